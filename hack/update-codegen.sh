@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Makes everything that is generated: deepcopy and register functions beside
+# the types, the client packages in pkg/client, and the CRD in crd/. The
+# generators' versions are those of hack/tools/go.mod.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+export GOBIN="$PWD/build/bin"
+codegen=$(go list -C hack/tools -m -f '{{.Dir}}' k8s.io/code-generator)
+if [[ -z $codegen ]]; then
+	go mod download -C hack/tools k8s.io/code-generator
+	codegen=$(go list -C hack/tools -m -f '{{.Dir}}' k8s.io/code-generator)
+fi
+
+# shellcheck source=/dev/null
+source "$codegen/kube_codegen.sh"
+kube::codegen::gen_helpers --boilerplate hack/boilerplate.go.txt pkg/apis
+kube::codegen::gen_register --boilerplate hack/boilerplate.go.txt pkg/apis
+kube::codegen::gen_client \
+	--with-watch \
+	--with-applyconfig \
+	--output-dir pkg/client \
+	--output-pkg github.com/samplecrd/network-controller/pkg/client \
+	--boilerplate hack/boilerplate.go.txt \
+	pkg/apis
+
+go install -C hack/tools sigs.k8s.io/controller-tools/cmd/controller-gen
+"$GOBIN/controller-gen" crd paths=./pkg/apis/... output:crd:stdout >crd/network.yaml
