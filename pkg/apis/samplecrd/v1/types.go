@@ -27,7 +27,7 @@ const (
 // +kubebuilder:printcolumn:name="Network ID",type=string,JSONPath=`.status.networkID`,description="The ID of the network in Neutron.",priority=1
 // +kubebuilder:printcolumn:name="Subnet ID",type=string,JSONPath=`.status.subnetID`,description="The ID of the subnet in Neutron.",priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must have at most 63 characters: it becomes a part of the network's name and description in Neutron, which are limited to 255",fieldPath=".metadata.name"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must have at most 63 characters: it becomes a part of the network's name and description in Neutron, which are limited to 255"
 
 // Network is a network with one subnet in OpenStack Neutron. The controller
 // makes both, keeps them as the spec says, and takes them away when the
@@ -48,10 +48,11 @@ type Network struct {
 	Status NetworkStatus `json:"status,omitempty,omitzero"`
 }
 
-// NetworkSpec is what a user asks for.
+// NetworkSpec is what a user asks for. (The last rule says !(a == b) because the
+// API server's cost estimate knows == of addresses, but not !=.)
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isIP(self.gateway) || !isCIDR(self.cidr) || cidr(self.cidr).containsIP(ip(self.gateway))",message="gateway must be an address inside cidr, and of the same IP version: for cidr 192.168.0.0/16, an address from 192.168.0.1 to 192.168.255.254",fieldPath=".gateway"
-// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isIP(self.gateway) || !isCIDR(self.cidr) || cidr(self.cidr).masked().ip() != ip(self.gateway)",message="gateway must not be the network address, which is the first one of cidr: take the next one, or leave gateway out",fieldPath=".gateway"
+// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isIP(self.gateway) || !isCIDR(self.cidr) || !(cidr(self.cidr).masked().ip() == ip(self.gateway))",message="gateway must not be the network address, which is the first one of cidr: take the next one, or leave gateway out",fieldPath=".gateway"
 type NetworkSpec struct {
 	// cidr is the range of addresses of the subnet, IPv4 or IPv6, such as
 	// 192.168.0.0/16 or fd00:1234::/64. Host bits are dropped, as Neutron does:
