@@ -1,16 +1,13 @@
 #!/usr/bin/env bash
-# Makes everything that is generated: deepcopy and register functions beside
+# Makes everything that is generated: the deepcopy and register functions beside
 # the types, the client packages in pkg/client, and the CRD in crd/. The
 # generators' versions are those of hack/tools/go.mod.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-export GOBIN="$PWD/build/bin"
-codegen=$(go list -C hack/tools -m -f '{{.Dir}}' k8s.io/code-generator)
-if [[ -z $codegen ]]; then
-	go mod download -C hack/tools k8s.io/code-generator
-	codegen=$(go list -C hack/tools -m -f '{{.Dir}}' k8s.io/code-generator)
-fi
+export GOBIN="${GOBIN:-$PWD/build/bin}"
+go -C hack/tools mod download k8s.io/code-generator
+codegen=$(go -C hack/tools list -m -f '{{.Dir}}' k8s.io/code-generator)
 
 # shellcheck source=/dev/null
 source "$codegen/kube_codegen.sh"
@@ -24,5 +21,5 @@ kube::codegen::gen_client \
 	--boilerplate hack/boilerplate.go.txt \
 	pkg/apis
 
-go install -C hack/tools sigs.k8s.io/controller-tools/cmd/controller-gen
+go -C hack/tools install sigs.k8s.io/controller-tools/cmd/controller-gen
 "$GOBIN/controller-gen" crd paths=./pkg/apis/... output:crd:stdout >crd/network.yaml

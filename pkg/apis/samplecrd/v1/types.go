@@ -48,8 +48,10 @@ type Network struct {
 	Status NetworkStatus `json:"status,omitempty,omitzero"`
 }
 
-// NetworkSpec is what a user asks for. (The last rule says !(a == b) because the
-// API server's cost estimate knows == of addresses, but not !=.)
+// The last rule below says !(a == b), because the API server's estimate of what
+// a rule costs knows == of addresses, and takes != for something boundless.
+
+// NetworkSpec is what a user asks for.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isIP(self.gateway) || !isCIDR(self.cidr) || cidr(self.cidr).containsIP(ip(self.gateway))",message="gateway must be an address inside cidr, and of the same IP version: for cidr 192.168.0.0/16, an address from 192.168.0.1 to 192.168.255.254",fieldPath=".gateway"
 // +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isIP(self.gateway) || !isCIDR(self.cidr) || !(cidr(self.cidr).masked().ip() == ip(self.gateway))",message="gateway must not be the network address, which is the first one of cidr: take the next one, or leave gateway out",fieldPath=".gateway"

@@ -10,6 +10,8 @@ package v1
 // NetworkSpecApplyConfiguration represents a declarative configuration of the NetworkSpec type for use
 // with apply.
 //
+// The last rule below says !(a == b), because the API server's estimate of what
+// a rule costs knows == of addresses, and takes != for something boundless.
 // NetworkSpec is what a user asks for.
 type NetworkSpecApplyConfiguration struct {
 	// cidr is the range of addresses of the subnet, IPv4 or IPv6, such as

@@ -1,0 +1,68 @@
+# What can be done here: `make` alone lists it. Nothing but Go, git and make is
+# needed; what is built goes to build/ and to ./samplecrd-controller.
+
+.DEFAULT_GOAL := help
+SHELL := bash
+
+# A cluster to use with `make run KUBECONFIG=…`, in place of a local control
+# plane. The environment variable of that name is not meant: it may well point
+# to a cluster that should not get a second controller.
+ifneq ($(origin KUBECONFIG),command line)
+KUBECONFIG :=
+endif
+
+# More flags for the controller: make run FLAGS='-v=4 -workers=10'
+FLAGS :=
+
+KUBERNETES := build/bin/kubernetes
+GOLANGCI_LINT := build/bin/golangci-lint
+
+.PHONY: help
+help: ## List what can be done
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: build control-plane ## Watch a Network become a real network: create, edit, delete
+	@go run ./hack/demo
+
+.PHONY: run
+run: build $(if $(KUBECONFIG),,control-plane) ## Run the controller on a local control plane, or with KUBECONFIG=path on yours
+	@go build -o build/bin/run ./hack/run
+	@exec build/bin/run $(if $(KUBECONFIG),-kubeconfig '$(KUBECONFIG)') -- ./samplecrd-controller $(FLAGS)
+
+.PHONY: test
+test: control-plane ## Run all tests, on a real API server
+	go test ./...
+
+.PHONY: build
+build: ## Build ./samplecrd-controller
+	@CGO_ENABLED=0 go build -trimpath -o samplecrd-controller .
+
+.PHONY: control-plane
+control-plane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl (minutes, once)
+	@hack/kubernetes/build.sh $(KUBERNETES)
+
+.PHONY: generate
+generate: ## Generate clients, deepcopy functions and the CRD from the types
+	@hack/update-codegen.sh
+
+.PHONY: verify
+verify: ## Check that what is generated and formatted is up to date
+	@hack/verify-codegen.sh
+	@go mod tidy -diff
+	@go mod verify
+
+.PHONY: lint
+lint: ## Run the linters, which also hold the architecture
+	@go -C hack/lint build -o ../../$(GOLANGCI_LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@$(GOLANGCI_LINT) run ./...
+	@cd hack/kubernetes && ../../$(GOLANGCI_LINT) run -c ../../.golangci.yml ./...
+
+.PHONY: fuzz
+fuzz: ## Look for a state of the world in which a plan goes wrong, for a minute
+	go test -run '^$$' -fuzz FuzzConverge -fuzztime 30s -fuzzminimizetime 1x ./pkg/plan
+	go test -run '^$$' -fuzz FuzzWant -fuzztime 30s -fuzzminimizetime 1x ./pkg/plan
+
+.PHONY: clean
+clean: ## Remove all that was built (Go's own cache stays)
+	rm -rf build samplecrd-controller

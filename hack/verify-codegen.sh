@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Fails where what is generated is not what hack/update-codegen.sh makes of the
+# types now. It works on a copy and leaves the tree as it is.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+copy=build/verify-codegen
+rm -rf "$copy"
+mkdir -p "$copy"
+trap 'rm -rf "$copy"' EXIT
+cp -R go.mod go.sum hack pkg crd "$copy"
+
+GOBIN="${GOBIN:-$PWD/build/bin}" "$copy/hack/update-codegen.sh" >/dev/null
+
+for generated in pkg/apis pkg/client crd; do
+	if ! diff -ru "$generated" "$copy/$generated"; then
+		echo "verify-codegen: $generated is not up to date: run make generate and commit what it changes" >&2
+		exit 1
+	fi
+done
+echo "verify-codegen: pkg/apis, pkg/client and crd are up to date"
