@@ -42,6 +42,9 @@ type Error struct {
 	Message string
 	// RetryAfter is how long the server asks to be left alone, or 0.
 	RetryAfter time.Duration
+	// Cause is the error behind it where there was no answer, such as
+	// context.Canceled, or nil. Its text is not part of this error's.
+	Cause error
 }
 
 // Error returns a sentence such as
@@ -58,4 +61,9 @@ func (e *Error) Error() string {
 }
 
 // Unwrap makes errors.Is(err, ErrInUse) and its like work.
-func (e *Error) Unwrap() error { return e.Kind }
+func (e *Error) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.Cause}
+}

@@ -1,0 +1,482 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
+	"github.com/samplecrd/network-controller/pkg/plan"
+)
+
+// TestWalkthrough is what newcomers do first: create, edit, delete. It counts
+// every request on the way.
+func TestWalkthrough(t *testing.T) {
+	h := newHarness(t)
+	h.startController()
+
+	h.create("example", "192.168.0.0/16", "192.168.0.1")
+	created := h.waitReady("example")
+	h.wantNeutron("example", "192.168.0.0/16", "192.168.0.1")
+	h.wantRequests("creating", 3, 2)
+	if diff := cmp.Diff([]string{samplecrdv1.Finalizer}, created.Finalizers); diff != "" {
+		t.Errorf("finalizers differ (-want +got):\n%s", diff)
+	}
+	networkID, subnetID := h.idsInNeutron("example")
+	if created.Status.NetworkID != networkID || created.Status.SubnetID != subnetID {
+		t.Errorf("status names network %q and subnet %q, Neutron has %q and %q", created.Status.NetworkID, created.Status.SubnetID, networkID, subnetID)
+	}
+
+	h.edit("example", "192.168.1.0/16", "192.168.1.1")
+	edited := h.waitReady("example")
+	h.wantNeutron("example", "192.168.0.0/16", "192.168.1.1")
+	h.wantRequests("editing the gateway", 2, 1)
+	if edited.Status.NetworkID != networkID || edited.Status.SubnetID != subnetID {
+		t.Errorf("the edit replaced network %q or subnet %q: the status is %+v", networkID, subnetID, edited.Status)
+	}
+
+	h.delete("example")
+	h.waitGone("example")
+	h.wantNothingInNeutron()
+	h.wantRequests("deleting", 2, 1)
+
+	h.wantEvents("example", "NetworkCreated", "SubnetCreated", "SubnetUpdated", "NetworkDeleted")
+}
+
+// TestRest: a healthy system makes no request, whatever reaches its caches.
+func TestRest(t *testing.T) {
+	h := newHarness(t)
+	h.startController()
+	h.create("a", "10.0.0.0/24", "")
+	h.waitReady("a")
+	h.forgetRequests()
+
+	// The label is an update that asks for nothing; b shows when it is over.
+	h.patch("a", `{"metadata":{"labels":{"touched":"yes"}}}`)
+	h.create("b", "10.0.1.0/24", "")
+	h.waitReady("b")
+
+	h.wantRequests("creating b, and nothing else", 3, 2)
+}
+
+// TestRestart: a controller that starts looks at every Network once, and
+// writes nothing where all is well.
+func TestRestart(t *testing.T) {
+	h := newHarness(t)
+	stop := h.startController()
+	for i := range 5 {
+		h.create(fmt.Sprintf("n%d", i), fmt.Sprintf("10.0.%d.0/24", i), "")
+	}
+	for i := range 5 {
+		h.waitReady(fmt.Sprintf("n%d", i))
+	}
+	stop()
+	h.forgetRequests()
+
+	h.startController()
+	h.eventually(func() error {
+		if got := len(h.neutronRequests()); got < 5 {
+			return fmt.Errorf("%d requests, want 5", got)
+		}
+		return nil
+	})
+	h.create("last", "10.0.9.0/24", "") // when this is ready, the rest has been looked at
+	h.waitReady("last")
+
+	h.wantRequests("starting with 5 Networks, and creating one", 5+3, 2)
+}
+
+// TestWhileDown: what happens while no controller runs is found at its start.
+func TestWhileDown(t *testing.T) {
+	h := newHarness(t)
+	stop := h.startController()
+	h.create("deleted", "10.0.0.0/24", "")
+	h.create("edited", "10.0.1.0/24", "")
+	h.waitReady("deleted")
+	h.waitReady("edited")
+	stop()
+
+	h.delete("deleted")
+	h.edit("edited", "10.0.1.0/24", "10.0.1.99")
+	h.create("created", "10.0.2.0/24", "")
+	h.startController()
+
+	h.waitGone("deleted")
+	h.waitReady("edited")
+	h.waitReady("created")
+	h.wantNeutron("edited", "10.0.1.0/24", "10.0.1.99")
+	h.wantNeutron("created", "10.0.2.0/24", "10.0.2.1")
+	h.wantCounts(2, 2)
+}
+
+// TestNeutronLosesEverything: an embedded Neutron starts empty after each
+// restart, and gets back what the Networks ask for.
+func TestNeutronLosesEverything(t *testing.T) {
+	h := newHarness(t)
+	stop := h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	before := h.waitReady("example").Status.NetworkID
+	stop()
+	h.restartNeutron()
+
+	h.startController()
+
+	h.eventually(func() error {
+		if got := h.get("example").Status.NetworkID; got == before {
+			return fmt.Errorf("status.networkID is still %s", got)
+		}
+		return nil
+	})
+	h.waitReady("example")
+	h.wantNeutron("example", "10.0.0.0/24", "10.0.0.1")
+}
+
+// TestCIDRChange: the subnet is replaced, the network stays.
+func TestCIDRChange(t *testing.T) {
+	h := newHarness(t)
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	before := h.waitReady("example").Status
+
+	h.edit("example", "fd00::/64", "")
+
+	after := h.waitReady("example").Status
+	h.wantNeutron("example", "fd00::/64", "fd00::1")
+	h.wantCounts(1, 1)
+	if before.NetworkID != after.NetworkID || before.SubnetID == after.SubnetID {
+		t.Errorf("the network went from %s to %s and the subnet from %s to %s; want the same network and another subnet",
+			before.NetworkID, after.NetworkID, before.SubnetID, after.SubnetID)
+	}
+	h.wantEvents("example", "NetworkCreated", "SubnetCreated", "SubnetDeleted", "SubnetCreated")
+}
+
+// TestOutages: whatever the first requests come to, the end is one network, and
+// the condition says what was wrong.
+func TestOutages(t *testing.T) {
+	const networks, subnets = "^/v2.0/networks", "^/v2.0/subnets"
+	for name, test := range map[string]struct {
+		fault   embedded.Fault
+		message string // in the condition, while the fault lasts
+	}{
+		"503 on the look-up":            {embedded.Fault{Method: http.MethodGet, Path: networks, Status: 503}, "find"},
+		"500 on creating the network":   {embedded.Fault{Method: http.MethodPost, Path: networks, Status: 500}, "create network"},
+		"no answer from the network":    {embedded.Fault{Method: http.MethodPost, Path: networks, DropAnswer: true}, "create network"},
+		"no answer from the subnet":     {embedded.Fault{Method: http.MethodPost, Path: subnets, DropAnswer: true}, "create subnet"},
+		"no request for the subnet":     {embedded.Fault{Method: http.MethodPost, Path: subnets, DropRequest: true}, "create subnet"},
+		"half an answer to the look-up": {embedded.Fault{Method: http.MethodGet, Path: networks, Truncate: true}, "networks"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			test.fault.Times = 2
+			h.neutron.Inject(test.fault)
+			h.startController()
+
+			h.create("example", "10.0.0.0/24", "")
+
+			h.waitReady("example")
+			h.wantNeutron("example", "10.0.0.0/24", "10.0.0.1")
+			h.wantCounts(1, 1)
+		})
+	}
+}
+
+// TestUnavailableIsTold: while Neutron is away the condition says so; when it is
+// back all is well.
+func TestUnavailableIsTold(t *testing.T) {
+	h := newHarness(t)
+	heal := h.neutron.Inject(embedded.Fault{Status: 503})
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+
+	h.waitCondition("example", metav1.ConditionFalse, "NeutronUnavailable", "503")
+	heal()
+
+	h.waitReady("example")
+	h.wantCounts(1, 1)
+	h.wantEvents("example", "NeutronUnavailable", "NetworkCreated", "SubnetCreated")
+}
+
+// TestRefused: a refusal is told in Neutron's own words, not repeated in a hot
+// loop, and over as soon as the spec is another one.
+func TestRefused(t *testing.T) {
+	h := newHarness(t)
+	h.startController()
+	h.create("example", "224.0.0.0/24", "") // multicast: the API server lets it through, Neutron does not
+
+	h.waitCondition("example", metav1.ConditionFalse, "Refused", "ulticast")
+	h.create("other", "10.0.1.0/24", "")
+	h.waitReady("other")
+	posts := 0
+	for _, request := range h.neutronRequests() {
+		if request.Method == http.MethodPost && strings.HasPrefix(request.Path, "/v2.0/subnets") && request.Status == http.StatusBadRequest {
+			posts++
+		}
+	}
+	if posts > 2 { // the second one when our finalizer comes back
+		t.Errorf("a refused subnet was asked for %d times at once", posts)
+	}
+
+	h.edit("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+	h.wantCounts(2, 2)
+}
+
+// TestInvalid: a spec that gets past the API server is told in the condition,
+// costs no request, and does not keep the object from being deleted.
+func TestInvalid(t *testing.T) {
+	h := newHarness(t)
+	h.startController()
+	h.create("example", "192.168.0.0/16", "192.168.255.255") // broadcast: beyond what the CRD checks
+
+	h.waitCondition("example", metav1.ConditionFalse, "InvalidSpec", "broadcast")
+	h.wantRequests("an invalid spec", 0, 1)
+
+	h.delete("example")
+	h.waitGone("example")
+}
+
+// TestInvalidEdit: what is there stays when a spec becomes invalid, and goes
+// when the object does.
+func TestInvalidEdit(t *testing.T) {
+	h := newHarness(t)
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+
+	h.edit("example", "10.0.0.0/24", "10.0.0.255")
+	h.waitCondition("example", metav1.ConditionFalse, "InvalidSpec", "broadcast")
+	h.wantNeutron("example", "10.0.0.0/24", "10.0.0.1")
+
+	h.delete("example")
+	h.waitGone("example")
+	h.wantNothingInNeutron()
+}
+
+// TestInUse: a network with a port on it is not deleted, nor is its subnet
+// replaced; the condition names the port; and when it goes, so does the rest.
+func TestInUse(t *testing.T) {
+	h := newHarness(t)
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	networkID := h.waitReady("example").Status.NetworkID
+	port := h.createPort(networkID)
+
+	h.edit("example", "10.0.1.0/24", "")
+	h.waitCondition("example", metav1.ConditionFalse, "InUse", "")
+	h.wantNeutron("example", "10.0.0.0/24", "10.0.0.1")
+
+	h.delete("example")
+	h.waitCondition("example", metav1.ConditionFalse, "InUse", port)
+	h.wantCounts(1, 1)
+
+	h.deletePort(port)
+	h.waitGone("example")
+	h.wantNothingInNeutron()
+}
+
+// TestOthersStay: a namesake, and somebody else's subnet on our network, are
+// neither changed nor deleted.
+func TestOthersStay(t *testing.T) {
+	h := newHarness(t)
+	h.post("/v2.0/networks", `{"network":{"name":"`+h.namespace+`/example"}}`)
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	networkID := h.waitReady("example").Status.NetworkID
+	h.wantCounts(2, 1)
+	h.post("/v2.0/subnets", `{"subnet":{"network_id":"`+networkID+`","cidr":"10.9.0.0/24","ip_version":4,"description":"mine"}}`)
+
+	h.edit("example", "10.0.0.0/24", "10.0.0.7")
+	h.waitReady("example")
+	h.delete("example")
+
+	h.waitCondition("example", metav1.ConditionFalse, "InUse", "not ours")
+	h.wantCounts(2, 2)
+}
+
+// TestTwoWithOurMark: they are reported, and neither is used or deleted.
+func TestTwoWithOurMark(t *testing.T) {
+	h := newHarness(t)
+	for range 2 {
+		h.post("/v2.0/networks", `{"network":{"description":"samplecrd.k8s.io owner: `+testCluster+"/"+h.namespace+`/example"}}`)
+	}
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+
+	h.waitCondition("example", metav1.ConditionFalse, "Ambiguous", "2 networks")
+	h.wantCounts(2, 0)
+}
+
+// TestSameNameAgain: an object that is deleted and created again at once is
+// another object.
+func TestSameNameAgain(t *testing.T) {
+	h := newHarness(t)
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+
+	h.delete("example")
+	h.waitGone("example")
+	h.create("example", "10.0.0.0/24", "10.0.0.9")
+
+	h.waitReady("example")
+	h.wantNeutron("example", "10.0.0.0/24", "10.0.0.9")
+	h.wantCounts(1, 1)
+}
+
+// TestFinalizerIsPutBack: whoever removes it would lose the network in Neutron.
+func TestFinalizerIsPutBack(t *testing.T) {
+	h := newHarness(t)
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+
+	h.patch("example", `{"metadata":{"finalizers":["example.com/theirs"]}}`)
+
+	h.eventually(func() error {
+		if got := h.get("example").Finalizers; !slices.Contains(got, samplecrdv1.Finalizer) || !slices.Contains(got, "example.com/theirs") {
+			return fmt.Errorf("finalizers are %v", got)
+		}
+		return nil
+	})
+	h.delete("example")
+	h.eventually(func() error {
+		if got := h.get("example").Finalizers; !slices.Equal(got, []string{"example.com/theirs"}) {
+			return fmt.Errorf("finalizers are %v, and only theirs should be left", got)
+		}
+		return nil
+	})
+	h.wantNothingInNeutron()
+	h.patch("example", `{"metadata":{"finalizers":null}}`)
+	h.waitGone("example")
+}
+
+// TestStatusIsNotWrittenToAnother: a status is applied to the object that it
+// speaks of, and never to another one of the same name, nor does it bring one
+// into being.
+func TestStatusIsNotWrittenToAnother(t *testing.T) {
+	h := newHarness(t)
+	h.create("example", "10.0.0.0/24", "")
+	old := h.get("example")
+	h.delete("example")
+	c, _ := h.newController(t.Context())
+	if err := h.informer.GetStore().Add(old); err != nil { // the cache has not heard of it
+		t.Fatal(err)
+	}
+	desired, made := c.desired(old), plan.Actual{NetworkID: "made"}
+
+	if err := c.report(t.Context(), old, desired, made, nil); err != nil {
+		t.Errorf("reporting on an object that has gone: %v", err)
+	}
+	h.waitGone("example")
+
+	h.create("example", "10.0.1.0/24", "")
+	if err := c.report(t.Context(), old, desired, made, nil); err == nil {
+		t.Error("a status was written to another object of the same name")
+	}
+	if got := h.get("example").Status.NetworkID; got != "" {
+		t.Errorf("status.networkID is %q", got)
+	}
+}
+
+// TestStopping: a stop lets the request in flight finish, begins no new one,
+// and what was half done is finished at the next start.
+func TestStopping(t *testing.T) {
+	h := newHarness(t)
+	reached := h.holdPOST("/v2.0/networks")
+	stop := h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	release := <-reached
+
+	stopped := make(chan struct{})
+	go func() { stop(); close(stopped) }()
+	h.eventually(func() error {
+		if !h.controller.queue.ShuttingDown() {
+			return fmt.Errorf("not stopping yet")
+		}
+		return nil
+	})
+	close(release)
+	<-stopped
+	h.wantCounts(1, 0)
+
+	h.startController()
+	h.waitReady("example")
+	h.wantCounts(1, 1)
+}
+
+// TestStoppingTakesTooLong: requests that do not finish are cut off.
+func TestStoppingTakesTooLong(t *testing.T) {
+	h := newHarness(t)
+	reached := h.holdPOST("/v2.0/networks")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c, start := h.newController(ctx)
+	start()
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx, 1, time.Millisecond) }()
+	h.create("example", "10.0.0.0/24", "")
+	release := <-reached
+	defer close(release)
+
+	cancel()
+
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "cut off") {
+		t.Errorf("Run() = %v, want an error that says that requests were cut off", err)
+	}
+}
+
+// TestManyAtOnce: hundreds of Networks come, change and go together.
+func TestManyAtOnce(t *testing.T) {
+	const many = 200
+	h := newHarness(t)
+	h.startController()
+	name := func(i int) string { return fmt.Sprintf("n%d", i) }
+	for i := range many {
+		h.create(name(i), fmt.Sprintf("10.0.%d.0/24", i), "")
+	}
+	for i := range many {
+		h.waitReady(name(i))
+	}
+	h.wantCounts(many, many)
+	h.wantRequests("creating many", 3*many, 2*many)
+
+	for i := range many {
+		h.delete(name(i))
+	}
+	for i := range many {
+		h.waitGone(name(i))
+	}
+	h.wantNothingInNeutron()
+}
+
+// TestOwnWritesAreRead: before our own status has come back through the watch,
+// a sync already knows it.
+func TestOwnWritesAreRead(t *testing.T) {
+	h := newHarness(t)
+	h.create("example", "10.0.0.0/24", "")
+	c, _ := h.newController(t.Context()) // its informer is not started: the cache stays as it is put
+	old := h.get("example")
+	if err := h.informer.GetStore().Add(old); err != nil {
+		t.Fatal(err)
+	}
+	newer, err := h.client.SamplecrdV1().Networks(h.namespace).Patch(t.Context(), "example", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.networks.Mutation(newer)
+
+	got, err := c.network(h.key("example"))
+
+	if err != nil || got.ResourceVersion != newer.ResourceVersion {
+		t.Errorf("network() has version %v (%v), want our own write, %v", got.ResourceVersion, err, newer.ResourceVersion)
+	}
+}

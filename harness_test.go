@@ -1,0 +1,453 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+
+	"github.com/samplecrd/network-controller/hack/localcluster"
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
+	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/scheme"
+	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
+	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
+	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
+)
+
+const testCluster = "test-cluster"
+
+// cluster is the control plane that the tests of this package share. Each test
+// has a namespace and a Neutron of its own in it.
+var cluster *localcluster.Cluster
+
+func TestMain(m *testing.M) {
+	if os.Getenv(beTheProgram) != "" {
+		main()
+		return
+	}
+	os.Exit(func() int {
+		var err error
+		cluster, err = localcluster.Start(context.Background(), localcluster.Options{Apply: []string{"crd"}})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "starting the control plane for the tests:", err)
+			return 1
+		}
+		defer func() { _ = cluster.Stop() }()
+		return m.Run()
+	}())
+}
+
+// harness is a namespace of a real API server, a Neutron behind real HTTP, and
+// the controllers that a test starts for them.
+type harness struct {
+	*testing.T
+	client    clientset.Interface
+	kube      kubernetes.Interface
+	namespace string
+
+	neutron    *embedded.Server
+	neutronURL string
+	hold       atomic.Pointer[func(*http.Request)] // called before a request reaches Neutron
+
+	controller *Controller // the last one that was made
+	informer   cache.SharedIndexInformer
+	writes     writes
+}
+
+func newHarness(t *testing.T) *harness {
+	t.Helper()
+	t.Parallel()
+	h := &harness{
+		T:      t,
+		client: clientset.NewForConfigOrDie(cluster.RESTConfig()),
+		kube:   kubernetes.NewForConfigOrDie(cluster.RESTConfig()),
+	}
+	namespace, err := h.kube.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("creating a namespace: %v", err)
+	}
+	h.namespace = namespace.Name
+	h.neutron = embedded.New(embedded.Options{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if hold := h.hold.Load(); hold != nil {
+			(*hold)(r)
+		}
+		h.neutron.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	h.neutronURL = server.URL
+	return h
+}
+
+// restartNeutron gives the test a Neutron that has nothing.
+func (h *harness) restartNeutron() { h.neutron = embedded.New(embedded.Options{}) }
+
+// newController returns a controller for the test's namespace, and what starts
+// its informer.
+func (h *harness) newController(ctx context.Context) (c *Controller, start func()) {
+	h.Helper()
+	config := cluster.RESTConfig()
+	config.Wrap(h.writes.count)
+	client, kube := clientset.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config)
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kube.EventsV1()})
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		h.Fatalf("starting to send events: %v", err)
+	}
+	neutronClient, err := openstack.New(h.neutronURL)
+	if err != nil {
+		h.Fatalf("connecting to Neutron: %v", err)
+	}
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(h.namespace))
+	c, err = NewController(ctx, client, factory.Samplecrd().V1().Networks(), neutronClient, broadcaster.NewRecorder(scheme.Scheme, controllerName), testCluster)
+	if err != nil {
+		h.Fatalf("making a controller: %v", err)
+	}
+	c.retry.inUse = 50 * time.Millisecond
+	h.controller, h.informer = c, factory.Samplecrd().V1().Networks().Informer()
+	return c, func() { factory.StartWithContext(ctx) }
+}
+
+// startController starts a controller, and returns what stops it and waits. It
+// is stopped at the end of the test in any case.
+func (h *harness) startController() (stop func()) {
+	h.Helper()
+	logger := ktesting.NewLogger(h.T, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logger))
+	c, start := h.newController(ctx)
+	start()
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx, 5, time.Minute) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			h.Errorf("Run() = %v", err)
+		}
+		if h.Failed() {
+			if log, ok := logger.GetSink().(ktesting.Underlier); ok {
+				h.Logf("the controller's log:\n%s", log.GetBuffer().String())
+			}
+		}
+	})
+	h.Cleanup(stop)
+	return stop
+}
+
+// holdPOST makes the next POST to a path wait. It returns a channel that yields
+// what to close for it to go on, once the request has come.
+func (h *harness) holdPOST(path string) (reached chan chan struct{}) {
+	reached = make(chan chan struct{}, 1)
+	var once sync.Once
+	hold := func(r *http.Request) {
+		if r.Method == http.MethodPost && r.URL.Path == path {
+			once.Do(func() {
+				release := make(chan struct{})
+				reached <- release
+				<-release
+			})
+		}
+	}
+	h.hold.Store(&hold)
+	return reached
+}
+
+// What a user does.
+
+func (h *harness) key(name string) cache.ObjectName { return cache.NewObjectName(h.namespace, name) }
+
+func (h *harness) create(name, cidr, gateway string) {
+	h.Helper()
+	network := &samplecrdv1.Network{Spec: samplecrdv1.NetworkSpec{CIDR: cidr, Gateway: gateway}}
+	network.Name = name
+	if _, err := h.client.SamplecrdV1().Networks(h.namespace).Create(h.Context(), network, metav1.CreateOptions{}); err != nil {
+		h.Fatalf("creating %s: %v", name, err)
+	}
+}
+
+func (h *harness) edit(name, cidr, gateway string) {
+	h.Helper()
+	spec := map[string]any{"cidr": cidr, "gateway": nil}
+	if gateway != "" {
+		spec["gateway"] = gateway
+	}
+	patch, err := json.Marshal(map[string]any{"spec": spec})
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.patch(name, string(patch))
+}
+
+func (h *harness) patch(name, patch string) {
+	h.Helper()
+	_, err := h.client.SamplecrdV1().Networks(h.namespace).Patch(h.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	if err != nil {
+		h.Fatalf("patching %s: %v", name, err)
+	}
+}
+
+func (h *harness) delete(name string) {
+	h.Helper()
+	if err := h.client.SamplecrdV1().Networks(h.namespace).Delete(h.Context(), name, metav1.DeleteOptions{}); err != nil {
+		h.Fatalf("deleting %s: %v", name, err)
+	}
+}
+
+func (h *harness) get(name string) *samplecrdv1.Network {
+	h.Helper()
+	network, err := h.client.SamplecrdV1().Networks(h.namespace).Get(h.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		h.Fatalf("getting %s: %v", name, err)
+	}
+	return network
+}
+
+// What should come of it, sooner or later.
+
+// eventually waits until a check passes, and fails with what it said last.
+func (h *harness) eventually(check func() error) {
+	h.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(h.Context(), 5*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		last = check()
+		return last == nil, nil
+	})
+	if err != nil {
+		h.Fatalf("waited in vain: %v", last)
+	}
+}
+
+// waitReady waits until what is said of the Network's present spec is that it
+// is ready.
+func (h *harness) waitReady(name string) *samplecrdv1.Network {
+	h.Helper()
+	return h.waitCondition(name, metav1.ConditionTrue, "Provisioned", "")
+}
+
+func (h *harness) waitCondition(name string, status metav1.ConditionStatus, reason, message string) (network *samplecrdv1.Network) {
+	h.Helper()
+	h.eventually(func() error {
+		network = h.get(name)
+		ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
+		if ready == nil || ready.Status != status || ready.Reason != reason || !strings.Contains(ready.Message, message) ||
+			ready.ObservedGeneration != network.Generation || network.Status.ObservedGeneration != network.Generation {
+			return fmt.Errorf("%s (generation %d) has the condition %+v, want Ready=%s, reason %s, message with %q", name, network.Generation, ready, status, reason, message)
+		}
+		return nil
+	})
+	return network
+}
+
+func (h *harness) waitGone(name string) {
+	h.Helper()
+	h.eventually(func() error {
+		network, err := h.client.SamplecrdV1().Networks(h.namespace).Get(h.Context(), name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("%s is still there: %+v, %v", name, network, err)
+	})
+}
+
+// wantEvents waits until the events that speak of a Network have these reasons,
+// in any order, and no others.
+func (h *harness) wantEvents(name string, reasons ...string) {
+	h.Helper()
+	slices.Sort(reasons)
+	h.eventually(func() error {
+		list, err := h.kube.EventsV1().Events(h.namespace).List(h.Context(), metav1.ListOptions{FieldSelector: "regarding.name=" + name})
+		if err != nil {
+			return err
+		}
+		got := eventReasons(list.Items)
+		if !slices.Equal(got, reasons) {
+			return fmt.Errorf("the events of %s are %v, want %v", name, got, reasons)
+		}
+		return nil
+	})
+}
+
+func eventReasons(list []eventsv1.Event) []string {
+	var reasons []string
+	for _, e := range list {
+		reasons = append(reasons, e.Reason)
+	}
+	slices.Sort(reasons)
+	return reasons
+}
+
+// What Neutron has.
+
+type neutronNetwork struct{ ID, Name, Description string }
+
+type neutronSubnet struct {
+	ID, CIDR, Description string
+	NetworkID             string `json:"network_id"`
+	Gateway               string `json:"gateway_ip"`
+}
+
+// inNeutron asks Neutron past the controller and its client, uncounted.
+func (h *harness) inNeutron() (all struct {
+	Networks []neutronNetwork
+	Subnets  []neutronSubnet
+}) {
+	h.Helper()
+	for _, path := range []string{"/v2.0/networks", "/v2.0/subnets"} {
+		h.do(http.MethodGet, path, "", &all)
+	}
+	return all
+}
+
+func (h *harness) post(path, body string) {
+	h.Helper()
+	h.do(http.MethodPost, path, body, nil)
+}
+
+func (h *harness) do(method, path, body string, answer any) {
+	h.Helper()
+	recorder := httptest.NewRecorder()
+	request := httptest.NewRequest(method, path, strings.NewReader(body))
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", pastTheController)
+	h.neutron.ServeHTTP(recorder, request)
+	if recorder.Code >= 300 {
+		h.Fatalf("%s %s: %d %s", method, path, recorder.Code, recorder.Body)
+	}
+	if answer != nil {
+		if err := json.Unmarshal(recorder.Body.Bytes(), answer); err != nil {
+			h.Fatalf("%s %s: %v", method, path, err)
+		}
+	}
+}
+
+func (h *harness) createPort(networkID string) (id string) {
+	h.Helper()
+	var answer struct{ Port struct{ ID string } }
+	h.do(http.MethodPost, "/v2.0/ports", `{"port":{"network_id":"`+networkID+`"}}`, &answer)
+	return answer.Port.ID
+}
+
+func (h *harness) deletePort(id string) {
+	h.Helper()
+	h.do(http.MethodDelete, "/v2.0/ports/"+id, "", nil)
+}
+
+// wantNeutron checks that a Network has one network with one subnet of ours.
+func (h *harness) wantNeutron(name, cidr, gateway string) {
+	h.Helper()
+	mark := "samplecrd.k8s.io owner: " + testCluster + "/" + h.namespace + "/" + name
+	all := h.inNeutron()
+	all.Networks = slices.DeleteFunc(all.Networks, func(n neutronNetwork) bool { return n.Description != mark })
+	all.Subnets = slices.DeleteFunc(all.Subnets, func(s neutronSubnet) bool { return s.Description != mark })
+	if len(all.Networks) != 1 || len(all.Subnets) != 1 ||
+		all.Networks[0].Name != h.namespace+"/"+name || all.Subnets[0].NetworkID != all.Networks[0].ID ||
+		all.Subnets[0].CIDR != cidr || all.Subnets[0].Gateway != gateway {
+		h.Errorf("Neutron has %+v, want one network and its subnet %s with gateway %s", all, cidr, gateway)
+	}
+}
+
+func (h *harness) idsInNeutron(name string) (networkID, subnetID string) {
+	h.Helper()
+	for _, s := range h.inNeutron().Subnets {
+		if strings.HasSuffix(s.Description, "/"+h.namespace+"/"+name) {
+			return s.NetworkID, s.ID
+		}
+	}
+	h.Fatalf("Neutron has no subnet of %s", name)
+	return "", ""
+}
+
+func (h *harness) wantCounts(networks, subnets int) {
+	h.Helper()
+	if all := h.inNeutron(); len(all.Networks) != networks || len(all.Subnets) != subnets {
+		h.Errorf("Neutron has %d networks and %d subnets, want %d and %d: %+v", len(all.Networks), len(all.Subnets), networks, subnets, all)
+	}
+}
+
+func (h *harness) wantNothingInNeutron() {
+	h.Helper()
+	h.wantCounts(0, 0)
+}
+
+// How many requests it took.
+
+// pastTheController marks the requests that a test makes by itself.
+const pastTheController = "test"
+
+// neutronRequests returns the requests of the controller to Neutron.
+func (h *harness) neutronRequests() []embedded.Request {
+	return slices.DeleteFunc(h.neutron.Requests(), func(r embedded.Request) bool { return r.UserAgent == pastTheController })
+}
+
+// wantRequests checks how many requests were made since the last time: to
+// Neutron in all, and to Kubernetes to write a Network (events come on top).
+func (h *harness) wantRequests(doing string, neutron, kubernetes int) {
+	h.Helper()
+	if got := h.neutronRequests(); len(got) != neutron {
+		h.Errorf("%s took %d requests to Neutron, want %d: %+v", doing, len(got), neutron, got)
+	}
+	if got := h.writes.get(); len(got) != kubernetes {
+		h.Errorf("%s took %d writes to Kubernetes, want %d: %v", doing, len(got), kubernetes, got)
+	}
+	h.forgetRequests()
+}
+
+func (h *harness) forgetRequests() {
+	h.neutron.ResetRequests()
+	h.writes.reset()
+}
+
+// writes are the requests that change Networks.
+type writes struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (w *writes) count(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/networks") {
+			w.mu.Lock()
+			w.list = append(w.list, r.Method+" "+r.URL.Path)
+			w.mu.Unlock()
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+func (w *writes) get() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.list)
+}
+
+func (w *writes) reset() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.list = nil
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -1,0 +1,298 @@
+// Command samplecrd-controller makes a network and a subnet in OpenStack
+// Neutron of every Network object in a Kubernetes cluster.
+//
+// This file puts the program together: flags, clients, informers, the
+// controller. What the controller does is in controller.go.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/signal"
+	"regexp"
+	"strconv"
+	"syscall"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+
+	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
+	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/scheme"
+	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
+	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
+)
+
+func main() {
+	options, err := parseFlags(os.Args[1:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "%s: %v (run with -help to see the flags)\n", controllerName, err)
+		os.Exit(2)
+	}
+	// The first signal asks for a clean stop, the second one ends the process.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+
+	err = run(klog.NewContext(ctx, klog.Background()), options)
+	klog.Flush()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", controllerName, err)
+		os.Exit(1)
+	}
+}
+
+// options are the values of the flags.
+type options struct {
+	kubeconfig, master string
+	workers            int
+	shutdownTimeout    time.Duration
+	clusterName        string
+	neutronEndpoint    string
+	neutronTimeout     time.Duration
+	embeddedAddress    string
+	loggingFormat      string
+}
+
+// parseFlags reads the command line and sets up logging as it says.
+func parseFlags(args []string) (options, error) {
+	var o options
+	flags := flag.NewFlagSet(controllerName, flag.ContinueOnError)
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "`path` of the kubeconfig file. Without it, the in-cluster configuration is used.")
+	flags.StringVar(&o.master, "master", "", "`URL` of the API server, in place of the one in the kubeconfig file.")
+	flags.IntVar(&o.workers, "workers", 5, "How many Networks are worked on at the same time, from 1 to 100.")
+	flags.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 20*time.Second, "How long requests in flight may take to finish after SIGTERM or SIGINT.")
+	flags.StringVar(&o.clusterName, "cluster-name", "", "`name` that tells this cluster's networks from other clusters' in the same OpenStack project. It must never change. By default, the UID of the namespace kube-system.")
+	flags.StringVar(&o.neutronEndpoint, "neutron-endpoint", "", "`URL` of a Neutron that asks for no authentication, such as http://127.0.0.1:9696. Without it, an embedded Neutron is used, which has networks in memory only.")
+	flags.DurationVar(&o.neutronTimeout, "neutron-timeout", 30*time.Second, "How long one request to Neutron may take.")
+	flags.StringVar(&o.embeddedAddress, "embedded-neutron-address", "127.0.0.1:0", "Loopback `address` at which the embedded Neutron listens; port 0 stands for a free one.")
+	flags.StringVar(&o.loggingFormat, "logging-format", "text", "text or json. With json, only -v of the klog flags has an effect.")
+	klog.InitFlags(flags)
+
+	flags.SetOutput(io.Discard) // the caller reports errors, in a line
+	flags.Usage = func() {
+		flags.SetOutput(os.Stdout)
+		fmt.Printf("%s makes networks in OpenStack Neutron of Network objects in Kubernetes.\n\nFlags:\n", controllerName)
+		flags.PrintDefaults()
+	}
+	err := flags.Parse(args)
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		return o, err
+	}
+	if err := errors.Join(err, o.check(flags.Args())); err != nil {
+		return o, err
+	}
+	if o.loggingFormat == "json" {
+		verbosity, _ := strconv.Atoi(flags.Lookup("v").Value.String())
+		klog.SetSlogLogger(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-verbosity)})))
+	}
+	return o, nil
+}
+
+// clusterNames are the names that fit into the mark of what we make.
+var clusterNames = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
+
+// check says which flag has a value that cannot be.
+func (o options) check(rest []string) error {
+	switch {
+	case len(rest) > 0:
+		return fmt.Errorf("%q is not a flag", rest[0])
+	case o.workers < 1 || o.workers > 100:
+		return fmt.Errorf("-workers is %d: it must be from 1 to 100", o.workers)
+	case o.shutdownTimeout < 0:
+		return fmt.Errorf("-shutdown-timeout is %v: it must not be negative", o.shutdownTimeout)
+	case o.neutronTimeout <= 0:
+		return fmt.Errorf("-neutron-timeout is %v: it must be positive", o.neutronTimeout)
+	case o.clusterName != "" && !clusterNames.MatchString(o.clusterName):
+		return fmt.Errorf("-cluster-name is %q: it must have at most 63 letters, digits, '-', '_' or '.', and begin and end with a letter or digit", o.clusterName)
+	case o.loggingFormat != "text" && o.loggingFormat != "json":
+		return fmt.Errorf("-logging-format is %q: it must be text or json", o.loggingFormat)
+	}
+	return nil
+}
+
+// run runs the controller until the context ends.
+func run(ctx context.Context, o options) error {
+	config, err := kubernetesConfig(o)
+	if err != nil {
+		return err
+	}
+	kubeClient, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making the Kubernetes client: %w", err)
+	}
+	networkClient, err := clientset.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making the client for Networks: %w", err)
+	}
+	neutronClient, closeNeutron, err := connectNeutron(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer closeNeutron()
+
+	cluster, err := waitForKubernetes(ctx, config.Host, kubeClient, networkClient, o.clusterName)
+	if err != nil {
+		return nil // asked to stop before it came
+	}
+
+	// Events are sent in the background, also those of the last requests.
+	sending, stopSending := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopSending()
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kubeClient.EventsV1()})
+	defer broadcaster.Shutdown()
+	if err := broadcaster.StartRecordingToSinkWithContext(sending); err != nil {
+		return fmt.Errorf("starting to send events: %w", err)
+	}
+
+	factory := informers.NewSharedInformerFactoryWithOptions(networkClient, 0, informers.WithTransform(dropManagedFields))
+	controller, err := NewController(ctx, networkClient, factory.Samplecrd().V1().Networks(), neutronClient,
+		broadcaster.NewRecorder(scheme.Scheme, controllerName), cluster)
+	if err != nil {
+		return err
+	}
+	factory.StartWithContext(ctx)
+	defer factory.Shutdown()
+	return controller.Run(ctx, o.workers, o.shutdownTimeout)
+}
+
+// dropManagedFields keeps out of the cache what nobody reads there, and what
+// often is the larger part of an object.
+func dropManagedFields(object any) (any, error) {
+	if accessor, err := meta.Accessor(object); err == nil {
+		accessor.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+// kubernetesConfig returns how to reach the API server.
+func kubernetesConfig(o options) (*rest.Config, error) {
+	config, err := rest.InClusterConfig()
+	if o.kubeconfig != "" || o.master != "" {
+		config, err = clientcmd.BuildConfigFromFlags(o.master, o.kubeconfig)
+	}
+	switch {
+	case errors.Is(err, rest.ErrNotInCluster):
+		return nil, errors.New("no cluster to work for: this does not run in a pod of a cluster, and -kubeconfig is not given")
+	case clientcmd.IsEmptyConfig(err):
+		return nil, fmt.Errorf("reading -kubeconfig %s: it names no cluster, or has no current context", o.kubeconfig)
+	case err != nil && o.kubeconfig != "":
+		return nil, fmt.Errorf("reading -kubeconfig %s: %w", o.kubeconfig, err)
+	case err != nil:
+		return nil, fmt.Errorf("configuring the Kubernetes client: %w", err)
+	}
+	if _, err := url.Parse(config.Host); err != nil {
+		return nil, fmt.Errorf("the address of the API server, %q, is no URL", config.Host)
+	}
+	config.UserAgent = controllerName
+	config.QPS = -1 // the API server's priority and fairness shares it out better than each client can
+	return config, nil
+}
+
+// connectNeutron returns a client for the Neutron that the flags name, and a
+// function that closes what was opened for it.
+func connectNeutron(ctx context.Context, o options) (client neutron.Client, closeAll func(), err error) {
+	logger := klog.FromContext(ctx)
+	endpoint, closeAll := o.neutronEndpoint, func() {}
+	if endpoint == "" {
+		server := embedded.New(embedded.Options{})
+		if err := server.Listen(o.embeddedAddress); err != nil {
+			return nil, nil, fmt.Errorf("starting the embedded Neutron at -embedded-neutron-address %s: %w", o.embeddedAddress, err)
+		}
+		endpoint, closeAll = server.URL(), func() { _ = server.Close() }
+		logger.Info("NO OPENSTACK IS NAMED: networks exist only in the memory of this process, and end with it. To look at them: curl " + endpoint + "/v2.0/networks")
+	}
+	client, err = openstack.New(endpoint, openstack.WithTimeout(o.neutronTimeout))
+	if err != nil {
+		closeAll()
+		return nil, nil, fmt.Errorf("-neutron-endpoint: %w", err)
+	}
+	if _, err := client.Networks(ctx, neutron.NetworkFilter{ID: "00000000-0000-0000-0000-000000000000"}); err != nil && ctx.Err() == nil {
+		logger.Error(err, "Neutron gives no usable answer; starting all the same: Networks wait until it does", "endpoint", endpoint)
+	} else {
+		logger.Info("Using Neutron", "endpoint", endpoint)
+	}
+	return client, closeAll, nil
+}
+
+// waitForKubernetes waits until the API server answers and knows Networks, and
+// says what it waits for. It returns the name of the cluster. It fails only
+// when the context ends.
+func waitForKubernetes(ctx context.Context, host string, kubeClient kubernetes.Interface, networkClient clientset.Interface, clusterName string) (string, error) {
+	logger := klog.FromContext(ctx)
+	said := ""
+	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		_, err := networkClient.SamplecrdV1().Networks("").List(ctx, metav1.ListOptions{Limit: 1})
+		if err == nil && clusterName == "" {
+			clusterName, err = nameOfCluster(ctx, kubeClient)
+		}
+		if err == nil {
+			return true, nil
+		}
+		if why := explain(err); why != said {
+			logger.Info("Waiting for Kubernetes", "server", host, "why", why)
+			said = why
+		}
+		return false, nil
+	})
+	if err == nil {
+		logger.Info("Using Kubernetes", "server", host, "clusterName", clusterName)
+	}
+	return clusterName, err
+}
+
+// nameOfCluster returns what stays the same for as long as a cluster exists,
+// and is different in every cluster.
+func nameOfCluster(ctx context.Context, kubeClient kubernetes.Interface) (string, error) {
+	namespace, err := kubeClient.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("reading the namespace %s for the cluster's name, which -cluster-name makes needless: %w", metav1.NamespaceSystem, err)
+	}
+	return string(namespace.UID), nil
+}
+
+// explain puts into words why Networks cannot be listed or watched.
+func explain(err error) string {
+	var status apierrors.APIStatus
+	switch {
+	case apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces":
+		return err.Error()
+	case apierrors.IsNotFound(err):
+		return "the API server does not know Networks: install the CustomResourceDefinition with kubectl apply -f crd/"
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return fmt.Sprintf("the API server does not allow it: %v", err)
+	case errors.As(err, &status):
+		return fmt.Sprintf("the API server answers with an error: %v", err)
+	}
+	return fmt.Sprintf("the API server does not answer: %v", err)
+}
+
+// logWatchError says why the informer has lost its watch. It tries again by
+// itself. A watch that just ends, or has become too old, is nothing unusual.
+func logWatchError(ctx context.Context, _ *cache.Reflector, err error) {
+	logger := klog.FromContext(ctx)
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) {
+		logger = logger.V(4)
+	}
+	logger.Info("Watching Networks was interrupted, and is tried again", "why", explain(err))
+}

@@ -1,0 +1,154 @@
+package openstack
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
+
+	"github.com/samplecrd/network-controller/pkg/neutron"
+)
+
+// Subnets implements neutron.Reader.
+func (c *client) Subnets(ctx context.Context, filter neutron.SubnetFilter) ([]neutron.Subnet, error) {
+	query, err := subnets.ListOpts{NetworkID: filter.NetworkID, Description: filter.Description}.ToSubnetListQuery()
+	if err != nil {
+		return nil, c.failed(ctx, listSubnets, err)
+	}
+	found, err := list(ctx, c.service, "subnets", query, (*subnetJSON).value, func(s neutron.Subnet) string { return s.ID })
+	if err != nil {
+		return nil, c.failed(ctx, listSubnets, err)
+	}
+	// An old server may ignore a filter that it does not know.
+	return slices.DeleteFunc(found, func(s neutron.Subnet) bool {
+		return filter.NetworkID != "" && s.NetworkID != filter.NetworkID || filter.Description != "" && s.Description != filter.Description
+	}), nil
+}
+
+// CreateSubnet implements neutron.Writer.
+func (c *client) CreateSubnet(ctx context.Context, subnet neutron.Subnet) (neutron.Subnet, error) {
+	const op = "create subnet"
+	if !subnet.CIDR.IsValid() {
+		return neutron.Subnet{}, &neutron.Error{Op: op, Kind: neutron.ErrRefused, Message: "the CIDR is not valid"}
+	}
+	opts := subnets.CreateOpts{
+		NetworkID:       subnet.NetworkID,
+		Name:            subnet.Name,
+		Description:     subnet.Description,
+		CIDR:            subnet.CIDR.String(),
+		IPVersion:       ipVersion(subnet.CIDR),
+		AllocationPools: poolsJSON(subnet.Pools),
+	}
+	if subnet.Gateway.IsValid() { // otherwise Neutron chooses one
+		opts.GatewayIP = new(subnet.Gateway.String())
+	}
+	return c.subnet(ctx, op, subnets.Create(ctx, c.service, opts))
+}
+
+// UpdateSubnet implements neutron.Writer.
+func (c *client) UpdateSubnet(ctx context.Context, id string, update neutron.SubnetUpdate) (neutron.Subnet, error) {
+	const op = "update subnet"
+	if err := checkID(op, id); err != nil {
+		return neutron.Subnet{}, err
+	}
+	opts := subnets.UpdateOpts{
+		GatewayIP:       new(""), // which gophercloud sends as null: no gateway
+		AllocationPools: poolsJSON(update.Pools),
+	}
+	if update.Gateway.IsValid() {
+		opts.GatewayIP = new(update.Gateway.String())
+	}
+	return c.subnet(ctx, op, subnets.Update(ctx, c.guarded(update.Revision), id, opts))
+}
+
+// DeleteSubnet implements neutron.Writer.
+func (c *client) DeleteSubnet(ctx context.Context, id string, revision int) error {
+	const op = "delete subnet"
+	if err := checkID(op, id); err != nil {
+		return err
+	}
+	return c.failed(ctx, op, subnets.Delete(ctx, c.guarded(revision), id).ExtractErr())
+}
+
+// subnet reads the answer to a create or an update.
+func (c *client) subnet(ctx context.Context, op string, result interface{ ExtractInto(any) error }) (neutron.Subnet, error) {
+	var answer struct {
+		Subnet *subnetJSON `json:"subnet"`
+	}
+	if err := result.ExtractInto(&answer); err != nil {
+		return neutron.Subnet{}, c.failed(ctx, op, err)
+	}
+	subnet, err := answer.Subnet.value()
+	return subnet, c.failed(ctx, op, err)
+}
+
+func ipVersion(cidr netip.Prefix) gophercloud.IPVersion {
+	if cidr.Addr().Is4() {
+		return gophercloud.IPv4
+	}
+	return gophercloud.IPv6
+}
+
+func poolsJSON(pools []neutron.Pool) []subnets.AllocationPool {
+	var all []subnets.AllocationPool
+	for _, pool := range pools {
+		all = append(all, subnets.AllocationPool{Start: pool.Start.String(), End: pool.End.String()})
+	}
+	return all
+}
+
+// subnetJSON is what we read of a subnet. A nil pointer is a key that was not
+// in the answer, except for the gateway, which is null where there is none.
+type subnetJSON struct {
+	ID          *string                   `json:"id"`
+	NetworkID   *string                   `json:"network_id"`
+	Name        *string                   `json:"name"`
+	Description *string                   `json:"description"`
+	CIDR        *string                   `json:"cidr"`
+	Gateway     *string                   `json:"gateway_ip"`
+	Pools       *[]subnets.AllocationPool `json:"allocation_pools"`
+	Revision    *int                      `json:"revision_number"`
+}
+
+func (s *subnetJSON) value() (neutron.Subnet, error) {
+	if s == nil {
+		return neutron.Subnet{}, unusable("it has no subnet")
+	}
+	if s.ID == nil || *s.ID == "" || s.NetworkID == nil || s.Name == nil || s.Description == nil ||
+		s.CIDR == nil || s.Pools == nil || s.Revision == nil {
+		return neutron.Subnet{}, unusable("it has a subnet without id, network_id, name, description, cidr, allocation_pools or revision_number")
+	}
+	subnet := neutron.Subnet{
+		ID:          *s.ID,
+		NetworkID:   *s.NetworkID,
+		Name:        *s.Name,
+		Description: *s.Description,
+		Revision:    *s.Revision,
+	}
+	var err error
+	if subnet.CIDR, err = netip.ParsePrefix(*s.CIDR); err != nil || subnet.CIDR != subnet.CIDR.Masked() {
+		return neutron.Subnet{}, unusable("it has a subnet whose cidr is %.80q", *s.CIDR)
+	}
+	if s.Gateway != nil && *s.Gateway != "" {
+		if subnet.Gateway, err = netip.ParseAddr(*s.Gateway); err != nil {
+			return neutron.Subnet{}, unusable("it has a subnet whose gateway_ip is %.80q", *s.Gateway)
+		}
+	}
+	subnet.Pools, err = parsePools(*s.Pools)
+	return subnet, err
+}
+
+func parsePools(pools []subnets.AllocationPool) ([]neutron.Pool, error) {
+	var all []neutron.Pool
+	for _, pool := range pools {
+		start, startErr := netip.ParseAddr(pool.Start)
+		end, endErr := netip.ParseAddr(pool.End)
+		if startErr != nil || endErr != nil {
+			return nil, unusable("it has a subnet with an allocation pool from %.80q to %.80q", pool.Start, pool.End)
+		}
+		all = append(all, neutron.Pool{Start: start, End: end})
+	}
+	return all, nil
+}

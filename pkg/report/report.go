@@ -1,0 +1,156 @@
+// Package report puts the end of a sync into words: the status of the object,
+// its Ready condition, and events. It is pure; the controller writes.
+package report
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	applyv1 "github.com/samplecrd/network-controller/pkg/client/applyconfiguration/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/plan"
+)
+
+// The reasons of the Ready condition, beside those of package plan.
+const (
+	// Provisioned: Neutron has what the spec asks for.
+	Provisioned = "Provisioned"
+	// InUse: ports hold what should be deleted or replaced.
+	InUse = string(plan.ReasonInUse)
+	// Refused: Neutron will not do it as things stand; its words follow.
+	Refused = "Refused"
+	// NeutronUnavailable: Neutron gives no usable answer.
+	NeutronUnavailable = "NeutronUnavailable"
+)
+
+// BlockedError is the outcome of a sync whose plan is blocked.
+type BlockedError struct{ plan.Blocked }
+
+// Error returns what has to be changed, and where.
+func (e BlockedError) Error() string { return e.String() }
+
+// Status returns the status that a Network should have after a sync with this
+// outcome (nil where the plan came to its end), and whether that differs from
+// the one it has. An outcome that the next try may well mend, such as a change
+// by somebody else in between, changes nothing.
+func Status(network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, outcome error, now metav1.Time) (samplecrdv1.NetworkStatus, bool) {
+	ready, worthTelling := readyCondition(desired, outcome)
+	if !worthTelling {
+		return network.Status, false
+	}
+	ready.ObservedGeneration = network.Generation
+	ready.LastTransitionTime = now
+
+	status := samplecrdv1.NetworkStatus{
+		ObservedGeneration: network.Generation,
+		NetworkID:          actual.NetworkID,
+		SubnetID:           actual.OurSubnetID(desired.Owner),
+		Conditions:         slices.Clone(network.Status.Conditions),
+	}
+	meta.SetStatusCondition(&status.Conditions, ready)
+	return status, !equality.Semantic.DeepEqual(status, network.Status)
+}
+
+func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condition, worthTelling bool) {
+	no := func(reason, message string) (metav1.Condition, bool) {
+		return metav1.Condition{Type: samplecrdv1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: clip(message)}, true
+	}
+	var blocked BlockedError
+	var failure *neutron.Error
+	switch {
+	case outcome == nil && desired.Absent:
+		return metav1.Condition{}, false // the object is on its way out
+	case outcome == nil:
+		return metav1.Condition{
+			Type: samplecrdv1.ConditionReady, Status: metav1.ConditionTrue, Reason: Provisioned,
+			Message: fmt.Sprintf("Neutron has the network and its subnet %s with gateway %s.", desired.CIDR, desired.Gateway),
+		}, true
+	case errors.As(outcome, &blocked):
+		return no(string(blocked.Reason), blocked.Message)
+	case !errors.As(outcome, &failure):
+		return metav1.Condition{}, false
+	case errors.Is(failure, neutron.ErrInUse):
+		return no(InUse, failure.Error())
+	case errors.Is(failure, neutron.ErrRefused):
+		return no(Refused, failure.Error())
+	case errors.Is(failure, neutron.ErrUnavailable):
+		return no(NeutronUnavailable, failure.Error())
+	}
+	return metav1.Condition{}, false
+}
+
+// Apply returns the server-side apply request that writes a status. It is
+// refused where the object has changed since: it may be another one of the same
+// name by now, and a UID alone is not compared in requests for a status.
+func Apply(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) *applyv1.NetworkApplyConfiguration {
+	applied := applyv1.NetworkStatus().WithObservedGeneration(status.ObservedGeneration)
+	if status.NetworkID != "" {
+		applied = applied.WithNetworkID(status.NetworkID)
+	}
+	if status.SubnetID != "" {
+		applied = applied.WithSubnetID(status.SubnetID)
+	}
+	if ready := meta.FindStatusCondition(status.Conditions, samplecrdv1.ConditionReady); ready != nil {
+		applied = applied.WithConditions(applymetav1.Condition().
+			WithType(ready.Type).
+			WithStatus(ready.Status).
+			WithReason(ready.Reason).
+			WithMessage(ready.Message).
+			WithObservedGeneration(ready.ObservedGeneration).
+			WithLastTransitionTime(ready.LastTransitionTime))
+	}
+	return applyv1.Network(network.Name, network.Namespace).
+		WithUID(network.UID).
+		WithResourceVersion(network.ResourceVersion).
+		WithStatus(applied)
+}
+
+// NewProblem returns the reason and message of what stands in the way after a
+// status was written and did not before; empty where that is nothing.
+func NewProblem(before, after samplecrdv1.NetworkStatus) (reason, message string) {
+	was := meta.FindStatusCondition(before.Conditions, samplecrdv1.ConditionReady)
+	is := meta.FindStatusCondition(after.Conditions, samplecrdv1.ConditionReady)
+	if is == nil || is.Status != metav1.ConditionFalse || was != nil && was.Status == is.Status && was.Reason == is.Reason {
+		return "", ""
+	}
+	return is.Reason, is.Message
+}
+
+// EventReason returns the reason of the event that tells of a step; empty
+// where a step changes nothing that users see.
+func EventReason(step plan.Step) string {
+	switch step.(type) {
+	case plan.CreateNetwork:
+		return "NetworkCreated"
+	case plan.DeleteNetwork:
+		return "NetworkDeleted"
+	case plan.CreateSubnet:
+		return "SubnetCreated"
+	case plan.UpdateSubnet:
+		return "SubnetUpdated"
+	case plan.DeleteSubnet:
+		return "SubnetDeleted"
+	}
+	return ""
+}
+
+// clip shortens a text to the 1 KiB that an event's note can hold.
+func clip(text string) string {
+	const most = 1024
+	if len(text) <= most {
+		return text
+	}
+	cut := most - len("…")
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}
