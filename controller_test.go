@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -400,7 +401,7 @@ func TestStopping(t *testing.T) {
 	go func() { stop(); close(stopped) }()
 	h.eventually(func() error {
 		if !h.controller.queue.ShuttingDown() {
-			return fmt.Errorf("not stopping yet")
+			return errors.New("not stopping yet")
 		}
 		return nil
 	})

@@ -267,7 +267,7 @@ func (h *harness) waitGone(name string) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("%s is still there: %+v, %v", name, network, err)
+		return fmt.Errorf("%s is still there: %+v (%w)", name, network, err)
 	})
 }
 

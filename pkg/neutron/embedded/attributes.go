@@ -22,16 +22,14 @@ func text(name string) func(any) (any, *apiError) {
 	}
 }
 
-func boolean(name string) func(any) (any, *apiError) {
-	return func(value any) (any, *apiError) {
-		switch strings.ToLower(fmt.Sprint(value)) {
-		case "true", "1":
-			return true, nil
-		case "false", "0":
-			return false, nil
-		}
-		return nil, invalidInput("'%v' cannot be converted to boolean.", value)
+func boolean(value any) (any, *apiError) {
+	switch strings.ToLower(fmt.Sprint(value)) {
+	case "true", "1":
+		return true, nil
+	case "false", "0":
+		return false, nil
 	}
+	return nil, invalidInput("'%v' cannot be converted to boolean.", value)
 }
 
 func uuid(name string) func(any) (any, *apiError) {

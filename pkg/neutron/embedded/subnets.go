@@ -17,7 +17,7 @@ func newSubnets(quota int) *collection {
 			"cidr":              {post: true},
 			"gateway_ip":        {post: true, put: true, check: address("gateway_ip")},
 			"allocation_pools":  {post: true, put: true, check: checkPools},
-			"enable_dhcp":       {post: true, put: true, fallback: true, check: boolean("enable_dhcp")},
+			"enable_dhcp":       {post: true, put: true, fallback: true, check: boolean},
 			"dns_nameservers":   {post: true, put: true, fallback: []any{}, check: list("dns_nameservers")},
 			"host_routes":       {post: true, put: true, fallback: []any{}, check: list("host_routes")},
 			"service_types":     {post: true, put: true, fallback: []any{}, check: list("service_types")},

@@ -29,7 +29,7 @@ func list[J, V any](ctx context.Context, service *gophercloud.ServiceClient, kin
 	for more := true; more; {
 		read[query] = true
 		var page map[string]json.RawMessage
-		if _, err := service.Get(ctx, service.ServiceURL(kind)+query, &page, nil); err != nil {
+		if _, err := service.Get(ctx, service.ServiceURL(kind)+query, &page, nil); err != nil { //nolint:bodyclose // gophercloud closes what it decodes
 			return nil, err
 		}
 		var items []*J
