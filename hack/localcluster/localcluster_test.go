@@ -81,9 +81,13 @@ func alive(pid int) bool {
 // eventually waits until the condition holds.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("after a minute: still not: %s", what)
+	often := time.NewTicker(10 * time.Millisecond)
+	defer often.Stop()
+	for deadline := time.After(time.Minute); !condition(); {
+		select {
+		case <-often.C:
+		case <-deadline:
+			t.Fatalf("after a minute: still not %s", what)
 		}
 	}
 }
@@ -199,7 +203,7 @@ func testStop(t *testing.T, c *Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer watch.Body.Close()
+	defer func() { _ = watch.Body.Close() }()
 	began := time.Now()
 	for range 2 {
 		if err := c.Stop(); err != nil {
@@ -233,7 +237,7 @@ func TestOwnerIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stdin.Close()
+	defer func() { _ = stdin.Close() }()
 	stdout, err := owner.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -258,7 +262,7 @@ func TestOwnerIsKilled(t *testing.T) {
 	eventually(t, "the API server's address without a listener", func() bool {
 		connection, err := net.Dial("tcp", strings.TrimPrefix(cluster.Server, "https://"))
 		if err == nil {
-			connection.Close()
+			_ = connection.Close()
 		}
 		return errors.Is(err, syscall.ECONNREFUSED)
 	})
@@ -269,7 +273,7 @@ func TestOwnerIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer folder.remove()
+	defer func() { _ = folder.remove() }()
 	if exists(cluster.Folder) {
 		t.Errorf("the next Start does not remove the run folder %s", cluster.Folder)
 	}
@@ -332,13 +336,14 @@ func TestStartIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { // as soon as the API server has begun
 		defer cancel()
-		for ctx.Err() == nil {
-			if logs, _ := filepath.Glob(filepath.Join(dir, folderPattern, "kube-apiserver.log")); len(logs) > 0 {
+		for range time.Tick(time.Millisecond) {
+			logs, _ := filepath.Glob(filepath.Join(dir, folderPattern, "kube-apiserver.log"))
+			if len(logs) > 0 || ctx.Err() != nil {
 				return
 			}
-			time.Sleep(time.Millisecond)
 		}
 	}()
+	defer cancel()
 	c, err := Start(ctx, Options{Dir: dir})
 	if err == nil {
 		t.Fatal(errors.Join(errors.New("it started"), c.Stop()))

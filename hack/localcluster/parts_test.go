@@ -12,7 +12,7 @@ import (
 
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
-	make := func(name string, files ...string) string {
+	folder := func(name string, files ...string) string {
 		path := filepath.Join(dir, name)
 		if err := os.Mkdir(path, 0o700); err != nil {
 			t.Fatal(err)
@@ -30,10 +30,10 @@ func TestSweep(t *testing.T) {
 	}
 	swept := map[string]bool{
 		owned.path: false,
-		make("cluster-left", lockName, "etcd.log"):  true,
-		make("cluster-empty"):                       true,
-		make("cluster-of-somebody-else", "notes"):   false,
-		make("other-things", lockName, "notes.txt"): false,
+		folder("cluster-left", lockName, "etcd.log"):  true,
+		folder("cluster-empty"):                       true,
+		folder("cluster-of-somebody-else", "notes"):   false,
+		folder("other-things", lockName, "notes.txt"): false,
 	}
 
 	other, err := newRunFolder(dir)
@@ -62,7 +62,7 @@ func TestHoldPort(t *testing.T) {
 		t.Errorf("connecting while it is held: error is %v, want a refused connection", err)
 	}
 	if listener, err := net.Listen("tcp", address); err == nil {
-		listener.Close()
+		_ = listener.Close()
 		t.Error("somebody else could listen at a port that is held")
 	}
 	held.release()
@@ -70,7 +70,7 @@ func TestHoldPort(t *testing.T) {
 	if err != nil {
 		t.Errorf("listening at a port that was released: %v", err)
 	} else {
-		listener.Close()
+		_ = listener.Close()
 	}
 }
 

@@ -41,14 +41,14 @@ func (c *Cluster) startProcess(name string, args []string) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
-	defer reader.Close()
+	defer func() { _ = reader.Close() }()
 
-	command := exec.Command(c.program, append([]string{name}, args...)...)
+	command := exec.Command(c.program, append([]string{name}, args...)...) //nolint:noctx // it runs until it is stopped
 	command.Dir = c.folder.path
 	command.Env = append(environment(c.folder.path), "EXIT_WHEN_STDIN_CLOSES=1")
 	command.Stdin, command.Stdout, command.Stderr = reader, log, log
@@ -56,7 +56,7 @@ func (c *Cluster) startProcess(name string, args []string) (*process, error) {
 	// stops the cluster when it no longer needs it.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := command.Start(); err != nil {
-		writer.Close()
+		_ = writer.Close()
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
 	p := &process{name: name, command: command, logFile: logFile, stdin: writer, done: make(chan struct{})}
@@ -121,7 +121,7 @@ func (p *process) kill() error {
 	if p == nil {
 		return nil
 	}
-	defer p.stdin.Close()
+	defer func() { _ = p.stdin.Close() }()
 	if err := p.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("killing %s: %w", p.name, err)
 	}

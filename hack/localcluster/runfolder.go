@@ -66,7 +66,7 @@ func newRunFolder(dir string) (*runFolder, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer making.Close()
+	defer func() { _ = making.Close() }()
 	sweep(dir)
 
 	path, err := os.MkdirTemp(dir, folderPattern) // only its owner may look into it: it holds keys
@@ -111,7 +111,7 @@ func lockFile(path string, how int) (*os.File, error) {
 		}
 	}
 	if err != nil {
-		file.Close()
+		_ = file.Close()
 		return nil, fmt.Errorf("locking %s: %w", path, err)
 	}
 	return file, nil
@@ -119,6 +119,6 @@ func lockFile(path string, how int) (*os.File, error) {
 
 // remove removes the folder and releases its lock.
 func (f *runFolder) remove() error {
-	defer f.lock.Close()
+	defer func() { _ = f.lock.Close() }()
 	return os.RemoveAll(f.path)
 }

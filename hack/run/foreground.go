@@ -77,7 +77,7 @@ func (s *stopper) runForeground(command *exec.Cmd) (exitCode int, err error) {
 	s.mu.Lock()
 	if s.context.Err() != nil {
 		s.mu.Unlock()
-		return 130, nil
+		return 130, nil //nolint:nilerr // to be asked to stop is no error
 	}
 	err = command.Start()
 	if err == nil {
@@ -122,7 +122,7 @@ func startGuard(pid int) (release func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the guard of the controller: %w", err)
 	}
-	command := exec.Command(self)
+	command := exec.Command(self) //nolint:noctx // it ends when it is released
 	command.Env = append(os.Environ(), guardedVariable+"="+strconv.Itoa(pid))
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err := command.StdinPipe()

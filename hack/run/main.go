@@ -29,7 +29,7 @@ func main() {
 	}
 	kubeconfig := flag.String("kubeconfig", "", "`path` of the kubeconfig file of a cluster to run against. Without it, a local one is started.")
 	flag.Usage = func() {
-		fmt.Fprintf(flag.CommandLine.Output(), "usage: %s [-kubeconfig PATH] -- CONTROLLER [FLAGS]\n", filepath.Base(os.Args[0]))
+		_, _ = fmt.Fprintf(flag.CommandLine.Output(), "usage: %s [-kubeconfig PATH] -- CONTROLLER [FLAGS]\n", filepath.Base(os.Args[0]))
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -51,28 +51,32 @@ func run(stop *stopper, kubeconfig string, controller []string) (exitCode int, e
 	if err != nil {
 		return 1, fmt.Errorf("finding the controller: %w", err)
 	}
-	if kubeconfig == "" {
-		cluster, err := startCluster(stop.context, os.Stdout)
-		if stop.context.Err() != nil {
-			return 130, stopIfStarted(cluster)
-		}
-		if err != nil {
+	command := func(kubeconfig string) *exec.Cmd {
+		args := append([]string{"-kubeconfig=" + kubeconfig}, controller[1:]...)
+		return exec.Command(path, args...) //nolint:noctx // it is asked to stop, not killed
+	}
+	if kubeconfig != "" {
+		if kubeconfig, err = expandHome(kubeconfig); err != nil {
 			return 1, err
 		}
-		defer func() {
-			if stopping := cluster.Stop(); stopping != nil {
-				exitCode, err = max(exitCode, 1), errors.Join(err, stopping)
-			}
-		}()
-		kubeconfig = cluster.Kubeconfig()
-	} else if kubeconfig, err = expandHome(kubeconfig); err != nil {
-		return 1, err
-	} else if err := readable(kubeconfig); err != nil {
-		return 1, fmt.Errorf("reading -kubeconfig: %w", err)
+		if err := readable(kubeconfig); err != nil {
+			return 1, fmt.Errorf("reading -kubeconfig: %w", err)
+		}
+		return stop.runForeground(command(kubeconfig))
 	}
-	command := exec.Command(path, append([]string{"-kubeconfig=" + kubeconfig}, controller[1:]...)...)
-	command.Args[0] = controller[0]
-	return stop.runForeground(command)
+
+	cluster, err := startCluster(stop.context, os.Stdout)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return 130, nil // asked to stop before it was ready
+	case err != nil:
+		return 1, err
+	}
+	exitCode, err = stop.runForeground(command(cluster.Kubeconfig()))
+	if stopping := cluster.Stop(); stopping != nil {
+		exitCode, err = max(exitCode, 1), errors.Join(err, stopping)
+	}
+	return exitCode, err
 }
 
 // startCluster starts a local Kubernetes and tells how to reach it.
@@ -81,21 +85,14 @@ func startCluster(ctx context.Context, output io.Writer) (*localcluster.Cluster,
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintln(output, "Starting a local Kubernetes.")
+	_, _ = fmt.Fprintln(output, "Starting a local Kubernetes.")
 	cluster, err := localcluster.Start(ctx, localcluster.Options{Apply: []string{"crd"}, ControllerManager: true})
 	if err != nil {
 		return nil, err
 	}
 	_, err = exec.LookPath("kubectl")
-	fmt.Fprint(output, howToReach(cluster.Kubeconfig(), filepath.Join(root, "build", "bin", "kubectl"), err == nil))
+	_, _ = fmt.Fprint(output, howToReach(cluster.Kubeconfig(), filepath.Join(root, "build", "bin", "kubectl"), err == nil))
 	return cluster, nil
-}
-
-func stopIfStarted(cluster *localcluster.Cluster) error {
-	if cluster == nil {
-		return nil
-	}
-	return cluster.Stop()
 }
 
 // howToReach says what to type into a second terminal, where a kubectl may be

@@ -25,7 +25,7 @@ const roleVariable = "RUN_TEST_ROLE"
 func TestMain(m *testing.M) {
 	switch {
 	case os.Getenv(guardedVariable) != "" || os.Getenv(roleVariable) == "run":
-		os.Setenv(roleVariable, "controller") // what this program starts
+		_ = os.Setenv(roleVariable, "controller") // what this program starts
 		main()
 	case os.Getenv(roleVariable) == "controller":
 		os.Exit(controller())
@@ -68,7 +68,7 @@ func readyz(config *rest.Config) string {
 	if err != nil {
 		return err.Error()
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	return response.Status
 }
 
@@ -190,7 +190,7 @@ func TestLocalCluster(t *testing.T) {
 				t.Errorf("while the controller stops, the API server is %s, want 200 OK", p.told["readyz"])
 			}
 			if connection, err := net.Dial("tcp", strings.TrimPrefix(config.Host, "https://")); err == nil {
-				connection.Close()
+				_ = connection.Close()
 				t.Error("the API server still runs")
 			}
 			if _, err := os.Stat(filepath.Dir(kubeconfig)); !os.IsNotExist(err) {
