@@ -128,7 +128,7 @@ func (c *Controller) Run(ctx context.Context, workers int, grace time.Duration) 
 	defer cutOff()
 
 	logger.Info("Waiting for the cache to be filled")
-	if !cache.WaitFor(ctx, "Networks", c.synced) {
+	if !cache.WaitFor(ctx, "", c.synced) {
 		c.queue.ShutDown()
 		return nil // asked to stop before it began
 	}

@@ -226,3 +226,62 @@ func (o *output) String() string {
 	defer o.mu.Unlock()
 	return o.text.String()
 }
+
+// TestReadme: what the READMEs say of flags, make targets and files is so.
+func TestReadme(t *testing.T) {
+	makefile := read(t, "Makefile")
+	help := newProgram(t, "-help")
+	if err := help.Run(); err != nil {
+		t.Fatal(err)
+	}
+	flags := map[string]bool{}
+	for _, match := range regexp.MustCompile(`(?m)^  -(\w[\w-]*)`).FindAllStringSubmatch(help.log.String(), -1) {
+		flags[match[1]] = true
+	}
+	for _, file := range []string{"README.md", "README.zh-CN.md"} {
+		t.Run(file, func(t *testing.T) {
+			text := read(t, file)
+			for name := range flags {
+				if !strings.Contains(text, "`-"+name+"`") {
+					t.Errorf("says nothing of the flag -%s", name)
+				}
+			}
+			for _, match := range regexp.MustCompile("(?m)^\\| `-([\\w-]+)` \\|").FindAllStringSubmatch(text, -1) {
+				if !flags[match[1]] {
+					t.Errorf("speaks of the flag -%s, which does not exist", match[1])
+				}
+			}
+			for _, match := range regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)").FindAllStringSubmatch(text, -1) {
+				if !strings.Contains(makefile, "\n"+match[1]+":") {
+					t.Errorf("speaks of make %s, which does not exist", match[1])
+				}
+			}
+			for _, match := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(text, -1) {
+				if _, err := os.Stat(match[1]); err != nil {
+					t.Errorf("links to %s: %v", match[1], err)
+				}
+			}
+			if code := fenced(text); code != fenced(read(t, "README.md")) {
+				t.Error("its commands are not those of README.md")
+			}
+		})
+	}
+}
+
+// fenced returns the shell commands in a text.
+func fenced(text string) string {
+	var all []string
+	for _, match := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
+		all = append(all, match[1])
+	}
+	return strings.Join(all, "\n")
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

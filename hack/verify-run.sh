@@ -38,9 +38,13 @@ bash -O expand_aliases -euo pipefail -c "
 
 # Ctrl-C, as a terminal sends it: to the whole group.
 kill -INT -- "-$make"
-wait "$make" || true # make itself ends by the signal
+wait "$make" || true # make itself ends by the signal, and the rest of the group a moment later
+for ((i = 0; i < 300; i++)); do
+	kill -0 -- "-$make" 2>/dev/null || break
+	sleep 0.1
+done
 grep -q 'Stopped: no request is in flight' "$log" || fail "the controller was not stopped cleanly"
-if pgrep -f "$PWD/build/bin/kubernetes" >/dev/null || [[ -n $(ls -A build/run 2>/dev/null) ]]; then
+if pgrep -f "$PWD/build/bin/kubernetes" >/dev/null || compgen -G "build/run/cluster-*" >/dev/null; then
 	fail "something was left behind"
 fi
 echo "verify-run: make run works in two terminals, and leaves nothing behind"
