@@ -1,7 +1,5 @@
 package neutron
 
-import "strings"
-
 // Owner is the Kubernetes object that a network and a subnet in Neutron
 // belong to.
 type Owner struct {
@@ -20,20 +18,6 @@ const markPrefix = "samplecrd.k8s.io owner: "
 // leave a network that nobody owns. (Neutron's limit for it is 255 characters.)
 func (o Owner) Mark() string {
 	return markPrefix + o.Cluster + "/" + o.Namespace + "/" + o.Name
-}
-
-// ParseMark returns the owner that a description names; false where it is not
-// a mark.
-func ParseMark(description string) (Owner, bool) {
-	rest, ok := strings.CutPrefix(description, markPrefix)
-	if !ok {
-		return Owner{}, false
-	}
-	parts := strings.Split(rest, "/")
-	if len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
-		return Owner{}, false
-	}
-	return Owner{Cluster: parts[0], Namespace: parts[1], Name: parts[2]}, true
 }
 
 // String returns the owner as kubectl would name it: namespace/name.

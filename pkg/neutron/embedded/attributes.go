@@ -1,89 +1,283 @@
 package embedded
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-// The checks of attributes return the value as it is kept.
-
-func text(name string) func(any) (any, *apiError) {
-	return func(value any) (any, *apiError) {
-		text, ok := value.(string)
-		switch {
-		case !ok:
-			return nil, badRequest("Invalid input for %s. Reason: '%v' is not a valid string.", name, value)
-		case utf8.RuneCountInString(text) > 255:
-			return nil, badRequest("Invalid input for %s. Reason: '%s' exceeds maximum length of 255.", name, text)
-		}
-		return text, nil
-	}
+// attribute is a member of an object.
+type attribute struct {
+	name      string
+	post, put bool // whether a request may say it when it creates or updates
+	required  bool
+	hidden    bool // it can be said, and is in no answer
+	initial   any  // where it is not said
+	// check returns the value as it is kept.
+	check func(name string, value any) (any, *apiError)
+	// filter returns what matches a value in a query; nil where objects cannot
+	// be chosen by the attribute.
+	filter func(value string) (func(any) bool, *apiError)
 }
 
-func boolean(value any) (any, *apiError) {
-	switch strings.ToLower(fmt.Sprint(value)) {
-	case "true", "1":
+// project is the one that everything belongs to, as in a real Neutron without
+// authentication.
+const project = "fake_project_id"
+
+// withCommon returns the attributes that every kind of object has, and more.
+func withCommon(more ...attribute) []attribute {
+	return append([]attribute{
+		{name: "id", filter: byText},
+		{name: "name", post: true, put: true, initial: "", check: shortText, filter: byText},
+		{name: "tenant_id", post: true, initial: project, check: shortText, filter: byText},
+		{name: "project_id", filter: byText},
+		{name: "description", post: true, put: true, initial: "", check: shortText, filter: byText},
+		{name: "tags", initial: []any{}},
+		{name: "revision_number", filter: byNumberOrNone},
+		{name: "created_at"},
+		{name: "updated_at"},
+	}, more...)
+}
+
+func (c *collection) attribute(name string) *attribute {
+	i := slices.IndexFunc(c.attributes, func(a attribute) bool { return a.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &c.attributes[i]
+}
+
+// The checks.
+
+func anything(_ string, value any) (any, *apiError) { return value, nil }
+
+// wrong is the error of a value that is not what its attribute takes.
+func wrong(name, format string, args ...any) *apiError {
+	return badRequest("Invalid input for %s. Reason: %s", name, fmt.Sprintf(format, args...))
+}
+
+func shortText(name string, value any) (any, *apiError) {
+	s, ok := value.(string)
+	switch {
+	case !ok:
+		return nil, wrong(name, "'%s' is not a valid string.", text(value))
+	case utf8.RuneCountInString(s) > 255:
+		return nil, wrong(name, "'%s' exceeds maximum length of 255.", s)
+	}
+	return s, nil
+}
+
+func boolean(_ string, value any) (any, *apiError) {
+	switch strings.ToLower(text(value)) {
+	case "true", "t", "yes", "y", "on", "1":
 		return true, nil
-	case "false", "0":
+	case "false", "f", "no", "n", "off", "0":
 		return false, nil
 	}
-	return nil, invalidInput("'%v' cannot be converted to boolean.", value)
+	return nil, invalidInput("'%s' cannot be converted to boolean.", text(value))
 }
 
-func uuid(name string) func(any) (any, *apiError) {
-	return func(value any) (any, *apiError) {
-		text, _ := value.(string)
-		if len(text) != 36 || strings.Trim(strings.ToLower(text), "0123456789abcdef-") != "" {
-			return nil, badRequest("Invalid input for %s. Reason: '%v' is not a valid UUID.", name, value)
+func number(_ string, value any) (any, *apiError) {
+	n, err := strconv.Atoi(text(value))
+	if err != nil {
+		return nil, invalidInput("'%s' is not an integer.", text(value))
+	}
+	return n, nil
+}
+
+func ipVersion(name string, value any) (any, *apiError) {
+	n, failure := number(name, value)
+	if failure == nil && n != 4 && n != 6 {
+		failure = wrong(name, "%v is not in valid_values.", n)
+	}
+	return n, failure
+}
+
+// oneOf takes one of some words.
+func oneOf(valid ...string) func(string, any) (any, *apiError) {
+	return func(name string, value any) (any, *apiError) {
+		if s, ok := value.(string); ok && slices.Contains(valid, s) {
+			return s, nil
 		}
-		return text, nil
+		return nil, wrong(name, "%s is not in valid_values.", text(value))
 	}
 }
 
-func oneOf(name string, valid ...any) func(any) (any, *apiError) {
-	return func(value any) (any, *apiError) {
-		for _, v := range valid {
-			if fmt.Sprint(v) == fmt.Sprint(value) {
-				return v, nil
-			}
+func uuid(name string, value any) (any, *apiError) {
+	s, _ := value.(string)
+	if len(s) != 36 || strings.Trim(strings.ToLower(s), "0123456789abcdef-") != "" {
+		return nil, wrong(name, "'%s' is not a valid UUID.", text(value))
+	}
+	return s, nil
+}
+
+// address takes an IP address, and null for none.
+func address(name string, value any) (any, *apiError) {
+	if value == nil {
+		return nil, nil
+	}
+	ip, failure := parseAddress(name, value)
+	if failure != nil {
+		return nil, failure
+	}
+	return ip.String(), nil
+}
+
+func parseAddress(name string, value any) (netip.Addr, *apiError) {
+	s, _ := value.(string)
+	ip, err := netip.ParseAddr(s)
+	if err != nil || ip.Zone() != "" {
+		return ip, wrong(name, "'%s' is not a valid IP address.", text(value))
+	}
+	return ip, nil
+}
+
+// anyCIDR takes a range of addresses and drops its host bits. An address alone
+// is a range of one.
+func anyCIDR(_ string, value any) (any, *apiError) {
+	cidr, err := netip.ParsePrefix(text(value))
+	if ip, ipErr := netip.ParseAddr(text(value)); ipErr == nil && ip.Zone() == "" {
+		cidr, err = ip.Prefix(ip.BitLen())
+	}
+	if err != nil {
+		return nil, invalidInput("%s is not in a CIDR format.", text(value))
+	}
+	return cidr.Masked().String(), nil
+}
+
+func listOf(name string, value any) (any, *apiError) {
+	items, ok := value.([]any)
+	if !ok {
+		return nil, wrong(name, "'%s' is not a list.", text(value))
+	}
+	return items, nil
+}
+
+func nameservers(name string, value any) (any, *apiError) {
+	if value == nil {
+		return []any{}, nil
+	}
+	items, failure := listOf(name, value)
+	if failure != nil {
+		return nil, failure
+	}
+	seen := map[any]bool{}
+	for _, item := range items.([]any) {
+		if _, failure := parseAddress(name, item); failure != nil {
+			return nil, wrong(name, "'%s' is not a valid nameserver. '%s' is not a valid IP address.", text(item), text(item))
 		}
-		return nil, badRequest("Invalid input for %s. Reason: %v is not in valid_values.", name, value)
+		if seen[item] {
+			return nil, wrong(name, "Duplicate nameserver '%s'.", text(item))
+		}
+		seen[item] = true
+	}
+	return items, nil
+}
+
+func hostRoutes(name string, value any) (any, *apiError) {
+	if value == nil {
+		return []any{}, nil
+	}
+	items, ok := value.([]any)
+	if !ok {
+		return nil, wrong(name, "Invalid data format for hostroute: '%s'.", text(value))
+	}
+	seen := map[string]bool{}
+	for _, item := range items {
+		if failure := checkKeys(name, item, "destination", "nexthop"); failure != nil {
+			return nil, failure
+		}
+		route := item.(object)
+		cidr, err := netip.ParsePrefix(text(route["destination"]))
+		switch {
+		case err != nil:
+			return nil, wrong(name, "'%s' is not a valid CIDR.", text(route["destination"]))
+		case cidr != cidr.Masked():
+			return nil, wrong(name, "'%s' is not a recognized CIDR, '%s' is recommended.", cidr, cidr.Masked())
+		}
+		if _, failure := parseAddress(name, route["nexthop"]); failure != nil {
+			return nil, failure
+		}
+		if seen[text(route)] {
+			return nil, wrong(name, "Duplicate hostroute '%s'.", text(route))
+		}
+		seen[text(route)] = true
+	}
+	return items, nil
+}
+
+// checkKeys checks that a value is an object with two members, no more and no
+// fewer.
+func checkKeys(name string, value any, first, second string) *apiError {
+	o, ok := value.(object)
+	if !ok {
+		return wrong(name, "Invalid input. '%s' must be a dictionary with keys: ['%s', '%s'].", text(value), first, second)
+	}
+	_, hasFirst := o[first]
+	_, hasSecond := o[second]
+	if !hasFirst || !hasSecond || len(o) != 2 {
+		provided := strings.Join(slices.Sorted(maps.Keys(o)), "', '")
+		return wrong(name, "Validation of dictionary's keys failed. Expected keys: {'%s', '%s'} Provided keys: {'%s'}.", first, second, provided)
+	}
+	return nil
+}
+
+// The filters.
+
+func byText(value string) (func(any) bool, *apiError) {
+	return func(kept any) bool { return kept == value }, nil
+}
+
+// by makes a filter of a check.
+func by(check func(string, any) (any, *apiError)) func(string) (func(any) bool, *apiError) {
+	return func(value string) (func(any) bool, *apiError) {
+		want, failure := check("", value)
+		return func(kept any) bool { return kept == want }, failure
 	}
 }
 
-func wholeNumber(name string) func(any) (any, *apiError) {
-	return func(value any) (any, *apiError) {
-		number, ok := value.(float64)
-		if !ok || number != float64(int(number)) || number < 0 {
-			return nil, badRequest("Invalid input for %s. Reason: '%v' is not an integer.", name, value)
-		}
-		return int(number), nil
-	}
+// byNumberOrNone is matched by nothing where the value is not a number.
+func byNumberOrNone(value string) (func(any) bool, *apiError) {
+	want, err := strconv.Atoi(value)
+	return func(kept any) bool { return err == nil && kept == want }, nil
 }
 
-func list(name string) func(any) (any, *apiError) {
-	return func(value any) (any, *apiError) {
-		items, ok := value.([]any)
-		if !ok {
-			return nil, badRequest("Invalid input for %s. Reason: '%v' is not a list.", name, value)
-		}
-		return items, nil
+// text returns a value as Neutron shows it in its messages, which is as Python
+// does.
+func text(value any) string {
+	if s, ok := value.(string); ok {
+		return s
 	}
+	return python(value)
 }
 
-// address takes null as well, for none.
-func address(name string) func(any) (any, *apiError) {
-	return func(value any) (any, *apiError) {
-		if value == nil {
-			return nil, nil
+func python(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return "None"
+	case bool:
+		return map[bool]string{true: "True", false: "False"}[v]
+	case string:
+		return "'" + v + "'"
+	case json.Number:
+		return v.String()
+	case []any:
+		var parts []string
+		for _, item := range v {
+			parts = append(parts, python(item))
 		}
-		text, _ := value.(string)
-		ip, err := netip.ParseAddr(text)
-		if err != nil || ip.Zone() != "" {
-			return nil, badRequest("Invalid input for %s. Reason: '%v' is not a valid IP address.", name, value)
+		return "[" + strings.Join(parts, ", ") + "]"
+	case object:
+		var parts []string
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			parts = append(parts, "'"+key+"': "+python(v[key]))
 		}
-		return ip.String(), nil
+		return "{" + strings.Join(parts, ", ") + "}"
 	}
+	return fmt.Sprint(value)
 }

@@ -1,14 +1,15 @@
 package embedded
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -17,311 +18,365 @@ import (
 // object is a network, subnet or port as it is in JSON.
 type object = map[string]any
 
-// collection is all objects of one kind.
+// collection is all objects of one kind, and what is special about them.
 type collection struct {
-	name       string // in a body: network
-	plural     string // in a path: networks
-	typeName   string // in an error: Network
-	attributes map[string]attribute
-	quota      int // 0 for any number
+	name       string      // in a body: network
+	plural     string      // in a path: networks
+	typeName   string      // in an error: Network
+	attributes []attribute // in the order in which they are checked
 	// firstRevision is the revision of an object that was just created.
 	firstRevision int
+	quota         int // 0 or less for any number
 
-	// prepare checks and completes an object before it is created or changed;
-	// given is what the request says, and before what was there, or nil.
-	prepare func(s *Server, o, given, before object) *apiError
-	// remove checks that an object can be deleted, and deletes what goes with it.
-	remove func(s *Server, o object) *apiError
+	// validate checks an object for itself, whatever else there is; given is
+	// what the request says, and before what was there, or nil.
+	validate func(o, given, before object) *apiError
+	// place checks a new object against what else there is, and completes it.
+	place func(o, given object) *apiError
+	// release checks that an object can be deleted, and deletes what goes with
+	// it.
+	release func(o object) *apiError
+	// added and dropped note an object elsewhere; touched is told of all that
+	// one request created, changed or deleted.
+	added, dropped func(o object)
+	touched        func(objects []object)
+	// emptyPutCounts: a PUT that names no attribute makes a new revision too.
+	emptyPutCounts bool
+	// forgivesMarker: a page after an object that is not there is the first.
+	forgivesMarker bool
 
 	objects map[string]object
 	order   []string // the IDs, as they were created
 }
 
-// attribute is a member of an object.
-type attribute struct {
-	post, put bool // whether a request may say it when it creates or updates
-	required  bool
-	fallback  any // where it is not said
-	check     func(value any) (any, *apiError)
-}
+func nothing(object)    {}
+func nothings([]object) {}
 
-// common returns the attributes that every kind of object has, and more.
-func common(more map[string]attribute) map[string]attribute {
-	all := map[string]attribute{
-		"id": {}, "status": {fallback: "ACTIVE"}, "tags": {fallback: []any{}},
-		"created_at": {}, "updated_at": {}, "revision_number": {},
-		"tenant_id":   {post: true, fallback: project, check: text("tenant_id")},
-		"project_id":  {post: true, fallback: project, check: text("project_id")},
-		"name":        {post: true, put: true, fallback: "", check: text("name")},
-		"description": {post: true, put: true, fallback: "", check: text("description")},
-	}
-	maps.Copy(all, more)
-	return all
-}
-
-// project is the one that everything belongs to, as in a real Neutron without
-// authentication.
-const project = "fake_project_id"
-
-// find returns the collection in a path, and answers with an error where there
-// is none. It holds s.mu then; done releases it.
-func (s *Server) find(w http.ResponseWriter, r *http.Request) (c *collection, done func()) {
-	s.mu.Lock()
-	c, ok := s.collections[r.PathValue("collection")]
-	if !ok {
-		s.mu.Unlock()
-		answerError(w, notFound("HTTP", "The resource could not be found."))
-		return nil, nil
-	}
-	return c, s.mu.Unlock
-}
-
-// findObject is find for a path that ends with an ID.
-func (s *Server) findObject(w http.ResponseWriter, r *http.Request) (c *collection, o object, done func()) {
-	c, done = s.find(w, r)
-	if c == nil {
-		return nil, nil, nil
-	}
-	o, ok := c.objects[r.PathValue("id")]
-	if !ok {
-		done()
-		answerError(w, c.missing(r.PathValue("id")))
-		return nil, nil, nil
-	}
-	return c, o, done
+// handleCollection adds the paths of a collection.
+func (s *Server) handleCollection(c *collection) {
+	all, one := "/v2.0/"+c.plural, "/v2.0/"+c.plural+"/{id}"
+	s.handle("GET "+all, http.StatusOK, func(r *http.Request) (object, *apiError) { return s.list(c, r) })
+	s.handle("POST "+all, http.StatusCreated, c.create)
+	s.handle("GET "+one, http.StatusOK, c.show)
+	s.handle("PUT "+one, http.StatusOK, c.update)
+	s.handle("DELETE "+one, http.StatusNoContent, c.delete)
+	missing := func(*http.Request) (object, *apiError) { return nil, c.missing("None") }
+	s.handle("PUT "+all, http.StatusOK, missing)
+	s.handle("DELETE "+all, http.StatusOK, missing)
+	other := func(*http.Request) (object, *apiError) { return nil, methodNotAllowed }
+	s.handle(all, http.StatusOK, other)
+	s.handle(one, http.StatusOK, other)
+	s.handleTags(c)
 }
 
 func (c *collection) missing(id string) *apiError {
-	return notFound(c.typeName, fmt.Sprintf("%s %s could not be found.", c.typeName, id))
+	return notFound(c.typeName+"NotFound", "%s %s could not be found.", c.typeName, id)
 }
 
-func (s *Server) show(w http.ResponseWriter, r *http.Request) {
-	c, o, done := s.findObject(w, r)
-	if c == nil {
-		return
+// find returns the object in a path.
+func (c *collection) find(r *http.Request) (object, *apiError) {
+	if o, ok := c.objects[r.PathValue("id")]; ok {
+		return o, nil
 	}
-	defer done()
-	answer(w, http.StatusOK, object{c.name: thin(o, r.URL.Query()["fields"])})
+	return nil, c.missing(r.PathValue("id"))
 }
 
-func (s *Server) create(w http.ResponseWriter, r *http.Request) {
-	body, failure := readBody(w, r)
+func (c *collection) show(r *http.Request) (object, *apiError) {
+	query := parseQuery(r.URL.RawQuery)
+	if _, failure := c.filters(query); failure != nil {
+		return nil, failure
+	}
+	o, failure := c.find(r)
 	if failure != nil {
-		answerError(w, failure)
-		return
+		return nil, failure
 	}
-	c, done := s.find(w, r)
-	if c == nil {
-		return
-	}
-	defer done()
-	if list, bulk := body[c.plural].([]any); bulk {
-		s.createAll(w, c, list)
-		return
-	}
-	given, ok := body[c.name].(object)
-	if !ok {
-		answerError(w, badRequest("Unable to find '%s' in request body", c.name))
-		return
-	}
-	o, failure := s.add(c, given)
-	if failure != nil {
-		answerError(w, failure)
-		return
-	}
-	answer(w, http.StatusCreated, object{c.name: o})
+	return object{c.name: thin(o, query.all("fields"))}, nil
 }
 
-// createAll creates all objects of a list, or none.
-func (s *Server) createAll(w http.ResponseWriter, c *collection, list []any) {
-	if len(list) == 0 {
-		answerError(w, badRequest("Resources required"))
-		return
+func (c *collection) create(r *http.Request) (object, *apiError) {
+	items, bulk, failure := c.readBody(r)
+	if failure != nil {
+		return nil, failure
 	}
-	made := []object{}
-	for _, item := range list {
-		given, _ := item.(object)
-		o, failure := s.add(c, given)
+	made, failure := c.createAll(items)
+	if failure != nil {
+		return nil, failure
+	}
+	fields := parseQuery(r.URL.RawQuery).all("fields")
+	for i := range made {
+		made[i] = thin(made[i], fields)
+	}
+	if bulk {
+		return object{c.plural: made}, nil
+	}
+	return object{c.name: made[0]}, nil
+}
+
+// createAll creates all objects of a request, or none.
+func (c *collection) createAll(items []object) ([]object, *apiError) {
+	var made []object
+	for _, given := range items {
+		o, failure := c.complete(given)
+		if failure == nil {
+			failure = c.validate(o, given, nil)
+		}
 		if failure != nil {
-			for _, o := range made {
-				s.drop(c, o)
-			}
-			answerError(w, failure)
-			return
+			return nil, failure
 		}
 		made = append(made, o)
 	}
-	answer(w, http.StatusCreated, object{c.plural: made})
+	if c.quota != unlimited && len(c.objects)+len(made) > c.quota {
+		return nil, conflict("OverQuota", "Quota exceeded for resources: ['%s'].", c.name)
+	}
+	for i, o := range made {
+		if failure := c.place(o, items[i]); failure != nil {
+			for _, o := range made[:i] {
+				c.drop(o)
+			}
+			return nil, failure
+		}
+		c.add(o)
+	}
+	c.touched(made)
+	return made, nil
 }
 
-// add creates an object of what a request gives.
-func (s *Server) add(c *collection, given object) (object, *apiError) {
-	o, failure := c.complete(given)
-	if failure != nil {
-		return nil, failure
-	}
-	if failure := c.prepare(s, o, given, nil); failure != nil {
-		return nil, failure
-	}
-	if c.quota > 0 && len(c.objects) >= c.quota {
-		return nil, &apiError{http.StatusConflict, "OverQuota", fmt.Sprintf("Quota exceeded for resources: ['%s'].", c.name)}
-	}
-	id, now := newID(), time.Now().UTC().Format(time.RFC3339)
-	o["id"], o["created_at"], o["updated_at"], o["revision_number"] = id, now, now, c.firstRevision
+// add puts a new object among the others.
+func (c *collection) add(o object) {
+	id := newID()
+	o["id"], o["revision_number"] = id, c.firstRevision
+	o["created_at"], o["updated_at"] = now(), now()
 	c.objects[id] = o
 	c.order = append(c.order, id)
-	if c.plural == "subnets" {
-		s.subnetsChanged(o["network_id"].(string))
-	}
-	return o, nil
+	c.added(o)
+}
+
+// drop takes an object away.
+func (c *collection) drop(o object) {
+	id := o["id"].(string)
+	delete(c.objects, id)
+	c.order = slices.DeleteFunc(c.order, func(other string) bool { return other == id })
+	c.dropped(o)
 }
 
 // complete checks what a request gives for a new object and adds what it
 // leaves out.
 func (c *collection) complete(given object) (object, *apiError) {
-	o := object{}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		attribute, known := c.attributes[name]
+	if failure := c.checkNames(given); failure != nil {
+		return nil, failure
+	}
+	for _, a := range c.attributes {
+		_, said := given[a.name]
 		switch {
-		case !known:
-			return nil, badRequest("Unrecognized attribute(s) '%s'", name)
-		case !attribute.post:
-			return nil, badRequest("Attribute '%s' not allowed in POST", name)
+		case said && !a.post:
+			return nil, badRequest("Attribute '%s' not allowed in POST", a.name)
+		case a.required && !said:
+			return nil, badRequest("Failed to parse request. Required attribute '%s' not specified", a.name)
 		}
-		value, failure := attribute.value(given[name])
-		if failure != nil {
-			return nil, failure
-		}
-		o[name] = value
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.attributes)) {
-		if _, said := o[name]; said {
-			continue
+	o := object{}
+	for _, a := range c.attributes {
+		if !a.hidden {
+			o[a.name] = a.initial
 		}
-		if c.attributes[name].required {
-			return nil, badRequest("Failed to parse request. Required attribute '%s' not specified", name)
-		}
-		o[name] = c.attributes[name].fallback
 	}
+	if failure := c.take(o, given); failure != nil {
+		return nil, failure
+	}
+	o["project_id"] = o["tenant_id"]
 	return o, nil
 }
 
-func (a attribute) value(given any) (any, *apiError) {
-	if a.check == nil {
-		return given, nil
+// checkNames refuses attributes that there are not, and takes project_id for
+// what it is called in the oldest of times.
+func (c *collection) checkNames(given object) *apiError {
+	if projectID, said := given["project_id"]; said {
+		if tenantID, also := given["tenant_id"]; also && text(tenantID) != text(projectID) {
+			return badRequest("'project_id' and 'tenant_id' do not match")
+		}
+		delete(given, "project_id")
+		given["tenant_id"] = projectID
 	}
-	return a.check(given)
+	var unknown []string
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if c.attribute(name) == nil {
+			unknown = append(unknown, name)
+		}
+	}
+	if unknown != nil {
+		return badRequest("Unrecognized attribute(s) '%s'", strings.Join(unknown, ", "))
+	}
+	return nil
 }
 
-func (s *Server) update(w http.ResponseWriter, r *http.Request) {
-	body, failure := readBody(w, r)
+// take checks the values that a request gives, and puts them into an object.
+func (c *collection) take(o, given object) *apiError {
+	for _, a := range c.attributes {
+		value, said := given[a.name]
+		if !said {
+			continue
+		}
+		value, failure := a.check(a.name, value)
+		if failure != nil {
+			return failure
+		}
+		given[a.name] = value
+		if !a.hidden {
+			o[a.name] = value
+		}
+	}
+	return nil
+}
+
+func (c *collection) update(r *http.Request) (object, *apiError) {
+	items, bulk, failure := c.readBody(r)
 	if failure != nil {
-		answerError(w, failure)
-		return
+		return nil, failure
 	}
-	c, before, done := s.findObject(w, r)
-	if c == nil {
-		return
+	if bulk {
+		return nil, badRequest("Bulk operation not supported")
 	}
-	defer done()
-	given, ok := body[c.name].(object)
-	if !ok {
-		answerError(w, badRequest("Unable to find '%s' in request body", c.name))
-		return
+	before, failure := c.find(r)
+	if failure != nil {
+		return nil, failure
 	}
+	given := items[0]
 	o, failure := c.changed(before, given)
-	if failure == nil {
-		failure = matchRevision(r, before)
-	}
-	if failure == nil {
-		failure = c.prepare(s, o, given, before)
-	}
 	if failure != nil {
-		answerError(w, failure)
-		return
+		return nil, failure
 	}
-	touch(o)
-	c.objects[r.PathValue("id")] = o
-	answer(w, http.StatusOK, object{c.name: o})
+	if len(given) > 0 || c.emptyPutCounts {
+		// A real Neutron, too, looks at the revision last of all.
+		if failure := matchRevision(r, before); failure != nil {
+			return nil, failure
+		}
+		maps.Copy(before, o)
+		touch(before)
+		c.touched([]object{before})
+	}
+	return object{c.name: thin(before, parseQuery(r.URL.RawQuery).all("fields"))}, nil
 }
 
 // changed returns a copy of an object with what a request gives.
 func (c *collection) changed(before, given object) (object, *apiError) {
-	o := maps.Clone(before)
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		attribute, known := c.attributes[name]
-		switch {
-		case !known:
-			return nil, badRequest("Unrecognized attribute(s) '%s'", name)
-		case !attribute.put:
-			return nil, badRequest("Cannot update read-only attribute %s", name)
-		}
-		value, failure := attribute.value(given[name])
-		if failure != nil {
-			return nil, failure
-		}
-		o[name] = value
+	if failure := c.checkNames(given); failure != nil {
+		return nil, failure
 	}
-	return o, nil
+	for _, a := range c.attributes {
+		if _, said := given[a.name]; said && !a.put {
+			return nil, badRequest("Cannot update read-only attribute %s", a.name)
+		}
+	}
+	o := maps.Clone(before)
+	if failure := c.take(o, given); failure != nil {
+		return nil, failure
+	}
+	return o, c.validate(o, given, before)
 }
 
 // touch notes that an object was changed, if only by a request that changes
 // nothing.
 func touch(o object) {
 	o["revision_number"] = o["revision_number"].(int) + 1
-	o["updated_at"] = time.Now().UTC().Format(time.RFC3339)
+	o["updated_at"] = now()
 }
 
-func (s *Server) delete(w http.ResponseWriter, r *http.Request) {
-	c, o, done := s.findObject(w, r)
-	if c == nil {
-		return
+func (c *collection) delete(r *http.Request) (object, *apiError) {
+	if body, _ := io.ReadAll(r.Body); len(body) > 0 {
+		return nil, badRequest("Request body is not supported in DELETE.")
 	}
-	defer done()
-	failure := matchRevision(r, o)
+	o, failure := c.find(r)
 	if failure == nil {
-		failure = c.remove(s, o)
+		failure = c.release(o)
+	}
+	if failure == nil {
+		failure = matchRevision(r, o)
 	}
 	if failure != nil {
-		answerError(w, failure)
-		return
+		return nil, failure
 	}
-	s.drop(c, o)
-	w.WriteHeader(http.StatusNoContent)
+	c.drop(o)
+	c.touched([]object{o})
+	return nil, nil
 }
 
-// drop takes an object away.
-func (s *Server) drop(c *collection, o object) {
-	id := o["id"].(string)
-	delete(c.objects, id)
-	c.order = slices.DeleteFunc(c.order, func(other string) bool { return other == id })
-	if c.plural == "subnets" {
-		s.subnetsChanged(o["network_id"].(string))
-	}
-}
-
-// matchRevision refuses a request for another revision than the object has.
-// Any other form of If-Match is ignored, as a real Neutron does.
+// matchRevision refuses a request for another revision than the object has. An
+// If-Match of any other form is ignored, as a real Neutron does.
 func matchRevision(r *http.Request, o object) *apiError {
-	text, ok := strings.CutPrefix(r.Header.Get("If-Match"), "revision_number=")
-	wanted, err := strconv.Atoi(text)
-	if !ok || err != nil || wanted == o["revision_number"] {
+	_, wanted, ok := strings.Cut(strings.ReplaceAll(r.Header.Get("If-Match"), `"`, ""), "revision_number=")
+	if !ok {
+		return nil
+	}
+	revision, err := strconv.Atoi(strings.TrimSpace(wanted))
+	if err != nil {
+		return badResource("if-match", "Revision number etag must be in the format of revision_number=<int>.")
+	}
+	if revision == o["revision_number"] {
 		return nil
 	}
 	return &apiError{http.StatusPreconditionFailed, "RevisionNumberConstraintFailed",
-		fmt.Sprintf("Constrained to %d, but current revision is %v", wanted, o["revision_number"])}
+		fmt.Sprintf("Constrained to %d, but current revision is %v", revision, o["revision_number"])}
 }
 
-// maxBody is the size of a request's body at most, in bytes.
-const maxBody = 112 << 10
-
-func readBody(w http.ResponseWriter, r *http.Request) (object, *apiError) {
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
-		return nil, &apiError{http.StatusRequestEntityTooLarge, "HTTPRequestEntityTooLarge", "Request is too large."}
+// readBody returns the objects in a request; bulk tells whether they were in a
+// list.
+func (c *collection) readBody(r *http.Request) (items []object, bulk bool, failure *apiError) {
+	body, failure := readObject(r)
+	if failure != nil {
+		return nil, false, failure
 	}
+	if list, bulk := body[c.plural]; bulk {
+		if r.Method != http.MethodPost {
+			return nil, true, nil
+		}
+		items, failure := c.bulkItems(list)
+		return items, true, failure
+	}
+	if body[c.name] == nil {
+		return nil, false, badRequest("Unable to find '%s' in request body", c.name)
+	}
+	given, ok := body[c.name].(object)
+	if !ok {
+		return nil, false, badRequest("Object '%s' contains invalid data", c.name)
+	}
+	return []object{given}, false, nil
+}
+
+func (c *collection) bulkItems(list any) ([]object, *apiError) {
+	items, _ := list.([]any)
+	if len(items) == 0 {
+		return nil, badRequest("Resources required")
+	}
+	var all []object
+	for _, item := range items {
+		given, ok := item.(object)
+		if wrapped, is := given[c.name].(object); is {
+			given = wrapped
+		}
+		if !ok {
+			return nil, badRequest("Body contains invalid data")
+		}
+		all = append(all, given)
+	}
+	return all, nil
+}
+
+// readObject returns the body of a request; an empty one is an empty object.
+func readObject(r *http.Request) (object, *apiError) {
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, badRequest("Body contains invalid data")
+	}
+	if len(data) == 0 {
+		return object{}, nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
 	var body object
-	if err := json.Unmarshal(data, &body); err != nil || body == nil {
+	if err := decoder.Decode(&body); err != nil || body == nil {
+		return nil, badRequest("Body contains invalid data")
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, badRequest("Body contains invalid data")
 	}
 	return body, nil
@@ -335,6 +390,8 @@ func newID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
+func now() string { return time.Now().UTC().Format(time.RFC3339) }
+
 // thin returns an object with some fields only; none means all.
 func thin(o object, fields []string) object {
 	if len(fields) == 0 {
@@ -347,25 +404,4 @@ func thin(o object, fields []string) object {
 		}
 	}
 	return thinned
-}
-
-// answer sends an object as JSON.
-func answer(w http.ResponseWriter, status int, body object) {
-	data, err := json.Marshal(body)
-	if err != nil {
-		panic(err) // what was read as JSON can be written as JSON
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(data)
-}
-
-func sortedBy(objects []object, key string, descending bool) {
-	sort.SliceStable(objects, func(i, j int) bool {
-		a, b := fmt.Sprint(objects[i][key]), fmt.Sprint(objects[j][key])
-		if descending {
-			return b < a
-		}
-		return a < b
-	})
 }

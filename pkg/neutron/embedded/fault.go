@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"io"
 	"net/http"
 	"regexp"
 	"slices"
@@ -22,7 +23,9 @@ type Fault struct {
 	Status int
 	Header http.Header
 	Body   string
-	// DropRequest cuts the connection before the request is carried out.
+	// DropRequest cuts the connection before the request is carried out. (A
+	// client may send a GET again by itself then; Go's does, where the
+	// connection was not a new one.)
 	DropRequest bool
 	// DropAnswer carries the request out and cuts the connection then: to the
 	// client it looks the same as DropRequest.
@@ -99,5 +102,5 @@ func (f Fault) answer(w http.ResponseWriter) {
 		w.Header()[http.CanonicalHeaderKey(key)] = values
 	}
 	w.WriteHeader(f.Status)
-	_, _ = w.Write([]byte(body))
+	_, _ = io.WriteString(w, body)
 }

@@ -1,78 +1,150 @@
 package embedded
 
 import (
-	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 )
 
-func newNetworks(quota int) *collection {
+// maxMTU is what is left of 1500 bytes inside a VXLAN tunnel.
+const maxMTU = 1450
+
+func (s *Server) newNetworks(quota int) *collection {
+	segments := 0
 	return &collection{
 		name: "network", plural: "networks", typeName: "Network",
-		quota: quota, firstRevision: 1, objects: map[string]object{},
-		attributes: common(map[string]attribute{
-			"admin_state_up":          {post: true, put: true, fallback: true, check: boolean},
-			"availability_zone_hints": {post: true, fallback: []any{}, check: list("availability_zone_hints")},
-			"availability_zones":      {fallback: []any{}},
-			"ipv4_address_scope":      {},
-			"ipv6_address_scope":      {},
-			"mtu":                     {post: true, put: true, fallback: 1450, check: wholeNumber("mtu")},
-			"port_security_enabled":   {post: true, put: true, fallback: true, check: boolean},
-			"router:external":         {post: true, put: true, fallback: false, check: boolean},
-			"shared":                  {post: true, put: true, fallback: false, check: boolean},
-			"subnets":                 {fallback: []string{}},
-		}),
-		prepare: prepareNetwork,
-		remove:  removeNetwork,
+		firstRevision: 1,
+		quota:         quotaOf(quota),
+		attributes: withCommon(
+			attribute{name: "admin_state_up", post: true, put: true, initial: true, check: boolean, filter: by(boolean)},
+			attribute{name: "status", initial: "ACTIVE", filter: byText},
+			attribute{name: "subnets"},
+			attribute{name: "shared", post: true, put: true, initial: false, check: boolean, filter: by(boolean)},
+			attribute{name: "availability_zone_hints", post: true, initial: []any{}, check: availabilityZones},
+			attribute{name: "availability_zones", initial: []any{}},
+			attribute{name: "ipv4_address_scope"},
+			attribute{name: "ipv6_address_scope"},
+			attribute{name: "router:external", post: true, put: true, initial: false, check: boolean, filter: by(boolean)},
+			attribute{name: "mtu", post: true, put: true, initial: maxMTU, check: mtu, filter: by(number)},
+			attribute{name: "port_security_enabled", post: true, put: true, initial: true, check: boolean},
+			attribute{name: "provider:network_type", initial: "vxlan", filter: byText},
+			attribute{name: "provider:physical_network", filter: byText},
+			attribute{name: "provider:segmentation_id", filter: by(number)},
+		),
+		validate: func(object, object, object) *apiError { return nil },
+		place: func(o, _ object) *apiError {
+			segments++
+			o["provider:segmentation_id"] = segments
+			o["subnets"] = []string{}
+			return nil
+		},
+		release: s.releaseNetwork,
+		added:   nothing, dropped: s.networkDropped, touched: nothings,
+		objects: map[string]object{},
 	}
 }
 
-func prepareNetwork(_ *Server, o, _, before object) *apiError {
-	if mtu := o["mtu"].(int); mtu > 1450 {
-		return invalidInput("Requested MTU is too big, maximum is 1450.")
+// mtu takes 0 for the largest there can be.
+func mtu(name string, value any) (any, *apiError) {
+	n, failure := number(name, value)
+	if failure != nil {
+		return nil, failure
 	}
-	if before == nil {
-		o["subnets"] = []string{}
+	switch bytes := n.(int); {
+	case bytes < 0:
+		return nil, wrong(name, "'%d' should be non-negative.", bytes)
+	case bytes == 0:
+		return maxMTU, nil
+	case bytes > maxMTU:
+		return nil, invalidInput("Requested MTU is too big, maximum is %d.", maxMTU)
 	}
-	return nil
+	return n, nil
 }
 
-// removeNetwork takes the subnets away with a network that no port is on.
-func removeNetwork(s *Server, o object) *apiError {
-	id := o["id"].(string)
-	var ports []string
-	for _, port := range s.collections["ports"].order {
-		if s.collections["ports"].objects[port]["network_id"] == id {
-			ports = append(ports, port)
+// availabilityZones takes none: there is no agent that could be in one.
+func availabilityZones(name string, value any) (any, *apiError) {
+	items, failure := listOf(name, value)
+	if failure != nil {
+		return nil, failure
+	}
+	if zones := items.([]any); len(zones) > 0 {
+		return nil, notFound("AvailabilityZoneNotFound", "AvailabilityZone %s could not be found.", text(zones[0]))
+	}
+	return items, nil
+}
+
+// releaseNetwork refuses to delete a network while a port is on it. Otherwise
+// its subnets go with it, and the ports that belong to Neutron itself.
+func (s *Server) releaseNetwork(o object) *apiError {
+	var held []string
+	ports := s.portsOf(o)
+	for _, port := range ports {
+		if !goesByItself(port) {
+			held = append(held, port["id"].(string))
 		}
 	}
-	if len(ports) > 0 {
-		return &apiError{http.StatusConflict, "NetworkInUse", fmt.Sprintf(
+	if held != nil {
+		return conflict("NetworkInUse",
 			"Unable to complete operation on network %s. There are one or more ports still in use on the network, id for these ports is: %s.",
-			id, strings.Join(ports, ","))}
-	}
-	for _, subnet := range s.subnetsOf(id) {
-		s.drop(s.collections["subnets"], subnet)
+			o["id"], strings.Join(held, ","))
 	}
 	return nil
 }
 
-// subnetsChanged brings a network up to date after a subnet was created on it
-// or deleted. It gets another revision.
-func (s *Server) subnetsChanged(networkID string) {
-	networks := s.collections["networks"]
-	before, ok := networks.objects[networkID]
-	if !ok {
-		return
+// networkDropped takes away what was on a network.
+func (s *Server) networkDropped(o object) {
+	for _, port := range s.portsOf(o) {
+		s.ports.drop(port)
 	}
-	ids := []string{}
-	for _, subnet := range s.subnetsOf(networkID) {
-		ids = append(ids, subnet["id"].(string))
+	for _, subnet := range s.subnetsOf(o) {
+		s.subnets.drop(subnet)
 	}
-	grown := len(ids) > len(before["subnets"].([]string))
-	before["subnets"] = slices.Clip(ids)
-	if grown {
-		touch(before)
+}
+
+// subnetsOf returns the subnets of a network, the oldest first.
+func (s *Server) subnetsOf(network object) []object {
+	var found []object
+	for _, id := range network["subnets"].([]string) {
+		found = append(found, s.subnets.objects[id])
+	}
+	return found
+}
+
+func (s *Server) portsOf(network object) []object {
+	var found []object
+	for _, id := range s.ports.order {
+		if s.ports.objects[id]["network_id"] == network["id"] {
+			found = append(found, s.ports.objects[id])
+		}
+	}
+	return found
+}
+
+// The network of a subnet names it, and gets another revision with each
+// request that creates, changes or deletes subnets on it.
+
+func (s *Server) subnetAdded(subnet object) {
+	network := s.networks.objects[subnet["network_id"].(string)]
+	network["subnets"] = append(network["subnets"].([]string), subnet["id"].(string))
+}
+
+func (s *Server) subnetDropped(subnet object) {
+	if network, ok := s.networks.objects[subnet["network_id"].(string)]; ok {
+		network["subnets"] = slices.DeleteFunc(network["subnets"].([]string), func(id string) bool { return id == subnet["id"] })
+	}
+	for _, port := range s.ports.objects { // those of Neutron itself give their addresses back
+		port["fixed_ips"] = slices.DeleteFunc(port["fixed_ips"].([]any), func(fixed any) bool {
+			return fixed.(object)["subnet_id"] == subnet["id"]
+		})
+	}
+}
+
+func (s *Server) subnetsTouched(subnets []object) {
+	networks := map[any]bool{}
+	for _, subnet := range subnets {
+		id := subnet["network_id"].(string)
+		if network, ok := s.networks.objects[id]; ok && !networks[id] {
+			networks[id] = true
+			touch(network)
+		}
 	}
 }

@@ -3,55 +3,124 @@ package embedded
 import (
 	"crypto/rand"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 )
 
-func newPorts(quota int) *collection {
+// maxFixedIPs is how many addresses a port can have.
+const maxFixedIPs = 5
+
+func (s *Server) newPorts(quota int) *collection {
 	return &collection{
 		name: "port", plural: "ports", typeName: "Port",
-		quota: quota, firstRevision: 1, objects: map[string]object{},
-		attributes: common(map[string]attribute{
-			"network_id":            {post: true, required: true, check: uuid("network_id")},
-			"fixed_ips":             {post: true, check: list("fixed_ips")},
-			"mac_address":           {post: true, check: text("mac_address")},
-			"admin_state_up":        {post: true, put: true, fallback: true, check: boolean},
-			"status":                {fallback: "DOWN"},
-			"device_id":             {post: true, put: true, fallback: "", check: text("device_id")},
-			"device_owner":          {post: true, put: true, fallback: "", check: text("device_owner")},
-			"port_security_enabled": {post: true, put: true, fallback: true, check: boolean},
-			"security_groups":       {post: true, put: true, fallback: []any{}, check: list("security_groups")},
-			"allowed_address_pairs": {post: true, put: true, fallback: []any{}, check: list("allowed_address_pairs")},
-		}),
-		prepare: preparePort,
-		remove:  func(*Server, object) *apiError { return nil },
+		firstRevision: 1,
+		quota:         quotaOf(quota),
+		attributes: withCommon(
+			attribute{name: "network_id", post: true, required: true, check: uuid, filter: byText},
+			attribute{name: "admin_state_up", post: true, put: true, initial: true, check: boolean, filter: by(boolean)},
+			attribute{name: "mac_address", post: true, check: macAddress, filter: byText},
+			attribute{name: "fixed_ips", post: true, check: fixedIPs, filter: byFixedIP},
+			attribute{name: "device_id", post: true, put: true, initial: "", check: shortText, filter: byText},
+			attribute{name: "device_owner", post: true, put: true, initial: "", check: shortText, filter: byText},
+			attribute{name: "status", initial: "DOWN", filter: byText},
+			attribute{name: "port_security_enabled", post: true, put: true, initial: true, check: boolean},
+			attribute{name: "security_groups", post: true, put: true, initial: []any{}, check: listOf},
+			attribute{name: "allowed_address_pairs", post: true, put: true, initial: []any{}, check: listOf},
+			attribute{name: "extra_dhcp_opts", post: true, put: true, initial: []any{}, check: listOf},
+			attribute{name: "binding:host_id", post: true, put: true, initial: "", check: shortText, filter: byText},
+			attribute{name: "binding:vnic_type", post: true, put: true, initial: "normal", check: shortText},
+			attribute{name: "binding:profile", post: true, put: true, initial: object{}, check: anything},
+			attribute{name: "binding:vif_type", initial: "unbound"},
+			attribute{name: "binding:vif_details", initial: object{}},
+		),
+		validate: func(object, object, object) *apiError { return nil },
+		place:    s.placePort,
+		release:  func(object) *apiError { return nil },
+		added:    nothing, dropped: nothing, touched: nothings,
+		objects: map[string]object{},
 	}
 }
 
-// preparePort gives a new port its addresses: those it asks for, or one of the
+// goesByItself tells whether a port belongs to Neutron's own DHCP service,
+// which gives it up when somebody deletes the network.
+func goesByItself(port object) bool { return port["device_owner"] == "network:dhcp" }
+
+func hasAddressOf(port object, subnetID any) bool {
+	return slices.ContainsFunc(port["fixed_ips"].([]any), func(fixed any) bool {
+		return fixed.(object)["subnet_id"] == subnetID
+	})
+}
+
+func macAddress(name string, value any) (any, *apiError) {
+	mac, err := net.ParseMAC(text(value))
+	if err != nil || len(mac) != 6 {
+		return nil, wrong(name, "'%s' is not a valid MAC address.", text(value))
+	}
+	return mac.String(), nil
+}
+
+// fixedIPs takes a list of {"subnet_id": …, "ip_address": …}, each with one of
+// the two at least.
+func fixedIPs(name string, value any) (any, *apiError) {
+	items, failure := listOf(name, value)
+	if failure != nil {
+		return nil, failure
+	}
+	if len(items.([]any)) > maxFixedIPs {
+		return nil, invalidInput("Exceeded maximum amount of fixed ips per port.")
+	}
+	for _, item := range items.([]any) {
+		asked, ok := item.(object)
+		if !ok {
+			return nil, wrong(name, "Invalid data format for fixed IP: '%s'.", text(item))
+		}
+		if asked["ip_address"] != nil {
+			if _, failure := parseAddress(name, asked["ip_address"]); failure != nil {
+				return nil, failure
+			}
+		}
+		if asked["subnet_id"] != nil {
+			if _, failure := uuid(name, asked["subnet_id"]); failure != nil {
+				return nil, failure
+			}
+		}
+	}
+	return items, nil
+}
+
+// byFixedIP takes ip_address=… or subnet_id=….
+func byFixedIP(value string) (func(any) bool, *apiError) {
+	key, want, ok := strings.Cut(value, "=")
+	if !ok {
+		return nil, invalidInput("'%s' is not of the form <key>=[value].", value)
+	}
+	return func(kept any) bool {
+		return slices.ContainsFunc(kept.([]any), func(fixed any) bool { return fixed.(object)[key] == want })
+	}, nil
+}
+
+// placePort gives a new port its addresses: those it asks for, or one of the
 // first subnet of each IP version.
-func preparePort(s *Server, o, given, before object) *apiError {
-	if before != nil {
-		return nil
+func (s *Server) placePort(o, given object) *apiError {
+	network, ok := s.networks.objects[o["network_id"].(string)]
+	if !ok {
+		return s.networks.missing(o["network_id"].(string))
 	}
-	network := o["network_id"].(string)
-	if _, ok := s.collections["networks"].objects[network]; !ok {
-		return s.collections["networks"].missing(network)
-	}
-	wanted, _ := o["fixed_ips"].([]any)
-	if given["fixed_ips"] == nil {
+	wanted, said := given["fixed_ips"].([]any)
+	if !said {
 		wanted = s.oneOfEachVersion(network)
 	}
-	fixed := []any{}
+	o["fixed_ips"] = []any{}
 	for _, item := range wanted {
-		asked, _ := item.(object)
-		address, failure := s.fixedIP(network, asked, fixed)
+		fixed, failure := s.fixedIP(network, item.(object), o)
 		if failure != nil {
 			return failure
 		}
-		fixed = append(fixed, address)
+		o["fixed_ips"] = append(o["fixed_ips"].([]any), fixed)
 	}
-	o["fixed_ips"] = fixed
 	if o["mac_address"] == nil {
 		var b [3]byte
 		_, _ = rand.Read(b[:]) // never fails
@@ -60,7 +129,7 @@ func preparePort(s *Server, o, given, before object) *apiError {
 	return nil
 }
 
-func (s *Server) oneOfEachVersion(network string) []any {
+func (s *Server) oneOfEachVersion(network object) []any {
 	var wanted []any
 	seen := map[any]bool{}
 	for _, subnet := range s.subnetsOf(network) {
@@ -74,55 +143,64 @@ func (s *Server) oneOfEachVersion(network string) []any {
 
 // fixedIP returns the address that a port asks for, or the first free one of
 // the subnet that it names.
-func (s *Server) fixedIP(network string, asked object, own []any) (object, *apiError) {
+func (s *Server) fixedIP(network, asked, port object) (object, *apiError) {
+	subnetID, hasSubnet := asked["subnet_id"].(string)
+	wanted, hasAddress := asked["ip_address"].(string)
+	if !hasSubnet && !hasAddress {
+		return nil, invalidInput("IP allocation requires subnet_id or ip_address.")
+	}
+	if _, exists := s.subnets.objects[subnetID]; hasSubnet && !exists {
+		return nil, s.subnets.missing(subnetID)
+	}
 	for _, subnet := range s.subnetsOf(network) {
-		cidr := netip.MustParsePrefix(subnet["cidr"].(string))
-		text, _ := asked["ip_address"].(string)
-		address, err := netip.ParseAddr(text)
-		switch {
-		case asked["subnet_id"] != nil && asked["subnet_id"] != subnet["id"]:
+		if hasSubnet && subnet["id"] != subnetID {
 			continue
-		case text == "":
-			if address = s.freeAddress(subnet, own); !address.IsValid() {
-				return nil, &apiError{http.StatusConflict, "IpAddressGenerationFailure",
-					fmt.Sprintf("No more IP addresses available on network %s.", network)}
-			}
-		case err != nil || !cidr.Contains(address):
+		}
+		if !hasAddress {
+			return s.freeAddress(network, subnet, port)
+		}
+		address := netip.MustParseAddr(wanted)
+		if !hostsOf(cidrOf(subnet)).has(address) {
 			continue
-		case s.taken(address, subnet["id"], own):
-			return nil, &apiError{http.StatusConflict, "IpAddressAlreadyAllocated",
-				fmt.Sprintf("IP address %s already allocated in subnet %s", address, subnet["id"])}
+		}
+		if s.taken(address, subnet["id"], port) {
+			return nil, conflict("IpAddressAlreadyAllocated", "IP address %s already allocated in subnet %s", address, subnet["id"])
 		}
 		return object{"subnet_id": subnet["id"], "ip_address": address.String()}, nil
 	}
-	return nil, invalidInput("Failed to create port on network %s, because fixed_ips included invalid subnet %v.", network, asked["subnet_id"])
+	if !hasSubnet {
+		return nil, &apiError{http.StatusBadRequest, "InvalidIpForNetwork",
+			"IP address " + wanted + " is not a valid IP for any of the subnets on the specified network."}
+	}
+	if hasAddress {
+		return nil, &apiError{http.StatusBadRequest, "InvalidIpForSubnet",
+			"IP address " + wanted + " is not a valid IP for the specified subnet."}
+	}
+	return nil, invalidInput("Failed to create port on network %s, because fixed_ips included invalid subnet %s.", network["id"], subnetID)
 }
 
-// freeAddress returns the first address in the pools that no port has.
-func (s *Server) freeAddress(subnet object, own []any) netip.Addr {
+// freeAddress returns the first address in the pools of a subnet that no port
+// has.
+func (s *Server) freeAddress(network, subnet, port object) (object, *apiError) {
 	for _, p := range poolsOf(subnet) {
 		for address := p.start; address.IsValid() && p.has(address); address = address.Next() {
-			if !s.taken(address, subnet["id"], own) {
-				return address
+			if !s.taken(address, subnet["id"], port) {
+				return object{"subnet_id": subnet["id"], "ip_address": address.String()}, nil
 			}
 		}
 	}
-	return netip.Addr{}
+	return nil, conflict("IpAddressGenerationFailure", "No more IP addresses available on network %s.", network["id"])
 }
 
-func (s *Server) taken(address netip.Addr, subnetID any, own []any) bool {
-	has := func(fixedIPs []any) bool {
-		for _, fixed := range fixedIPs {
+// taken tells whether a port has an address, the one that is being made
+// included.
+func (s *Server) taken(address netip.Addr, subnetID any, port object) bool {
+	for _, other := range append(s.portsOf(object{"id": port["network_id"]}), port) {
+		for _, fixed := range other["fixed_ips"].([]any) {
 			if fixed.(object)["subnet_id"] == subnetID && fixed.(object)["ip_address"] == address.String() {
 				return true
 			}
 		}
-		return false
 	}
-	for _, port := range s.collections["ports"].objects {
-		if has(port["fixed_ips"].([]any)) {
-			return true
-		}
-	}
-	return has(own)
+	return false
 }

@@ -1,20 +1,17 @@
-// Package embedded is an OpenStack Neutron in memory, behind real HTTP. It
-// answers as neutron-server 21.0 does, as far as networks, subnets and ports
-// go, for trying the controller without a cloud, and for tests: those can make
-// it fail in the ways a real one does.
-//
-// What it has is lost when it stops. It knows one project and asks for no
-// authentication, so it listens on loopback only.
 package embedded
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -22,7 +19,7 @@ import (
 // Options are the limits of a Server. The zero value has none.
 type Options struct {
 	// NetworkQuota, SubnetQuota and PortQuota are how many of each there can
-	// be; 0 stands for any number.
+	// be; 0 stands for any number. PUT /v2.0/quotas/{project} changes them.
 	NetworkQuota, SubnetQuota, PortQuota int
 	// MaxPage is how many objects one answer lists at most; 0 stands for all.
 	MaxPage int
@@ -34,13 +31,12 @@ type Server struct {
 	options Options
 	mux     *http.ServeMux
 
-	mu          sync.Mutex
-	collections map[string]*collection // by the name in the path
-	faults      []*Fault
-	requests    []Request
-
-	listener net.Listener
-	http     *http.Server
+	mu                       sync.Mutex
+	networks, subnets, ports *collection
+	faults                   []*Fault
+	requests                 []Request
+	listener                 net.Listener
+	http                     *http.Server
 }
 
 // Request is a request that was answered, or cut off.
@@ -50,72 +46,101 @@ type Request struct {
 	Status int
 }
 
-// maxRequests is how many requests are remembered at most, the latest ones: a
-// server that runs for months must not grow.
-const maxRequests = 20_000
+const (
+	// maxRequests is how many requests are remembered at most, the latest
+	// ones: a server that runs for months must not grow.
+	maxRequests = 20_000
+	// maxBody is the size of a request's body at most, in bytes.
+	maxBody = 1 << 20
+)
 
 // New returns an empty Server.
 func New(options Options) *Server {
 	s := &Server{options: options, mux: http.NewServeMux()}
-	s.collections = map[string]*collection{
-		"networks": newNetworks(options.NetworkQuota),
-		"subnets":  newSubnets(options.SubnetQuota),
-		"ports":    newPorts(options.PortQuota),
+	s.networks = s.newNetworks(options.NetworkQuota)
+	s.subnets = s.newSubnets(options.SubnetQuota)
+	s.ports = s.newPorts(options.PortQuota)
+	for _, c := range s.collections() {
+		s.handleCollection(c)
 	}
-	s.mux.HandleFunc("GET /{$}", s.versions)
-	s.mux.HandleFunc("GET /v2.0/{collection}", s.list)
-	s.mux.HandleFunc("POST /v2.0/{collection}", s.create)
-	s.mux.HandleFunc("GET /v2.0/{collection}/{id}", s.show)
-	s.mux.HandleFunc("PUT /v2.0/{collection}/{id}", s.update)
-	s.mux.HandleFunc("DELETE /v2.0/{collection}/{id}", s.delete)
-	s.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		answerError(w, notFound("HTTP", "The resource could not be found."))
-	})
+	s.handleQuotas()
+	s.handleVersions()
 	return s
 }
 
+func (s *Server) collections() []*collection {
+	return []*collection{s.networks, s.subnets, s.ports}
+}
+
 // Listen begins to serve at an address of the loopback interface, such as
-// 127.0.0.1:9696, in the background. Port 0 stands for a free one.
+// 127.0.0.1:9696, in the background. Port 0 stands for a free one, and the
+// empty address for 127.0.0.1:0.
 func (s *Server) Listen(address string) error {
+	if address == "" {
+		address = "127.0.0.1:0"
+	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("it is no address with a port, such as 127.0.0.1:9696: %w", err)
+		return fmt.Errorf("%q is not an address with a port, such as 127.0.0.1:9696", address)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("%q is not a loopback address: it asks for no authentication, so it can listen on 127.0.0.1, ::1 or localhost only", host)
+		return fmt.Errorf("%q is not a loopback address: the embedded Neutron asks for no password, so it listens on 127.0.0.1, ::1 or localhost only", host)
 	}
-	s.listener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener != nil {
+		return fmt.Errorf("it already listens on %s", s.listener.Addr())
+	}
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}
-	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = s.http.Serve(s.listener) }() // ends with Close
+	server := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	s.listener, s.http = listener, server
+	go func() { _ = server.Serve(listener) }() // ends with Close
 	return nil
 }
 
-// URL returns where the Server listens, such as http://127.0.0.1:9696.
-func (s *Server) URL() string { return "http://" + s.listener.Addr().String() }
+// URL returns where the Server listens, such as http://127.0.0.1:9696; nothing
+// before Listen.
+func (s *Server) URL() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener == nil {
+		return ""
+	}
+	return "http://" + s.listener.Addr().String()
+}
 
 // Close ends what Listen began, and cuts off what is still being answered.
 func (s *Server) Close() error {
-	if s.http == nil {
+	s.mu.Lock()
+	server := s.http
+	s.mu.Unlock()
+	if server == nil {
 		return nil
 	}
-	return s.http.Close()
+	return server.Close()
 }
 
 // ServeHTTP answers a request, unless a fault gets in its way.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// The body is read first: only then can be seen that a client gives up.
+	body, bodyErr := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	fault := s.nextFault(r)
 	if !fault.wait(r) || fault.DropRequest {
 		s.remember(r, 0)
 		panic(http.ErrAbortHandler) // cuts the connection
 	}
-	a := &recordedAnswer{header: http.Header{}}
-	if fault.Status != 0 {
+	a := &answer{header: http.Header{}}
+	switch {
+	case fault.Status != 0:
 		fault.answer(a)
-	} else {
-		s.mux.ServeHTTP(a, r)
+	case bodyErr != nil:
+		a.json(tooLarge.status, tooLarge.body())
+	default:
+		s.carryOut(a, withPlainPath(r))
 	}
 	if fault.DropAnswer {
 		s.remember(r, 0)
@@ -126,7 +151,43 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.send(w, fault.Truncate)
 }
 
-// Requests returns the requests so far, the oldest first.
+func (s *Server) carryOut(a *answer, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mux.ServeHTTP(a, r)
+}
+
+// withPlainPath takes away the endings that Neutron does not mind.
+func withPlainPath(r *http.Request) *http.Request {
+	path := strings.TrimSuffix(r.URL.Path, "/")
+	path = strings.TrimSuffix(path, ".json")
+	if path == r.URL.Path || !strings.HasPrefix(path, "/v2.0/") {
+		return r
+	}
+	plain := r.Clone(r.Context())
+	plain.URL.Path, plain.URL.RawPath = path, ""
+	return plain
+}
+
+// handle has requests answered by a function that returns the body of the
+// answer, or what is wrong. It runs with s.mu held.
+func (s *Server) handle(pattern string, status int, do func(*http.Request) (object, *apiError)) {
+	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		a := w.(*answer)
+		body, failure := do(r)
+		switch {
+		case failure != nil:
+			a.json(failure.status, failure.body())
+		case status == http.StatusNoContent:
+			a.WriteHeader(status)
+		default:
+			a.json(status, body)
+		}
+	})
+}
+
+// Requests returns the requests so far, the oldest first. There are no more
+// than 20,000; older ones are forgotten.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,42 +212,48 @@ func (s *Server) remember(r *http.Request, status int) {
 	})
 }
 
-func (s *Server) versions(w http.ResponseWriter, r *http.Request) {
-	answer(w, http.StatusOK, object{"versions": []object{{
-		"id": "v2.0", "status": "CURRENT",
-		"links": []object{{"rel": "self", "href": "http://" + r.Host + "/v2.0/"}},
-	}}})
-}
-
-// recordedAnswer holds an answer until it is complete: nobody who reads slowly
-// keeps the others waiting.
-type recordedAnswer struct {
+// answer holds an answer until it is complete: nobody who reads slowly keeps
+// the others waiting. It is an http.ResponseWriter.
+type answer struct {
 	header http.Header
 	status int
-	body   []byte
+	body   bytes.Buffer
 }
 
-func (a *recordedAnswer) Header() http.Header { return a.header }
+func (a *answer) Header() http.Header { return a.header }
 
-func (a *recordedAnswer) WriteHeader(status int) { a.status = status }
+func (a *answer) WriteHeader(status int) { a.status = status }
 
-func (a *recordedAnswer) Write(p []byte) (int, error) {
-	a.body = append(a.body, p...)
-	return len(p), nil
+func (a *answer) Write(p []byte) (int, error) {
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	return a.body.Write(p)
+}
+
+func (a *answer) json(status int, body object) {
+	a.header.Set("Content-Type", "application/json")
+	a.status = status
+	encoder := json.NewEncoder(&a.body)
+	encoder.SetEscapeHTML(false) // there are links in it, which people read
+	if err := encoder.Encode(body); err != nil {
+		panic(err) // what was read as JSON can be written as JSON
+	}
 }
 
 // send sends the answer; where it is to be truncated, half of it, and cuts the
 // connection.
-func (a *recordedAnswer) send(w http.ResponseWriter, truncate bool) {
+func (a *answer) send(w http.ResponseWriter, truncate bool) {
 	maps.Copy(w.Header(), a.header)
 	if a.status != http.StatusNoContent {
-		w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
+		w.Header().Set("Content-Length", strconv.Itoa(a.body.Len()))
 	}
 	w.WriteHeader(a.status)
+	body := a.body.Bytes()
 	if truncate {
-		_, _ = w.Write(a.body[:len(a.body)/2])
+		_, _ = w.Write(body[:len(body)/2])
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
-	_, _ = w.Write(a.body)
+	_, _ = w.Write(body)
 }

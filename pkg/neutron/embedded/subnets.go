@@ -1,247 +1,208 @@
 package embedded
 
 import (
-	"fmt"
-	"net/http"
 	"net/netip"
-	"slices"
 )
 
-func newSubnets(quota int) *collection {
+// How many of each a subnet can have.
+const (
+	maxNameservers = 5
+	maxHostRoutes  = 20
+)
+
+func (s *Server) newSubnets(quota int) *collection {
+	modes := oneOf("slaac", "dhcpv6-stateful", "dhcpv6-stateless")
 	return &collection{
 		name: "subnet", plural: "subnets", typeName: "Subnet",
-		quota: quota, firstRevision: 0, objects: map[string]object{},
-		attributes: common(map[string]attribute{
-			"network_id":        {post: true, required: true, check: uuid("network_id")},
-			"ip_version":        {post: true, required: true, check: oneOf("ip_version", 4, 6)},
-			"cidr":              {post: true},
-			"gateway_ip":        {post: true, put: true, check: address("gateway_ip")},
-			"allocation_pools":  {post: true, put: true, check: checkPools},
-			"enable_dhcp":       {post: true, put: true, fallback: true, check: boolean},
-			"dns_nameservers":   {post: true, put: true, fallback: []any{}, check: list("dns_nameservers")},
-			"host_routes":       {post: true, put: true, fallback: []any{}, check: list("host_routes")},
-			"service_types":     {post: true, put: true, fallback: []any{}, check: list("service_types")},
-			"ipv6_ra_mode":      {post: true},
-			"ipv6_address_mode": {post: true},
-			"subnetpool_id":     {},
-		}),
-		prepare: prepareSubnet,
-		remove:  removeSubnet,
+		quota: quotaOf(quota),
+		attributes: withCommon(
+			attribute{name: "ip_version", post: true, required: true, check: ipVersion, filter: by(number)},
+			attribute{name: "network_id", post: true, required: true, check: uuid, filter: byText},
+			attribute{name: "subnetpool_id", post: true, check: noSubnetPool, filter: byText},
+			attribute{name: "use_default_subnetpool", post: true, hidden: true, check: boolean},
+			attribute{name: "prefixlen", post: true, hidden: true, check: number},
+			attribute{name: "cidr", post: true, check: anyCIDR, filter: by(anyCIDR)},
+			attribute{name: "gateway_ip", post: true, put: true, check: address, filter: byText},
+			attribute{name: "allocation_pools", post: true, put: true, check: checkPools},
+			attribute{name: "dns_nameservers", post: true, put: true, initial: []any{}, check: nameservers},
+			attribute{name: "host_routes", post: true, put: true, initial: []any{}, check: hostRoutes},
+			attribute{name: "enable_dhcp", post: true, put: true, initial: true, check: boolean, filter: by(boolean)},
+			attribute{name: "ipv6_ra_mode", post: true, check: modes, filter: byText},
+			attribute{name: "ipv6_address_mode", post: true, check: modes, filter: byText},
+			attribute{name: "service_types", post: true, put: true, initial: []any{}, check: listOf},
+			attribute{name: "shared", hidden: true, filter: by(boolean)},
+		),
+		validate:       validateSubnet,
+		place:          s.placeSubnet,
+		release:        s.releaseSubnet,
+		added:          s.subnetAdded,
+		dropped:        s.subnetDropped,
+		touched:        s.subnetsTouched,
+		emptyPutCounts: true,
+		forgivesMarker: true,
+		objects:        map[string]object{},
 	}
 }
 
-// pool is a range of addresses, both ends included.
-type pool struct{ start, end netip.Addr }
-
-func (p pool) String() string { return p.start.String() + "-" + p.end.String() }
-
-func (p pool) has(address netip.Addr) bool {
-	return !address.Less(p.start) && !p.end.Less(address)
+// noSubnetPool takes null: there are no pools here.
+func noSubnetPool(_ string, value any) (any, *apiError) {
+	if value != nil {
+		return nil, notFound("SubnetPoolNotFound", "Subnet pool %s could not be found.", text(value))
+	}
+	return nil, nil
 }
 
-// checkPools takes a list of {"start": …, "end": …} and keeps it as it is.
-func checkPools(value any) (any, *apiError) {
-	items, ok := value.([]any)
-	if !ok {
-		return nil, badRequest("Invalid data format for IP pool: '%v'.", value)
+// validateSubnet checks what has to fit together within one subnet.
+func validateSubnet(o, given, before object) *apiError {
+	_, hasPrefixLength := given["prefixlen"]
+	switch {
+	case o["cidr"] == nil:
+		return badResource("subnets", "a subnetpool must be specified in the absence of a cidr.")
+	case hasPrefixLength:
+		return badResource("subnets", "cidr and prefixlen must not be supplied together.")
 	}
-	for _, item := range items {
-		member, _ := item.(object)
-		start, _ := member["start"].(string)
-		end, _ := member["end"].(string)
-		first, errFirst := netip.ParseAddr(start)
-		last, errLast := netip.ParseAddr(end)
-		if len(member) != 2 || errFirst != nil || errLast != nil {
-			return nil, badRequest("Invalid input for allocation_pools. Reason: Invalid data format for IP pool: '%v'.", item)
+	cidr, version := cidrOf(o), o["ip_version"].(int)
+	if !isVersion(cidr.Addr(), version) {
+		return invalidInput("cidr '%s' does not match the ip_version '%d'.", cidr, version)
+	}
+	if failure := checkRange(cidr, o["enable_dhcp"] == true); failure != nil {
+		return failure
+	}
+	if gateway, ok := gatewayOf(o); ok {
+		if !isVersion(gateway, version) {
+			return invalidInput("gateway_ip '%s' does not match the ip_version '%d'.", gateway, version)
 		}
-		if last.Less(first) || first.Is4() != last.Is4() {
-			return nil, &apiError{http.StatusBadRequest, "InvalidAllocationPool",
-				fmt.Sprintf("The allocation pool {'start': '%s', 'end': '%s'} is not valid.", start, end)}
+		if !canBeGateway(cidr, gateway) {
+			return invalidInput("Gateway is not valid on subnet.")
 		}
 	}
-	return items, nil
-}
-
-func prepareSubnet(s *Server, o, given, before object) *apiError {
+	if failure := checkModes(o, cidr, version); failure != nil {
+		return failure
+	}
+	if failure := checkRoutes(o, version); failure != nil {
+		return failure
+	}
 	if before == nil {
-		if failure := s.placeSubnet(o); failure != nil {
-			return failure
-		}
+		return nil // the gateway and the pools are still to be found
 	}
-	cidr := netip.MustParsePrefix(o["cidr"].(string))
-	if _, said := given["gateway_ip"]; !said && before == nil {
-		o["gateway_ip"] = defaultGateway(cidr).String()
-	}
-	gateway, hasGateway := gatewayOf(o)
-	if hasGateway && !canBeGateway(cidr, gateway) {
-		return invalidInput("Gateway is not valid on subnet.")
-	}
-	if _, said := given["allocation_pools"]; !said && before == nil {
-		o["allocation_pools"] = defaultPools(cidr, gateway)
-	}
-	pools := poolsOf(o)
-	if failure := poolsFit(cidr, pools); failure != nil {
-		return failure
-	}
-	for _, p := range pools {
-		if hasGateway && p.has(gateway) {
-			return &apiError{http.StatusConflict, "GatewayConflictWithAllocationPools",
-				fmt.Sprintf("Gateway ip %s conflicts with allocation pool %s.", gateway, p)}
-		}
-	}
-	return nil
+	return checkPoolsFit(cidr, o)
 }
 
-// placeSubnet checks that a network has room for a new subnet, and drops the
-// host bits of its CIDR.
-func (s *Server) placeSubnet(o object) *apiError {
-	network, ok := s.collections["networks"].objects[o["network_id"].(string)]
+// placeSubnet finds the room for a new subnet on its network, its gateway and
+// its pools.
+func (s *Server) placeSubnet(o, given object) *apiError {
+	networkID, cidr := o["network_id"].(string), cidrOf(o)
+	network, ok := s.networks.objects[networkID]
 	if !ok {
-		return s.collections["networks"].missing(o["network_id"].(string))
+		return s.networks.missing(networkID)
 	}
-	if o["cidr"] == nil {
-		return &apiError{http.StatusBadRequest, "BadRequest", "Bad subnets request: a subnetpool must be specified in the absence of a cidr."}
-	}
-	cidr, err := netip.ParsePrefix(fmt.Sprint(o["cidr"]))
-	if err != nil {
-		return invalidInput("%v is not in a CIDR format.", o["cidr"])
-	}
-	if cidr.Addr().Is4() != (o["ip_version"] == 4) {
-		return invalidInput("cidr '%v' does not match the ip_version '%v'.", o["cidr"], o["ip_version"])
-	}
-	cidr = cidr.Masked()
-	o["cidr"] = cidr.String()
-	if failure := allowsDHCP(cidr); o["enable_dhcp"] == true && failure != nil {
-		return failure
-	}
-	for _, other := range s.subnetsOf(network["id"].(string)) {
-		if netip.MustParsePrefix(other["cidr"].(string)).Overlaps(cidr) {
-			return invalidInput("Requested subnet with cidr: %s for network: %s overlaps with another subnet.", cidr, network["id"])
+	for _, other := range s.subnetsOf(network) {
+		if cidrOf(other).Overlaps(cidr) {
+			return invalidInput("Requested subnet with cidr: %s for network: %s overlaps with another subnet.", cidr, networkID)
 		}
 	}
-	return nil
+	if _, said := given["gateway_ip"]; !said {
+		gateway := defaultGateway(cidr)
+		if cidr.Addr().Is4() && cidr.Bits() == 31 {
+			return conflict("IpamValueInvalid", "Gateway IP %s cannot be allocated in CIDR %s", gateway, cidr)
+		}
+		o["gateway_ip"] = gateway.String()
+	}
+	if pools, _ := given["allocation_pools"].([]any); len(pools) == 0 {
+		o["allocation_pools"] = defaultPools(cidr, o)
+	}
+	return checkPoolsFit(cidr, o)
 }
 
-// allowsDHCP says why a range cannot have addresses given out by DHCP.
-func allowsDHCP(cidr netip.Prefix) *apiError {
+// checkRange refuses ranges that no subnet can have, or none with DHCP.
+func checkRange(cidr netip.Prefix, dhcp bool) *apiError {
 	longest := 126
 	if cidr.Addr().Is4() {
 		longest = 30
 	}
-	switch {
-	case cidr.Bits() == 0 && cidr.Addr().Is6():
+	if dhcp {
+		switch {
+		case cidr.Bits() > longest:
+			return invalidInput("Subnet has a prefix length that is incompatible with DHCP service enabled.")
+		case cidr.Addr().IsMulticast() && lastAddr(cidr).IsMulticast():
+			return invalidInput("Multicast IP subnet is not supported if enable_dhcp is True.")
+		case cidr.Addr().IsLoopback() && lastAddr(cidr).IsLoopback():
+			return invalidInput("Loopback IP subnet is not supported if enable_dhcp is True.")
+		case cidr.Addr() == netip.IPv4Unspecified():
+			return invalidInput("First IP '0.0.0.0' of network is not supported if enable_dhcp is True..")
+		}
+	}
+	if cidr.Bits() == 0 {
 		return invalidInput("0 is not allowed as CIDR prefix length.")
-	case cidr.Bits() > longest:
-		return invalidInput("Subnet has a prefix length that is incompatible with DHCP service enabled.")
-	case cidr.Addr().IsMulticast():
-		return invalidInput("Multicast IP subnet is not supported if enable_dhcp is True.")
-	case cidr.Addr().IsLoopback():
-		return invalidInput("Loopback IP subnet is not supported if enable_dhcp is True.")
-	case cidr.Addr() == netip.IPv4Unspecified():
-		return invalidInput("First IP '0.0.0.0' of network is not supported if enable_dhcp is True..")
 	}
 	return nil
 }
 
-// defaultGateway returns the gateway of a subnet for which none is given: for
-// IPv4 the first address of a host, for IPv6 the network address itself, which
-// all routers of a subnet have (RFC 4291, section 2.6.1).
-func defaultGateway(cidr netip.Prefix) netip.Addr {
-	if cidr.Addr().Is6() {
-		return cidr.Addr()
-	}
-	return cidr.Addr().Next()
-}
-
-// canBeGateway tells whether Neutron accepts a gateway: also one that is not
-// inside the subnet, but not one that no host can have.
-func canBeGateway(cidr netip.Prefix, gateway netip.Addr) bool {
-	return gateway.Is6() || gateway != cidr.Addr() && gateway != lastAddr(cidr)
-}
-
-// defaultPools returns all addresses of hosts, but for the gateway.
-func defaultPools(cidr netip.Prefix, gateway netip.Addr) []any {
-	all := pool{cidr.Addr().Next(), lastAddr(cidr)}
-	if cidr.Addr().Is4() {
-		all.end = all.end.Prev()
-	}
-	parts := []pool{all}
-	if gateway.IsValid() && all.has(gateway) {
-		parts = []pool{{all.start, gateway.Prev()}, {gateway.Next(), all.end}}
-	}
-	pools := []any{}
-	for _, p := range parts {
-		if p.end.IsValid() && p.start.IsValid() && !p.end.Less(p.start) {
-			pools = append(pools, object{"start": p.start.String(), "end": p.end.String()})
-		}
-	}
-	return pools
-}
-
-// poolsFit checks that pools are inside a subnet and apart from each other.
-func poolsFit(cidr netip.Prefix, pools []pool) *apiError {
-	slices.SortFunc(pools, func(a, b pool) int { return a.start.Compare(b.start) })
-	for i, p := range pools {
-		if !cidr.Contains(p.start) || !cidr.Contains(p.end) {
-			return &apiError{http.StatusBadRequest, "OutOfBoundsAllocationPool",
-				fmt.Sprintf("The allocation pool %s spans beyond the subnet cidr %s.", p, cidr)}
-		}
-		if i > 0 && !pools[i-1].end.Less(p.start) {
-			return &apiError{http.StatusConflict, "OverlappingAllocationPools",
-				fmt.Sprintf("Found overlapping allocation pools: %s %s for subnet %s.", pools[i-1], p, cidr)}
+// checkModes checks the two modes of IPv6 subnets.
+func checkModes(o object, cidr netip.Prefix, version int) *apiError {
+	for _, mode := range []string{"ipv6_ra_mode", "ipv6_address_mode"} {
+		switch {
+		case o[mode] == nil:
+		case version == 4:
+			return invalidInput("%s is not valid when ip_version is 4.", mode)
+		case o["enable_dhcp"] == false:
+			return invalidInput("ipv6_ra_mode or ipv6_address_mode cannot be set when enable_dhcp is set to False.")
+		case o[mode] != "dhcpv6-stateful" && cidr.Bits() != 64:
+			return invalidInput("Invalid CIDR %s for IPv6 address mode. OpenStack uses the EUI-64 address format, which requires the prefix to be /64.", cidr)
 		}
 	}
 	return nil
 }
 
-// removeSubnet refuses to take away a subnet that a port has an address of.
-func removeSubnet(s *Server, o object) *apiError {
-	for _, port := range s.collections["ports"].objects {
-		for _, fixed := range port["fixed_ips"].([]any) {
-			if fixed.(object)["subnet_id"] == o["id"] {
-				return &apiError{http.StatusConflict, "SubnetInUse", fmt.Sprintf(
-					"Unable to complete operation on subnet %s: One or more ports have an IP allocation from this subnet.", o["id"])}
-			}
+// checkRoutes checks the name servers and host routes.
+func checkRoutes(o object, version int) *apiError {
+	servers, routes := o["dns_nameservers"].([]any), o["host_routes"].([]any)
+	if len(servers) > maxNameservers {
+		return &apiError{400, "DNSNameServersExhausted",
+			"Unable to complete operation for new subnet. The number of DNS nameservers exceeds the limit 5."}
+	}
+	if len(routes) > maxHostRoutes {
+		return &apiError{400, "HostRoutesExhausted",
+			"Unable to complete operation for new subnet. The number of host routes exceeds the limit 20."}
+	}
+	for _, server := range servers {
+		if !isVersion(netip.MustParseAddr(server.(string)), version) {
+			return invalidInput("dns_nameserver '%s' does not match the ip_version '%d'.", server, version)
+		}
+	}
+	for _, route := range routes {
+		nexthop := route.(object)["nexthop"].(string)
+		if !isVersion(netip.MustParseAddr(nexthop), version) {
+			return invalidInput("nexthop '%s' does not match the ip_version '%d'.", nexthop, version)
 		}
 	}
 	return nil
 }
 
-func (s *Server) subnetsOf(networkID string) []object {
-	subnets := s.collections["subnets"]
-	var found []object
-	for _, id := range subnets.order {
-		if subnets.objects[id]["network_id"] == networkID {
-			found = append(found, subnets.objects[id])
+// releaseSubnet refuses to delete a subnet while a port has an address of it.
+// The ports that belong to Neutron itself give theirs back.
+func (s *Server) releaseSubnet(o object) *apiError {
+	for _, id := range s.ports.order {
+		port := s.ports.objects[id]
+		if !goesByItself(port) && hasAddressOf(port, o["id"]) {
+			return conflict("SubnetInUse",
+				"Unable to complete operation on subnet %s: One or more ports have an IP allocation from this subnet.", o["id"])
 		}
 	}
-	return found
+	return nil
 }
 
+func cidrOf(o object) netip.Prefix { return netip.MustParsePrefix(o["cidr"].(string)) }
+
+// gatewayOf returns the gateway of a subnet; false where it has none.
 func gatewayOf(o object) (netip.Addr, bool) {
-	text, _ := o["gateway_ip"].(string)
-	gateway, err := netip.ParseAddr(text)
-	return gateway, err == nil
+	gateway, ok := o["gateway_ip"].(string)
+	if !ok {
+		return netip.Addr{}, false
+	}
+	return netip.MustParseAddr(gateway), true
 }
 
-func poolsOf(o object) []pool {
-	items, _ := o["allocation_pools"].([]any)
-	var pools []pool
-	for _, item := range items {
-		pools = append(pools, pool{
-			netip.MustParseAddr(item.(object)["start"].(string)),
-			netip.MustParseAddr(item.(object)["end"].(string)),
-		})
-	}
-	return pools
-}
-
-// lastAddr returns the last address of a range without host bits.
-func lastAddr(cidr netip.Prefix) netip.Addr {
-	bytes := cidr.Addr().AsSlice()
-	for bit := cidr.Bits(); bit < 8*len(bytes); bit++ {
-		bytes[bit/8] |= 0x80 >> (bit % 8)
-	}
-	last, _ := netip.AddrFromSlice(bytes)
-	return last
+func isVersion(address netip.Addr, version int) bool {
+	return address.Is4() == (version == 4)
 }

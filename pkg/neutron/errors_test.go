@@ -1,0 +1,42 @@
+package neutron_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/samplecrd/network-controller/pkg/neutron"
+)
+
+func TestErrorText(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  *neutron.Error
+		want string
+	}{
+		"in Neutron's words": {
+			&neutron.Error{Op: "create network", Kind: neutron.ErrRefused, Status: 409, Type: "OverQuota", Message: "Quota exceeded."},
+			"create network: refused: 409 OverQuota: Quota exceeded.",
+		},
+		"no words": {
+			&neutron.Error{Op: "list networks", Kind: neutron.ErrUnavailable, Status: 503},
+			"list networks: unavailable: 503",
+		},
+		"no answer": {
+			&neutron.Error{Op: "list networks", Kind: neutron.ErrUnavailable, Message: "connection refused", Cause: errors.New("hidden")},
+			"list networks: unavailable: connection refused",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.err.Error(); got != test.want {
+				t.Errorf("Error() = %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestErrorIs(t *testing.T) {
+	err := error(&neutron.Error{Kind: neutron.ErrUnavailable, Cause: context.Canceled})
+	if !errors.Is(err, neutron.ErrUnavailable) || !errors.Is(err, context.Canceled) || errors.Is(err, neutron.ErrRefused) {
+		t.Errorf("%v is of another kind, or has lost its cause", err)
+	}
+}

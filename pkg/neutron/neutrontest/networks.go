@@ -1,0 +1,182 @@
+package neutrontest
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samplecrd/network-controller/pkg/neutron"
+)
+
+var networkTests = []test{
+	{"a network is created with its name and description", func(s *suite) {
+		created := s.createNetwork()
+		want := neutron.Network{ID: created.ID, Name: "neutrontest", Description: s.mark, SubnetIDs: []string{}, Revision: 1}
+		if diff := cmp.Diff(want, created); diff != "" {
+			s.Errorf("CreateNetwork (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(created, s.network(created.ID)); diff != "" {
+			s.Errorf("the network as it was created and as it is listed (-created +listed):\n%s", diff)
+		}
+	}},
+	{"names need not be unique", func(s *suite) {
+		if a, b := s.createNetwork(), s.createNetwork(); a.ID == b.ID || a.Name != b.Name {
+			s.Errorf("two networks of one name: %v and %v", a, b)
+		}
+	}},
+	{"networks are found by their whole description", func(s *suite) {
+		ours := s.createNetwork()
+		mark := s.mark
+		for _, other := range []string{mark + "x", mark[:len(mark)-1], ""} {
+			s.mark = other
+			s.createNetwork()
+		}
+		found, err := s.Client.Networks(s.Context(), neutron.NetworkFilter{Description: mark})
+		if diff := cmp.Diff([]neutron.Network{ours}, found); err != nil || diff != "" {
+			s.Errorf("Networks: %v, (-want +got):\n%s", err, diff)
+		}
+	}},
+	{"a mark is found, whatever is in it", func(s *suite) {
+		for _, mark := range []string{
+			neutron.Owner{Cluster: "c", Namespace: "a-b", Name: strings.ReplaceAll(s.mark[len(s.mark)-8:], " ", "")}.Mark(),
+			s.mark + " ä&=?#%2F+/:,;'\"\\ 😀",
+			s.mark + strings.Repeat("x", 255-len(s.mark)),
+		} {
+			s.mark = mark
+			created := s.createNetwork()
+			found, err := s.Client.Networks(s.Context(), neutron.NetworkFilter{Description: mark})
+			if err != nil || len(found) != 1 || found[0].ID != created.ID || found[0].Description != mark {
+				s.Errorf("networks with the description %q: %v, %v; want %s", mark, found, err, created.ID)
+			}
+		}
+	}},
+	{"a list of everything has it too", func(s *suite) {
+		created := s.createNetwork()
+		found, err := s.Client.Networks(s.Context(), neutron.NetworkFilter{})
+		if err != nil || !slices.ContainsFunc(found, func(n neutron.Network) bool { return n.ID == created.ID }) {
+			s.Errorf("the list of all networks lacks %s (error %v)", created.ID, err)
+		}
+	}},
+	{"what is not there makes an empty list", func(s *suite) {
+		created := s.createNetwork()
+		for _, filter := range []neutron.NetworkFilter{{ID: missing}, {ID: "x"}, {Description: s.mark + "x"}, {ID: created.ID, Description: "another"}} {
+			if found, err := s.Client.Networks(s.Context(), filter); err != nil || len(found) != 0 {
+				s.Errorf("Networks(%+v) = %v, %v; want none", filter, found, err)
+			}
+		}
+		if found, err := s.Client.Subnets(s.Context(), neutron.SubnetFilter{NetworkID: missing}); err != nil || len(found) != 0 {
+			s.Errorf("Subnets of a network that is not there = %v, %v; want none", found, err)
+		}
+	}},
+	{"a network is deleted", func(s *suite) {
+		network := s.createNetwork()
+		s.wantNil("deleting", s.Client.DeleteNetwork(s.Context(), network.ID, network.Revision))
+		err := s.Client.DeleteNetwork(s.Context(), network.ID, network.Revision)
+		s.want("deleting it again", err, neutron.ErrNotFound, http.StatusNotFound, "NetworkNotFound")
+	}},
+	{"a network goes with its subnets", func(s *suite) {
+		network := s.createNetwork()
+		s.createSubnet(network, "10.0.0.0/24")
+		s.createSubnet(network, "fd00::/64")
+		network = s.network(network.ID)
+		s.wantNil("deleting", s.Client.DeleteNetwork(s.Context(), network.ID, network.Revision))
+		if left := s.subnets(network.ID); len(left) != 0 {
+			s.Errorf("left after the network was deleted: %v", left)
+		}
+	}},
+	{"a network is not deleted at another revision", func(s *suite) {
+		network := s.createNetwork()
+		s.mustSend(http.MethodPut, "/v2.0/networks/"+network.ID, `{"network": {"name": "changed"}}`, http.StatusOK, nil)
+		err := s.Client.DeleteNetwork(s.Context(), network.ID, network.Revision)
+		s.want("deleting", err, neutron.ErrConflict, http.StatusPreconditionFailed, "RevisionNumberConstraintFailed")
+		if changed := s.network(network.ID); changed.Revision <= network.Revision || changed.Name != "changed" {
+			s.Errorf("after the change: %+v, before: %+v", changed, network)
+		}
+	}},
+	{"a network is not deleted after a subnet was made on it", func(s *suite) {
+		network := s.createNetwork()
+		subnet := s.createSubnet(network, "10.0.0.0/24")
+		err := s.Client.DeleteNetwork(s.Context(), network.ID, network.Revision)
+		s.want("deleting", err, neutron.ErrConflict, http.StatusPreconditionFailed, "RevisionNumberConstraintFailed")
+		if got := s.network(network.ID).SubnetIDs; len(got) != 1 || got[0] != subnet.ID {
+			s.Errorf("the network has the subnets %v, want %s", got, subnet.ID)
+		}
+	}},
+	{"a network is not deleted while a port is on it", func(s *suite) {
+		network := s.createNetwork()
+		s.createSubnet(network, "10.0.0.0/24")
+		port := s.createPort(network)
+		network = s.network(network.ID)
+		err := s.Client.DeleteNetwork(s.Context(), network.ID, network.Revision)
+		s.want("deleting", err, neutron.ErrInUse, http.StatusConflict, "NetworkInUse")
+		if err != nil && !strings.Contains(err.Error(), port) {
+			s.Errorf("the error does not name the port %s: %v", port, err)
+		}
+		if len(s.subnets(network.ID)) != 1 {
+			s.Error("the subnet is gone though the network could not be deleted")
+		}
+		s.remove("ports", port)
+		s.wantNil("deleting after the port has gone", s.Client.DeleteNetwork(s.Context(), network.ID, network.Revision))
+	}},
+	{"a port makes no new revision", func(s *suite) {
+		network := s.createNetwork()
+		subnet := s.createSubnet(network, "10.0.0.0/24")
+		before := s.network(network.ID)
+		s.createPort(network)
+		if after := s.network(network.ID); after.Revision != before.Revision {
+			s.Errorf("the network's revision went from %d to %d", before.Revision, after.Revision)
+		}
+		if after := s.subnets(network.ID)[0]; after.Revision != subnet.Revision {
+			s.Errorf("the subnet's revision went from %d to %d", subnet.Revision, after.Revision)
+		}
+	}},
+	{"texts have 255 characters at most", func(s *suite) {
+		for _, network := range []neutron.Network{
+			{Name: strings.Repeat("ä", 256), Description: s.mark},
+			{Name: "neutrontest", Description: s.mark + strings.Repeat("x", 256-len(s.mark))},
+		} {
+			_, err := s.Client.CreateNetwork(s.Context(), network)
+			s.want("creating", err, neutron.ErrRefused, http.StatusBadRequest, "HTTPBadRequest")
+		}
+	}},
+	{"a client can be used by several at once", func(s *suite) {
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				network, err := s.Client.CreateNetwork(s.Context(), neutron.Network{Name: "neutrontest", Description: s.mark})
+				if err == nil {
+					err = s.Client.DeleteNetwork(s.Context(), network.ID, network.Revision)
+				}
+				if err != nil {
+					s.Errorf("creating and deleting: %v", err)
+				}
+			})
+		}
+		all.Wait()
+	}},
+	{"a quota is a refusal", testQuota},
+}
+
+func testQuota(s *suite) {
+	if !s.SetQuotas {
+		s.Skip("the quotas of this cloud are not to be changed")
+	}
+	network := s.createNetwork()
+	var answer struct {
+		Network struct {
+			ProjectID string `json:"project_id"`
+		}
+	}
+	s.mustSend(http.MethodGet, "/v2.0/networks/"+network.ID, "", http.StatusOK, &answer)
+	path := "/v2.0/quotas/" + answer.Network.ProjectID
+	s.Cleanup(func() { s.remove("quotas", answer.Network.ProjectID) })
+	s.mustSend(http.MethodPut, path, `{"quota": {"network": 0, "subnet": 0}}`, http.StatusOK, nil)
+
+	_, err := s.Client.CreateNetwork(s.Context(), neutron.Network{Name: "neutrontest", Description: s.mark})
+	s.want("creating a network", err, neutron.ErrRefused, http.StatusConflict, "OverQuota")
+	_, err = s.Client.CreateSubnet(s.Context(), s.subnetOn(network, "10.0.0.0/24"))
+	s.want("creating a subnet", err, neutron.ErrRefused, http.StatusConflict, "OverQuota")
+}

@@ -1,0 +1,205 @@
+package openstack_test
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
+	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
+)
+
+// start starts a Neutron for one test.
+func start(t *testing.T, options embedded.Options) *embedded.Server {
+	t.Helper()
+	server := embedded.New(options)
+	if err := server.Listen(""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	return server
+}
+
+func connect(t *testing.T, endpoint string, options ...openstack.Option) neutron.Client {
+	t.Helper()
+	client, err := openstack.New(endpoint, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// request is one of each, for what must hold for all of them.
+var requests = map[string]func(context.Context, neutron.Client) error{
+	"list networks": func(ctx context.Context, c neutron.Client) error {
+		_, err := c.Networks(ctx, neutron.NetworkFilter{})
+		return err
+	},
+	"list subnets": func(ctx context.Context, c neutron.Client) error {
+		_, err := c.Subnets(ctx, neutron.SubnetFilter{})
+		return err
+	},
+	"create network": func(ctx context.Context, c neutron.Client) error {
+		_, err := c.CreateNetwork(ctx, neutron.Network{})
+		return err
+	},
+	"create subnet": func(ctx context.Context, c neutron.Client) error {
+		_, err := c.CreateSubnet(ctx, neutron.Subnet{NetworkID: anID, CIDR: netip.MustParsePrefix("10.0.0.0/24")})
+		return err
+	},
+	"update subnet": func(ctx context.Context, c neutron.Client) error {
+		_, err := c.UpdateSubnet(ctx, anID, neutron.SubnetUpdate{})
+		return err
+	},
+	"delete network": func(ctx context.Context, c neutron.Client) error { return c.DeleteNetwork(ctx, anID, 1) },
+	"delete subnet":  func(ctx context.Context, c neutron.Client) error { return c.DeleteSubnet(ctx, anID, 1) },
+}
+
+const anID = "00000000-0000-4000-8000-000000000000"
+
+func TestEndpoint(t *testing.T) {
+	server := start(t, embedded.Options{})
+	for _, suffix := range []string{"", "/", "/v2.0", "/v2.0/"} {
+		t.Run("with "+suffix, func(t *testing.T) {
+			if _, err := connect(t, server.URL()+suffix).Networks(t.Context(), neutron.NetworkFilter{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for name, test := range map[string]struct{ endpoint, want string }{
+		"empty":                   {"", "empty"},
+		"without a scheme":        {"127.0.0.1:9696", "not a URL"},
+		"a name without a scheme": {"localhost:9696", "neither http:// nor https://"},
+		"another scheme":          {"ftp://127.0.0.1", "neither http:// nor https://"},
+		"without a host":          {"http://", "names no host"},
+		"a port alone":            {"http://:9696", "names no host"},
+		"a port too large":        {"http://127.0.0.1:96960", "port"},
+		"port 0":                  {"http://127.0.0.1:0", "port"},
+		"with a password":         {"http://me:secret@127.0.0.1:9696", "user name or password"},
+		"broken, with a password": {"http://me:secret@127.0.0.1:x%zz", "not a URL"},
+		"with a query":            {"http://127.0.0.1:9696?token=secret", "query"},
+		"with a fragment":         {"http://127.0.0.1:9696#secret", "fragment"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := openstack.New(test.endpoint)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("New(%q): error is %v, want one with %q", test.endpoint, err, test.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "secret") {
+				t.Errorf("the error tells the secret: %v", err)
+			}
+		})
+	}
+}
+
+// TestOneRequest: a method is one request, also when it fails.
+func TestOneRequest(t *testing.T) {
+	for name, request := range requests {
+		for _, status := range []int{0, http.StatusFound, http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+			t.Run(name+" "+http.StatusText(status), func(t *testing.T) {
+				server := start(t, embedded.Options{})
+				if status != 0 {
+					server.Inject(embedded.Fault{Status: status, Header: http.Header{"Retry-After": {"0"}, "Location": {"/"}}})
+				}
+				_ = request(t.Context(), connect(t, server.URL()))
+				got := server.Requests()
+				if len(got) != 1 {
+					t.Fatalf("it took %d requests, want 1: %+v", len(got), got)
+				}
+				if agent := got[0].UserAgent; !strings.HasPrefix(agent, "samplecrd-controller/") {
+					t.Errorf("User-Agent is %q", agent)
+				}
+			})
+		}
+	}
+}
+
+// TestIDs: an ID that would lead elsewhere makes no request.
+func TestIDs(t *testing.T) {
+	server := start(t, embedded.Options{})
+	client := connect(t, server.URL())
+	for _, id := range []string{"", ".", "..", "../subnets/x", "x?force=1", "x#", "x%2f", "x y", "ä"} {
+		for name, err := range map[string]error{
+			"DeleteNetwork": client.DeleteNetwork(t.Context(), id, 1),
+			"DeleteSubnet":  client.DeleteSubnet(t.Context(), id, 1),
+			"UpdateSubnet":  func() error { _, err := client.UpdateSubnet(t.Context(), id, neutron.SubnetUpdate{}); return err }(),
+		} {
+			wantError(t, name+" "+id, err, neutron.ErrRefused, "ID")
+		}
+	}
+	if got := server.Requests(); len(got) != 0 {
+		t.Errorf("requests were made: %+v", got)
+	}
+}
+
+// TestPages: a list is whole, or it is an error.
+func TestPages(t *testing.T) {
+	server := start(t, embedded.Options{MaxPage: 2})
+	client := connect(t, server.URL())
+	for range 5 {
+		if _, err := client.CreateNetwork(t.Context(), neutron.Network{Name: "a"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server.ResetRequests()
+	found, err := client.Networks(t.Context(), neutron.NetworkFilter{})
+	if err != nil || len(found) != 5 || len(server.Requests()) != 3 {
+		t.Errorf("found %d networks with %d requests, error %v; want 5 with 3", len(found), len(server.Requests()), err)
+	}
+	page := `{"networks": [], "networks_links": [{"rel": "next", "href": "http://elsewhere.example/v2.0/networks?marker=x"}]}`
+	for name, test := range map[string]struct {
+		fault embedded.Fault
+		want  string
+	}{
+		"cut off": {embedded.Fault{Truncate: true}, "ends too early"},
+		"a network that a page ended with is gone": {
+			embedded.Fault{Status: 404, Body: `{"NeutronError": {"type": "NetworkNotFound", "message": "Network x could not be found.", "detail": ""}}`},
+			"404 NetworkNotFound",
+		},
+		"circles":        {embedded.Fault{Status: 200, Body: page}, "circles"},
+		"links unusable": {embedded.Fault{Status: 200, Body: `{"networks": [], "networks_links": 5}`}, "links"},
+		"link unusable":  {embedded.Fault{Status: 200, Body: strings.ReplaceAll(page, "?marker=x", "")}, "link"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			remove := server.Inject(test.fault)
+			defer remove()
+			found, err := client.Networks(t.Context(), neutron.NetworkFilter{})
+			wantError(t, "Networks", err, neutron.ErrUnavailable, test.want)
+			if found != nil {
+				t.Errorf("it returned %v as well", found)
+			}
+		})
+	}
+}
+
+// TestPageTwice: Neutron begins again where the subnet that a page ended with
+// is deleted meanwhile.
+func TestPageTwice(t *testing.T) {
+	server := start(t, embedded.Options{})
+	subnet := `{"id": "1", "network_id": "n", "name": "", "description": "", "cidr": "10.0.0.0/24", "gateway_ip": null, "allocation_pools": [], "revision_number": `
+	for _, body := range []string{
+		`{"subnets": [` + subnet + `1}], "subnets_links": [{"rel": "next", "href": "?marker=1"}]}`,
+		`{"subnets": [` + subnet + `2}]}`,
+	} {
+		server.Inject(embedded.Fault{Status: 200, Body: body, Times: 1})
+	}
+	found, err := connect(t, server.URL()).Subnets(t.Context(), neutron.SubnetFilter{})
+	if err != nil || len(found) != 1 || found[0].Revision != 2 {
+		t.Errorf("Subnets = %+v, %v; want the subnet once, as it was read last", found, err)
+	}
+}
+
+// TestIgnoredFilter: what a server should have left out is left out.
+func TestIgnoredFilter(t *testing.T) {
+	server := start(t, embedded.Options{})
+	client := connect(t, server.URL())
+	server.Inject(embedded.Fault{Path: "networks", Status: 200, Body: `{"networks": [{"id": "1", "name": "", "description": "theirs", "subnets": [], "revision_number": 1}]}`})
+	for _, filter := range []neutron.NetworkFilter{{Description: "ours"}, {ID: "2"}} {
+		if found, err := client.Networks(t.Context(), filter); err != nil || len(found) != 0 {
+			t.Errorf("Networks(%+v) = %v, %v; want none", filter, found, err)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package openstack
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/samplecrd/network-controller/pkg/neutron"
+)
+
+func TestKind(t *testing.T) {
+	for name, test := range map[string]struct {
+		op     string
+		status int
+		typ    string
+		want   error
+	}{
+		"gone":                           {"delete network", 404, "NetworkNotFound", neutron.ErrNotFound},
+		"its network is gone":            {"create subnet", 404, "NetworkNotFound", neutron.ErrNotFound},
+		"not ours to see":                {"delete network", 404, "HTTPNotFound", neutron.ErrNotFound},
+		"404 out of a proxy":             {"delete network", 404, "", neutron.ErrUnavailable},
+		"a list is never gone":           {listNetworks, 404, "NetworkNotFound", neutron.ErrUnavailable},
+		"nor the other":                  {listSubnets, 404, "HTTPNotFound", neutron.ErrUnavailable},
+		"ports on a network":             {"delete network", 409, "NetworkInUse", neutron.ErrInUse},
+		"ports on a subnet":              {"delete subnet", 409, "SubnetInUse", neutron.ErrInUse},
+		"a router has the gateway":       {"update subnet", 409, "GatewayIpInUse", neutron.ErrInUse},
+		"another revision":               {"update subnet", 412, "RevisionNumberConstraintFailed", neutron.ErrConflict},
+		"two at once":                    {"create subnet", 409, "DBDuplicateEntry", neutron.ErrConflict},
+		"a conflict without a name":      {"create subnet", 409, "", neutron.ErrConflict},
+		"quota":                          {"create network", 409, "OverQuota", neutron.ErrRefused},
+		"the gateway is in a pool":       {"update subnet", 409, "GatewayConflictWithAllocationPools", neutron.ErrRefused},
+		"pools overlap":                  {"update subnet", 409, "OverlappingAllocationPools", neutron.ErrRefused},
+		"a conflict that we do not know": {"update subnet", 409, "IpamValueInvalid", neutron.ErrRefused},
+		"invalid":                        {"create subnet", 400, "InvalidInput", neutron.ErrRefused},
+		"forbidden":                      {"create network", 403, "PolicyNotAuthorized", neutron.ErrRefused},
+		"too large":                      {"create network", 413, "", neutron.ErrRefused},
+		"a method that is not allowed":   {"create network", 405, "", neutron.ErrRefused},
+		"a subnet pool is exhausted":     {"create subnet", 500, "SubnetAllocationError", neutron.ErrRefused},
+		"broken":                         {"create subnet", 500, "HTTPInternalServerError", neutron.ErrUnavailable},
+		"the type alone does not refuse": {"create subnet", 503, "SubnetAllocationError", neutron.ErrUnavailable},
+		"not logged in":                  {"create subnet", 401, "", neutron.ErrUnavailable},
+		"not logged in to the proxy":     {"create subnet", 407, "", neutron.ErrUnavailable},
+		"too slow":                       {"create subnet", 408, "", neutron.ErrUnavailable},
+		"too many":                       {"create subnet", 429, "", neutron.ErrUnavailable},
+		"bad gateway":                    {"create subnet", 502, "", neutron.ErrUnavailable},
+		"overloaded":                     {"create subnet", 503, "", neutron.ErrUnavailable},
+		"gateway time-out":               {"create subnet", 504, "", neutron.ErrUnavailable},
+		"moved":                          {"create subnet", 301, "", neutron.ErrUnavailable},
+		"done, but not as it should be":  {"create subnet", 200, "", neutron.ErrUnavailable},
+		"taken, but not as it should be": {"delete network", 200, "", neutron.ErrUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := kind(test.op, test.status, test.typ); !errors.Is(got, test.want) {
+				t.Errorf("kind(%q, %d, %q) = %v, want %v", test.op, test.status, test.typ, got, test.want)
+			}
+		})
+	}
+}
+
+// TestWithoutAnswer: what differs from one time to the next is left out.
+func TestWithoutAnswer(t *testing.T) {
+	here := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 54321}
+	there := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 9696}
+	r := request{op: "list networks", host: "10.0.0.1:9696", timeout: 30 * time.Second}
+	for name, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"the port it came from": {
+			&net.OpError{Op: "read", Net: "tcp", Source: here, Addr: there, Err: syscall.ECONNRESET},
+			"read tcp 10.0.0.1:9696: connection reset by peer",
+		},
+		"the name server": {
+			&net.DNSError{Err: "read udp 10.0.0.9:54321->10.0.0.53:53: i/o timeout", Name: "neutron.example", Server: "10.0.0.53:53", IsTimeout: true},
+			"lookup neutron.example: the name server gives no answer in time",
+		},
+		"no such host": {
+			&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "neutron.example", Server: "10.0.0.53:53", IsNotFound: true}},
+			"lookup neutron.example: no such host",
+		},
+		"the time of day": {
+			&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired, Detail: "current time 2026-11-21T03:00:00Z is after 2026-01-01T00:00:00Z"}},
+			"10.0.0.1:9696: its certificate has expired or is not yet valid",
+		},
+		"an authority": {
+			&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}},
+			"10.0.0.1:9696: x509: certificate signed by unknown authority",
+		},
+		"anything else": {
+			fmt.Errorf("around: %w", errors.New("something new")),
+			"10.0.0.1:9696: something new",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := &url.Error{Op: "Get", URL: "http://10.0.0.1:9696/v2.0/networks?description=x", Err: test.err}
+			if got := withoutAnswer(r, err); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
