@@ -17,17 +17,21 @@ FLAGS :=
 KUBERNETES := build/bin/kubernetes
 GOLANGCI_LINT := build/bin/golangci-lint
 
+# go build, without a line for each module that it downloads.
+GO_BUILD = CGO_ENABLED=0 go build -trimpath 2> >(sed '/^go: downloading /d' >&2)
+
 .PHONY: help
 help: ## List what can be done
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: build control-plane ## Watch a Network become a real network: create, edit, delete
-	@go run ./hack/demo
+demo: control-plane build ## Watch a Network become a real network: create, edit, delete
+	@$(GO_BUILD) -o build/bin/demo ./hack/demo
+	@exec build/bin/demo
 
 .PHONY: run
-run: build $(if $(KUBECONFIG),,control-plane) ## Run the controller on a local control plane, or with KUBECONFIG=path on yours
-	@go build -o build/bin/run ./hack/run
+run: $(if $(KUBECONFIG),,control-plane) build ## Run the controller on a local control plane, or with KUBECONFIG=path on yours
+	@$(GO_BUILD) -o build/bin/run ./hack/run
 	@exec build/bin/run $(if $(KUBECONFIG),-kubeconfig '$(KUBECONFIG)') -- ./samplecrd-controller $(FLAGS)
 
 .PHONY: test
@@ -36,7 +40,8 @@ test: control-plane ## Run all tests, on a real API server
 
 .PHONY: build
 build: ## Build ./samplecrd-controller
-	@CGO_ENABLED=0 go build -trimpath -o samplecrd-controller .
+	@[[ -x samplecrd-controller ]] || echo "Building ./samplecrd-controller (the first build takes about a minute)."
+	@$(GO_BUILD) -o samplecrd-controller .
 
 .PHONY: control-plane
 control-plane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl (minutes, once)
