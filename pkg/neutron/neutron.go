@@ -73,7 +73,8 @@ type Subnet struct {
 	// CIDR has no host bits: Neutron drops them.
 	CIDR netip.Prefix
 	// Gateway is the zero Addr where the subnet has none. In a request to
-	// create, the zero Addr leaves the choice to Neutron: the first address.
+	// create, the zero Addr leaves the choice to Neutron: for IPv4 the first
+	// address (10.0.0.1), for IPv6 the network address itself (fd00::).
 	Gateway netip.Addr
 	// Pools are the ranges out of which Neutron gives addresses to ports. In a
 	// request to create, none means all but the gateway.
@@ -89,8 +90,10 @@ type Pool struct {
 
 // SubnetUpdate is what can be changed of a subnet in place.
 type SubnetUpdate struct {
+	// Gateway is the one to have from now on; with the zero Addr, none.
 	Gateway netip.Addr
-	Pools   []Pool
+	// Pools replace those there are; none leaves them as they are.
+	Pools []Pool
 	// Revision is the one that the subnet must still have.
 	Revision int
 }

@@ -119,7 +119,8 @@ func hostsOf(cidr netip.Prefix) pool {
 	return all
 }
 
-// defaultPools returns all addresses of hosts, but for the gateway.
+// defaultPools returns all addresses of hosts, but for the gateway. (A real
+// Neutron, too, leaves it in where there is no other.)
 func defaultPools(cidr netip.Prefix, o object) []any {
 	all := hostsOf(cidr)
 	gateway, ok := gatewayOf(o)

@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// maxFixedIPs is how many addresses a port can have.
-const maxFixedIPs = 5
+// maxFixedIPs is how many addresses a port can have. A real Neutron has no
+// such limit; but here every address is compared with every other.
+const maxFixedIPs = 1000
 
 func (s *Server) newPorts(quota int) *collection {
 	return &collection{
@@ -148,6 +149,9 @@ func (s *Server) fixedIP(network, asked, port object) (object, *apiError) {
 	wanted, hasAddress := asked["ip_address"].(string)
 	if !hasSubnet && !hasAddress {
 		return nil, invalidInput("IP allocation requires subnet_id or ip_address.")
+	}
+	if len(network["subnets"].([]string)) == 0 {
+		return nil, invalidInput("IP allocation requires subnets for network.")
 	}
 	if _, exists := s.subnets.objects[subnetID]; hasSubnet && !exists {
 		return nil, s.subnets.missing(subnetID)

@@ -29,8 +29,8 @@ const aNetwork = `{"network": {"name": "a"}}`
 
 // do makes a request over a connection of its own: Go's client would send some
 // again on another one.
-func do(ctx context.Context, server *embedded.Server, method, path, body string) (status int, answer string, err error) {
-	request, err := http.NewRequestWithContext(ctx, method, server.URL()+path, strings.NewReader(body))
+func do(ctx context.Context, server *embedded.Server, method, body string) (status int, answer string, err error) {
+	request, err := http.NewRequestWithContext(ctx, method, server.URL()+"/v2.0/networks", strings.NewReader(body))
 	if err != nil {
 		return 0, "", err
 	}
@@ -79,7 +79,7 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := start(t)
 			remove := server.Inject(test.fault)
-			status, body, err := do(t.Context(), server, http.MethodPost, "/v2.0/networks", aNetwork)
+			status, body, err := do(t.Context(), server, http.MethodPost, aNetwork)
 			if status != test.status || !strings.Contains(body, test.body) || (err != nil) != (test.broken || test.status == 0) {
 				t.Errorf("the answer is %d %q, error %v", status, body, err)
 			}
@@ -101,13 +101,13 @@ func TestFaultTimes(t *testing.T) {
 	remove := server.Inject(embedded.Fault{Status: 500})
 	want := []int{503, 503, 500, 500}
 	for i, want := range want {
-		if status, _, _ := do(t.Context(), server, http.MethodGet, "/v2.0/networks", ""); status != want {
+		if status, _, _ := do(t.Context(), server, http.MethodGet, ""); status != want {
 			t.Errorf("request %d: %d, want %d", i, status, want)
 		}
 	}
 	remove()
 	remove() // a second time does no harm
-	if status, _, _ := do(t.Context(), server, http.MethodGet, "/v2.0/networks", ""); status != http.StatusOK {
+	if status, _, _ := do(t.Context(), server, http.MethodGet, ""); status != http.StatusOK {
 		t.Errorf("after the fault was removed: %d", status)
 	}
 }
@@ -184,7 +184,7 @@ func TestListen(t *testing.T) {
 func TestLargeBody(t *testing.T) {
 	server := start(t)
 	body := `{"network": {"name": "` + strings.Repeat("x", 2<<20) + `"}}`
-	status, answer, err := do(t.Context(), server, http.MethodPost, "/v2.0/networks", body)
+	status, answer, err := do(t.Context(), server, http.MethodPost, body)
 	if status != http.StatusRequestEntityTooLarge && err == nil {
 		t.Errorf("the answer is %d %.100s", status, answer)
 	}

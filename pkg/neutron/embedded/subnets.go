@@ -110,6 +110,7 @@ func (s *Server) placeSubnet(o, given object) *apiError {
 	}
 	if pools, _ := given["allocation_pools"].([]any); len(pools) == 0 {
 		o["allocation_pools"] = defaultPools(cidr, o)
+		return nil
 	}
 	return checkPoolsFit(cidr, o)
 }

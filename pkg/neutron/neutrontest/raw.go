@@ -117,7 +117,8 @@ var rawTests = []test{
 			query = ""
 			for _, link := range page.Links {
 				if link.Rel == "next" {
-					query = link.Href[strings.Index(link.Href, "?"):]
+					_, query, _ = strings.Cut(link.Href, "?")
+					query = "?" + query
 				}
 			}
 		}

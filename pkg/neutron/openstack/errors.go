@@ -85,10 +85,13 @@ func kind(op string, status int, typ string) error {
 // that is taken for gone is forgotten. A list is never "not found" (but Neutron
 // says so when the network that a page ended with is deleted meanwhile).
 func kindOfNotFound(op, typ string) error {
-	if typ == "" || op == listNetworks || op == listSubnets {
+	switch {
+	case typ == "", op == listNetworks, op == listSubnets:
 		return neutron.ErrUnavailable
+	case typ == "HTTPNotFound": // no such path, or an object that the policy hides
+		return neutron.ErrRefused
 	}
-	return neutron.ErrNotFound
+	return neutron.ErrNotFound // NetworkNotFound, SubnetNotFound
 }
 
 // kindOfConflict tells the 409s apart, which Neutron has for anything that does

@@ -23,7 +23,7 @@ func TestKind(t *testing.T) {
 	}{
 		"gone":                           {"delete network", 404, "NetworkNotFound", neutron.ErrNotFound},
 		"its network is gone":            {"create subnet", 404, "NetworkNotFound", neutron.ErrNotFound},
-		"not ours to see":                {"delete network", 404, "HTTPNotFound", neutron.ErrNotFound},
+		"not ours to see":                {"delete network", 404, "HTTPNotFound", neutron.ErrRefused},
 		"404 out of a proxy":             {"delete network", 404, "", neutron.ErrUnavailable},
 		"a list is never gone":           {listNetworks, 404, "NetworkNotFound", neutron.ErrUnavailable},
 		"nor the other":                  {listSubnets, 404, "HTTPNotFound", neutron.ErrUnavailable},
