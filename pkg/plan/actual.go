@@ -21,6 +21,7 @@ type Actual struct {
 	// SubnetID is the subnet that the status of the object says is ours.
 	SubnetID string
 
+	markSearched  bool // and nothing was found
 	networksKnown bool
 	networks      []neutron.Network
 	subnetsKnown  bool // those of NetworkID
@@ -30,9 +31,13 @@ type Actual struct {
 // WithNetworks returns what is known after the networks were looked for with
 // the filter of a FindNetwork.
 func (a Actual) WithNetworks(filter neutron.NetworkFilter, found []neutron.Network) Actual {
-	if filter.ID != "" && len(found) == 0 {
+	switch {
+	case filter.ID != "" && len(found) == 0:
 		// Gone, with its subnets; one with our mark may still be there.
-		return Actual{Finalizer: a.Finalizer}
+		return Actual{Finalizer: a.Finalizer, markSearched: a.markSearched}
+	case filter.Description != "" && len(found) == 0:
+		a.markSearched = true // one with the ID, but without our mark, may be there
+		return a
 	}
 	a.networksKnown, a.networks = true, found
 	if len(found) == 1 && found[0].ID != a.NetworkID {
@@ -107,13 +112,19 @@ func (a Actual) ourSubnets(owner neutron.Owner) []neutron.Subnet {
 	return ours
 }
 
-func (a Actual) otherSubnets(owner neutron.Owner) []neutron.Subnet {
-	var others []neutron.Subnet
-	for _, subnet := range a.subnets {
-		if subnet.Description != owner.Mark() {
-			others = append(others, subnet)
+// otherSubnets returns the IDs of the subnets on a network that are not the
+// owner's. One that is on the network, but that we are not shown when we ask for
+// its subnets, is somebody else's as well.
+func (a Actual) otherSubnets(owner neutron.Owner, network neutron.Network) []string {
+	var others []string
+	ours := subnetIDs(a.ourSubnets(owner))
+	for _, id := range slices.Concat(network.SubnetIDs, subnetIDs(a.subnets)) {
+		known := slices.Contains(ours, id) || !a.subnetsKnown && id == a.SubnetID
+		if !known && !slices.Contains(others, id) {
+			others = append(others, id)
 		}
 	}
+	slices.Sort(others)
 	return others
 }
 

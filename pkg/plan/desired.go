@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
@@ -55,7 +56,18 @@ func parseCIDR(text string) (netip.Prefix, error) {
 	if cidr.Bits() < 1 || cidr.Bits() > longest {
 		return netip.Prefix{}, fmt.Errorf("spec.cidr %q has a prefix length that leaves no room for a gateway and a port, or is the whole address space: take one from /1 to /%d", text, longest)
 	}
-	return cidr.Masked(), nil
+	cidr = cidr.Masked()
+	if isPartOf(cidr, "224.0.0.0/4", "ff00::/8", "127.0.0.0/8") || cidr.Addr() == netip.IPv4Unspecified() {
+		return netip.Prefix{}, fmt.Errorf("spec.cidr %q is a multicast or loopback range, or begins with 0.0.0.0, which hosts cannot have: take another one, such as 192.168.0.0/16", text)
+	}
+	return cidr, nil
+}
+
+func isPartOf(cidr netip.Prefix, ranges ...string) bool {
+	return slices.ContainsFunc(ranges, func(text string) bool {
+		whole := netip.MustParsePrefix(text)
+		return whole.Contains(cidr.Addr()) && whole.Bits() <= cidr.Bits()
+	})
 }
 
 func parseGateway(text string, cidr netip.Prefix) (netip.Addr, error) {

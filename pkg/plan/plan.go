@@ -21,7 +21,8 @@ import (
 //	desired  finalizer  actual state, as far as it is known        next step
 //	-------  ---------  -----------------------------------------  ----------------
 //	absent   no         any                                        Nothing
-//	absent   yes        network not looked for                     FindNetwork
+//	absent   yes        network not looked for by mark             FindNetwork
+//	absent   yes        none with our mark, ID not looked for      FindNetwork
 //	absent   yes        no network                                 RemoveFinalizer
 //	absent   yes        several networks with our mark             Blocked: Ambiguous
 //	absent   yes        a network with the ID but not our mark     Blocked: NotOurs
@@ -43,10 +44,12 @@ import (
 //	present  yes        a network with the ID but not our mark     Blocked: NotOurs
 //	present  yes        our network, none of our subnets           CreateSubnet
 //
-// A network is looked for by the ID that the status remembers, and where that
-// finds nothing, by our mark: an earlier try may have made one although its
-// answer never arrived. Subnets are looked for first where the ID is known,
-// since a subnet proves its network: the one cannot exist without the other.
+// A network that should be there is looked for by the ID that the status
+// remembers, and where that finds nothing, by our mark: an earlier try may have
+// made one although its answer never arrived. One that should go is looked for
+// by our mark first, so that none of that kind is left behind. Subnets are
+// looked for first where the ID is known, since a subnet proves its network: the
+// one cannot exist without the other.
 func Next(desired Desired, actual Actual) Step {
 	switch {
 	case desired.Absent:
@@ -74,6 +77,9 @@ func towardsAbsent(owner neutron.Owner, actual Actual) Step {
 	if !actual.Finalizer {
 		return Nothing{}
 	}
+	if !actual.networksKnown && !actual.markSearched {
+		return FindNetwork{neutron.NetworkFilter{Description: owner.Mark()}}
+	}
 	network, step := theNetwork(owner, actual)
 	switch {
 	case step != nil:
@@ -83,10 +89,10 @@ func towardsAbsent(owner neutron.Owner, actual Actual) Step {
 	case !actual.knowsSubnetsOf(*network):
 		return FindSubnets{neutron.SubnetFilter{NetworkID: network.ID}}
 	}
-	if others := actual.otherSubnets(owner); len(others) > 0 {
+	if others := actual.otherSubnets(owner, *network); len(others) > 0 {
 		return Blocked{Reason: ReasonInUse, Message: fmt.Sprintf(
 			"network %s cannot be deleted: subnets that are not ours are on it and would go with it (%s). Delete them, or move what uses them.",
-			network.ID, strings.Join(subnetIDs(others), ", "))}
+			network.ID, strings.Join(others, ", "))}
 	}
 	return DeleteNetwork{ID: network.ID, Revision: network.Revision}
 }
@@ -135,7 +141,7 @@ func theNetwork(owner neutron.Owner, actual Actual) (*neutron.Network, Step) {
 	switch {
 	case !actual.networksKnown && actual.NetworkID != "":
 		return nil, FindNetwork{neutron.NetworkFilter{ID: actual.NetworkID}}
-	case !actual.networksKnown:
+	case !actual.networksKnown && !actual.markSearched:
 		return nil, FindNetwork{neutron.NetworkFilter{Description: owner.Mark()}}
 	case len(actual.networks) == 0:
 		return nil, nil
@@ -145,7 +151,7 @@ func theNetwork(owner neutron.Owner, actual Actual) (*neutron.Network, Step) {
 	network := actual.networks[0]
 	if network.Description != owner.Mark() {
 		return nil, Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
-			"network %s, which status.networkID names, is not marked as ours: its description is not %q. If it is ours, put the description back; if not, remove status.networkID.",
+			"network %s, which status.networkID names, is not marked as ours: its description is not %q. If it is ours, put the description back; if not, remove status.networkID (kubectl edit --subresource=status).",
 			network.ID, owner.Mark())}
 	}
 	return &network, nil

@@ -60,24 +60,28 @@ func TestNext(t *testing.T) {
 			absent, plan.Actual{NetworkID: "net-1"},
 			plan.Nothing{}, "nothing to do",
 		},
-		"absent, network not looked for, ID known": {
-			absent, settled,
-			plan.FindNetwork{Filter: byID}, "find network net-1",
-		},
-		"absent, network not looked for, ID not known": {
+		"absent, network not looked for by mark": {
 			absent, fresh,
 			plan.FindNetwork{Filter: byMark}, `find network with description "samplecrd.k8s.io owner: c1/default/example"`,
 		},
-		"absent, ID gone, one with our mark may be left": {
-			absent, settled.WithNetworks(byID, nil),
+		"absent, network not looked for by mark, ID known": {
+			absent, settled,
 			plan.FindNetwork{Filter: byMark}, `find network with description "samplecrd.k8s.io owner: c1/default/example"`,
+		},
+		"absent, none with our mark, ID not looked for": {
+			absent, settled.WithNetworks(byMark, nil),
+			plan.FindNetwork{Filter: byID}, "find network net-1",
+		},
+		"absent, none with our mark, ID gone": {
+			absent, settled.WithNetworks(byMark, nil).WithNetworks(byID, nil),
+			plan.RemoveFinalizer{}, "remove finalizer",
 		},
 		"absent, no network": {
 			absent, fresh.WithNetworks(byMark, nil),
 			plan.RemoveFinalizer{}, "remove finalizer",
 		},
 		"absent, network deleted": {
-			absent, settled.WithNetworks(byID, []neutron.Network{network}).WithoutNetwork(),
+			absent, settled.WithNetworks(byMark, []neutron.Network{network}).WithoutNetwork(),
 			plan.RemoveFinalizer{}, "remove finalizer",
 		},
 		"absent, several networks with our mark": {
@@ -86,12 +90,12 @@ func TestNext(t *testing.T) {
 			`blocked: Ambiguous: Neutron has 2 networks with the description "samplecrd.k8s.io owner: c1/default/example" (net-1, net-2), and which one is ours cannot be told. Delete the ones that nobody needs.`,
 		},
 		"absent, a network with the ID but not our mark": {
-			absent, settled.WithNetworks(byID, []neutron.Network{stolen}),
+			absent, settled.WithNetworks(byMark, nil).WithNetworks(byID, []neutron.Network{stolen}),
 			plan.Blocked{Reason: plan.ReasonNotOurs},
-			`blocked: NotOurs: network net-1, which status.networkID names, is not marked as ours: its description is not "samplecrd.k8s.io owner: c1/default/example". If it is ours, put the description back; if not, remove status.networkID.`,
+			`blocked: NotOurs: network net-1, which status.networkID names, is not marked as ours: its description is not "samplecrd.k8s.io owner: c1/default/example". If it is ours, put the description back; if not, remove status.networkID (kubectl edit --subresource=status).`,
 		},
 		"absent, network with subnets that we do not know": {
-			absent, settled.WithNetworks(byID, []neutron.Network{withForeign}),
+			absent, settled.WithNetworks(byMark, []neutron.Network{withForeign}),
 			plan.FindSubnets{Filter: byOwner}, "find subnets of network net-1",
 		},
 		"absent, network with a subnet and none in the status": {
@@ -99,12 +103,17 @@ func TestNext(t *testing.T) {
 			plan.FindSubnets{Filter: byOwner}, "find subnets of network net-1",
 		},
 		"absent, network with somebody else's subnet": {
-			absent, settled.WithNetworks(byID, []neutron.Network{withForeign}).WithSubnets([]neutron.Subnet{subnet, foreign}),
+			absent, settled.WithNetworks(byMark, []neutron.Network{withForeign}).WithSubnets([]neutron.Subnet{subnet, foreign}),
+			plan.Blocked{Reason: plan.ReasonInUse},
+			"blocked: InUse: network net-1 cannot be deleted: subnets that are not ours are on it and would go with it (sub-9). Delete them, or move what uses them.",
+		},
+		"absent, network with a subnet that we are not shown": {
+			absent, settled.WithNetworks(byMark, []neutron.Network{withForeign}).WithSubnets([]neutron.Subnet{subnet}),
 			plan.Blocked{Reason: plan.ReasonInUse},
 			"blocked: InUse: network net-1 cannot be deleted: subnets that are not ours are on it and would go with it (sub-9). Delete them, or move what uses them.",
 		},
 		"absent, network with no subnet but the one in the status": {
-			absent, settled.WithNetworks(byID, []neutron.Network{network}),
+			absent, settled.WithNetworks(byMark, []neutron.Network{network}),
 			plan.DeleteNetwork{ID: "net-1", Revision: 3}, "delete network net-1",
 		},
 		"absent, network with no subnet but ours": {
@@ -199,7 +208,7 @@ func TestNext(t *testing.T) {
 		"present, a network with the ID but not our mark": {
 			want, settled.WithSubnets(nil).WithNetworks(byID, []neutron.Network{stolen}),
 			plan.Blocked{Reason: plan.ReasonNotOurs},
-			`blocked: NotOurs: network net-1, which status.networkID names, is not marked as ours: its description is not "samplecrd.k8s.io owner: c1/default/example". If it is ours, put the description back; if not, remove status.networkID.`,
+			`blocked: NotOurs: network net-1, which status.networkID names, is not marked as ours: its description is not "samplecrd.k8s.io owner: c1/default/example". If it is ours, put the description back; if not, remove status.networkID (kubectl edit --subresource=status).`,
 		},
 		"present, our network, none of our subnets": {
 			want, found.WithSubnets([]neutron.Subnet{foreign}),

@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 const (
 	notACIDR     = "cidr must be an IPv4 or IPv6 range in CIDR notation, such as 192.168.0.0/16 or fd00:1234::/64"
 	noRoom       = "the prefix length of cidr must be from /1 to /30 for IPv4 and from /1 to /126 for IPv6"
+	noHosts      = "cidr must not be a multicast or loopback range, nor begin with 0.0.0.0"
 	notAnAddress = "gateway must be an IPv4 or IPv6 address, such as 192.168.0.1 or fd00:1234::1"
 	notInside    = "gateway must be an address inside cidr, and of the same IP version"
 	networkAddr  = "gateway must not be the network address"
@@ -73,6 +74,13 @@ func TestValidation(t *testing.T) {
 		"no room, IPv6":                    {"fd00::/127", "", noRoom},
 		"everything":                       {"0.0.0.0/0", "", noRoom},
 		"everything, IPv6":                 {"::/0", "", noRoom},
+		"multicast":                        {"224.0.0.0/24", "", noHosts},
+		"multicast, IPv6":                  {"ff02::/64", "", noHosts},
+		"more than multicast":              {"224.0.0.0/3", "", ""},
+		"loopback":                         {"127.0.1.0/24", "", noHosts},
+		"first of all":                     {"0.0.0.0/8", "", noHosts},
+		"first of all, with host bits":     {"1.2.3.4/1", "", noHosts},
+		"first of all, IPv6":               {"::/64", "", ""},
 		"gateway in words":                 {"10.0.0.0/24", "router", notAnAddress},
 		"gateway with a prefix":            {"10.0.0.0/24", "10.0.0.1/24", notAnAddress},
 		"gateway with leading zeros":       {"10.0.0.0/24", "10.0.0.01", notAnAddress},

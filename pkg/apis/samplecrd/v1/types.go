@@ -21,7 +21,7 @@ const (
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, a teaching API that no Kubernetes release contains"
 // +kubebuilder:printcolumn:name="CIDR",type=string,JSONPath=`.spec.cidr`,description="The addresses asked for."
-// +kubebuilder:printcolumn:name="Gateway",type=string,JSONPath=`.spec.gateway`,description="The gateway asked for; empty where the choice is Neutron's."
+// +kubebuilder:printcolumn:name="Gateway",type=string,JSONPath=`.spec.gateway`,description="The gateway asked for; empty for the first address of a host."
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether Neutron has what the spec asks for."
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why the Network is or is not ready.",priority=1
 // +kubebuilder:printcolumn:name="Network ID",type=string,JSONPath=`.status.networkID`,description="The ID of the network in Neutron.",priority=1
@@ -65,12 +65,12 @@ type NetworkSpec struct {
 	// +kubebuilder:validation:MaxLength=49
 	// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="cidr must be an IPv4 or IPv6 range in CIDR notation, such as 192.168.0.0/16 or fd00:1234::/64"
 	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || (cidr(self).prefixLength() >= 1 && cidr(self).prefixLength() <= (cidr(self).ip().family() == 4 ? 30 : 126))",message="the prefix length of cidr must be from /1 to /30 for IPv4 and from /1 to /126 for IPv6: a smaller range has no room for a gateway and a port"
+	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || !(cidr('224.0.0.0/4').containsCIDR(cidr(self)) || cidr('ff00::/8').containsCIDR(cidr(self)) || cidr('127.0.0.0/8').containsCIDR(cidr(self)) || (cidr(self).ip().family() == 4 && cidr(self).masked().ip().isUnspecified()))",message="cidr must not be a multicast or loopback range, nor begin with 0.0.0.0: hosts cannot have such addresses"
 	CIDR string `json:"cidr"`
 
 	// gateway is the address of the subnet's gateway, such as 192.168.0.1. It
-	// lies inside cidr and is not its first address. Where it is left out it
-	// is the address after the first one, as in Neutron. It can be changed at
-	// any time.
+	// lies inside cidr and is not its first address. Where it is left out, it is
+	// the address after the first one. It can be changed at any time.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=45

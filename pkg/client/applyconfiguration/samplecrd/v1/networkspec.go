@@ -20,9 +20,8 @@ type NetworkSpecApplyConfiguration struct {
 	// replaces the subnet, which Neutron allows only while no port uses it.
 	CIDR *string `json:"cidr,omitempty"`
 	// gateway is the address of the subnet's gateway, such as 192.168.0.1. It
-	// lies inside cidr and is not its first address. Where it is left out it
-	// is the address after the first one, as in Neutron. It can be changed at
-	// any time.
+	// lies inside cidr and is not its first address. Where it is left out, it is
+	// the address after the first one. It can be changed at any time.
 	Gateway *string `json:"gateway,omitempty"`
 }
 
