@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,6 +32,10 @@ import (
 // Kubernetes and Neutron, the fields it owns in a status, and events.
 const controllerName = "samplecrd-controller"
 
+// maxInFlight is how long Neutron may still be at a request that we no longer
+// wait for.
+const maxInFlight = 30 * time.Second
+
 // Controller keeps every Network object and its network in Neutron alike.
 //
 // This file follows a Network's key on its way: an event handler puts it into
@@ -47,8 +52,10 @@ type Controller struct {
 	networks cache.MutationCache
 	synced   cache.DoneChecker
 	queue    workqueue.TypedRateLimitingInterface[cache.ObjectName]
-	settled  settled
 	retry    retryTimes
+
+	seen       seen
+	unanswered unanswered
 }
 
 // NewController returns a Controller that watches through the informer, which
@@ -73,7 +80,9 @@ func NewController(
 			logger, informer.Informer().GetStore(), cache.MutationCacheOptions{MaxCacheSize: 10_000}),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			retry.backoff, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "Networks"}),
-		retry: retry,
+		retry:      retry,
+		seen:       seen{networks: map[cache.ObjectName]sighting{}},
+		unanswered: unanswered{until: map[neutron.Owner]time.Time{}, wait: maxInFlight},
 	}
 
 	if err := informer.Informer().SetWatchErrorHandlerWithContext(logWatchError); err != nil {
@@ -85,7 +94,7 @@ func NewController(
 		},
 		UpdateFunc: func(before, after *samplecrdv1.Network) {
 			c.networks.OnAddOrUpdate(after)
-			if worthASync(before, after) {
+			if c.worthASync(before, after) {
 				c.enqueueNetwork(cache.MetaObjectToName(after))
 			}
 		},
@@ -102,11 +111,13 @@ func NewController(
 
 // worthASync tells whether an update asks for anything. A resync or a new list
 // after a lost watch reports objects that have not changed at all; and most
-// updates are our own status coming back.
-func worthASync(before, after *samplecrdv1.Network) bool {
+// updates are our own finalizer and status coming back.
+func (c *Controller) worthASync(before, after *samplecrdv1.Network) bool {
+	ours := func(n *samplecrdv1.Network) bool { return slices.Contains(n.Finalizers, samplecrdv1.Finalizer) }
 	return before.UID != after.UID ||
 		before.Generation != after.Generation || // the spec, or the wish to delete
-		!slices.Equal(before.Finalizers, after.Finalizers)
+		ours(before) && !ours(after) ||
+		!equality.Semantic.DeepEqual(before.Status, after.Status) && !c.seen.wrote(after)
 }
 
 // enqueueNetwork asks for a sync of a Network, soon. It may be called any
@@ -117,9 +128,8 @@ func (c *Controller) enqueueNetwork(key cache.ObjectName) {
 }
 
 // Run works with that many workers until the context ends, and then lets them
-// finish the request that they are in, for as long as grace. No new request to
-// Neutron begins after the context has ended. It returns an error where workers
-// had to be cut off.
+// finish the request that they are in, for as long as grace; they begin no new
+// one. It returns an error where workers had to be cut off.
 func (c *Controller) Run(ctx context.Context, workers int, grace time.Duration) error {
 	logger := klog.FromContext(ctx)
 
@@ -176,6 +186,9 @@ func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, err er
 	pause, again := c.retry.after(err)
 	switch {
 	case !again:
+		if err != nil {
+			logger.Info("Sync failed, will wait for a change", "err", err)
+		}
 		c.queue.Forget(key)
 	case pause == 0:
 		logger.Info("Sync failed, will back off", "failures", c.queue.NumRequeues(key)+1, "err", err)
@@ -195,21 +208,23 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 	case err != nil:
 		return err
 	case network == nil: // gone: our finalizer went after all else
-		c.settled.forget(key)
+		c.seen.forget(key)
 		return nil
-	case c.settled.has(key, network):
+	case c.seen.settled(network):
 		return nil
 	}
 	desired := c.desired(network)
-	actual, err := c.carryOut(ctx, network, desired)
-	if errors.Is(err, errStopping) || errors.Is(err, context.Canceled) {
+	actual, outcome := c.carryOut(ctx, network, desired)
+	if errors.Is(outcome, errStopping) || errors.Is(outcome, context.Canceled) {
 		return nil
 	}
-	err = errors.Join(err, c.report(ctx, network, desired, actual, err))
-	if err == nil {
-		c.settled.add(key, network)
+	if err := c.writeStatus(ctx, network, desired, actual, outcome); err != nil {
+		return err // the outcome comes again with the next try
 	}
-	return err
+	if outcome == nil {
+		c.seen.settle(network)
+	}
+	return outcome
 }
 
 // network returns the object, or nil where it has gone.
@@ -245,6 +260,7 @@ func (c *Controller) carryOut(ctx context.Context, network *samplecrdv1.Network,
 		NetworkID: network.Status.NetworkID,
 		SubnetID:  network.Status.SubnetID,
 	}
+	owner := desired.Owner
 	for range maxSteps {
 		step := plan.Next(desired, actual)
 		switch step := step.(type) {
@@ -256,8 +272,12 @@ func (c *Controller) carryOut(ctx context.Context, network *samplecrdv1.Network,
 		if c.queue.ShuttingDown() {
 			return actual, errStopping
 		}
+		if err := c.unanswered.mustWait(owner, step); err != nil {
+			return actual, err
+		}
 		after, err := c.apply(ctx, network, actual, step)
 		if err != nil {
+			c.unanswered.note(owner, step, err)
 			return actual, err
 		}
 		c.tell(ctx, network, step)
@@ -338,10 +358,11 @@ func (c *Controller) tell(ctx context.Context, network *samplecrdv1.Network, ste
 	c.events.Eventf(network, nil, corev1.EventTypeNormal, reason, "Sync", "%s", step)
 }
 
-// report brings the status up to date with the end that a sync has come to,
-// where it is not, and tells the user when something new stands in the way.
-func (c *Controller) report(ctx context.Context, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, outcome error) error {
-	status, changed := report.Status(network, desired, actual, outcome, metav1.Now())
+// writeStatus brings the status up to date with the end that a sync has come
+// to, where it is not, and tells the user when something new stands in the way.
+func (c *Controller) writeStatus(ctx context.Context, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, outcome error) error {
+	status, changed := report.Status(network, desired, actual, outcome, metav1.Now().Rfc3339Copy())
+	c.seen.willWrite(network, status)
 	if !changed {
 		return nil
 	}
@@ -364,41 +385,108 @@ func (c *Controller) report(ctx context.Context, network *samplecrdv1.Network, d
 	return nil
 }
 
-// settled remembers which Networks this process has seen to be as their spec
-// asks. So an event that changes nothing costs no request, and after a start
-// every Network is looked at once.
-type settled struct {
-	mu          sync.Mutex
-	generations map[cache.ObjectName]generation
+// seen remembers, of each Network, what this process has done with it.
+type seen struct {
+	mu       sync.Mutex
+	networks map[cache.ObjectName]sighting
 }
 
-type generation struct {
-	uid    types.UID
-	number int64
+type sighting struct {
+	uid types.UID
+	// settled is the generation whose spec Neutron was seen to have; 0 for none.
+	settled int64
+	// status is the last one that we wrote, or found to be right.
+	status samplecrdv1.NetworkStatus
 }
 
-func (s *settled) add(key cache.ObjectName, network *samplecrdv1.Network) {
+// settled tells whether there is nothing to do for a Network. So an event that
+// asks for nothing costs no request, and after a start each is looked at once.
+// One that lost our finalizer, or whose status somebody edited, is not settled.
+func (s *seen) settled(network *samplecrdv1.Network) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.generations == nil {
-		s.generations = map[cache.ObjectName]generation{}
+	sighting := s.networks[cache.MetaObjectToName(network)]
+	return sighting.uid == network.UID && sighting.settled == network.Generation &&
+		slices.Contains(network.Finalizers, samplecrdv1.Finalizer) &&
+		equality.Semantic.DeepEqual(sighting.status, network.Status)
+}
+
+// settle notes that Neutron has what a Network asks for.
+func (s *seen) settle(network *samplecrdv1.Network) {
+	s.change(network, func(sighting *sighting) { sighting.settled = network.Generation })
+}
+
+// willWrite notes the status that a Network is about to get, or has: before it
+// is written, since it may come back before the answer does.
+func (s *seen) willWrite(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) {
+	s.change(network, func(sighting *sighting) { sighting.status = status })
+}
+
+// wrote tells whether the status of a Network is our last word.
+func (s *seen) wrote(network *samplecrdv1.Network) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sighting := s.networks[cache.MetaObjectToName(network)]
+	return sighting.uid == network.UID && equality.Semantic.DeepEqual(sighting.status, network.Status)
+}
+
+func (s *seen) forget(key cache.ObjectName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.networks, key)
+}
+
+func (s *seen) change(network *samplecrdv1.Network, change func(*sighting)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := cache.MetaObjectToName(network)
+	last := s.networks[key]
+	if last.uid != network.UID {
+		last = sighting{uid: network.UID}
 	}
-	s.generations[key] = generation{network.UID, network.Generation}
+	change(&last)
+	s.networks[key] = last
 }
 
-// has tells whether the Network is settled. One that has lost our finalizer is
-// not: it has to get it back.
-func (s *settled) has(key cache.ObjectName, network *samplecrdv1.Network) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.generations[key] == generation{network.UID, network.Generation} &&
-		slices.Contains(network.Finalizers, samplecrdv1.Finalizer)
+// unanswered remembers for which owners a request to create a network has gone
+// out and no answer has come: Neutron may still be at it. For as long as a
+// request may take, that there is no network does not mean that none comes, so
+// none is created, and the object is held.
+type unanswered struct {
+	mu    sync.Mutex
+	until map[neutron.Owner]time.Time
+	wait  time.Duration
 }
 
-func (s *settled) forget(key cache.ObjectName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.generations, key)
+func (u *unanswered) note(owner neutron.Owner, step plan.Step, err error) {
+	var failure *neutron.Error
+	_, creates := step.(plan.CreateNetwork)
+	if !creates || !errors.As(err, &failure) || failure.Type != "" {
+		return // a type is Neutron's own answer; a proxy's says nothing of the request behind it
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.until[owner] = time.Now().Add(u.wait)
+}
+
+// mustWait returns an error where a step must not be taken yet.
+func (u *unanswered) mustWait(owner neutron.Owner, step plan.Step) error {
+	switch step.(type) {
+	case plan.CreateNetwork, plan.RemoveFinalizer:
+	default:
+		return nil
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	left := time.Until(u.until[owner])
+	if left <= 0 {
+		delete(u.until, owner)
+		return nil
+	}
+	return &neutron.Error{
+		Op: "create network", Kind: neutron.ErrUnavailable, RetryAfter: left,
+		Message: fmt.Sprintf("an earlier request was not answered, and Neutron may still be at it; looking again within %v", u.wait),
+	}
 }
 
 // retryTimes say how long to wait after a failure.

@@ -210,25 +210,119 @@ func TestUnavailableIsTold(t *testing.T) {
 // loop, and over as soon as the spec is another one.
 func TestRefused(t *testing.T) {
 	h := newHarness(t)
+	allow := h.neutron.Inject(embedded.Fault{
+		Method: http.MethodPost, Path: "^/v2.0/subnets", Status: http.StatusConflict,
+		Body: `{"NeutronError": {"type": "OverQuota", "message": "Quota exceeded for resources: ['subnet'].", "detail": ""}}`,
+	})
 	h.startController()
-	h.create("example", "224.0.0.0/24", "") // multicast: the API server lets it through, Neutron does not
+	h.create("example", "10.0.0.0/24", "")
+	h.waitCondition("example", metav1.ConditionFalse, "Refused", "Quota exceeded for resources: ['subnet'].")
+	h.wantRequests("being refused", 3, 2)
 
-	h.waitCondition("example", metav1.ConditionFalse, "Refused", "ulticast")
+	// The label asks for nothing; when the other one is refused, it is over.
+	h.patch("example", `{"metadata":{"labels":{"touched":"yes"}}}`)
 	h.create("other", "10.0.1.0/24", "")
-	h.waitReady("other")
-	posts := 0
-	for _, request := range h.neutronRequests() {
-		if request.Method == http.MethodPost && strings.HasPrefix(request.Path, "/v2.0/subnets") && request.Status == http.StatusBadRequest {
-			posts++
-		}
-	}
-	if posts > 2 { // the second one when our finalizer comes back
-		t.Errorf("a refused subnet was asked for %d times at once", posts)
-	}
+	h.waitCondition("other", metav1.ConditionFalse, "Refused", "Quota")
+	h.wantRequests("being refused another time, for another one", 3, 2)
 
-	h.edit("example", "10.0.0.0/24", "")
+	allow()
+	h.edit("example", "10.0.0.0/25", "")
 	h.waitReady("example")
-	h.wantCounts(2, 2)
+	h.wantCounts(2, 1)
+}
+
+// TestAnswerComesTooLate: a request to create a network is given up, and carried
+// out all the same, later. There is one network in the end.
+func TestAnswerComesTooLate(t *testing.T) {
+	h := newHarness(t)
+	h.timeout, h.inFlight = 100*time.Millisecond, time.Second
+	reached := h.holdCreateNetwork()
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	release := <-reached
+
+	h.waitCondition("example", metav1.ConditionFalse, "NeutronUnavailable", "an earlier request was not answered")
+	close(release)
+
+	h.waitReady("example")
+	h.wantCounts(1, 1)
+}
+
+// TestDeletedBeforeTheAnswer: the same, and the user no longer wants it.
+func TestDeletedBeforeTheAnswer(t *testing.T) {
+	h := newHarness(t)
+	h.timeout, h.inFlight = 100*time.Millisecond, time.Second
+	reached := h.holdCreateNetwork()
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	release := <-reached
+
+	h.delete("example")
+	h.waitCondition("example", metav1.ConditionFalse, "NeutronUnavailable", "an earlier request was not answered")
+	close(release)
+
+	h.waitGone("example")
+	h.wantNothingInNeutron()
+}
+
+// TestTwinIsNotForgotten: a second network with our mark keeps the object from
+// going as if nothing were left, and is not deleted by a guess.
+func TestTwinIsNotForgotten(t *testing.T) {
+	h := newHarness(t)
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+	h.post("/v2.0/networks", `{"network":{"description":"samplecrd.k8s.io owner: `+testCluster+"/"+h.namespace+`/example"}}`)
+
+	h.delete("example")
+
+	h.waitCondition("example", metav1.ConditionFalse, "Ambiguous", "2 networks")
+	h.wantCounts(2, 1)
+}
+
+// TestStatusIsPutRight: whatever somebody writes into a status, or takes out of
+// it, the next thing it says is true again.
+func TestStatusIsPutRight(t *testing.T) {
+	h := newHarness(t)
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	want := h.waitReady("example").Status
+
+	for _, patch := range []string{
+		`{"status":{"networkID":"bogus","conditions":[]}}`,
+		`{"status":null}`,
+	} {
+		_, err := h.client.SamplecrdV1().Networks(h.namespace).Patch(t.Context(), "example", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.waitReady("example")
+		h.eventually(func() error {
+			if got := h.get("example").Status; got.NetworkID != want.NetworkID || got.SubnetID != want.SubnetID {
+				return fmt.Errorf("after %s, the status is %+v", patch, got)
+			}
+			return nil
+		})
+	}
+	h.wantCounts(1, 1)
+}
+
+// TestStatusWriteFails: the outcome is told by the next try, also where it is
+// one that asks for no other try.
+func TestStatusWriteFails(t *testing.T) {
+	h := newHarness(t)
+	h.create("example", "192.168.0.0/16", "192.168.255.255")
+	c, _ := h.newController(t.Context())
+	if err := h.informer.GetStore().Add(h.get("example")); err != nil { // the cache is behind from now on
+		t.Fatal(err)
+	}
+	h.patch("example", `{"metadata":{"labels":{"touched":"yes"}}}`)
+
+	err := c.syncHandler(t.Context(), h.key("example"))
+
+	if _, again := c.retry.after(err); err == nil || !again {
+		t.Errorf("syncHandler() = %v, which is not tried again", err)
+	}
 }
 
 // TestInvalid: a spec that gets past the API server is told in the condition,
@@ -374,13 +468,13 @@ func TestStatusIsNotWrittenToAnother(t *testing.T) {
 	}
 	desired, made := c.desired(old), plan.Actual{NetworkID: "made"}
 
-	if err := c.report(t.Context(), old, desired, made, nil); err != nil {
+	if err := c.writeStatus(t.Context(), old, desired, made, nil); err != nil {
 		t.Errorf("reporting on an object that has gone: %v", err)
 	}
 	h.waitGone("example")
 
 	h.create("example", "10.0.1.0/24", "")
-	if err := c.report(t.Context(), old, desired, made, nil); err == nil {
+	if err := c.writeStatus(t.Context(), old, desired, made, nil); err == nil {
 		t.Error("a status was written to another object of the same name")
 	}
 	if got := h.get("example").Status.NetworkID; got != "" {
@@ -392,7 +486,7 @@ func TestStatusIsNotWrittenToAnother(t *testing.T) {
 // and what was half done is finished at the next start.
 func TestStopping(t *testing.T) {
 	h := newHarness(t)
-	reached := h.holdPOST("/v2.0/networks")
+	reached := h.holdCreateNetwork()
 	stop := h.startController()
 	h.create("example", "10.0.0.0/24", "")
 	release := <-reached
@@ -417,7 +511,7 @@ func TestStopping(t *testing.T) {
 // TestStoppingTakesTooLong: requests that do not finish are cut off.
 func TestStoppingTakesTooLong(t *testing.T) {
 	h := newHarness(t)
-	reached := h.holdPOST("/v2.0/networks")
+	reached := h.holdCreateNetwork()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c, start := h.newController(ctx)

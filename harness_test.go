@@ -72,6 +72,9 @@ type harness struct {
 	neutronURL string
 	hold       atomic.Pointer[func(*http.Request)] // called before a request reaches Neutron
 
+	timeout  time.Duration // of a request to Neutron
+	inFlight time.Duration // how long one may be carried out after that
+
 	controller *Controller // the last one that was made
 	informer   cache.SharedIndexInformer
 	writes     writes
@@ -81,9 +84,11 @@ func newHarness(t *testing.T) *harness {
 	t.Helper()
 	t.Parallel()
 	h := &harness{
-		T:      t,
-		client: clientset.NewForConfigOrDie(cluster.RESTConfig()),
-		kube:   kubernetes.NewForConfigOrDie(cluster.RESTConfig()),
+		T:        t,
+		client:   clientset.NewForConfigOrDie(cluster.RESTConfig()),
+		kube:     kubernetes.NewForConfigOrDie(cluster.RESTConfig()),
+		timeout:  openstack.DefaultTimeout,
+		inFlight: 50 * time.Millisecond,
 	}
 	namespace, err := h.kube.CoreV1().Namespaces().Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
@@ -117,7 +122,7 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
 		h.Fatalf("starting to send events: %v", err)
 	}
-	neutronClient, err := openstack.New(h.neutronURL)
+	neutronClient, err := openstack.New(h.neutronURL, openstack.WithTimeout(h.timeout))
 	if err != nil {
 		h.Fatalf("connecting to Neutron: %v", err)
 	}
@@ -127,6 +132,7 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 		h.Fatalf("making a controller: %v", err)
 	}
 	c.retry.inUse = 50 * time.Millisecond
+	c.unanswered.wait = h.inFlight
 	h.controller, h.informer = c, factory.Samplecrd().V1().Networks().Informer()
 	return c, func() { factory.StartWithContext(ctx) }
 }
@@ -156,13 +162,14 @@ func (h *harness) startController() (stop func()) {
 	return stop
 }
 
-// holdPOST makes the next POST to a path wait. It returns a channel that yields
-// what to close for it to go on, once the request has come.
-func (h *harness) holdPOST(path string) (reached chan chan struct{}) {
+// holdCreateNetwork makes the next request to create a network wait, and be
+// carried out even if the client gives up, as a real Neutron does. It returns a
+// channel that yields what to close for it to go on, once the request has come.
+func (h *harness) holdCreateNetwork() (reached chan chan struct{}) {
 	reached = make(chan chan struct{}, 1)
 	var once sync.Once
 	hold := func(r *http.Request) {
-		if r.Method == http.MethodPost && r.URL.Path == path {
+		if r.Method == http.MethodPost && r.URL.Path == "/v2.0/networks" {
 			once.Do(func() {
 				release := make(chan struct{})
 				reached <- release

@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,17 +89,19 @@ func parseFlags(args []string) (options, error) {
 	flags.StringVar(&o.loggingFormat, "logging-format", "text", "text or json. With json, only -v of the klog flags has an effect.")
 	klog.InitFlags(flags)
 
-	flags.SetOutput(io.Discard) // the caller reports errors, in a line
-	flags.Usage = func() {
+	flags.SetOutput(io.Discard) // the caller reports an error, in a line
+	flags.Usage = func() {}
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
 		flags.SetOutput(os.Stdout)
 		fmt.Printf("%s makes networks in OpenStack Neutron of Network objects in Kubernetes.\n\nFlags:\n", controllerName)
 		flags.PrintDefaults()
-	}
-	err := flags.Parse(args)
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		return o, err
 	}
-	if err := errors.Join(err, o.check(flags.Args())); err != nil {
+	if err == nil {
+		err = o.check(flags.Args())
+	}
+	if err != nil {
 		return o, err
 	}
 	if o.loggingFormat == "json" {
@@ -117,8 +121,8 @@ func (o options) check(rest []string) error {
 		return fmt.Errorf("%q is not a flag", rest[0])
 	case o.workers < 1 || o.workers > 100:
 		return fmt.Errorf("-workers is %d: it must be from 1 to 100", o.workers)
-	case o.shutdownTimeout < 0:
-		return fmt.Errorf("-shutdown-timeout is %v: it must not be negative", o.shutdownTimeout)
+	case o.shutdownTimeout <= 0:
+		return fmt.Errorf("-shutdown-timeout is %v: it must be positive", o.shutdownTimeout)
 	case o.neutronTimeout <= 0:
 		return fmt.Errorf("-neutron-timeout is %v: it must be positive", o.neutronTimeout)
 	case o.clusterName != "" && !clusterNames.MatchString(o.clusterName):
@@ -137,11 +141,11 @@ func run(ctx context.Context, o options) error {
 	}
 	kubeClient, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("making the Kubernetes client: %w", err)
+		return fmt.Errorf("using %s: %w", o.clusterSource(), err)
 	}
 	networkClient, err := clientset.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("making the client for Networks: %w", err)
+		return fmt.Errorf("using %s: %w", o.clusterSource(), err)
 	}
 	neutronClient, closeNeutron, err := connectNeutron(ctx, o)
 	if err != nil {
@@ -154,12 +158,11 @@ func run(ctx context.Context, o options) error {
 		return nil // asked to stop before it came
 	}
 
-	// Events are sent in the background, also those of the last requests.
-	sending, stopSending := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopSending()
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kubeClient.EventsV1()})
+	// Events are sent in the background, and nobody waits for the last ones:
+	// what they would tell is in the status, too.
+	broadcaster := events.NewBroadcaster(eventSink{&events.EventSinkImpl{Interface: kubeClient.EventsV1()}})
 	defer broadcaster.Shutdown()
-	if err := broadcaster.StartRecordingToSinkWithContext(sending); err != nil {
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
 		return fmt.Errorf("starting to send events: %w", err)
 	}
 
@@ -172,6 +175,18 @@ func run(ctx context.Context, o options) error {
 	factory.StartWithContext(ctx)
 	defer factory.Shutdown()
 	return controller.Run(ctx, o.workers, o.shutdownTimeout)
+}
+
+// eventSink sends events, except to a namespace that is being deleted: it takes
+// none any more, and each would be logged as an error.
+type eventSink struct{ events.EventSink }
+
+func (s eventSink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
+	created, err := s.EventSink.Create(ctx, event)
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return event, nil
+	}
+	return created, err
 }
 
 // dropManagedFields keeps out of the cache what nobody reads there, and what
@@ -193,18 +208,27 @@ func kubernetesConfig(o options) (*rest.Config, error) {
 	case errors.Is(err, rest.ErrNotInCluster):
 		return nil, errors.New("no cluster to work for: this does not run in a pod of a cluster, and -kubeconfig is not given")
 	case clientcmd.IsEmptyConfig(err):
-		return nil, fmt.Errorf("reading -kubeconfig %s: it names no cluster, or has no current context", o.kubeconfig)
-	case err != nil && o.kubeconfig != "":
-		return nil, fmt.Errorf("reading -kubeconfig %s: %w", o.kubeconfig, err)
+		return nil, fmt.Errorf("reading %s: it names no cluster, or has no current context", o.clusterSource())
 	case err != nil:
-		return nil, fmt.Errorf("configuring the Kubernetes client: %w", err)
+		return nil, fmt.Errorf("reading %s: %w", o.clusterSource(), err)
 	}
-	if _, err := url.Parse(config.Host); err != nil {
-		return nil, fmt.Errorf("the address of the API server, %q, is no URL", config.Host)
+	if server, err := url.Parse(config.Host); err != nil || server.User != nil {
+		return nil, fmt.Errorf("reading %s: the address of the API server is no URL, or holds a user name or password, which does not belong there", o.clusterSource())
 	}
 	config.UserAgent = controllerName
 	config.QPS = -1 // the API server's priority and fairness shares it out better than each client can
 	return config, nil
+}
+
+// clusterSource says where it is written which cluster to work for.
+func (o options) clusterSource() string {
+	switch {
+	case o.kubeconfig != "":
+		return "-kubeconfig " + o.kubeconfig
+	case o.master != "":
+		return "-master"
+	}
+	return "the in-cluster configuration"
 }
 
 // connectNeutron returns a client for the Neutron that the flags name, and a

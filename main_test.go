@@ -57,7 +57,8 @@ func TestBadInput(t *testing.T) {
 		"no number":                 {[]string{"-workers=many"}, 2, "-workers"},
 		"no workers":                {[]string{"-workers=0"}, 2, "-workers is 0: it must be from 1 to 100"},
 		"too many workers":          {[]string{"-workers=101"}, 2, "-workers is 101"},
-		"negative time":             {[]string{"-shutdown-timeout=-1s"}, 2, "-shutdown-timeout is -1s"},
+		"no time to stop":           {[]string{"-shutdown-timeout=0s"}, 2, "-shutdown-timeout is 0s: it must be positive"},
+		"password in the server":    {[]string{"-master=https://bob:s3cret@127.0.0.1:1"}, 1, "reading -master: "},
 		"no time for Neutron":       {[]string{"-neutron-timeout=0s"}, 2, "-neutron-timeout is 0s"},
 		"cluster name with a slash": {[]string{"-cluster-name=a/b"}, 2, `-cluster-name is "a/b"`},
 		"logging format":            {[]string{"-logging-format=xml"}, 2, `-logging-format is "xml": it must be text or json`},
@@ -82,8 +83,11 @@ func TestBadInput(t *testing.T) {
 			if !strings.HasPrefix(last, controllerName+": ") || !strings.Contains(last, test.want) {
 				t.Errorf("said\n%s\nwant a last line with %q", said, test.want)
 			}
-			if strings.Contains(said, "goroutine") {
+			if strings.Contains(said, "goroutine") || strings.Contains(said, "s3cret") {
 				t.Errorf("said\n%s", said)
+			}
+			if test.code == 2 && said != last {
+				t.Errorf("said more than a line:\n%s", said)
 			}
 		})
 	}

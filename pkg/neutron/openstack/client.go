@@ -85,8 +85,8 @@ func newHTTPClient(timeout time.Duration) http.Client {
 			DialContext:            dialer.DialContext,
 			TLSHandshakeTimeout:    10 * time.Second,
 			IdleConnTimeout:        90 * time.Second,
-			MaxIdleConns:           64,
-			MaxIdleConnsPerHost:    64, // as many as there may be workers
+			MaxIdleConns:           100,
+			MaxIdleConnsPerHost:    100, // as many as there may be workers
 			MaxResponseHeaderBytes: 1 << 20,
 			ForceAttemptHTTP2:      true,
 		}},

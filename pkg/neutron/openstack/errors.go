@@ -51,6 +51,9 @@ func classify(ctx context.Context, r request, err error) *neutron.Error {
 		failure.Status = answer.Actual
 		failure.Type, failure.Message = readBody(answer.Actual, answer.Body)
 		failure.Kind = kind(r.op, failure.Status, failure.Type)
+		if failure.Type == "" && failure.Status >= 400 && failure.Status < 500 && failure.Status != http.StatusUnauthorized {
+			failure.Message += fmt.Sprintf(" (%s does not answer as Neutron would: is it the right address?)", r.host)
+		}
 		failure.RetryAfter = retryAfter(answer.ResponseHeader.Get("Retry-After"), time.Now())
 	case ctx.Err() != nil:
 		failure.Cause = ctx.Err()
@@ -63,6 +66,8 @@ func classify(ctx context.Context, r request, err error) *neutron.Error {
 // the failure, and empty where the answer is not Neutron's own.
 func kind(op string, status int, typ string) error {
 	switch {
+	case typ == "" && status != http.StatusPreconditionFailed:
+		return neutron.ErrUnavailable // a proxy's answer, or that of something that is no Neutron
 	case status == http.StatusNotFound:
 		return kindOfNotFound(op, typ)
 	case status == http.StatusConflict:
@@ -86,7 +91,7 @@ func kind(op string, status int, typ string) error {
 // says so when the network that a page ended with is deleted meanwhile).
 func kindOfNotFound(op, typ string) error {
 	switch {
-	case typ == "", op == listNetworks, op == listSubnets:
+	case op == listNetworks, op == listSubnets:
 		return neutron.ErrUnavailable
 	case typ == "HTTPNotFound": // no such path, or an object that the policy hides
 		return neutron.ErrRefused
@@ -100,8 +105,7 @@ func kindOfConflict(typ string) error {
 	switch {
 	case strings.HasSuffix(typ, "InUse"): // NetworkInUse, SubnetInUse, GatewayIpInUse
 		return neutron.ErrInUse
-	case typ == "", // out of a proxy: to look again is always right
-		typ == "HTTPConflict", typ == "Conflict",
+	case typ == "HTTPConflict", typ == "Conflict",
 		typ == "DBDuplicateEntry", typ == "NeutronDbObjectDuplicateEntry",
 		typ == "RetryRequest", typ == "StaleDataError":
 		return neutron.ErrConflict
