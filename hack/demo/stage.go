@@ -87,9 +87,12 @@ func (s *stage) startController() error {
 		return fmt.Errorf("starting the controller: %w", err)
 	}
 	s.ended = make(chan struct{})
+	var noUse context.CancelFunc // without a controller, nothing else is worth waiting for
+	s.ctx, noUse = context.WithCancel(s.ctx)
 	go func() {
 		_ = s.controller.Wait() // its exit code is in ProcessState
 		close(s.ended)
+		noUse()
 	}()
 	fmt.Printf("  with a Neutron in its memory: %s\n", s.neutron)
 	return nil
@@ -114,11 +117,6 @@ func (s *stage) stopController() error {
 func (s *stage) eventually(check func() error) error {
 	last := errors.New("there was no time to look")
 	err := wait.PollUntilContextTimeout(s.ctx, 20*time.Millisecond, timeout, true, func(context.Context) (bool, error) {
-		select {
-		case <-s.ended:
-			return false, errors.New("the controller has ended")
-		default:
-		}
 		last = check()
 		return last == nil, nil
 	})
