@@ -180,7 +180,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 }
 
 // handleErr says when a key is to be synced again after a sync that came to
-// this end. A change of the object syncs it at once in any case.
+// this end. A change of the spec syncs it at once in any case.
 func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, err error) {
 	logger := klog.FromContext(ctx)
 	pause, again := c.retry.after(err)
@@ -493,7 +493,8 @@ func (u *unanswered) mustWait(owner neutron.Owner, step plan.Step) error {
 type retryTimes struct {
 	// backoff is for failures that may pass any moment: it doubles.
 	backoff workqueue.TypedRateLimiter[cache.ObjectName]
-	// inUse is for objects that are held by ports.
+	// inUse is for what somebody may clear away in Neutron: ports, a second
+	// network with our mark. A look costs one request or two.
 	inUse time.Duration
 	// refused is for what somebody has to change first.
 	refused time.Duration
@@ -518,7 +519,7 @@ func (r retryTimes) after(err error) (pause time.Duration, again bool) {
 		return 0, false
 	case errors.As(err, &blocked) && blocked.Reason == plan.ReasonInvalidSpec:
 		return 0, false // nothing but a new spec helps, and that is an event
-	case errors.Is(err, neutron.ErrInUse), errors.As(err, &blocked) && blocked.Reason == plan.ReasonInUse:
+	case errors.Is(err, neutron.ErrInUse), errors.As(err, &blocked) && blocked.Reason != plan.ReasonNotConverging:
 		return wait.Jitter(r.inUse, 0.5), true
 	case errors.Is(err, neutron.ErrRefused), errors.As(err, &blocked):
 		return wait.Jitter(r.refused, 0.5), true

@@ -69,7 +69,7 @@ progress() {
 		next=$((SECONDS + 20))
 		compiled=$(grep -vc '^go: ' "$tmp/log" || true)
 		if ((compiled == 0)); then
-			echo "  ${SECONDS}s: downloading, $(grep -c '^go: ' "$tmp/log" || true) modules so far"
+			echo "  ${SECONDS}s: preparing, $(grep -c '^go: ' "$tmp/log" || true) modules downloaded so far"
 			continue
 		fi
 		total=${total:-$(go list -deps . 2>/dev/null | grep -c . || true)}

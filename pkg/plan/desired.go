@@ -57,8 +57,8 @@ func parseCIDR(text string) (netip.Prefix, error) {
 		return netip.Prefix{}, fmt.Errorf("spec.cidr %q has a prefix length that leaves no room for a gateway and a port, or is the whole address space: take one from /1 to /%d", text, longest)
 	}
 	cidr = cidr.Masked()
-	if isPartOf(cidr, "224.0.0.0/4", "ff00::/8", "127.0.0.0/8") || cidr.Addr() == netip.IPv4Unspecified() {
-		return netip.Prefix{}, fmt.Errorf("spec.cidr %q is a multicast or loopback range, or begins with 0.0.0.0, which hosts cannot have: take another one, such as 192.168.0.0/16", text)
+	if isPartOf(cidr, "224.0.0.0/4", "ff00::/8", "127.0.0.0/8") || cidr.Addr().IsUnspecified() {
+		return netip.Prefix{}, fmt.Errorf("spec.cidr %q is a multicast or loopback range, or begins with 0.0.0.0 or ::, which hosts cannot have: take another one, such as 192.168.0.0/16", text)
 	}
 	return cidr, nil
 }
@@ -79,6 +79,8 @@ func parseGateway(text string, cidr netip.Prefix) (netip.Addr, error) {
 		return netip.Addr{}, fmt.Errorf("spec.gateway %q is not an IP address, such as %s", text, cidr.Addr().Next())
 	}
 	switch {
+	case gateway.IsMulticast() || gateway.IsLoopback():
+		return netip.Addr{}, fmt.Errorf("spec.gateway %s is a multicast or loopback address: take another one, such as %s", gateway, cidr.Addr().Next())
 	case !cidr.Contains(gateway):
 		return netip.Addr{}, fmt.Errorf("spec.gateway %s is not inside spec.cidr, which goes from %s to %s", gateway, cidr.Addr(), lastAddr(cidr))
 	case gateway == cidr.Addr():

@@ -67,7 +67,7 @@ func Next(desired Desired, actual Actual) Step {
 	case 1:
 		return towardsSpec(desired, ours[0])
 	default:
-		return ambiguous("subnets", subnetIDs(ours), desired.Owner)
+		return ambiguous("subnets", subnetIDs(ours), desired.Owner, actual.SubnetID)
 	}
 }
 
@@ -146,7 +146,7 @@ func theNetwork(owner neutron.Owner, actual Actual) (*neutron.Network, Step) {
 	case len(actual.networks) == 0:
 		return nil, nil
 	case len(actual.networks) > 1:
-		return nil, ambiguous("networks", networkIDs(actual.networks), owner)
+		return nil, ambiguous("networks", networkIDs(actual.networks), owner, actual.NetworkID)
 	}
 	network := actual.networks[0]
 	if network.Description != owner.Mark() {
@@ -157,10 +157,14 @@ func theNetwork(owner neutron.Owner, actual Actual) (*neutron.Network, Step) {
 	return &network, nil
 }
 
-func ambiguous(what string, ids []string, owner neutron.Owner) Step {
+func ambiguous(what string, ids []string, owner neutron.Owner, inStatus string) Step {
+	known := ""
+	if slices.Contains(ids, inStatus) {
+		known = fmt.Sprintf(" The status names %s.", inStatus)
+	}
 	return Blocked{Reason: ReasonAmbiguous, Message: fmt.Sprintf(
-		"Neutron has %d %s with the description %q (%s), and which one is ours cannot be told. Delete the ones that nobody needs.",
-		len(ids), what, owner.Mark(), strings.Join(ids, ", "))}
+		"Neutron has %d %s with the description %q (%s), and there should be one.%s Delete what nobody needs.",
+		len(ids), what, owner.Mark(), strings.Join(ids, ", "), known)}
 }
 
 func networkIDs(networks []neutron.Network) []string {

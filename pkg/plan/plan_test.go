@@ -87,7 +87,7 @@ func TestNext(t *testing.T) {
 		"absent, several networks with our mark": {
 			absent, fresh.WithNetworks(byMark, []neutron.Network{twin, network}),
 			plan.Blocked{Reason: plan.ReasonAmbiguous},
-			`blocked: Ambiguous: Neutron has 2 networks with the description "samplecrd.k8s.io owner: c1/default/example" (net-1, net-2), and which one is ours cannot be told. Delete the ones that nobody needs.`,
+			`blocked: Ambiguous: Neutron has 2 networks with the description "samplecrd.k8s.io owner: c1/default/example" (net-1, net-2), and there should be one. Delete what nobody needs.`,
 		},
 		"absent, a network with the ID but not our mark": {
 			absent, settled.WithNetworks(byMark, nil).WithNetworks(byID, []neutron.Network{stolen}),
@@ -181,7 +181,7 @@ func TestNext(t *testing.T) {
 		"present, several subnets with our mark": {
 			want, settled.WithSubnets([]neutron.Subnet{subnet, ourTwinSubnet}),
 			plan.Blocked{Reason: plan.ReasonAmbiguous},
-			`blocked: Ambiguous: Neutron has 2 subnets with the description "samplecrd.k8s.io owner: c1/default/example" (sub-1, sub-2), and which one is ours cannot be told. Delete the ones that nobody needs.`,
+			`blocked: Ambiguous: Neutron has 2 subnets with the description "samplecrd.k8s.io owner: c1/default/example" (sub-1, sub-2), and there should be one. The status names sub-1. Delete what nobody needs.`,
 		},
 		"present, none of ours, network not looked for, ID not known": {
 			want, fresh,
@@ -203,7 +203,7 @@ func TestNext(t *testing.T) {
 		"present, several networks with our mark": {
 			want, fresh.WithNetworks(byMark, []neutron.Network{network, twin}),
 			plan.Blocked{Reason: plan.ReasonAmbiguous},
-			`blocked: Ambiguous: Neutron has 2 networks with the description "samplecrd.k8s.io owner: c1/default/example" (net-1, net-2), and which one is ours cannot be told. Delete the ones that nobody needs.`,
+			`blocked: Ambiguous: Neutron has 2 networks with the description "samplecrd.k8s.io owner: c1/default/example" (net-1, net-2), and there should be one. Delete what nobody needs.`,
 		},
 		"present, a network with the ID but not our mark": {
 			want, settled.WithSubnets(nil).WithNetworks(byID, []neutron.Network{stolen}),

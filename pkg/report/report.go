@@ -78,7 +78,7 @@ func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condi
 	case !errors.As(outcome, &failure):
 		return metav1.Condition{}, false
 	case errors.Is(failure, neutron.ErrInUse):
-		return no(InUse, failure.Error())
+		return no(InUse, failure.Error()+" Nothing was deleted; it is tried again until the ports are gone.")
 	case errors.Is(failure, neutron.ErrRefused):
 		return no(Refused, failure.Error())
 	case errors.Is(failure, neutron.ErrUnavailable):

@@ -78,7 +78,7 @@ func TestStatus(t *testing.T) {
 		"in use, being deleted": {
 			desired: absent, outcome: failure(neutron.ErrInUse), before: ready(metav1.ConditionTrue, report.Provisioned, all),
 			wantChanged: true, wantStatus: "False", wantReason: report.InUse,
-			wantMessage: "create subnet: in use: 409 OverQuota: Quota exceeded.", wantSince: now,
+			wantMessage: "create subnet: in use: 409 OverQuota: Quota exceeded. Nothing was deleted; it is tried again until the ports are gone.", wantSince: now,
 		},
 		"blocked": {
 			desired: present, before: pending,

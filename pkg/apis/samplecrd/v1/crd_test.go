@@ -38,6 +38,7 @@ const (
 	noRoom       = "the prefix length of cidr must be from /1 to /30 for IPv4 and from /1 to /126 for IPv6"
 	noHosts      = "cidr must not be a multicast or loopback range, nor begin with 0.0.0.0"
 	notAnAddress = "gateway must be an IPv4 or IPv6 address, such as 192.168.0.1 or fd00:1234::1"
+	notAHost     = "gateway must not be a multicast or loopback address"
 	notInside    = "gateway must be an address inside cidr, and of the same IP version"
 	networkAddr  = "gateway must not be the network address"
 )
@@ -58,7 +59,7 @@ func TestValidation(t *testing.T) {
 		"IPv6, smallest":                   {"fd00:1234::/126", "fd00:1234::3", ""},
 		"IPv6, spelt out":                  {"fd00:1234:0000:0000:0000:0000:0000:0000/100", "fd00:1234:0000:0000:0000:0000:0000:0001", ""},
 		"IPv6, capitals":                   {"FD00::/64", "FD00::A", ""},
-		"no CIDR":                          {"", "", "spec.cidr in body should be at least 1 chars long"},
+		"no CIDR":                          {"", "", notACIDR},
 		"words":                            {"my network", "", notACIDR},
 		"an address":                       {"192.168.0.0", "", notACIDR},
 		"prefix too long":                  {"192.168.0.0/33", "", notACIDR},
@@ -80,12 +81,14 @@ func TestValidation(t *testing.T) {
 		"loopback":                         {"127.0.1.0/24", "", noHosts},
 		"first of all":                     {"0.0.0.0/8", "", noHosts},
 		"first of all, with host bits":     {"1.2.3.4/1", "", noHosts},
-		"first of all, IPv6":               {"::/64", "", ""},
+		"first of all, IPv6":               {"::/64", "", noHosts},
 		"gateway in words":                 {"10.0.0.0/24", "router", notAnAddress},
 		"gateway with a prefix":            {"10.0.0.0/24", "10.0.0.1/24", notAnAddress},
 		"gateway with leading zeros":       {"10.0.0.0/24", "10.0.0.01", notAnAddress},
 		"gateway with a zone":              {"fe80::/64", "fe80::1%eth0", notAnAddress},
 		"gateway IPv4 in IPv6":             {"10.0.0.0/24", "::ffff:10.0.0.1", notAnAddress},
+		"gateway is multicast":             {"128.0.0.0/1", "230.0.0.1", notAHost},
+		"gateway is loopback":              {"126.0.0.0/7", "127.0.0.1", notAHost},
 		"gateway outside":                  {"10.0.0.0/24", "10.0.1.1", notInside},
 		"gateway of the other family":      {"10.0.0.0/24", "fd00::1", notInside},
 		"gateway of the other family, 6":   {"fd00::/64", "10.0.0.1", notInside},
@@ -149,7 +152,7 @@ func TestKubectl(t *testing.T) {
 		"table":      {[]string{"get", "networks", "shown"}, []string{"CIDR", "GATEWAY", "READY", "AGE", "10.0.0.0/24", "Unknown"}},
 		"wide table": {[]string{"get", "nw", "shown", "-o", "wide"}, []string{"REASON", "NETWORK ID", "SUBNET ID", "Pending"}},
 		"explain": {[]string{"explain", "network.spec"}, []string{
-			"cidr", "-required-", "IPv4 or IPv6, such as", "host bits are dropped", "gateway"}},
+			"cidr", "-required-", "IPv4 (/1 to /30) or IPv6", "host bits are dropped", "gateway"}},
 		"explain status": {[]string{"explain", "network.status"}, []string{"observedGeneration", "conditions tell how the Network is"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -53,28 +53,28 @@ type Network struct {
 
 // NetworkSpec is what a user asks for.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isIP(self.gateway) || !isCIDR(self.cidr) || cidr(self.cidr).containsIP(ip(self.gateway))",message="gateway must be an address inside cidr, and of the same IP version: for cidr 192.168.0.0/16, an address from 192.168.0.1 to 192.168.255.254",fieldPath=".gateway"
+// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isIP(self.gateway) || !isCIDR(self.cidr) || cidr(self.cidr).containsIP(ip(self.gateway))",message="gateway must be an address inside cidr, and of the same IP version (for example, inside 192.168.0.0/16: from 192.168.0.1 to 192.168.255.254)",fieldPath=".gateway"
 // +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isIP(self.gateway) || !isCIDR(self.cidr) || !(cidr(self.cidr).masked().ip() == ip(self.gateway))",message="gateway must not be the network address, which is the first one of cidr: take the next one, or leave gateway out",fieldPath=".gateway"
 type NetworkSpec struct {
-	// cidr is the range of addresses of the subnet, IPv4 or IPv6, such as
-	// 192.168.0.0/16 or fd00:1234::/64. Host bits are dropped, as Neutron does:
+	// cidr is the range of addresses of the subnet, IPv4 (/1 to /30) or IPv6 (/1
+	// to /126), such as 192.168.0.0/16 or fd00:1234::/64. Host bits are dropped, as Neutron does:
 	// 192.168.1.0/16 is the same range as 192.168.0.0/16. A change of the range
 	// replaces the subnet, which Neutron allows only while no port uses it.
 	// +required
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=49
 	// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="cidr must be an IPv4 or IPv6 range in CIDR notation, such as 192.168.0.0/16 or fd00:1234::/64"
 	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || (cidr(self).prefixLength() >= 1 && cidr(self).prefixLength() <= (cidr(self).ip().family() == 4 ? 30 : 126))",message="the prefix length of cidr must be from /1 to /30 for IPv4 and from /1 to /126 for IPv6: a smaller range has no room for a gateway and a port"
-	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || !(cidr('224.0.0.0/4').containsCIDR(cidr(self)) || cidr('ff00::/8').containsCIDR(cidr(self)) || cidr('127.0.0.0/8').containsCIDR(cidr(self)) || (cidr(self).ip().family() == 4 && cidr(self).masked().ip().isUnspecified()))",message="cidr must not be a multicast or loopback range, nor begin with 0.0.0.0: hosts cannot have such addresses"
+	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || !(cidr('224.0.0.0/4').containsCIDR(cidr(self)) || cidr('ff00::/8').containsCIDR(cidr(self)) || cidr('127.0.0.0/8').containsCIDR(cidr(self)) || cidr(self).masked().ip().isUnspecified())",message="cidr must not be a multicast or loopback range, nor begin with 0.0.0.0 or ::, since hosts cannot have such addresses"
 	CIDR string `json:"cidr"`
 
 	// gateway is the address of the subnet's gateway, such as 192.168.0.1. It
-	// lies inside cidr and is not its first address. Where it is left out, it is
-	// the address after the first one. It can be changed at any time.
+	// lies inside cidr, and is not its first address, nor, for IPv4, its last one.
+	// Where it is left out, it is the address after the first one. It can be
+	// changed at any time.
 	// +optional
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=45
 	// +kubebuilder:validation:XValidation:rule="isIP(self)",message="gateway must be an IPv4 or IPv6 address, such as 192.168.0.1 or fd00:1234::1"
+	// +kubebuilder:validation:XValidation:rule="!isIP(self) || !(ip(self).isLoopback() || cidr('224.0.0.0/4').containsIP(ip(self)) || cidr('ff00::/8').containsIP(ip(self)))",message="gateway must not be a multicast or loopback address"
 	Gateway string `json:"gateway,omitempty"`
 }
 

@@ -14,14 +14,15 @@ package v1
 // a rule costs knows == of addresses, and takes != for something boundless.
 // NetworkSpec is what a user asks for.
 type NetworkSpecApplyConfiguration struct {
-	// cidr is the range of addresses of the subnet, IPv4 or IPv6, such as
-	// 192.168.0.0/16 or fd00:1234::/64. Host bits are dropped, as Neutron does:
+	// cidr is the range of addresses of the subnet, IPv4 (/1 to /30) or IPv6 (/1
+	// to /126), such as 192.168.0.0/16 or fd00:1234::/64. Host bits are dropped, as Neutron does:
 	// 192.168.1.0/16 is the same range as 192.168.0.0/16. A change of the range
 	// replaces the subnet, which Neutron allows only while no port uses it.
 	CIDR *string `json:"cidr,omitempty"`
 	// gateway is the address of the subnet's gateway, such as 192.168.0.1. It
-	// lies inside cidr and is not its first address. Where it is left out, it is
-	// the address after the first one. It can be changed at any time.
+	// lies inside cidr, and is not its first address, nor, for IPv4, its last one.
+	// Where it is left out, it is the address after the first one. It can be
+	// changed at any time.
 	Gateway *string `json:"gateway,omitempty"`
 }
 
