@@ -113,11 +113,15 @@ func NewController(
 // after a lost watch reports objects that have not changed at all; and most
 // updates are our own finalizer and status coming back.
 func (c *Controller) worthASync(before, after *samplecrdv1.Network) bool {
-	ours := func(n *samplecrdv1.Network) bool { return slices.Contains(n.Finalizers, samplecrdv1.Finalizer) }
 	return before.UID != after.UID ||
 		before.Generation != after.Generation || // the spec, or the wish to delete
-		ours(before) && !ours(after) ||
+		hasFinalizer(before) && !hasFinalizer(after) ||
 		!equality.Semantic.DeepEqual(before.Status, after.Status) && !c.seen.wrote(after)
+}
+
+// hasFinalizer tells whether our finalizer holds a Network.
+func hasFinalizer(network *samplecrdv1.Network) bool {
+	return slices.Contains(network.Finalizers, samplecrdv1.Finalizer)
 }
 
 // enqueueNetwork asks for a sync of a Network, soon. It may be called any
@@ -256,11 +260,10 @@ var errStopping = errors.New("the controller is stopping")
 // request at a time. It returns what is known of the actual state at the end.
 func (c *Controller) carryOut(ctx context.Context, network *samplecrdv1.Network, desired plan.Desired) (plan.Actual, error) {
 	actual := plan.Actual{
-		Finalizer: slices.Contains(network.Finalizers, samplecrdv1.Finalizer),
+		Finalizer: hasFinalizer(network),
 		NetworkID: network.Status.NetworkID,
 		SubnetID:  network.Status.SubnetID,
 	}
-	owner := desired.Owner
 	for range maxSteps {
 		step := plan.Next(desired, actual)
 		switch step := step.(type) {
@@ -272,12 +275,12 @@ func (c *Controller) carryOut(ctx context.Context, network *samplecrdv1.Network,
 		if c.queue.ShuttingDown() {
 			return actual, errStopping
 		}
-		if err := c.unanswered.mustWait(owner, step); err != nil {
+		if err := c.unanswered.mustWait(desired.Owner, step); err != nil {
 			return actual, err
 		}
 		after, err := c.apply(ctx, network, actual, step)
 		if err != nil {
-			c.unanswered.note(owner, step, err)
+			c.unanswered.note(desired.Owner, step, err)
 			return actual, err
 		}
 		c.tell(ctx, network, step)
@@ -403,12 +406,7 @@ type sighting struct {
 // asks for nothing costs no request, and after a start each is looked at once.
 // One that lost our finalizer, or whose status somebody edited, is not settled.
 func (s *seen) settled(network *samplecrdv1.Network) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sighting := s.networks[cache.MetaObjectToName(network)]
-	return sighting.uid == network.UID && sighting.settled == network.Generation &&
-		slices.Contains(network.Finalizers, samplecrdv1.Finalizer) &&
-		equality.Semantic.DeepEqual(sighting.status, network.Status)
+	return s.last(network).settled == network.Generation && hasFinalizer(network) && s.wrote(network)
 }
 
 // settle notes that Neutron has what a Network asks for.
@@ -424,10 +422,20 @@ func (s *seen) willWrite(network *samplecrdv1.Network, status samplecrdv1.Networ
 
 // wrote tells whether the status of a Network is our last word.
 func (s *seen) wrote(network *samplecrdv1.Network) bool {
+	last := s.last(network)
+	return last.uid == network.UID && equality.Semantic.DeepEqual(last.status, network.Status)
+}
+
+// last returns what is remembered of a Network, or nothing where that was of
+// another object of the same name.
+func (s *seen) last(network *samplecrdv1.Network) sighting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sighting := s.networks[cache.MetaObjectToName(network)]
-	return sighting.uid == network.UID && equality.Semantic.DeepEqual(sighting.status, network.Status)
+	last := s.networks[cache.MetaObjectToName(network)]
+	if last.uid != network.UID {
+		return sighting{}
+	}
+	return last
 }
 
 func (s *seen) forget(key cache.ObjectName) {

@@ -48,16 +48,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(func() int {
-		var err error
-		cluster, err = localcluster.Start(context.Background(), localcluster.Options{Apply: []string{"crd"}})
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "starting the control plane for the tests:", err)
-			return 1
-		}
-		defer func() { _ = cluster.Stop() }()
-		return m.Run()
-	}())
+	os.Exit(localcluster.RunTests(m, localcluster.Options{Apply: []string{"crd"}}, func(c *localcluster.Cluster) { cluster = c }))
 }
 
 // harness is a namespace of a real API server, a Neutron behind real HTTP, and

@@ -178,7 +178,7 @@ func (s *stage) events(reasons ...string) error {
 // inNeutron is what Neutron has, as it says itself.
 type inNeutron struct {
 	Networks []struct {
-		ID, Name, Description string
+		ID, Name string
 	}
 	Subnets []struct {
 		ID, CIDR  string

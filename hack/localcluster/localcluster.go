@@ -102,6 +102,20 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	return c, nil
 }
 
+// RunTests runs the tests of a package with a cluster, and returns their exit
+// code. It is for TestMain: m is a *testing.M, and use keeps the cluster for the
+// tests.
+func RunTests(m interface{ Run() int }, options Options, use func(*Cluster)) (exitCode int) {
+	cluster, err := Start(context.Background(), options)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "starting the control plane for the tests:", err)
+		return 1
+	}
+	defer func() { _ = cluster.Stop() }()
+	use(cluster)
+	return m.Run()
+}
+
 // complete fills in what is not given, and makes paths absolute.
 func (o *Options) complete() error {
 	root, err := ModuleRoot()

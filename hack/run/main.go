@@ -1,8 +1,8 @@
 // Command run runs the controller in the foreground, by default against a local
 // Kubernetes that lives as long as the controller does. It is what `make run`
-// calls:
+// calls, after it has built it:
 //
-//	go run ./hack/run [-kubeconfig PATH] -- ./samplecrd-controller [FLAGS]
+//	build/bin/run [-kubeconfig PATH] -- ./samplecrd-controller [FLAGS]
 //
 // The controller gets the flag -kubeconfig before its own. Its exit code is
 // that of this program, too.

@@ -168,18 +168,17 @@ func ambiguous(what string, ids []string, owner neutron.Owner, inStatus string) 
 }
 
 func networkIDs(networks []neutron.Network) []string {
-	var ids []string
-	for _, network := range networks {
-		ids = append(ids, network.ID)
-	}
-	slices.Sort(ids)
-	return ids
+	return sortedIDs(networks, func(n neutron.Network) string { return n.ID })
 }
 
 func subnetIDs(subnets []neutron.Subnet) []string {
+	return sortedIDs(subnets, func(s neutron.Subnet) string { return s.ID })
+}
+
+func sortedIDs[T any](objects []T, id func(T) string) []string {
 	var ids []string
-	for _, subnet := range subnets {
-		ids = append(ids, subnet.ID)
+	for _, object := range objects {
+		ids = append(ids, id(object))
 	}
 	slices.Sort(ids)
 	return ids

@@ -2,7 +2,6 @@ package v1_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -21,16 +20,7 @@ import (
 var cluster *localcluster.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		var err error
-		cluster, err = localcluster.Start(context.Background(), localcluster.Options{Apply: []string{"crd"}})
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "starting the control plane for the tests:", err)
-			return 1
-		}
-		defer func() { _ = cluster.Stop() }()
-		return m.Run()
-	}())
+	os.Exit(localcluster.RunTests(m, localcluster.Options{Apply: []string{"crd"}}, func(c *localcluster.Cluster) { cluster = c }))
 }
 
 const (
