@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -23,6 +23,8 @@ import (
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
 	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
+	listers "github.com/samplecrd/network-controller/pkg/client/listers/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/metrics"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/plan"
 	"github.com/samplecrd/network-controller/pkg/report"
@@ -43,53 +45,76 @@ const maxInFlight = 30 * time.Second
 // handleErr says when to look again.
 type Controller struct {
 	client  clientset.Interface
-	neutron neutron.Client
+	neutron *neutron.Mirror
 	events  events.EventRecorder
-	cluster string // part of the mark on everything we make in Neutron
+	options Options
 
 	// networks is what the informer has seen, overlaid with what we have
 	// written ourselves and not seen come back yet.
 	networks cache.MutationCache
+	lister   listers.NetworkLister // the same without the overlay
 	synced   cache.DoneChecker
 	queue    workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	retry    retryTimes
 
-	seen       seen
-	unanswered unanswered
+	seen     seen
+	inFlight *inFlight
+	orphans  orphans
+}
+
+// Options say how a Controller works.
+type Options struct {
+	// Cluster is part of the mark on everything that is made in Neutron. It tells
+	// the objects of this Kubernetes cluster from those of others in the same
+	// OpenStack project.
+	Cluster string
+	// ResyncPeriod is how long it takes at most until a change that somebody
+	// makes in Neutron is noticed, as long as Neutron can list everything in a
+	// tenth of it.
+	ResyncPeriod time.Duration
+	// AllowAdoption allows users to name networks that are there already.
+	AllowAdoption bool
+	// OrphanGracePeriod is after how long a network that is marked as this
+	// cluster's and has no object is deleted; 0 for never.
+	OrphanGracePeriod time.Duration
 }
 
 // NewController returns a Controller that watches through the informer, which
-// must not have been started yet. The cluster tells the objects of this
-// Kubernetes cluster from those of others in the same OpenStack project.
+// must not have been started yet.
 func NewController(
 	ctx context.Context,
 	client clientset.Interface,
 	informer informers.TypedNetworkInformer,
 	neutronClient neutron.Client,
 	recorder events.EventRecorder,
-	cluster string,
+	options Options,
 ) (*Controller, error) {
 	logger := klog.FromContext(ctx)
 	retry := defaultRetryTimes()
 	c := &Controller{
 		client:  client,
-		neutron: neutronClient,
+		neutron: neutron.NewMirror(neutronClient),
 		events:  recorder,
-		cluster: cluster,
+		options: options,
 		networks: cache.NewIntegerResourceVersionMutationCacheWithOptions(
 			logger, informer.Informer().GetStore(), cache.MutationCacheOptions{MaxCacheSize: 10_000}),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			retry.backoff, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "Networks"}),
-		retry:      retry,
-		seen:       seen{networks: map[cache.ObjectName]sighting{}},
-		unanswered: unanswered{until: map[neutron.Owner]time.Time{}, wait: maxInFlight},
+		retry:    retry,
+		lister:   informer.Lister(),
+		seen:     seen{networks: map[cache.ObjectName]sighting{}},
+		inFlight: newInFlight(maxInFlight),
+		orphans:  orphans{since: map[string]time.Time{}},
 	}
 
 	if err := informer.Informer().SetWatchErrorHandlerWithContext(logWatchError); err != nil {
 		return nil, fmt.Errorf("setting the informer's error handler: %w", err)
 	}
-	registration, err := informer.TypedInformer().AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[*samplecrdv1.Network]{
-		AddFunc: func(network *samplecrdv1.Network) {
+	registration, err := informer.TypedInformer().AddTypedEventHandler(cache.TypedResourceEventHandlerDetailedFuncs[*samplecrdv1.Network]{
+		AddFunc: func(network *samplecrdv1.Network, isInInitialList bool) {
+			if isInInitialList {
+				c.inFlight.inherit(network)
+			}
 			c.enqueueNetwork(cache.MetaObjectToName(network))
 		},
 		UpdateFunc: func(before, after *samplecrdv1.Network) {
@@ -146,8 +171,11 @@ func (c *Controller) Run(ctx context.Context, workers int, grace time.Duration) 
 		c.queue.ShutDown()
 		return nil // asked to stop before it began
 	}
-	logger.Info("Starting workers", "count", workers)
 	var running sync.WaitGroup
+	logger.Info("Listing what Neutron has")
+	pause := c.resync(ctx)
+	running.Go(func() { c.resyncForEver(ctx, pause) })
+	logger.Info("Starting workers", "count", workers)
 	for range workers {
 		running.Go(func() { c.runWorker(requests) })
 	}
@@ -211,13 +239,15 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 	switch {
 	case err != nil:
 		return err
-	case network == nil: // gone: our finalizer went after all else
+	case network == nil: // gone: our finalizer went after all else, or somebody took it
 		c.seen.forget(key)
-		return nil
-	case c.seen.settled(network):
-		return nil
+		return c.deleteOrphan(ctx, key)
 	}
 	desired := c.desired(network)
+	if c.isInStep(network, desired) {
+		c.seen.settle(network, true)
+		return nil
+	}
 	actual, outcome := c.carryOut(ctx, network, desired)
 	if errors.Is(outcome, errStopping) || errors.Is(outcome, context.Canceled) {
 		return nil
@@ -225,9 +255,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 	if err := c.writeStatus(ctx, network, desired, actual, outcome); err != nil {
 		return err // the outcome comes again with the next try
 	}
-	if outcome == nil {
-		c.seen.settle(network)
-	}
+	c.seen.settle(network, outcome == nil)
 	return outcome
 }
 
@@ -242,11 +270,56 @@ func (c *Controller) network(key cache.ObjectName) (*samplecrdv1.Network, error)
 
 // desired returns what a Network asks for.
 func (c *Controller) desired(network *samplecrdv1.Network) plan.Desired {
-	owner := neutron.Owner{Cluster: c.cluster, Namespace: network.Namespace, Name: network.Name}
-	if network.DeletionTimestamp != nil {
-		return plan.WantAbsent(owner)
+	desired := plan.Want(c.owner(network), network.Spec.CIDR, network.Spec.Gateway)
+	desired.Absent = network.DeletionTimestamp != nil
+	if network.Spec.NetworkID != "" {
+		desired.Adopted = network.Spec.NetworkID
+		desired.Obstacle = c.obstacleToAdoption(network)
 	}
-	return plan.Want(owner, network.Spec.CIDR, network.Spec.Gateway)
+	policy, adopted := network.Spec.DeletionPolicy, desired.Adopted != ""
+	switch {
+	case policy == samplecrdv1.DeletionPolicyRetain || desired.Obstacle.Reason != "":
+		desired.Leave = plan.LeaveAll
+	case adopted && policy != samplecrdv1.DeletionPolicyDelete:
+		desired.Leave = plan.LeaveNetwork
+	}
+	return desired
+}
+
+func (c *Controller) owner(network *samplecrdv1.Network) neutron.Owner {
+	return neutron.Owner{Cluster: c.options.Cluster, Namespace: network.Namespace, Name: network.Name}
+}
+
+// obstacleToAdoption returns why a Network must not have the network that its
+// spec names, if that is so. The reason is empty otherwise.
+func (c *Controller) obstacleToAdoption(network *samplecrdv1.Network) plan.Blocked {
+	if !c.options.AllowAdoption {
+		return plan.Blocked{Reason: plan.ReasonAdoptionNotAllowed,
+			Message: "spec.networkID names a network that is there already, and whoever runs the controller has not allowed that (-allow-adoption). Leave networkID out to have a network made."}
+	}
+	all, err := c.lister.List(labels.Everything())
+	if err != nil {
+		return plan.Blocked{} // the cache in memory has no errors
+	}
+	for _, other := range all {
+		if other.UID != network.UID && other.Spec.NetworkID == network.Spec.NetworkID && comesBefore(other, network) {
+			return plan.Blocked{Reason: plan.ReasonNotOurs, Message: fmt.Sprintf(
+				"network %s is adopted by the Network %s/%s already.", network.Spec.NetworkID, other.Namespace, other.Name)}
+		}
+	}
+	return plan.Blocked{}
+}
+
+// comesBefore tells which one of two Networks has what both ask for: the one
+// that has it already, or else the one that asked first.
+func comesBefore(a, b *samplecrdv1.Network) bool {
+	if hasA, hasB := a.Status.NetworkID == a.Spec.NetworkID, b.Status.NetworkID == b.Spec.NetworkID; hasA != hasB {
+		return hasA
+	}
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.UID < b.UID
 }
 
 // maxSteps is more than any plan takes, unless Neutron keeps answering with
@@ -259,11 +332,8 @@ var errStopping = errors.New("the controller is stopping")
 // carryOut goes the way from the actual to the desired state, a step and so a
 // request at a time. It returns what is known of the actual state at the end.
 func (c *Controller) carryOut(ctx context.Context, network *samplecrdv1.Network, desired plan.Desired) (plan.Actual, error) {
-	actual := plan.Actual{
-		Finalizer: hasFinalizer(network),
-		NetworkID: network.Status.NetworkID,
-		SubnetID:  network.Status.SubnetID,
-	}
+	actual := actualOf(network)
+	found := "" // the network that was there, as long as none was looked for
 	for range maxSteps {
 		step := plan.Next(desired, actual)
 		switch step := step.(type) {
@@ -271,23 +341,38 @@ func (c *Controller) carryOut(ctx context.Context, network *samplecrdv1.Network,
 			return actual, nil
 		case plan.Blocked:
 			return actual, report.BlockedError{Blocked: step}
+		case plan.RemoveFinalizer:
+			if network.UID == "" { // there is no object: it was an orphan that went
+				return actual, nil
+			}
 		}
 		if c.queue.ShuttingDown() {
 			return actual, errStopping
 		}
-		if err := c.unanswered.mustWait(desired.Owner, step); err != nil {
+		if err := c.inFlight.mustWait(network, desired.Owner, step, found); err != nil {
 			return actual, err
 		}
 		after, err := c.apply(ctx, network, actual, step)
 		if err != nil {
-			c.unanswered.note(desired.Owner, step, err)
+			c.inFlight.note(desired.Owner, step, err)
 			return actual, err
 		}
 		c.tell(ctx, network, step)
-		actual = after
+		if actual = after; actual.Sees(network.Status.NetworkID) {
+			found = network.Status.NetworkID
+		}
 	}
 	return actual, report.BlockedError{Blocked: plan.Blocked{Reason: plan.ReasonNotConverging, Message: fmt.Sprintf(
 		"gave up after %d steps: what Neutron answers is not what it was asked for. The log tells the steps.", maxSteps)}}
+}
+
+// actualOf returns what an object itself tells of the actual state.
+func actualOf(network *samplecrdv1.Network) plan.Actual {
+	return plan.Actual{
+		Finalizer: hasFinalizer(network),
+		NetworkID: network.Status.NetworkID,
+		SubnetID:  network.Status.SubnetID,
+	}
 }
 
 // apply carries out one step: one request to Kubernetes or Neutron. It returns
@@ -305,12 +390,18 @@ func (c *Controller) apply(ctx context.Context, network *samplecrdv1.Network, ac
 	case plan.CreateNetwork:
 		created, err := c.neutron.CreateNetwork(ctx, step.Network)
 		return actual.WithNetwork(created), err
+	case plan.UpdateNetwork:
+		updated, err := c.neutron.UpdateNetwork(ctx, step.ID, step.Update)
+		return actual.WithNetwork(updated), err
+	case plan.RetainNetwork:
+		updated, err := c.neutron.UpdateNetwork(ctx, step.ID, step.Update)
+		return actual.WithNetwork(updated), err
 	case plan.DeleteNetwork:
-		return actual.WithoutNetwork(), c.neutron.DeleteNetwork(ctx, step.ID, step.Revision)
+		return actual.WithoutNetwork(step.ID), c.neutron.DeleteNetwork(ctx, step.ID, step.Revision)
 
 	case plan.FindSubnets:
 		found, err := c.neutron.Subnets(ctx, step.Filter)
-		return actual.WithSubnets(found), err
+		return actual.WithSubnets(step.Filter.NetworkID, found), err
 	case plan.CreateSubnet:
 		created, err := c.neutron.CreateSubnet(ctx, step.Subnet)
 		return actual.WithSubnet(created), err
@@ -352,13 +443,16 @@ func (c *Controller) setFinalizer(ctx context.Context, network *samplecrdv1.Netw
 // event, the rest to those who read the log closely.
 func (c *Controller) tell(ctx context.Context, network *samplecrdv1.Network, step plan.Step) {
 	logger := klog.FromContext(ctx)
-	reason := report.EventReason(step)
+	typ, reason, message := report.Event(network, step)
 	if reason == "" {
 		logger.V(4).Info("Done", "step", step)
 		return
 	}
-	logger.Info("Done", "step", step)
-	c.events.Eventf(network, nil, corev1.EventTypeNormal, reason, "Sync", "%s", step)
+	logger.Info("Done", "step", step, "reason", reason)
+	if reason == report.Drifted {
+		metrics.DriftRepaired.Inc()
+	}
+	c.events.Eventf(network, nil, typ, reason, "Sync", "%s", message)
 }
 
 // writeStatus brings the status up to date with the end that a sync has come
@@ -386,153 +480,4 @@ func (c *Controller) writeStatus(ctx context.Context, network *samplecrdv1.Netwo
 		c.events.Eventf(network, nil, corev1.EventTypeWarning, reason, "Sync", "%s", message)
 	}
 	return nil
-}
-
-// seen remembers, of each Network, what this process has done with it.
-type seen struct {
-	mu       sync.Mutex
-	networks map[cache.ObjectName]sighting
-}
-
-type sighting struct {
-	uid types.UID
-	// settled is the generation whose spec Neutron was seen to have; 0 for none.
-	settled int64
-	// status is the last one that we wrote, or found to be right.
-	status samplecrdv1.NetworkStatus
-}
-
-// settled tells whether there is nothing to do for a Network. So an event that
-// asks for nothing costs no request, and after a start each is looked at once.
-// One that lost our finalizer, or whose status somebody edited, is not settled.
-func (s *seen) settled(network *samplecrdv1.Network) bool {
-	return s.last(network).settled == network.Generation && hasFinalizer(network) && s.wrote(network)
-}
-
-// settle notes that Neutron has what a Network asks for.
-func (s *seen) settle(network *samplecrdv1.Network) {
-	s.change(network, func(sighting *sighting) { sighting.settled = network.Generation })
-}
-
-// willWrite notes the status that a Network is about to get, or has: before it
-// is written, since it may come back before the answer does.
-func (s *seen) willWrite(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) {
-	s.change(network, func(sighting *sighting) { sighting.status = status })
-}
-
-// wrote tells whether the status of a Network is our last word.
-func (s *seen) wrote(network *samplecrdv1.Network) bool {
-	last := s.last(network)
-	return last.uid == network.UID && equality.Semantic.DeepEqual(last.status, network.Status)
-}
-
-// last returns what is remembered of a Network, or nothing where that was of
-// another object of the same name.
-func (s *seen) last(network *samplecrdv1.Network) sighting {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last := s.networks[cache.MetaObjectToName(network)]
-	if last.uid != network.UID {
-		return sighting{}
-	}
-	return last
-}
-
-func (s *seen) forget(key cache.ObjectName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.networks, key)
-}
-
-func (s *seen) change(network *samplecrdv1.Network, change func(*sighting)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := cache.MetaObjectToName(network)
-	last := s.networks[key]
-	if last.uid != network.UID {
-		last = sighting{uid: network.UID}
-	}
-	change(&last)
-	s.networks[key] = last
-}
-
-// unanswered remembers for which owners a request to create a network has gone
-// out and no answer has come: Neutron may still be at it. For as long as a
-// request may take, that there is no network does not mean that none comes, so
-// none is created, and the object is held.
-type unanswered struct {
-	mu    sync.Mutex
-	until map[neutron.Owner]time.Time
-	wait  time.Duration
-}
-
-func (u *unanswered) note(owner neutron.Owner, step plan.Step, err error) {
-	var failure *neutron.Error
-	_, creates := step.(plan.CreateNetwork)
-	if !creates || !errors.As(err, &failure) || failure.Type != "" {
-		return // a type is Neutron's own answer; a proxy's says nothing of the request behind it
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.until[owner] = time.Now().Add(u.wait)
-}
-
-// mustWait returns an error where a step must not be taken yet.
-func (u *unanswered) mustWait(owner neutron.Owner, step plan.Step) error {
-	switch step.(type) {
-	case plan.CreateNetwork, plan.RemoveFinalizer:
-	default:
-		return nil
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	left := time.Until(u.until[owner])
-	if left <= 0 {
-		delete(u.until, owner)
-		return nil
-	}
-	return &neutron.Error{
-		Op: "create network", Kind: neutron.ErrUnavailable, RetryAfter: left,
-		Message: fmt.Sprintf("an earlier request was not answered, and Neutron may still be at it; looking again within %v", u.wait),
-	}
-}
-
-// retryTimes say how long to wait after a failure.
-type retryTimes struct {
-	// backoff is for failures that may pass any moment: it doubles.
-	backoff workqueue.TypedRateLimiter[cache.ObjectName]
-	// inUse is for what somebody may clear away in Neutron: ports, a second
-	// network with our mark. A look costs one request or two.
-	inUse time.Duration
-	// refused is for what somebody has to change first.
-	refused time.Duration
-}
-
-func defaultRetryTimes() retryTimes {
-	return retryTimes{
-		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](200*time.Millisecond, 2*time.Minute),
-		inUse:   20 * time.Second,
-		refused: 5 * time.Minute,
-	}
-}
-
-// after returns whether a sync with this outcome is to be repeated, and after
-// which pause; 0 stands for the backoff. Pauses are spread, so that many
-// Networks do not come back at once.
-func (r retryTimes) after(err error) (pause time.Duration, again bool) {
-	var blocked report.BlockedError
-	var failure *neutron.Error
-	switch {
-	case err == nil:
-		return 0, false
-	case errors.As(err, &blocked) && blocked.Reason == plan.ReasonInvalidSpec:
-		return 0, false // nothing but a new spec helps, and that is an event
-	case errors.Is(err, neutron.ErrInUse), errors.As(err, &blocked) && blocked.Reason != plan.ReasonNotConverging:
-		return wait.Jitter(r.inUse, 0.5), true
-	case errors.Is(err, neutron.ErrRefused), errors.As(err, &blocked):
-		return wait.Jitter(r.refused, 0.5), true
-	case errors.As(err, &failure) && failure.RetryAfter > 0:
-		return wait.Jitter(min(failure.RetryAfter, r.refused), 0.1), true
-	}
-	return 0, true
 }

@@ -65,6 +65,7 @@ type harness struct {
 
 	timeout  time.Duration // of a request to Neutron
 	inFlight time.Duration // how long one may be carried out after that
+	options  Options
 
 	controller *Controller // the last one that was made
 	informer   cache.SharedIndexInformer
@@ -80,6 +81,7 @@ func newHarness(t *testing.T) *harness {
 		kube:     kubernetes.NewForConfigOrDie(cluster.RESTConfig()),
 		timeout:  openstack.DefaultTimeout,
 		inFlight: 50 * time.Millisecond,
+		options:  Options{Cluster: testCluster, ResyncPeriod: time.Hour},
 	}
 	namespace, err := h.kube.CoreV1().Namespaces().Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
@@ -118,12 +120,12 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 		h.Fatalf("connecting to Neutron: %v", err)
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(h.namespace))
-	c, err = NewController(ctx, client, factory.Samplecrd().V1().Networks(), neutronClient, broadcaster.NewRecorder(scheme.Scheme, controllerName), testCluster)
+	c, err = NewController(ctx, client, factory.Samplecrd().V1().Networks(), neutronClient, broadcaster.NewRecorder(scheme.Scheme, controllerName), h.options)
 	if err != nil {
 		h.Fatalf("making a controller: %v", err)
 	}
 	c.retry.inUse = 50 * time.Millisecond
-	c.unanswered.wait = h.inFlight
+	c.inFlight.wait = h.inFlight
 	h.controller, h.informer = c, factory.Samplecrd().V1().Networks().Informer()
 	return c, func() { factory.StartWithContext(ctx) }
 }
@@ -224,11 +226,14 @@ func (h *harness) get(name string) *samplecrdv1.Network {
 
 // What should come of it, sooner or later.
 
+// patience is how long a test waits for anything that should take a moment.
+const patience = 30 * time.Second
+
 // eventually waits until a check passes, and fails with what it said last.
 func (h *harness) eventually(check func() error) {
 	h.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(h.Context(), 5*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(h.Context(), 5*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		last = check()
 		return last == nil, nil
 	})
@@ -394,9 +399,15 @@ func (h *harness) wantNothingInNeutron() {
 // pastTheController marks the requests that a test makes by itself.
 const pastTheController = "test"
 
-// neutronRequests returns the requests of the controller to Neutron.
+// listEverything is the query with which the mirror is filled.
+const listEverything = "limit=1000"
+
+// neutronRequests returns the requests of the controller to Neutron for
+// single Networks.
 func (h *harness) neutronRequests() []embedded.Request {
-	return slices.DeleteFunc(h.neutron.Requests(), func(r embedded.Request) bool { return r.UserAgent == pastTheController })
+	return slices.DeleteFunc(h.neutron.Requests(), func(r embedded.Request) bool {
+		return r.UserAgent == pastTheController || r.Query == listEverything
+	})
 }
 
 // wantRequests checks how many requests were made since the last time: to

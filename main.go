@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
@@ -36,9 +38,11 @@ import (
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
 	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/scheme"
 	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
+	"github.com/samplecrd/network-controller/pkg/metrics"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
+	"github.com/samplecrd/network-controller/pkg/plan"
 )
 
 func main() {
@@ -71,6 +75,11 @@ type options struct {
 	neutronEndpoint    string
 	neutronTimeout     time.Duration
 	embeddedAddress    string
+	resyncPeriod       time.Duration
+	allowAdoption      bool
+	deleteOrphans      bool
+	orphanGracePeriod  time.Duration
+	metricsAddress     string
 	loggingFormat      string
 }
 
@@ -86,6 +95,11 @@ func parseFlags(args []string) (options, error) {
 	flags.StringVar(&o.neutronEndpoint, "neutron-endpoint", "", "`URL` of a Neutron that asks for no authentication, such as http://127.0.0.1:9696. Without it, an embedded Neutron is used, which has networks in memory only.")
 	flags.DurationVar(&o.neutronTimeout, "neutron-timeout", 30*time.Second, "How long one request to Neutron may take.")
 	flags.StringVar(&o.embeddedAddress, "embedded-neutron-address", "127.0.0.1:0", "Loopback `address` at which the embedded Neutron listens; port 0 stands for a free one.")
+	flags.DurationVar(&o.resyncPeriod, "resync-period", 30*time.Second, "Within which time a change that somebody makes in Neutron is noticed and put right. It stretches where listing all that Neutron has takes more than a tenth of it.")
+	flags.BoolVar(&o.allowAdoption, "allow-adoption", false, "Allow Networks to name a network that is in Neutron already (spec.networkID). Whoever may write Networks can then take over any network of the OpenStack project.")
+	flags.BoolVar(&o.deleteOrphans, "delete-orphans", false, "Delete networks that are marked as this cluster's and whose Network does not exist. Without it, they are logged and counted.")
+	flags.DurationVar(&o.orphanGracePeriod, "orphan-grace-period", 10*time.Minute, "For how long a network must have been seen to be an orphan before -delete-orphans deletes it.")
+	flags.StringVar(&o.metricsAddress, "metrics-bind-address", "", "`address` at which metrics are served over HTTP, to everybody who can reach it, such as 127.0.0.1:8080. Without it, they are not.")
 	flags.StringVar(&o.loggingFormat, "logging-format", "text", "text or json. With json, only -v of the klog flags has an effect.")
 	klog.InitFlags(flags)
 
@@ -114,6 +128,10 @@ func parseFlags(args []string) (options, error) {
 // clusterNames are the names that fit into the mark of what we make.
 var clusterNames = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 
+// maxNeutronTimeout bounds how long we wait for Neutron: what it is at for
+// longer is not recognized as ours any more.
+const maxNeutronTimeout = plan.TwinWindow - maxInFlight
+
 // check says which flag has a value that cannot be.
 func (o options) check(rest []string) error {
 	switch {
@@ -125,6 +143,12 @@ func (o options) check(rest []string) error {
 		return fmt.Errorf("-shutdown-timeout is %v: it must be positive", o.shutdownTimeout)
 	case o.neutronTimeout <= 0:
 		return fmt.Errorf("-neutron-timeout is %v: it must be positive", o.neutronTimeout)
+	case o.neutronTimeout > maxNeutronTimeout:
+		return fmt.Errorf("-neutron-timeout is %v: it must be at most %v, so that a request that was given up can be told from somebody else's", o.neutronTimeout, maxNeutronTimeout)
+	case o.resyncPeriod < time.Second:
+		return fmt.Errorf("-resync-period is %v: it must be at least 1s", o.resyncPeriod)
+	case o.orphanGracePeriod <= 0:
+		return fmt.Errorf("-orphan-grace-period is %v: it must be positive", o.orphanGracePeriod)
 	case o.clusterName != "" && !clusterNames.MatchString(o.clusterName):
 		return fmt.Errorf("-cluster-name is %q: it must have at most 63 letters, digits, '-', '_' or '.', and begin and end with a letter or digit", o.clusterName)
 	case o.loggingFormat != "text" && o.loggingFormat != "json":
@@ -168,13 +192,46 @@ func run(ctx context.Context, o options) error {
 
 	factory := informers.NewSharedInformerFactoryWithOptions(networkClient, 0, informers.WithTransform(dropManagedFields))
 	controller, err := NewController(ctx, networkClient, factory.Samplecrd().V1().Networks(), neutronClient,
-		broadcaster.NewRecorder(scheme.Scheme, controllerName), cluster)
+		broadcaster.NewRecorder(scheme.Scheme, controllerName), o.controllerOptions(cluster))
 	if err != nil {
+		return err
+	}
+	if err := serveMetrics(ctx, o.metricsAddress); err != nil {
 		return err
 	}
 	factory.StartWithContext(ctx)
 	defer factory.Shutdown()
 	return controller.Run(ctx, o.workers, o.shutdownTimeout)
+}
+
+func (o options) controllerOptions(cluster string) Options {
+	options := Options{Cluster: cluster, ResyncPeriod: o.resyncPeriod, AllowAdoption: o.allowAdoption}
+	if o.deleteOrphans {
+		options.OrphanGracePeriod = o.orphanGracePeriod
+	}
+	return options
+}
+
+// serveMetrics serves metrics in the background until the context ends.
+func serveMetrics(ctx context.Context, address string) error {
+	if address == "" {
+		return nil
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("serving metrics at -metrics-bind-address %s: %w", address, err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics.Handler())
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, MaxHeaderBytes: 1 << 14}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	go func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			klog.FromContext(ctx).Error(err, "Serving metrics ended")
+		}
+	}()
+	klog.FromContext(ctx).Info("Serving metrics", "url", "http://"+listener.Addr().String()+"/metrics")
+	return nil
 }
 
 // eventSink sends events, except to a namespace that is being deleted: it takes

@@ -8,6 +8,7 @@ package neutron
 import (
 	"context"
 	"net/netip"
+	"time"
 )
 
 // Client is a connection to one Neutron, as one project.
@@ -36,6 +37,9 @@ type Writer interface {
 	// CreateNetwork makes a network with the name and description given.
 	// Neutron allows any number of networks of one name: look first.
 	CreateNetwork(context.Context, Network) (Network, error)
+	// UpdateNetwork gives a network another name and description. It fails with
+	// ErrConflict where the network no longer has the revision of the update.
+	UpdateNetwork(ctx context.Context, id string, update NetworkUpdate) (Network, error)
 	// DeleteNetwork takes a network away, and all subnets on it. It fails with
 	// ErrInUse while a port is on it, with ErrConflict where the network no
 	// longer has the revision given (somebody else changed it, or put a subnet
@@ -45,7 +49,7 @@ type Writer interface {
 	// CreateSubnet makes a subnet on the network NetworkID.
 	CreateSubnet(context.Context, Subnet) (Subnet, error)
 	// UpdateSubnet gives a subnet another gateway, and with it the allocation
-	// pools that leave room for it. It fails with ErrConflict where the subnet
+	// pools that leave room for it, and another name and description. It fails with ErrConflict where the subnet
 	// no longer has the revision of the update.
 	UpdateSubnet(ctx context.Context, id string, update SubnetUpdate) (Subnet, error)
 	// DeleteSubnet takes a subnet away. It fails as DeleteNetwork does.
@@ -59,6 +63,11 @@ type Network struct {
 	Description string
 	// SubnetIDs are the subnets on the network, ours and others', in no order.
 	SubnetIDs []string
+	// Tags are the network's tags. We set none.
+	Tags []string
+	// CreatedAt is when Neutron made the network, by its own clock, to the
+	// second; the zero Time where the cloud does not tell.
+	CreatedAt time.Time
 	// Revision grows with every change of the network, and when a subnet is
 	// made on it.
 	Revision int
@@ -79,6 +88,9 @@ type Subnet struct {
 	// Pools are the ranges out of which Neutron gives addresses to ports. In a
 	// request to create, none means all but the gateway.
 	Pools []Pool
+	// CreatedAt is when Neutron made the subnet, by its own clock, to the
+	// second; the zero Time where the cloud does not tell.
+	CreatedAt time.Time
 	// Revision grows with every change of the subnet. It begins with 0.
 	Revision int
 }
@@ -88,8 +100,17 @@ type Pool struct {
 	Start, End netip.Addr
 }
 
+// NetworkUpdate is what can be changed of a network.
+type NetworkUpdate struct {
+	Name, Description string
+	// Revision is the one that the network must still have.
+	Revision int
+}
+
 // SubnetUpdate is what can be changed of a subnet in place.
 type SubnetUpdate struct {
+	// Name and Description are left as they are where they are empty.
+	Name, Description string
 	// Gateway is the one to have from now on; with the zero Addr, none.
 	Gateway netip.Addr
 	// Pools replace those there are; none leaves them as they are.
@@ -101,8 +122,10 @@ type SubnetUpdate struct {
 // NetworkFilter selects networks: those that match every field that is set.
 // The zero value selects all that the project can see.
 type NetworkFilter struct {
-	ID          string
-	Description string // as a whole, not a part of it
+	ID string
+	// Descriptions are those of which a network has one, as a whole and not as a
+	// part of it.
+	Descriptions []string
 }
 
 // SubnetFilter selects subnets: those that match every field that is set.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
@@ -15,72 +16,83 @@ import (
 type Actual struct {
 	// Finalizer tells whether the object in Kubernetes has our finalizer.
 	Finalizer bool
-	// NetworkID is where to look for the network first, from the status of the
-	// object; empty where that is not known.
-	NetworkID string
-	// SubnetID is the subnet that the status of the object says is ours.
-	SubnetID string
+	// NetworkID and SubnetID are what the status of the object says is its
+	// network and subnet; empty where it says nothing.
+	NetworkID, SubnetID string
 
-	markSearched  bool // and nothing was found
-	networksKnown bool
-	networks      []neutron.Network
-	subnetsKnown  bool // those of NetworkID
-	subnets       []neutron.Subnet
+	marked  *[]neutron.Network          // found by our marks
+	named   *[]neutron.Network          // found by an ID: one, or none
+	subnets map[string][]neutron.Subnet // by the network that they are on
 }
 
 // WithNetworks returns what is known after the networks were looked for with
 // the filter of a FindNetwork.
 func (a Actual) WithNetworks(filter neutron.NetworkFilter, found []neutron.Network) Actual {
-	switch {
-	case filter.ID != "" && len(found) == 0:
-		// Gone, with its subnets; one with our mark may still be there.
-		return Actual{Finalizer: a.Finalizer, markSearched: a.markSearched}
-	case filter.Description != "" && len(found) == 0:
-		a.markSearched = true // one with the ID, but without our mark, may be there
-		return a
-	}
-	a.networksKnown, a.networks = true, found
-	if len(found) == 1 && found[0].ID != a.NetworkID {
-		a.NetworkID, a.subnetsKnown, a.subnets = found[0].ID, false, nil
+	if filter.ID != "" {
+		a.named = &found
+	} else {
+		a.marked = &found
 	}
 	return a
 }
 
-// WithSubnets returns what is known after the subnets of the network NetworkID
-// were looked for.
-func (a Actual) WithSubnets(found []neutron.Subnet) Actual {
-	a.subnetsKnown, a.subnets = true, found
+// WithSubnets returns what is known after the subnets of a network were looked
+// for.
+func (a Actual) WithSubnets(networkID string, found []neutron.Subnet) Actual {
+	a.subnets = maps.Clone(a.subnets)
+	if a.subnets == nil {
+		a.subnets = map[string][]neutron.Subnet{}
+	}
+	a.subnets[networkID] = found
 	return a
 }
 
-// WithNetwork returns what is known after a network was created.
-func (a Actual) WithNetwork(created neutron.Network) Actual {
-	a.NetworkID, a.SubnetID = created.ID, ""
-	a.networksKnown, a.networks = true, []neutron.Network{created}
-	a.subnetsKnown, a.subnets = true, nil
+// WithNetwork returns what is known after a network of ours was created, or
+// changed.
+func (a Actual) WithNetwork(network neutron.Network) Actual {
+	a = a.without(network.ID)
+	marked := append(slices.Clone(dereference(a.marked)), network)
+	a.marked = &marked
+	if _, known := a.subnets[network.ID]; !known && len(network.SubnetIDs) == 0 {
+		a = a.WithSubnets(network.ID, nil)
+	}
+	return a
+}
+
+// WithoutNetwork returns what is known after a network was deleted.
+func (a Actual) WithoutNetwork(id string) Actual {
+	a = a.without(id).WithSubnets(id, nil)
+	if id == a.NetworkID {
+		a.named = new([]neutron.Network)
+	}
+	return a
+}
+
+func (a Actual) without(id string) Actual {
+	for _, list := range []**[]neutron.Network{&a.marked, &a.named} {
+		if *list != nil {
+			rest := slices.DeleteFunc(slices.Clone(**list), func(n neutron.Network) bool { return n.ID == id })
+			*list = &rest
+		}
+	}
 	return a
 }
 
 // WithSubnet returns what is known after a subnet was created or changed.
 func (a Actual) WithSubnet(subnet neutron.Subnet) Actual {
 	a = a.WithoutSubnet(subnet.ID)
-	a.subnets = append(a.subnets, subnet)
-	a.SubnetID = subnet.ID
-	return a
+	return a.WithSubnets(subnet.NetworkID, append(slices.Clone(a.subnets[subnet.NetworkID]), subnet))
 }
 
 // WithoutSubnet returns what is known after a subnet was deleted.
 func (a Actual) WithoutSubnet(id string) Actual {
-	a.subnets = slices.DeleteFunc(slices.Clone(a.subnets), func(s neutron.Subnet) bool { return s.ID == id })
-	if a.SubnetID == id {
-		a.SubnetID = ""
+	for network, subnets := range a.subnets {
+		isIt := func(s neutron.Subnet) bool { return s.ID == id }
+		if slices.ContainsFunc(subnets, isIt) {
+			a = a.WithSubnets(network, slices.DeleteFunc(slices.Clone(subnets), isIt))
+		}
 	}
 	return a
-}
-
-// WithoutNetwork returns what is known after the network was deleted.
-func (a Actual) WithoutNetwork() Actual {
-	return Actual{Finalizer: a.Finalizer, networksKnown: true, subnetsKnown: true}
 }
 
 // WithFinalizer returns what is known after our finalizer was set or removed.
@@ -89,47 +101,109 @@ func (a Actual) WithFinalizer(set bool) Actual {
 	return a
 }
 
-// OurSubnetID returns the ID of the owner's subnet: the one that was found, or
-// where nobody has looked, the one in the status. It is empty where there is
-// none, or more than one.
-func (a Actual) OurSubnetID(owner neutron.Owner) string {
-	if !a.subnetsKnown {
-		return a.SubnetID
-	}
-	if ours := a.ourSubnets(owner); len(ours) == 1 {
-		return ours[0].ID
-	}
-	return ""
+// Sees tells whether a network of this ID was found.
+func (a Actual) Sees(id string) bool {
+	return slices.ContainsFunc(slices.Concat(dereference(a.marked), dereference(a.named)), func(n neutron.Network) bool { return n.ID == id })
 }
 
-func (a Actual) ourSubnets(owner neutron.Owner) []neutron.Subnet {
-	var ours []neutron.Subnet
-	for _, subnet := range a.subnets {
-		if subnet.Description == owner.Mark() {
-			ours = append(ours, subnet)
-		}
+// OurIDs returns the IDs of the network and subnet that belong to the object:
+// those that were found, or where nobody has looked, those in its status. They
+// are empty where there is none, or where it cannot be told which one.
+func (a Actual) OurIDs(desired Desired) (networkID, subnetID string) {
+	network, known := a.ourNetwork(desired)
+	switch {
+	case !known:
+		return a.NetworkID, a.SubnetID
+	case network == nil:
+		return "", ""
 	}
-	return ours
+	subnets, known := a.subnetsOf(*network)
+	if !known {
+		if network.ID == a.NetworkID {
+			return network.ID, a.SubnetID
+		}
+		return network.ID, ""
+	}
+	if ours := a.ourSubnets(desired, *network, subnets); len(ours) == 1 {
+		return network.ID, ours[0].ID
+	}
+	return network.ID, ""
+}
+
+// ourNetwork returns the network that belongs to the object, as far as that is
+// known.
+func (a Actual) ourNetwork(desired Desired) (network *neutron.Network, known bool) {
+	candidates := a.named
+	if desired.Adopted == "" && (a.marked == nil || len(*a.marked) > 0) {
+		candidates = a.marked
+	}
+	switch {
+	case candidates == nil && desired.Adopted == "" && a.marked != nil && a.NetworkID == "":
+		return nil, true // no mark, and no ID to look for
+	case candidates == nil:
+		return nil, false
+	case len(*candidates) == 0:
+		return nil, true
+	}
+	kept, others := choose(*candidates, a.NetworkID)
+	if kept.ID != a.NetworkID && !areTwins(desired.Owner, kept, others) {
+		return nil, true
+	}
+	return &kept, true
+}
+
+// subnetsOf returns the subnets on a network, as far as they are known.
+func (a Actual) subnetsOf(network neutron.Network) (subnets []neutron.Subnet, known bool) {
+	subnets, known = a.subnets[network.ID]
+	return subnets, known || len(network.SubnetIDs) == 0
+}
+
+// ourSubnets returns the subnets that belong to the object: those that carry
+// its mark; or else the one that its status names, if somebody took the mark
+// away; or else, on a network that was adopted, the one with the range asked
+// for.
+func (a Actual) ourSubnets(desired Desired, network neutron.Network, subnets []neutron.Subnet) []neutron.Subnet {
+	with := func(is func(neutron.Subnet) bool) (found []neutron.Subnet) {
+		for _, subnet := range subnets {
+			if is(subnet) {
+				found = append(found, subnet)
+			}
+		}
+		return found
+	}
+	if ours := with(func(s neutron.Subnet) bool { return s.Description == desired.Owner.Mark() }); len(ours) > 0 {
+		return ours
+	}
+	return with(func(s neutron.Subnet) bool {
+		wasOurs := s.ID == a.SubnetID && network.ID == a.NetworkID
+		adopted := desired.Adopted != "" && s.CIDR == desired.CIDR
+		return (wasOurs || adopted) && !neutron.IsMark(s.Description)
+	})
 }
 
 // otherSubnets returns the IDs of the subnets on a network that are not the
-// owner's. One that is on the network, but that we are not shown when we ask for
-// its subnets, is somebody else's as well.
-func (a Actual) otherSubnets(owner neutron.Owner, network neutron.Network) []string {
-	var others []string
-	ours := subnetIDs(a.ourSubnets(owner))
-	for _, id := range slices.Concat(network.SubnetIDs, subnetIDs(a.subnets)) {
-		known := slices.Contains(ours, id) || !a.subnetsKnown && id == a.SubnetID
-		if !known && !slices.Contains(others, id) {
+// object's. One that is on the network, but that we are not shown when we ask
+// for its subnets, is somebody else's as well. They are known where the subnets
+// were looked for, or where there is none but the one in the status.
+func (a Actual) otherSubnets(desired Desired, network neutron.Network) (others []string, known bool) {
+	subnets, known := a.subnetsOf(network)
+	ours := subnetIDs(a.ourSubnets(desired, network, subnets))
+	if !known && network.ID == a.NetworkID {
+		known = !slices.ContainsFunc(network.SubnetIDs, func(id string) bool { return id != a.SubnetID })
+		ours = append(ours, a.SubnetID)
+	}
+	for _, id := range slices.Concat(network.SubnetIDs, subnetIDs(subnets)) {
+		if !slices.Contains(ours, id) && !slices.Contains(others, id) {
 			others = append(others, id)
 		}
 	}
 	slices.Sort(others)
-	return others
+	return others, known
 }
 
-// knowsSubnetsOf tells whether it is known whose the subnets on the network
-// are: they were looked for, or there is none but the one in the status.
-func (a Actual) knowsSubnetsOf(network neutron.Network) bool {
-	return a.subnetsKnown || !slices.ContainsFunc(network.SubnetIDs, func(id string) bool { return id != a.SubnetID })
+func dereference[T any](list *[]T) []T {
+	if list == nil {
+		return nil
+	}
+	return *list
 }

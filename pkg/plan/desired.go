@@ -14,6 +14,14 @@ type Desired struct {
 	Owner neutron.Owner
 	// Absent is true when the object is being deleted.
 	Absent bool
+	// Leave says what stays in Neutron then.
+	Leave Leave
+	// Adopted is the ID of a network that was there before, to be used in place
+	// of one of our own; empty where we make one.
+	Adopted string
+	// Obstacle is why the object must not be worked on, where something outside
+	// of Neutron stands in the way; its Reason is empty where nothing does.
+	Obstacle Blocked
 	// Invalid says, in a sentence, why the spec cannot be met; empty where it
 	// can.
 	Invalid string
@@ -23,6 +31,19 @@ type Desired struct {
 	// the spec names none, as in Neutron.
 	Gateway netip.Addr
 }
+
+// Leave says what stays in Neutron when an object goes.
+type Leave int
+
+const (
+	// LeaveNothing: the network goes, with our subnet on it.
+	LeaveNothing Leave = iota
+	// LeaveNetwork: a network that was adopted stays; our subnet on it goes.
+	LeaveNetwork
+	// LeaveAll: the network stays with all that is on it, for the next object of
+	// the same name to take up.
+	LeaveAll
+)
 
 // Want returns what the object of the owner asks for with the cidr and gateway
 // of its spec. It checks both as the CRD does, and more: an older CRD may have

@@ -24,137 +24,277 @@ import (
 //	absent   yes        network not looked for by mark             FindNetwork
 //	absent   yes        none with our mark, ID not looked for      FindNetwork
 //	absent   yes        no network                                 RemoveFinalizer
-//	absent   yes        several networks with our mark             Blocked: Ambiguous
+//	absent   yes        several with our mark, one of them a twin  FindSubnets, DeleteNetwork
+//	absent   yes        several with our mark otherwise            Blocked: Ambiguous
 //	absent   yes        a network with the ID but not our mark     Blocked: NotOurs
 //	absent   yes        network with subnets that we do not know   FindSubnets
 //	absent   yes        network with somebody else's subnet        Blocked: InUse
 //	absent   yes        network with no subnet but ours            DeleteNetwork
 //
+//	absent, but all is to stay:
+//	absent   yes        network with our mark                      RetainNetwork
+//	absent   yes        any other                                  RemoveFinalizer
+//
+//	absent, and the network was adopted:
+//	absent   yes        network to stay, subnets not looked for    FindSubnets
+//	absent   yes        network to stay, our subnet on it          DeleteSubnet
+//	absent   yes        network to stay, no subnet of ours         RemoveFinalizer
+//	absent   yes        network to go                              as one of our own
+//
 //	invalid  any        any                                        Blocked: InvalidSpec
+//	obstacle any        any                                        Blocked
 //
 //	present  no         any                                        AddFinalizer
-//	present  yes        network ID known, subnets not looked for   FindSubnets
-//	present  yes        our subnet, as desired                     Nothing
-//	present  yes        our subnet, with another gateway           UpdateSubnet
-//	present  yes        our subnet, with another CIDR              DeleteSubnet
-//	present  yes        several subnets with our mark              Blocked: Ambiguous
-//	present  yes        none of ours, network not looked for       FindNetwork
+//	present  yes        network not looked for by mark             FindNetwork
+//	present  yes        none with our mark, ID not looked for      FindNetwork
 //	present  yes        no network                                 CreateNetwork
-//	present  yes        several networks with our mark             Blocked: Ambiguous
+//	present  yes        several with our mark, none in the status  Blocked: Ambiguous
 //	present  yes        a network with the ID but not our mark     Blocked: NotOurs
+//	present  yes        our network, with another name or mark     UpdateNetwork
+//	present  yes        our network, subnets not looked for        FindSubnets
 //	present  yes        our network, none of our subnets           CreateSubnet
+//	present  yes        our subnet, with another CIDR              DeleteSubnet
+//	present  yes        our subnet, with another gateway or name   UpdateSubnet
+//	present  yes        several subnets with our mark, twins       DeleteSubnet
+//	present  yes        several subnets with our mark otherwise    Blocked: Ambiguous
+//	present  yes        all as desired, but another network with
+//	                    our mark: a twin                           FindSubnets, DeleteNetwork
+//	present  yes        all as desired, but others with our mark   Blocked: Ambiguous
+//	present  yes        all as desired                             Nothing
 //
-// A network that should be there is looked for by the ID that the status
-// remembers, and where that finds nothing, by our mark: an earlier try may have
-// made one although its answer never arrived. One that should go is looked for
-// by our mark first, so that none of that kind is left behind. Subnets are
-// looked for first where the ID is known, since a subnet proves its network: the
-// one cannot exist without the other.
+//	present, and adopting:
+//	present  yes        network not looked for by its ID           FindNetwork
+//	present  yes        no network                                 Blocked: NotFound
+//	present  yes        network with a mark of ours                Blocked: NotOurs
+//	present  yes        network, none of our subnets               CreateSubnet
+//	present  yes        somebody's subnet with the range asked for as our own, but never
+//	                                                               deleted
+//
+// Networks are looked for by our mark first, so that none with it is left
+// behind: an earlier try may have made one although its answer never arrived.
+// The ID that the status remembers finds one whose mark somebody has taken away.
+// Of two networks, a twin is one that provably two processes of ours have made
+// for one object ([TwinWindow]); it is deleted once the status names the other.
 func Next(desired Desired, actual Actual) Step {
 	switch {
+	case desired.Absent && !actual.Finalizer:
+		return Nothing{}
+	case desired.Absent && desired.Leave == LeaveAll:
+		return towardsRetained(desired, actual)
+	case desired.Absent && desired.Leave == LeaveNetwork:
+		return towardsLeft(desired, actual)
 	case desired.Absent:
-		return towardsAbsent(desired.Owner, actual)
+		return towardsAbsent(desired, actual)
 	case desired.Invalid != "":
 		return Blocked{Reason: ReasonInvalidSpec, Message: desired.Invalid}
+	case desired.Obstacle.Reason != "":
+		return desired.Obstacle
 	case !actual.Finalizer:
 		return AddFinalizer{}
-	case actual.NetworkID != "" && !actual.subnetsKnown:
-		return FindSubnets{neutron.SubnetFilter{NetworkID: actual.NetworkID}}
 	}
-	switch ours := actual.ourSubnets(desired.Owner); len(ours) {
-	case 0:
-		return towardsSubnet(desired, actual)
-	case 1:
-		return towardsSpec(desired, ours[0])
-	default:
-		return ambiguous("subnets", subnetIDs(ours), desired.Owner, actual.SubnetID)
-	}
+	return towardsPresent(desired, actual)
 }
 
 // towardsAbsent takes away what is there, and lets the object go when nothing
 // is left.
-func towardsAbsent(owner neutron.Owner, actual Actual) Step {
-	if !actual.Finalizer {
-		return Nothing{}
-	}
-	if !actual.networksKnown && !actual.markSearched {
-		return FindNetwork{neutron.NetworkFilter{Description: owner.Mark()}}
-	}
-	network, step := theNetwork(owner, actual)
+func towardsAbsent(desired Desired, actual Actual) Step {
+	network, others, step := theNetwork(desired, actual)
 	switch {
 	case step != nil:
 		return step
 	case network == nil:
 		return RemoveFinalizer{}
-	case !actual.knowsSubnetsOf(*network):
-		return FindSubnets{neutron.SubnetFilter{NetworkID: network.ID}}
+	case desired.Adopted != "" && (network.ID != actual.NetworkID || neutron.IsMark(network.Description)):
+		return RemoveFinalizer{} // it never became ours
+	case desired.Adopted == "" && !isOurs(desired.Owner, *network):
+		return notOurs(desired.Owner, *network)
 	}
-	if others := actual.otherSubnets(owner, *network); len(others) > 0 {
+	if step := withoutTwins(desired, actual, *network, others); step != nil {
+		return step
+	}
+	foreign, known := actual.otherSubnets(desired, *network)
+	switch {
+	case !known:
+		return FindSubnets{neutron.SubnetFilter{NetworkID: network.ID}}
+	case len(foreign) > 0:
 		return Blocked{Reason: ReasonInUse, Message: fmt.Sprintf(
 			"network %s cannot be deleted: subnets that are not ours are on it and would go with it (%s). Delete them, or move what uses them.",
-			network.ID, strings.Join(others, ", "))}
+			network.ID, strings.Join(foreign, ", "))}
 	}
 	return DeleteNetwork{ID: network.ID, Revision: network.Revision}
 }
 
-// towardsSubnet makes what is missing: the network, and the subnet on it.
-func towardsSubnet(desired Desired, actual Actual) Step {
-	network, step := theNetwork(desired.Owner, actual)
+// towardsRetained leaves all in Neutron, marked as nobody's for the time being.
+func towardsRetained(desired Desired, actual Actual) Step {
+	if desired.Adopted != "" {
+		return RemoveFinalizer{} // it has no mark of ours
+	}
+	network, others, step := theNetwork(desired, actual)
 	switch {
 	case step != nil:
 		return step
-	case network == nil:
-		return CreateNetwork{neutron.Network{
-			Name:        desired.Owner.String(),
-			Description: desired.Owner.Mark(),
-		}}
+	case network == nil || network.Description != desired.Owner.Mark():
+		return RemoveFinalizer{}
 	}
-	return CreateSubnet{neutron.Subnet{
-		NetworkID:   network.ID,
-		Name:        desired.Owner.String(),
-		Description: desired.Owner.Mark(),
-		CIDR:        desired.CIDR,
-		Gateway:     desired.Gateway,
+	if step := withoutTwins(desired, actual, *network, others); step != nil {
+		return step
+	}
+	return RetainNetwork{ID: network.ID, Update: neutron.NetworkUpdate{
+		Name: network.Name, Description: desired.Owner.RetainedMark(), Revision: network.Revision,
 	}}
 }
 
-// towardsSpec makes the subnet that is there the one that is desired. The
-// range of a subnet cannot be changed, so one with another range has to go
-// first; Neutron refuses that while a port uses it.
-func towardsSpec(desired Desired, subnet neutron.Subnet) Step {
+// towardsLeft leaves a network that was adopted as it was: without our subnet.
+func towardsLeft(desired Desired, actual Actual) Step {
+	subnets, known := actual.subnets[desired.Adopted]
+	if !known {
+		return FindSubnets{neutron.SubnetFilter{NetworkID: desired.Adopted}}
+	}
+	for _, subnet := range subnets {
+		if subnet.Description == desired.Owner.Mark() {
+			return DeleteSubnet{ID: subnet.ID, Revision: subnet.Revision, From: subnet.CIDR}
+		}
+	}
+	return RemoveFinalizer{}
+}
+
+// towardsPresent makes what is missing, and mends what is not as desired.
+func towardsPresent(desired Desired, actual Actual) Step {
+	network, others, step := theNetwork(desired, actual)
 	switch {
-	case subnet.CIDR != desired.CIDR:
-		return DeleteSubnet{ID: subnet.ID, Revision: subnet.Revision, From: subnet.CIDR, To: desired.CIDR}
-	case subnet.Gateway != desired.Gateway:
-		return UpdateSubnet{ID: subnet.ID, From: subnet.Gateway, Update: neutron.SubnetUpdate{
-			Gateway:  desired.Gateway,
-			Pools:    Pools(desired.CIDR, desired.Gateway),
-			Revision: subnet.Revision,
+	case step != nil:
+		return step
+	case network == nil && desired.Adopted != "":
+		return Blocked{Reason: ReasonNotFound, Message: fmt.Sprintf(
+			"network %s, which spec.networkID names, is not there, or the project of the controller cannot see it.", desired.Adopted)}
+	case network == nil:
+		return CreateNetwork{neutron.Network{Name: desired.Owner.String(), Description: desired.Owner.Mark()}}
+	case desired.Adopted != "" && neutron.IsMark(network.Description):
+		return notToAdopt(*network)
+	}
+	if step := withMark(desired, actual, *network); step != nil {
+		return step
+	}
+	if step := towardsSubnet(desired, actual, *network); step != (Nothing{}) || len(others) == 0 {
+		return step
+	}
+	if network.ID != actual.NetworkID && areTwins(desired.Owner, *network, others) {
+		return Nothing{} // the status is to name it first: then all agree on which one goes
+	}
+	return withoutTwins(desired, actual, *network, others)
+}
+
+// withMark puts the name and mark of our own network right; nil where they are.
+func withMark(desired Desired, actual Actual, network neutron.Network) Step {
+	right := neutron.NetworkUpdate{Name: desired.Owner.String(), Description: desired.Owner.Mark(), Revision: network.Revision}
+	if desired.Adopted != "" || network.Name == right.Name && network.Description == right.Description {
+		return nil
+	}
+	if !isOurs(desired.Owner, network) { // but our subnet on it would prove it so
+		subnets, known := actual.subnetsOf(network)
+		isMarked := func(s neutron.Subnet) bool { return s.Description == desired.Owner.Mark() }
+		switch {
+		case neutron.IsMark(network.Description):
+			return notOurs(desired.Owner, network)
+		case !known:
+			return FindSubnets{neutron.SubnetFilter{NetworkID: network.ID}}
+		case !slices.ContainsFunc(subnets, isMarked):
+			return notOurs(desired.Owner, network)
+		}
+	}
+	return UpdateNetwork{ID: network.ID, FromName: network.Name, FromDescription: network.Description, Update: right}
+}
+
+// towardsSubnet makes the subnet on our network what is desired. Its range
+// cannot be changed, so one with another range has to go first; Neutron refuses
+// that while a port uses it.
+func towardsSubnet(desired Desired, actual Actual, network neutron.Network) Step {
+	subnets, known := actual.subnetsOf(network)
+	if !known {
+		return FindSubnets{neutron.SubnetFilter{NetworkID: network.ID}}
+	}
+	ours := actual.ourSubnets(desired, network, subnets)
+	switch {
+	case len(ours) == 0:
+		return CreateSubnet{neutron.Subnet{
+			NetworkID:   network.ID,
+			Name:        desired.Owner.String(),
+			Description: desired.Owner.Mark(),
+			CIDR:        desired.CIDR,
+			Gateway:     desired.Gateway,
 		}}
+	case len(ours) > 1:
+		return withoutTwinSubnets(desired, actual, ours)
+	}
+	subnet, mark := ours[0], desired.Owner.Mark()
+	if subnet.CIDR != desired.CIDR {
+		if desired.Adopted != "" && subnet.Description != mark {
+			return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
+				"subnet %s has the range %s and was adopted: it is not deleted to make room for %s. Delete it, or put spec.cidr back.", subnet.ID, subnet.CIDR, desired.CIDR)}
+		}
+		return DeleteSubnet{ID: subnet.ID, Revision: subnet.Revision, From: subnet.CIDR, To: desired.CIDR}
+	}
+	update := UpdateSubnet{ID: subnet.ID, From: subnet.Gateway, Update: neutron.SubnetUpdate{Gateway: subnet.Gateway, Revision: subnet.Revision}}
+	changed := false
+	if subnet.Gateway != desired.Gateway {
+		update.Update.Gateway, update.Update.Pools, changed = desired.Gateway, Pools(desired.CIDR, desired.Gateway), true
+	}
+	if isOwn := desired.Adopted == "" || subnet.Description == mark; isOwn && (subnet.Description != mark || subnet.Name != desired.Owner.String()) {
+		update.Update.Name, update.Update.Description, changed = desired.Owner.String(), mark, true
+	}
+	if changed {
+		return update
 	}
 	return Nothing{}
 }
 
 // theNetwork returns the network of the owner, or nil where it is known that
-// there is none; or the step without which that cannot be said.
-func theNetwork(owner neutron.Owner, actual Actual) (*neutron.Network, Step) {
+// there is none; with it, others that carry our mark as well; or the step
+// without which that cannot be said.
+func theNetwork(desired Desired, actual Actual) (network *neutron.Network, others []neutron.Network, step Step) {
+	marks := []string{desired.Owner.Mark(), desired.Owner.RetainedMark()}
+	if desired.Absent {
+		marks = marks[:1] // what was left by an earlier object is not this one's to delete
+	}
+	byID, found := desired.Adopted, actual.named
 	switch {
-	case !actual.networksKnown && actual.NetworkID != "":
-		return nil, FindNetwork{neutron.NetworkFilter{ID: actual.NetworkID}}
-	case !actual.networksKnown && !actual.markSearched:
-		return nil, FindNetwork{neutron.NetworkFilter{Description: owner.Mark()}}
-	case len(actual.networks) == 0:
-		return nil, nil
-	case len(actual.networks) > 1:
-		return nil, ambiguous("networks", networkIDs(actual.networks), owner, actual.NetworkID)
+	case desired.Adopted == "" && actual.marked == nil:
+		return nil, nil, FindNetwork{neutron.NetworkFilter{Descriptions: marks}}
+	case desired.Adopted == "" && len(*actual.marked) > 0:
+		found = actual.marked
+	case desired.Adopted == "":
+		byID = actual.NetworkID
 	}
-	network := actual.networks[0]
-	if network.Description != owner.Mark() {
-		return nil, Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
-			"network %s, which status.networkID names, is not marked as ours: its description is not %q. If it is ours, put the description back; if not, remove status.networkID (kubectl edit --subresource=status).",
-			network.ID, owner.Mark())}
+	switch {
+	case found == nil && byID == "":
+		return nil, nil, nil
+	case found == nil:
+		return nil, nil, FindNetwork{neutron.NetworkFilter{ID: byID}}
+	case len(*found) == 0:
+		return nil, nil, nil
 	}
-	return &network, nil
+	kept, others := choose(*found, actual.NetworkID)
+	if kept.ID != actual.NetworkID && !areTwins(desired.Owner, kept, others) {
+		return nil, nil, ambiguous("networks", networkIDs(*found), desired.Owner, actual.NetworkID)
+	}
+	return &kept, others, nil
+}
+
+// isOurs tells whether a network carries the owner's mark, or carried it when an
+// earlier object of the same name went.
+func isOurs(owner neutron.Owner, network neutron.Network) bool {
+	return network.Description == owner.Mark() || network.Description == owner.RetainedMark()
+}
+
+func notOurs(owner neutron.Owner, network neutron.Network) Step {
+	return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
+		"network %s, which status.networkID names, is not marked as ours: its description is not %q. If it is ours, put the description back; if not, remove status.networkID (kubectl edit --subresource=status).",
+		network.ID, owner.Mark())}
+}
+
+func notToAdopt(network neutron.Network) Step {
+	return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
+		"network %s cannot be adopted: its description says that it belongs to another Network (%q).", network.ID, network.Description)}
 }
 
 func ambiguous(what string, ids []string, owner neutron.Owner, inStatus string) Step {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,10 +50,11 @@ func Status(network *samplecrdv1.Network, desired plan.Desired, actual plan.Actu
 	ready.ObservedGeneration = network.Generation
 	ready.LastTransitionTime = now
 
+	networkID, subnetID := actual.OurIDs(desired)
 	status := samplecrdv1.NetworkStatus{
 		ObservedGeneration: network.Generation,
-		NetworkID:          actual.NetworkID,
-		SubnetID:           actual.OurSubnetID(desired.Owner),
+		NetworkID:          networkID,
+		SubnetID:           subnetID,
 		Conditions:         slices.Clone(network.Status.Conditions),
 	}
 	meta.SetStatusCondition(&status.Conditions, ready)
@@ -124,22 +126,51 @@ func NewProblem(before, after samplecrdv1.NetworkStatus) (reason, message string
 	return is.Reason, is.Message
 }
 
-// EventReason returns the reason of the event that tells of a step; empty
-// where a step changes nothing that users see.
-func EventReason(step plan.Step) string {
-	switch step.(type) {
-	case plan.CreateNetwork:
-		return "NetworkCreated"
-	case plan.DeleteNetwork:
-		return "NetworkDeleted"
-	case plan.CreateSubnet:
-		return "SubnetCreated"
-	case plan.UpdateSubnet:
-		return "SubnetUpdated"
-	case plan.DeleteSubnet:
-		return "SubnetDeleted"
+// Drifted is the reason of an event that tells that somebody else had changed
+// something in Neutron, and what was done about it.
+const Drifted = "Drifted"
+
+// Event returns the event that tells of a step that was taken for a Network; the
+// reason is empty where a step changes nothing that users see.
+func Event(network *samplecrdv1.Network, step plan.Step) (typ, reason, message string) {
+	reason, found := eventReason(step)
+	message = step.String()
+	if reason == "" || found == "" || !wasReady(network) {
+		return corev1.EventTypeNormal, reason, clip(message)
 	}
-	return ""
+	return corev1.EventTypeWarning, Drifted, clip("Somebody else changed what was made for this Network: " + found + ". Put right: " + message)
+}
+
+// eventReason returns the reason of an ordinary event, and what must have
+// happened before where the object was ready.
+func eventReason(step plan.Step) (reason, found string) {
+	switch step := step.(type) {
+	case plan.CreateNetwork:
+		return "NetworkCreated", "the network is gone"
+	case plan.UpdateNetwork:
+		return "NetworkUpdated", "the network has another name or description"
+	case plan.RetainNetwork:
+		return "NetworkRetained", ""
+	case plan.DeleteNetwork:
+		if step.TwinOf != "" {
+			return "TwinDeleted", ""
+		}
+		return "NetworkDeleted", ""
+	case plan.CreateSubnet:
+		return "SubnetCreated", "the subnet is gone"
+	case plan.UpdateSubnet:
+		return "SubnetUpdated", "the subnet has other values"
+	case plan.DeleteSubnet:
+		return "SubnetDeleted", "the subnet has another range"
+	}
+	return "", ""
+}
+
+// wasReady tells whether Neutron had what the present spec asks for, when that
+// was last told.
+func wasReady(network *samplecrdv1.Network) bool {
+	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
+	return network.DeletionTimestamp == nil && ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == network.Generation
 }
 
 // clip shortens a text to the 1 KiB that an event's note can hold.

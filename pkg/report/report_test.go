@@ -24,7 +24,8 @@ var (
 	subnet  = neutron.Subnet{ID: "sub-1", NetworkID: "net-1", Description: owner.Mark(), CIDR: netip.MustParsePrefix("10.0.0.0/24")}
 	present = plan.Want(owner, "10.0.0.0/24", "")
 	absent  = plan.WantAbsent(owner)
-	actual  = plan.Actual{NetworkID: "net-1"}.WithSubnets([]neutron.Subnet{subnet})
+	network = neutron.Network{ID: "net-1", Name: owner.String(), Description: owner.Mark(), SubnetIDs: []string{"sub-1"}}
+	actual  = plan.Actual{NetworkID: "net-1"}.WithNetworks(neutron.NetworkFilter{}, []neutron.Network{network}).WithSubnets("net-1", []neutron.Subnet{subnet})
 	past    = metav1.NewTime(time.Unix(1000, 0))
 	now     = metav1.NewTime(time.Unix(2000, 0))
 )
@@ -177,16 +178,46 @@ func TestMessagesFit(t *testing.T) {
 	}
 }
 
-func TestEventReason(t *testing.T) {
-	for step, want := range map[plan.Step]string{
-		plan.FindSubnets{}:     "",
-		plan.AddFinalizer{}:    "",
-		plan.RemoveFinalizer{}: "",
-		plan.DeleteNetwork{}:   "NetworkDeleted",
-		plan.DeleteSubnet{}:    "SubnetDeleted",
+// TestEvent: an ordinary event tells what was done. Where Neutron had what the
+// spec asks for, and no longer has, it tells what was found as well.
+func TestEvent(t *testing.T) {
+	network := func(status metav1.ConditionStatus, generation int64) *samplecrdv1.Network {
+		network := &samplecrdv1.Network{Status: samplecrdv1.NetworkStatus{Conditions: []metav1.Condition{ready(status, "", "")}}}
+		network.Generation = generation
+		return network
+	}
+	good, edited, failed := network(metav1.ConditionTrue, 7), network(metav1.ConditionTrue, 8), network(metav1.ConditionFalse, 7)
+	deleted := network(metav1.ConditionTrue, 7)
+	deleted.DeletionTimestamp = &now
+	create := plan.CreateNetwork{Network: neutron.Network{Name: "default/example"}}
+	for name, test := range map[string]struct {
+		network              *samplecrdv1.Network
+		step                 plan.Step
+		typ, reason, message string
+	}{
+		"looking":         {good, plan.FindSubnets{}, "Normal", "", "find subnets of network "},
+		"finalizer":       {good, plan.AddFinalizer{}, "Normal", "", "add finalizer"},
+		"created":         {&samplecrdv1.Network{}, create, "Normal", "NetworkCreated", "create network default/example"},
+		"created at last": {failed, create, "Normal", "NetworkCreated", "create network default/example"},
+		"edited": {
+			edited, plan.UpdateSubnet{From: netip.MustParseAddr("10.0.0.1"), Update: neutron.SubnetUpdate{Gateway: netip.MustParseAddr("10.0.0.2")}},
+			"Normal", "SubnetUpdated", "update subnet: gateway 10.0.0.1 → 10.0.0.2",
+		},
+		"drifted": {
+			good, create, "Warning", "Drifted",
+			"Somebody else changed what was made for this Network: the network is gone. Put right: create network default/example",
+		},
+		"retained": {deleted, plan.RetainNetwork{ID: "net-1"}, "Normal", "NetworkRetained", `retain network net-1: description → ""`},
+		"deleted":  {deleted, plan.DeleteNetwork{ID: "net-1"}, "Normal", "NetworkDeleted", "delete network net-1"},
+		"twin": {
+			good, plan.DeleteNetwork{ID: "net-2", TwinOf: "net-1"}, "Normal", "TwinDeleted",
+			"delete network net-2: a second one that we made, beside net-1, when an answer was lost",
+		},
 	} {
-		if got := report.EventReason(step); got != want {
-			t.Errorf("EventReason(%v) = %q, want %q", step, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if typ, reason, message := report.Event(test.network, test.step); typ != test.typ || reason != test.reason || message != test.message {
+				t.Errorf("Event() = %s, %s, %q, want %s, %s, %q", typ, reason, message, test.typ, test.reason, test.message)
+			}
+		})
 	}
 }

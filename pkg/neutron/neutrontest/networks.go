@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -14,12 +15,55 @@ import (
 var networkTests = []test{
 	{"a network is created with its name and description", func(s *suite) {
 		created := s.createNetwork()
-		want := neutron.Network{ID: created.ID, Name: "neutrontest", Description: s.mark, SubnetIDs: []string{}, Revision: 1}
+		want := neutron.Network{ID: created.ID, Name: "neutrontest", Description: s.mark, SubnetIDs: []string{}, Tags: []string{}, CreatedAt: created.CreatedAt, Revision: 1}
 		if diff := cmp.Diff(want, created); diff != "" {
 			s.Errorf("CreateNetwork (-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff(created, s.network(created.ID)); diff != "" {
 			s.Errorf("the network as it was created and as it is listed (-created +listed):\n%s", diff)
+		}
+	}},
+	{"it is told when a network and a subnet were created", func(s *suite) {
+		first := s.createNetwork()
+		subnet := s.createSubnet(first, "10.0.0.0/24")
+		second := s.createNetwork()
+		if first.CreatedAt.IsZero() || subnet.CreatedAt.Before(first.CreatedAt) || second.CreatedAt.Before(subnet.CreatedAt) || second.CreatedAt.Sub(first.CreatedAt) > time.Hour {
+			s.Errorf("created at %v, %v and %v", first.CreatedAt, subnet.CreatedAt, second.CreatedAt)
+		}
+		if got := s.subnets(first.ID)[0].CreatedAt; !got.Equal(subnet.CreatedAt) {
+			s.Errorf("the subnet was created at %v, and is listed with %v", subnet.CreatedAt, got)
+		}
+	}},
+	{"a network gets another name and description", func(s *suite) {
+		network := s.createNetwork()
+		update := neutron.NetworkUpdate{Name: "another", Description: s.mark + " retained", Revision: network.Revision}
+		updated, err := s.Client.UpdateNetwork(s.Context(), network.ID, update)
+		s.wantNil("updating", err)
+		if updated.ID != network.ID || updated.Name != update.Name || updated.Description != update.Description || updated.Revision <= network.Revision {
+			s.Errorf("UpdateNetwork() = %+v", updated)
+		}
+		if diff := cmp.Diff(updated, s.network(network.ID)); diff != "" {
+			s.Errorf("the network as it was updated and as it is listed (-updated +listed):\n%s", diff)
+		}
+		_, err = s.Client.UpdateNetwork(s.Context(), network.ID, update)
+		s.want("updating at another revision", err, neutron.ErrConflict, http.StatusPreconditionFailed, "RevisionNumberConstraintFailed")
+		_, err = s.Client.UpdateNetwork(s.Context(), missing, update)
+		s.want("updating what is not there", err, neutron.ErrNotFound, http.StatusNotFound, "NetworkNotFound")
+	}},
+	{"networks are found by one of several descriptions", func(s *suite) {
+		ours := s.createNetwork()
+		mark := s.mark
+		s.mark = mark + " retained"
+		theirs := s.createNetwork()
+		s.mark = mark + " another"
+		s.createNetwork()
+		found, err := s.Client.Networks(s.Context(), neutron.NetworkFilter{Descriptions: []string{mark, theirs.Description, mark + " none"}})
+		byID := func(a, b neutron.Network) int { return strings.Compare(a.ID, b.ID) }
+		want := []neutron.Network{ours, theirs}
+		slices.SortFunc(want, byID)
+		slices.SortFunc(found, byID)
+		if diff := cmp.Diff(want, found); err != nil || diff != "" {
+			s.Errorf("Networks: %v, (-want +got):\n%s", err, diff)
 		}
 	}},
 	{"names need not be unique", func(s *suite) {
@@ -34,7 +78,7 @@ var networkTests = []test{
 			s.mark = other
 			s.createNetwork()
 		}
-		found, err := s.Client.Networks(s.Context(), neutron.NetworkFilter{Description: mark})
+		found, err := s.Client.Networks(s.Context(), neutron.NetworkFilter{Descriptions: []string{mark}})
 		if diff := cmp.Diff([]neutron.Network{ours}, found); err != nil || diff != "" {
 			s.Errorf("Networks: %v, (-want +got):\n%s", err, diff)
 		}
@@ -47,7 +91,7 @@ var networkTests = []test{
 		} {
 			s.mark = mark
 			created := s.createNetwork()
-			found, err := s.Client.Networks(s.Context(), neutron.NetworkFilter{Description: mark})
+			found, err := s.Client.Networks(s.Context(), neutron.NetworkFilter{Descriptions: []string{mark}})
 			if err != nil || len(found) != 1 || found[0].ID != created.ID || found[0].Description != mark {
 				s.Errorf("networks with the description %q: %v, %v; want %s", mark, found, err, created.ID)
 			}
@@ -62,7 +106,7 @@ var networkTests = []test{
 	}},
 	{"what is not there makes an empty list", func(s *suite) {
 		created := s.createNetwork()
-		for _, filter := range []neutron.NetworkFilter{{ID: missing}, {ID: "x"}, {Description: s.mark + "x"}, {ID: created.ID, Description: "another"}} {
+		for _, filter := range []neutron.NetworkFilter{{ID: missing}, {ID: "x"}, {Descriptions: []string{s.mark + "x"}}, {ID: created.ID, Descriptions: []string{"another"}}} {
 			if found, err := s.Client.Networks(s.Context(), filter); err != nil || len(found) != 0 {
 				s.Errorf("Networks(%+v) = %v, %v; want none", filter, found, err)
 			}

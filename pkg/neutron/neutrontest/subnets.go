@@ -33,6 +33,8 @@ var subnetTests = []test{
 			CIDR:    netip.MustParsePrefix("192.168.0.0/16"),
 			Gateway: netip.MustParseAddr("192.168.0.1"),
 			Pools:   pools("192.168.0.2", "192.168.255.254"),
+
+			CreatedAt: created.CreatedAt,
 		}
 		if diff := cmp.Diff(want, created, compareAddresses); diff != "" {
 			s.Errorf("CreateSubnet (-want +got):\n%s", diff)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
+	"strconv"
 
 	"github.com/gophercloud/gophercloud/v2"
 )
@@ -15,6 +16,10 @@ const (
 	listSubnets  = "list subnets"
 )
 
+// pageSize is how many objects are asked for at a time: Neutron needs about a
+// second for as many, and a cloud may have tens of thousands.
+const pageSize = 1000
+
 // list reads all pages of the list of a kind of objects, "networks" or
 // "subnets". (gophercloud's own pager takes an answer without that key for an
 // empty list.)
@@ -22,10 +27,12 @@ const (
 // An object that is on two pages counts once, as it was read last: when the
 // subnet that a page ended with is deleted before the next page is read,
 // Neutron begins again with the first page.
-func list[J, V any](ctx context.Context, service *gophercloud.ServiceClient, kind, query string, value func(*J) (V, error), id func(V) string) ([]V, error) {
+func list[J, V any](ctx context.Context, service *gophercloud.ServiceClient, kind string, filter url.Values, value func(*J) (V, error), id func(V) string) ([]V, error) {
 	var all []V
 	index := map[string]int{} // by ID
 	read := map[string]bool{} // by query
+	filter.Set("limit", strconv.Itoa(pageSize))
+	query := "?" + filter.Encode()
 	for more := true; more; {
 		read[query] = true
 		var page map[string]json.RawMessage

@@ -2,8 +2,11 @@ package openstack
 
 import (
 	"context"
+	"net/url"
 	"slices"
+	"time"
 
+	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
@@ -11,9 +14,12 @@ import (
 
 // Networks implements neutron.Reader.
 func (c *client) Networks(ctx context.Context, filter neutron.NetworkFilter) ([]neutron.Network, error) {
-	query, err := networks.ListOpts{ID: filter.ID, Description: filter.Description}.ToNetworkListQuery()
-	if err != nil {
-		return nil, c.failed(ctx, listNetworks, err)
+	query := url.Values{}
+	if filter.ID != "" {
+		query.Set("id", filter.ID)
+	}
+	for _, description := range filter.Descriptions {
+		query.Add("description", description)
 	}
 	found, err := list(ctx, c.service, "networks", query, (*networkJSON).value, func(n neutron.Network) string { return n.ID })
 	if err != nil {
@@ -21,22 +27,24 @@ func (c *client) Networks(ctx context.Context, filter neutron.NetworkFilter) ([]
 	}
 	// An old server may ignore a filter that it does not know.
 	return slices.DeleteFunc(found, func(n neutron.Network) bool {
-		return filter.ID != "" && n.ID != filter.ID || filter.Description != "" && n.Description != filter.Description
+		return filter.ID != "" && n.ID != filter.ID || filter.Descriptions != nil && !slices.Contains(filter.Descriptions, n.Description)
 	}), nil
 }
 
 // CreateNetwork implements neutron.Writer.
 func (c *client) CreateNetwork(ctx context.Context, network neutron.Network) (neutron.Network, error) {
-	const op = "create network"
-	result := networks.Create(ctx, c.service, networks.CreateOpts{Name: network.Name, Description: network.Description})
-	var answer struct {
-		Network *networkJSON `json:"network"`
+	return c.network(ctx, "create network",
+		networks.Create(ctx, c.service, networks.CreateOpts{Name: network.Name, Description: network.Description}).Result)
+}
+
+// UpdateNetwork implements neutron.Writer.
+func (c *client) UpdateNetwork(ctx context.Context, id string, update neutron.NetworkUpdate) (neutron.Network, error) {
+	const op = "update network"
+	if err := checkID(op, id); err != nil {
+		return neutron.Network{}, err
 	}
-	if err := result.Result.ExtractInto(&answer); err != nil {
-		return neutron.Network{}, c.failed(ctx, op, err)
-	}
-	created, err := answer.Network.value()
-	return created, c.failed(ctx, op, err)
+	opts := networks.UpdateOpts{Name: &update.Name, Description: &update.Description}
+	return c.network(ctx, op, networks.Update(ctx, c.guarded(update.Revision), id, opts).Result)
 }
 
 // DeleteNetwork implements neutron.Writer.
@@ -48,6 +56,18 @@ func (c *client) DeleteNetwork(ctx context.Context, id string, revision int) err
 	return c.failed(ctx, op, networks.Delete(ctx, c.guarded(revision), id).ExtractErr())
 }
 
+// network reads the answer to a create or an update.
+func (c *client) network(ctx context.Context, op string, result gophercloud.Result) (neutron.Network, error) {
+	var answer struct {
+		Network *networkJSON `json:"network"`
+	}
+	if err := result.ExtractInto(&answer); err != nil {
+		return neutron.Network{}, c.failed(ctx, op, err)
+	}
+	network, err := answer.Network.value()
+	return network, c.failed(ctx, op, err)
+}
+
 // networkJSON is what we read of a network. A nil pointer is a key that was not
 // in the answer.
 type networkJSON struct {
@@ -55,6 +75,8 @@ type networkJSON struct {
 	Name        *string   `json:"name"`
 	Description *string   `json:"description"`
 	Subnets     *[]string `json:"subnets"`
+	Tags        []string  `json:"tags"`
+	CreatedAt   string    `json:"created_at"`
 	Revision    *int      `json:"revision_number"`
 }
 
@@ -70,6 +92,18 @@ func (n *networkJSON) value() (neutron.Network, error) {
 		Name:        *n.Name,
 		Description: *n.Description,
 		SubnetIDs:   *n.Subnets,
+		Tags:        n.Tags,
+		CreatedAt:   parseTime(n.CreatedAt),
 		Revision:    *n.Revision,
 	}, nil
+}
+
+// parseTime returns the zero Time where there is none: the extension that tells
+// times may be missing, and nothing but the clean-up of twins depends on it.
+func parseTime(text string) time.Time {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
 }

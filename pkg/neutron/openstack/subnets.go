@@ -3,6 +3,7 @@ package openstack
 import (
 	"context"
 	"net/netip"
+	"net/url"
 	"slices"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -13,9 +14,12 @@ import (
 
 // Subnets implements neutron.Reader.
 func (c *client) Subnets(ctx context.Context, filter neutron.SubnetFilter) ([]neutron.Subnet, error) {
-	query, err := subnets.ListOpts{NetworkID: filter.NetworkID, Description: filter.Description}.ToSubnetListQuery()
-	if err != nil {
-		return nil, c.failed(ctx, listSubnets, err)
+	query := url.Values{}
+	if filter.NetworkID != "" {
+		query.Set("network_id", filter.NetworkID)
+	}
+	if filter.Description != "" {
+		query.Set("description", filter.Description)
 	}
 	found, err := list(ctx, c.service, "subnets", query, (*subnetJSON).value, func(s neutron.Subnet) string { return s.ID })
 	if err != nil {
@@ -59,6 +63,12 @@ func (c *client) UpdateSubnet(ctx context.Context, id string, update neutron.Sub
 	}
 	if update.Gateway.IsValid() {
 		opts.GatewayIP = new(update.Gateway.String())
+	}
+	if update.Name != "" {
+		opts.Name = &update.Name
+	}
+	if update.Description != "" {
+		opts.Description = &update.Description
 	}
 	return c.subnet(ctx, op, subnets.Update(ctx, c.guarded(update.Revision), id, opts))
 }
@@ -109,6 +119,7 @@ type subnetJSON struct {
 	CIDR        *string                   `json:"cidr"`
 	Gateway     *string                   `json:"gateway_ip"`
 	Pools       *[]subnets.AllocationPool `json:"allocation_pools"`
+	CreatedAt   string                    `json:"created_at"`
 	Revision    *int                      `json:"revision_number"`
 }
 
@@ -125,6 +136,7 @@ func (s *subnetJSON) value() (neutron.Subnet, error) {
 		NetworkID:   *s.NetworkID,
 		Name:        *s.Name,
 		Description: *s.Description,
+		CreatedAt:   parseTime(s.CreatedAt),
 		Revision:    *s.Revision,
 	}
 	var err error

@@ -48,13 +48,14 @@ type Network struct {
 	Status NetworkStatus `json:"status,omitempty,omitzero"`
 }
 
-// The last rule below says !(a == b), because the API server's estimate of what
+// The second rule below says !(a == b), because the API server's estimate of what
 // a rule costs knows == of addresses, and takes != for something boundless.
 
 // NetworkSpec is what a user asks for.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isIP(self.gateway) || !isCIDR(self.cidr) || cidr(self.cidr).containsIP(ip(self.gateway))",message="gateway must be an address inside cidr, and of the same IP version (for example, inside 192.168.0.0/16: from 192.168.0.1 to 192.168.255.254)",fieldPath=".gateway"
 // +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isIP(self.gateway) || !isCIDR(self.cidr) || !(cidr(self.cidr).masked().ip() == ip(self.gateway))",message="gateway must not be the network address, which is the first one of cidr: take the next one, or leave gateway out",fieldPath=".gateway"
+// +kubebuilder:validation:XValidation:rule="has(self.networkID) == has(oldSelf.networkID) && (!has(self.networkID) || self.networkID == oldSelf.networkID)",message="networkID cannot be set, changed or removed later: create another Network",fieldPath=".networkID"
 type NetworkSpec struct {
 	// cidr is the range of addresses of the subnet, IPv4 (/1 to /30) or IPv6 (/1
 	// to /126), such as 192.168.0.0/16 or fd00:1234::/64. Host bits are dropped, as Neutron does:
@@ -76,7 +77,39 @@ type NetworkSpec struct {
 	// +kubebuilder:validation:XValidation:rule="isIP(self)",message="gateway must be an IPv4 or IPv6 address, such as 192.168.0.1 or fd00:1234::1"
 	// +kubebuilder:validation:XValidation:rule="!isIP(self) || !(ip(self).isLoopback() || cidr('224.0.0.0/4').containsIP(ip(self)) || cidr('ff00::/8').containsIP(ip(self)))",message="gateway must not be a multicast or loopback address"
 	Gateway string `json:"gateway,omitempty"`
+
+	// networkID is the ID of a network that is in Neutron already, to be adopted
+	// in place of making one. Whoever runs the controller has to allow that
+	// (-allow-adoption). The subnet of cidr is made on it, or taken over where it
+	// is there. A network that was adopted is deleted only if deletionPolicy says
+	// Delete in so many words. It cannot be set, changed or removed later.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9-]+$`
+	NetworkID string `json:"networkID,omitempty"`
+
+	// deletionPolicy says what becomes of the network in Neutron when this object
+	// is deleted. Delete takes it away, with its subnet. Retain leaves both, and
+	// a Network of the same name in the same namespace takes them up again.
+	// Where it is left out, a network that the controller made is deleted; one
+	// that it adopted stays, and the subnet that was made on it goes.
+	// +optional
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
+
+// DeletionPolicy says what becomes of a network in Neutron when its object goes.
+//
+// +kubebuilder:validation:Enum=Delete;Retain
+type DeletionPolicy string
+
+// The deletion policies.
+const (
+	// DeletionPolicyDelete: the network is deleted, with its subnet.
+	DeletionPolicyDelete DeletionPolicy = "Delete"
+	// DeletionPolicyRetain: the network stays.
+	DeletionPolicyRetain DeletionPolicy = "Retain"
+)
 
 // NetworkStatus is what the controller found and did.
 type NetworkStatus struct {

@@ -7,10 +7,14 @@ SPDX-License-Identifier: Apache-2.0
 
 package v1
 
+import (
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+)
+
 // NetworkSpecApplyConfiguration represents a declarative configuration of the NetworkSpec type for use
 // with apply.
 //
-// The last rule below says !(a == b), because the API server's estimate of what
+// The second rule below says !(a == b), because the API server's estimate of what
 // a rule costs knows == of addresses, and takes != for something boundless.
 // NetworkSpec is what a user asks for.
 type NetworkSpecApplyConfiguration struct {
@@ -24,6 +28,18 @@ type NetworkSpecApplyConfiguration struct {
 	// Where it is left out, it is the address after the first one. It can be
 	// changed at any time.
 	Gateway *string `json:"gateway,omitempty"`
+	// networkID is the ID of a network that is in Neutron already, to be adopted
+	// in place of making one. Whoever runs the controller has to allow that
+	// (-allow-adoption). The subnet of cidr is made on it, or taken over where it
+	// is there. A network that was adopted is deleted only if deletionPolicy says
+	// Delete in so many words. It cannot be set, changed or removed later.
+	NetworkID *string `json:"networkID,omitempty"`
+	// deletionPolicy says what becomes of the network in Neutron when this object
+	// is deleted. Delete takes it away, with its subnet. Retain leaves both, and
+	// a Network of the same name in the same namespace takes them up again.
+	// Where it is left out, a network that the controller made is deleted; one
+	// that it adopted stays, and the subnet that was made on it goes.
+	DeletionPolicy *samplecrdv1.DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
 // NetworkSpecApplyConfiguration constructs a declarative configuration of the NetworkSpec type for use with
@@ -45,5 +61,21 @@ func (b *NetworkSpecApplyConfiguration) WithCIDR(value string) *NetworkSpecApply
 // If called multiple times, the Gateway field is set to the value of the last call.
 func (b *NetworkSpecApplyConfiguration) WithGateway(value string) *NetworkSpecApplyConfiguration {
 	b.Gateway = &value
+	return b
+}
+
+// WithNetworkID sets the NetworkID field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the NetworkID field is set to the value of the last call.
+func (b *NetworkSpecApplyConfiguration) WithNetworkID(value string) *NetworkSpecApplyConfiguration {
+	b.NetworkID = &value
+	return b
+}
+
+// WithDeletionPolicy sets the DeletionPolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DeletionPolicy field is set to the value of the last call.
+func (b *NetworkSpecApplyConfiguration) WithDeletionPolicy(value samplecrdv1.DeletionPolicy) *NetworkSpecApplyConfiguration {
+	b.DeletionPolicy = &value
 	return b
 }

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/plan"
+)
+
+// What a process remembers beyond its caches. All of it can be lost: it saves
+// requests, and it bridges the moments in which Neutron does not know yet what
+// it was asked for.
+
+// seen remembers, of each Network, what this process has done with it.
+type seen struct {
+	mu       sync.Mutex
+	networks map[cache.ObjectName]sighting
+}
+
+type sighting struct {
+	uid types.UID
+	// settled is the generation whose spec Neutron was seen to have; 0 for none.
+	settled int64
+	// status is the last one that we wrote, or found to be right.
+	status samplecrdv1.NetworkStatus
+}
+
+// settled tells whether Neutron was seen to have what a Network asks for.
+func (s *seen) settled(network *samplecrdv1.Network) bool {
+	return s.last(network).settled == network.Generation
+}
+
+// settle notes whether Neutron has what a Network asks for.
+func (s *seen) settle(network *samplecrdv1.Network, settled bool) {
+	s.change(network, func(sighting *sighting) {
+		sighting.settled = 0
+		if settled {
+			sighting.settled = network.Generation
+		}
+	})
+}
+
+// willWrite notes the status that a Network is about to get, or has: before it
+// is written, since it may come back before the answer does.
+func (s *seen) willWrite(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) {
+	s.change(network, func(sighting *sighting) { sighting.status = status })
+}
+
+// wrote tells whether the status of a Network is our last word.
+func (s *seen) wrote(network *samplecrdv1.Network) bool {
+	last := s.last(network)
+	return last.uid == network.UID && equality.Semantic.DeepEqual(last.status, network.Status)
+}
+
+// last returns what is remembered of a Network, or nothing where that was of
+// another object of the same name.
+func (s *seen) last(network *samplecrdv1.Network) sighting {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.networks[cache.MetaObjectToName(network)]
+	if last.uid != network.UID {
+		return sighting{}
+	}
+	return last
+}
+
+func (s *seen) forget(key cache.ObjectName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.networks, key)
+}
+
+func (s *seen) change(network *samplecrdv1.Network, change func(*sighting)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := cache.MetaObjectToName(network)
+	last := s.networks[key]
+	if last.uid != network.UID {
+		last = sighting{uid: network.UID}
+	}
+	change(&last)
+	s.networks[key] = last
+}
+
+// inFlight remembers for which owners Neutron may still be at a request to
+// create a network whose answer nobody waits for any more. For as long, that
+// there is no network does not mean that none comes: none is created, and the
+// object is held.
+type inFlight struct {
+	// wait is how long Neutron may be at such a request.
+	wait time.Duration
+
+	mu    sync.Mutex
+	until map[neutron.Owner]time.Time // of requests of this process
+	// inherited are the objects that an earlier process may have been at when it
+	// ended, as they were found at the start.
+	inherited map[types.UID]inheritance
+	started   time.Time
+}
+
+type inheritance struct {
+	readySince time.Time // zero where it was not ready
+	networkID  string
+}
+
+func newInFlight(wait time.Duration) *inFlight {
+	return &inFlight{
+		wait:      wait,
+		until:     map[neutron.Owner]time.Time{},
+		inherited: map[types.UID]inheritance{},
+		started:   time.Now(),
+	}
+}
+
+// inherit notes an object that was there before this process. One without our
+// finalizer was not worked on yet.
+func (f *inFlight) inherit(network *samplecrdv1.Network) {
+	if !hasFinalizer(network) {
+		return
+	}
+	found := inheritance{networkID: network.Status.NetworkID}
+	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
+	if ready != nil && ready.Status == metav1.ConditionTrue {
+		found.readySince = ready.LastTransitionTime.Time
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.inherited[network.UID] = found
+}
+
+// note looks at the error that a step has ended with.
+func (f *inFlight) note(owner neutron.Owner, step plan.Step, err error) {
+	var failure *neutron.Error
+	_, creates := step.(plan.CreateNetwork)
+	if !creates || !errors.As(err, &failure) || failure.Type != "" {
+		return // a type is Neutron's own answer; a proxy's says nothing of the request behind it
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.until[owner] = time.Now().Add(f.wait)
+}
+
+// mustWait returns an error where a step must not be taken yet. found is the
+// network that was there when the sync began, or empty.
+func (f *inFlight) mustWait(network *samplecrdv1.Network, owner neutron.Owner, step plan.Step, found string) error {
+	_, creates := step.(plan.CreateNetwork)
+	_, removes := step.(plan.RemoveFinalizer)
+	if !creates && !removes {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	left := time.Until(f.until[owner])
+	if left <= 0 {
+		delete(f.until, owner)
+	}
+	if removes {
+		left = max(left, f.inheritedWait(network, found))
+	}
+	if left <= 0 {
+		return nil
+	}
+	return &neutron.Error{
+		Op: "create network", Kind: neutron.ErrUnavailable, RetryAfter: left,
+		Message: fmt.Sprintf("an earlier request was not answered, and Neutron may still be at it; looking again within %v", f.wait),
+	}
+}
+
+// inheritedWait returns how long to wait for what a process that has ended may
+// have asked for. It asks for a network where it sees none: so nothing is under
+// way where the network that the status names was found, and the object was
+// ready for long when the process ended.
+func (f *inFlight) inheritedWait(network *samplecrdv1.Network, found string) time.Duration {
+	left := time.Until(f.started.Add(f.wait))
+	if left <= 0 {
+		clear(f.inherited)
+		return 0
+	}
+	was, inherited := f.inherited[network.UID]
+	quiet := !was.readySince.IsZero() && f.started.Sub(was.readySince) > f.wait && found != "" && found == was.networkID
+	if !inherited || quiet {
+		return 0
+	}
+	return left
+}
