@@ -63,6 +63,8 @@ type harness struct {
 	neutronURL string
 	hold       atomic.Pointer[func(*http.Request)] // called before a request reaches Neutron
 
+	transport func(http.RoundTripper) http.RoundTripper // to Kubernetes, if not the plain one
+
 	timeout  time.Duration // of a request to Neutron
 	inFlight time.Duration // how long one may be carried out after that
 	options  Options
@@ -110,6 +112,9 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 	h.Helper()
 	config := cluster.RESTConfig()
 	config.Wrap(h.writes.count)
+	if h.transport != nil {
+		config.Wrap(h.transport)
+	}
 	client, kube := clientset.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kube.EventsV1()})
 	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
@@ -180,7 +185,12 @@ func (h *harness) key(name string) cache.ObjectName { return cache.NewObjectName
 
 func (h *harness) create(name, cidr, gateway string) {
 	h.Helper()
-	network := &samplecrdv1.Network{Spec: samplecrdv1.NetworkSpec{CIDR: cidr, Gateway: gateway}}
+	h.createWith(name, samplecrdv1.NetworkSpec{CIDR: cidr, Gateway: gateway})
+}
+
+func (h *harness) createWith(name string, spec samplecrdv1.NetworkSpec) {
+	h.Helper()
+	network := &samplecrdv1.Network{Spec: spec}
 	network.Name = name
 	if _, err := h.client.SamplecrdV1().Networks(h.namespace).Create(h.Context(), network, metav1.CreateOptions{}); err != nil {
 		h.Fatalf("creating %s: %v", name, err)
@@ -249,18 +259,34 @@ func (h *harness) waitReady(name string) *samplecrdv1.Network {
 	return h.waitCondition(name, metav1.ConditionTrue, "Provisioned", "")
 }
 
-func (h *harness) waitCondition(name string, status metav1.ConditionStatus, reason, message string) (network *samplecrdv1.Network) {
+func (h *harness) waitCondition(name string, status metav1.ConditionStatus, reason, message string) *samplecrdv1.Network {
 	h.Helper()
-	h.eventually(func() error {
-		network = h.get(name)
-		ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
-		if ready == nil || ready.Status != status || ready.Reason != reason || !strings.Contains(ready.Message, message) ||
-			ready.ObservedGeneration != network.Generation || network.Status.ObservedGeneration != network.Generation {
-			return fmt.Errorf("%s (generation %d) has the condition %+v, want Ready=%s, reason %s, message with %q", name, network.Generation, ready, status, reason, message)
-		}
-		return nil
-	})
-	return network
+	h.eventually(func() error { return h.hasCondition(name, status, reason, message) })
+	return h.get(name)
+}
+
+func (h *harness) hasCondition(name string, status metav1.ConditionStatus, reason, message string) error {
+	h.Helper()
+	network := h.get(name)
+	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
+	if ready == nil || ready.Status != status || ready.Reason != reason || !strings.Contains(ready.Message, message) ||
+		ready.ObservedGeneration != network.Generation || network.Status.ObservedGeneration != network.Generation {
+		return fmt.Errorf("%s (generation %d) has the condition %+v, want Ready=%s, reason %s, message with %q", name, network.Generation, ready, status, reason, message)
+	}
+	return nil
+}
+
+func (h *harness) isReadyNow(name string) error {
+	h.Helper()
+	return h.hasCondition(name, metav1.ConditionTrue, "Provisioned", "")
+}
+
+func (h *harness) list() ([]samplecrdv1.Network, error) {
+	list, err := h.client.SamplecrdV1().Networks(h.namespace).List(h.Context(), metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
 }
 
 func (h *harness) waitGone(name string) {
@@ -328,6 +354,13 @@ func (h *harness) post(path, body string) {
 	h.do(http.MethodPost, path, body, nil)
 }
 
+func (h *harness) postNetwork(name, description string) (id string) {
+	h.Helper()
+	var answer struct{ Network struct{ ID string } }
+	h.do(http.MethodPost, "/v2.0/networks", `{"network":{"name":"`+name+`","description":"`+description+`"}}`, &answer)
+	return answer.Network.ID
+}
+
 func (h *harness) do(method, path, body string, answer any) {
 	h.Helper()
 	recorder := httptest.NewRecorder()
@@ -360,7 +393,7 @@ func (h *harness) deletePort(id string) {
 // wantNeutron checks that a Network has one network with one subnet of ours.
 func (h *harness) wantNeutron(name, cidr, gateway string) {
 	h.Helper()
-	mark := "samplecrd.k8s.io owner: " + testCluster + "/" + h.namespace + "/" + name
+	mark := h.mark(name)
 	all := h.inNeutron()
 	all.Networks = slices.DeleteFunc(all.Networks, func(n neutronNetwork) bool { return n.Description != mark })
 	all.Subnets = slices.DeleteFunc(all.Subnets, func(s neutronSubnet) bool { return s.Description != mark })
@@ -382,11 +415,23 @@ func (h *harness) idsInNeutron(name string) (networkID, subnetID string) {
 	return "", ""
 }
 
+func (h *harness) mark(name string) string {
+	return "samplecrd.k8s.io owner: " + testCluster + "/" + h.namespace + "/" + name
+}
+
 func (h *harness) wantCounts(networks, subnets int) {
 	h.Helper()
-	if all := h.inNeutron(); len(all.Networks) != networks || len(all.Subnets) != subnets {
-		h.Errorf("Neutron has %d networks and %d subnets, want %d and %d: %+v", len(all.Networks), len(all.Subnets), networks, subnets, all)
+	if err := h.countsAre(networks, subnets); err != nil {
+		h.Error(err)
 	}
+}
+
+func (h *harness) countsAre(networks, subnets int) error {
+	h.Helper()
+	if all := h.inNeutron(); len(all.Networks) != networks || len(all.Subnets) != subnets {
+		return fmt.Errorf("Neutron has %d networks and %d subnets, want %d and %d: %+v", len(all.Networks), len(all.Subnets), networks, subnets, all)
+	}
+	return nil
 }
 
 func (h *harness) wantNothingInNeutron() {
