@@ -104,7 +104,7 @@ func NewController(
 		lister:   informer.Lister(),
 		seen:     seen{networks: map[cache.ObjectName]sighting{}},
 		inFlight: newInFlight(maxInFlight),
-		orphans:  orphans{since: map[string]time.Time{}},
+		orphans:  newOrphans(),
 	}
 
 	if err := informer.Informer().SetWatchErrorHandlerWithContext(logWatchError); err != nil {
@@ -389,6 +389,9 @@ func (c *Controller) apply(ctx context.Context, network *samplecrdv1.Network, ac
 		return actual.WithNetworks(step.Filter, found), err
 	case plan.CreateNetwork:
 		created, err := c.neutron.CreateNetwork(ctx, step.Network)
+		if err == nil {
+			c.orphans.made(cache.MetaObjectToName(network), false)
+		}
 		return actual.WithNetwork(created), err
 	case plan.UpdateNetwork:
 		updated, err := c.neutron.UpdateNetwork(ctx, step.ID, step.Update)
@@ -443,16 +446,16 @@ func (c *Controller) setFinalizer(ctx context.Context, network *samplecrdv1.Netw
 // event, the rest to those who read the log closely.
 func (c *Controller) tell(ctx context.Context, network *samplecrdv1.Network, step plan.Step) {
 	logger := klog.FromContext(ctx)
-	typ, reason, message := report.Event(network, step)
-	if reason == "" {
+	event, ok := report.EventOf(network, step)
+	if !ok {
 		logger.V(4).Info("Done", "step", step)
 		return
 	}
-	logger.Info("Done", "step", step, "reason", reason)
-	if reason == report.Drifted {
+	logger.Info("Done", "step", step, "reason", event.Reason)
+	if event.Reason == report.Drifted {
 		metrics.DriftRepaired.Inc()
 	}
-	c.events.Eventf(network, nil, typ, reason, "Sync", "%s", message)
+	c.events.Eventf(network, nil, event.Type, event.Reason, event.Action, "%s", event.Note)
 }
 
 // writeStatus brings the status up to date with the end that a sync has come
@@ -476,6 +479,7 @@ func (c *Controller) writeStatus(ctx context.Context, network *samplecrdv1.Netwo
 		return fmt.Errorf("updating status: %w", err)
 	}
 	c.networks.Mutation(updated)
+	c.orphans.made(cache.MetaObjectToName(network), true)
 	if reason, message := report.NewProblem(network.Status, status); reason != "" {
 		c.events.Eventf(network, nil, corev1.EventTypeWarning, reason, "Sync", "%s", message)
 	}

@@ -50,7 +50,7 @@ func TestWalkthrough(t *testing.T) {
 	h.wantNothingInNeutron()
 	h.wantRequests("deleting", 2, 1)
 
-	h.wantEvents("example", "NetworkCreated", "SubnetCreated", "SubnetUpdated", "NetworkDeleted")
+	h.wantEvents("NetworkCreated", "SubnetCreated", "SubnetUpdated", "NetworkDeleted")
 }
 
 // TestRest: a healthy system makes no request, whatever reaches its caches.
@@ -154,7 +154,7 @@ func TestCIDRChange(t *testing.T) {
 		t.Errorf("the network went from %s to %s and the subnet from %s to %s; want the same network and another subnet",
 			before.NetworkID, after.NetworkID, before.SubnetID, after.SubnetID)
 	}
-	h.wantEvents("example", "NetworkCreated", "SubnetCreated", "SubnetDeleted", "SubnetCreated")
+	h.wantEvents("NetworkCreated", "SubnetCreated", "SubnetDeleted", "SubnetCreated")
 }
 
 // TestOutages: whatever the first requests come to, the end is one network, and
@@ -200,7 +200,7 @@ func TestUnavailableIsTold(t *testing.T) {
 
 	h.waitReady("example")
 	h.wantCounts(1, 1)
-	h.wantEvents("example", "NeutronUnavailable", "NetworkCreated", "SubnetCreated")
+	h.wantEvents("NeutronUnavailable", "NetworkCreated", "SubnetCreated")
 }
 
 // TestRefused: a refusal is told in Neutron's own words, not repeated in a hot
@@ -315,7 +315,7 @@ func TestStatusWriteFails(t *testing.T) {
 	}
 	h.patch("example", `{"metadata":{"labels":{"touched":"yes"}}}`)
 
-	err := c.syncHandler(t.Context(), h.key("example"))
+	err := c.syncHandler(t.Context(), h.key())
 
 	if _, again := c.retry.after(err); err == nil || !again {
 		t.Errorf("syncHandler() = %v, which is not tried again", err)
@@ -566,7 +566,7 @@ func TestOwnWritesAreRead(t *testing.T) {
 	}
 	c.networks.Mutation(newer)
 
-	got, err := c.network(h.key("example"))
+	got, err := c.network(h.key())
 
 	if err != nil || got.ResourceVersion != newer.ResourceVersion {
 		t.Errorf("network() has version %v (%v), want our own write, %v", got.ResourceVersion, err, newer.ResourceVersion)

@@ -181,7 +181,7 @@ func (h *harness) holdCreateNetwork() (reached chan chan struct{}) {
 
 // What a user does.
 
-func (h *harness) key(name string) cache.ObjectName { return cache.NewObjectName(h.namespace, name) }
+func (h *harness) key() cache.ObjectName { return cache.NewObjectName(h.namespace, "example") }
 
 func (h *harness) create(name, cidr, gateway string) {
 	h.Helper()
@@ -300,21 +300,41 @@ func (h *harness) waitGone(name string) {
 	})
 }
 
-// wantEvents waits until the events that speak of a Network have these reasons,
+// wantEvents waits until the events that speak of example have these reasons,
 // in any order, and no others.
-func (h *harness) wantEvents(name string, reasons ...string) {
+func (h *harness) wantEvents(reasons ...string) {
 	h.Helper()
 	slices.Sort(reasons)
 	h.eventually(func() error {
-		list, err := h.kube.EventsV1().Events(h.namespace).List(h.Context(), metav1.ListOptions{FieldSelector: "regarding.name=" + name})
+		list, err := h.kube.EventsV1().Events(h.namespace).List(h.Context(), metav1.ListOptions{FieldSelector: "regarding.name=example"})
 		if err != nil {
 			return err
 		}
 		got := eventReasons(list.Items)
 		if !slices.Equal(got, reasons) {
-			return fmt.Errorf("the events of %s are %v, want %v", name, got, reasons)
+			return fmt.Errorf("the events are %v, want %v", got, reasons)
 		}
 		return nil
+	})
+}
+
+// wantEventNote waits until there is an event with this reason, and a note that
+// has this in it.
+func (h *harness) wantEventNote(reason, note string) {
+	h.Helper()
+	h.eventually(func() error {
+		list, err := h.kube.EventsV1().Events(h.namespace).List(h.Context(), metav1.ListOptions{FieldSelector: "regarding.name=example"})
+		if err != nil {
+			return err
+		}
+		var notes []string
+		for _, e := range list.Items {
+			if e.Reason == reason && strings.Contains(e.Note, note) {
+				return nil
+			}
+			notes = append(notes, e.Reason+": "+e.Note)
+		}
+		return fmt.Errorf("no event %s says %q: %q", reason, note, notes)
 	})
 }
 
@@ -466,6 +486,16 @@ func (h *harness) wantRequests(doing string, neutron, kubernetes int) {
 		h.Errorf("%s took %d writes to Kubernetes, want %d: %v", doing, len(got), kubernetes, got)
 	}
 	h.forgetRequests()
+}
+
+// wasRefused tells whether Neutron has refused such a request.
+func (h *harness) wasRefused(method, path string) error {
+	for _, r := range h.neutronRequests() {
+		if r.Method == method && strings.HasPrefix(r.Path, path) && r.Status >= 400 {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s %s was not refused", method, path)
 }
 
 func (h *harness) forgetRequests() {

@@ -125,6 +125,26 @@ type orphans struct {
 	mu    sync.Mutex
 	since map[string]time.Time // by the network's ID: when it was first seen
 	owner map[cache.ObjectName][]string
+	// unwritten are the objects for which a network was made that no status names
+	// yet. Where such an object is gone, it went while the network was being made:
+	// another controller has let it go.
+	unwritten map[cache.ObjectName]bool
+}
+
+func newOrphans() orphans {
+	return orphans{since: map[string]time.Time{}, unwritten: map[cache.ObjectName]bool{}}
+}
+
+// made notes that a network was made for an object, and whether its status names
+// it.
+func (o *orphans) made(key cache.ObjectName, written bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if written {
+		delete(o.unwritten, key)
+		return
+	}
+	o.unwritten[key] = true
 }
 
 // lookForOrphans compares the marks in Neutron with the objects that there are.
@@ -164,10 +184,13 @@ func (c *Controller) orphanFate() string {
 }
 
 // due tells whether all networks of an object that does not exist have been
-// orphans for that long.
+// orphans for that long, or were made after it went.
 func (o *orphans) due(key cache.ObjectName, grace time.Duration) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.unwritten[key] {
+		return true
+	}
 	ids := o.owner[key]
 	return grace > 0 && len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return time.Since(o.since[id]) < grace })
 }
@@ -185,5 +208,8 @@ func (c *Controller) deleteOrphan(ctx context.Context, key cache.ObjectName) err
 	gone := &samplecrdv1.Network{}
 	gone.Namespace, gone.Name, gone.Finalizers = key.Namespace, key.Name, []string{samplecrdv1.Finalizer}
 	_, err = c.carryOut(ctx, gone, plan.WantAbsent(c.owner(gone)))
+	if err == nil {
+		c.orphans.made(key, true)
+	}
 	return err
 }

@@ -153,7 +153,7 @@ func (w *world) checkOthersUntouched(t *testing.T, before world, desired plan.De
 	for _, n := range before.networks {
 		i := slices.IndexFunc(w.networks, func(m neutron.Network) bool { return m.ID == n.ID })
 		ours := isOurs(n) || n.ID == status.NetworkID && slices.ContainsFunc(before.subnetsOf(n.ID), func(s neutron.Subnet) bool { return s.Description == mark })
-		adopted := n.ID == desired.Adopted && n.ID == status.NetworkID && !neutron.IsMark(n.Description)
+		adopted := desired.Adopted == n.ID && status.NetworkID == n.ID && !neutron.IsMark(n.Description)
 		switch {
 		case i >= 0 && (w.networks[i].Name != n.Name || w.networks[i].Description != n.Description) && !ours:
 			t.Fatalf("network %s (%q) was changed, which is not ours: %q", n.ID, n.Description, w.log)
@@ -226,7 +226,9 @@ func (w *world) checkBlocked(t *testing.T, end plan.Blocked, desired plan.Desire
 		t.Fatalf("blocked without a reason: %v", end)
 	}
 	for _, n := range before.networks {
-		if !slices.ContainsFunc(w.networks, func(m neutron.Network) bool { return m.ID == n.ID }) && !before.isTwin(n) && !(desired.Absent && isOurs(n)) {
+		isThere := slices.ContainsFunc(w.networks, func(m neutron.Network) bool { return m.ID == n.ID })
+		mayGo := before.isTwin(n) || desired.Absent && isOurs(n)
+		if !isThere && !mayGo {
 			t.Fatalf("blocked after %q", w.log)
 		}
 	}

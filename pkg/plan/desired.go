@@ -36,11 +36,12 @@ type Desired struct {
 type Leave int
 
 const (
-	// LeaveNothing: the network goes, with our subnet on it.
+	// LeaveNothing means that the network goes, with our subnet on it.
 	LeaveNothing Leave = iota
-	// LeaveNetwork: a network that was adopted stays; our subnet on it goes.
+	// LeaveNetwork means that a network that was adopted stays, and our subnet on
+	// it goes.
 	LeaveNetwork
-	// LeaveAll: the network stays with all that is on it, for the next object of
+	// LeaveAll means that the network stays with all that is on it, for the next object of
 	// the same name to take up.
 	LeaveAll
 )

@@ -130,40 +130,44 @@ func NewProblem(before, after samplecrdv1.NetworkStatus) (reason, message string
 // something in Neutron, and what was done about it.
 const Drifted = "Drifted"
 
-// Event returns the event that tells of a step that was taken for a Network; the
-// reason is empty where a step changes nothing that users see.
-func Event(network *samplecrdv1.Network, step plan.Step) (typ, reason, message string) {
-	reason, found := eventReason(step)
-	message = step.String()
-	if reason == "" || found == "" || !wasReady(network) {
-		return corev1.EventTypeNormal, reason, clip(message)
-	}
-	return corev1.EventTypeWarning, Drifted, clip("Somebody else changed what was made for this Network: " + found + ". Put right: " + message)
+// Event is an event that tells of a step. The API server counts events that
+// differ in nothing but their note as one, so each kind of step has its own
+// action.
+type Event struct {
+	Type, Reason, Action, Note string
 }
 
-// eventReason returns the reason of an ordinary event, and what must have
-// happened before where the object was ready.
-func eventReason(step plan.Step) (reason, found string) {
+// EventOf returns the event that tells of a step that was taken for a Network;
+// ok is false where a step changes nothing that users see.
+func EventOf(network *samplecrdv1.Network, step plan.Step) (event Event, ok bool) {
+	event = Event{Type: corev1.EventTypeNormal, Note: clip(step.String())}
+	found := "" // what must have happened, where the object was ready
 	switch step := step.(type) {
 	case plan.CreateNetwork:
-		return "NetworkCreated", "the network is gone"
+		event.Action, event.Reason, found = "CreateNetwork", "NetworkCreated", "the network is gone"
 	case plan.UpdateNetwork:
-		return "NetworkUpdated", "the network has another name or description"
+		event.Action, event.Reason, found = "UpdateNetwork", "NetworkUpdated", "the network has another name or description"
 	case plan.RetainNetwork:
-		return "NetworkRetained", ""
+		event.Action, event.Reason = "RetainNetwork", "NetworkRetained"
 	case plan.DeleteNetwork:
+		event.Action, event.Reason = "DeleteNetwork", "NetworkDeleted"
 		if step.TwinOf != "" {
-			return "TwinDeleted", ""
+			event.Action, event.Reason = "DeleteTwin", "TwinDeleted"
 		}
-		return "NetworkDeleted", ""
 	case plan.CreateSubnet:
-		return "SubnetCreated", "the subnet is gone"
+		event.Action, event.Reason, found = "CreateSubnet", "SubnetCreated", "the subnet is gone"
 	case plan.UpdateSubnet:
-		return "SubnetUpdated", "the subnet has other values"
+		event.Action, event.Reason, found = "UpdateSubnet", "SubnetUpdated", "the subnet has other values"
 	case plan.DeleteSubnet:
-		return "SubnetDeleted", "the subnet has another range"
+		event.Action, event.Reason, found = "DeleteSubnet", "SubnetDeleted", "the subnet has another range"
+	default:
+		return Event{}, false
 	}
-	return "", ""
+	if found != "" && wasReady(network) {
+		event.Type, event.Reason = corev1.EventTypeWarning, Drifted
+		event.Note = clip("Somebody else changed what was made for this Network: " + found + ". Put right: " + event.Note)
+	}
+	return event, true
 }
 
 // wasReady tells whether Neutron had what the present spec asks for, when that

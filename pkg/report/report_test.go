@@ -178,9 +178,9 @@ func TestMessagesFit(t *testing.T) {
 	}
 }
 
-// TestEvent: an ordinary event tells what was done. Where Neutron had what the
+// TestEventOf: an ordinary event tells what was done. Where Neutron had what the
 // spec asks for, and no longer has, it tells what was found as well.
-func TestEvent(t *testing.T) {
+func TestEventOf(t *testing.T) {
 	network := func(status metav1.ConditionStatus, generation int64) *samplecrdv1.Network {
 		network := &samplecrdv1.Network{Status: samplecrdv1.NetworkStatus{Conditions: []metav1.Condition{ready(status, "", "")}}}
 		network.Generation = generation
@@ -191,32 +191,33 @@ func TestEvent(t *testing.T) {
 	deleted.DeletionTimestamp = &now
 	create := plan.CreateNetwork{Network: neutron.Network{Name: "default/example"}}
 	for name, test := range map[string]struct {
-		network              *samplecrdv1.Network
-		step                 plan.Step
-		typ, reason, message string
+		network *samplecrdv1.Network
+		step    plan.Step
+		want    report.Event
 	}{
-		"looking":         {good, plan.FindSubnets{}, "Normal", "", "find subnets of network "},
-		"finalizer":       {good, plan.AddFinalizer{}, "Normal", "", "add finalizer"},
-		"created":         {&samplecrdv1.Network{}, create, "Normal", "NetworkCreated", "create network default/example"},
-		"created at last": {failed, create, "Normal", "NetworkCreated", "create network default/example"},
+		"looking":         {good, plan.FindSubnets{}, report.Event{}},
+		"finalizer":       {good, plan.AddFinalizer{}, report.Event{}},
+		"created":         {&samplecrdv1.Network{}, create, report.Event{Type: "Normal", Reason: "NetworkCreated", Action: "CreateNetwork", Note: "create network default/example"}},
+		"created at last": {failed, create, report.Event{Type: "Normal", Reason: "NetworkCreated", Action: "CreateNetwork", Note: "create network default/example"}},
 		"edited": {
 			edited, plan.UpdateSubnet{From: netip.MustParseAddr("10.0.0.1"), Update: neutron.SubnetUpdate{Gateway: netip.MustParseAddr("10.0.0.2")}},
-			"Normal", "SubnetUpdated", "update subnet: gateway 10.0.0.1 → 10.0.0.2",
+			report.Event{Type: "Normal", Reason: "SubnetUpdated", Action: "UpdateSubnet", Note: "update subnet: gateway 10.0.0.1 → 10.0.0.2"},
 		},
-		"drifted": {
-			good, create, "Warning", "Drifted",
-			"Somebody else changed what was made for this Network: the network is gone. Put right: create network default/example",
-		},
-		"retained": {deleted, plan.RetainNetwork{ID: "net-1"}, "Normal", "NetworkRetained", `retain network net-1: description → ""`},
-		"deleted":  {deleted, plan.DeleteNetwork{ID: "net-1"}, "Normal", "NetworkDeleted", "delete network net-1"},
-		"twin": {
-			good, plan.DeleteNetwork{ID: "net-2", TwinOf: "net-1"}, "Normal", "TwinDeleted",
-			"delete network net-2: a second one that we made, beside net-1, when an answer was lost",
-		},
+		"drifted": {good, create, report.Event{
+			Type: "Warning", Reason: "Drifted", Action: "CreateNetwork",
+			Note: "Somebody else changed what was made for this Network: the network is gone. Put right: create network default/example",
+		}},
+		"retained": {deleted, plan.RetainNetwork{ID: "net-1"}, report.Event{Type: "Normal", Reason: "NetworkRetained", Action: "RetainNetwork", Note: `retain network net-1: description → ""`}},
+		"deleted":  {deleted, plan.DeleteNetwork{ID: "net-1"}, report.Event{Type: "Normal", Reason: "NetworkDeleted", Action: "DeleteNetwork", Note: "delete network net-1"}},
+		"twin": {good, plan.DeleteNetwork{ID: "net-2", TwinOf: "net-1"}, report.Event{
+			Type: "Normal", Reason: "TwinDeleted", Action: "DeleteTwin",
+			Note: "delete network net-2: a second one that we made, beside net-1, when an answer was lost",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if typ, reason, message := report.Event(test.network, test.step); typ != test.typ || reason != test.reason || message != test.message {
-				t.Errorf("Event() = %s, %s, %q, want %s, %s, %q", typ, reason, message, test.typ, test.reason, test.message)
+			got, ok := report.EventOf(test.network, test.step)
+			if diff := cmp.Diff(test.want, got); diff != "" || ok != (test.want != report.Event{}) {
+				t.Errorf("EventOf() is %v, (-want +got):\n%s", ok, diff)
 			}
 		})
 	}

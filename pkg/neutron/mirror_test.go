@@ -1,0 +1,275 @@
+package neutron_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/samplecrd/network-controller/pkg/neutron"
+)
+
+var (
+	owner  = neutron.Owner{Cluster: "c1", Namespace: "default", Name: "example"}
+	ours   = neutron.Network{ID: "net-1", Name: "default/example", Description: owner.Mark(), SubnetIDs: []string{"sub-1"}, Revision: 2}
+	theirs = neutron.Network{ID: "net-2", Description: "theirs"}
+	subnet = neutron.Subnet{ID: "sub-1", NetworkID: "net-1", Description: owner.Mark(), CIDR: netip.MustParsePrefix("10.0.0.0/24")}
+)
+
+// fake answers with what it holds. It is not a Neutron: what the mirror does
+// with one is tested with the controller.
+type fake struct {
+	networks   []neutron.Network
+	subnets    []neutron.Subnet
+	failure    error
+	duringList func() // runs between the list of networks and that of subnets
+}
+
+func (f *fake) Networks(_ context.Context, filter neutron.NetworkFilter) ([]neutron.Network, error) {
+	found := slices.DeleteFunc(slices.Clone(f.networks), func(n neutron.Network) bool {
+		return filter.ID != "" && n.ID != filter.ID || filter.Descriptions != nil && !slices.Contains(filter.Descriptions, n.Description)
+	})
+	return found, f.failure
+}
+
+func (f *fake) Subnets(_ context.Context, filter neutron.SubnetFilter) ([]neutron.Subnet, error) {
+	found := slices.DeleteFunc(slices.Clone(f.subnets), func(s neutron.Subnet) bool {
+		return filter.NetworkID != "" && s.NetworkID != filter.NetworkID
+	})
+	if f.duringList != nil {
+		run := f.duringList
+		f.duringList = nil
+		run()
+	}
+	return found, f.failure
+}
+
+func (f *fake) CreateNetwork(_ context.Context, n neutron.Network) (neutron.Network, error) {
+	n.ID = "new-" + n.Name
+	return n, f.failure
+}
+
+func (f *fake) UpdateNetwork(_ context.Context, id string, update neutron.NetworkUpdate) (neutron.Network, error) {
+	return neutron.Network{ID: id, Name: update.Name, Description: update.Description}, f.failure
+}
+func (f *fake) DeleteNetwork(context.Context, string, int) error { return f.failure }
+func (f *fake) CreateSubnet(_ context.Context, s neutron.Subnet) (neutron.Subnet, error) {
+	s.ID = "new-" + s.Name
+	return s, f.failure
+}
+
+func (f *fake) UpdateSubnet(_ context.Context, id string, update neutron.SubnetUpdate) (neutron.Subnet, error) {
+	changed := subnet
+	changed.ID, changed.Gateway = id, update.Gateway
+	return changed, f.failure
+}
+func (f *fake) DeleteSubnet(context.Context, string, int) error { return f.failure }
+
+func full() *fake {
+	return &fake{networks: []neutron.Network{ours, theirs}, subnets: []neutron.Subnet{subnet}}
+}
+
+// filled returns a mirror that has been refreshed.
+func filled(t *testing.T, client neutron.Client) *neutron.Mirror {
+	t.Helper()
+	mirror := neutron.NewMirror(client)
+	if _, err := mirror.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return mirror
+}
+
+// glance puts what a mirror has of the owner into a line.
+func glance(t *testing.T, mirror *neutron.Mirror) string {
+	t.Helper()
+	got, ok := mirror.Glance([]string{owner.Mark()}, "")
+	if !ok {
+		return "nothing was listed"
+	}
+	var words []string
+	for _, n := range got.Marked {
+		var on []string
+		for _, s := range got.Subnets[n.ID] {
+			word := " " + s.ID
+			if s.Gateway.IsValid() {
+				word += "(" + s.Gateway.String() + ")"
+			}
+			on = append(on, word)
+		}
+		slices.Sort(on)
+		words = append(words, n.ID+":"+strings.Join(on, ""))
+	}
+	slices.Sort(words)
+	return strings.Join(words, ", ")
+}
+
+func TestMirror(t *testing.T) {
+	ctx := t.Context()
+	create := func(m *neutron.Mirror) error {
+		_, err := m.CreateNetwork(ctx, neutron.Network{Name: "twin", Description: owner.Mark()})
+		return err
+	}
+	for name, test := range map[string]struct {
+		do   func(*fake, *neutron.Mirror) error
+		want string
+	}{
+		"listed": {func(*fake, *neutron.Mirror) error { return nil }, "net-1: sub-1"},
+		"a network is created": {
+			func(_ *fake, m *neutron.Mirror) error { return create(m) }, "net-1: sub-1, new-twin:",
+		},
+		"a network loses its mark": {
+			func(_ *fake, m *neutron.Mirror) error {
+				_, err := m.UpdateNetwork(ctx, "net-1", neutron.NetworkUpdate{Description: "x"})
+				return err
+			}, "",
+		},
+		"a network is deleted": {
+			func(_ *fake, m *neutron.Mirror) error { return m.DeleteNetwork(ctx, "net-1", 1) }, "",
+		},
+		"a network turns out to be gone": {
+			func(f *fake, m *neutron.Mirror) error {
+				f.failure = &neutron.Error{Kind: neutron.ErrNotFound}
+				_ = m.DeleteNetwork(ctx, "net-1", 1)
+				return nil
+			}, "",
+		},
+		"a subnet is created": {
+			func(_ *fake, m *neutron.Mirror) error {
+				_, err := m.CreateSubnet(ctx, neutron.Subnet{Name: "x", NetworkID: "net-1"})
+				return err
+			}, "net-1: new-x sub-1",
+		},
+		"a subnet is changed": {
+			func(_ *fake, m *neutron.Mirror) error {
+				_, err := m.UpdateSubnet(ctx, "sub-1", neutron.SubnetUpdate{Gateway: netip.MustParseAddr("10.0.0.9")})
+				return err
+			}, "net-1: sub-1(10.0.0.9)",
+		},
+		"a subnet is deleted": {
+			func(_ *fake, m *neutron.Mirror) error { return m.DeleteSubnet(ctx, "sub-1", 1) }, "net-1:",
+		},
+		"a write fails": {
+			func(f *fake, m *neutron.Mirror) error {
+				f.failure = &neutron.Error{Kind: neutron.ErrUnavailable}
+				_, _ = create(m), m.DeleteNetwork(ctx, "net-1", 1)
+				return nil
+			}, "net-1: sub-1",
+		},
+		"a live look finds it gone": {
+			func(f *fake, m *neutron.Mirror) error {
+				f.networks = nil
+				_, err := m.Networks(ctx, neutron.NetworkFilter{Descriptions: []string{owner.Mark()}})
+				return err
+			}, "",
+		},
+		"a live look by ID finds it gone": {
+			func(f *fake, m *neutron.Mirror) error {
+				f.networks = nil
+				_, err := m.Networks(ctx, neutron.NetworkFilter{ID: "net-1"})
+				return err
+			}, "",
+		},
+		"a live look finds another subnet": {
+			func(f *fake, m *neutron.Mirror) error {
+				f.subnets = []neutron.Subnet{{ID: "sub-2", NetworkID: "net-1"}}
+				_, err := m.Subnets(ctx, neutron.SubnetFilter{NetworkID: "net-1"})
+				return err
+			}, "net-1: sub-2",
+		},
+		"a live look fails": {
+			func(f *fake, m *neutron.Mirror) error {
+				f.networks, f.failure = nil, &neutron.Error{Kind: neutron.ErrUnavailable}
+				_, _ = m.Networks(ctx, neutron.NetworkFilter{ID: "net-1"})
+				return nil
+			}, "net-1: sub-1",
+		},
+		"listed again": {
+			func(f *fake, m *neutron.Mirror) error {
+				f.networks, f.subnets = []neutron.Network{theirs}, nil
+				_, err := m.Refresh(ctx)
+				return err
+			}, "",
+		},
+		"the list fails in the middle": {
+			func(f *fake, m *neutron.Mirror) error {
+				f.networks, f.subnets = nil, nil
+				f.duringList = func() { f.failure = errors.New("cut off") }
+				_, err := m.Refresh(ctx)
+				if err == nil {
+					return errors.New("Refresh() succeeded")
+				}
+				return nil
+			}, "net-1: sub-1",
+		},
+		"created while a list is under way": {
+			func(f *fake, m *neutron.Mirror) error {
+				f.duringList = func() { _ = create(m) }
+				_, err := m.Refresh(ctx)
+				return err
+			}, "net-1: sub-1, new-twin:",
+		},
+		"deleted while a list is under way": {
+			func(f *fake, m *neutron.Mirror) error {
+				f.duringList = func() { _ = m.DeleteNetwork(ctx, "net-1", 1) }
+				_, err := m.Refresh(ctx)
+				return err
+			}, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := full()
+			m := filled(t, f)
+			if err := test.do(f, m); err != nil {
+				t.Fatal(err)
+			}
+			if got := glance(t, m); got != test.want {
+				t.Errorf("the mirror has %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestMirrorBeforeTheFirstList: that nothing is known is not that nothing is
+// there, also after something was written.
+func TestMirrorBeforeTheFirstList(t *testing.T) {
+	m := neutron.NewMirror(full())
+	if _, err := m.CreateNetwork(t.Context(), ours); err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := m.Glance([]string{owner.Mark()}, ""); ok {
+		t.Errorf("Glance() = %+v", got)
+	}
+	if got := m.Owned("c1"); len(got) != 0 {
+		t.Errorf("Owned() = %v", got)
+	}
+}
+
+func TestMirrorGlanceByID(t *testing.T) {
+	got, _ := filled(t, full()).Glance(nil, "net-2")
+	want := neutron.Glance{Named: []neutron.Network{theirs}, Subnets: map[string][]neutron.Subnet{"net-2": nil}}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("Glance() (-want +got):\n%s", diff)
+	}
+}
+
+// TestMirrorOwned: the marks of one cluster, and no other text.
+func TestMirrorOwned(t *testing.T) {
+	f := full()
+	twin, other, retained := ours, ours, ours
+	twin.ID = "net-0"
+	other.ID, other.Description = "net-3", neutron.Owner{Cluster: "c2", Namespace: "default", Name: "example"}.Mark()
+	retained.ID, retained.Description = "net-4", owner.RetainedMark()
+	f.networks = append(f.networks, twin, other, retained)
+
+	got := filled(t, f).Owned("c1")
+
+	want := map[neutron.Owner][]string{owner: {"net-0", "net-1"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Owned() (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,417 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
+)
+
+// quickly is a resync period for tests that wait for one.
+const quickly = 50 * time.Millisecond
+
+// TestDrift: whatever somebody does to a network in Neutron is put right within
+// a period, and an event tells what was found and what was done.
+func TestDrift(t *testing.T) {
+	for name, test := range map[string]struct {
+		path, change string // DELETE where there is no change
+		events       []string
+		told         string
+	}{
+		"the network is deleted": {path: "/v2.0/networks/NETWORK", events: []string{"Drifted", "Drifted"}, told: "the network is gone. Put right: create network"},
+		"the subnet is deleted":  {path: "/v2.0/subnets/SUBNET", events: []string{"Drifted"}, told: "the subnet is gone. Put right: create subnet"},
+		"another gateway": {
+			path: "/v2.0/subnets/SUBNET", change: `{"subnet":{"gateway_ip":"10.0.0.99","allocation_pools":[{"start":"10.0.0.1","end":"10.0.0.9"}]}}`,
+			events: []string{"Drifted"}, told: "Put right: update subnet: gateway 10.0.0.99 → 10.0.0.1",
+		},
+		"no gateway": {
+			path: "/v2.0/subnets/SUBNET", change: `{"subnet":{"gateway_ip":null}}`,
+			events: []string{"Drifted"}, told: "Put right: update subnet: gateway none → 10.0.0.1",
+		},
+		"the network has another name": {
+			path: "/v2.0/networks/NETWORK", change: `{"network":{"name":"mine"}}`,
+			events: []string{"Drifted"}, told: `Put right: update network NETWORK: name "mine"`,
+		},
+		"the network has lost its mark": {
+			path: "/v2.0/networks/NETWORK", change: `{"network":{"description":""}}`,
+			events: []string{"Drifted"}, told: `description "" → "samplecrd.k8s.io owner`,
+		},
+		"the subnet has lost its mark": {
+			path: "/v2.0/subnets/SUBNET", change: `{"subnet":{"description":""}}`,
+			events: []string{"Drifted"}, told: `Put right: update subnet: name → `,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.options.ResyncPeriod = quickly
+			h.startController()
+			h.create("example", "10.0.0.0/24", "")
+			h.waitReady("example")
+			h.wantEvents("NetworkCreated", "SubnetCreated")
+			networkID, subnetID := h.idsInNeutron("example")
+			ids := strings.NewReplacer("NETWORK", networkID, "SUBNET", subnetID)
+
+			method := http.MethodPut
+			if test.change == "" {
+				method = http.MethodDelete
+			}
+			h.do(method, ids.Replace(test.path), test.change, nil)
+
+			h.wantEvents(append([]string{"NetworkCreated", "SubnetCreated"}, test.events...)...)
+			h.wantEventNote("Drifted", ids.Replace(test.told))
+			h.eventually(func() error { return h.isReady("10.0.0.0/24", "10.0.0.1") })
+		})
+	}
+}
+
+// TestResyncOfHealthyNetworks: it costs two lists, and no write.
+func TestResyncOfHealthyNetworks(t *testing.T) {
+	const many = 50
+	h := newHarness(t)
+	h.options.ResyncPeriod = quickly
+	h.startController()
+	for i := range many {
+		h.create(fmt.Sprintf("n%d", i), fmt.Sprintf("10.0.%d.0/24", i), "")
+	}
+	for i := range many {
+		h.waitReady(fmt.Sprintf("n%d", i))
+	}
+	h.forgetRequests()
+
+	h.eventually(func() error {
+		if n := len(h.neutron.Requests()); n < 20 {
+			return fmt.Errorf("%d requests", n)
+		}
+		return nil
+	})
+
+	h.wantRequests("resyncing ten times", 0, 0)
+}
+
+// TestListFails: of a list that fails or is cut off nothing is concluded, and
+// nothing is lost of what is known.
+func TestListFails(t *testing.T) {
+	for name, fault := range map[string]embedded.Fault{
+		"no networks":    {Method: http.MethodGet, Path: "^/v2.0/networks", Status: 503},
+		"no subnets":     {Method: http.MethodGet, Path: "^/v2.0/subnets", Status: 500},
+		"half a list":    {Method: http.MethodGet, Path: "^/v2.0/(networks|subnets)", Truncate: true},
+		"another list":   {Method: http.MethodGet, Path: "^/v2.0/networks", Status: 200, Body: `{"ports": []}`},
+		"no list at all": {Method: http.MethodGet, Path: "^/v2.0/networks", Status: 200, Body: `{"networks": null}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.options.ResyncPeriod = quickly
+			h.startController()
+			h.create("example", "10.0.0.0/24", "")
+			before := h.waitReady("example")
+			h.neutron.Inject(fault)
+			h.forgetRequests()
+
+			h.eventually(func() error {
+				if n := len(h.neutron.Requests()); n < 6 {
+					return fmt.Errorf("%d requests", n)
+				}
+				return nil
+			})
+
+			h.wantRequests("resyncing without a list", 0, 0)
+			if after := h.get("example"); after.ResourceVersion != before.ResourceVersion {
+				t.Errorf("the Network was changed to %+v", after)
+			}
+		})
+	}
+}
+
+// TestStartsWithoutAList: Neutron is away when the controller starts, and what
+// happened meanwhile is found all the same when it is back.
+func TestStartsWithoutAList(t *testing.T) {
+	h := newHarness(t)
+	stop := h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.create("drifted", "10.0.1.0/24", "")
+	h.waitReady("example")
+	h.waitReady("drifted")
+	stop()
+	networkID, _ := h.idsInNeutron("drifted")
+	h.do(http.MethodDelete, "/v2.0/networks/"+networkID, "", nil)
+	heal := h.neutron.Inject(embedded.Fault{Status: 503})
+	h.options.ResyncPeriod = quickly
+	h.startController()
+
+	h.waitCondition("drifted", metav1.ConditionFalse, "NeutronUnavailable", "503")
+	heal()
+
+	h.waitReady("drifted")
+	h.waitReady("example")
+	h.wantCounts(2, 2)
+}
+
+// TestOrphans: a network of this cluster whose Network is gone is found; it is
+// deleted only where that was asked for, and nobody else's is.
+func TestOrphans(t *testing.T) {
+	for name, grace := range map[string]time.Duration{"left alone": 0, "deleted": quickly} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.options.ResyncPeriod = quickly
+			h.options.OrphanGracePeriod = grace
+			h.options.Cluster = h.namespace // other tests' networks are not in this Neutron, but their names are
+			stop := h.startController()
+			h.create("example", "10.0.0.0/24", "")
+			h.waitReady("example")
+			stop()
+			h.patch("example", `{"metadata":{"finalizers":null}}`)
+			h.delete("example")
+			h.waitGone("example")
+			h.postNetwork("mine", "samplecrd.k8s.io owner: other-cluster/"+h.namespace+"/example")
+			h.postNetwork("mine", "samplecrd.k8s.io retained: "+h.namespace+"/"+h.namespace+"/example")
+			h.postNetwork("mine", "samplecrd.k8s.io owner: "+h.namespace+"/nonsense")
+			h.wantCounts(4, 1)
+
+			h.startController()
+			h.eventually(func() error {
+				h.controller.orphans.mu.Lock()
+				defer h.controller.orphans.mu.Unlock()
+				if n := len(h.controller.orphans.since); n != 1 && grace == 0 {
+					return fmt.Errorf("%d orphans, want 1", n)
+				}
+				return nil
+			})
+			if grace > 0 {
+				h.eventually(func() error { return h.countsAre(3, 0) })
+				return
+			}
+			h.forgetRequests()
+			h.eventually(func() error {
+				if n := len(h.neutron.Requests()); n < 10 {
+					return fmt.Errorf("%d requests", n)
+				}
+				return nil
+			})
+			h.wantRequests("leaving an orphan alone", 0, 0)
+			h.wantCounts(4, 1)
+		})
+	}
+}
+
+// TestOrphanInUse: an orphan with ports on it is not deleted.
+func TestOrphanInUse(t *testing.T) {
+	h := newHarness(t)
+	h.options.ResyncPeriod, h.options.OrphanGracePeriod = quickly, quickly
+	port := h.createPort(h.postNetwork("mine", h.mark("gone")))
+	h.startController()
+
+	h.eventually(func() error { return h.wasRefused(http.MethodDelete, "/v2.0/networks/") })
+	h.wantCounts(1, 0)
+
+	h.deletePort(port)
+	h.eventually(func() error { return h.countsAre(0, 0) })
+}
+
+// TestOrphanIsTakenUp: one whose Network is created again is no orphan.
+func TestOrphanIsTakenUp(t *testing.T) {
+	h := newHarness(t)
+	h.options.ResyncPeriod, h.options.OrphanGracePeriod = quickly, time.Hour
+	id := h.postNetwork("mine", h.mark("example"))
+	h.startController()
+	h.eventually(func() error {
+		if h.controller.orphans.due(h.key(), time.Nanosecond) {
+			return nil
+		}
+		return errors.New("not found yet")
+	})
+
+	h.create("example", "10.0.0.0/24", "")
+
+	if got := h.waitReady("example").Status.NetworkID; got != id {
+		t.Errorf("the network is %s, want %s", got, id)
+	}
+	h.eventually(func() error {
+		if h.controller.orphans.due(h.key(), time.Nanosecond) {
+			return errors.New("still taken for an orphan")
+		}
+		return nil
+	})
+	h.wantCounts(1, 1)
+}
+
+// TestTwoControllers: two that both think they lead make no duplicate that
+// stays.
+func TestTwoControllers(t *testing.T) {
+	const many = 60
+	h := newHarness(t)
+	h.options.ResyncPeriod = quickly
+	h.startController()
+	h.startController()
+	name := func(i int) string { return fmt.Sprintf("n%d", i) }
+	for i := range many {
+		h.create(name(i), fmt.Sprintf("10.0.%d.0/24", i), "")
+	}
+	for i := range many {
+		h.waitReady(name(i))
+	}
+	h.eventually(func() error { return h.countsAre(many, many) })
+	for i := range many {
+		h.wantNeutron(name(i), fmt.Sprintf("10.0.%d.0/24", i), fmt.Sprintf("10.0.%d.1", i))
+		h.delete(name(i))
+	}
+	for i := range many {
+		h.waitGone(name(i))
+	}
+	h.eventually(func() error { return h.countsAre(0, 0) })
+}
+
+// TestPauseAfter: listing takes a tenth of the time at most, and pauses differ.
+func TestPauseAfter(t *testing.T) {
+	const period = 30 * time.Second
+	different := map[time.Duration]bool{}
+	for range 100 {
+		pause := pauseAfter(time.Second, period)
+		if pause < period*3/4 || pause > period {
+			t.Errorf("pauseAfter(1s, 30s) = %v", pause)
+		}
+		different[pause] = true
+	}
+	if len(different) < 50 {
+		t.Errorf("100 pauses have %d lengths", len(different))
+	}
+	if pause := pauseAfter(9*time.Second, period); pause != 81*time.Second {
+		t.Errorf("pauseAfter(9s, 30s) = %v, want 81s", pause)
+	}
+}
+
+// TestRetain: what is retained waits for the next Network of the same name.
+func TestRetain(t *testing.T) {
+	h := newHarness(t)
+	h.options.ResyncPeriod, h.options.OrphanGracePeriod = quickly, quickly
+	h.startController()
+	h.createWith("example", samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", DeletionPolicy: samplecrdv1.DeletionPolicyRetain})
+	before := h.waitReady("example").Status
+	port := h.createPort(before.NetworkID)
+
+	h.delete("example")
+	h.waitGone("example")
+	h.wantCounts(1, 1)
+	h.wantEvents("NetworkCreated", "SubnetCreated", "NetworkRetained")
+	if got := h.inNeutron().Networks[0].Description; got != "samplecrd.k8s.io retained: "+testCluster+"/"+h.namespace+"/example" {
+		t.Errorf("its description is %q", got)
+	}
+
+	h.create("example", "10.0.0.0/24", "10.0.0.77") // not the port's address
+	after := h.waitReady("example").Status
+	h.wantNeutron("example", "10.0.0.0/24", "10.0.0.77")
+	if after.NetworkID != before.NetworkID || after.SubnetID != before.SubnetID {
+		t.Errorf("the network went from %+v to %+v", before, after)
+	}
+
+	h.deletePort(port)
+	h.delete("example")
+	h.waitGone("example")
+	h.wantNothingInNeutron()
+}
+
+// TestAdopt: a network that was there is used, is nobody else's then, and stays
+// when the object goes.
+func TestAdopt(t *testing.T) {
+	h := newHarness(t)
+	h.options.AllowAdoption = true
+	id := h.postNetwork("theirs", "for the printers")
+	h.startController()
+	h.createAdopting("example", "10.0.0.0/24", id)
+
+	if got := h.waitReady("example").Status.NetworkID; got != id {
+		t.Errorf("status.networkID = %s, want %s", got, id)
+	}
+	if n := h.inNeutron().Networks; len(n) != 1 || n[0].Name != "theirs" || n[0].Description != "for the printers" {
+		t.Errorf("Neutron has %+v", n)
+	}
+
+	h.createAdopting("second", "10.0.1.0/24", id)
+	h.waitCondition("second", metav1.ConditionFalse, "NotOurs", "adopted by the Network "+h.namespace+"/example")
+	h.delete("second")
+	h.waitGone("second")
+	h.wantCounts(1, 1)
+
+	h.patch("example", `{"spec":{"deletionPolicy":"Delete"}}`)
+	h.delete("example")
+	h.waitGone("example")
+	h.wantNothingInNeutron()
+}
+
+// TestAdoptWithItsSubnet: a subnet of the range asked for is used as well, and
+// stays as well.
+func TestAdoptWithItsSubnet(t *testing.T) {
+	h := newHarness(t)
+	h.options.AllowAdoption = true
+	id := h.postNetwork("theirs", "")
+	h.post("/v2.0/subnets", `{"subnet":{"network_id":"`+id+`","name":"theirs","cidr":"10.0.0.0/24","ip_version":4,"gateway_ip":"10.0.0.254"}}`)
+	h.startController()
+	h.createAdopting("example", "10.0.0.0/24", id)
+
+	h.waitReady("example")
+	if s := h.inNeutron().Subnets; len(s) != 1 || s[0].Gateway != "10.0.0.1" || s[0].Description != "" {
+		t.Errorf("Neutron has %+v", s)
+	}
+	h.delete("example")
+	h.waitGone("example")
+	h.wantCounts(1, 1)
+}
+
+// TestAdoptNotAllowed: nothing is touched, and the object can go.
+func TestAdoptNotAllowed(t *testing.T) {
+	h := newHarness(t)
+	id := h.postNetwork("theirs", "")
+	h.startController()
+	h.createAdopting("example", "10.0.0.0/24", id)
+
+	h.waitCondition("example", metav1.ConditionFalse, "AdoptionNotAllowed", "-allow-adoption")
+	h.patch("example", `{"spec":{"deletionPolicy":"Delete"}}`)
+	h.delete("example")
+	h.waitGone("example")
+	h.wantRequests("not adopting", 0, 2)
+	h.wantCounts(1, 0)
+}
+
+// TestAdoptAnothers: a network that a Network has already, in whatever cluster,
+// cannot be adopted.
+func TestAdoptAnothers(t *testing.T) {
+	h := newHarness(t)
+	h.options.AllowAdoption = true
+	id := h.postNetwork("x", neutron.Owner{Cluster: "other", Namespace: "default", Name: "x"}.Mark())
+	h.startController()
+	h.createAdopting("example", "10.0.0.0/24", id)
+	h.createAdopting("nowhere", "10.0.0.0/24", "0b6c9c48-0000-0000-0000-000000000000")
+
+	h.waitCondition("example", metav1.ConditionFalse, "NotOurs", "belongs to another Network")
+	h.waitCondition("nowhere", metav1.ConditionFalse, "NotFound", "is not there")
+	h.wantCounts(1, 0)
+}
+
+// TestDeletedWhileInFlight: a process is killed while Neutron is at its request
+// to create a network, and the object is deleted before the next one starts. It
+// does not let the object go before the network can no longer come.
+func TestDeletedWhileInFlight(t *testing.T) {
+	h := newHarness(t)
+	h.inFlight = 2 * time.Second
+	h.create("example", "10.0.0.0/24", "")
+	m := &mortal{h: h, at: 5, death: farAfter}
+	requests := m.run(func(*harness) error { return errors.New("it did not die") })
+	if last := requests[4]; last != "POST /v2.0/networks" {
+		t.Fatalf("died at %s", last)
+	}
+	h.delete("example")
+
+	h.startController()
+	h.waitCondition("example", metav1.ConditionFalse, "NeutronUnavailable", "an earlier request was not answered")
+	m.late()
+
+	h.waitGone("example")
+	h.wantNothingInNeutron()
+}
