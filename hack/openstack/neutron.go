@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	_ "embed" // for the script
+	"time"
+)
+
+//go:embed files/neutron-schema.py
+var neutronSchema string
+
+// createNeutronSchema creates Neutron's tables from its models. Its migrations do
+// not work on SQLite.
+func (c *cloud) createNeutronSchema(ctx context.Context, path string) error {
+	return c.run(ctx, program{name: "Creating Neutron's tables", log: "schema.log", args: []string{python, "-W", "ignore", "-c", neutronSchema, path}})
+}
+
+// neutronConfig is what is filled in in the configuration of a Neutron.
+type neutronConfig struct {
+	server
+	AuthStrategy string // noauth or keystone
+	Database     string
+	Keystone     string // its URL
+	Password     string // of the user neutron
+}
+
+// startNeutron starts a Neutron that is alone: it has no agents and no message
+// broker. It is ready when it answers an unauthenticated list with a status.
+func (c *cloud) startNeutron(ctx context.Context, s *server, authStrategy string, want int, began time.Time) error {
+	err := c.writeFile(s.File+".conf", "neutron.conf", neutronConfig{
+		server: *s, AuthStrategy: authStrategy, Database: s.database(), Keystone: c.keystone.URL(), Password: c.passwords.Neutron,
+	})
+	if err != nil {
+		return err
+	}
+	args := []string{python, "-W", "ignore", "/usr/bin/neutron-server", "--config-file", s.File + ".conf"}
+	return c.serve(ctx, s, program{args: args}, "/v2.0/networks", want, began)
+}
