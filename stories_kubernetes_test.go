@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/samplecrd/network-controller/hack/localcluster"
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+)
+
+// kubernetesPhrases are what is said of Kubernetes, beside kubectl itself.
+var kubernetesPhrases = map[string]phrase{
+	"want":             {"NAME CIDR [GATEWAY] [FIELD=VALUE…]", (*story).want},
+	"wait-ready":       {"NAME [NAME…]", (*story).waitReady},
+	"wait-condition":   {"NAME REASON [TEXT]", (*story).waitCondition},
+	"wait-event":       {"NAME REASON [TEXT]", (*story).waitEvent},
+	"wait-gone":        {"NAME [NAME…]", (*story).waitGone},
+	"note-ids":         {"NAME", (*story).noteIDs},
+	"same-network":     {"NAME", (*story).sameNetwork},
+	"same-subnet":      {"NAME", (*story).sameSubnet},
+	"api-server stop":  {"", func(s *story, _ io.Writer, _ []string) error { return s.cluster.StopAPIServer() }},
+	"api-server start": {"", func(s *story, _ io.Writer, _ []string) error { return s.cluster.StartAPIServer(s.Context()) }},
+}
+
+// kubectlInStory is kubectl itself, with the story's namespace as the default.
+func kubectlInStory(ts *testscript.TestScript, not bool, args []string) {
+	root, err := localcluster.ModuleRoot()
+	ts.Check(err)
+	err = ts.Exec(filepath.Join(root, "build", "bin", "kubernetes"), append([]string{"kubectl"}, args...)...)
+	switch {
+	case err != nil && !not:
+		ts.Fatalf("kubectl: %v", err)
+	case err == nil && not:
+		ts.Fatalf("kubectl did it, and should not have")
+	}
+}
+
+// want applies a Network, as kubectl apply --server-side does.
+func (s *story) want(_ io.Writer, args []string) error {
+	name, fields := args[0], args[2:]
+	spec := map[string]any{"cidr": args[1]}
+	if len(fields) > 0 && !strings.Contains(fields[0], "=") {
+		spec["gateway"], fields = fields[0], fields[1:]
+	}
+	for _, field := range fields {
+		key, value, _ := strings.Cut(field, "=")
+		spec[key] = value
+	}
+	body, err := json.Marshal(map[string]any{
+		"apiVersion": samplecrdv1.GroupVersion.String(), "kind": "Network",
+		"metadata": map[string]any{"name": name}, "spec": spec,
+	})
+	if err != nil {
+		return err
+	}
+	force := true
+	_, err = s.client.SamplecrdV1().Networks(s.namespace).
+		Patch(s.Context(), name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: "story", Force: &force, FieldValidation: "Strict"})
+	return err
+}
+
+func (s *story) get(name string) (*samplecrdv1.Network, error) {
+	return s.client.SamplecrdV1().Networks(s.namespace).Get(s.Context(), name, metav1.GetOptions{})
+}
+
+// condition checks what a Network's condition says of its present spec.
+func (s *story) condition(name string, status metav1.ConditionStatus, reason, text string) error {
+	network, err := s.get(name)
+	if err != nil {
+		return err
+	}
+	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
+	switch {
+	case ready == nil:
+		return fmt.Errorf("%s has no condition Ready", name)
+	case ready.ObservedGeneration != network.Generation:
+		return fmt.Errorf("the condition of %s is about generation %d, and not yet about %d: %s %s: %s", name, ready.ObservedGeneration, network.Generation, ready.Status, ready.Reason, ready.Message)
+	case ready.Status != status || ready.Reason != reason || !strings.Contains(ready.Message, text):
+		return fmt.Errorf("%s has Ready=%s, %s: %s", name, ready.Status, ready.Reason, ready.Message)
+	}
+	return nil
+}
+
+func (s *story) waitReady(_ io.Writer, names []string) error {
+	return s.eventually(func() error {
+		for _, name := range names {
+			if err := s.condition(name, metav1.ConditionTrue, "Provisioned", ""); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// textOf returns the last word of a phrase, where it is said.
+func textOf(args []string) string {
+	if len(args) == 3 {
+		return args[2]
+	}
+	return ""
+}
+
+func (s *story) waitCondition(_ io.Writer, args []string) error {
+	return s.eventually(func() error { return s.condition(args[0], metav1.ConditionFalse, args[1], textOf(args)) })
+}
+
+func (s *story) waitEvent(_ io.Writer, args []string) error {
+	return s.eventually(func() error {
+		list, err := s.kube.EventsV1().Events(s.namespace).List(s.Context(), metav1.ListOptions{FieldSelector: "regarding.name=" + args[0]})
+		if err != nil {
+			return err
+		}
+		var said []string
+		for _, event := range list.Items {
+			if event.Reason == args[1] && strings.Contains(event.Note, textOf(args)) {
+				return nil
+			}
+			said = append(said, event.Reason+": "+event.Note)
+		}
+		return fmt.Errorf("the events of %s are:\n%s", args[0], strings.Join(said, "\n"))
+	})
+}
+
+func (s *story) waitGone(_ io.Writer, names []string) error {
+	return s.eventually(func() error {
+		for _, name := range names {
+			network, err := s.get(name)
+			if err == nil {
+				err = fmt.Errorf("%s is still there: %+v", name, network.Status)
+			}
+			if !apierrors.IsNotFound(err) {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// storyIDs are those of a Network's network and subnet in Neutron.
+type storyIDs struct{ network, subnet string }
+
+func (s *story) idsOf(name string) (storyIDs, error) {
+	network, err := s.get(name)
+	if err == nil && (network.Status.NetworkID == "" || network.Status.SubnetID == "") {
+		err = errors.New("its status names no network and subnet")
+	}
+	if err != nil {
+		return storyIDs{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return storyIDs{network.Status.NetworkID, network.Status.SubnetID}, nil
+}
+
+// noteIDs keeps the IDs for same-network and same-subnet.
+func (s *story) noteIDs(_ io.Writer, args []string) (err error) {
+	s.noted[args[0]], err = s.idsOf(args[0])
+	return err
+}
+
+func (s *story) sameNetwork(_ io.Writer, args []string) error {
+	now, err := s.idsOf(args[0])
+	if err == nil && now.network != s.noted[args[0]].network {
+		err = fmt.Errorf("the network of %s was %s and is %s", args[0], s.noted[args[0]].network, now.network)
+	}
+	return err
+}
+
+func (s *story) sameSubnet(_ io.Writer, args []string) error {
+	now, err := s.idsOf(args[0])
+	if err == nil && now.subnet != s.noted[args[0]].subnet {
+		err = fmt.Errorf("the subnet of %s was %s and is %s", args[0], s.noted[args[0]].subnet, now.subnet)
+	}
+	return err
+}
+
+// asAsked checks that Neutron has what the story's Networks ask for, each once,
+// and nothing else of the controllers'.
+func (s *story) asAsked(ctx context.Context) error {
+	list, err := s.client.SamplecrdV1().Networks(s.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	all, err := s.neutron.all()
+	if err != nil {
+		return err
+	}
+	for _, network := range list.Items {
+		if err := s.asSpec(all, &network); err != nil {
+			return err
+		}
+	}
+	ours := 0
+	for _, network := range all {
+		if strings.HasPrefix(network.Description, s.markOf("")) {
+			ours++
+		}
+	}
+	if ours != len(list.Items) {
+		return fmt.Errorf("there are %d Networks, and %d networks of theirs:\n%s", len(list.Items), ours, told(all))
+	}
+	return nil
+}

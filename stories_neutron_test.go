@@ -1,0 +1,434 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
+	"github.com/samplecrd/network-controller/pkg/neutron/faults"
+	"github.com/samplecrd/network-controller/pkg/plan"
+)
+
+// neutronPhrases are what somebody sees and does in OpenStack. NETWORK is the
+// network of the Network of that name, or one that the story itself has made.
+var neutronPhrases = map[string]phrase{
+	"neutron list":              {"", (*story).neutronList},
+	"neutron has":               {"NAME CIDR GATEWAY", (*story).neutronHas},
+	"neutron soon-has":          {"NAME CIDR GATEWAY", soon((*story).neutronHas)},
+	"neutron has-nothing":       {"[of] [NAME]", (*story).neutronHasNothing},
+	"neutron soon-has-nothing":  {"[of] [NAME]", soon((*story).neutronHasNothing)},
+	"neutron matches":           {"", (*story).neutronMatches},
+	"neutron soon-matches":      {"", soon((*story).neutronMatches)},
+	"neutron has-networks":      {"NUMBER [of] [NAME]", (*story).neutronHasNetworks},
+	"neutron soon-has-networks": {"NUMBER [of] [NAME]", soon((*story).neutronHasNetworks)},
+	"neutron create-network":    {"NETWORK [FIELD=VALUE…]", (*story).createNetwork},
+	"neutron create-subnet":     {"NETWORK CIDR", (*story).createSubnet},
+	"neutron create-port":       {"NETWORK PORT", (*story).createPort},
+	"neutron set-description":   {"NETWORK TEXT", (*story).setDescription},
+	"neutron set-gateway":       {"NETWORK ADDRESS", (*story).setGateway},
+	"neutron delete-network":    {"NETWORK", (*story).deleteNetwork},
+	"neutron delete-subnet":     {"NETWORK [CIDR]", (*story).deleteSubnet},
+	"neutron delete-port":       {"PORT", (*story).deletePort},
+	"neutron allows":            {"NUMBER KIND", (*story).setQuota},
+	"neutron requests":          {"NUMBER [METHOD] [KIND]", (*story).requests},
+	"neutron has-more-requests": {"NUMBER [METHOD] [KIND]", (*story).moreRequests},
+	"neutron forgets-requests":  {"", (*story).forgetRequests},
+}
+
+// soon makes a phrase wait for what it says.
+func soon(now func(*story, io.Writer, []string) error) func(*story, io.Writer, []string) error {
+	return func(s *story, out io.Writer, args []string) error {
+		return s.eventually(func() error { return now(s, out, args) })
+	}
+}
+
+// storyNeutron is the Neutron of a story: an embedded one, or another one whose
+// other networks the story does not see.
+type storyNeutron struct {
+	*faults.Front
+	next        http.Handler // past the faults, and past the list of requests
+	server      *httptest.Server
+	clusterName string
+	others      bool              // whether it is not the story's alone
+	made        map[string]string // IDs of networks and ports that the story has made, by what it calls them
+	heal        []func()
+}
+
+func newStoryNeutron(endpoint, clusterName string) (*storyNeutron, error) {
+	n := &storyNeutron{next: embedded.New(embedded.Options{}), clusterName: clusterName, made: map[string]string{}}
+	if endpoint != "" {
+		var err error
+		if n.next, err = faults.Proxy(endpoint); err != nil {
+			return nil, fmt.Errorf("NEUTRON_ENDPOINT: %w", err)
+		}
+		n.others = true
+	}
+	n.Front = faults.New(n.next)
+	n.server = httptest.NewServer(n.Front)
+	return n, nil
+}
+
+func (n *storyNeutron) url() string { return n.server.URL }
+
+// end takes away what the story has left in a Neutron that it shares.
+func (n *storyNeutron) end() error {
+	n.healAll()
+	err := wait.PollUntilContextTimeout(context.Background(), 25*time.Millisecond, storyPatience, true,
+		func(context.Context) (bool, error) { return len(n.UnderWay()) == 0, nil })
+	n.server.Close()
+	if err != nil || !n.others {
+		return err
+	}
+	all, err := n.all()
+	for _, network := range all {
+		for _, port := range network.ports {
+			err = errors.Join(err, n.do(http.MethodDelete, "ports/"+port.ID, nil, nil))
+		}
+		err = errors.Join(err, n.do(http.MethodDelete, "networks/"+network.ID, nil, nil))
+	}
+	return err
+}
+
+func (n *storyNeutron) healAll() {
+	for _, heal := range n.heal {
+		heal()
+	}
+	n.heal = nil
+}
+
+// The rest of this file asks Neutron past the controller and its faults.
+
+func (n *storyNeutron) do(method, path string, body, answer any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	reader := strings.NewReader("")
+	if body != nil {
+		reader = strings.NewReader(string(text))
+	}
+	recorder := httptest.NewRecorder()
+	request := httptest.NewRequest(method, n.server.URL+"/v2.0/"+path, reader)
+	request.Header.Set("Content-Type", "application/json")
+	n.next.ServeHTTP(recorder, request)
+	if recorder.Code >= 300 {
+		return fmt.Errorf("%s %s: %d %s", method, path, recorder.Code, recorder.Body)
+	}
+	if answer == nil {
+		return nil
+	}
+	return json.Unmarshal(recorder.Body.Bytes(), answer)
+}
+
+type storyNetwork struct {
+	ID, Name, Description string
+	subnets               []storySubnet
+	ports                 []storyPort
+}
+
+type storySubnet struct {
+	ID, CIDR, Description string
+	NetworkID             string `json:"network_id"`
+	Gateway               string `json:"gateway_ip"`
+}
+
+type storyPort struct {
+	ID, Name  string
+	NetworkID string `json:"network_id"`
+	Owner     string `json:"device_owner"`
+}
+
+// all returns the networks that the story is about, by name.
+func (n *storyNeutron) all() ([]storyNetwork, error) {
+	var got struct {
+		Networks []storyNetwork
+		Subnets  []storySubnet
+		Ports    []storyPort
+	}
+	// What is on a network is read after it: nobody can put anything on a
+	// network that is gone.
+	for _, kind := range []string{"networks", "subnets", "ports"} {
+		if err := n.do(http.MethodGet, kind, nil, &got); err != nil {
+			return nil, err
+		}
+	}
+	all := slices.DeleteFunc(got.Networks, func(network storyNetwork) bool { return n.others && !n.isOfStory(network) })
+	for i := range all {
+		all[i].subnets = slices.DeleteFunc(slices.Clone(got.Subnets), func(s storySubnet) bool { return s.NetworkID != all[i].ID })
+		all[i].ports = slices.DeleteFunc(slices.Clone(got.Ports), func(p storyPort) bool { return p.NetworkID != all[i].ID || p.Owner == "network:dhcp" })
+		slices.SortFunc(all[i].subnets, func(a, b storySubnet) int { return strings.Compare(a.CIDR, b.CIDR) })
+		slices.SortFunc(all[i].ports, func(a, b storyPort) int { return strings.Compare(a.Name, b.Name) })
+	}
+	slices.SortFunc(all, func(a, b storyNetwork) int {
+		return strings.Compare(a.Name+"\n"+a.Description, b.Name+"\n"+b.Description)
+	})
+	return all, nil
+}
+
+// isOfStory tells the story's networks from others in the same Neutron.
+func (n *storyNeutron) isOfStory(network storyNetwork) bool {
+	for _, id := range n.made {
+		if id == network.ID {
+			return true
+		}
+	}
+	return strings.Contains(network.Description, n.clusterName)
+}
+
+// told are networks as `neutron list` tells them.
+func told(all []storyNetwork) string {
+	var text strings.Builder
+	for _, network := range all {
+		fmt.Fprintf(&text, "network %s (%s)\n", network.Name, network.Description)
+		for _, subnet := range network.subnets {
+			fmt.Fprintf(&text, "  subnet %s, gateway %s (%s)\n", subnet.CIDR, subnet.Gateway, subnet.Description)
+		}
+		for _, port := range network.ports {
+			fmt.Fprintf(&text, "  port %s\n", port.Name)
+		}
+	}
+	return text.String()
+}
+
+func (s *story) neutronList(out io.Writer, _ []string) error {
+	all, err := s.neutron.all()
+	if err == nil {
+		_, err = io.WriteString(out, told(all))
+	}
+	return err
+}
+
+// markOf is what the description of a Network's network says; with an empty
+// name, how those of the story begin.
+func (s *story) markOf(name string) string {
+	return neutron.Owner{Cluster: s.clusterName, Namespace: s.namespace, Name: name}.Mark()
+}
+
+// networksOf returns the networks with the mark of a Network, or the one that
+// the story has made and calls so.
+func (s *story) networksOf(name string) ([]storyNetwork, error) {
+	all, err := s.neutron.all()
+	return slices.DeleteFunc(all, func(network storyNetwork) bool {
+		return network.Description != s.markOf(name) && network.ID != s.neutron.made[name]
+	}), err
+}
+
+// networkOf is for where there must be one.
+func (s *story) networkOf(name string) (storyNetwork, error) {
+	found, err := s.networksOf(name)
+	if err == nil && len(found) != 1 {
+		err = fmt.Errorf("neutron has %d networks of %s", len(found), name)
+	}
+	if err != nil {
+		return storyNetwork{}, err
+	}
+	return found[0], nil
+}
+
+// neutronHas checks that a Network has exactly one network with one subnet of
+// its own.
+func (s *story) neutronHas(_ io.Writer, args []string) error {
+	network, err := s.networkOf(args[0])
+	if err != nil {
+		return err
+	}
+	return s.isAs(network, args[0], args[1], args[2])
+}
+
+func (s *story) isAs(network storyNetwork, name, cidr, gateway string) error {
+	ours := slices.DeleteFunc(slices.Clone(network.subnets), func(subnet storySubnet) bool { return subnet.Description != s.markOf(name) })
+	if len(ours) != 1 || ours[0].CIDR != cidr || ours[0].Gateway != gateway || network.Name != s.namespace+"/"+name {
+		return fmt.Errorf("neutron has\n%swhere there should be %s with one subnet %s and gateway %s", told([]storyNetwork{network}), name, cidr, gateway)
+	}
+	return nil
+}
+
+// asSpec checks that Neutron has what one Network asks for.
+func (s *story) asSpec(all []storyNetwork, network *samplecrdv1.Network) error {
+	want := plan.Want(neutron.Owner{Namespace: network.Namespace, Name: network.Name}, network.Spec.CIDR, network.Spec.Gateway)
+	found := slices.DeleteFunc(slices.Clone(all), func(n storyNetwork) bool { return n.Description != s.markOf(network.Name) })
+	if len(found) != 1 || found[0].ID != network.Status.NetworkID {
+		return fmt.Errorf("%s has status.networkID %q, and in Neutron\n%s", network.Name, network.Status.NetworkID, told(found))
+	}
+	return s.isAs(found[0], network.Name, want.CIDR.String(), want.Gateway.String())
+}
+
+// neutronMatches checks that Neutron has what all Networks of the story ask for.
+func (s *story) neutronMatches(io.Writer, []string) error { return s.asAsked(s.Context()) }
+
+func (s *story) neutronHasNothing(out io.Writer, args []string) error {
+	return s.neutronHasNetworks(out, append([]string{"0"}, args...))
+}
+
+// neutronHasNetworks counts networks: of one Network, or all.
+func (s *story) neutronHasNetworks(_ io.Writer, args []string) error {
+	want, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	found, err := s.neutron.all()
+	if len(args) == 3 {
+		found, err = s.networksOf(args[2])
+	}
+	if err == nil && len(found) != want {
+		err = fmt.Errorf("neutron has %d networks, and should have %d:\n%s", len(found), want, told(found))
+	}
+	return err
+}
+
+// made is what Neutron answers with to a request to create something.
+type made struct{ Network, Subnet, Port struct{ ID string } }
+
+// createNetwork makes a network by hand. $NETWORK is its ID from then on.
+func (s *story) createNetwork(_ io.Writer, args []string) error {
+	network := map[string]string{}
+	for _, field := range args[1:] {
+		key, value, _ := strings.Cut(field, "=")
+		network[key] = value
+	}
+	var answer made
+	err := s.neutron.do(http.MethodPost, "networks", map[string]any{"network": network}, &answer)
+	s.neutron.made[args[0]] = answer.Network.ID
+	s.setenv(args[0], answer.Network.ID)
+	return err
+}
+
+func (s *story) createSubnet(_ io.Writer, args []string) error {
+	network, err := s.networkOf(args[0])
+	if err != nil {
+		return err
+	}
+	return s.neutron.do(http.MethodPost, "subnets", map[string]any{"subnet": map[string]any{
+		"network_id": network.ID, "cidr": args[1], "ip_version": 4,
+	}}, nil)
+}
+
+// createPort puts a port on a network. $PORT is its ID from then on.
+func (s *story) createPort(_ io.Writer, args []string) error {
+	network, err := s.networkOf(args[0])
+	if err != nil {
+		return err
+	}
+	var answer made
+	err = s.neutron.do(http.MethodPost, "ports", map[string]any{"port": map[string]any{"network_id": network.ID, "name": args[1]}}, &answer)
+	s.neutron.made[args[1]] = answer.Port.ID
+	s.setenv(args[1], answer.Port.ID)
+	return err
+}
+
+func (s *story) setDescription(_ io.Writer, args []string) error {
+	network, err := s.networkOf(args[0])
+	if err != nil {
+		return err
+	}
+	return s.neutron.do(http.MethodPut, "networks/"+network.ID, map[string]any{"network": map[string]any{"description": args[1]}}, nil)
+}
+
+// subnetOf returns the subnet with a range, or the only one.
+func (s *story) subnetOf(args []string) (storySubnet, error) {
+	network, err := s.networkOf(args[0])
+	if err != nil {
+		return storySubnet{}, err
+	}
+	found := network.subnets
+	if len(args) == 2 {
+		found = slices.DeleteFunc(found, func(subnet storySubnet) bool { return subnet.CIDR != args[1] })
+	}
+	if len(found) != 1 {
+		return storySubnet{}, fmt.Errorf("there are %d such subnets", len(found))
+	}
+	return found[0], nil
+}
+
+func (s *story) setGateway(_ io.Writer, args []string) error {
+	subnet, err := s.subnetOf(args[:1])
+	if err != nil {
+		return err
+	}
+	return s.neutron.do(http.MethodPut, "subnets/"+subnet.ID, map[string]any{"subnet": map[string]any{"gateway_ip": args[1]}}, nil)
+}
+
+func (s *story) deleteNetwork(_ io.Writer, args []string) error {
+	network, err := s.networkOf(args[0])
+	if err != nil {
+		return err
+	}
+	return s.neutron.do(http.MethodDelete, "networks/"+network.ID, nil, nil)
+}
+
+func (s *story) deleteSubnet(_ io.Writer, args []string) error {
+	subnet, err := s.subnetOf(args)
+	if err != nil {
+		return err
+	}
+	return s.neutron.do(http.MethodDelete, "subnets/"+subnet.ID, nil, nil)
+}
+
+func (s *story) deletePort(_ io.Writer, args []string) error {
+	return s.neutron.do(http.MethodDelete, "ports/"+s.neutron.made[args[0]], nil, nil)
+}
+
+// setQuota says how many networks, subnets or ports there can be; -1 is any
+// number.
+func (s *story) setQuota(_ io.Writer, args []string) error {
+	number, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	kind := strings.TrimSuffix(args[1], "s")
+	return s.neutron.do(http.MethodPut, "quotas/any", map[string]any{"quota": map[string]int{kind: number}}, nil)
+}
+
+func (s *story) countRequests(args []string) (got int, told string) {
+	method, kind := "", ""
+	if len(args) > 1 {
+		method = args[1]
+	}
+	if len(args) > 2 {
+		kind = args[2]
+	}
+	var lines []string
+	for _, r := range s.neutron.Requests() {
+		if (method == "" || r.Method == method) && strings.HasPrefix(r.Path, "/v2.0/"+kind) {
+			lines = append(lines, fmt.Sprintf("%s %s?%s: %d", r.Method, r.Path, r.Query, r.Status))
+		}
+	}
+	return len(lines), strings.Join(lines, "\n")
+}
+
+// requests checks how many requests the controllers have made since the story
+// began, or since forgets-requests.
+func (s *story) requests(_ io.Writer, args []string) error {
+	want, err := strconv.Atoi(args[0])
+	if got, told := s.countRequests(args); err == nil && got != want {
+		err = fmt.Errorf("there were %d requests, and not %d:\n%s", got, want, told)
+	}
+	return err
+}
+
+// moreRequests checks that there were more than a number.
+func (s *story) moreRequests(_ io.Writer, args []string) error {
+	want, err := strconv.Atoi(args[0])
+	if got, told := s.countRequests(args); err == nil && got <= want {
+		err = fmt.Errorf("there were %d requests, and not more than %d:\n%s", got, want, told)
+	}
+	return err
+}
+
+func (s *story) forgetRequests(io.Writer, []string) error {
+	s.neutron.ResetRequests()
+	return nil
+}
