@@ -72,6 +72,7 @@ type options struct {
 	workers            int
 	shutdownTimeout    time.Duration
 	clusterName        string
+	cloud              string
 	neutronEndpoint    string
 	neutronTimeout     time.Duration
 	embeddedAddress    string
@@ -92,7 +93,8 @@ func parseFlags(args []string) (options, error) {
 	flags.IntVar(&o.workers, "workers", 5, "How many Networks are worked on at the same time, from 1 to 100.")
 	flags.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 20*time.Second, "How long requests in flight may take to finish after SIGTERM or SIGINT.")
 	flags.StringVar(&o.clusterName, "cluster-name", "", "`name` that tells this cluster's networks from other clusters' in the same OpenStack project. It must never change. By default, the UID of the namespace kube-system.")
-	flags.StringVar(&o.neutronEndpoint, "neutron-endpoint", "", "`URL` of a Neutron that asks for no authentication, such as http://127.0.0.1:9696. Without it, an embedded Neutron is used, which has networks in memory only.")
+	flags.StringVar(&o.cloud, "cloud", "", "`name` of the cloud in clouds.yaml whose Neutron to use. By default, the one in the environment variable OS_CLOUD. Without either, an embedded Neutron is used, which has networks in memory only.")
+	flags.StringVar(&o.neutronEndpoint, "neutron-endpoint", "", "`URL` of a Neutron that asks for no authentication, such as http://127.0.0.1:9696, in place of -cloud.")
 	flags.DurationVar(&o.neutronTimeout, "neutron-timeout", 30*time.Second, "How long one request to Neutron may take.")
 	flags.StringVar(&o.embeddedAddress, "embedded-neutron-address", "127.0.0.1:0", "Loopback `address` at which the embedded Neutron listens; port 0 stands for a free one.")
 	flags.DurationVar(&o.resyncPeriod, "resync-period", 30*time.Second, "Within which time a change that somebody makes in Neutron is noticed and put right. It stretches where listing all that Neutron has takes more than a tenth of it.")
@@ -112,11 +114,16 @@ func parseFlags(args []string) (options, error) {
 		flags.PrintDefaults()
 		return o, err
 	}
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	if err == nil {
-		err = o.check(flags.Args())
+		err = o.check(flags.Args(), given)
 	}
 	if err != nil {
 		return o, err
+	}
+	if !given["cloud"] && !given["neutron-endpoint"] && !given["embedded-neutron-address"] {
+		o.cloud = os.Getenv("OS_CLOUD")
 	}
 	if o.loggingFormat == "json" {
 		verbosity, _ := strconv.Atoi(flags.Lookup("v").Value.String())
@@ -133,10 +140,14 @@ var clusterNames = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0
 const maxNeutronTimeout = plan.TwinWindow - maxInFlight
 
 // check says which flag has a value that cannot be.
-func (o options) check(rest []string) error {
+func (o options) check(rest []string, given map[string]bool) error {
 	switch {
 	case len(rest) > 0:
 		return fmt.Errorf("%q is not a flag", rest[0])
+	case given["cloud"] && given["neutron-endpoint"], given["cloud"] && given["embedded-neutron-address"], given["neutron-endpoint"] && given["embedded-neutron-address"]:
+		return errors.New("-cloud, -neutron-endpoint and -embedded-neutron-address name different Neutrons: give one of them")
+	case given["cloud"] && o.cloud == "":
+		return errors.New("-cloud is empty: it must be the name of a cloud in clouds.yaml")
 	case o.workers < 1 || o.workers > 100:
 		return fmt.Errorf("-workers is %d: it must be from 1 to 100", o.workers)
 	case o.shutdownTimeout <= 0:
@@ -289,9 +300,19 @@ func (o options) clusterSource() string {
 }
 
 // connectNeutron returns a client for the Neutron that the flags name, and a
-// function that closes what was opened for it.
+// function that closes what was opened for it. That a Neutron is away is no
+// error: it is waited for.
 func connectNeutron(ctx context.Context, o options) (client neutron.Client, closeAll func(), err error) {
 	logger := klog.FromContext(ctx)
+	timeout := openstack.WithTimeout(o.neutronTimeout)
+	if o.cloud != "" {
+		client, err = openstack.NewFromCloud(o.cloud, timeout)
+		if err != nil {
+			return nil, nil, fmt.Errorf("-cloud or OS_CLOUD: %w", err)
+		}
+		tryNeutron(ctx, client, "cloud", o.cloud)
+		return client, func() {}, nil
+	}
 	endpoint, closeAll := o.neutronEndpoint, func() {}
 	if endpoint == "" {
 		server := embedded.New(embedded.Options{})
@@ -301,17 +322,28 @@ func connectNeutron(ctx context.Context, o options) (client neutron.Client, clos
 		endpoint, closeAll = server.URL(), func() { _ = server.Close() }
 		logger.Info("NO OPENSTACK IS NAMED: networks exist only in the memory of this process, and end with it. To look at them: curl " + endpoint + "/v2.0/networks")
 	}
-	client, err = openstack.New(endpoint, openstack.WithTimeout(o.neutronTimeout))
+	client, err = openstack.New(endpoint, timeout)
 	if err != nil {
 		closeAll()
 		return nil, nil, fmt.Errorf("-neutron-endpoint: %w", err)
 	}
-	if _, err := client.Networks(ctx, neutron.NetworkFilter{ID: "00000000-0000-0000-0000-000000000000"}); err != nil && ctx.Err() == nil {
-		logger.Error(err, "Neutron gives no usable answer; starting all the same: Networks wait until it does", "endpoint", endpoint)
-	} else {
-		logger.Info("Using Neutron", "endpoint", endpoint)
-	}
+	tryNeutron(ctx, client, "endpoint", endpoint)
 	return client, closeAll, nil
+}
+
+// tryNeutron makes a request that changes nothing, and says how it went.
+func tryNeutron(ctx context.Context, client neutron.Client, key, value string) {
+	logger := klog.FromContext(ctx).WithValues(key, value)
+	_, err := client.Networks(ctx, neutron.NetworkFilter{ID: "00000000-0000-0000-0000-000000000000"})
+	if described, ok := client.(fmt.Stringer); ok {
+		logger = logger.WithValues("login", fmt.Sprint(described))
+	}
+	switch {
+	case err == nil:
+		logger.Info("Using Neutron")
+	case ctx.Err() == nil:
+		logger.Error(err, "Neutron gives no usable answer; starting all the same: Networks wait until it does")
+	}
 }
 
 // waitForKubernetes waits until the API server answers and knows Networks, and

@@ -2,7 +2,10 @@ package openstack
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -28,10 +31,20 @@ type Option func(*options)
 
 type options struct {
 	timeout time.Duration
+	now     func() time.Time
 }
 
-// WithTimeout sets how long one request may take, its answer included; every
-// page of a list has that long. Without it, or with 0, it is DefaultTimeout.
+func newOptions(opts []Option) options {
+	o := options{timeout: DefaultTimeout, now: time.Now}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return o
+}
+
+// WithTimeout sets how long one request may take, its answer included, and a
+// login where it needs one; every page of a list has that long. Without it, or
+// with 0, it is DefaultTimeout.
 func WithTimeout(timeout time.Duration) Option {
 	return func(o *options) {
 		if timeout > 0 {
@@ -43,64 +56,100 @@ func WithTimeout(timeout time.Duration) Option {
 // client is a neutron.Client.
 type client struct {
 	service *gophercloud.ServiceClient
-	host    string // host:port, for messages
+	// target is where requests go, and who logs in there.
+	target  target
 	timeout time.Duration
 }
 
+// target is what differs between a Neutron that asks for no authentication and
+// one of a cloud.
+type target interface {
+	fmt.Stringer
+	// host is the host and port of Neutron, for messages.
+	host() string
+	// secrets are those that a message must not hold.
+	secrets() []string
+	// refused says what to think of when a request is answered with 401.
+	refused() string
+}
+
 // New returns a client for a Neutron that asks for no authentication, such as
-// http://127.0.0.1:9696. It makes no request.
+// http://127.0.0.1:9696. It makes no request. As a fmt.Stringer, the client says
+// where its requests go.
 func New(endpoint string, opts ...Option) (neutron.Client, error) {
 	base, err := parseEndpoint(endpoint)
 	if err != nil {
 		return nil, err
 	}
-	o := options{timeout: DefaultTimeout}
-	for _, opt := range opts {
-		opt(&o)
+	o := newOptions(opts)
+	provider := newProvider(newTransport(nil))
+	provider.HTTPClient.Timeout = o.timeout
+	return newClient(provider, base, openNeutron{base}, o), nil
+}
+
+// openNeutron is a Neutron that asks for no authentication.
+type openNeutron struct{ base *url.URL }
+
+func (n openNeutron) String() string  { return n.base.String() }
+func (n openNeutron) host() string    { return hostPort(n.base) }
+func (openNeutron) secrets() []string { return nil }
+func (openNeutron) refused() string   { return "it asks for a login, and is used without one" }
+
+// newClient is the part that does not depend on how one logs in.
+func newClient(provider *gophercloud.ProviderClient, base *url.URL, target target, o options) *client {
+	return &client{
+		service: &gophercloud.ServiceClient{
+			ProviderClient: provider,
+			Endpoint:       base.String(),
+			ResourceBase:   base.JoinPath("v2.0").String() + "/",
+		},
+		target:  target,
+		timeout: o.timeout,
 	}
-	provider := &gophercloud.ProviderClient{HTTPClient: newHTTPClient(o.timeout)}
-	return newClient(&gophercloud.ServiceClient{
-		ProviderClient: provider,
-		Endpoint:       base.String(),
-		ResourceBase:   base.JoinPath("v2.0").String() + "/",
-	}, hostPort(base), o), nil
 }
 
-// newClient is the part that does not depend on how one logs in. The provider
-// must have neither RetryFunc nor RetryBackoffFunc: gophercloud then tries
-// nothing again by itself.
-func newClient(service *gophercloud.ServiceClient, host string, o options) *client {
-	service.UserAgent.Prepend("samplecrd-controller/" + version())
-	return &client{service: service, host: host, timeout: o.timeout}
-}
+// String says where requests go, without secrets.
+func (c *client) String() string { return c.target.String() }
 
-// newHTTPClient returns a client of its own, so that no other package's
-// settings reach it.
-func newHTTPClient(timeout time.Duration) http.Client {
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
-	return http.Client{
-		Timeout: timeout,
-		Transport: &boundedTransport{&http.Transport{
-			Proxy:                  http.ProxyFromEnvironment,
-			DialContext:            dialer.DialContext,
-			TLSHandshakeTimeout:    10 * time.Second,
-			IdleConnTimeout:        90 * time.Second,
-			MaxIdleConns:           100,
-			MaxIdleConnsPerHost:    100, // as many as there may be workers
-			MaxResponseHeaderBytes: 1 << 20,
-			ForceAttemptHTTP2:      true,
-		}},
+// Format writes the same for every verb: what is inside holds secrets.
+func (c *client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String()) }
+
+// newProvider returns what makes requests. It has neither RetryFunc nor
+// RetryBackoffFunc nor ReauthFunc: gophercloud then tries nothing again by
+// itself.
+func newProvider(transport http.RoundTripper) *gophercloud.ProviderClient {
+	provider := &gophercloud.ProviderClient{HTTPClient: http.Client{
+		Transport: transport,
 		// A redirect is an answer that we cannot use: following it would be a
 		// second request, and would take a login to whoever asks for it.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	}}
+	provider.UserAgent.Prepend("samplecrd-controller/" + version())
+	return provider
+}
+
+// newTransport returns a transport of its own, so that no other package's
+// settings reach it.
+func newTransport(config *tls.Config) *boundedTransport {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	return &boundedTransport{&http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            dialer.DialContext,
+		TLSClientConfig:        config,
+		TLSHandshakeTimeout:    10 * time.Second,
+		IdleConnTimeout:        90 * time.Second,
+		MaxIdleConns:           100,
+		MaxIdleConnsPerHost:    100, // as many as there may be workers
+		MaxResponseHeaderBytes: 1 << 20,
+		ForceAttemptHTTP2:      true,
+	}}
 }
 
 // boundedTransport refuses to read answers without end.
-type boundedTransport struct{ http.RoundTripper }
+type boundedTransport struct{ *http.Transport }
 
 func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := t.RoundTripper.RoundTrip(request)
+	response, err := t.Transport.RoundTrip(request)
 	if err == nil {
 		response.Body = http.MaxBytesReader(nil, response.Body, maxAnswer)
 	}
@@ -110,25 +159,35 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 // parseEndpoint returns the URL without its version and without a slash at its
 // end. Its errors don't repeat the endpoint, which may hold a password.
 func parseEndpoint(endpoint string) (*url.URL, error) {
-	const want = "; want one such as http://127.0.0.1:9696"
-	u, err := url.Parse(endpoint)
-	switch {
-	case endpoint == "":
-		return nil, fmt.Errorf("the endpoint is empty%s", want)
-	case err != nil:
-		return nil, fmt.Errorf("the endpoint is not a URL%s", want)
-	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("the endpoint begins with neither http:// nor https://%s", want)
-	case u.User != nil:
-		return nil, fmt.Errorf("the endpoint holds a user name or password, which does not belong in a URL%s", want)
-	case u.Hostname() == "":
-		return nil, fmt.Errorf("the endpoint names no host%s", want)
-	case !validPort(u.Port()):
-		return nil, fmt.Errorf("the endpoint's port is not a number from 1 to 65535%s", want)
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return nil, fmt.Errorf("the endpoint has a query or a fragment%s", want)
+	u, err := parseURL(endpoint, "v2.0")
+	if err != nil {
+		return nil, fmt.Errorf("the endpoint %w; want one such as http://127.0.0.1:9696", err)
 	}
-	path := strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v2.0")
+	return u, nil
+}
+
+// parseURL returns the URL of a service without the version, where it ends with
+// that, and without a slash at its end. Its errors say what is wrong with it,
+// and don't repeat it.
+func parseURL(text, version string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case text == "":
+		return nil, errors.New("is empty")
+	case err != nil:
+		return nil, errors.New("is not a URL")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("begins with neither http:// nor https://")
+	case u.User != nil:
+		return nil, errors.New("holds a user name or password, which does not belong in a URL")
+	case u.Hostname() == "":
+		return nil, errors.New("names no host")
+	case !validPort(u.Port()):
+		return nil, errors.New("has a port that is not a number from 1 to 65535")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return nil, errors.New("has a query or a fragment")
+	}
+	path := strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/"+version)
 	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimRight(path, "/")}, nil
 }
 
@@ -186,5 +245,5 @@ func (c *client) failed(ctx context.Context, op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return classify(ctx, request{op: op, host: c.host, timeout: c.timeout}, err)
+	return classify(ctx, request{op: op, host: c.target.host(), timeout: c.timeout, secrets: c.target.secrets(), hint: c.target.refused()}, err)
 }

@@ -1,11 +1,20 @@
 package openstack_test
 
 import (
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
+	"strings"
 	"testing"
+
+	gopher "github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/config"
+	loader "github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
 
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/neutron/neutrontest"
+	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 )
 
 // TestEmbeddedNeutron: the embedded Neutron is one.
@@ -33,4 +42,58 @@ func TestRealNeutron(t *testing.T) {
 	neutrontest.TestClient(t, func(*testing.T) neutrontest.Cloud {
 		return neutrontest.Cloud{Client: client, Endpoint: endpoint, SetQuotas: os.Getenv("NEUTRON_SET_QUOTAS") != ""}
 	})
+}
+
+// TestRealCloud runs the same as a user of a real OpenStack, for each of the
+// clouds of clouds.yaml that OPENSTACK_CLOUDS names: with a password, with an
+// application credential, with tokens that live for seconds.
+func TestRealCloud(t *testing.T) {
+	names := strings.Fields(os.Getenv("OPENSTACK_CLOUDS"))
+	if len(names) == 0 {
+		t.Skip("OPENSTACK_CLOUDS is not set: `make test-openstack` starts an OpenStack and sets it")
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			client, err := openstack.NewFromCloud(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			endpoint := withToken(t, name)
+			neutrontest.TestClient(t, func(*testing.T) neutrontest.Cloud {
+				return neutrontest.Cloud{Client: client, Endpoint: endpoint}
+			})
+		})
+	}
+}
+
+// withToken returns an address at which a cloud's Neutron asks for no
+// authentication: requests are sent on with a token, which is not our client's.
+func withToken(t *testing.T, name string) string {
+	t.Helper()
+	auth, endpoint, tls, err := loader.Parse(loader.WithCloudName(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	auth.AllowReauth = true
+	provider, err := config.NewProviderClient(t.Context(), auth, config.WithTLSConfig(tls))
+	if err != nil {
+		t.Fatal(err)
+	}
+	service, err := gopher.NewNetworkV2(provider, endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := url.Parse(service.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(target)
+		if _, err := service.Get(r.In.Context(), service.ServiceURL("networks?limit=1"), nil, nil); err != nil { //nolint:bodyclose // it makes the token new where it is old
+			t.Errorf("keeping the token fresh: %v", err)
+		}
+		r.Out.Header.Set("X-Auth-Token", provider.Token())
+	}})
+	t.Cleanup(proxy.Close)
+	return proxy.URL
 }

@@ -33,6 +33,16 @@ type request struct {
 	op      string
 	host    string
 	timeout time.Duration
+	secrets []string // that it was made with
+	hint    string   // what to think of when it is answered with 401
+}
+
+// clean makes a text that somebody else wrote fit for a message.
+func (r request) clean(text string) string {
+	for _, secret := range r.secrets {
+		text = strings.ReplaceAll(text, secret, "***")
+	}
+	return clean(text)
 }
 
 // unusableAnswer is an answer that came, and that is not one.
@@ -44,20 +54,28 @@ func unusable(format string, args ...any) error { return unusableAnswer(fmt.Spri
 
 // classify says what kind of failure an error of gophercloud is.
 func classify(ctx context.Context, r request, err error) *neutron.Error {
-	failure := &neutron.Error{Op: r.op, Kind: neutron.ErrUnavailable, Message: clean(withoutAnswer(r, err))}
+	failure := &neutron.Error{Op: r.op, Kind: neutron.ErrUnavailable}
 	var answer gophercloud.ErrUnexpectedResponseCode
+	var login *neutron.Error
 	switch {
 	case errors.As(err, &answer):
 		failure.Status = answer.Actual
-		failure.Type, failure.Message = readBody(answer.Actual, answer.Body)
+		failure.Type, failure.Message = r.readBody(answer.Actual, answer.Body)
 		failure.Kind = kind(r.op, failure.Status, failure.Type)
-		if failure.Type == "" && failure.Status >= 400 && failure.Status < 500 && failure.Status != http.StatusUnauthorized {
+		switch {
+		case failure.Status == http.StatusUnauthorized:
+			failure.Message += fmt.Sprintf(" (%s)", r.hint)
+		case failure.Type == "" && failure.Status >= 400 && failure.Status < 500:
 			failure.Message += fmt.Sprintf(" (%s does not answer as Neutron would: is it the right address?)", r.host)
 		}
 		failure.RetryAfter = retryAfter(answer.ResponseHeader.Get("Retry-After"), time.Now())
 	case ctx.Err() != nil:
 		failure.Cause = ctx.Err()
 		failure.Message = ctx.Err().Error()
+	case errors.As(err, &login):
+		*failure = *login // which is the failure of others, too
+	default:
+		failure.Message = r.clean(withoutAnswer(r, err))
 	}
 	return failure
 }
@@ -115,7 +133,7 @@ func kindOfConflict(typ string) error {
 
 // readBody returns Neutron's name for a failure and its message, or the status
 // in words where the body is not Neutron's.
-func readBody(status int, body []byte) (typ, message string) {
+func (r request) readBody(status int, body []byte) (typ, message string) {
 	var answer struct {
 		NeutronError struct {
 			Type    string `json:"type"`
@@ -123,7 +141,7 @@ func readBody(status int, body []byte) (typ, message string) {
 		}
 	}
 	if err := json.Unmarshal(body, &answer); err == nil && answer.NeutronError.Type != "" {
-		return clean(answer.NeutronError.Type), clean(answer.NeutronError.Message)
+		return r.clean(answer.NeutronError.Type), r.clean(answer.NeutronError.Message)
 	}
 	return "", http.StatusText(status)
 }

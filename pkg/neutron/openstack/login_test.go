@@ -1,0 +1,481 @@
+package openstack_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
+	"github.com/samplecrd/network-controller/pkg/neutron/neutrontest"
+	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
+)
+
+// TestCloudContract: with a login, Neutron is what it is without; also with
+// tokens that are good for two requests, so that every kind of request meets an
+// expired one.
+func TestCloudContract(t *testing.T) {
+	for name, uses := range map[string]int{"one token": 0, "short tokens": 2} {
+		t.Run(name, func(t *testing.T) {
+			neutrontest.TestClient(t, func(t *testing.T) neutrontest.Cloud {
+				k := startKeystone(t, embedded.Options{MaxPage: 2})
+				if !strings.HasSuffix(t.Name(), "at_once") { // where others could use a new token up first
+					k.set(func() { k.uses = uses })
+				}
+				useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
+				return neutrontest.Cloud{Client: connectCloud(t), Endpoint: k.neutron.URL(), SetQuotas: true}
+			})
+		})
+	}
+}
+
+// TestLogin: the ways to log in.
+func TestLogin(t *testing.T) {
+	k := startKeystone(t, embedded.Options{})
+	k.set(func() { k.tokens["given-"+secret] = 0 })
+	project := "project_name: ours, project_domain_name: Default"
+	for name, test := range map[string]struct {
+		auth   string
+		more   []string
+		secure string
+	}{
+		"password":                {auth: "username: me, user_domain_name: Default, password: " + password + ", " + project},
+		"domain by ID":            {auth: "username: me, user_domain_id: default, password: " + password + ", project_name: ours, project_domain_id: default"},
+		"one domain":              {auth: "username: me, domain_name: Default, password: " + password + ", project_name: ours"},
+		"project by ID":           {auth: "username: me, user_domain_name: Default, password: " + password + ", project_id: project-id, project_domain_name: Default"},
+		"user by ID":              {auth: "user_id: user-id, user_domain_name: Default, password: " + password + ", " + project},
+		"v3password":              {auth: "username: me, user_domain_name: Default, password: " + password + ", token: x, " + project, more: []string{"auth_type: v3password"}},
+		"password in secure.yaml": {auth: "username: me, user_domain_name: Default, " + project, secure: clouds("auth: {password: " + password + "}")},
+		"all in secure.yaml":      {secure: clouds(withPassword(k.URL, password)...)},
+		"others in secure.yaml":   {auth: "username: me, user_domain_name: Default, password: " + password + ", " + project, secure: "clouds: {theirs: {auth: {password: x}}}"},
+		"empty secure.yaml":       {auth: "username: me, user_domain_name: Default, password: " + password + ", " + project, secure: " \n"},
+		"application credential":  {auth: "application_credential_id: app-id, application_credential_secret: " + appSecret, more: []string{"auth_type: v3applicationcredential"}},
+		"its secret apart":        {auth: "application_credential_id: app-id", secure: clouds("auth: {application_credential_secret: " + appSecret + "}")},
+		"by name and user":        {auth: "application_credential_name: app, application_credential_secret: " + appSecret + ", username: me, user_domain_name: Default"},
+		"by name and user's ID":   {auth: "application_credential_name: app, application_credential_secret: " + appSecret + ", user_id: user-id"},
+		"beside a password":       {auth: "application_credential_id: app-id, application_credential_secret: " + appSecret + ", username: me, password: x", more: []string{"auth_type: v3applicationcredential"}},
+		"token":                   {auth: "token: given-" + secret, more: []string{"auth_type: token"}},
+		"token, for a project":    {auth: "token: given-" + secret + ", username: me, user_domain_name: Default, " + project, more: []string{"auth_type: v3token"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := useFiles(t)
+			for _, url := range []string{k.URL, k.URL + "/", k.URL + "/v3", k.URL + "/v3/"} {
+				f.write("clouds.yaml", clouds(append(test.more, "auth: {auth_url: '"+url+"', "+test.auth+"}")...))
+				if test.secure != "" {
+					f.write("secure.yaml", test.secure)
+				}
+				client := connectCloud(t)
+				k.wantLogins(t, 0)
+				wantList(t, client)
+				wantList(t, client)
+				k.wantLogins(t, 1)
+			}
+		})
+	}
+}
+
+// TestCatalog: where Neutron is.
+func TestCatalog(t *testing.T) {
+	k := startKeystone(t, embedded.Options{})
+	url := k.front.URL
+	three := []object{
+		{"type": "compute", "endpoints": []object{endpointAt("public", "RegionOne", "http://127.0.0.1:1")}},
+		networkAt(endpointAt("public", "RegionOne", url), endpointAt("internal", "RegionOne", url+"/networking"), endpointAt("public", "RegionTwo", url+"/v2.0")),
+	}
+	for name, test := range map[string]struct {
+		catalog     []object
+		lines       []string
+		environment map[string]string
+		want        string // the error
+	}{
+		"by region":               {catalog: three, lines: []string{"region_name: RegionTwo"}},
+		"by interface":            {catalog: three, lines: []string{"interface: internal"}},
+		"by endpoint_type":        {catalog: three, lines: []string{"endpoint_type: internalURL"}},
+		"by the environment":      {catalog: three, lines: []string{"region_name: RegionNine", "interface: admin"}, environment: map[string]string{"OS_REGION_NAME": "RegionOne", "OS_INTERFACE": "internal"}},
+		"with a slash":            {catalog: []object{networkAt(endpointAt("public", "R", url+"/"))}},
+		"with a version":          {catalog: []object{networkAt(endpointAt("public", "R", url+"/v2.0/"))}},
+		"with a path":             {catalog: []object{networkAt(endpointAt("public", "R", url+"/networking/"))}},
+		"with a path and version": {catalog: []object{networkAt(endpointAt("public", "R", url+"/networking/v2.0"))}},
+		"region by its ID":        {catalog: []object{networkAt(object{"interface": "public", "region_id": "R", "url": url})}, lines: []string{"region_name: R"}},
+		"no such region": {
+			three, []string{"region_name: RegionNine"}, nil,
+			"its catalog has no network service with interface public in region RegionNine, but with interface internal in region RegionOne, interface public in region RegionOne, interface public in region RegionTwo",
+		},
+		"no such interface": {three, []string{"region_name: RegionTwo", "interface: admin"}, nil, "no network service with interface admin in region RegionTwo, but with"},
+		"no region":         {three, nil, nil, "network services in the regions RegionOne, RegionTwo: choose one with region_name"},
+		"no network":        {three[:1], nil, nil, "no network service at all"},
+		"empty":             {[]object{}, nil, nil, "no network service at all"},
+		"not a URL":         {[]object{networkAt(endpointAt("public", "R", "neutron:9696"))}, nil, nil, "the address of the network service in its catalog begins with neither"},
+		"with a password":   {[]object{networkAt(endpointAt("public", "R", "http://me:"+secret+"@neutron"))}, nil, nil, "in its catalog holds a user name or password"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := useFiles(t)
+			for key, value := range test.environment {
+				t.Setenv(key, value)
+			}
+			f.write("clouds.yaml", clouds(append(test.lines, withPassword(k.URL, password)[1:]...)...))
+			k.set(func() { k.catalog = test.catalog })
+			err := list(t, connectCloud(t))
+			if test.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			wantError(t, "a list", err, neutron.ErrUnavailable, "login: unavailable: the answer of ", test.want)
+		})
+	}
+}
+
+// TestLoginFails: what a login that fails says, each time the same.
+func TestLoginFails(t *testing.T) {
+	k := startKeystone(t, embedded.Options{})
+	address := strings.TrimPrefix(k.URL, "http://")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := listener.Addr().String()
+	_ = listener.Close()
+	html := header("Content-Type", "text/html")
+	for name, test := range map[string]struct {
+		lines []string
+		fault http.HandlerFunc
+		want  string
+	}{
+		"wrong password":   {withPassword(k.URL, "wrong-"+secret), nil, "401 Unauthorized: The request you have made requires authentication. (it is the login for the cloud ours of clouds.yaml)"},
+		"wrong credential": {[]string{"auth: {auth_url: '" + k.URL + "', application_credential_id: gone, application_credential_secret: " + secret + "}"}, nil, "401 Unauthorized: "},
+		"deleted credential": {
+			[]string{"auth: {auth_url: '" + k.URL + "', application_credential_id: app-id, application_credential_secret: " + secret + "}"},
+			answerWith(404, nil, `{"error": {"code": 404, "title": "Not Found", "message": "Could not find Application Credential: app-id."}}`),
+			"404 Not Found: Could not find Application Credential: app-id.",
+		},
+		"token that is over":   {[]string{"auth: {auth_url: '" + k.URL + "', token: over-" + secret + "}"}, nil, "401 Unauthorized: "},
+		"no Keystone there":    {withPassword(k.URL+"/identity", password), nil, "404 Not Found: there is no /identity/v3/auth/tokens"},
+		"nobody listens":       {withPassword("http://"+free, password), nil, "dial tcp " + free + ": connect: connection refused"},
+		"no such host":         {withPassword("http://nosuch.invalid:5000", password), nil, "lookup nosuch.invalid: "},
+		"broken, in HTML":      {withPassword(k.URL, password), answerWith(500, html, "<html>"+secret), "500: Internal Server Error"},
+		"overloaded":           {withPassword(k.URL, password), answerWith(503, header("Retry-After", "7"), ""), "503: Service Unavailable"},
+		"too often":            {withPassword(k.URL, password), answerWith(429, header("Retry-After", "7"), ""), "429: Too Many Requests"},
+		"a login page":         {withPassword(k.URL, password), answerWith(200, html, "<html>"), "200: OK (" + address + " does not answer as Keystone would: is auth_url right?)"},
+		"a redirect":           {withPassword(k.URL, password), answerWith(302, header("Location", k.front.URL), ""), "302: Found (" + address + " does not answer as Keystone would: is auth_url right?)"},
+		"no JSON":              {withPassword(k.URL, password), answerWith(201, nil, "<html>"), "the answer of " + address + " is not usable: it is not the JSON of an OpenStack service"},
+		"null":                 {withPassword(k.URL, password), answerWith(201, header("X-Subject-Token", secret), "null"), "the answer of " + address + " is not usable: "},
+		"other JSON":           {withPassword(k.URL, password), answerWith(201, header("X-Subject-Token", secret), `{"token": []}`), "the answer of " + address + " is not usable: "},
+		"no token":             {withPassword(k.URL, password), answerWith(201, nil, `{"token": {"catalog": []}}`), "the answer of " + address + " is not usable: it has no token"},
+		"cut off":              {withPassword(k.URL, password), func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, address + " closed the connection without an answer"},
+		"an echo":              {withPassword(k.URL, password), answerWith(400, nil, `{"error": {"title": "Bad Request", "message": "`+password+` is not of type 'object' (req-652e9646-3e55-4d17-8cee-f3c3c5cdc1ed)"}}`), "400 Bad Request: *** is not of type 'object'"},
+		"TLS at the wrong end": {withPassword("https://"+address, password), nil, address + ": http: server gave HTTP response to HTTPS client"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			useFiles(t).write("clouds.yaml", clouds(test.lines...))
+			k.fail(test.fault)
+			watch := &clock{}
+			client := connectCloud(t, openstack.WithClock(watch.Now))
+			first := ""
+			for op, request := range requests {
+				err := request(t.Context(), client)
+				wantError(t, op, err, neutron.ErrUnavailable)
+				noSecrets(t, err)
+				var failure *neutron.Error
+				if !errors.As(err, &failure) || !strings.HasPrefix(err.Error(), "login: unavailable: "+test.want) {
+					t.Errorf("%s: error is %v, want login: unavailable: %s", op, err, test.want)
+				}
+				if first == "" {
+					first = err.Error()
+				} else if err.Error() != first {
+					t.Errorf("the text changes:\n%v\n%v", first, err)
+				}
+				watch.pass(time.Minute)
+			}
+			if got := k.neutron.Requests(); len(got) != 0 {
+				t.Errorf("Neutron was asked: %v", got)
+			}
+			k.fail(nil)
+		})
+	}
+}
+
+// TestLoginLater: a Keystone that is away at first is not asked at the start,
+// nor again for every request, but again after a while.
+func TestLoginLater(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault http.HandlerFunc
+		wait  time.Duration // that the error tells
+		quiet time.Duration
+	}{
+		"away":                {answerWith(500, nil, ""), 0, 2 * time.Second},
+		"says for how long":   {answerWith(503, header("Retry-After", "30"), ""), 30 * time.Second, 30 * time.Second},
+		"says for a day":      {answerWith(503, header("Retry-After", "86400"), ""), time.Hour, time.Minute},
+		"the password is old": {answerWith(401, nil, ""), 0, 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := startKeystone(t, embedded.Options{})
+			useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
+			watch := &clock{}
+			client := connectCloud(t, openstack.WithClock(watch.Now))
+			k.wantLogins(t, 0)
+			k.fail(test.fault)
+			for range 10 {
+				var failure *neutron.Error
+				if err := list(t, client); !errors.As(err, &failure) || failure.RetryAfter != test.wait {
+					t.Fatalf("error is %+v, want one with RetryAfter %v", failure, test.wait)
+				}
+			}
+			k.wantLogins(t, 1)
+			k.fail(nil)
+			watch.pass(test.quiet - 1)
+			wantError(t, "before it is time", list(t, client), neutron.ErrUnavailable)
+			k.wantLogins(t, 0)
+			watch.pass(1)
+			wantList(t, client)
+			k.wantLogins(t, 1)
+		})
+	}
+}
+
+// TestRenewal: whoever meets an expired token gets a new one, all the same one;
+// what was refused is sent again as it was, and nothing is done twice.
+func TestRenewal(t *testing.T) {
+	k := startKeystone(t, embedded.Options{})
+	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
+	client := connectCloud(t)
+	const many = 50
+	for range 3 {
+		k.revoke()
+		k.neutron.ResetRequests()
+		var all sync.WaitGroup
+		for i := range many {
+			all.Go(func() {
+				made, err := client.CreateNetwork(t.Context(), neutron.Network{Name: fmt.Sprint("n", i), Description: "d"})
+				if err != nil || made.Name != fmt.Sprint("n", i) || made.Description != "d" {
+					t.Errorf("CreateNetwork = %+v, %v", made, err)
+				}
+			})
+		}
+		all.Wait()
+		k.wantLogins(t, 1)
+		if got := len(k.neutron.Requests()); got != many {
+			t.Errorf("%d networks were made, want %d", got, many)
+		}
+	}
+
+	network, err := client.CreateNetwork(t.Context(), neutron.Network{Name: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	subnet, err := client.CreateSubnet(t.Context(), neutron.Subnet{NetworkID: network.ID, CIDR: netip.MustParsePrefix("10.0.0.0/24")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.revoke()
+	k.requests()
+	if _, err = client.UpdateSubnet(t.Context(), subnet.ID, neutron.SubnetUpdate{Revision: subnet.Revision}); err != nil {
+		t.Fatal(err)
+	}
+	twice := k.requests()
+	if len(twice) != 2 || twice[0].body != twice[1].body || twice[0].body == "" {
+		t.Fatalf("the requests are %+v, want two of the same", twice)
+	}
+	for _, r := range twice {
+		if want := fmt.Sprint("revision_number=", subnet.Revision); r.Header.Get("If-Match") != want {
+			t.Errorf("If-Match is %q, want %q", r.Header.Get("If-Match"), want)
+		}
+		if host := strings.TrimPrefix(k.front.URL, "http://"); r.Host != host || !strings.HasPrefix(r.UserAgent(), "samplecrd-controller/") {
+			t.Errorf("Host is %q and User-Agent %q", r.Host, r.UserAgent())
+		}
+	}
+	k.revoke()
+	wantError(t, "an old revision", client.DeleteNetwork(t.Context(), network.ID, network.Revision-1), neutron.ErrConflict)
+}
+
+// TestFailsForAll: one login that fails is a failure of all who waited for it.
+func TestFailsForAll(t *testing.T) {
+	k := startKeystone(t, embedded.Options{})
+	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
+	arrived, release := make(chan struct{}, 100), make(chan struct{})
+	k.fail(func(w http.ResponseWriter, _ *http.Request) {
+		arrived <- struct{}{}
+		<-release
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	client := connectCloud(t)
+	var all sync.WaitGroup
+	for i := range 100 {
+		all.Go(func() { wantError(t, "a list", list(t, client), neutron.ErrUnavailable, "login: unavailable: 503") })
+		if i == 0 {
+			<-arrived
+		}
+	}
+	close(release)
+	all.Wait()
+	k.wantLogins(t, 1)
+}
+
+// TestRefusedTwice: a new token that is refused as well is an error.
+func TestRefusedTwice(t *testing.T) {
+	k := startKeystone(t, embedded.Options{})
+	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
+	client := connectCloud(t)
+	wantList(t, client)
+	k.wantLogins(t, 1)
+	k.neutron.Inject(embedded.Fault{Status: 401, Body: `{"error": {"message": "` + secret + `"}}`})
+	for op, request := range requests {
+		k.requests()
+		err := request(t.Context(), client)
+		wantError(t, op, err, neutron.ErrUnavailable, op+": unavailable: 401: Unauthorized (a new token is refused as well: ")
+		noSecrets(t, err)
+		k.wantLogins(t, 1)
+		if got := k.requests(); len(got) != 2 {
+			t.Errorf("%s: Neutron was asked %d times, want twice", op, len(got))
+		}
+	}
+}
+
+// TestWithoutLogin: a Neutron that asks for a login, and there is none.
+func TestWithoutLogin(t *testing.T) {
+	k := startKeystone(t, embedded.Options{})
+	for op, request := range requests {
+		wantError(t, op, request(t.Context(), connect(t, k.front.URL)), neutron.ErrUnavailable,
+			op+": unavailable: 401: Unauthorized (it asks for a login, and is used without one)")
+	}
+}
+
+// TestEcho: a server that repeats what it was sent.
+func TestEcho(t *testing.T) {
+	k := startKeystone(t, embedded.Options{})
+	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
+	client := connectCloud(t)
+	wantList(t, client)
+	k.neutron.Inject(embedded.Fault{Status: 400, Body: `{"NeutronError": {"type": "X", "message": "token-` + secret + `-1 and ` + password + ` are bad", "detail": ""}}`})
+	err := list(t, client)
+	if err == nil || err.Error() != "list networks: refused: 400 X: *** and *** are bad" {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// TestNotSentAgain: only 401 says that a request was not carried out.
+func TestNotSentAgain(t *testing.T) {
+	k := startKeystone(t, embedded.Options{})
+	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
+	client := connectCloud(t)
+	wantList(t, client)
+	k.wantLogins(t, 1)
+	for name, fault := range map[string]embedded.Fault{
+		"forbidden": {Status: 403}, "broken": {Status: 500}, "unavailable": {Status: 503}, "lost": {DropAnswer: true}, "a redirect": {Status: 307, Header: header("Location", k.front.URL)},
+	} {
+		remove := k.neutron.Inject(fault)
+		k.requests()
+		_, err := client.CreateNetwork(t.Context(), neutron.Network{Name: "x"})
+		wantError(t, name, err, neutron.ErrUnavailable, "create network: unavailable: ")
+		if got := k.requests(); len(got) != 1 {
+			t.Errorf("%s: it was sent %d times", name, len(got))
+		}
+		remove()
+	}
+	k.wantLogins(t, 0)
+}
+
+// TestExpiredWhileAway: an expired token, and nobody to give another one.
+func TestExpiredWhileAway(t *testing.T) {
+	k := startKeystone(t, embedded.Options{})
+	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
+	watch := &clock{}
+	client := connectCloud(t, openstack.WithClock(watch.Now))
+	wantList(t, client)
+	k.revoke()
+	k.fail(answerWith(503, nil, ""))
+	for range 3 {
+		wantError(t, "expired", list(t, client), neutron.ErrUnavailable, "login: unavailable: 503")
+		watch.pass(time.Minute)
+	}
+	k.fail(nil)
+	wantList(t, client)
+}
+
+// TestSlowLogin: a login ends with the time of the request that it is for, and
+// whoever gives up does not give up for others.
+func TestSlowLogin(t *testing.T) {
+	k := startKeystone(t, embedded.Options{})
+	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
+	arrived := make(chan struct{}, 10)
+	hang := func(_ http.ResponseWriter, r *http.Request) {
+		arrived <- struct{}{}
+		<-r.Context().Done()
+	}
+
+	t.Run("our limit", func(t *testing.T) {
+		k.fail(hang)
+		client := connectCloud(t, openstack.WithTimeout(50*time.Millisecond))
+		wantError(t, "a list", list(t, client), neutron.ErrUnavailable,
+			"login: unavailable: no answer from "+strings.TrimPrefix(k.URL, "http://")+" within 50ms")
+		<-arrived
+		k.wantLogins(t, 1)
+	})
+
+	t.Run("the caller's", func(t *testing.T) {
+		k.fail(hang)
+		client := connectCloud(t, openstack.WithTimeout(time.Hour))
+		first, cancel := context.WithCancel(t.Context())
+		failed := make(chan error)
+		go func() {
+			_, err := client.Networks(first, neutron.NetworkFilter{})
+			failed <- err
+		}()
+		<-arrived
+		// Others wait for the same login: one gives up first, the rest get it.
+		impatient, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer stop()
+		_, err := client.Networks(impatient, neutron.NetworkFilter{})
+		wantError(t, "one that waits", err, neutron.ErrUnavailable, "list networks: unavailable: context deadline exceeded")
+		var others sync.WaitGroup
+		for range 5 {
+			others.Go(func() { wantList(t, client) })
+		}
+		k.fail(nil)
+		k.wantLogins(t, 1)
+		cancel()
+		err = <-failed
+		wantError(t, "the first", err, neutron.ErrUnavailable, "list networks: unavailable: context canceled")
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("errors.Is(%v, context.Canceled) is false", err)
+		}
+		others.Wait()
+		k.wantLogins(t, 1)
+	})
+
+	t.Run("while Neutron answers", func(t *testing.T) {
+		k.fail(nil)
+		client := connectCloud(t, openstack.WithTimeout(50*time.Millisecond))
+		defer k.neutron.Inject(embedded.Fault{Delay: time.Hour})()
+		wantError(t, "a list", list(t, client), neutron.ErrUnavailable,
+			"list networks: unavailable: no answer from "+strings.TrimPrefix(k.front.URL, "http://")+" within 50ms")
+	})
+}
+
+// TestCloudText: what the program logs.
+func TestCloudText(t *testing.T) {
+	k := startKeystone(t, embedded.Options{})
+	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password, "verify: false")...))
+	client := connectCloud(t)
+	want := "cloud ours at " + k.URL + "/v3, interface public, region RegionOne, certificates NOT verified, "
+	if got := fmt.Sprint(client); got != want+"not logged in" {
+		t.Errorf("the client is %q, want %q", got, want+"not logged in")
+	}
+	wantList(t, client)
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
+		if got := fmt.Sprintf(verb, client); got != want+"Neutron at "+k.front.URL {
+			t.Errorf("with %s, the client is %q", verb, got)
+		}
+	}
+	if got := fmt.Sprintf("%#v", connect(t, "http://127.0.0.1:9696/v2.0")); got != "http://127.0.0.1:9696" {
+		t.Errorf("a client without a login is %q", got)
+	}
+}
