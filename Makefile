@@ -16,6 +16,7 @@ FLAGS :=
 
 KUBERNETES := build/bin/kubernetes
 GOLANGCI_LINT := build/bin/golangci-lint
+OPENSTACK := build/bin/openstack
 
 # go build, without a line for each module that it downloads.
 GO_BUILD = CGO_ENABLED=0 go build -trimpath 2> >(sed '/^go: downloading /d' >&2)
@@ -29,14 +30,32 @@ demo: control-plane build ## Watch a Network become a real network: create, edit
 	@$(GO_BUILD) -o build/bin/demo ./hack/demo
 	@exec build/bin/demo
 
+# A local control plane has no business with the cloud that OS_CLOUD names; say
+# FLAGS=-cloud=… where it has.
 .PHONY: run
 run: $(if $(KUBECONFIG),,control-plane) build ## Run the controller on a local control plane, or with KUBECONFIG=path on yours
 	@$(GO_BUILD) -o build/bin/run ./hack/run
-	@exec build/bin/run $(if $(KUBECONFIG),-kubeconfig '$(KUBECONFIG)') -- ./samplecrd-controller $(FLAGS)
+	@exec env $(if $(KUBECONFIG),,-u OS_CLOUD) build/bin/run $(if $(KUBECONFIG),-kubeconfig '$(KUBECONFIG)') -- ./samplecrd-controller $(FLAGS)
 
 .PHONY: test
 test: control-plane ## Run all tests, on a real API server
 	go test ./...
+
+.PHONY: openstack
+openstack: $(OPENSTACK) ## Start a real Keystone and Neutron on loopback (Debian 12, as root); prints how to use them
+	@$(OPENSTACK) up
+
+.PHONY: openstack-down
+openstack-down: $(OPENSTACK) ## Stop them, and leave nothing
+	@$(OPENSTACK) down
+
+.PHONY: test-openstack
+test-openstack: control-plane $(OPENSTACK) ## Run what there is of tests for it on a real Keystone and Neutron
+	@$(OPENSTACK) exec -- hack/openstack/test.sh || { code=$$?; [[ $$code == 3 ]] || exit $$code; }
+
+.PHONY: $(OPENSTACK)
+$(OPENSTACK):
+	@$(GO_BUILD) -o $@ ./hack/openstack
 
 .PHONY: build
 build: ## Build ./samplecrd-controller
