@@ -5,6 +5,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,16 +45,14 @@ func TestRealNeutron(t *testing.T) {
 	})
 }
 
-// TestRealCloud runs the same as a user of a real OpenStack, for each of the
-// clouds of clouds.yaml that OPENSTACK_CLOUDS names: with a password, with an
-// application credential, with tokens that live for seconds.
+// TestRealCloud runs the same as a user of a real OpenStack: with a password,
+// with an application credential, and with tokens that live for seconds.
 func TestRealCloud(t *testing.T) {
-	names := strings.Fields(os.Getenv("OPENSTACK_CLOUDS"))
-	if len(names) == 0 {
-		t.Skip("OPENSTACK_CLOUDS is not set: `make test-openstack` starts an OpenStack and sets it")
-	}
-	for _, name := range names {
+	for _, name := range []string{"ours", "ours-app", "short"} {
 		t.Run(name, func(t *testing.T) {
+			if !slices.Contains(strings.Fields(os.Getenv("OPENSTACK_CLOUDS")), name) {
+				t.Skip("OPENSTACK_CLOUDS does not have it: `make test-openstack` starts an OpenStack and sets it")
+			}
 			client, err := openstack.NewFromCloud(name)
 			if err != nil {
 				t.Fatal(err)
