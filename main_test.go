@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/samplecrd/network-controller/hack/localcluster"
 )
@@ -60,6 +64,13 @@ func TestBadInput(t *testing.T) {
 		"no time to stop":           {[]string{"-shutdown-timeout=0s"}, 2, "-shutdown-timeout is 0s: it must be positive"},
 		"password in the server":    {[]string{"-master=https://bob:s3cret@127.0.0.1:1"}, 1, "reading -master: "},
 		"no time for Neutron":       {[]string{"-neutron-timeout=0s"}, 2, "-neutron-timeout is 0s"},
+		"too long for Neutron":      {[]string{"-neutron-timeout=2m"}, 2, "-neutron-timeout is 2m0s: it must be at most 1m30s"},
+		"no time between lists":     {[]string{"-resync-period=0s"}, 2, "-resync-period is 0s: it must be at least 1s"},
+		"no grace for orphans":      {[]string{"-orphan-grace-period=0s"}, 2, "-orphan-grace-period is 0s"},
+		"two Neutrons":              {[]string{"-cloud=mine", "-neutron-endpoint=http://127.0.0.1:9696"}, 2, "give one of them"},
+		"cloud without a name":      {[]string{"-cloud="}, 2, "-cloud is empty"},
+		"no clouds.yaml":            {[]string{kubeconfig, "-cloud=mine"}, 1, "there is no clouds.yaml"},
+		"metrics nowhere":           {[]string{kubeconfig, "-metrics-bind-address=127.0.0.1:99999"}, 1, "-metrics-bind-address 127.0.0.1:99999"},
 		"cluster name with a slash": {[]string{"-cluster-name=a/b"}, 2, `-cluster-name is "a/b"`},
 		"logging format":            {[]string{"-logging-format=xml"}, 2, `-logging-format is "xml": it must be text or json`},
 		"no cluster":                {nil, 1, "-kubeconfig is not given"},
@@ -90,6 +101,59 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("said more than a line:\n%s", said)
 			}
 		})
+	}
+}
+
+// TestUnknownCloud: a name that is not there is answered with those that are,
+// and not with what is secret about them.
+func TestUnknownCloud(t *testing.T) {
+	clouds := filepath.Join(t.TempDir(), "clouds.yaml")
+	const text = "clouds:\n  here: {auth: {auth_url: 'http://127.0.0.1:1/v3', username: u, password: s3cret}}\n  there: {}\n"
+	if err := os.WriteFile(clouds, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := newProgram(t, "-kubeconfig="+cluster.Kubeconfig())
+	p.Env = append(p.Env, "OS_CLOUD=nowhere", "OS_CLIENT_CONFIG_FILE="+clouds)
+	if err := p.Run(); err == nil || !strings.Contains(p.log.String(), `has no cloud "nowhere"; it has ["here" "there"]`) || strings.Contains(p.log.String(), "s3cret") {
+		t.Errorf("ended with %v and said\n%s", err, &p.log)
+	}
+}
+
+// TestMetrics: what docs/metrics.md says is served, and no other metric of ours.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t, "-kubeconfig="+ownCluster(t).Kubeconfig(), "-metrics-bind-address=127.0.0.1:0", "-resync-period=1s")
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.waitFor(t, "Starting workers")
+	url := regexp.MustCompile(`"Serving metrics" url="([^"]+)"`).FindStringSubmatch(p.log.String())
+	if url == nil {
+		t.Fatalf("no address of the metrics in\n%s", &p.log)
+	}
+	response, err := http.Get(url[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served, documented := map[string]bool{}, map[string]bool{}
+	for _, match := range regexp.MustCompile(`(?m)^# TYPE (samplecrd_\w+)`).FindAllStringSubmatch(string(body), -1) {
+		served[match[1]] = true
+	}
+	for _, match := range regexp.MustCompile("(?m)^\\| `(samplecrd_\\w+)").FindAllStringSubmatch(read(t, "docs/metrics.md"), -1) {
+		documented[match[1]] = true
+	}
+	if diff := cmp.Diff(documented, served); diff != "" {
+		t.Errorf("metrics (-documented +served):\n%s", diff)
+	}
+	for _, want := range []string{`samplecrd_mirror_refreshes_total{result="success"}`, "samplecrd_orphans 0"} {
+		if !strings.Contains(string(body), want) {
+			t.Errorf("the metrics have no %s", want)
+		}
 	}
 }
 
@@ -156,11 +220,7 @@ func TestExamples(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("example/ has %v: %v", files, err)
 	}
-	own, err := localcluster.Start(t.Context(), localcluster.Options{Apply: []string{"crd"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = own.Stop() })
+	own := ownCluster(t)
 	p := newProgram(t, "--kubeconfig="+own.Kubeconfig(), "-alsologtostderr=true")
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
@@ -185,12 +245,24 @@ func TestNeutronIsAway(t *testing.T) {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p := newProgram(t, "-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint="+endpoint)
+	p := newProgram(t, "-kubeconfig="+ownCluster(t).Kubeconfig(), "-neutron-endpoint="+endpoint)
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
 	p.waitFor(t, "Neutron gives no usable answer; starting all the same")
 	p.waitFor(t, "Using Kubernetes")
+}
+
+// ownCluster returns a control plane for a test alone: a program works on the
+// Networks of all namespaces.
+func ownCluster(t *testing.T) *localcluster.Cluster {
+	t.Helper()
+	own, err := localcluster.Start(t.Context(), localcluster.Options{Apply: []string{"crd"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = own.Stop() })
+	return own
 }
 
 func kubectl(t *testing.T, c *localcluster.Cluster, args ...string) {
@@ -260,16 +332,56 @@ func TestReadme(t *testing.T) {
 					t.Errorf("speaks of make %s, which does not exist", match[1])
 				}
 			}
-			for _, match := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(text, -1) {
-				if _, err := os.Stat(match[1]); err != nil {
-					t.Errorf("links to %s: %v", match[1], err)
-				}
-			}
 			if code := fenced(text); code != fenced(read(t, "README.md")) {
 				t.Error("its commands are not those of README.md")
 			}
 		})
 	}
+}
+
+// TestDocs: links lead somewhere, and tests that are spoken of exist.
+func TestDocs(t *testing.T) {
+	files, err := filepath.Glob("docs/*.md")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("docs/ has %v: %v", files, err)
+	}
+	tests := ""
+	for _, pattern := range []string{"*_test.go", "pkg/*/*_test.go"} {
+		found, _ := filepath.Glob(pattern)
+		for _, file := range found {
+			tests += read(t, file)
+		}
+	}
+	for _, file := range append(files, "README.md", "README.zh-CN.md", "CONTRIBUTING.md", "example/stories/README.md") {
+		text := read(t, file)
+		for _, match := range regexp.MustCompile(`\]\(([^):#]*)(?:#([^)]+))?\)`).FindAllStringSubmatch(text, -1) {
+			target := filepath.Join(filepath.Dir(file), match[1])
+			if match[1] == "" {
+				target = file
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s: %v", file, match[1], err)
+			} else if match[2] != "" && !anchors(read(t, target))[match[2]] {
+				t.Errorf("%s links to %s#%s, and there is no such heading", file, match[1], match[2])
+			}
+		}
+		for _, match := range regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)(?:/([\\w-]+))?`").FindAllStringSubmatch(text, -1) {
+			_, err := os.Stat("example/stories/" + match[2] + ".txtar")
+			if !strings.Contains(tests, "func "+match[1]+"(") || match[2] != "" && match[2] != "storm" && err != nil {
+				t.Errorf("%s speaks of %s, which does not exist", file, match[0])
+			}
+		}
+	}
+}
+
+// anchors returns what the headings of a text can be linked by.
+func anchors(text string) map[string]bool {
+	all := map[string]bool{}
+	for _, match := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		slug := regexp.MustCompile(`[^\pL\pN -]`).ReplaceAllString(strings.ToLower(match[1]), "")
+		all[strings.ReplaceAll(slug, " ", "-")] = true
+	}
+	return all
 }
 
 // fenced returns the shell commands in a text.

@@ -31,12 +31,7 @@ func newRealOpenStack(t *testing.T) *realOpenStack {
 	if os.Getenv("OPENSTACK_CLOUDS") == "" {
 		t.Skip("OPENSTACK_CLOUDS is not set: `make test-openstack` starts an OpenStack and sets it")
 	}
-	own, err := localcluster.Start(t.Context(), localcluster.Options{Apply: []string{"crd"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = own.Stop() })
-	return &realOpenStack{T: t, kubernetes: own, clusterName: "test-" + rand.String(8), ours: connectCloud(t, "ours")}
+	return &realOpenStack{T: t, kubernetes: ownCluster(t), clusterName: "test-" + rand.String(8), ours: connectCloud(t, "ours")}
 }
 
 func connectCloud(t *testing.T, name string) neutron.Client {

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/samplecrd/network-controller/hack/localcluster"
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
@@ -101,6 +102,45 @@ func TestValidation(t *testing.T) {
 				t.Errorf("the API server says %v, and the controller would say %q", err, ours)
 			}
 		})
+	}
+}
+
+// TestPolicyAndAdoption: what is refused of the other fields, and that a network
+// cannot be exchanged for another one.
+func TestPolicyAndAdoption(t *testing.T) {
+	for name, test := range map[string]struct {
+		patch   string
+		refusal string // a part of the answer; empty where it is accepted
+	}{
+		"retain":                 {`{"spec":{"deletionPolicy":"Retain"}}`, ""},
+		"delete":                 {`{"spec":{"deletionPolicy":"Delete"}}`, ""},
+		"no policy":              {`{"spec":{"deletionPolicy":null}}`, ""},
+		"another policy":         {`{"spec":{"deletionPolicy":"Keep"}}`, "deletionPolicy"},
+		"a network, later":       {`{"spec":{"networkID":"abc"}}`, "networkID cannot be set, changed or removed later"},
+		"an ID that is a path":   {`{"spec":{"networkID":"../x"}}`, "networkID"},
+		"an ID that is empty":    {`{"spec":{"networkID":""}}`, "networkID"},
+		"an ID that is too long": {`{"spec":{"networkID":"` + strings.Repeat("a", 65) + `"}}`, "networkID"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := create(t, "policy", "10.0.0.0/24", ""); err != nil {
+				t.Fatal(err)
+			}
+			_, err := networks(t).Patch(t.Context(), "policy", types.MergePatchType, []byte(test.patch), metav1.PatchOptions{})
+			if test.refusal == "" && err != nil || test.refusal != "" && (err == nil || !strings.Contains(err.Error(), test.refusal)) {
+				t.Errorf("patching with %s: %v, want %q", test.patch, err, test.refusal)
+			}
+		})
+	}
+	adopting := &samplecrdv1.Network{Spec: samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", NetworkID: "abc"}}
+	adopting.Name = "adopting"
+	if _, err := networks(t).Create(t.Context(), adopting, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, patch := range []string{`{"spec":{"networkID":"abd"}}`, `{"spec":{"networkID":null}}`} {
+		_, err := networks(t).Patch(t.Context(), "adopting", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		if err == nil || !strings.Contains(err.Error(), "networkID cannot be set, changed or removed later") {
+			t.Errorf("patching with %s: %v", patch, err)
+		}
 	}
 }
 
