@@ -363,7 +363,7 @@ func TestInUse(t *testing.T) {
 	port := h.createPort(networkID)
 
 	h.edit("example", "10.0.1.0/24", "")
-	h.waitCondition("example", metav1.ConditionFalse, "InUse", "")
+	h.waitCondition("example", metav1.ConditionFalse, "InUse", port)
 	h.wantNeutron("example", "10.0.0.0/24", "10.0.0.1")
 
 	h.delete("example")

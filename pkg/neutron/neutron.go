@@ -52,7 +52,8 @@ type Writer interface {
 	// pools that leave room for it, and another name and description. It fails with ErrConflict where the subnet
 	// no longer has the revision of the update.
 	UpdateSubnet(ctx context.Context, id string, update SubnetUpdate) (Subnet, error)
-	// DeleteSubnet takes a subnet away. It fails as DeleteNetwork does.
+	// DeleteSubnet takes a subnet away. It fails as DeleteNetwork does. The errors
+	// of both name the ports, or some of them.
 	DeleteSubnet(ctx context.Context, id string, revision int) error
 }
 

@@ -3,6 +3,7 @@ package neutrontest
 import (
 	"net/http"
 	"net/netip"
+	"strings"
 	"slices"
 	"sync"
 
@@ -146,6 +147,9 @@ var subnetTests = []test{
 		port := s.createPort(network)
 		err := s.Client.DeleteSubnet(s.Context(), subnet.ID, subnet.Revision)
 		s.want("deleting", err, neutron.ErrInUse, http.StatusConflict, "SubnetInUse")
+		if err != nil && !strings.Contains(err.Error(), port) {
+			s.Errorf("the error does not name the port %s: %v", port, err)
+		}
 		s.remove("ports", port)
 		s.wantNil("deleting after the port has gone", s.Client.DeleteSubnet(s.Context(), subnet.ID, subnet.Revision))
 	}},

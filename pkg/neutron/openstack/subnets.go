@@ -2,9 +2,12 @@ package openstack
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
@@ -79,7 +82,42 @@ func (c *client) DeleteSubnet(ctx context.Context, id string, revision int) erro
 	if err := checkID(op, id); err != nil {
 		return err
 	}
-	return c.failed(ctx, op, subnets.Delete(ctx, c.guarded(revision), id).ExtractErr())
+	err := c.failed(ctx, op, subnets.Delete(ctx, c.guarded(revision), id).ExtractErr())
+	if failure := (*neutron.Error)(nil); errors.As(err, &failure) && errors.Is(failure, neutron.ErrInUse) {
+		failure.Message += c.portsOn(ctx, id)
+	}
+	return err
+}
+
+// maxPorts is how many ports an error names at most.
+const maxPorts = 10
+
+// portsOn says which ports hold a subnet: of a network, Neutron says so itself.
+// It is empty where that cannot be told.
+func (c *client) portsOn(ctx context.Context, subnetID string) string {
+	query := url.Values{"fixed_ips": {"subnet_id=" + subnetID}, "fields": {"id", "device_owner"}, "limit": {strconv.Itoa(maxPorts + 1)}}
+	var answer struct {
+		Ports []struct {
+			ID    string `json:"id"`
+			Owner string `json:"device_owner"`
+		}
+	}
+	if _, err := c.service.Get(ctx, c.service.ServiceURL("ports")+"?"+query.Encode(), &answer, nil); err != nil || len(answer.Ports) == 0 { //nolint:bodyclose // gophercloud closes what it decodes
+		return ""
+	}
+	var words []string
+	for _, port := range answer.Ports[:min(len(answer.Ports), maxPorts)] {
+		word := port.ID
+		if port.Owner != "" {
+			word += " (" + port.Owner + ")"
+		}
+		words = append(words, word)
+	}
+	slices.Sort(words)
+	if len(answer.Ports) > maxPorts {
+		words = append(words, "and more")
+	}
+	return clean(" The ports are: " + strings.Join(words, ", ") + ".")
 }
 
 // subnet reads the answer to a create or an update.
