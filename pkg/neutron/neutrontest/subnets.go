@@ -3,8 +3,8 @@ package neutrontest
 import (
 	"net/http"
 	"net/netip"
-	"strings"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/google/go-cmp/cmp"
