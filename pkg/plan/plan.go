@@ -205,17 +205,15 @@ func withMark(desired Desired, actual Actual, network neutron.Network) Step {
 	return UpdateNetwork{ID: network.ID, FromName: network.Name, FromDescription: network.Description, Update: right}
 }
 
-// towardsSubnet makes the subnet on our network what is desired. Its range
-// cannot be changed, so one with another range has to go first; Neutron refuses
-// that while a port uses it.
+// towardsSubnet makes the subnet on our network what is desired.
 func towardsSubnet(desired Desired, actual Actual, network neutron.Network) Step {
 	subnets, known := actual.subnetsOf(network)
 	if !known {
 		return FindSubnets{neutron.SubnetFilter{NetworkID: network.ID}}
 	}
 	ours := actual.ourSubnets(desired, network, subnets)
-	switch {
-	case len(ours) == 0:
+	switch len(ours) {
+	case 0:
 		return CreateSubnet{neutron.Subnet{
 			NetworkID:   network.ID,
 			Name:        desired.Owner.String(),
@@ -223,29 +221,38 @@ func towardsSubnet(desired Desired, actual Actual, network neutron.Network) Step
 			CIDR:        desired.CIDR,
 			Gateway:     desired.Gateway,
 		}}
-	case len(ours) > 1:
-		return withoutTwinSubnets(desired, actual, ours)
+	case 1:
+		return towardsSpec(desired, ours[0])
 	}
-	subnet, mark := ours[0], desired.Owner.Mark()
-	if subnet.CIDR != desired.CIDR {
-		if desired.Adopted != "" && subnet.Description != mark {
-			return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
-				"subnet %s has the range %s and was adopted: it is not deleted to make room for %s. Delete it, or put spec.cidr back.", subnet.ID, subnet.CIDR, desired.CIDR)}
-		}
+	return withoutTwinSubnets(desired, actual, ours)
+}
+
+// towardsSpec makes the subnet that is there the one that is desired. Its range
+// cannot be changed, so one with another range has to go first; Neutron refuses
+// that while a port uses it. One that was adopted keeps its name and never goes.
+func towardsSpec(desired Desired, subnet neutron.Subnet) Step {
+	name, mark := desired.Owner.String(), desired.Owner.Mark()
+	adopted := desired.Adopted != "" && subnet.Description != mark
+	switch {
+	case subnet.CIDR != desired.CIDR && adopted:
+		return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
+			"subnet %s has the range %s and was adopted: it is not deleted to make room for %s. Delete it, or put spec.cidr back.",
+			subnet.ID, subnet.CIDR, desired.CIDR)}
+	case subnet.CIDR != desired.CIDR:
 		return DeleteSubnet{ID: subnet.ID, Revision: subnet.Revision, From: subnet.CIDR, To: desired.CIDR}
 	}
-	update := UpdateSubnet{ID: subnet.ID, From: subnet.Gateway, Update: neutron.SubnetUpdate{Gateway: subnet.Gateway, Revision: subnet.Revision}}
-	changed := false
+	renamed := !adopted && (subnet.Name != name || subnet.Description != mark)
+	if subnet.Gateway == desired.Gateway && !renamed {
+		return Nothing{}
+	}
+	update := neutron.SubnetUpdate{Gateway: desired.Gateway, Revision: subnet.Revision}
 	if subnet.Gateway != desired.Gateway {
-		update.Update.Gateway, update.Update.Pools, changed = desired.Gateway, Pools(desired.CIDR, desired.Gateway), true
+		update.Pools = Pools(desired.CIDR, desired.Gateway)
 	}
-	if isOwn := desired.Adopted == "" || subnet.Description == mark; isOwn && (subnet.Description != mark || subnet.Name != desired.Owner.String()) {
-		update.Update.Name, update.Update.Description, changed = desired.Owner.String(), mark, true
+	if renamed {
+		update.Name, update.Description = name, mark
 	}
-	if changed {
-		return update
-	}
-	return Nothing{}
+	return UpdateSubnet{ID: subnet.ID, From: subnet.Gateway, Update: update}
 }
 
 // theNetwork returns the network of the owner, or nil where it is known that
