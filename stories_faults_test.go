@@ -1,13 +1,17 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/samplecrd/network-controller/pkg/neutron/faults"
@@ -107,5 +111,58 @@ func (s *story) neutronFinishes(io.Writer, []string) error {
 			return fmt.Errorf("there are still %+v", left)
 		}
 		return nil
+	})
+}
+
+// dateBack has Neutron say that a network was made so much earlier.
+func (s *story) dateBack(_ io.Writer, args []string) error {
+	network, err := s.networkOf(args[0])
+	if err != nil {
+		return err
+	}
+	age, err := time.ParseDuration(args[1])
+	s.neutron.birthdays.set(network.ID, time.Now().Add(-age))
+	return err
+}
+
+// birthdays are when networks were made, for those of which Neutron is not to
+// tell the truth. There is no other way to have an old one at hand.
+type birthdays struct {
+	mu  sync.Mutex
+	all map[string]string // by ID
+}
+
+func (b *birthdays) set(id string, birthday time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.all == nil {
+		b.all = map[string]string{}
+	}
+	b.all[id] = birthday.UTC().Format(time.RFC3339)
+}
+
+// before returns a handler that changes answers of the next one.
+func (b *birthdays) before(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		recorder := httptest.NewRecorder()
+		next.ServeHTTP(recorder, r)
+		body := recorder.Body.Bytes()
+		var answer map[string]json.RawMessage
+		var networks []map[string]any
+		if json.Unmarshal(body, &answer) == nil && json.Unmarshal(answer["networks"], &networks) == nil {
+			b.mu.Lock()
+			for _, network := range networks {
+				if birthday, ok := b.all[network["id"].(string)]; ok {
+					network["created_at"] = birthday
+				}
+			}
+			b.mu.Unlock()
+			answer["networks"], _ = json.Marshal(networks)
+			body, _ = json.Marshal(answer)
+		}
+		recorder.Header().Del("Content-Length")
+		maps.Copy(w.Header(), recorder.Header())
+		w.WriteHeader(recorder.Code)
+		_, _ = w.Write(body)
 	})
 }

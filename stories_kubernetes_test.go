@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -21,16 +23,20 @@ import (
 
 // kubernetesPhrases are what is said of Kubernetes, beside kubectl itself.
 var kubernetesPhrases = map[string]phrase{
-	"want":             {"NAME CIDR [GATEWAY] [FIELD=VALUE…]", (*story).want},
-	"wait-ready":       {"NAME [NAME…]", (*story).waitReady},
-	"wait-condition":   {"NAME REASON [TEXT]", (*story).waitCondition},
-	"wait-event":       {"NAME REASON [TEXT]", (*story).waitEvent},
-	"wait-gone":        {"NAME [NAME…]", (*story).waitGone},
-	"note-ids":         {"NAME", (*story).noteIDs},
-	"same-network":     {"NAME", (*story).sameNetwork},
-	"same-subnet":      {"NAME", (*story).sameSubnet},
-	"api-server stop":  {"", func(s *story, _ io.Writer, _ []string) error { return s.cluster.StopAPIServer() }},
-	"api-server start": {"", func(s *story, _ io.Writer, _ []string) error { return s.cluster.StartAPIServer(s.Context()) }},
+	"want":              {"NAME CIDR [GATEWAY] [FIELD=VALUE…]", (*story).want},
+	"want-many":         {"PREFIX NUMBER", (*story).wantMany},
+	"wait-all-ready":    {"", (*story).waitAllReady},
+	"wait-ready":        {"NAME [NAME…]", (*story).waitReady},
+	"wait-condition":    {"NAME REASON [TEXT]", (*story).waitCondition},
+	"wait-event":        {"NAME REASON [TEXT]", (*story).waitEvent},
+	"wait-gone":         {"NAME [NAME…]", (*story).waitGone},
+	"note-ids":          {"NAME", (*story).noteIDs},
+	"same-network":      {"NAME", (*story).sameNetwork},
+	"same-subnet":       {"NAME", (*story).sameSubnet},
+	"soon-same-network": {"NAME", soon((*story).sameNetwork)},
+	"soon-same-subnet":  {"NAME", soon((*story).sameSubnet)},
+	"api-server stop":   {"", func(s *story, _ io.Writer, _ []string) error { return s.cluster.StopAPIServer() }},
+	"api-server start":  {"", func(s *story, _ io.Writer, _ []string) error { return s.cluster.StartAPIServer(s.Context()) }},
 }
 
 // kubectlInStory is kubectl itself, with the story's namespace as the default.
@@ -70,6 +76,27 @@ func (s *story) want(_ io.Writer, args []string) error {
 	return err
 }
 
+// wantMany applies Networks called PREFIX-0, PREFIX-1 and so on.
+func (s *story) wantMany(_ io.Writer, args []string) error {
+	number, err := strconv.Atoi(args[1])
+	for i := range number {
+		err = errors.Join(err, s.want(nil, []string{args[0] + "-" + strconv.Itoa(i), fmt.Sprintf("10.%d.%d.0/24", i/256, i%256)}))
+	}
+	return err
+}
+
+func (s *story) waitAllReady(out io.Writer, _ []string) error {
+	list, err := s.client.SamplecrdV1().Networks(s.namespace).List(s.Context(), metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, network := range list.Items {
+		names = append(names, network.Name)
+	}
+	return s.waitReady(out, names)
+}
+
 func (s *story) get(name string) (*samplecrdv1.Network, error) {
 	return s.client.SamplecrdV1().Networks(s.namespace).Get(s.Context(), name, metav1.GetOptions{})
 }
@@ -80,6 +107,11 @@ func (s *story) condition(name string, status metav1.ConditionStatus, reason, te
 	if err != nil {
 		return err
 	}
+	return conditionOf(network, status, reason, text)
+}
+
+func conditionOf(network *samplecrdv1.Network, status metav1.ConditionStatus, reason, text string) error {
+	name := network.Name
 	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
 	switch {
 	case ready == nil:
@@ -194,19 +226,18 @@ func (s *story) asAsked(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	left := slices.DeleteFunc(slices.Clone(all), func(n storyNetwork) bool { return !strings.HasPrefix(n.Description, s.markOf("")) })
 	for _, network := range list.Items {
-		if err := s.asSpec(all, &network); err != nil {
+		if network.DeletionTimestamp != nil {
+			return fmt.Errorf("%s is still being deleted: %+v", network.Name, network.Status)
+		}
+		if err := errors.Join(conditionOf(&network, metav1.ConditionTrue, "Provisioned", ""), s.asSpec(all, &network)); err != nil {
 			return err
 		}
+		left = slices.DeleteFunc(left, func(n storyNetwork) bool { return n.Description == s.markOf(network.Name) })
 	}
-	ours := 0
-	for _, network := range all {
-		if strings.HasPrefix(network.Description, s.markOf("")) {
-			ours++
-		}
-	}
-	if ours != len(list.Items) {
-		return fmt.Errorf("there are %d Networks, and %d networks of theirs:\n%s", len(list.Items), ours, told(all))
+	if len(left) > 0 {
+		return fmt.Errorf("neutron has networks of Networks that do not exist:\n%s", told(left))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -28,35 +29,40 @@ import (
 
 const (
 	// storiesAtOnce is how many stories are told at the same time, each with a
-	// control plane of its own. They wait more than they work.
-	storiesAtOnce = 3
+	// control plane to itself: the controller watches the Networks of all
+	// namespaces. They wait more than they work.
+	storiesAtOnce = 4
 	// storyPatience is how long a story waits for anything.
-	storyPatience = time.Minute
+	storyPatience = 2 * time.Minute
+	// maxStoryLog is how much of a controller's log is shown, in bytes.
+	maxStoryLog = 100_000
 )
 
-// TestStories tells every story in example/stories, with a real kube-apiserver
-// and the controller as a process of its own. With NEUTRON_ENDPOINT they are
-// about the Neutron there, in place of an embedded one. The README next to them
-// explains the words that they are written in.
+// TestStories tells every story in example/stories, and the storm, with a real
+// kube-apiserver and the controller as a process of its own. With
+// NEUTRON_ENDPOINT they are about the Neutron there, in place of an embedded
+// one. The README next to the stories explains the words they are written in.
 func TestStories(t *testing.T) {
 	t.Parallel()
-	clusters := newStoryClusters(t)
-	teller := &storyTeller{T: t}
+	teller := &storyTeller{T: t, places: newStoryPlaces(t)}
+	teller.Run("storm", func(t testscript.T) { storm(t.(*storyTeller)) })
 	testscript.RunT(teller, testscript.Params{
-		Dir:                 "example/stories",
-		Setup:               func(env *testscript.Env) error { return setUpStory(env, clusters) },
-		Cmds:                storyCommands(),
-		Condition:           storyCondition,
-		RequireUniqueNames:  true,
-		RequireExplicitExec: true,
+		Dir:                "example/stories",
+		Setup:              setUpStory,
+		Cmds:               storyCommands(),
+		Condition:          storyCondition,
+		RequireUniqueNames: true,
 	})
 	teller.running.Wait()
 }
 
-// storyTeller is a test, as testscript wants it. It runs stories side by side
-// without t.Parallel: its number is for tests that need the processor.
+// storyTeller is a test, as testscript wants it. It runs as many stories side by
+// side as there are places, whatever -parallel says: that number is for tests
+// that need the processor.
 type storyTeller struct {
 	*testing.T
+	places  chan *storyPlace
+	place   *storyPlace // where this story is told
 	running sync.WaitGroup
 }
 
@@ -65,40 +71,29 @@ func (s *storyTeller) Parallel() {}
 func (s *storyTeller) Verbose() bool { return testing.Verbose() }
 
 func (s *storyTeller) Run(name string, tell func(testscript.T)) {
+	place := <-s.places
 	s.running.Go(func() {
-		s.T.Run(name, func(t *testing.T) { tell(&storyTeller{T: t}) })
+		defer func() { s.places <- place }()
+		s.T.Run(name, func(t *testing.T) { tell(&storyTeller{T: t, place: place}) })
 	})
 }
 
-// storyClusters are control planes that stories take turns with. The controller
-// watches the Networks of all namespaces, so a story has one to itself.
-type storyClusters chan *localcluster.Cluster
+// storyPlace has a control plane from the first story on that is told there.
+type storyPlace struct{ cluster *localcluster.Cluster }
 
-func newStoryClusters(t *testing.T) storyClusters {
-	pool := make(storyClusters, storiesAtOnce)
+func newStoryPlaces(t *testing.T) chan *storyPlace {
+	places := make(chan *storyPlace, storiesAtOnce)
 	for range storiesAtOnce {
-		pool <- nil // not started yet
+		places <- &storyPlace{}
 	}
 	t.Cleanup(func() {
 		for range storiesAtOnce {
-			if c := <-pool; c != nil {
-				_ = c.Stop()
+			if place := <-places; place.cluster != nil {
+				_ = place.cluster.Stop()
 			}
 		}
 	})
-	return pool
-}
-
-// take waits for a control plane that no story uses.
-func (p storyClusters) take(ctx context.Context) (*localcluster.Cluster, error) {
-	if c := <-p; c != nil {
-		return c, nil
-	}
-	c, err := localcluster.Start(ctx, localcluster.Options{Apply: []string{"crd"}})
-	if err != nil {
-		p <- nil
-	}
-	return c, err
+	return places
 }
 
 // story is what one story is about: a Kubernetes, a Neutron, and controllers.
@@ -117,14 +112,9 @@ type story struct {
 
 type storyKey struct{}
 
-func setUpStory(env *testscript.Env, clusters storyClusters) error {
-	t := env.T().(*storyTeller).T
-	c, err := clusters.take(t.Context())
-	if err != nil {
-		return err
-	}
-	env.Defer(func() { clusters <- c })
-	s, err := newStory(t, c)
+// setUpStory prepares what a script needs.
+func setUpStory(env *testscript.Env) error {
+	s, err := newStory(env.T().(*storyTeller))
 	if err != nil {
 		return err
 	}
@@ -133,7 +123,7 @@ func setUpStory(env *testscript.Env, clusters storyClusters) error {
 	env.Values[storyKey{}] = s
 	env.Vars = append(env.Vars,
 		"KUBECONFIG="+kubeconfig,
-		"KUBECACHEDIR="+filepath.Join(c.Dir(), "kubectl"),
+		"KUBECACHEDIR="+filepath.Join(s.cluster.Dir(), "kubectl"),
 		"NAMESPACE="+s.namespace,
 		"CLUSTER="+s.clusterName,
 	)
@@ -141,19 +131,26 @@ func setUpStory(env *testscript.Env, clusters storyClusters) error {
 }
 
 // newStory begins a story. Its namespace is called as the story is.
-func newStory(t *testing.T, c *localcluster.Cluster) (*story, error) {
+func newStory(t *storyTeller) (*story, error) {
+	var err error
+	if t.place.cluster == nil {
+		t.place.cluster, err = localcluster.Start(t.Context(), localcluster.Options{Apply: []string{"crd"}})
+	}
+	if err != nil {
+		return nil, err
+	}
+	config := t.place.cluster.RESTConfig()
 	s := &story{
-		T:           t,
-		cluster:     c,
+		T:           t.T,
+		cluster:     t.place.cluster,
 		clusterName: "story-" + rand.String(8),
 		namespace:   t.Name()[strings.LastIndex(t.Name(), "/")+1:],
-		client:      clientset.NewForConfigOrDie(c.RESTConfig()),
-		kube:        kubernetes.NewForConfigOrDie(c.RESTConfig()),
+		client:      clientset.NewForConfigOrDie(config),
+		kube:        kubernetes.NewForConfigOrDie(config),
 		controllers: map[string]*storyController{},
 		noted:       map[string]storyIDs{},
 	}
-	s.namespace = strings.ToLower(s.namespace)
-	_, err := s.kube.CoreV1().Namespaces().Create(t.Context(),
+	_, err = s.kube.CoreV1().Namespaces().Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("creating the story's namespace: %w", err)
@@ -177,8 +174,12 @@ func (s *story) writeKubeconfig(path string) error {
 func (s *story) end() {
 	for name, c := range s.controllers {
 		c.end()
+		log := c.log()
+		if strings.Contains(log, "DATA RACE") { // with -race
+			s.Errorf("the %s has a data race", name)
+		}
 		if s.Failed() {
-			s.Logf("the log of the %s:\n%s", name, c.log())
+			s.Logf("the log of the %s:\n%s", name, log[max(0, len(log)-maxStoryLog):])
 		}
 	}
 	err := errors.Join(s.neutron.end(), s.cluster.StartAPIServer(context.Background()), s.removeNetworks(context.Background()))
@@ -272,26 +273,36 @@ func storyCommands() map[string]func(*testscript.TestScript, bool, []string) {
 				begin, args = command+" "+args[0], args[1:]
 			}
 			p, known := phrases[begin]
-			if !known {
-				ts.Fatalf("%q is no phrase of a story", begin)
-			}
-			if !p.takes(len(args)) {
-				ts.Fatalf("it is said so: %s %s", begin, p.usage)
-			}
-			s := ts.Value(storyKey{}).(*story)
-			s.setenv = ts.Setenv
-			err := p.do(s, storyOutput{ts}, args)
 			switch {
-			case err != nil && not:
-				ts.Logf("as it should not be: %v", err)
-			case err != nil:
-				ts.Fatalf("%v", err)
-			case not:
-				ts.Fatalf("it is so, and should not be")
+			case !known:
+				ts.Fatalf("%q is no phrase of a story", begin)
+			case !p.takes(len(args)):
+				ts.Fatalf("it is said so: %s %s", begin, p.usage)
+			case not && waits.MatchString(begin):
+				ts.Fatalf("%q waits for something to be so: it cannot be said with !", begin)
 			}
+			p.say(ts, not, args)
 		}
 	}
 	return commands
+}
+
+// waits matches the phrases that wait for what they say.
+var waits = regexp.MustCompile(`^wait-| soon-|^soon-| (says|receives|finishes)$`)
+
+// say does what a phrase says. With not, it must fail.
+func (p phrase) say(ts *testscript.TestScript, not bool, args []string) {
+	s := ts.Value(storyKey{}).(*story)
+	s.setenv = ts.Setenv
+	err := p.do(s, storyOutput{ts}, args)
+	switch {
+	case err != nil && not:
+		ts.Logf("as it should not be: %v", err)
+	case err != nil:
+		ts.Fatalf("%v", err)
+	case not:
+		ts.Fatalf("it is so, and should not be")
+	}
 }
 
 // storyOutput is what `stdout` looks at next. (To ask testscript for it without
