@@ -37,6 +37,9 @@ func storm(t *storyTeller) {
 	if testing.Short() {
 		t.Skip("it takes most of a minute")
 	}
+	if os.Getenv("NEUTRON_ENDPOINT") != "" {
+		t.Skip("a Neutron in one Python process makes ten networks a second: the storm would be a breeze, for an hour")
+	}
 	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("STORM_SEED"), strconv.FormatInt(time.Now().UnixNano(), 10)), 10, 64)
 	if err != nil {
 		t.Fatal(err)
