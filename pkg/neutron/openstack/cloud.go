@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -204,7 +205,7 @@ func (s *session) send(ctx context.Context, request *http.Request) (*http.Respon
 	sent := request.Clone(ctx)
 	base := url.URL{Scheme: s.endpoint.Scheme, Host: s.endpoint.Host, Path: s.endpoint.Path + "/"}
 	sent.URL = base.JoinPath(request.URL.EscapedPath())
-	sent.URL.RawQuery = request.URL.RawQuery
+	sent.URL.RawQuery = s.withinProject(request)
 	sent.Host = ""
 	sent.Header.Set("X-Auth-Token", s.token)
 	if request.GetBody != nil {
@@ -215,6 +216,19 @@ func (s *session) send(ctx context.Context, request *http.Request) (*http.Respon
 		sent.Body = body
 	}
 	return s.config.transport.RoundTrip(sent)
+}
+
+// withinProject returns the query of a request, and makes of a list of
+// everything one of what our project has. Others can share their networks with
+// us, and write into them what they like; and an administrator sees all.
+func (s *session) withinProject(request *http.Request) string {
+	path, query := request.URL.Path, request.URL.Query()
+	isList := request.Method == http.MethodGet && (strings.HasSuffix(path, "/networks") || strings.HasSuffix(path, "/subnets"))
+	if !isList || s.project == "" || query.Has("id") || query.Has("network_id") || query.Has("project_id") {
+		return request.URL.RawQuery
+	}
+	query.Set("project_id", s.project)
+	return query.Encode()
 }
 
 // endingBody ends a time limit when all is read.

@@ -37,6 +37,7 @@ type cloud struct {
 type session struct {
 	config   *cloudConfig
 	token    string
+	project  string   // the ID of the one that the token is for; empty where it is for none
 	endpoint *url.URL // of Neutron, without its version
 }
 
@@ -203,6 +204,7 @@ func (c *cloudConfig) login(ctx context.Context) (*session, error) {
 	var result interface {
 		ExtractTokenID() (string, error)
 		ExtractServiceCatalog() (*tokens.ServiceCatalog, error)
+		ExtractProject() (*tokens.Project, error)
 	}
 	if auth.TokenID != "" && auth.Scope == nil {
 		service.SetToken(auth.TokenID)
@@ -225,7 +227,11 @@ func (c *cloudConfig) login(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &session{config: c, token: token, endpoint: endpoint}, nil
+	s := &session{config: c, token: token, endpoint: endpoint}
+	if project, err := result.ExtractProject(); err == nil && project != nil {
+		s.project = project.ID
+	}
+	return s, nil
 }
 
 // findNeutron returns the address of the network service. Where it is in several

@@ -202,7 +202,7 @@ func (k *keystone) check(body []byte) (status int, message string) {
 }
 
 func (k *keystone) grant(w http.ResponseWriter, status int, token string, scoped bool) {
-	answer := object{"expires_at": "2030-01-01T00:00:00.000000Z", "methods": []string{"password"}, "catalog": k.catalog}
+	answer := object{"expires_at": "2030-01-01T00:00:00.000000Z", "methods": []string{"password"}, "catalog": k.catalog, "project": object{"id": "fake_project_id", "name": "ours"}}
 	if k.catalog == nil && scoped {
 		answer["catalog"] = []object{networkAt(endpointAt("public", "RegionOne", k.front.URL))}
 	}

@@ -2,6 +2,7 @@ package openstack_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -33,6 +34,44 @@ func TestCloudContract(t *testing.T) {
 				return neutrontest.Cloud{Client: connectCloud(t), Endpoint: k.neutron.URL(), SetQuotas: true}
 			})
 		})
+	}
+}
+
+// TestOnlyOurProject: what others share with our project, or an administrator
+// sees of theirs, is in no list, whatever is written in it. It is found by its
+// ID.
+func TestOnlyOurProject(t *testing.T) {
+	k := startKeystone(t, embedded.Options{MaxPage: 1})
+	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
+	client := connectCloud(t)
+	mark := neutron.Owner{Cluster: "c", Namespace: "default", Name: "example"}.Mark()
+	ours := map[string]bool{}
+	for range 2 {
+		network, err := client.CreateNetwork(t.Context(), neutron.Network{Name: "ours", Description: mark})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours[network.ID] = true
+	}
+	response, err := http.Post(k.neutron.URL()+"/v2.0/networks", "application/json", strings.NewReader(`{"network": {"tenant_id": "theirs", "description": "`+mark+`"}}`))
+	if err != nil || response.StatusCode != http.StatusCreated {
+		t.Fatalf("making a network of somebody else: %v, %v", response, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	var theirs struct{ Network struct{ ID string } }
+	if err := json.NewDecoder(response.Body).Decode(&theirs); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, filter := range []neutron.NetworkFilter{{}, {Descriptions: []string{mark}}} {
+		found, err := client.Networks(t.Context(), filter)
+		if err != nil || len(found) != 2 || !ours[found[0].ID] || !ours[found[1].ID] {
+			t.Errorf("Networks(%+v) = %v, %v, want ours", filter, found, err)
+		}
+	}
+	found, err := client.Networks(t.Context(), neutron.NetworkFilter{ID: theirs.Network.ID})
+	if err != nil || len(found) != 1 {
+		t.Errorf("by its ID: %v, %v", found, err)
 	}
 }
 
