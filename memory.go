@@ -160,19 +160,19 @@ func (f *inFlight) mustWait(network *samplecrdv1.Network, owner neutron.Owner, s
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	left := time.Until(f.until[owner])
+	left, why := time.Until(f.until[owner]), "an earlier request was not answered, and Neutron may still be at it"
 	if left <= 0 {
 		delete(f.until, owner)
 	}
-	if removes {
-		left = max(left, f.inheritedWait(network, found))
+	if inherited := f.inheritedWait(network, found); removes && inherited > left {
+		left, why = inherited, "the controller has just started, and Neutron may still be at what it was asked for before"
 	}
 	if left <= 0 {
 		return nil
 	}
 	return &neutron.Error{
 		Op: "create network", Kind: neutron.ErrUnavailable, RetryAfter: left,
-		Message: fmt.Sprintf("an earlier request was not answered, and Neutron may still be at it; looking again within %v", f.wait),
+		Message: fmt.Sprintf("%s; looking again within %v", why, f.wait),
 	}
 }
 

@@ -409,7 +409,7 @@ func TestDeletedWhileInFlight(t *testing.T) {
 	h.delete("example")
 
 	h.startController()
-	h.waitCondition("example", metav1.ConditionFalse, "NeutronUnavailable", "an earlier request was not answered")
+	h.waitCondition("example", metav1.ConditionFalse, "NeutronUnavailable", "the controller has just started")
 	m.late()
 
 	h.waitGone("example")
