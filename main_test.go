@@ -345,11 +345,11 @@ func TestDocs(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("docs/ has %v: %v", files, err)
 	}
-	tests := ""
+	var tests strings.Builder
 	for _, pattern := range []string{"*_test.go", "pkg/*/*_test.go"} {
 		found, _ := filepath.Glob(pattern)
 		for _, file := range found {
-			tests += read(t, file)
+			tests.WriteString(read(t, file))
 		}
 	}
 	for _, file := range append(files, "README.md", "README.zh-CN.md", "CONTRIBUTING.md", "example/stories/README.md") {
@@ -367,7 +367,7 @@ func TestDocs(t *testing.T) {
 		}
 		for _, match := range regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)(?:/([\\w-]+))?`").FindAllStringSubmatch(text, -1) {
 			_, err := os.Stat("example/stories/" + match[2] + ".txtar")
-			if !strings.Contains(tests, "func "+match[1]+"(") || match[2] != "" && match[2] != "storm" && err != nil {
+			if !strings.Contains(tests.String(), "func "+match[1]+"(") || match[2] != "" && match[2] != "storm" && err != nil {
 				t.Errorf("%s speaks of %s, which does not exist", file, match[0])
 			}
 		}

@@ -373,6 +373,7 @@ func TestAdoptNotAllowed(t *testing.T) {
 
 	h.waitCondition("example", metav1.ConditionFalse, "AdoptionNotAllowed", "-allow-adoption")
 	h.patch("example", `{"spec":{"deletionPolicy":"Delete"}}`)
+	h.waitCondition("example", metav1.ConditionFalse, "AdoptionNotAllowed", "-allow-adoption")
 	h.delete("example")
 	h.waitGone("example")
 	h.wantRequests("not adopting", 0, 2)
