@@ -242,6 +242,33 @@ func TestOrphanIsTakenUp(t *testing.T) {
 	h.wantCounts(1, 1)
 }
 
+// TestRenamedCluster: under another name, the controller does not find what it
+// made, and makes nothing a second time. Each Network says what has happened,
+// and deletes nothing; with the old name all is well again.
+func TestRenamedCluster(t *testing.T) {
+	h := newHarness(t)
+	stop := h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.create("deleted", "10.0.1.0/24", "")
+	h.waitReady("example")
+	h.waitReady("deleted")
+	stop()
+	h.options.Cluster = "renamed"
+	stop = h.startController()
+
+	h.waitCondition("example", metav1.ConditionFalse, "NotOurs", `the cluster "`+testCluster+`", and this is the cluster "renamed"`)
+	h.delete("deleted")
+	h.waitCondition("deleted", metav1.ConditionFalse, "NotOurs", "-cluster-name")
+	h.wantCounts(2, 2)
+	stop()
+
+	h.options.Cluster = testCluster
+	h.startController()
+	h.waitReady("example")
+	h.waitGone("deleted")
+	h.wantCounts(1, 1)
+}
+
 // TestTwoControllers: two that both think they lead make no duplicate that
 // stays.
 func TestTwoControllers(t *testing.T) {

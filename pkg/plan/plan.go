@@ -294,6 +294,11 @@ func isOurs(owner neutron.Owner, network neutron.Network) bool {
 }
 
 func notOurs(owner neutron.Owner, network neutron.Network) Step {
+	if other, ok := neutron.ParseMark(network.Description); ok && other.String() == owner.String() {
+		return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
+			"network %s, which status.networkID names, is marked as that of the cluster %q, and this is the cluster %q. If it is the same one, give the controller its name back (-cluster-name); if not, remove status.networkID (kubectl edit --subresource=status).",
+			network.ID, other.Cluster, owner.Cluster)}
+	}
 	return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
 		"network %s, which status.networkID names, is not marked as ours: its description is not %q. If it is ours, put the description back; if not, remove status.networkID (kubectl edit --subresource=status).",
 		network.ID, owner.Mark())}

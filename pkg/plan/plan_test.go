@@ -304,8 +304,13 @@ var presentRows = map[string]row{
 		plan.Blocked{Reason: plan.ReasonNotOurs}, notMarked,
 	},
 	"present, a network with the ID and another object's mark": {
-		want, named(marked(settled), with(network, func(n *neutron.Network) { n.Description = another })),
+		want, named(marked(settled), with(network, func(n *neutron.Network) { n.Description = another + "-2" })),
 		plan.Blocked{Reason: plan.ReasonNotOurs}, notMarked,
+	},
+	"present, a network with the ID and our mark, but of another cluster": {
+		want, named(marked(settled), with(network, func(n *neutron.Network) { n.Description = another })),
+		plan.Blocked{Reason: plan.ReasonNotOurs},
+		`blocked: NotOurs: network net-1, which status.networkID names, is marked as that of the cluster "c2", and this is the cluster "c1". If it is the same one, give the controller its name back (-cluster-name); if not, remove status.networkID (kubectl edit --subresource=status).`,
 	},
 	"present, a network with the ID, without our mark, subnets not looked for": {
 		want, named(marked(settled), with(theirs, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-1"} })),
