@@ -84,17 +84,31 @@ func (c *Controller) enqueueDifferences(ctx context.Context) {
 		if err != nil || network == nil || network.DeletionTimestamp != nil {
 			continue
 		}
-		if c.seen.settled(network) != c.isInStep(network, c.desired(network)) {
+		desired, settled := c.desired(network), c.seen.settled(network)
+		_, done := c.planFromMirror(network, desired)
+		if settled && !c.isInStep(network, desired) || !settled && done {
 			c.enqueueNetwork(key)
 		}
 	}
 }
 
 // isInStep tells whether a Network, its status included, is what Neutron was
-// last seen to have: whether a plan from there would find nothing to do.
+// last seen to have.
 func (c *Controller) isInStep(network *samplecrdv1.Network, desired plan.Desired) bool {
-	if desired.Absent || !hasFinalizer(network) {
+	actual, done := c.planFromMirror(network, desired)
+	if !done {
 		return false
+	}
+	_, changed := report.Status(network, desired, actual, nil, metav1.Now())
+	return !changed
+}
+
+// planFromMirror returns what Neutron was last seen to have of a Network, and
+// whether a plan would find nothing to do there, whatever the status says: that
+// of one that failed says so until it is looked at again.
+func (c *Controller) planFromMirror(network *samplecrdv1.Network, desired plan.Desired) (actual plan.Actual, done bool) {
+	if desired.Absent || !hasFinalizer(network) {
+		return actual, false
 	}
 	id := desired.Adopted
 	if id == "" {
@@ -103,19 +117,15 @@ func (c *Controller) isInStep(network *samplecrdv1.Network, desired plan.Desired
 	marks := []string{desired.Owner.Mark(), desired.Owner.RetainedMark()}
 	glance, ok := c.neutron.Glance(marks, id)
 	if !ok {
-		return false
+		return actual, false
 	}
-	actual := actualOf(network).
+	actual = actualOf(network).
 		WithNetworks(neutron.NetworkFilter{Descriptions: marks}, glance.Marked).
 		WithNetworks(neutron.NetworkFilter{ID: id}, glance.Named)
 	for networkID, subnets := range glance.Subnets {
 		actual = actual.WithSubnets(networkID, subnets)
 	}
-	if plan.Next(desired, actual) != (plan.Nothing{}) {
-		return false
-	}
-	_, changed := report.Status(network, desired, actual, nil, metav1.Now())
-	return !changed
+	return actual, plan.Next(desired, actual) == (plan.Nothing{})
 }
 
 // orphans are the networks that carry a mark of this cluster and have no

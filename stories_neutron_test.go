@@ -413,7 +413,7 @@ func (s *story) countRequests(args []string) (got int, told string) {
 		kind = args[2]
 	}
 	var lines []string
-	for _, r := range s.neutron.Requests() {
+	for _, r := range slices.Concat(s.neutron.Requests(), s.neutron.UnderWay()) {
 		if (method == "" || r.Method == method) && strings.HasPrefix(r.Path, "/v2.0/"+kind) {
 			lines = append(lines, fmt.Sprintf("%s %s?%s: %d", r.Method, r.Path, r.Query, r.Status))
 		}
