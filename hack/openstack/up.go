@@ -50,7 +50,7 @@ func up(lifetime time.Duration) error {
 	if err != nil {
 		return err
 	}
-	tell("It ends after %s, or with: go run ./hack/openstack down\nIts logs are in %s.", lifetime, path)
+	tell("It ends after %s, or with: make openstack-down\nIts logs are in %s.", lifetime, path)
 	fmt.Print(env.exports())
 	return nil
 }

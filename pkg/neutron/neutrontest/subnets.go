@@ -147,7 +147,7 @@ var subnetTests = []test{
 		port := s.createPort(network)
 		err := s.Client.DeleteSubnet(s.Context(), subnet.ID, subnet.Revision)
 		s.want("deleting", err, neutron.ErrInUse, http.StatusConflict, "SubnetInUse")
-		if err != nil && !strings.Contains(err.Error(), port) {
+		if err != nil && !strings.Contains(err.Error(), " The ports are: "+port+".") {
 			s.Errorf("the error does not name the port %s: %v", port, err)
 		}
 		s.remove("ports", port)

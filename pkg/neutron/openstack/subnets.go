@@ -84,7 +84,7 @@ func (c *client) DeleteSubnet(ctx context.Context, id string, revision int) erro
 	}
 	err := c.failed(ctx, op, subnets.Delete(ctx, c.guarded(revision), id).ExtractErr())
 	if failure := (*neutron.Error)(nil); errors.As(err, &failure) && errors.Is(failure, neutron.ErrInUse) {
-		failure.Message += c.portsOn(ctx, id)
+		failure.Message = strings.TrimSpace(failure.Message + " " + c.portsOn(ctx, id))
 	}
 	return err
 }
@@ -117,7 +117,7 @@ func (c *client) portsOn(ctx context.Context, subnetID string) string {
 	if len(answer.Ports) > maxPorts {
 		words = append(words, "and more")
 	}
-	return clean(" The ports are: " + strings.Join(words, ", ") + ".")
+	return clean("The ports are: " + strings.Join(words, ", ") + ".")
 }
 
 // subnet reads the answer to a create or an update.
