@@ -270,10 +270,9 @@ func (c *Controller) network(key cache.ObjectName) (*samplecrdv1.Network, error)
 
 // desired returns what a Network asks for.
 func (c *Controller) desired(network *samplecrdv1.Network) plan.Desired {
-	desired := plan.Want(c.owner(network), network.Spec.CIDR, network.Spec.Gateway)
+	desired := plan.Want(c.owner(network), network.Spec)
 	desired.Absent = network.DeletionTimestamp != nil
 	if network.Spec.NetworkID != "" {
-		desired.Adopted = network.Spec.NetworkID
 		desired.Obstacle = c.obstacleToAdoption(network)
 	}
 	policy, adopted := network.Spec.DeletionPolicy, desired.Adopted != ""
@@ -324,7 +323,7 @@ func comesBefore(a, b *samplecrdv1.Network) bool {
 
 // maxSteps is more than any plan takes, unless Neutron keeps answering with
 // something else than it was asked for.
-const maxSteps = 20
+const maxSteps = 60
 
 // errStopping ends a sync between two steps when the controller stops.
 var errStopping = errors.New("the controller is stopping")
@@ -332,7 +331,7 @@ var errStopping = errors.New("the controller is stopping")
 // carryOut goes the way from the actual to the desired state, a step and so a
 // request at a time. It returns what is known of the actual state at the end.
 func (c *Controller) carryOut(ctx context.Context, network *samplecrdv1.Network, desired plan.Desired) (plan.Actual, error) {
-	actual := actualOf(network)
+	actual := c.actualOf(network)
 	found := "" // the network that was there, as long as none was looked for
 	for range maxSteps {
 		step := plan.Next(desired, actual)
@@ -366,13 +365,14 @@ func (c *Controller) carryOut(ctx context.Context, network *samplecrdv1.Network,
 		"gave up after %d steps: what Neutron answers is not what it was asked for. The log tells the steps.", maxSteps)}}
 }
 
-// actualOf returns what an object itself tells of the actual state.
-func actualOf(network *samplecrdv1.Network) plan.Actual {
-	return plan.Actual{
-		Finalizer: hasFinalizer(network),
-		NetworkID: network.Status.NetworkID,
-		SubnetID:  network.Status.SubnetID,
+// actualOf returns what is known of the actual state without a look: what the
+// object itself tells, and what this Neutron was able to do a moment ago.
+func (c *Controller) actualOf(network *samplecrdv1.Network) plan.Actual {
+	actual := plan.Actual{Finalizer: hasFinalizer(network), Record: report.RecordOf(network.Status)}
+	if extensions, ok := c.neutron.KnownExtensions(); ok {
+		actual = actual.WithExtensions(extensions)
 	}
+	return actual
 }
 
 // apply carries out one step: one request to Kubernetes or Neutron. It returns
@@ -392,15 +392,21 @@ func (c *Controller) apply(ctx context.Context, network *samplecrdv1.Network, ac
 		if err == nil {
 			c.orphans.made(cache.MetaObjectToName(network), false)
 		}
-		return actual.WithNetwork(created), err
+		return actual.WithNewNetwork(step.Network, created), err
 	case plan.UpdateNetwork:
 		updated, err := c.neutron.UpdateNetwork(ctx, step.ID, step.Update)
-		return actual.WithNetwork(updated), err
+		return actual.WithUpdatedNetwork(step.Update, updated), err
 	case plan.RetainNetwork:
 		updated, err := c.neutron.UpdateNetwork(ctx, step.ID, step.Update)
 		return actual.WithNetwork(updated), err
 	case plan.DeleteNetwork:
 		return actual.WithoutNetwork(step.ID), c.neutron.DeleteNetwork(ctx, step.ID, step.Revision)
+	case plan.NoteTags:
+		return actual.WithNotedTags(step.Tags), c.noteTags(ctx, network, step.Tags)
+	case plan.AddTag:
+		return actual.WithTag(step.ID, step.Tag, true), c.neutron.AddNetworkTag(ctx, step.ID, step.Tag)
+	case plan.RemoveTag:
+		return actual.WithTag(step.ID, step.Tag, false), c.neutron.RemoveNetworkTag(ctx, step.ID, step.Tag)
 
 	case plan.FindSubnets:
 		found, err := c.neutron.Subnets(ctx, step.Filter)
@@ -413,6 +419,13 @@ func (c *Controller) apply(ctx context.Context, network *samplecrdv1.Network, ac
 		return actual.WithSubnet(updated), err
 	case plan.DeleteSubnet:
 		return actual.WithoutSubnet(step.ID), c.neutron.DeleteSubnet(ctx, step.ID, step.Revision)
+
+	case plan.FindSubnetPool:
+		found, err := c.neutron.SubnetPools(ctx, step.Filter)
+		return actual.WithSubnetPools(found), err
+	case plan.FindExtensions:
+		found, err := c.neutron.Extensions(ctx)
+		return actual.WithExtensions(found), err
 	}
 	panic(fmt.Sprintf("no such step: %T", step))
 }
@@ -462,26 +475,50 @@ func (c *Controller) tell(ctx context.Context, network *samplecrdv1.Network, ste
 // to, where it is not, and tells the user when something new stands in the way.
 func (c *Controller) writeStatus(ctx context.Context, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, outcome error) error {
 	status, changed := report.Status(network, desired, actual, outcome, metav1.Now().Rfc3339Copy())
-	c.seen.willWrite(network, status)
 	if !changed {
+		c.seen.willWrite(network, status)
 		return nil
 	}
-	latest, err := c.network(cache.MetaObjectToName(network)) // the finalizer may be newer
-	if err != nil || latest == nil || latest.UID != network.UID {
-		return err // nobody is left to be told
+	if written, err := c.applyStatus(ctx, network, status); !written || err != nil {
+		return err
 	}
-	updated, err := c.client.SamplecrdV1().Networks(network.Namespace).
-		ApplyStatus(ctx, report.Apply(latest, status), metav1.ApplyOptions{FieldManager: controllerName, Force: true})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("updating status: %w", err)
-	}
-	c.networks.Mutation(updated)
 	c.orphans.made(cache.MetaObjectToName(network), true)
 	if reason, message := report.NewProblem(network.Status, status); reason != "" {
 		c.events.Eventf(network, nil, corev1.EventTypeWarning, reason, "Sync", "%s", message)
 	}
 	return nil
+}
+
+// noteTags notes in the status which tags we are about to put on the network.
+func (c *Controller) noteTags(ctx context.Context, network *samplecrdv1.Network, tags []string) error {
+	status := *network.Status.DeepCopy()
+	status.Tags = tags
+	written, err := c.applyStatus(ctx, network, status)
+	if err == nil && !written {
+		err = errGone
+	}
+	return err
+}
+
+// errGone ends a sync whose object has gone meanwhile: what comes of it is the
+// next one's.
+var errGone = errors.New("the object has gone")
+
+// applyStatus writes a status. It returns false where nobody is left to be told.
+func (c *Controller) applyStatus(ctx context.Context, network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) (written bool, err error) {
+	c.seen.willWrite(network, status)
+	latest, err := c.network(cache.MetaObjectToName(network)) // the finalizer may be newer
+	if err != nil || latest == nil || latest.UID != network.UID {
+		return false, err
+	}
+	updated, err := c.client.SamplecrdV1().Networks(network.Namespace).
+		ApplyStatus(ctx, report.Apply(latest, status), metav1.ApplyOptions{FieldManager: controllerName, Force: true})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("updating status: %w", err)
+	}
+	c.networks.Mutation(updated)
+	return true, nil
 }

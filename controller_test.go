@@ -463,7 +463,7 @@ func TestStatusIsNotWrittenToAnother(t *testing.T) {
 	if err := h.informer.GetStore().Add(old); err != nil { // the cache has not heard of it
 		t.Fatal(err)
 	}
-	desired, made := c.desired(old), plan.Actual{NetworkID: "made"}
+	desired, made := c.desired(old), plan.Actual{Record: plan.Record{NetworkID: "made"}}
 
 	if err := c.writeStatus(t.Context(), old, desired, made, nil); err != nil {
 		t.Errorf("reporting on an object that has gone: %v", err)

@@ -122,7 +122,7 @@ func TestRealWalkthrough(t *testing.T) {
 		t.Run(cloud, func(t *testing.T) {
 			o := newRealOpenStack(t)
 			neighbour := connectCloud(t, "other-tenant")
-			theirs, err := neighbour.CreateNetwork(t.Context(), neutron.Network{Name: "default/example-network", Description: o.mark()})
+			theirs, err := neighbour.CreateNetwork(t.Context(), neutron.NewNetwork{Name: "default/example-network", Description: o.mark()})
 			if err != nil {
 				t.Fatal(err)
 			}

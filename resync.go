@@ -119,7 +119,7 @@ func (c *Controller) planFromMirror(network *samplecrdv1.Network, desired plan.D
 	if !ok {
 		return actual, false
 	}
-	actual = actualOf(network).
+	actual = c.actualOf(network).
 		WithNetworks(neutron.NetworkFilter{Descriptions: marks}, glance.Marked).
 		WithNetworks(neutron.NetworkFilter{ID: id}, glance.Named)
 	for networkID, subnets := range glance.Subnets {

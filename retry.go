@@ -48,10 +48,10 @@ func (r retryTimes) after(err error) (pause time.Duration, again bool) {
 		return 0, false
 	case errors.As(err, &blocked) && (blocked.Reason == plan.ReasonInvalidSpec || blocked.Reason == plan.ReasonAdoptionNotAllowed):
 		return 0, false // nothing helps but a new spec, which is an event, or another flag, which is a new process
-	case errors.Is(err, neutron.ErrInUse), errors.As(err, &blocked) && blocked.Reason != plan.ReasonNotConverging:
-		return wait.Jitter(r.inUse, 0.5), true
-	case errors.Is(err, neutron.ErrRefused), errors.As(err, &blocked):
+	case errors.As(err, &blocked) && (blocked.Reason == plan.ReasonNotConverging || blocked.Reason == plan.ReasonExtensionMissing), errors.Is(err, neutron.ErrRefused):
 		return wait.Jitter(r.refused, 0.5), true
+	case errors.Is(err, neutron.ErrInUse), errors.As(err, &blocked):
+		return wait.Jitter(r.inUse, 0.5), true
 	case errors.As(err, &failure) && failure.RetryAfter > 0:
 		return wait.Jitter(min(failure.RetryAfter, r.refused), 0.1), true
 	}

@@ -262,12 +262,16 @@ func (s *story) isAs(network storyNetwork, name, cidr, gateway string) error {
 
 // asSpec checks that Neutron has what one Network asks for.
 func (s *story) asSpec(all []storyNetwork, network *samplecrdv1.Network) error {
-	want := plan.Want(neutron.Owner{Namespace: network.Namespace, Name: network.Name}, network.Spec.CIDR, network.Spec.Gateway)
+	want := plan.Want(neutron.Owner{Namespace: network.Namespace, Name: network.Name}, network.Spec)
 	found := slices.DeleteFunc(slices.Clone(all), func(n storyNetwork) bool { return n.Description != s.markOf(network.Name) })
 	if len(found) != 1 || found[0].ID != network.Status.NetworkID {
 		return fmt.Errorf("%s has status.networkID %q, and in Neutron\n%s", network.Name, network.Status.NetworkID, told(found))
 	}
-	return s.isAs(found[0], network.Name, want.CIDR.String(), want.Gateway.String())
+	gateway := want.Gateway
+	if !gateway.IsValid() {
+		gateway = want.CIDR.Addr().Next()
+	}
+	return s.isAs(found[0], network.Name, want.CIDR.String(), gateway.String())
 }
 
 // neutronMatches checks that Neutron has what all Networks of the story ask for.

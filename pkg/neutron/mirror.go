@@ -23,6 +23,9 @@ type Mirror struct {
 	// may or may not have it.
 	overlay []func(*content)
 	listing bool
+
+	extensions   []string // as they were last asked for
+	extensionsAt time.Time
 }
 
 // NewMirror returns a Mirror that is empty until it is refreshed.
@@ -168,8 +171,67 @@ func (m *Mirror) Subnets(ctx context.Context, filter SubnetFilter) ([]Subnet, er
 	return found, err
 }
 
+// SubnetPools implements Reader. None are remembered.
+func (m *Mirror) SubnetPools(ctx context.Context, filter SubnetPoolFilter) ([]SubnetPool, error) {
+	return m.client.SubnetPools(ctx, filter)
+}
+
+// extensionsLast is for how long the extensions of a Neutron are believed to be
+// what they were: they change when somebody upgrades it.
+const extensionsLast = time.Minute
+
+// Extensions implements Reader. It asks once a minute at most.
+func (m *Mirror) Extensions(ctx context.Context) ([]string, error) {
+	m.mu.RLock()
+	known, fresh := m.extensions, time.Since(m.extensionsAt) < extensionsLast
+	m.mu.RUnlock()
+	if known != nil && fresh {
+		return known, nil
+	}
+	found, err := m.client.Extensions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.extensions, m.extensionsAt = found, time.Now()
+	return found, nil
+}
+
+// KnownExtensions returns the extensions as they were last asked for; false
+// where nobody has asked.
+func (m *Mirror) KnownExtensions() ([]string, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.extensions, m.extensions != nil
+}
+
+// AddNetworkTag implements Tagger.
+func (m *Mirror) AddNetworkTag(ctx context.Context, id, tag string) error {
+	err := m.client.AddNetworkTag(ctx, id, tag)
+	if err == nil {
+		m.note(func(c *content) {
+			c.changeTags(id, func(tags []string) []string { return append(slices.Clone(tags), tag) })
+		})
+	}
+	return err
+}
+
+// RemoveNetworkTag implements Tagger.
+func (m *Mirror) RemoveNetworkTag(ctx context.Context, id, tag string) error {
+	err := m.client.RemoveNetworkTag(ctx, id, tag)
+	if err == nil {
+		m.note(func(c *content) {
+			c.changeTags(id, func(tags []string) []string {
+				return slices.DeleteFunc(slices.Clone(tags), func(t string) bool { return t == tag })
+			})
+		})
+	}
+	return err
+}
+
 // CreateNetwork implements Writer.
-func (m *Mirror) CreateNetwork(ctx context.Context, network Network) (Network, error) {
+func (m *Mirror) CreateNetwork(ctx context.Context, network NewNetwork) (Network, error) {
 	created, err := m.client.CreateNetwork(ctx, network)
 	if err == nil {
 		m.note(func(c *content) { c.putNetwork(created) })
@@ -196,7 +258,7 @@ func (m *Mirror) DeleteNetwork(ctx context.Context, id string, revision int) err
 }
 
 // CreateSubnet implements Writer.
-func (m *Mirror) CreateSubnet(ctx context.Context, subnet Subnet) (Subnet, error) {
+func (m *Mirror) CreateSubnet(ctx context.Context, subnet NewSubnet) (Subnet, error) {
 	created, err := m.client.CreateSubnet(ctx, subnet)
 	if err == nil {
 		m.note(func(c *content) { c.putSubnet(created) })
@@ -249,6 +311,13 @@ func (c *content) removeNetwork(id string) {
 	remove(c.described, c.networks[id].Description, id)
 	delete(c.networks, id)
 	c.replaceSubnets(id, nil)
+}
+
+func (c *content) changeTags(id string, change func([]string) []string) {
+	if network, ok := c.networks[id]; ok {
+		network.Tags = change(network.Tags)
+		c.networks[id] = network
+	}
 }
 
 func (c *content) putSubnet(subnet Subnet) {

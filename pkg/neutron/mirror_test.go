@@ -27,6 +27,7 @@ type fake struct {
 	networks   []neutron.Network
 	subnets    []neutron.Subnet
 	failure    error
+	asked      int    // how often for the extensions
 	duringList func() // runs between the list of networks and that of subnets
 }
 
@@ -49,23 +50,32 @@ func (f *fake) Subnets(_ context.Context, filter neutron.SubnetFilter) ([]neutro
 	return found, f.failure
 }
 
-func (f *fake) CreateNetwork(_ context.Context, n neutron.Network) (neutron.Network, error) {
-	n.ID = "new-" + n.Name
-	return n, f.failure
+func (f *fake) SubnetPools(context.Context, neutron.SubnetPoolFilter) ([]neutron.SubnetPool, error) {
+	return nil, f.failure
+}
+
+func (f *fake) Extensions(context.Context) ([]string, error) {
+	f.asked++
+	return []string{neutron.ExtensionTags}, f.failure
+}
+func (f *fake) AddNetworkTag(context.Context, string, string) error    { return f.failure }
+func (f *fake) RemoveNetworkTag(context.Context, string, string) error { return f.failure }
+
+func (f *fake) CreateNetwork(_ context.Context, n neutron.NewNetwork) (neutron.Network, error) {
+	return neutron.Network{ID: "new-" + n.Name, Name: n.Name, Description: n.Description}, f.failure
 }
 
 func (f *fake) UpdateNetwork(_ context.Context, id string, update neutron.NetworkUpdate) (neutron.Network, error) {
 	return neutron.Network{ID: id, Name: update.Name, Description: update.Description}, f.failure
 }
 func (f *fake) DeleteNetwork(context.Context, string, int) error { return f.failure }
-func (f *fake) CreateSubnet(_ context.Context, s neutron.Subnet) (neutron.Subnet, error) {
-	s.ID = "new-" + s.Name
-	return s, f.failure
+func (f *fake) CreateSubnet(_ context.Context, s neutron.NewSubnet) (neutron.Subnet, error) {
+	return neutron.Subnet{ID: "new-" + s.Name, Name: s.Name, NetworkID: s.NetworkID}, f.failure
 }
 
 func (f *fake) UpdateSubnet(_ context.Context, id string, update neutron.SubnetUpdate) (neutron.Subnet, error) {
 	changed := subnet
-	changed.ID, changed.Gateway = id, update.Gateway
+	changed.ID, changed.Gateway = id, *update.Gateway
 	return changed, f.failure
 }
 func (f *fake) DeleteSubnet(context.Context, string, int) error { return f.failure }
@@ -111,7 +121,7 @@ func glance(t *testing.T, mirror *neutron.Mirror) string {
 func TestMirror(t *testing.T) {
 	ctx := t.Context()
 	create := func(m *neutron.Mirror) error {
-		_, err := m.CreateNetwork(ctx, neutron.Network{Name: "twin", Description: owner.Mark()})
+		_, err := m.CreateNetwork(ctx, neutron.NewNetwork{Name: "twin", Description: owner.Mark()})
 		return err
 	}
 	for name, test := range map[string]struct {
@@ -140,13 +150,13 @@ func TestMirror(t *testing.T) {
 		},
 		"a subnet is created": {
 			func(_ *fake, m *neutron.Mirror) error {
-				_, err := m.CreateSubnet(ctx, neutron.Subnet{Name: "x", NetworkID: "net-1"})
+				_, err := m.CreateSubnet(ctx, neutron.NewSubnet{Name: "x", NetworkID: "net-1"})
 				return err
 			}, "net-1: new-x sub-1",
 		},
 		"a subnet is changed": {
 			func(_ *fake, m *neutron.Mirror) error {
-				_, err := m.UpdateSubnet(ctx, "sub-1", neutron.SubnetUpdate{Gateway: netip.MustParseAddr("10.0.0.9")})
+				_, err := m.UpdateSubnet(ctx, "sub-1", neutron.SubnetUpdate{SubnetSettings: neutron.SubnetSettings{Gateway: new(netip.MustParseAddr("10.0.0.9"))}})
 				return err
 			}, "net-1: sub-1(10.0.0.9)",
 		},
@@ -238,7 +248,7 @@ func TestMirror(t *testing.T) {
 // there, also after something was written.
 func TestMirrorBeforeTheFirstList(t *testing.T) {
 	m := neutron.NewMirror(full())
-	if _, err := m.CreateNetwork(t.Context(), ours); err != nil {
+	if _, err := m.CreateNetwork(t.Context(), neutron.NewNetwork{Name: "x", Description: owner.Mark()}); err != nil {
 		t.Fatal(err)
 	}
 	if got, ok := m.Glance([]string{owner.Mark()}, ""); ok {

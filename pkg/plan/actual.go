@@ -2,6 +2,7 @@ package plan
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
@@ -16,13 +17,30 @@ import (
 type Actual struct {
 	// Finalizer tells whether the object in Kubernetes has our finalizer.
 	Finalizer bool
-	// NetworkID and SubnetID are what the status of the object says is its
-	// network and subnet; empty where it says nothing.
-	NetworkID, SubnetID string
+	// Record is what the status of the object says.
+	Record
 
-	marked  *[]neutron.Network          // found by our marks
-	named   *[]neutron.Network          // found by an ID: one, or none
-	subnets map[string][]neutron.Subnet // by the network that they are on
+	marked     *[]neutron.Network          // found by our marks
+	named      *[]neutron.Network          // found by an ID: one, or none
+	subnets    map[string][]neutron.Subnet // by the network that they are on
+	pools      *[]neutron.SubnetPool       // found by the name or ID in the spec
+	extensions *[]string
+}
+
+// Record is what the status of an object tells of its network and subnet. What
+// is not known is empty.
+type Record struct {
+	NetworkID, SubnetID string
+	CIDR                netip.Prefix
+	Gateway             netip.Addr // the zero Addr for none, where there is a CIDR
+	// SubnetPoolID is the subnet pool that the range is from, and SubnetPoolName
+	// what the spec called it when it was looked for.
+	SubnetPoolID, SubnetPoolName string
+	MTU                          int
+	// DefaultMTU is what Neutron gave the network by itself.
+	DefaultMTU int
+	// Tags are those that we have put on the network, or were about to.
+	Tags []string
 }
 
 // WithNetworks returns what is known after the networks were looked for with
@@ -44,6 +62,62 @@ func (a Actual) WithSubnets(networkID string, found []neutron.Subnet) Actual {
 		a.subnets = map[string][]neutron.Subnet{}
 	}
 	a.subnets[networkID] = found
+	return a
+}
+
+// WithSubnetPools returns what is known after the subnet pool in the spec was
+// looked for.
+func (a Actual) WithSubnetPools(found []neutron.SubnetPool) Actual {
+	a.pools = &found
+	return a
+}
+
+// WithExtensions returns what is known after the extensions were looked for.
+func (a Actual) WithExtensions(found []string) Actual {
+	a.extensions = &found
+	return a
+}
+
+// WithNewNetwork returns what is known after a network was created.
+func (a Actual) WithNewNetwork(asked neutron.NewNetwork, made neutron.Network) Actual {
+	a.DefaultMTU = 0
+	if asked.MTU == nil {
+		a.DefaultMTU = mtuOf(made)
+	}
+	return a.WithNetwork(made)
+}
+
+// WithUpdatedNetwork returns what is known after a network was changed.
+func (a Actual) WithUpdatedNetwork(asked neutron.NetworkUpdate, made neutron.Network) Actual {
+	if asked.MTU != nil && *asked.MTU == 0 {
+		a.DefaultMTU = mtuOf(made)
+	}
+	return a.WithNetwork(made)
+}
+
+// WithTag returns what is known after a tag was put on a network, or taken away.
+func (a Actual) WithTag(networkID, tag string, there bool) Actual {
+	for _, list := range []**[]neutron.Network{&a.marked, &a.named} {
+		if *list == nil {
+			continue
+		}
+		changed := slices.Clone(**list)
+		for i := range changed {
+			if changed[i].ID == networkID {
+				changed[i].Tags = slices.DeleteFunc(slices.Clone(changed[i].Tags), func(t string) bool { return t == tag })
+				if there {
+					changed[i].Tags = append(changed[i].Tags, tag)
+				}
+			}
+		}
+		*list = &changed
+	}
+	return a
+}
+
+// WithNotedTags returns what is known after tags were noted as ours.
+func (a Actual) WithNotedTags(tags []string) Actual {
+	a.Tags = tags
 	return a
 }
 
@@ -106,28 +180,44 @@ func (a Actual) Sees(id string) bool {
 	return slices.ContainsFunc(slices.Concat(dereference(a.marked), dereference(a.named)), func(n neutron.Network) bool { return n.ID == id })
 }
 
-// OurIDs returns the IDs of the network and subnet that belong to the object:
-// those that were found, or where nobody has looked, those in its status. They
-// are empty where there is none, or where it cannot be told which one.
-func (a Actual) OurIDs(desired Desired) (networkID, subnetID string) {
+// Ours returns what is known of the network and subnet that belong to the
+// object: of those that were found, or where nobody has looked, what its status
+// says. The record is empty where there is none, or where it cannot be told which one.
+func (a Actual) Ours(desired Desired) Record {
 	network, known := a.ourNetwork(desired)
 	switch {
 	case !known:
-		return a.NetworkID, a.SubnetID
+		return a.Record
 	case network == nil:
-		return "", ""
+		return Record{Tags: a.Tags}
+	}
+	record := Record{NetworkID: network.ID, MTU: mtuOf(*network), Tags: a.Tags}
+	if desired.Adopted == "" {
+		record.DefaultMTU = a.defaultMTU(desired, *network)
+		record.Tags = slices.DeleteFunc(slices.Clone(a.Tags), func(tag string) bool {
+			return !slices.Contains(desired.Tags, tag) && !slices.Contains(network.Tags, tag)
+		})
 	}
 	subnets, known := a.subnetsOf(*network)
 	if !known {
 		if network.ID == a.NetworkID {
-			return network.ID, a.SubnetID
+			record.SubnetID, record.CIDR, record.Gateway = a.SubnetID, a.CIDR, a.Gateway
+			record.SubnetPoolID, record.SubnetPoolName = a.SubnetPoolID, a.SubnetPoolName
 		}
-		return network.ID, ""
+		return record
 	}
-	if ours := a.ourSubnets(desired, *network, subnets); len(ours) == 1 {
-		return network.ID, ours[0].ID
+	ours := a.ourSubnets(desired, *network, subnets)
+	if len(ours) == 0 {
+		return record
 	}
-	return network.ID, ""
+	if kept, _, ok := chooseSubnet(desired, a, ours); ok {
+		record.SubnetID, record.CIDR, record.Gateway = kept.ID, kept.CIDR, kept.Gateway
+		record.SubnetPoolID = kept.SubnetPoolID
+		if id, known := a.subnetPoolID(desired); known && id == record.SubnetPoolID && id != "" {
+			record.SubnetPoolName = desired.SubnetPool.Name
+		}
+	}
+	return record
 }
 
 // ourNetwork returns the network that belongs to the object, as far as that is
@@ -146,7 +236,7 @@ func (a Actual) ourNetwork(desired Desired) (network *neutron.Network, known boo
 		return nil, true
 	}
 	kept, others := choose(*candidates, a.NetworkID)
-	if kept.ID != a.NetworkID && !areTwins(desired.Owner, kept, others) {
+	if kept.ID != a.NetworkID && !areTwins(desired, a, kept, others) {
 		return nil, true
 	}
 	return &kept, true
@@ -176,7 +266,7 @@ func (a Actual) ourSubnets(desired Desired, network neutron.Network, subnets []n
 	}
 	return with(func(s neutron.Subnet) bool {
 		wasOurs := s.ID == a.SubnetID && network.ID == a.NetworkID
-		adopted := desired.Adopted != "" && s.CIDR == desired.CIDR
+		adopted := desired.Adopted != "" && desired.SubnetPool == nil && s.CIDR == desired.CIDR
 		return (wasOurs || adopted) && !neutron.IsMark(s.Description)
 	})
 }

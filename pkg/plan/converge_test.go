@@ -1,12 +1,18 @@
 package plan_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/plan"
 )
@@ -16,6 +22,8 @@ type world struct {
 	finalizer bool
 	networks  []neutron.Network
 	subnets   []neutron.Subnet
+	pools     []neutron.SubnetPool
+	can       []string // extensions
 	made      int
 	log       []string
 }
@@ -32,7 +40,7 @@ func FuzzConverge(f *testing.F) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		w, status := randomWorld(random)
 		desired := randomDesired(random, absent)
-		before := world{networks: slices.Clone(w.networks), subnets: slices.Clone(w.subnets)}
+		before := w.clone()
 		first := status
 
 		end := w.settle(t, desired, &status)
@@ -58,11 +66,11 @@ func (w *world) settle(t *testing.T, desired plan.Desired, status *plan.Actual) 
 	t.Helper()
 	for range 5 {
 		end, actual := w.carryOut(t, desired, *status)
-		networkID, subnetID := actual.OurIDs(desired)
-		if networkID == status.NetworkID && subnetID == status.SubnetID {
+		record := actual.Ours(desired)
+		if reflect.DeepEqual(record, status.Record) {
 			return end
 		}
-		status.NetworkID, status.SubnetID = networkID, subnetID
+		status.Record = record
 	}
 	t.Fatalf("the status never settles: %q", w.log)
 	return nil
@@ -71,7 +79,7 @@ func (w *world) settle(t *testing.T, desired plan.Desired, status *plan.Actual) 
 func (w *world) carryOut(t *testing.T, desired plan.Desired, status plan.Actual) (plan.Step, plan.Actual) {
 	t.Helper()
 	actual := status.WithFinalizer(w.finalizer)
-	for range 20 {
+	for range 40 {
 		step := plan.Next(desired, actual)
 		switch step.(type) {
 		case plan.Nothing, plan.Blocked:
@@ -90,6 +98,14 @@ func (w *world) apply(t *testing.T, actual plan.Actual, step plan.Step) plan.Act
 		return actual.WithNetworks(step.Filter, w.findNetworks(step.Filter))
 	case plan.FindSubnets:
 		return actual.WithSubnets(step.Filter.NetworkID, w.subnetsOf(step.Filter.NetworkID))
+	case plan.FindExtensions:
+		return actual.WithExtensions(w.can)
+	case plan.FindSubnetPool:
+		return actual.WithSubnetPools(slices.DeleteFunc(slices.Clone(w.pools), func(p neutron.SubnetPool) bool {
+			return step.Filter.ID != "" && p.ID != step.Filter.ID || step.Filter.Name != "" && p.Name != step.Filter.Name
+		}))
+	case plan.NoteTags:
+		return actual.WithNotedTags(step.Tags)
 	}
 	w.log = append(w.log, step.String())
 	switch step := step.(type) {
@@ -100,18 +116,23 @@ func (w *world) apply(t *testing.T, actual plan.Actual, step plan.Step) plan.Act
 		w.finalizer = false
 		return actual.WithFinalizer(false)
 	case plan.CreateNetwork:
-		created := step.Network
-		created.ID = w.newID("net")
+		created := w.newNetwork(step.Network)
 		w.networks = append(w.networks, created)
-		return actual.WithNetwork(created)
+		return actual.WithNewNetwork(step.Network, created)
 	case plan.UpdateNetwork:
-		return actual.WithNetwork(w.updateNetwork(step.ID, step.Update))
+		return actual.WithUpdatedNetwork(step.Update, w.updateNetwork(step.ID, step.Update))
 	case plan.RetainNetwork:
 		return actual.WithNetwork(w.updateNetwork(step.ID, step.Update))
 	case plan.DeleteNetwork:
 		w.networks = slices.DeleteFunc(w.networks, func(n neutron.Network) bool { return n.ID == step.ID })
 		w.subnets = slices.DeleteFunc(w.subnets, func(s neutron.Subnet) bool { return s.NetworkID == step.ID })
 		return actual.WithoutNetwork(step.ID)
+	case plan.AddTag:
+		w.setTag(t, step.ID, step.Tag, true)
+		return actual.WithTag(step.ID, step.Tag, true)
+	case plan.RemoveTag:
+		w.setTag(t, step.ID, step.Tag, false)
+		return actual.WithTag(step.ID, step.Tag, false)
 	}
 	return w.applyToSubnet(t, actual, step)
 }
@@ -120,16 +141,14 @@ func (w *world) applyToSubnet(t *testing.T, actual plan.Actual, step plan.Step) 
 	t.Helper()
 	switch step := step.(type) {
 	case plan.CreateSubnet:
-		created := step.Subnet
-		created.ID = w.newID("sub")
+		created := w.newSubnet(step.Subnet)
 		w.subnets = append(w.subnets, created)
 		return actual.WithSubnet(created)
 	case plan.UpdateSubnet:
 		i := slices.IndexFunc(w.subnets, func(s neutron.Subnet) bool { return s.ID == step.ID })
-		w.subnets[i].Gateway, w.subnets[i].Pools = step.Update.Gateway, step.Update.Pools
-		if step.Update.Name != "" {
-			w.subnets[i].Name, w.subnets[i].Description = step.Update.Name, step.Update.Description
-		}
+		w.subnets[i].Name = cmp.Or(step.Update.Name, w.subnets[i].Name)
+		w.subnets[i].Description = cmp.Or(step.Update.Description, w.subnets[i].Description)
+		setSubnet(&w.subnets[i], step.Update.SubnetSettings)
 		return actual.WithSubnet(w.subnets[i])
 	case plan.DeleteSubnet:
 		w.subnets = slices.DeleteFunc(w.subnets, func(s neutron.Subnet) bool { return s.ID == step.ID })
@@ -141,8 +160,122 @@ func (w *world) applyToSubnet(t *testing.T, actual plan.Actual, step plan.Step) 
 
 func (w *world) updateNetwork(id string, update neutron.NetworkUpdate) neutron.Network {
 	i := slices.IndexFunc(w.networks, func(n neutron.Network) bool { return n.ID == id })
-	w.networks[i].Name, w.networks[i].Description = update.Name, update.Description
+	w.networks[i].Name = cmp.Or(update.Name, w.networks[i].Name)
+	w.networks[i].Description = cmp.Or(update.Description, w.networks[i].Description)
+	w.setNetwork(&w.networks[i], update.NetworkSettings)
 	return w.findNetworks(neutron.NetworkFilter{ID: id})[0]
+}
+
+func (w *world) clone() world {
+	before := world{networks: slices.Clone(w.networks), subnets: slices.Clone(w.subnets), pools: w.pools, can: w.can}
+	for i := range before.networks {
+		before.networks[i].Tags = slices.Clone(before.networks[i].Tags)
+	}
+	return before
+}
+
+// newNetwork makes a network as Neutron does.
+func (w *world) newNetwork(asked neutron.NewNetwork) neutron.Network {
+	made := neutron.Network{ID: w.newID("net"), Name: asked.Name, Description: asked.Description, NetworkSettings: w.defaults()}
+	w.setNetwork(&made, asked.NetworkSettings)
+	return made
+}
+
+// defaults are the settings that Neutron gives: those of the extensions that it
+// has.
+func (w *world) defaults() neutron.NetworkSettings {
+	settings := neutron.NetworkSettings{AdminStateUp: new(true)}
+	if slices.Contains(w.can, neutron.ExtensionMTU) {
+		settings.MTU = new(1450)
+	}
+	if slices.Contains(w.can, neutron.ExtensionPortSecurity) {
+		settings.PortSecurity = new(true)
+	}
+	if slices.Contains(w.can, neutron.ExtensionDNS) {
+		settings.DNSDomain = new("")
+	}
+	return settings
+}
+
+// setNetwork changes settings. Neutron knows no attribute without its extension.
+func (w *world) setNetwork(n *neutron.Network, to neutron.NetworkSettings) {
+	if to.MTU != nil && n.MTU == nil || to.PortSecurity != nil && n.PortSecurity == nil || to.DNSDomain != nil && n.DNSDomain == nil {
+		panic("400 Unrecognized attribute(s)")
+	}
+	if to.AdminStateUp != nil {
+		n.AdminStateUp = to.AdminStateUp
+	}
+	if to.PortSecurity != nil {
+		n.PortSecurity = to.PortSecurity
+	}
+	if to.DNSDomain != nil {
+		n.DNSDomain = to.DNSDomain
+	}
+	if to.MTU != nil {
+		n.MTU = new(cmp.Or(*to.MTU, 1450))
+	}
+}
+
+// newSubnet makes a subnet as Neutron does.
+func (w *world) newSubnet(asked neutron.NewSubnet) neutron.Subnet {
+	made := neutron.Subnet{
+		ID: w.newID("sub"), NetworkID: asked.NetworkID, Name: asked.Name, Description: asked.Description,
+		CIDR: asked.CIDR, DHCP: true, AddressMode: asked.AddressMode, RAMode: asked.RAMode,
+	}
+	if pool := asked.FromPool; pool != nil {
+		made.SubnetPoolID = pool.SubnetPoolID
+		made.CIDR = prefix(fmt.Sprintf("10.77.%d.0/%d", w.made, cmp.Or(pool.PrefixLength, 26)))
+		if pool.IPVersion == 6 {
+			made.CIDR = prefix(fmt.Sprintf("fd77:%x::/%d", w.made, cmp.Or(pool.PrefixLength, 64)))
+		}
+	}
+	made.Gateway = made.CIDR.Addr()
+	if made.Gateway.Is4() {
+		made.Gateway = made.Gateway.Next()
+	}
+	if asked.Gateway != nil {
+		made.Gateway = *asked.Gateway
+	}
+	made.Pools = plan.Pools(made.CIDR, made.Gateway)
+	setSubnet(&made, asked.SubnetSettings)
+	return made
+}
+
+func setSubnet(s *neutron.Subnet, to neutron.SubnetSettings) {
+	if to.Gateway != nil {
+		s.Gateway = *to.Gateway
+	}
+	if to.Pools != nil {
+		s.Pools = to.Pools
+	}
+	if to.DHCP != nil {
+		s.DHCP = *to.DHCP
+	}
+	if to.Nameservers != nil {
+		s.Nameservers = *to.Nameservers
+	}
+	if to.HostRoutes != nil {
+		s.HostRoutes = *to.HostRoutes
+	}
+	for _, pool := range s.Pools {
+		if s.Gateway.IsValid() && contains(pool, s.Gateway.String()) {
+			panic("409 GatewayConflictWithAllocationPools")
+		}
+	}
+}
+
+// setTag puts a tag on a network or takes it away, which must not be one of
+// somebody else's.
+func (w *world) setTag(t *testing.T, networkID, tag string, there bool) {
+	t.Helper()
+	if tag == "theirs" {
+		t.Fatalf("somebody else's tag was touched: %q", w.log)
+	}
+	n := &w.networks[slices.IndexFunc(w.networks, func(n neutron.Network) bool { return n.ID == networkID })]
+	n.Tags = slices.DeleteFunc(slices.Clone(n.Tags), func(s string) bool { return s == tag })
+	if there {
+		n.Tags = append(n.Tags, tag)
+	}
 }
 
 // checkOthersUntouched: what carries no mark of ours is as it was; and nothing
@@ -155,7 +288,7 @@ func (w *world) checkOthersUntouched(t *testing.T, before world, desired plan.De
 		ours := isOurs(n) || n.ID == status.NetworkID && slices.ContainsFunc(before.subnetsOf(n.ID), func(s neutron.Subnet) bool { return s.Description == mark })
 		adopted := desired.Adopted == n.ID && status.NetworkID == n.ID && !neutron.IsMark(n.Description)
 		switch {
-		case i >= 0 && (w.networks[i].Name != n.Name || w.networks[i].Description != n.Description) && !ours:
+		case i >= 0 && !sameNetwork(w.networks[i], n) && !ours:
 			t.Fatalf("network %s (%q) was changed, which is not ours: %q", n.ID, n.Description, w.log)
 		case i >= 0 || goes && (isOurs(n) || adopted) || before.isTwin(n):
 		default:
@@ -166,15 +299,21 @@ func (w *world) checkOthersUntouched(t *testing.T, before world, desired plan.De
 		i := slices.IndexFunc(w.subnets, func(r neutron.Subnet) bool { return r.ID == s.ID })
 		ours := s.Description == mark || s.ID == status.SubnetID
 		adopted := s.NetworkID == desired.Adopted && s.CIDR == desired.CIDR
+		same := i >= 0 && gocmp.Equal(w.subnets[i], s, compareValues)
+		fits := s.CIDR == desired.CIDR && s.AddressMode == desired.AddressMode
 		switch {
 		case i < 0 && !ours:
 			t.Fatalf("subnet %s of somebody else was deleted: %q", s.ID, w.log)
-		case i < 0 && !desired.Absent && (s.CIDR == desired.CIDR || desired.Invalid != "") && !before.isOnTwin(s):
+		case i < 0 && !desired.Absent && (fits || desired.Invalid != "") && !before.isOnTwin(s):
 			t.Fatalf("subnet %s was deleted, which nobody asked for: %q", s.ID, w.log)
-		case i >= 0 && !ours && !adopted && w.subnets[i].Gateway != s.Gateway:
+		case i >= 0 && !ours && !adopted && !same:
 			t.Fatalf("subnet %s of somebody else was changed: %q", s.ID, w.log)
 		}
 	}
+}
+
+func sameNetwork(a, b neutron.Network) bool {
+	return a.Name == b.Name && a.Description == b.Description && gocmp.Equal(a.NetworkSettings, b.NetworkSettings)
 }
 
 func isOurs(n neutron.Network) bool {
@@ -206,7 +345,7 @@ func (w *world) checkReached(t *testing.T, desired plan.Desired, before world) {
 	}
 	var right int
 	for _, s := range w.subnets {
-		if (s.Description == mark || s.NetworkID == desired.Adopted) && s.CIDR == desired.CIDR && s.Gateway == desired.Gateway {
+		if (s.Description == mark || s.NetworkID == desired.Adopted) && w.isRight(s, desired) {
 			right++
 		}
 	}
@@ -216,6 +355,46 @@ func (w *world) checkReached(t *testing.T, desired plan.Desired, before world) {
 	if desired.Adopted == "" && len(ours) != 1 {
 		t.Fatalf("ended with %d networks of ours: %v: %q", len(ours), ours, w.log)
 	}
+	if desired.Adopted != "" {
+		return
+	}
+	wanted := w.newNetwork(neutron.NewNetwork{NetworkSettings: desired.Settings}).NetworkSettings
+	if diff := gocmp.Diff(wanted, ours[0].NetworkSettings); diff != "" {
+		t.Fatalf("ended with other settings (-want +got):\n%s%q", diff, w.log)
+	}
+	if tags := slices.DeleteFunc(slices.Sorted(slices.Values(ours[0].Tags)), func(tag string) bool { return tag == "theirs" }); !slices.Equal(tags, desired.Tags) {
+		t.Fatalf("ended with the tags %v, want %v: %q", ours[0].Tags, desired.Tags, w.log)
+	}
+}
+
+// isRight tells whether a subnet is what is desired: what Neutron would have
+// made, or, where it was adopted, what was said in so many words.
+func (w *world) isRight(s neutron.Subnet, desired plan.Desired) bool {
+	if desired.SubnetPool != nil {
+		isIt := func(p neutron.SubnetPool) bool {
+			return p.ID == s.SubnetPoolID && (p.ID == desired.SubnetPool.ID || p.Name == desired.SubnetPool.Name)
+		}
+		if length := desired.SubnetPool.PrefixLength; !slices.ContainsFunc(w.pools, isIt) || length > 0 && s.CIDR.Bits() != length {
+			return false
+		}
+		desired.CIDR = s.CIDR
+	}
+	adopted := s.Description != mark
+	wantGateway := s.CIDR.Addr().Next()
+	switch {
+	case desired.NoGateway:
+		wantGateway = netip.Addr{}
+	case desired.Gateway.IsValid():
+		wantGateway = desired.Gateway
+	case adopted:
+		wantGateway = s.Gateway
+	}
+	return s.CIDR == desired.CIDR && s.Gateway == wantGateway &&
+		(s.AddressMode == desired.AddressMode || adopted && desired.AddressMode == "") &&
+		(desired.DHCP == nil && (adopted || s.DHCP) || desired.DHCP != nil && s.DHCP == *desired.DHCP) &&
+		(slices.Equal(s.Nameservers, desired.Nameservers) || adopted && desired.Nameservers == nil) &&
+		(slices.Equal(s.HostRoutes, desired.HostRoutes) || adopted && desired.HostRoutes == nil) &&
+		(desired.Pools == nil && (adopted || gocmp.Equal(s.Pools, plan.Pools(s.CIDR, s.Gateway), compareValues)) || gocmp.Equal(s.Pools, desired.Pools, compareValues))
 }
 
 // checkBlocked: a plan that is blocked has deleted no network but twins and what
@@ -262,7 +441,15 @@ func (w *world) newID(kind string) string {
 // randomWorld returns a few networks and subnets, with our mark and without,
 // and what a status may say of them, true or not.
 func randomWorld(random *rand.Rand) (*world, plan.Actual) {
-	w := &world{finalizer: random.IntN(4) > 0}
+	w := &world{
+		finalizer: random.IntN(4) > 0,
+		pools:     []neutron.SubnetPool{{ID: "pool-1", Name: "one", IPVersion: 4}, {ID: "pool-2", Name: "two", IPVersion: 6}, {ID: "pool-3", Name: "two", IPVersion: 6}},
+	}
+	for _, extension := range []string{neutron.ExtensionMTU, neutron.ExtensionPortSecurity, neutron.ExtensionDNS, neutron.ExtensionTags, neutron.ExtensionSubnetPools} {
+		if random.IntN(8) > 0 {
+			w.can = append(w.can, extension)
+		}
+	}
 	var status plan.Actual
 	for i := range random.IntN(4) {
 		n := neutron.Network{
@@ -270,9 +457,14 @@ func randomWorld(random *rand.Rand) (*world, plan.Actual) {
 			Name:        oneOf(random, owner.String(), owner.String(), owner.String(), "x"),
 			Description: oneOf(random, mark, mark, mark, owner.RetainedMark(), "", "theirs", mark+"x", another),
 			CreatedAt:   born.Add(time.Duration(random.IntN(3)) * plan.TwinWindow * 2 / 3),
+
+			NetworkSettings: w.defaults(),
 		}
 		if random.IntN(8) == 0 {
 			n.Tags = []string{"theirs"}
+		}
+		if random.IntN(4) == 0 {
+			n.AdminStateUp = new(false)
 		}
 		w.networks = append(w.networks, n)
 		for range random.IntN(3) {
@@ -287,7 +479,17 @@ func randomWorld(random *rand.Rand) (*world, plan.Actual) {
 			if overlaps := func(r neutron.Subnet) bool { return r.NetworkID == n.ID && r.CIDR == s.CIDR }; slices.ContainsFunc(w.subnets, overlaps) {
 				continue // Neutron has none of that kind
 			}
-			s.Gateway = s.CIDR.Addr().Next()
+			s.Gateway, s.DHCP = s.CIDR.Addr().Next(), random.IntN(4) > 0
+			s.Pools = plan.Pools(s.CIDR, s.Gateway)
+			if random.IntN(4) == 0 {
+				s.Nameservers = []netip.Addr{addr("9.9.9.9")}
+			}
+			if random.IntN(4) == 0 && s.CIDR.Addr().Is6() {
+				s.AddressMode = "slaac"
+			}
+			if random.IntN(4) == 0 {
+				s.SubnetPoolID = oneOf(random, "pool-1", "pool-2")
+			}
 			w.subnets = append(w.subnets, s)
 		}
 		if random.IntN(2) == 0 {
@@ -309,9 +511,34 @@ func randomWorld(random *rand.Rand) (*world, plan.Actual) {
 }
 
 func randomDesired(random *rand.Rand, absent bool) plan.Desired {
-	desired := plan.Want(owner,
-		oneOf(random, "192.168.0.0/16", "192.168.1.0/16", "10.0.0.0/24", "fd00::/64", "nonsense"),
-		oneOf(random, "", "", "192.168.1.1", "10.0.0.7", "fd00::7"))
+	spec := samplecrdv1.NetworkSpec{
+		CIDR:    oneOf(random, "192.168.0.0/16", "192.168.1.0/16", "10.0.0.0/24", "fd00::/64", "nonsense"),
+		Gateway: oneOf(random, "", "", "192.168.1.1", "10.0.0.7", "fd00::7", samplecrdv1.GatewayNone),
+	}
+	if random.IntN(4) == 0 {
+		spec.CIDR, spec.SubnetPool = "", &samplecrdv1.SubnetPoolReference{Name: oneOf(random, "one", "two", "three")}
+		if random.IntN(2) == 0 {
+			spec.SubnetPool = &samplecrdv1.SubnetPoolReference{ID: oneOf(random, "pool-1", "pool-2", "none"), PrefixLength: int32(random.IntN(2) * 28)}
+		}
+	}
+	maybe := func(set func()) {
+		if random.IntN(4) == 0 {
+			set()
+		}
+	}
+	maybe(func() { spec.AllocationPools = []samplecrdv1.AllocationPool{{Start: "10.0.0.100", End: "10.0.0.200"}} })
+	maybe(func() { spec.DNSNameservers = []string{"1.1.1.1"} })
+	maybe(func() {
+		spec.HostRoutes = []samplecrdv1.HostRoute{{Destination: "10.99.0.0/16", NextHop: "10.0.0.9"}}
+	})
+	maybe(func() { spec.EnableDHCP = new(random.IntN(2) == 0) })
+	maybe(func() { spec.IPv6 = &samplecrdv1.IPv6Options{AddressMode: "slaac"} })
+	maybe(func() { spec.MTU = new(int32(1400)) })
+	maybe(func() { spec.AdminStateUp = new(random.IntN(2) == 0) })
+	maybe(func() { spec.PortSecurityEnabled = new(false) })
+	maybe(func() { spec.DNSDomain = "example.org" })
+	maybe(func() { spec.Tags = []string{"b", "a"} })
+	desired := plan.Want(owner, spec)
 	desired.Absent = absent
 	if random.IntN(5) == 0 {
 		desired.Adopted = oneOf(random, "net-0", "net-1")

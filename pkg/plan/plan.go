@@ -50,25 +50,46 @@ import (
 //	present  yes        no network                                 CreateNetwork
 //	present  yes        several with our mark, none in the status  Blocked: Ambiguous
 //	present  yes        a network with the ID but not our mark     Blocked: NotOurs
-//	present  yes        our network, with another name or mark     UpdateNetwork
+//	present  yes        our network, with another name, mark, MTU,
+//	                    state, port security or DNS domain         UpdateNetwork
 //	present  yes        our network, subnets not looked for        FindSubnets
 //	present  yes        our network, none of our subnets           CreateSubnet
-//	present  yes        our subnet, with another CIDR              DeleteSubnet
-//	present  yes        our subnet, with another gateway or name   UpdateSubnet
+//	present  yes        our subnet, with another CIDR, subnet pool,
+//	                    prefix length or IPv6 mode                 DeleteSubnet
+//	present  yes        our subnet, with another gateway, pools,
+//	                    DHCP, name servers, host routes or name    UpdateSubnet
 //	present  yes        several subnets with our mark, twins       DeleteSubnet
 //	present  yes        several subnets with our mark otherwise    Blocked: Ambiguous
+//	present  yes        a tag to add that we have not noted        NoteTags
+//	present  yes        our network, without a tag                 AddTag
+//	present  yes        our network, with a tag that we put there
+//	                    and that is no longer asked for            RemoveTag
 //	present  yes        all as desired, but another network with
 //	                    our mark: a twin                           FindSubnets, DeleteNetwork
 //	present  yes        all as desired, but others with our mark   Blocked: Ambiguous
+//	present  yes        all as desired but for what this Neutron
+//	                    cannot do                                  Blocked: ExtensionMissing
 //	present  yes        all as desired                             Nothing
+//
+//	present, and something is to be asked for that not every Neutron can do:
+//	present  yes        extensions not looked for                  FindExtensions
+//
+//	present, and the range is handed out by a subnet pool:
+//	present  yes        this Neutron has no subnet pools           Blocked: ExtensionMissing
+//	present  yes        subnet pool not looked for                 FindSubnetPool
+//	present  yes        no such subnet pool                        Blocked: NotFound
+//	present  yes        several of the name                        Blocked: Ambiguous
+//	present  yes        one of another IP version than the rest    Blocked: InvalidSpec
+//	present  yes        two subnets from it, neither in the status as one that is named there
 //
 //	present, and adopting:
 //	present  yes        network not looked for by its ID           FindNetwork
 //	present  yes        no network                                 Blocked: NotFound
 //	present  yes        network with a mark of ours                Blocked: NotOurs
 //	present  yes        network, none of our subnets               CreateSubnet
-//	present  yes        somebody's subnet with the range asked for as our own, but never
-//	                                                               deleted
+//	present  yes        somebody's subnet with the range asked for as our own, but what is
+//	                                                               left out stays, and it
+//	                                                               is never deleted
 //
 // Networks are looked for by our mark first, so that none with it is left
 // behind: an earlier try may have made one although its answer never arrived.
@@ -168,91 +189,19 @@ func towardsPresent(desired Desired, actual Actual) Step {
 		return Blocked{Reason: ReasonNotFound, Message: fmt.Sprintf(
 			"network %s, which spec.networkID names, is not there, or the project of the controller cannot see it.", desired.Adopted)}
 	case network == nil:
-		return CreateNetwork{neutron.Network{Name: desired.Owner.String(), Description: desired.Owner.Mark()}}
+		return towardsNewNetwork(desired, actual)
 	case desired.Adopted != "" && neutron.IsMark(network.Description):
 		return notToAdopt(*network)
 	}
-	if step := withMark(desired, actual, *network); step != nil {
-		return step
-	}
-	if step := towardsSubnet(desired, actual, *network); step != (Nothing{}) || len(others) == 0 {
-		return step
-	}
-	if network.ID != actual.NetworkID && areTwins(desired.Owner, *network, others) {
-		return Nothing{} // the status is to name it first: then all agree on which one goes
-	}
-	return withoutTwins(desired, actual, *network, others)
-}
-
-// withMark puts the name and mark of our own network right; nil where they are.
-func withMark(desired Desired, actual Actual, network neutron.Network) Step {
-	right := neutron.NetworkUpdate{Name: desired.Owner.String(), Description: desired.Owner.Mark(), Revision: network.Revision}
-	if desired.Adopted != "" || network.Name == right.Name && network.Description == right.Description {
-		return nil
-	}
-	if !isOurs(desired.Owner, network) { // but our subnet on it would prove it so
-		subnets, known := actual.subnetsOf(network)
-		isMarked := func(s neutron.Subnet) bool { return s.Description == desired.Owner.Mark() }
-		switch {
-		case neutron.IsMark(network.Description):
-			return notOurs(desired.Owner, network)
-		case !known:
-			return FindSubnets{neutron.SubnetFilter{NetworkID: network.ID}}
-		case !slices.ContainsFunc(subnets, isMarked):
-			return notOurs(desired.Owner, network)
+	for _, towards := range []func(Desired, Actual, neutron.Network) Step{towardsNetwork, towardsSubnet, towardsTags} {
+		if step := towards(desired, actual, *network); step != nil {
+			return step
 		}
 	}
-	return UpdateNetwork{ID: network.ID, FromName: network.Name, FromDescription: network.Description, Update: right}
-}
-
-// towardsSubnet makes the subnet on our network what is desired.
-func towardsSubnet(desired Desired, actual Actual, network neutron.Network) Step {
-	subnets, known := actual.subnetsOf(network)
-	if !known {
-		return FindSubnets{neutron.SubnetFilter{NetworkID: network.ID}}
-	}
-	ours := actual.ourSubnets(desired, network, subnets)
-	switch len(ours) {
-	case 0:
-		return CreateSubnet{neutron.Subnet{
-			NetworkID:   network.ID,
-			Name:        desired.Owner.String(),
-			Description: desired.Owner.Mark(),
-			CIDR:        desired.CIDR,
-			Gateway:     desired.Gateway,
-		}}
-	case 1:
-		return towardsSpec(desired, ours[0])
-	}
-	return withoutTwinSubnets(desired, actual, ours)
-}
-
-// towardsSpec makes the subnet that is there the one that is desired. Its range
-// cannot be changed, so one with another range has to go first; Neutron refuses
-// that while a port uses it. One that was adopted keeps its name and never goes.
-func towardsSpec(desired Desired, subnet neutron.Subnet) Step {
-	name, mark := desired.Owner.String(), desired.Owner.Mark()
-	adopted := desired.Adopted != "" && subnet.Description != mark
-	switch {
-	case subnet.CIDR != desired.CIDR && adopted:
-		return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
-			"subnet %s has the range %s and was adopted: it is not deleted to make room for %s. Delete it, or put spec.cidr back.",
-			subnet.ID, subnet.CIDR, desired.CIDR)}
-	case subnet.CIDR != desired.CIDR:
-		return DeleteSubnet{ID: subnet.ID, Revision: subnet.Revision, From: subnet.CIDR, To: desired.CIDR}
-	}
-	renamed := !adopted && (subnet.Name != name || subnet.Description != mark)
-	if subnet.Gateway == desired.Gateway && !renamed {
-		return Nothing{}
-	}
-	update := neutron.SubnetUpdate{Gateway: desired.Gateway, Revision: subnet.Revision}
-	if subnet.Gateway != desired.Gateway {
-		update.Pools = Pools(desired.CIDR, desired.Gateway)
-	}
-	if renamed {
-		update.Name, update.Description = name, mark
-	}
-	return UpdateSubnet{ID: subnet.ID, From: subnet.Gateway, Update: update}
+	if len(others) > 0 && (network.ID == actual.NetworkID || !areTwins(desired, actual, *network, others)) {
+		return withoutTwins(desired, actual, *network, others)
+	} // otherwise the status is to name it first: then all agree on which one goes
+	return missing(desired, actual, *network)
 }
 
 // theNetwork returns the network of the owner, or nil where it is known that
@@ -281,7 +230,7 @@ func theNetwork(desired Desired, actual Actual) (network *neutron.Network, other
 		return nil, nil, nil
 	}
 	kept, others := choose(*found, actual.NetworkID)
-	if kept.ID != actual.NetworkID && !areTwins(desired.Owner, kept, others) {
+	if kept.ID != actual.NetworkID && !areTwins(desired, actual, kept, others) {
 		return nil, nil, ambiguous("networks", networkIDs(*found), desired.Owner, actual.NetworkID)
 	}
 	return &kept, others, nil

@@ -2,12 +2,14 @@ package plan_test
 
 import (
 	"net/netip"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/plan"
 )
@@ -17,10 +19,11 @@ var (
 	mark  = owner.Mark()
 
 	born    = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	network = neutron.Network{ID: "net-1", Name: "default/example", Description: mark, SubnetIDs: []string{"sub-1"}, CreatedAt: born, Revision: 3}
-	subnet  = neutron.Subnet{ID: "sub-1", NetworkID: "net-1", Name: "default/example", Description: mark, CIDR: prefix("192.168.0.0/16"), Gateway: addr("192.168.0.1"), CreatedAt: born, Revision: 4}
+	up      = neutron.NetworkSettings{AdminStateUp: new(true), PortSecurity: new(true), MTU: new(1450)}
+	network = neutron.Network{ID: "net-1", Name: "default/example", Description: mark, NetworkSettings: up, SubnetIDs: []string{"sub-1"}, CreatedAt: born, Revision: 3}
+	subnet  = neutron.Subnet{ID: "sub-1", NetworkID: "net-1", Name: "default/example", Description: mark, CIDR: prefix("192.168.0.0/16"), Gateway: addr("192.168.0.1"), Pools: plan.Pools(prefix("192.168.0.0/16"), addr("192.168.0.1")), DHCP: true, CreatedAt: born, Revision: 4}
 
-	want    = plan.Want(owner, "192.168.0.0/16", "192.168.0.1")
+	want    = wanting("192.168.0.0/16", "192.168.0.1")
 	absent  = plan.WantAbsent(owner)
 	retain  = plan.Desired{Owner: owner, Absent: true, Leave: plan.LeaveAll}
 	adopt   = adopting(want)
@@ -29,28 +32,38 @@ var (
 	byMarks = neutron.NetworkFilter{Descriptions: []string{mark, owner.RetainedMark()}}
 	on      = neutron.SubnetFilter{NetworkID: "net-1"}
 
-	fresh   = plan.Actual{Finalizer: true}                                        // nothing in the status
-	settled = plan.Actual{Finalizer: true, NetworkID: "net-1", SubnetID: "sub-1"} // a full status
+	fresh   = plan.Actual{Finalizer: true}                                                                                          // nothing in the status
+	settled = plan.Actual{Finalizer: true, Record: plan.Record{NetworkID: "net-1", SubnetID: "sub-1", MTU: 1450, DefaultMTU: 1450}} // a full status
 
-	theirs   = neutron.Network{ID: "net-1", Name: "mine", Description: "mine", Revision: 3}                        // the ID, without the mark
-	another  = neutron.Owner{Cluster: "c2", Namespace: "default", Name: "example"}.Mark()                          // of another cluster
-	twin     = neutron.Network{ID: "net-2", Name: network.Name, Description: mark, CreatedAt: born, Revision: 1}   // born when ours was
-	copied   = neutron.Network{ID: "net-2", Name: network.Name, Description: mark, CreatedAt: born.Add(time.Hour)} // by a person, later
-	foreign  = neutron.Subnet{ID: "sub-9", NetworkID: "net-1", Description: "theirs", CIDR: prefix("10.9.0.0/24")} // on our network
+	theirs   = neutron.Network{ID: "net-1", Name: "mine", Description: "mine", NetworkSettings: up, Revision: 3}                        // the ID, without the mark
+	another  = neutron.Owner{Cluster: "c2", Namespace: "default", Name: "example"}.Mark()                                               // of another cluster
+	twin     = neutron.Network{ID: "net-2", Name: network.Name, Description: mark, NetworkSettings: up, CreatedAt: born, Revision: 1}   // born when ours was
+	copied   = neutron.Network{ID: "net-2", Name: network.Name, Description: mark, NetworkSettings: up, CreatedAt: born.Add(time.Hour)} // by a person, later
+	foreign  = neutron.Subnet{ID: "sub-9", NetworkID: "net-1", Description: "theirs", CIDR: prefix("10.9.0.0/24")}                      // on our network
 	bare     = with(network, func(n *neutron.Network) { n.SubnetIDs = nil })
 	retained = with(network, func(n *neutron.Network) { n.Description = owner.RetainedMark() })
 	crowded  = with(network, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-1", "sub-9"} })
 	oldRange = with(subnet, func(s *neutron.Subnet) { s.ID, s.CIDR = "sub-2", prefix("10.0.0.0/24") }) // born when ours was
 
-	newNetwork = plan.CreateNetwork{Network: neutron.Network{Name: "default/example", Description: mark}}
-	newSubnet  = plan.CreateSubnet{Subnet: neutron.Subnet{
+	newNetwork = plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: mark}}
+	newSubnet  = plan.CreateSubnet{Subnet: neutron.NewSubnet{
 		NetworkID: "net-1", Name: "default/example", Description: mark,
-		CIDR: prefix("192.168.0.0/16"), Gateway: addr("192.168.0.1"),
+		CIDR: prefix("192.168.0.0/16"), SubnetSettings: neutron.SubnetSettings{Gateway: new(addr("192.168.0.1"))},
 	}}
 )
 
+// wanting returns what the spec with this CIDR and gateway asks for.
+func wanting(cidr, gateway string) plan.Desired {
+	return plan.Want(owner, samplecrdv1.NetworkSpec{CIDR: cidr, Gateway: gateway})
+}
+
 func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }
 func addr(text string) netip.Addr     { return netip.MustParseAddr(text) }
+
+// updateSubnet returns the step that changes one thing of our subnet.
+func updateSubnet(change plan.Change, settings neutron.SubnetSettings) plan.Step {
+	return plan.UpdateSubnet{ID: "sub-1", Changes: []plan.Change{change}, Update: neutron.SubnetUpdate{SubnetSettings: settings, Revision: 4}}
+}
 
 // with returns a value with a change.
 func with[T any](value T, change func(*T)) T {
@@ -89,7 +102,7 @@ type row struct {
 
 // TestNext walks every row of the decision table above Next, in its order.
 func TestNext(t *testing.T) {
-	for _, rows := range []map[string]row{absentRows, leavingRows, presentRows, twinRows, adoptingRows} {
+	for _, rows := range []map[string]row{absentRows, leavingRows, presentRows, twinRows, adoptingRows, networkRows, tagRows, subnetRows, subnetPoolRows} {
 		for name, test := range rows {
 			t.Run(name, func(t *testing.T) {
 				got := plan.Next(test.desired, test.actual)
@@ -116,7 +129,7 @@ const (
 
 var absentRows = map[string]row{
 	"absent, no finalizer": {
-		absent, plan.Actual{NetworkID: "net-1"},
+		absent, plan.Actual{Record: plan.Record{NetworkID: "net-1"}},
 		plan.Nothing{}, "nothing to do",
 	},
 	"absent, network not looked for by mark": {
@@ -259,12 +272,12 @@ var leavingRows = map[string]row{
 
 var presentRows = map[string]row{
 	"invalid, nothing made": {
-		plan.Want(owner, "nonsense", ""), plan.Actual{},
+		wanting("nonsense", ""), plan.Actual{},
 		plan.Blocked{Reason: plan.ReasonInvalidSpec},
 		`blocked: InvalidSpec: spec.cidr "nonsense" is not a range in CIDR notation, such as 192.168.0.0/16 or fd00:1234::/64`,
 	},
 	"invalid, all made": {
-		plan.Want(owner, "192.168.0.0/16", "10.0.0.1"), settled.WithSubnets("net-1", []neutron.Subnet{subnet}),
+		wanting("192.168.0.0/16", "10.0.0.1"), settled.WithSubnets("net-1", []neutron.Subnet{subnet}),
 		plan.Blocked{Reason: plan.ReasonInvalidSpec},
 		"blocked: InvalidSpec: spec.gateway 10.0.0.1 is not inside spec.cidr, which goes from 192.168.0.0 to 192.168.255.255",
 	},
@@ -318,18 +331,22 @@ var presentRows = map[string]row{
 	},
 	"present, a network with the ID, without our mark, but our subnet on it": {
 		want, named(marked(settled), theirs).WithSubnets("net-1", []neutron.Subnet{subnet}),
-		plan.UpdateNetwork{ID: "net-1", FromName: "mine", FromDescription: "mine", Update: neutron.NetworkUpdate{Name: "default/example", Description: mark, Revision: 3}},
+		plan.UpdateNetwork{ID: "net-1", Changes: []plan.Change{{What: "name", From: strconv.Quote("mine"), To: `"default/example"`}, {What: "description", From: strconv.Quote("mine"), To: strconv.Quote(mark)}}, Update: neutron.NetworkUpdate{Name: "default/example", Description: mark, Revision: 3}},
 		`update network net-1: name "mine" → "default/example", description "mine" → "samplecrd.k8s.io owner: c1/default/example"`,
 	},
 	"present, our network, with another name": {
 		want, marked(settled, with(network, func(n *neutron.Network) { n.Name = "x" })),
-		plan.UpdateNetwork{ID: "net-1", FromName: "x", FromDescription: mark, Update: neutron.NetworkUpdate{Name: "default/example", Description: mark, Revision: 3}},
+		plan.UpdateNetwork{ID: "net-1", Changes: []plan.Change{{What: "name", From: strconv.Quote("x"), To: `"default/example"`}}, Update: neutron.NetworkUpdate{Name: "default/example", Description: mark, Revision: 3}},
 		`update network net-1: name "x" → "default/example"`,
 	},
 	"present, our network, retained before": {
-		want, marked(fresh, retained),
-		plan.UpdateNetwork{ID: "net-1", FromName: "default/example", FromDescription: owner.RetainedMark(), Update: neutron.NetworkUpdate{Name: "default/example", Description: mark, Revision: 3}},
-		`update network net-1: description "samplecrd.k8s.io retained: c1/default/example" → "samplecrd.k8s.io owner: c1/default/example"`,
+		want, marked(plan.Actual{Finalizer: true}.WithExtensions(all), retained),
+		plan.UpdateNetwork{
+			ID:      "net-1",
+			Changes: []plan.Change{{What: "description", From: strconv.Quote(owner.RetainedMark()), To: strconv.Quote(mark)}, {What: "MTU", From: "1450", To: "the largest allowed"}},
+			Update:  neutron.NetworkUpdate{Name: "default/example", Description: mark, NetworkSettings: neutron.NetworkSettings{MTU: new(0)}, Revision: 3},
+		},
+		`update network net-1: description "samplecrd.k8s.io retained: c1/default/example" → "samplecrd.k8s.io owner: c1/default/example", MTU 1450 → the largest allowed`,
 	},
 	"present, our network, subnets not looked for": {
 		want, marked(settled, network),
@@ -348,8 +365,8 @@ var presentRows = map[string]row{
 		newSubnet, "create subnet: 192.168.0.0/16, gateway 192.168.0.1",
 	},
 	"present, our subnet, with another CIDR": {
-		plan.Want(owner, "10.0.0.0/24", ""), marked(settled, network).WithSubnets("net-1", []neutron.Subnet{subnet}),
-		plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16"), To: prefix("10.0.0.0/24")},
+		wanting("10.0.0.0/24", ""), marked(settled, network).WithSubnets("net-1", []neutron.Subnet{subnet}),
+		plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16"), For: "10.0.0.0/24"},
 		"delete subnet: 192.168.0.0/16 makes room for 10.0.0.0/24",
 	},
 	"present, our subnet taken away for another CIDR": {
@@ -357,39 +374,37 @@ var presentRows = map[string]row{
 		newSubnet, "create subnet: 192.168.0.0/16, gateway 192.168.0.1",
 	},
 	"present, our subnet, with another gateway": {
-		plan.Want(owner, "192.168.1.0/16", "192.168.1.1"), marked(settled, network).WithSubnets("net-1", []neutron.Subnet{subnet}),
-		plan.UpdateSubnet{ID: "sub-1", From: addr("192.168.0.1"), Update: neutron.SubnetUpdate{
-			Gateway: addr("192.168.1.1"),
-			Pools: []neutron.Pool{
+		wanting("192.168.1.0/16", "192.168.1.1"), marked(settled, network).WithSubnets("net-1", []neutron.Subnet{subnet}),
+		updateSubnet(plan.Change{What: "gateway", From: "192.168.0.1", To: "192.168.1.1"}, neutron.SubnetSettings{
+			Gateway: new(addr("192.168.1.1")), Pools: []neutron.Pool{
 				{Start: addr("192.168.0.1"), End: addr("192.168.1.0")},
 				{Start: addr("192.168.1.2"), End: addr("192.168.255.254")},
 			},
-			Revision: 4,
-		}},
+		}),
 		"update subnet: gateway 192.168.0.1 → 192.168.1.1",
 	},
 	"present, our subnet, without a gateway": {
-		want, marked(settled, network).WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { s.Gateway = netip.Addr{} })}),
-		plan.UpdateSubnet{ID: "sub-1", Update: neutron.SubnetUpdate{
-			Gateway:  addr("192.168.0.1"),
-			Pools:    []neutron.Pool{{Start: addr("192.168.0.2"), End: addr("192.168.255.254")}},
-			Revision: 4,
-		}},
+		want, marked(settled, network).WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { s.Gateway, s.Pools = netip.Addr{}, plan.Pools(s.CIDR, netip.Addr{}) })}),
+		updateSubnet(plan.Change{What: "gateway", From: "none", To: "192.168.0.1"}, neutron.SubnetSettings{
+			Gateway: new(addr("192.168.0.1")), Pools: []neutron.Pool{{Start: addr("192.168.0.2"), End: addr("192.168.255.254")}},
+		}),
 		"update subnet: gateway none → 192.168.0.1",
 	},
 	"present, our subnet, without its mark": {
 		want, marked(settled, network).WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { s.Name, s.Description = "x", "" })}),
-		plan.UpdateSubnet{ID: "sub-1", From: addr("192.168.0.1"), Update: neutron.SubnetUpdate{
-			Name: "default/example", Description: mark, Gateway: addr("192.168.0.1"), Revision: 4,
-		}},
-		`update subnet: name → "default/example", description → "samplecrd.k8s.io owner: c1/default/example"`,
+		plan.UpdateSubnet{
+			ID:      "sub-1",
+			Changes: []plan.Change{{What: "name", From: `"x"`, To: `"default/example"`}, {What: "description", From: `""`, To: strconv.Quote(mark)}},
+			Update:  neutron.SubnetUpdate{Name: "default/example", Description: mark, Revision: 4},
+		},
+		`update subnet: name "x" → "default/example", description "" → "samplecrd.k8s.io owner: c1/default/example"`,
 	},
 	"present, all as desired": {
 		want, marked(settled, network).WithSubnets("net-1", []neutron.Subnet{foreign, subnet}),
 		plan.Nothing{}, "nothing to do",
 	},
 	"present, all as desired with host bits": {
-		plan.Want(owner, "192.168.1.0/16", ""), marked(settled, network).WithSubnets("net-1", []neutron.Subnet{subnet}),
+		wanting("192.168.1.0/16", ""), marked(settled, network).WithSubnets("net-1", []neutron.Subnet{subnet}),
 		plan.Nothing{}, "nothing to do",
 	},
 }
@@ -451,15 +466,13 @@ var twinRows = map[string]row{
 		plan.Blocked{Reason: plan.ReasonAmbiguous}, two + " The status names net-1. Delete what nobody needs.",
 	},
 	"ours is mended although somebody copied its description": {
-		plan.Want(owner, "192.168.0.0/16", "192.168.0.7"), marked(settled, copied, network).WithSubnets("net-1", []neutron.Subnet{subnet}),
-		plan.UpdateSubnet{ID: "sub-1", From: addr("192.168.0.1"), Update: neutron.SubnetUpdate{
-			Gateway: addr("192.168.0.7"), Pools: plan.Pools(prefix("192.168.0.0/16"), addr("192.168.0.7")), Revision: 4,
-		}},
+		wanting("192.168.0.0/16", "192.168.0.7"), marked(settled, copied, network).WithSubnets("net-1", []neutron.Subnet{subnet}),
+		updateSubnet(plan.Change{What: "gateway", From: "192.168.0.1", To: "192.168.0.7"}, neutron.SubnetSettings{Gateway: new(addr("192.168.0.7")), Pools: plan.Pools(prefix("192.168.0.0/16"), addr("192.168.0.7"))}),
 		"update subnet: gateway 192.168.0.1 → 192.168.0.7",
 	},
 	"two subnets with our mark, one of a range asked for a moment ago": {
 		want, marked(settled, network).WithSubnets("net-1", []neutron.Subnet{subnet, oldRange}),
-		plan.DeleteSubnet{ID: "sub-2", Revision: 4, From: prefix("10.0.0.0/24"), To: prefix("192.168.0.0/16")},
+		plan.DeleteSubnet{ID: "sub-2", Revision: 4, From: prefix("10.0.0.0/24"), For: "192.168.0.0/16"},
 		"delete subnet: 10.0.0.0/24 makes room for 192.168.0.0/16",
 	},
 	"two subnets with our mark, one born later": {
@@ -468,7 +481,7 @@ var twinRows = map[string]row{
 		`blocked: Ambiguous: Neutron has 2 subnets with the description "samplecrd.k8s.io owner: c1/default/example" (sub-1, sub-2), and there should be one. The status names sub-1. Delete what nobody needs.`,
 	},
 	"two subnets with our mark, neither as desired": {
-		plan.Want(owner, "172.16.0.0/24", ""), marked(settled, network).WithSubnets("net-1", []neutron.Subnet{subnet, oldRange}),
+		wanting("172.16.0.0/24", ""), marked(settled, network).WithSubnets("net-1", []neutron.Subnet{subnet, oldRange}),
 		plan.Blocked{Reason: plan.ReasonAmbiguous},
 		`blocked: Ambiguous: Neutron has 2 subnets with the description "samplecrd.k8s.io owner: c1/default/example" (sub-1, sub-2), and there should be one. The status names sub-1. Delete what nobody needs.`,
 	},
@@ -506,22 +519,22 @@ var adoptingRows = map[string]row{
 		plan.Nothing{}, "nothing to do",
 	},
 	"adopting, somebody's subnet of the range asked for, with another gateway": {
-		adopt, named(fresh, theirs).WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { s.Description, s.Gateway = "mine", addr("192.168.0.9") })}),
-		plan.UpdateSubnet{ID: "sub-1", From: addr("192.168.0.9"), Update: neutron.SubnetUpdate{
-			Gateway: addr("192.168.0.1"), Pools: plan.Pools(prefix("192.168.0.0/16"), addr("192.168.0.1")), Revision: 4,
-		}},
+		adopt, named(fresh, theirs).WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) {
+			s.Description, s.Gateway, s.Pools = "mine", addr("192.168.0.9"), pool("192.168.0.1", "192.168.0.8")
+		})}),
+		updateSubnet(plan.Change{What: "gateway", From: "192.168.0.9", To: "192.168.0.1"}, neutron.SubnetSettings{Gateway: new(addr("192.168.0.1")), Pools: pool("192.168.0.2", "192.168.0.8")}),
 		"update subnet: gateway 192.168.0.9 → 192.168.0.1",
 	},
 	"adopted, and the range of somebody's subnet is no longer asked for": {
-		adopting(plan.Want(owner, "10.0.0.0/24", "")), named(settled, theirs).WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { s.Description = "mine" })}),
+		adopting(wanting("10.0.0.0/24", "")), named(settled, theirs).WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { s.Description = "mine" })}),
 		plan.Blocked{Reason: plan.ReasonNotOurs},
-		"blocked: NotOurs: subnet sub-1 has the range 192.168.0.0/16 and was adopted: it is not deleted to make room for 10.0.0.0/24. Delete it, or put spec.cidr back.",
+		"blocked: NotOurs: subnet sub-1 has the range 192.168.0.0/16 and was adopted: it is not deleted to make room for 10.0.0.0/24. Delete it, or put the spec back.",
 	},
 }
 
-// TestOurIDs says which network and subnet go into the status.
-func TestOurIDs(t *testing.T) {
-	second := with(subnet, func(s *neutron.Subnet) { s.ID = "sub-2" })
+// TestOurs says which network and subnet go into the status.
+func TestOurs(t *testing.T) {
+	second := with(subnet, func(s *neutron.Subnet) { s.ID, s.CreatedAt = "sub-2", born.Add(time.Hour) })
 	for name, test := range map[string]struct {
 		desired         plan.Desired
 		actual          plan.Actual
@@ -533,7 +546,7 @@ func TestOurIDs(t *testing.T) {
 		"gone, and never known":      {want, marked(fresh), "", ""},
 		"found":                      {want, marked(fresh, network).WithSubnets("net-1", []neutron.Subnet{foreign, subnet}), "net-1", "sub-1"},
 		"found, subnets not yet":     {want, marked(settled, network), "net-1", "sub-1"},
-		"another, subnets not yet":   {want, marked(plan.Actual{NetworkID: "net-0", SubnetID: "sub-0"}, network), "net-1", ""},
+		"another, subnets not yet":   {want, marked(plan.Actual{Record: plan.Record{NetworkID: "net-0", SubnetID: "sub-0"}}, network), "net-1", ""},
 		"subnet gone":                {want, marked(settled, network).WithSubnets("net-1", []neutron.Subnet{foreign}), "net-1", ""},
 		"subnet not to be told":      {want, marked(settled, network).WithSubnets("net-1", []neutron.Subnet{subnet, second}), "net-1", ""},
 		"created":                    {want, marked(fresh).WithNetwork(bare).WithSubnet(subnet), "net-1", "sub-1"},
@@ -545,8 +558,8 @@ func TestOurIDs(t *testing.T) {
 		"to adopt, not there":        {adopt, named(fresh), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if network, subnet := test.actual.OurIDs(test.desired); network != test.network || subnet != test.subnet {
-				t.Errorf("OurIDs() = %q, %q, want %q, %q", network, subnet, test.network, test.subnet)
+			if got := test.actual.Ours(test.desired); got.NetworkID != test.network || got.SubnetID != test.subnet {
+				t.Errorf("Ours() = %+v, want %q, %q", got, test.network, test.subnet)
 			}
 		})
 	}

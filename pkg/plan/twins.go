@@ -43,9 +43,13 @@ func first(a, b bool) int {
 // areTwins tells whether networks are provably ours although there is another
 // one: they are what we would have made, and nothing else, and were born when we
 // were making it. Whose description was copied from ours is not that.
-func areTwins(owner neutron.Owner, kept neutron.Network, others []neutron.Network) bool {
+func areTwins(desired Desired, actual Actual, kept neutron.Network, others []neutron.Network) bool {
+	isTheirs := func(tag string) bool {
+		return !slices.Contains(desired.Tags, tag) && !slices.Contains(actual.Tags, tag)
+	}
 	return !slices.ContainsFunc(others, func(n neutron.Network) bool {
-		return n.Name != owner.String() || n.Description != owner.Mark() || len(n.Tags) > 0 || !bornTogether(kept.CreatedAt, n.CreatedAt)
+		return n.Name != desired.Owner.String() || n.Description != desired.Owner.Mark() ||
+			slices.ContainsFunc(n.Tags, isTheirs) || !bornTogether(kept.CreatedAt, n.CreatedAt)
 	})
 }
 
@@ -62,7 +66,7 @@ func withoutTwins(desired Desired, actual Actual, kept neutron.Network, others [
 	}
 	all := append([]neutron.Network{kept}, others...)
 	ambiguity := ambiguous("networks", networkIDs(all), desired.Owner, actual.NetworkID)
-	if !areTwins(desired.Owner, kept, others) {
+	if !areTwins(desired, actual, kept, others) {
 		return ambiguity
 	}
 	twin := others[0]
@@ -79,17 +83,4 @@ func withoutTwins(desired Desired, actual Actual, kept neutron.Network, others [
 		return ambiguity
 	}
 	return DeleteNetwork{ID: twin.ID, Revision: twin.Revision, TwinOf: kept.ID}
-}
-
-// withoutTwinSubnets does the same with subnets on one network. Two with one
-// range cannot be: Neutron refuses the second one.
-func withoutTwinSubnets(desired Desired, actual Actual, ours []neutron.Subnet) Step {
-	kept := slices.IndexFunc(ours, func(s neutron.Subnet) bool { return s.CIDR == desired.CIDR })
-	for i, subnet := range ours {
-		if kept < 0 || i != kept && (subnet.Name != desired.Owner.String() || !bornTogether(ours[kept].CreatedAt, subnet.CreatedAt)) {
-			return ambiguous("subnets", subnetIDs(ours), desired.Owner, actual.SubnetID)
-		}
-	}
-	twin := ours[(kept+1)%len(ours)]
-	return DeleteSubnet{ID: twin.ID, Revision: twin.Revision, From: twin.CIDR, To: desired.CIDR}
 }

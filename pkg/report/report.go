@@ -5,6 +5,8 @@ package report
 import (
 	"errors"
 	"fmt"
+	"math"
+	"net/netip"
 	"slices"
 	"unicode/utf8"
 
@@ -50,15 +52,63 @@ func Status(network *samplecrdv1.Network, desired plan.Desired, actual plan.Actu
 	ready.ObservedGeneration = network.Generation
 	ready.LastTransitionTime = now
 
-	networkID, subnetID := actual.OurIDs(desired)
-	status := samplecrdv1.NetworkStatus{
-		ObservedGeneration: network.Generation,
-		NetworkID:          networkID,
-		SubnetID:           subnetID,
-		Conditions:         slices.Clone(network.Status.Conditions),
-	}
+	record := actual.Ours(desired)
+	ready.Message += provisioned(ready, record)
+	status := statusOf(record)
+	status.ObservedGeneration, status.Conditions = network.Generation, slices.Clone(network.Status.Conditions)
 	meta.SetStatusCondition(&status.Conditions, ready)
 	return status, !equality.Semantic.DeepEqual(status, network.Status)
+}
+
+// provisioned says what there is, where all is as asked for.
+func provisioned(ready metav1.Condition, record plan.Record) string {
+	switch {
+	case ready.Reason != Provisioned:
+		return ""
+	case record.Gateway.IsValid():
+		return fmt.Sprintf("Neutron has the network and its subnet %s with gateway %s.", record.CIDR, record.Gateway)
+	}
+	return fmt.Sprintf("Neutron has the network and its subnet %s without a gateway.", record.CIDR)
+}
+
+// statusOf puts what is known of a network and its subnet into a status.
+func statusOf(record plan.Record) samplecrdv1.NetworkStatus {
+	status := samplecrdv1.NetworkStatus{
+		NetworkID:  record.NetworkID,
+		SubnetID:   record.SubnetID,
+		MTU:        int32(min(record.MTU, math.MaxInt32)),        //nolint:gosec // it is bounded
+		DefaultMTU: int32(min(record.DefaultMTU, math.MaxInt32)), //nolint:gosec // it is bounded
+		Tags:       record.Tags,
+	}
+	if record.CIDR.IsValid() {
+		status.CIDR, status.Gateway = record.CIDR.String(), samplecrdv1.GatewayNone
+	}
+	if record.Gateway.IsValid() {
+		status.Gateway = record.Gateway.String()
+	}
+	if record.SubnetPoolID != "" {
+		status.SubnetPool = &samplecrdv1.SubnetPoolStatus{ID: record.SubnetPoolID, Name: record.SubnetPoolName}
+	}
+	return status
+}
+
+// RecordOf reads what a status tells. What is no range or address, since people
+// can write there, tells nothing.
+func RecordOf(status samplecrdv1.NetworkStatus) plan.Record {
+	record := plan.Record{
+		NetworkID: status.NetworkID, SubnetID: status.SubnetID,
+		MTU: int(status.MTU), DefaultMTU: int(status.DefaultMTU), Tags: status.Tags,
+	}
+	if cidr, err := netip.ParsePrefix(status.CIDR); err == nil {
+		record.CIDR = cidr
+	}
+	if gateway, err := netip.ParseAddr(status.Gateway); err == nil {
+		record.Gateway = gateway
+	}
+	if pool := status.SubnetPool; pool != nil {
+		record.SubnetPoolID, record.SubnetPoolName = pool.ID, pool.Name
+	}
+	return record
 }
 
 func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condition, worthTelling bool) {
@@ -73,7 +123,6 @@ func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condi
 	case outcome == nil:
 		return metav1.Condition{
 			Type: samplecrdv1.ConditionReady, Status: metav1.ConditionTrue, Reason: Provisioned,
-			Message: fmt.Sprintf("Neutron has the network and its subnet %s with gateway %s.", desired.CIDR, desired.Gateway),
 		}, true
 	case errors.As(outcome, &blocked):
 		return no(string(blocked.Reason), blocked.Message)
@@ -100,6 +149,23 @@ func Apply(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) *appl
 	if status.SubnetID != "" {
 		applied = applied.WithSubnetID(status.SubnetID)
 	}
+	if status.CIDR != "" {
+		applied = applied.WithCIDR(status.CIDR).WithGateway(status.Gateway)
+	}
+	if pool := status.SubnetPool; pool != nil {
+		appliedPool := applyv1.SubnetPoolStatus().WithID(pool.ID)
+		if pool.Name != "" {
+			appliedPool = appliedPool.WithName(pool.Name)
+		}
+		applied = applied.WithSubnetPool(appliedPool)
+	}
+	if status.MTU != 0 {
+		applied = applied.WithMTU(status.MTU)
+	}
+	if status.DefaultMTU != 0 {
+		applied = applied.WithDefaultMTU(status.DefaultMTU)
+	}
+	applied = applied.WithTags(status.Tags...)
 	if ready := meta.FindStatusCondition(status.Conditions, samplecrdv1.ConditionReady); ready != nil {
 		applied = applied.WithConditions(applymetav1.Condition().
 			WithType(ready.Type).
@@ -146,7 +212,11 @@ func EventOf(network *samplecrdv1.Network, step plan.Step) (event Event, ok bool
 	case plan.CreateNetwork:
 		event.Action, event.Reason, found = "CreateNetwork", "NetworkCreated", "the network is gone"
 	case plan.UpdateNetwork:
-		event.Action, event.Reason, found = "UpdateNetwork", "NetworkUpdated", "the network has another name or description"
+		event.Action, event.Reason, found = "UpdateNetwork", "NetworkUpdated", "the network has other values"
+	case plan.AddTag:
+		event.Action, event.Reason, found = "AddTag", "NetworkUpdated", "a tag is gone"
+	case plan.RemoveTag:
+		event.Action, event.Reason = "RemoveTag", "NetworkUpdated"
 	case plan.RetainNetwork:
 		event.Action, event.Reason = "RetainNetwork", "NetworkRetained"
 	case plan.DeleteNetwork:

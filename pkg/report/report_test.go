@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -10,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -21,11 +23,11 @@ import (
 
 var (
 	owner   = neutron.Owner{Cluster: "c1", Namespace: "default", Name: "example"}
-	subnet  = neutron.Subnet{ID: "sub-1", NetworkID: "net-1", Description: owner.Mark(), CIDR: netip.MustParsePrefix("10.0.0.0/24")}
-	present = plan.Want(owner, "10.0.0.0/24", "")
+	subnet  = neutron.Subnet{ID: "sub-1", NetworkID: "net-1", Description: owner.Mark(), CIDR: netip.MustParsePrefix("10.0.0.0/24"), Gateway: netip.MustParseAddr("10.0.0.1")}
+	present = plan.Want(owner, samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"})
 	absent  = plan.WantAbsent(owner)
 	network = neutron.Network{ID: "net-1", Name: owner.String(), Description: owner.Mark(), SubnetIDs: []string{"sub-1"}}
-	actual  = plan.Actual{NetworkID: "net-1"}.WithNetworks(neutron.NetworkFilter{}, []neutron.Network{network}).WithSubnets("net-1", []neutron.Subnet{subnet})
+	actual  = plan.Actual{Record: plan.Record{NetworkID: "net-1"}}.WithNetworks(neutron.NetworkFilter{}, []neutron.Network{network}).WithSubnets("net-1", []neutron.Subnet{subnet})
 	past    = metav1.NewTime(time.Unix(1000, 0))
 	now     = metav1.NewTime(time.Unix(2000, 0))
 )
@@ -101,7 +103,7 @@ func TestStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			network := &samplecrdv1.Network{Status: samplecrdv1.NetworkStatus{
-				ObservedGeneration: 7, NetworkID: "net-1", SubnetID: "sub-1",
+				ObservedGeneration: 7, NetworkID: "net-1", SubnetID: "sub-1", CIDR: "10.0.0.0/24", Gateway: "10.0.0.1",
 				Conditions: []metav1.Condition{test.before, {Type: "Theirs", Status: "True"}},
 			}}
 			network.Generation = 7
@@ -117,6 +119,37 @@ func TestStatus(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, got); diff != "" || changed != test.wantChanged {
 				t.Errorf("Status() says changed = %v, want %v, and differs (-want +got):\n%s", changed, test.wantChanged, diff)
+			}
+		})
+	}
+}
+
+// TestRecord: what is known goes into the status whole, and comes out of it
+// again; and what the status says is what is written.
+func TestRecord(t *testing.T) {
+	all := plan.Record{
+		NetworkID: "net-1", SubnetID: "sub-1", CIDR: netip.MustParsePrefix("10.0.0.0/24"), Gateway: netip.MustParseAddr("10.0.0.1"),
+		SubnetPoolID: "pool-1", SubnetPoolName: "campus", MTU: 1400, DefaultMTU: 1450, Tags: []string{"a", "b"},
+	}
+	bare := all
+	bare.Gateway, bare.SubnetPoolName, bare.Tags = netip.Addr{}, "", nil
+	for name, record := range map[string]plan.Record{"all": all, "no gateway, no name": bare, "nothing": {}} {
+		t.Run(name, func(t *testing.T) {
+			network := &samplecrdv1.Network{}
+			status, _ := report.Status(network, plan.Want(owner, samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}), plan.Actual{Record: record}, &neutron.Error{Kind: neutron.ErrUnavailable}, now)
+			if diff := cmp.Diff(record, report.RecordOf(status), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+				t.Errorf("the record after a way through the status (-want +got):\n%s", diff)
+			}
+			text, err := json.Marshal(report.Apply(network, status))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var applied samplecrdv1.Network
+			if err := json.Unmarshal(text, &applied); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(status, applied.Status, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime")); diff != "" {
+				t.Errorf("what is applied (-status +applied):\n%s", diff)
 			}
 		})
 	}
@@ -189,7 +222,7 @@ func TestEventOf(t *testing.T) {
 	good, edited, failed := network(metav1.ConditionTrue, 7), network(metav1.ConditionTrue, 8), network(metav1.ConditionFalse, 7)
 	deleted := network(metav1.ConditionTrue, 7)
 	deleted.DeletionTimestamp = &now
-	create := plan.CreateNetwork{Network: neutron.Network{Name: "default/example"}}
+	create := plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example"}}
 	for name, test := range map[string]struct {
 		network *samplecrdv1.Network
 		step    plan.Step
@@ -200,7 +233,7 @@ func TestEventOf(t *testing.T) {
 		"created":         {&samplecrdv1.Network{}, create, report.Event{Type: "Normal", Reason: "NetworkCreated", Action: "CreateNetwork", Note: "create network default/example"}},
 		"created at last": {failed, create, report.Event{Type: "Normal", Reason: "NetworkCreated", Action: "CreateNetwork", Note: "create network default/example"}},
 		"edited": {
-			edited, plan.UpdateSubnet{From: netip.MustParseAddr("10.0.0.1"), Update: neutron.SubnetUpdate{Gateway: netip.MustParseAddr("10.0.0.2")}},
+			edited, plan.UpdateSubnet{Changes: []plan.Change{{What: "gateway", From: "10.0.0.1", To: "10.0.0.2"}}},
 			report.Event{Type: "Normal", Reason: "SubnetUpdated", Action: "UpdateSubnet", Note: "update subnet: gateway 10.0.0.1 → 10.0.0.2"},
 		},
 		"drifted": {good, create, report.Event{

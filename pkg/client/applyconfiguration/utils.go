@@ -21,12 +21,22 @@ import (
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
 	// Group=samplecrd.k8s.io, Version=v1
+	case v1.SchemeGroupVersion.WithKind("AllocationPool"):
+		return &samplecrdv1.AllocationPoolApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("HostRoute"):
+		return &samplecrdv1.HostRouteApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("IPv6Options"):
+		return &samplecrdv1.IPv6OptionsApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("Network"):
 		return &samplecrdv1.NetworkApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("NetworkSpec"):
 		return &samplecrdv1.NetworkSpecApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("NetworkStatus"):
 		return &samplecrdv1.NetworkStatusApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("SubnetPoolReference"):
+		return &samplecrdv1.SubnetPoolReferenceApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("SubnetPoolStatus"):
+		return &samplecrdv1.SubnetPoolStatusApplyConfiguration{}
 
 	}
 	return nil

@@ -44,7 +44,7 @@ type Cloud struct {
 // neutron.Client, and answer in the ways that the controller counts on.
 // newCloud is called once for each test.
 func TestClient(t *testing.T, newCloud func(t *testing.T) Cloud) {
-	for _, part := range [][]test{networkTests, subnetTests, gatewayTests, rangeTests, rawTests} {
+	for _, part := range [][]test{networkTests, subnetTests, gatewayTests, settingTests, rangeTests, rawTests} {
 		for _, test := range part {
 			t.Run(test.name, func(t *testing.T) {
 				cloud := newCloud(t)
@@ -73,7 +73,7 @@ const missing = "00000000-0000-4000-8000-000000000000"
 // createNetwork makes a network that is gone after the test.
 func (s *suite) createNetwork() neutron.Network {
 	s.Helper()
-	network, err := s.Client.CreateNetwork(s.Context(), neutron.Network{Name: "neutrontest", Description: s.mark})
+	network, err := s.Client.CreateNetwork(s.Context(), s.newNetwork())
 	if err != nil {
 		s.Fatalf("creating a network: %v", err)
 	}
@@ -91,8 +91,12 @@ func (s *suite) createSubnet(network neutron.Network, cidr string) neutron.Subne
 	return subnet
 }
 
-func (s *suite) subnetOn(network neutron.Network, cidr string) neutron.Subnet {
-	return neutron.Subnet{NetworkID: network.ID, Name: "neutrontest", Description: s.mark, CIDR: netip.MustParsePrefix(cidr)}
+func (s *suite) newNetwork() neutron.NewNetwork {
+	return neutron.NewNetwork{Name: "neutrontest", Description: s.mark}
+}
+
+func (s *suite) subnetOn(network neutron.Network, cidr string) neutron.NewSubnet {
+	return neutron.NewSubnet{NetworkID: network.ID, Name: "neutrontest", Description: s.mark, CIDR: netip.MustParsePrefix(cidr)}
 }
 
 // createPort makes a port on a network, with an address of each IP version that

@@ -15,7 +15,7 @@ import (
 var networkTests = []test{
 	{"a network is created with its name and description", func(s *suite) {
 		created := s.createNetwork()
-		want := neutron.Network{ID: created.ID, Name: "neutrontest", Description: s.mark, SubnetIDs: []string{}, Tags: []string{}, CreatedAt: created.CreatedAt, Revision: 1}
+		want := neutron.Network{ID: created.ID, Name: "neutrontest", Description: s.mark, NetworkSettings: created.NetworkSettings, SubnetIDs: []string{}, Tags: []string{}, CreatedAt: created.CreatedAt, Revision: 1}
 		if diff := cmp.Diff(want, created); diff != "" {
 			s.Errorf("CreateNetwork (-want +got):\n%s", diff)
 		}
@@ -178,7 +178,7 @@ var networkTests = []test{
 		}
 	}},
 	{"texts have 255 characters at most", func(s *suite) {
-		for _, network := range []neutron.Network{
+		for _, network := range []neutron.NewNetwork{
 			{Name: strings.Repeat("ä", 256), Description: s.mark},
 			{Name: "neutrontest", Description: s.mark + strings.Repeat("x", 256-len(s.mark))},
 		} {
@@ -190,7 +190,7 @@ var networkTests = []test{
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
-				network, err := s.Client.CreateNetwork(s.Context(), neutron.Network{Name: "neutrontest", Description: s.mark})
+				network, err := s.Client.CreateNetwork(s.Context(), s.newNetwork())
 				if err == nil {
 					err = s.Client.DeleteNetwork(s.Context(), network.ID, network.Revision)
 				}
@@ -219,7 +219,7 @@ func testQuota(s *suite) {
 	s.Cleanup(func() { s.remove("quotas", answer.Network.ProjectID) })
 	s.mustSend(http.MethodPut, path, `{"quota": {"network": 0, "subnet": 0}}`, http.StatusOK, nil)
 
-	_, err := s.Client.CreateNetwork(s.Context(), neutron.Network{Name: "neutrontest", Description: s.mark})
+	_, err := s.Client.CreateNetwork(s.Context(), s.newNetwork())
 	s.want("creating a network", err, neutron.ErrRefused, http.StatusConflict, "OverQuota")
 	_, err = s.Client.CreateSubnet(s.Context(), s.subnetOn(network, "10.0.0.0/24"))
 	s.want("creating a subnet", err, neutron.ErrRefused, http.StatusConflict, "OverQuota")

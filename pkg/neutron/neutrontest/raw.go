@@ -38,17 +38,17 @@ var rangeTests = []test{
 		network := s.createNetwork()
 		for _, gateway := range []string{"10.0.0.0", "10.0.0.255", "fd00::1"} {
 			subnet := s.subnetOn(network, "10.0.0.0/24")
-			subnet.Gateway = netip.MustParseAddr(gateway)
+			subnet.Gateway = new(netip.MustParseAddr(gateway))
 			_, err := s.Client.CreateSubnet(s.Context(), subnet)
 			s.want("creating with gateway "+gateway, err, neutron.ErrRefused, http.StatusBadRequest, "InvalidInput")
 		}
 	}},
 	{"a gateway outside of the range can be had", func(s *suite) {
 		subnet := s.subnetOn(s.createNetwork(), "10.0.0.0/24")
-		subnet.Gateway = netip.MustParseAddr("10.9.9.9")
+		subnet.Gateway = new(netip.MustParseAddr("10.9.9.9"))
 		created, err := s.Client.CreateSubnet(s.Context(), subnet)
-		if err != nil || created.Gateway != subnet.Gateway {
-			s.Errorf("CreateSubnet = %+v, %v; want the gateway %v", created, err, subnet.Gateway)
+		if err != nil || created.Gateway != *subnet.Gateway {
+			s.Errorf("CreateSubnet = %+v, %v; want the gateway %v", created, err, *subnet.Gateway)
 		}
 	}},
 	{"these pools cannot be had", func(s *suite) {

@@ -34,6 +34,7 @@ var subnetTests = []test{
 			CIDR:    netip.MustParsePrefix("192.168.0.0/16"),
 			Gateway: netip.MustParseAddr("192.168.0.1"),
 			Pools:   pools("192.168.0.2", "192.168.255.254"),
+			DHCP:    true,
 
 			CreatedAt: created.CreatedAt,
 		}
@@ -54,9 +55,9 @@ var subnetTests = []test{
 			"10.0.0.100": pools("10.0.0.1", "10.0.0.99", "10.0.0.101", "10.0.0.254"),
 		} {
 			subnet := s.subnetOn(s.createNetwork(), "10.0.0.0/24")
-			subnet.Gateway = netip.MustParseAddr(gateway)
+			subnet.Gateway = new(netip.MustParseAddr(gateway))
 			created, err := s.Client.CreateSubnet(s.Context(), subnet)
-			if diff := cmp.Diff(want, created.Pools, compareAddresses); err != nil || created.Gateway != subnet.Gateway || diff != "" {
+			if diff := cmp.Diff(want, created.Pools, compareAddresses); err != nil || created.Gateway != *subnet.Gateway || diff != "" {
 				s.Errorf("gateway %s: got %v, %v, pools (-want +got):\n%s", gateway, created.Gateway, err, diff)
 			}
 		}
@@ -72,19 +73,18 @@ var subnetTests = []test{
 	{"IPv6 works", func(s *suite) {
 		network := s.createNetwork()
 		subnet := s.subnetOn(network, "fd00:1::/64")
-		subnet.Gateway = netip.MustParseAddr("fd00:1::1")
+		subnet.Gateway = new(netip.MustParseAddr("fd00:1::1"))
 		created, err := s.Client.CreateSubnet(s.Context(), subnet)
 		s.wantNil("creating", err)
-		if created.CIDR != subnet.CIDR || created.Gateway != subnet.Gateway {
-			s.Errorf("CreateSubnet = %+v, want %v and gateway %v", created, subnet.CIDR, subnet.Gateway)
+		if created.CIDR != subnet.CIDR || created.Gateway != *subnet.Gateway {
+			s.Errorf("CreateSubnet = %+v, want %v and gateway %v", created, subnet.CIDR, *subnet.Gateway)
 		}
 		if diff := cmp.Diff(pools("fd00:1::2", "fd00:1::ffff:ffff:ffff:ffff"), created.Pools, compareAddresses); diff != "" {
 			s.Errorf("pools (-want +got):\n%s", diff)
 		}
 		updated, err := s.Client.UpdateSubnet(s.Context(), created.ID, neutron.SubnetUpdate{
-			Gateway:  netip.MustParseAddr("fd00:1::ff"),
-			Pools:    pools("fd00:1::1", "fd00:1::fe", "fd00:1::100", "fd00:1::ffff:ffff:ffff:ffff"),
-			Revision: created.Revision,
+			SubnetSettings: neutron.SubnetSettings{Gateway: new(netip.MustParseAddr("fd00:1::ff")), Pools: pools("fd00:1::1", "fd00:1::fe", "fd00:1::100", "fd00:1::ffff:ffff:ffff:ffff")},
+			Revision:       created.Revision,
 		})
 		if err != nil || updated.Gateway != netip.MustParseAddr("fd00:1::ff") {
 			s.Errorf("UpdateSubnet = %+v, %v; want the gateway fd00:1::ff", updated, err)
@@ -161,14 +161,13 @@ var gatewayTests = []test{
 		network := s.createNetwork()
 		created := s.createSubnet(network, "192.168.0.0/16")
 		update := neutron.SubnetUpdate{
-			Gateway:  netip.MustParseAddr("192.168.1.1"),
-			Pools:    pools("192.168.0.1", "192.168.1.0", "192.168.1.2", "192.168.255.254"),
-			Revision: created.Revision,
+			SubnetSettings: neutron.SubnetSettings{Gateway: new(netip.MustParseAddr("192.168.1.1")), Pools: pools("192.168.0.1", "192.168.1.0", "192.168.1.2", "192.168.255.254")},
+			Revision:       created.Revision,
 		}
 		updated, err := s.Client.UpdateSubnet(s.Context(), created.ID, update)
 		s.wantNil("updating", err)
 		want := created
-		want.Gateway, want.Pools, want.Revision = update.Gateway, update.Pools, updated.Revision
+		want.Gateway, want.Pools, want.Revision = *update.Gateway, update.Pools, updated.Revision
 		if diff := cmp.Diff(want, updated, compareAddresses); diff != "" || updated.Revision <= created.Revision {
 			s.Errorf("UpdateSubnet: revision %d → %d (-want +got):\n%s", created.Revision, updated.Revision, diff)
 		}
@@ -178,7 +177,7 @@ var gatewayTests = []test{
 	}},
 	{"a gateway is taken away", func(s *suite) {
 		created := s.createSubnet(s.createNetwork(), "10.0.0.0/24")
-		updated, err := s.Client.UpdateSubnet(s.Context(), created.ID, neutron.SubnetUpdate{Pools: created.Pools, Revision: created.Revision})
+		updated, err := s.Client.UpdateSubnet(s.Context(), created.ID, neutron.SubnetUpdate{SubnetSettings: neutron.SubnetSettings{Gateway: new(netip.Addr), Pools: created.Pools}, Revision: created.Revision})
 		if err != nil || updated.Gateway.IsValid() {
 			s.Errorf("UpdateSubnet = %+v, %v; want no gateway", updated, err)
 		}
@@ -186,7 +185,7 @@ var gatewayTests = []test{
 	{"a gateway is not changed while ports could get its address", func(s *suite) {
 		created := s.createSubnet(s.createNetwork(), "10.0.0.0/24")
 		_, err := s.Client.UpdateSubnet(s.Context(), created.ID, neutron.SubnetUpdate{
-			Gateway: netip.MustParseAddr("10.0.0.9"), Pools: created.Pools, Revision: created.Revision,
+			SubnetSettings: neutron.SubnetSettings{Gateway: new(netip.MustParseAddr("10.0.0.9")), Pools: created.Pools}, Revision: created.Revision,
 		})
 		s.want("updating", err, neutron.ErrRefused, http.StatusConflict, "GatewayConflictWithAllocationPools")
 		s.wantRefused(http.MethodPut, "/v2.0/subnets/"+created.ID, `{"subnet": {"gateway_ip": "10.0.0.9"}}`, http.StatusConflict, "GatewayConflictWithAllocationPools")
@@ -196,7 +195,7 @@ var gatewayTests = []test{
 		created := s.createSubnet(network, "10.0.0.0/24")
 		s.createPort(network)
 		_, err := s.Client.UpdateSubnet(s.Context(), created.ID, neutron.SubnetUpdate{
-			Gateway: netip.MustParseAddr("10.0.0.254"), Pools: pools("10.0.0.1", "10.0.0.253"), Revision: created.Revision,
+			SubnetSettings: neutron.SubnetSettings{Gateway: new(netip.MustParseAddr("10.0.0.254")), Pools: pools("10.0.0.1", "10.0.0.253")}, Revision: created.Revision,
 		})
 		s.wantNil("updating", err)
 	}},
@@ -204,19 +203,19 @@ var gatewayTests = []test{
 		created := s.createSubnet(s.createNetwork(), "10.0.0.0/24")
 		s.mustSend(http.MethodPut, "/v2.0/subnets/"+created.ID, `{"subnet": {"name": "changed"}}`, http.StatusOK, nil)
 		_, err := s.Client.UpdateSubnet(s.Context(), created.ID, neutron.SubnetUpdate{
-			Gateway: netip.MustParseAddr("10.0.0.254"), Pools: pools("10.0.0.1", "10.0.0.253"), Revision: created.Revision,
+			SubnetSettings: neutron.SubnetSettings{Gateway: new(netip.MustParseAddr("10.0.0.254")), Pools: pools("10.0.0.1", "10.0.0.253")}, Revision: created.Revision,
 		})
 		s.want("updating", err, neutron.ErrConflict, http.StatusPreconditionFailed, "RevisionNumberConstraintFailed")
 	}},
 	{"what is not there cannot be changed", func(s *suite) {
-		_, err := s.Client.UpdateSubnet(s.Context(), missing, neutron.SubnetUpdate{Gateway: netip.MustParseAddr("10.0.0.1")})
+		_, err := s.Client.UpdateSubnet(s.Context(), missing, neutron.SubnetUpdate{SubnetSettings: neutron.SubnetSettings{Gateway: new(netip.MustParseAddr("10.0.0.1"))}})
 		s.want("updating", err, neutron.ErrNotFound, http.StatusNotFound, "SubnetNotFound")
 	}},
 	{"a change of a subnet is a change of its network", func(s *suite) {
 		network := s.createNetwork()
 		created := s.createSubnet(network, "10.0.0.0/24")
 		before := s.network(network.ID)
-		updated, err := s.Client.UpdateSubnet(s.Context(), created.ID, neutron.SubnetUpdate{Pools: created.Pools, Revision: created.Revision})
+		updated, err := s.Client.UpdateSubnet(s.Context(), created.ID, neutron.SubnetUpdate{SubnetSettings: neutron.SubnetSettings{Pools: created.Pools}, Revision: created.Revision})
 		s.wantNil("updating", err)
 		between := s.network(network.ID)
 		s.wantNil("deleting", s.Client.DeleteSubnet(s.Context(), created.ID, updated.Revision))

@@ -43,11 +43,11 @@ var requests = map[string]func(context.Context, neutron.Client) error{
 		return err
 	},
 	"create network": func(ctx context.Context, c neutron.Client) error {
-		_, err := c.CreateNetwork(ctx, neutron.Network{})
+		_, err := c.CreateNetwork(ctx, neutron.NewNetwork{})
 		return err
 	},
 	"create subnet": func(ctx context.Context, c neutron.Client) error {
-		_, err := c.CreateSubnet(ctx, neutron.Subnet{NetworkID: anID, CIDR: netip.MustParsePrefix("10.0.0.0/24")})
+		_, err := c.CreateSubnet(ctx, neutron.NewSubnet{NetworkID: anID, CIDR: netip.MustParsePrefix("10.0.0.0/24")})
 		return err
 	},
 	"update subnet": func(ctx context.Context, c neutron.Client) error {
@@ -140,7 +140,7 @@ func TestPages(t *testing.T) {
 	server := start(t, embedded.Options{MaxPage: 2})
 	client := connect(t, server.URL())
 	for range 5 {
-		if _, err := client.CreateNetwork(t.Context(), neutron.Network{Name: "a"}); err != nil {
+		if _, err := client.CreateNetwork(t.Context(), neutron.NewNetwork{Name: "a"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -179,7 +179,7 @@ func TestPages(t *testing.T) {
 // is deleted meanwhile.
 func TestPageTwice(t *testing.T) {
 	server := start(t, embedded.Options{})
-	subnet := `{"id": "1", "network_id": "n", "name": "", "description": "", "cidr": "10.0.0.0/24", "gateway_ip": null, "allocation_pools": [], "revision_number": `
+	subnet := `{"id": "1", "network_id": "n", "name": "", "description": "", "cidr": "10.0.0.0/24", "gateway_ip": null, "allocation_pools": [], "enable_dhcp": true, "revision_number": `
 	for _, body := range []string{
 		`{"subnets": [` + subnet + `1}], "subnets_links": [{"rel": "next", "href": "?marker=1"}]}`,
 		`{"subnets": [` + subnet + `2}]}`,
@@ -196,7 +196,7 @@ func TestPageTwice(t *testing.T) {
 func TestIgnoredFilter(t *testing.T) {
 	server := start(t, embedded.Options{})
 	client := connect(t, server.URL())
-	server.Inject(embedded.Fault{Path: "networks", Status: 200, Body: `{"networks": [{"id": "1", "name": "", "description": "theirs", "subnets": [], "revision_number": 1}]}`})
+	server.Inject(embedded.Fault{Path: "networks", Status: 200, Body: `{"networks": [{"id": "1", "name": "", "description": "theirs", "subnets": [], "admin_state_up": true, "revision_number": 1}]}`})
 	for _, filter := range []neutron.NetworkFilter{{Descriptions: []string{"ours"}}, {ID: "2"}} {
 		if found, err := client.Networks(t.Context(), filter); err != nil || len(found) != 0 {
 			t.Errorf("Networks(%+v) = %v, %v; want none", filter, found, err)

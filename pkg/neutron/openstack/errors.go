@@ -109,7 +109,7 @@ func kind(op string, status int, typ string) error {
 // says so when the network that a page ended with is deleted meanwhile).
 func kindOfNotFound(op, typ string) error {
 	switch {
-	case op == listNetworks, op == listSubnets:
+	case op == listNetworks, op == listSubnets, op == listSubnetPools, op == listExtensions:
 		return neutron.ErrUnavailable
 	case typ == "HTTPNotFound": // no such path, or an object that the policy hides
 		return neutron.ErrRefused

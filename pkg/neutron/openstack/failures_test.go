@@ -69,7 +69,7 @@ func TestUnusableAnswers(t *testing.T) {
 // TestUnusableSubnets: an address that does not parse is an error.
 func TestUnusableSubnets(t *testing.T) {
 	const good = `{"subnets": [{"id": "1", "network_id": "n", "name": "", "description": "", "cidr": "10.0.0.0/24",` +
-		` "gateway_ip": "10.0.0.1", "allocation_pools": [{"start": "10.0.0.2", "end": "10.0.0.9"}], "revision_number": 1}]}`
+		` "gateway_ip": "10.0.0.1", "allocation_pools": [{"start": "10.0.0.2", "end": "10.0.0.9"}], "enable_dhcp": true, "dns_nameservers": ["9.9.9.9"], "host_routes": [{"destination": "10.0.0.0/8", "nexthop": "10.0.0.9"}], "revision_number": 1}]}`
 	for name, test := range map[string]struct{ from, to, want string }{
 		"good":                  {"", "", ""},
 		"no gateway":            {`"10.0.0.1"`, `null`, ""},
@@ -79,6 +79,9 @@ func TestUnusableSubnets(t *testing.T) {
 		"not a CIDR":            {"10.0.0.0/24", "x", `cidr is "x"`},
 		"not a gateway":         {"10.0.0.1", "x", `gateway_ip is "x"`},
 		"a pool without an end": {`, "end": "10.0.0.9"`, ``, "pool"},
+		"a name for a server":   {`"9.9.9.9"`, `"dns"`, "name server"},
+		"a route over a name":   {`"nexthop": "10.0.0.9"`, `"nexthop": "router"`, "host route"},
+		"no enable_dhcp":        {`"enable_dhcp": true`, `"x": 1`, "enable_dhcp"},
 		"null for the pools":    {`[{"start": "10.0.0.2", "end": "10.0.0.9"}]`, `null`, "allocation_pools"},
 		"no revision":           {`"revision_number"`, `"x"`, "revision_number"},
 		"a revision in words":   {`"revision_number": 1`, `"revision_number": "1"`, "not usable"},

@@ -12,8 +12,10 @@ import (
 // The lists, in words. A 404 means something else to them than to other
 // requests.
 const (
-	listNetworks = "list networks"
-	listSubnets  = "list subnets"
+	listNetworks    = "list networks"
+	listSubnets     = "list subnets"
+	listSubnetPools = "list subnet pools"
+	listExtensions  = "list extensions"
 )
 
 // pageSize is how many objects are asked for at a time: Neutron needs about a

@@ -47,7 +47,7 @@ func TestOnlyOurProject(t *testing.T) {
 	mark := neutron.Owner{Cluster: "c", Namespace: "default", Name: "example"}.Mark()
 	ours := map[string]bool{}
 	for range 2 {
-		network, err := client.CreateNetwork(t.Context(), neutron.Network{Name: "ours", Description: mark})
+		network, err := client.CreateNetwork(t.Context(), neutron.NewNetwork{Name: "ours", Description: mark})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -293,7 +293,7 @@ func TestRenewal(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range many {
 			all.Go(func() {
-				made, err := client.CreateNetwork(t.Context(), neutron.Network{Name: fmt.Sprint("n", i), Description: "d"})
+				made, err := client.CreateNetwork(t.Context(), neutron.NewNetwork{Name: fmt.Sprint("n", i), Description: "d"})
 				if err != nil || made.Name != fmt.Sprint("n", i) || made.Description != "d" {
 					t.Errorf("CreateNetwork = %+v, %v", made, err)
 				}
@@ -306,11 +306,11 @@ func TestRenewal(t *testing.T) {
 		}
 	}
 
-	network, err := client.CreateNetwork(t.Context(), neutron.Network{Name: "x"})
+	network, err := client.CreateNetwork(t.Context(), neutron.NewNetwork{Name: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	subnet, err := client.CreateSubnet(t.Context(), neutron.Subnet{NetworkID: network.ID, CIDR: netip.MustParsePrefix("10.0.0.0/24")})
+	subnet, err := client.CreateSubnet(t.Context(), neutron.NewSubnet{NetworkID: network.ID, CIDR: netip.MustParsePrefix("10.0.0.0/24")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -412,7 +412,7 @@ func TestNotSentAgain(t *testing.T) {
 	} {
 		remove := k.neutron.Inject(fault)
 		k.requests()
-		_, err := client.CreateNetwork(t.Context(), neutron.Network{Name: "x"})
+		_, err := client.CreateNetwork(t.Context(), neutron.NewNetwork{Name: "x"})
 		wantError(t, name, err, neutron.ErrUnavailable, "create network: unavailable: ")
 		if got := k.requests(); len(got) != 1 {
 			t.Errorf("%s: it was sent %d times", name, len(got))

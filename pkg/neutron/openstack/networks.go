@@ -32,9 +32,13 @@ func (c *client) Networks(ctx context.Context, filter neutron.NetworkFilter) ([]
 }
 
 // CreateNetwork implements neutron.Writer.
-func (c *client) CreateNetwork(ctx context.Context, network neutron.Network) (neutron.Network, error) {
-	return c.network(ctx, "create network",
-		networks.Create(ctx, c.service, networks.CreateOpts{Name: network.Name, Description: network.Description}).Result)
+func (c *client) CreateNetwork(ctx context.Context, network neutron.NewNetwork) (neutron.Network, error) {
+	opts := networkOpts{
+		Name:                &network.Name,
+		Description:         &network.Description,
+		networkSettingsJSON: settingsJSON(network.NetworkSettings),
+	}
+	return c.network(ctx, "create network", networks.Create(ctx, c.service, opts).Result)
 }
 
 // UpdateNetwork implements neutron.Writer.
@@ -43,8 +47,45 @@ func (c *client) UpdateNetwork(ctx context.Context, id string, update neutron.Ne
 	if err := checkID(op, id); err != nil {
 		return neutron.Network{}, err
 	}
-	opts := networks.UpdateOpts{Name: &update.Name, Description: &update.Description}
+	opts := networkOpts{networkSettingsJSON: settingsJSON(update.NetworkSettings)}
+	if update.Name != "" {
+		opts.Name = &update.Name
+	}
+	if update.Description != "" {
+		opts.Description = &update.Description
+	}
 	return c.network(ctx, op, networks.Update(ctx, c.guarded(update.Revision), id, opts).Result)
+}
+
+// networkOpts are what a request says of a network. (gophercloud has a type of
+// its own for each extension, to be put into one another.)
+type networkOpts struct {
+	Name        *string `json:"name,omitempty"`
+	Description *string `json:"description,omitempty"`
+	networkSettingsJSON
+}
+
+// ToNetworkCreateMap implements networks.CreateOptsBuilder.
+func (o networkOpts) ToNetworkCreateMap() (map[string]any, error) {
+	return gophercloud.BuildRequestBody(o, "network")
+}
+
+// ToNetworkUpdateMap implements networks.UpdateOptsBuilder.
+func (o networkOpts) ToNetworkUpdateMap() (map[string]any, error) {
+	return gophercloud.BuildRequestBody(o, "network")
+}
+
+// networkSettingsJSON are the settings of a network. A nil pointer, in an
+// answer, is a key that was not in it.
+type networkSettingsJSON struct {
+	AdminStateUp *bool   `json:"admin_state_up,omitempty"`
+	PortSecurity *bool   `json:"port_security_enabled,omitempty"`
+	MTU          *int    `json:"mtu,omitempty"`
+	DNSDomain    *string `json:"dns_domain,omitempty"`
+}
+
+func settingsJSON(s neutron.NetworkSettings) networkSettingsJSON {
+	return networkSettingsJSON{AdminStateUp: s.AdminStateUp, PortSecurity: s.PortSecurity, MTU: s.MTU, DNSDomain: s.DNSDomain}
 }
 
 // DeleteNetwork implements neutron.Writer.
@@ -71,30 +112,34 @@ func (c *client) network(ctx context.Context, op string, result gophercloud.Resu
 // networkJSON is what we read of a network. A nil pointer is a key that was not
 // in the answer.
 type networkJSON struct {
-	ID          *string   `json:"id"`
-	Name        *string   `json:"name"`
-	Description *string   `json:"description"`
-	Subnets     *[]string `json:"subnets"`
-	Tags        []string  `json:"tags"`
-	CreatedAt   string    `json:"created_at"`
-	Revision    *int      `json:"revision_number"`
+	ID          *string `json:"id"`
+	Name        *string `json:"name"`
+	Description *string `json:"description"`
+	networkSettingsJSON
+	Subnets   *[]string `json:"subnets"`
+	Tags      []string  `json:"tags"`
+	CreatedAt string    `json:"created_at"`
+	Revision  *int      `json:"revision_number"`
 }
 
 func (n *networkJSON) value() (neutron.Network, error) {
 	if n == nil {
 		return neutron.Network{}, unusable("it has no network")
 	}
-	if n.ID == nil || *n.ID == "" || n.Name == nil || n.Description == nil || n.Subnets == nil || n.Revision == nil {
-		return neutron.Network{}, unusable("it has a network without id, name, description, subnets or revision_number")
+	if n.ID == nil || *n.ID == "" || n.Name == nil || n.Description == nil || n.Subnets == nil || n.AdminStateUp == nil || n.Revision == nil {
+		return neutron.Network{}, unusable("it has a network without id, name, description, subnets, admin_state_up or revision_number")
 	}
 	return neutron.Network{
 		ID:          *n.ID,
 		Name:        *n.Name,
 		Description: *n.Description,
-		SubnetIDs:   *n.Subnets,
-		Tags:        n.Tags,
-		CreatedAt:   parseTime(n.CreatedAt),
-		Revision:    *n.Revision,
+		NetworkSettings: neutron.NetworkSettings{
+			AdminStateUp: n.AdminStateUp, PortSecurity: n.PortSecurity, MTU: n.MTU, DNSDomain: n.DNSDomain,
+		},
+		SubnetIDs: *n.Subnets,
+		Tags:      n.Tags,
+		CreatedAt: parseTime(n.CreatedAt),
+		Revision:  *n.Revision,
 	}, nil
 }
 

@@ -35,21 +35,31 @@ func (c *client) Subnets(ctx context.Context, filter neutron.SubnetFilter) ([]ne
 }
 
 // CreateSubnet implements neutron.Writer.
-func (c *client) CreateSubnet(ctx context.Context, subnet neutron.Subnet) (neutron.Subnet, error) {
+func (c *client) CreateSubnet(ctx context.Context, subnet neutron.NewSubnet) (neutron.Subnet, error) {
 	const op = "create subnet"
-	if !subnet.CIDR.IsValid() {
-		return neutron.Subnet{}, &neutron.Error{Op: op, Kind: neutron.ErrRefused, Message: "the CIDR is not valid"}
-	}
 	opts := subnets.CreateOpts{
 		NetworkID:       subnet.NetworkID,
 		Name:            subnet.Name,
 		Description:     subnet.Description,
-		CIDR:            subnet.CIDR.String(),
-		IPVersion:       ipVersion(subnet.CIDR),
+		IPv6AddressMode: subnet.AddressMode,
+		IPv6RAMode:      subnet.RAMode,
+		GatewayIP:       gatewayJSON(subnet.Gateway),
 		AllocationPools: poolsJSON(subnet.Pools),
+		EnableDHCP:      subnet.DHCP,
 	}
-	if subnet.Gateway.IsValid() { // otherwise Neutron chooses one
-		opts.GatewayIP = new(subnet.Gateway.String())
+	switch pool := subnet.FromPool; {
+	case pool != nil:
+		opts.SubnetPoolID, opts.Prefixlen, opts.IPVersion = pool.SubnetPoolID, pool.PrefixLength, gophercloud.IPVersion(pool.IPVersion)
+	case subnet.CIDR.IsValid():
+		opts.CIDR, opts.IPVersion = subnet.CIDR.String(), ipVersion(subnet.CIDR)
+	default:
+		return neutron.Subnet{}, &neutron.Error{Op: op, Kind: neutron.ErrRefused, Message: "the CIDR is not valid"}
+	}
+	if servers := nameserversJSON(subnet.Nameservers); servers != nil {
+		opts.DNSNameservers = *servers
+	}
+	if routes := routesJSON(subnet.HostRoutes); routes != nil {
+		opts.HostRoutes = *routes
 	}
 	return c.subnet(ctx, op, subnets.Create(ctx, c.service, opts))
 }
@@ -61,11 +71,11 @@ func (c *client) UpdateSubnet(ctx context.Context, id string, update neutron.Sub
 		return neutron.Subnet{}, err
 	}
 	opts := subnets.UpdateOpts{
-		GatewayIP:       new(""), // which gophercloud sends as null: no gateway
+		GatewayIP:       gatewayJSON(update.Gateway),
 		AllocationPools: poolsJSON(update.Pools),
-	}
-	if update.Gateway.IsValid() {
-		opts.GatewayIP = new(update.Gateway.String())
+		EnableDHCP:      update.DHCP,
+		DNSNameservers:  nameserversJSON(update.Nameservers),
+		HostRoutes:      routesJSON(update.HostRoutes),
 	}
 	if update.Name != "" {
 		opts.Name = &update.Name
@@ -74,6 +84,40 @@ func (c *client) UpdateSubnet(ctx context.Context, id string, update neutron.Sub
 		opts.Description = &update.Description
 	}
 	return c.subnet(ctx, op, subnets.Update(ctx, c.guarded(update.Revision), id, opts))
+}
+
+// gatewayJSON returns nil for nil, and for the zero Addr the empty text, which
+// gophercloud sends as null: no gateway.
+func gatewayJSON(gateway *netip.Addr) *string {
+	switch {
+	case gateway == nil:
+		return nil
+	case !gateway.IsValid():
+		return new("")
+	}
+	return new(gateway.String())
+}
+
+func nameserversJSON(servers *[]netip.Addr) *[]string {
+	if servers == nil {
+		return nil
+	}
+	all := []string{}
+	for _, server := range *servers {
+		all = append(all, server.String())
+	}
+	return &all
+}
+
+func routesJSON(routes *[]neutron.HostRoute) *[]subnets.HostRoute {
+	if routes == nil {
+		return nil
+	}
+	all := []subnets.HostRoute{}
+	for _, route := range *routes {
+		all = append(all, subnets.HostRoute{DestinationCIDR: route.Destination.String(), NextHop: route.NextHop.String()})
+	}
+	return &all
 }
 
 // DeleteSubnet implements neutron.Writer.
@@ -156,7 +200,13 @@ type subnetJSON struct {
 	Description *string                   `json:"description"`
 	CIDR        *string                   `json:"cidr"`
 	Gateway     *string                   `json:"gateway_ip"`
+	SubnetPool  string                    `json:"subnetpool_id"`
 	Pools       *[]subnets.AllocationPool `json:"allocation_pools"`
+	DHCP        *bool                     `json:"enable_dhcp"`
+	Nameservers []string                  `json:"dns_nameservers"`
+	HostRoutes  []subnets.HostRoute       `json:"host_routes"`
+	AddressMode string                    `json:"ipv6_address_mode"`
+	RAMode      string                    `json:"ipv6_ra_mode"`
 	CreatedAt   string                    `json:"created_at"`
 	Revision    *int                      `json:"revision_number"`
 }
@@ -166,16 +216,20 @@ func (s *subnetJSON) value() (neutron.Subnet, error) {
 		return neutron.Subnet{}, unusable("it has no subnet")
 	}
 	if s.ID == nil || *s.ID == "" || s.NetworkID == nil || s.Name == nil || s.Description == nil ||
-		s.CIDR == nil || s.Pools == nil || s.Revision == nil {
-		return neutron.Subnet{}, unusable("it has a subnet without id, network_id, name, description, cidr, allocation_pools or revision_number")
+		s.CIDR == nil || s.Pools == nil || s.DHCP == nil || s.Revision == nil {
+		return neutron.Subnet{}, unusable("it has a subnet without id, network_id, name, description, cidr, allocation_pools, enable_dhcp or revision_number")
 	}
 	subnet := neutron.Subnet{
-		ID:          *s.ID,
-		NetworkID:   *s.NetworkID,
-		Name:        *s.Name,
-		Description: *s.Description,
-		CreatedAt:   parseTime(s.CreatedAt),
-		Revision:    *s.Revision,
+		ID:           *s.ID,
+		NetworkID:    *s.NetworkID,
+		Name:         *s.Name,
+		Description:  *s.Description,
+		SubnetPoolID: s.SubnetPool,
+		DHCP:         *s.DHCP,
+		AddressMode:  s.AddressMode,
+		RAMode:       s.RAMode,
+		CreatedAt:    parseTime(s.CreatedAt),
+		Revision:     *s.Revision,
 	}
 	var err error
 	if subnet.CIDR, err = netip.ParsePrefix(*s.CIDR); err != nil || subnet.CIDR != subnet.CIDR.Masked() {
@@ -185,6 +239,21 @@ func (s *subnetJSON) value() (neutron.Subnet, error) {
 		if subnet.Gateway, err = netip.ParseAddr(*s.Gateway); err != nil {
 			return neutron.Subnet{}, unusable("it has a subnet whose gateway_ip is %.80q", *s.Gateway)
 		}
+	}
+	for _, server := range s.Nameservers {
+		address, err := netip.ParseAddr(server)
+		if err != nil {
+			return neutron.Subnet{}, unusable("it has a subnet with the name server %.80q", server)
+		}
+		subnet.Nameservers = append(subnet.Nameservers, address)
+	}
+	for _, route := range s.HostRoutes {
+		destination, err := netip.ParsePrefix(route.DestinationCIDR)
+		nextHop, hopErr := netip.ParseAddr(route.NextHop)
+		if err != nil || hopErr != nil {
+			return neutron.Subnet{}, unusable("it has a subnet with a host route to %.80q over %.80q", route.DestinationCIDR, route.NextHop)
+		}
+		subnet.HostRoutes = append(subnet.HostRoutes, neutron.HostRoute{Destination: destination, NextHop: nextHop})
 	}
 	subnet.Pools, err = parsePools(*s.Pools)
 	return subnet, err

@@ -25,6 +25,7 @@ func TestMain(m *testing.M) {
 }
 
 const (
+	neither      = "give either cidr, for a range of your own, or subnetPool, for one that Neutron hands out"
 	notACIDR     = "cidr must be an IPv4 or IPv6 range in CIDR notation, such as 192.168.0.0/16 or fd00:1234::/64"
 	noRoom       = "the prefix length of cidr must be from /1 to /30 for IPv4 and from /1 to /126 for IPv6"
 	noHosts      = "cidr must not be a multicast or loopback range, nor begin with 0.0.0.0"
@@ -50,7 +51,7 @@ func TestValidation(t *testing.T) {
 		"IPv6, smallest":                   {"fd00:1234::/126", "fd00:1234::3", ""},
 		"IPv6, spelt out":                  {"fd00:1234:0000:0000:0000:0000:0000:0000/100", "fd00:1234:0000:0000:0000:0000:0000:0001", ""},
 		"IPv6, capitals":                   {"FD00::/64", "FD00::A", ""},
-		"no CIDR":                          {"", "", notACIDR},
+		"no CIDR":                          {"", "", neither},
 		"words":                            {"my network", "", notACIDR},
 		"an address":                       {"192.168.0.0", "", notACIDR},
 		"prefix too long":                  {"192.168.0.0/33", "", notACIDR},
@@ -97,8 +98,102 @@ func TestValidation(t *testing.T) {
 			case test.refusal != "" && (err == nil || !strings.Contains(err.Error(), test.refusal)):
 				t.Errorf("the answer is %v, want a refusal with %q", err, test.refusal)
 			}
-			ours := plan.Want(neutron.Owner{}, test.cidr, test.gateway).Invalid
+			ours := plan.Want(neutron.Owner{}, samplecrdv1.NetworkSpec{CIDR: test.cidr, Gateway: test.gateway}).Invalid
 			if (ours == "") != (err == nil) {
+				t.Errorf("the API server says %v, and the controller would say %q", err, ours)
+			}
+		})
+	}
+}
+
+// TestFields does the same with the other fields. The API server cannot tell
+// which of two addresses is the smaller one: some specs pass it, and are told of
+// by the controller.
+func TestFields(t *testing.T) {
+	type spec = samplecrdv1.NetworkSpec
+	v6 := func(s *spec) { s.CIDR = "fd00::/64" }
+	fromPool := func(s *spec) {
+		s.CIDR, s.SubnetPool = "", &samplecrdv1.SubnetPoolReference{Name: "campus", PrefixLength: 24}
+	}
+	pool := func(start, end string) func(*spec) {
+		return func(s *spec) { s.AllocationPools = []samplecrdv1.AllocationPool{{Start: start, End: end}} }
+	}
+	route := func(destination, nextHop string) func(*spec) {
+		return func(s *spec) {
+			s.HostRoutes = []samplecrdv1.HostRoute{{Destination: destination, NextHop: nextHop}}
+		}
+	}
+	for name, test := range map[string]struct {
+		changes []func(*spec)
+		refusal string // a part of the answer; empty where it is accepted
+		later   bool   // the controller refuses what the API server accepts
+	}{
+		"all at once": {[]func(*spec){func(s *spec) {
+			s.Gateway = "10.0.0.254"
+			s.AllocationPools = []samplecrdv1.AllocationPool{{Start: "10.0.0.10", End: "10.0.0.20"}, {Start: "10.0.0.30", End: "10.0.0.40"}}
+			s.DNSNameservers = []string{"10.0.0.53", "9.9.9.9"}
+			s.HostRoutes = []samplecrdv1.HostRoute{{Destination: "0.0.0.0/0", NextHop: "10.0.0.9"}}
+			s.EnableDHCP, s.MTU, s.AdminStateUp, s.PortSecurityEnabled = new(true), new(int32(1400)), new(false), new(false)
+			s.DNSDomain, s.Tags = "net.example.org.", []string{"team=blue", "a b"}
+		}}, "", false},
+		"no gateway":                    {[]func(*spec){func(s *spec) { s.Gateway = "None" }}, "", false},
+		"no gateway, in small letters":  {[]func(*spec){func(s *spec) { s.Gateway = "none" }}, notAnAddress + ", or None", false},
+		"two addresses":                 {[]func(*spec){func(s *spec) { s.CIDR, s.Gateway, s.EnableDHCP = "10.0.0.0/31", "None", new(false) }}, "", false},
+		"one address of IPv6":           {[]func(*spec){func(s *spec) { s.CIDR, s.Gateway, s.EnableDHCP = "fd00::/128", "None", new(false) }}, "", false},
+		"two addresses with DHCP":       {[]func(*spec){func(s *spec) { s.CIDR, s.Gateway = "10.0.0.0/31", "None" }}, noRoom, false},
+		"everything without DHCP":       {[]func(*spec){func(s *spec) { s.CIDR, s.Gateway, s.EnableDHCP = "0.0.0.0/0", "None", new(false) }}, noRoom, false},
+		"subnet pool":                   {[]func(*spec){fromPool}, "", false},
+		"subnet pool by ID":             {[]func(*spec){func(s *spec) { s.CIDR, s.SubnetPool = "", &samplecrdv1.SubnetPoolReference{ID: "a-b"} }}, "", false},
+		"subnet pool and cidr":          {[]func(*spec){fromPool, func(s *spec) { s.CIDR = "10.0.0.0/24" }}, neither, false},
+		"subnet pool without a name":    {[]func(*spec){fromPool, func(s *spec) { s.SubnetPool.Name = "" }}, "give either the name or the id", false},
+		"subnet pool with both":         {[]func(*spec){fromPool, func(s *spec) { s.SubnetPool.ID = "a-b" }}, "give either the name or the id", false},
+		"subnet pool, ID is a path":     {[]func(*spec){func(s *spec) { s.CIDR, s.SubnetPool = "", &samplecrdv1.SubnetPoolReference{ID: "../a"} }}, "subnetPool.id", false},
+		"subnet pool, prefix too long":  {[]func(*spec){fromPool, func(s *spec) { s.SubnetPool.PrefixLength = 127 }}, "prefixLength", false},
+		"subnet pool and a gateway":     {[]func(*spec){fromPool, func(s *spec) { s.Gateway = "10.0.0.1" }}, "with subnetPool, nobody knows the range beforehand", false},
+		"subnet pool and no gateway":    {[]func(*spec){fromPool, func(s *spec) { s.Gateway = "None" }}, "", false},
+		"subnet pool and pools":         {[]func(*spec){fromPool, pool("10.0.0.2", "10.0.0.9")}, "leave allocationPools out", false},
+		"pool outside":                  {[]func(*spec){pool("10.0.0.2", "10.0.1.9")}, "allocationPools must lie inside cidr", false},
+		"pool of IPv6":                  {[]func(*spec){pool("fd00::1", "fd00::2")}, "allocationPools must lie inside cidr", false},
+		"pool of words":                 {[]func(*spec){pool("a", "b")}, "start and end must be IPv4 or IPv6 addresses", false},
+		"pool backwards":                {[]func(*spec){pool("10.0.0.9", "10.0.0.2")}, "", true},
+		"pool with the gateway":         {[]func(*spec){pool("10.0.0.1", "10.0.0.9")}, "", true},
+		"name server in words":          {[]func(*spec){func(s *spec) { s.DNSNameservers = []string{"dns.example.org"} }}, "dnsNameservers must be IPv4 or IPv6 addresses", false},
+		"name server twice":             {[]func(*spec){func(s *spec) { s.DNSNameservers = []string{"9.9.9.9", "9.9.9.9"} }}, "dnsNameservers must not say an address twice", false},
+		"name server of IPv6":           {[]func(*spec){func(s *spec) { s.DNSNameservers = []string{"fd00::53"} }}, "dnsNameservers must be of the IP version of cidr", false},
+		"name server of IPv6, for IPv6": {[]func(*spec){v6, func(s *spec) { s.DNSNameservers = []string{"fd00::53"} }}, "", false},
+		"route with host bits":          {[]func(*spec){route("10.9.0.1/16", "10.0.0.9")}, "destination must be a range in CIDR notation without host bits", false},
+		"route over a name":             {[]func(*spec){route("10.9.0.0/16", "router")}, "nextHop must be an IPv4 or IPv6 address", false},
+		"route of IPv6":                 {[]func(*spec){route("fd01::/64", "fd00::9")}, "hostRoutes must be of the IP version of cidr", false},
+		"route of IPv6, for IPv6":       {[]func(*spec){v6, route("fd01::/64", "fd00::9")}, "", false},
+		"IPv6 modes":                    {[]func(*spec){v6, func(s *spec) { s.IPv6 = &samplecrdv1.IPv6Options{AddressMode: "slaac", RAMode: "slaac"} }}, "", false},
+		"IPv6 modes, empty":             {[]func(*spec){v6, func(s *spec) { s.IPv6 = &samplecrdv1.IPv6Options{} }}, "give addressMode, raMode or both", false},
+		"IPv6 modes that differ":        {[]func(*spec){v6, func(s *spec) { s.IPv6 = &samplecrdv1.IPv6Options{AddressMode: "slaac", RAMode: "dhcpv6-stateful"} }}, "addressMode and raMode must be the same", false},
+		"IPv6 mode that is none":        {[]func(*spec){v6, func(s *spec) { s.IPv6 = &samplecrdv1.IPv6Options{RAMode: "SLAAC"} }}, "Unsupported value", false},
+		"IPv6 modes for IPv4":           {[]func(*spec){func(s *spec) { s.IPv6 = &samplecrdv1.IPv6Options{RAMode: "slaac"} }}, "ipv6 is for an IPv6 cidr only", false},
+		"IPv6 modes without DHCP":       {[]func(*spec){v6, func(s *spec) { s.IPv6, s.EnableDHCP = &samplecrdv1.IPv6Options{RAMode: "slaac"}, new(false) }}, "ipv6 modes need DHCP", false},
+		"SLAAC in a /80":                {[]func(*spec){func(s *spec) { s.CIDR, s.IPv6 = "fd00::/80", &samplecrdv1.IPv6Options{RAMode: "slaac"} }}, "", true},
+		"MTU too small":                 {[]func(*spec){func(s *spec) { s.MTU = new(int32(67)) }}, "mtu", false},
+		"MTU too small for IPv6":        {[]func(*spec){v6, func(s *spec) { s.MTU = new(int32(1279)) }}, "mtu must be at least 1280", false},
+		"DNS domain with an underscore": {[]func(*spec){func(s *spec) { s.DNSDomain = "a_b.example.org" }}, "dnsDomain", false},
+		"tag with a slash":              {[]func(*spec){func(s *spec) { s.Tags = []string{"a/b"} }}, "tags", false},
+		"tag twice":                     {[]func(*spec){func(s *spec) { s.Tags = []string{"a", "a"} }}, "Duplicate value", false},
+		"tag too long":                  {[]func(*spec){func(s *spec) { s.Tags = []string{strings.Repeat("a", 61)} }}, "tags", false},
+		"adopted network with an MTU":   {[]func(*spec){func(s *spec) { s.NetworkID, s.MTU = "abc", new(int32(1400)) }}, "a network that is adopted stays as it is", false},
+		"adopted network with DNS":      {[]func(*spec){func(s *spec) { s.NetworkID, s.DNSNameservers = "abc", []string{"9.9.9.9"} }}, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			network := &samplecrdv1.Network{Spec: spec{CIDR: "10.0.0.0/24"}}
+			network.Name = "fields"
+			for _, change := range test.changes {
+				change(&network.Spec)
+			}
+			err := createNetwork(t, network)
+			if test.refusal == "" && err != nil || test.refusal != "" && (err == nil || !strings.Contains(err.Error(), test.refusal)) {
+				t.Errorf("the answer is %v, want a refusal with %q", err, test.refusal)
+			}
+			ours := plan.Want(neutron.Owner{}, network.Spec).Invalid
+			syntax := strings.HasPrefix(test.refusal, "Unsupported") || len(test.refusal) < 20 // of the schema, which the controller leaves to Neutron
+			if (ours != "") != (err != nil || test.later) && !syntax {
 				t.Errorf("the API server says %v, and the controller would say %q", err, ours)
 			}
 		})
@@ -179,11 +274,12 @@ func TestKubectl(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"table":      {[]string{"get", "networks", "shown"}, []string{"CIDR", "GATEWAY", "READY", "AGE", "10.0.0.0/24", "Unknown"}},
+		"table":      {[]string{"get", "networks", "shown"}, []string{"CIDR", "GATEWAY", "READY", "AGE", "shown", "Unknown"}},
 		"wide table": {[]string{"get", "nw", "shown", "-o", "wide"}, []string{"REASON", "NETWORK ID", "SUBNET ID", "Pending"}},
 		"explain": {[]string{"explain", "network.spec"}, []string{
-			"cidr", "-required-", "IPv4 (/1 to /30) or IPv6", "host bits are dropped", "gateway"}},
-		"explain status": {[]string{"explain", "network.status"}, []string{"observedGeneration", "conditions tell how the Network is"}},
+			"cidr", "IPv4 (/1 to /30) or IPv6", "host bits are dropped", "gateway", "subnetPool", "allocationPools", "dnsNameservers", "hostRoutes", "enableDHCP", "ipv6", "mtu", "adminStateUp", "portSecurityEnabled", "dnsDomain", "tags", "net-mtu-writable"}},
+		"explain a field": {[]string{"explain", "network.spec.subnetPool"}, []string{"prefixLength", "the only one of that name"}},
+		"explain status":  {[]string{"explain", "network.status"}, []string{"observedGeneration", "conditions tell how the Network is"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			output, err := cluster.Kubectl(t.Context(), test.args...)
@@ -205,10 +301,15 @@ func create(t *testing.T, name, cidr, gateway string) error {
 	t.Helper()
 	network := &samplecrdv1.Network{Spec: samplecrdv1.NetworkSpec{CIDR: cidr, Gateway: gateway}}
 	network.Name = name
+	return createNetwork(t, network)
+}
+
+func createNetwork(t *testing.T, network *samplecrdv1.Network) error {
+	t.Helper()
 	_, err := networks(t).Create(t.Context(), network, metav1.CreateOptions{})
 	if err == nil {
 		t.Cleanup(func() { // nothing else in this cluster holds it
-			if err := networks(t).Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+			if err := networks(t).Delete(context.Background(), network.Name, metav1.DeleteOptions{}); err != nil {
 				t.Errorf("deleting it again: %v", err)
 			}
 		})

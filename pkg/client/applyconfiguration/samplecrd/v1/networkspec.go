@@ -14,20 +14,68 @@ import (
 // NetworkSpecApplyConfiguration represents a declarative configuration of the NetworkSpec type for use
 // with apply.
 //
-// The second rule below says !(a == b), because the API server's estimate of what
-// a rule costs knows == of addresses, and takes != for something boundless.
+// Rules say !(a == b) of addresses, because the API server's estimate of what a
+// rule costs knows ==, and takes != for something boundless. What they cannot
+// say is checked by the controller: which of two addresses is the smaller one.
 // NetworkSpec is what a user asks for.
 type NetworkSpecApplyConfiguration struct {
 	// cidr is the range of addresses of the subnet, IPv4 (/1 to /30) or IPv6 (/1
 	// to /126), such as 192.168.0.0/16 or fd00:1234::/64. Host bits are dropped, as Neutron does:
 	// 192.168.1.0/16 is the same range as 192.168.0.0/16. A change of the range
 	// replaces the subnet, which Neutron allows only while no port uses it.
+	// A range of one or two addresses needs gateway: None and enableDHCP: false.
 	CIDR *string `json:"cidr,omitempty"`
-	// gateway is the address of the subnet's gateway, such as 192.168.0.1. It
+	// subnetPool has Neutron hand out the range, in place of cidr. status.cidr says
+	// which one it is. A change to another pool, to another prefix length, or
+	// between cidr and subnetPool replaces the subnet, as a change of cidr does.
+	SubnetPool *SubnetPoolReferenceApplyConfiguration `json:"subnetPool,omitempty"`
+	// gateway is the address of the subnet's gateway, such as 192.168.0.1, or None
+	// for a subnet without one. It
 	// lies inside cidr, and is not its first address, nor, for IPv4, its last one.
 	// Where it is left out, it is the address after the first one. It can be
 	// changed at any time.
 	Gateway *string `json:"gateway,omitempty"`
+	// allocationPools are the ranges out of which ports get their addresses. They
+	// lie inside cidr, apart from each other, and do not have the gateway. Where
+	// they are left out, they are all addresses of cidr that a host can have but
+	// the gateway. They can be changed at any time; ports keep their addresses.
+	AllocationPools []AllocationPoolApplyConfiguration `json:"allocationPools,omitempty"`
+	// enableDHCP tells whether ports get their addresses by DHCP. Where it is left
+	// out, they do. It can be changed at any time.
+	EnableDHCP *bool `json:"enableDHCP,omitempty"`
+	// dnsNameservers are the name servers that hosts are told of by DHCP, in their
+	// order. Where they are left out, there are none. They can be changed at any time. Clouds
+	// limit how many there can be, usually to 5.
+	DNSNameservers []string `json:"dnsNameservers,omitempty"`
+	// hostRoutes are the routes that hosts are told of by DHCP, in no order. Where
+	// they are left out, there are none. They can be changed at any time. Clouds
+	// limit how many there can be, usually to 20.
+	HostRoutes []HostRouteApplyConfiguration `json:"hostRoutes,omitempty"`
+	// ipv6 says how hosts get their addresses in an IPv6 subnet. Where it is left
+	// out, Neutron leaves that to whoever runs the router. A change replaces
+	// the subnet, as a change of cidr does.
+	IPv6 *IPv6OptionsApplyConfiguration `json:"ipv6,omitempty"`
+	// mtu is the largest packet that the network carries, in bytes. Where it is left
+	// out, it is the largest one that the cloud allows for the network;
+	// status.mtu says which. It can be changed at any time; hosts learn of it when they
+	// renew their lease. Needs Neutron's extension net-mtu-writable.
+	MTU *int32 `json:"mtu,omitempty"`
+	// adminStateUp tells whether the network forwards packets. Where it is left
+	// out, it does. It can be changed at any time.
+	AdminStateUp *bool `json:"adminStateUp,omitempty"`
+	// portSecurityEnabled tells whether ports have security groups and protection
+	// against forged addresses, unless they say otherwise themselves. Where it is left out, they
+	// have. It can be changed at any time, and is then the default of new ports.
+	// Needs Neutron's extension port-security.
+	PortSecurityEnabled *bool `json:"portSecurityEnabled,omitempty"`
+	// dnsDomain is the domain in which the cloud's DNS service names ports, such as
+	// example.org; the dot at its end may be left out. Where it is left out,
+	// there is none. It can be changed at any time. Needs Neutron's extension
+	// dns-integration.
+	DNSDomain *string `json:"dnsDomain,omitempty"`
+	// tags are put on the network, beside those that others put there. They can be
+	// changed at any time. Needs Neutron's extension standard-attr-tag.
+	Tags []string `json:"tags,omitempty"`
 	// networkID is the ID of a network that is in Neutron already, to be adopted
 	// in place of making one. Whoever runs the controller has to allow that
 	// (-allow-adoption). The subnet of cidr is made on it, or taken over where it
@@ -56,11 +104,113 @@ func (b *NetworkSpecApplyConfiguration) WithCIDR(value string) *NetworkSpecApply
 	return b
 }
 
+// WithSubnetPool sets the SubnetPool field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SubnetPool field is set to the value of the last call.
+func (b *NetworkSpecApplyConfiguration) WithSubnetPool(value *SubnetPoolReferenceApplyConfiguration) *NetworkSpecApplyConfiguration {
+	b.SubnetPool = value
+	return b
+}
+
 // WithGateway sets the Gateway field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Gateway field is set to the value of the last call.
 func (b *NetworkSpecApplyConfiguration) WithGateway(value string) *NetworkSpecApplyConfiguration {
 	b.Gateway = &value
+	return b
+}
+
+// WithAllocationPools adds the given value to the AllocationPools field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the AllocationPools field.
+func (b *NetworkSpecApplyConfiguration) WithAllocationPools(values ...*AllocationPoolApplyConfiguration) *NetworkSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithAllocationPools")
+		}
+		b.AllocationPools = append(b.AllocationPools, *values[i])
+	}
+	return b
+}
+
+// WithEnableDHCP sets the EnableDHCP field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the EnableDHCP field is set to the value of the last call.
+func (b *NetworkSpecApplyConfiguration) WithEnableDHCP(value bool) *NetworkSpecApplyConfiguration {
+	b.EnableDHCP = &value
+	return b
+}
+
+// WithDNSNameservers adds the given value to the DNSNameservers field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the DNSNameservers field.
+func (b *NetworkSpecApplyConfiguration) WithDNSNameservers(values ...string) *NetworkSpecApplyConfiguration {
+	for i := range values {
+		b.DNSNameservers = append(b.DNSNameservers, values[i])
+	}
+	return b
+}
+
+// WithHostRoutes adds the given value to the HostRoutes field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the HostRoutes field.
+func (b *NetworkSpecApplyConfiguration) WithHostRoutes(values ...*HostRouteApplyConfiguration) *NetworkSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithHostRoutes")
+		}
+		b.HostRoutes = append(b.HostRoutes, *values[i])
+	}
+	return b
+}
+
+// WithIPv6 sets the IPv6 field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the IPv6 field is set to the value of the last call.
+func (b *NetworkSpecApplyConfiguration) WithIPv6(value *IPv6OptionsApplyConfiguration) *NetworkSpecApplyConfiguration {
+	b.IPv6 = value
+	return b
+}
+
+// WithMTU sets the MTU field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MTU field is set to the value of the last call.
+func (b *NetworkSpecApplyConfiguration) WithMTU(value int32) *NetworkSpecApplyConfiguration {
+	b.MTU = &value
+	return b
+}
+
+// WithAdminStateUp sets the AdminStateUp field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the AdminStateUp field is set to the value of the last call.
+func (b *NetworkSpecApplyConfiguration) WithAdminStateUp(value bool) *NetworkSpecApplyConfiguration {
+	b.AdminStateUp = &value
+	return b
+}
+
+// WithPortSecurityEnabled sets the PortSecurityEnabled field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PortSecurityEnabled field is set to the value of the last call.
+func (b *NetworkSpecApplyConfiguration) WithPortSecurityEnabled(value bool) *NetworkSpecApplyConfiguration {
+	b.PortSecurityEnabled = &value
+	return b
+}
+
+// WithDNSDomain sets the DNSDomain field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DNSDomain field is set to the value of the last call.
+func (b *NetworkSpecApplyConfiguration) WithDNSDomain(value string) *NetworkSpecApplyConfiguration {
+	b.DNSDomain = &value
+	return b
+}
+
+// WithTags adds the given value to the Tags field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Tags field.
+func (b *NetworkSpecApplyConfiguration) WithTags(values ...string) *NetworkSpecApplyConfiguration {
+	for i := range values {
+		b.Tags = append(b.Tags, values[i])
+	}
 	return b
 }
 

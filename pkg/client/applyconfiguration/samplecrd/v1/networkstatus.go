@@ -23,6 +23,21 @@ type NetworkStatusApplyConfiguration struct {
 	NetworkID *string `json:"networkID,omitempty"`
 	// subnetID is the ID of the subnet in Neutron.
 	SubnetID *string `json:"subnetID,omitempty"`
+	// cidr is the range that the subnet has, without host bits.
+	CIDR *string `json:"cidr,omitempty"`
+	// gateway is the gateway that the subnet has, or None.
+	Gateway *string `json:"gateway,omitempty"`
+	// subnetPool is the subnet pool that the range is from.
+	SubnetPool *SubnetPoolStatusApplyConfiguration `json:"subnetPool,omitempty"`
+	// mtu is the MTU that the network has, in bytes; left out where the cloud does
+	// not tell.
+	MTU *int32 `json:"mtu,omitempty"`
+	// defaultMTU is the MTU that Neutron gave the network by itself; left out as
+	// long as it was never asked to.
+	DefaultMTU *int32 `json:"defaultMTU,omitempty"`
+	// tags are those that the controller puts on the network. A tag is noted here
+	// before it is set there, so that none is forgotten there later.
+	Tags []string `json:"tags,omitempty"`
 	// conditions tell how the Network is. Ready is True when Neutron has
 	// exactly what spec asks for; otherwise its reason and message say what
 	// stands in the way.
@@ -56,6 +71,56 @@ func (b *NetworkStatusApplyConfiguration) WithNetworkID(value string) *NetworkSt
 // If called multiple times, the SubnetID field is set to the value of the last call.
 func (b *NetworkStatusApplyConfiguration) WithSubnetID(value string) *NetworkStatusApplyConfiguration {
 	b.SubnetID = &value
+	return b
+}
+
+// WithCIDR sets the CIDR field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CIDR field is set to the value of the last call.
+func (b *NetworkStatusApplyConfiguration) WithCIDR(value string) *NetworkStatusApplyConfiguration {
+	b.CIDR = &value
+	return b
+}
+
+// WithGateway sets the Gateway field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Gateway field is set to the value of the last call.
+func (b *NetworkStatusApplyConfiguration) WithGateway(value string) *NetworkStatusApplyConfiguration {
+	b.Gateway = &value
+	return b
+}
+
+// WithSubnetPool sets the SubnetPool field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SubnetPool field is set to the value of the last call.
+func (b *NetworkStatusApplyConfiguration) WithSubnetPool(value *SubnetPoolStatusApplyConfiguration) *NetworkStatusApplyConfiguration {
+	b.SubnetPool = value
+	return b
+}
+
+// WithMTU sets the MTU field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MTU field is set to the value of the last call.
+func (b *NetworkStatusApplyConfiguration) WithMTU(value int32) *NetworkStatusApplyConfiguration {
+	b.MTU = &value
+	return b
+}
+
+// WithDefaultMTU sets the DefaultMTU field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DefaultMTU field is set to the value of the last call.
+func (b *NetworkStatusApplyConfiguration) WithDefaultMTU(value int32) *NetworkStatusApplyConfiguration {
+	b.DefaultMTU = &value
+	return b
+}
+
+// WithTags adds the given value to the Tags field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Tags field.
+func (b *NetworkStatusApplyConfiguration) WithTags(values ...string) *NetworkStatusApplyConfiguration {
+	for i := range values {
+		b.Tags = append(b.Tags, values[i])
+	}
 	return b
 }
 

@@ -1,0 +1,351 @@
+package neutrontest
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samplecrd/network-controller/pkg/neutron"
+)
+
+// What a Network can ask for beside a range and a gateway. Where a Neutron lacks
+// an extension, the tests check that it says so.
+
+// has tells whether the Neutron under test has an extension.
+func (s *suite) has(extension string) bool {
+	s.Helper()
+	extensions, err := s.Client.Extensions(s.Context())
+	s.wantNil("listing the extensions", err)
+	if len(extensions) == 0 {
+		s.Error("Extensions() has none at all")
+	}
+	return slices.Contains(extensions, extension)
+}
+
+// wantNetwork checks settings of a network, as they were answered and as they
+// are listed.
+func (s *suite) wantNetwork(doing string, got neutron.Network, err error, want neutron.NetworkSettings) {
+	s.Helper()
+	s.wantNil(doing, err)
+	if diff := cmp.Diff(want, got.NetworkSettings); diff != "" {
+		s.Errorf("%s: settings (-want +got):\n%s", doing, diff)
+	}
+	if diff := cmp.Diff(got, s.network(got.ID)); diff != "" {
+		s.Errorf("%s: as it was answered and as it is listed (-answered +listed):\n%s", doing, diff)
+	}
+}
+
+// testSetting makes a network with a setting, and one without; gives the one
+// another, and takes it back.
+func testSetting(extension string, set func(settings *neutron.NetworkSettings, to bool), unset neutron.NetworkSettings) func(*suite) {
+	return func(s *suite) {
+		plain := s.createNetwork()
+		if !s.has(extension) && extension != "" {
+			if bare, some := with(neutron.NetworkSettings{}, set, true), with(plain.NetworkSettings, set, true); plain.NetworkSettings != without(some, bare) {
+				s.Errorf("without %s, a network has %+v", extension, plain.NetworkSettings)
+			}
+			_, err := s.Client.CreateNetwork(s.Context(), neutron.NewNetwork{Description: s.mark, NetworkSettings: with(neutron.NetworkSettings{}, set, true)})
+			s.want("creating", err, neutron.ErrRefused, http.StatusBadRequest, "HTTPBadRequest")
+			return
+		}
+		made, err := s.Client.CreateNetwork(s.Context(), neutron.NewNetwork{Name: "neutrontest", Description: s.mark, NetworkSettings: with(neutron.NetworkSettings{}, set, true)})
+		s.wantNil("creating", err)
+		s.Cleanup(func() { s.remove("networks", made.ID) })
+		s.wantNetwork("creating", made, err, with(plain.NetworkSettings, set, true))
+
+		updated, err := s.Client.UpdateNetwork(s.Context(), plain.ID, neutron.NetworkUpdate{Revision: plain.Revision, NetworkSettings: with(neutron.NetworkSettings{}, set, true)})
+		s.wantNetwork("updating", updated, err, with(plain.NetworkSettings, set, true))
+		if updated.Name != plain.Name || updated.Description != plain.Description {
+			s.Errorf("an update of a setting changed the name to %q, the description to %q", updated.Name, updated.Description)
+		}
+		back, err := s.Client.UpdateNetwork(s.Context(), plain.ID, neutron.NetworkUpdate{Revision: updated.Revision, NetworkSettings: unset})
+		s.wantNetwork("taking it back", back, err, plain.NetworkSettings)
+		back, err = s.Client.UpdateNetwork(s.Context(), made.ID, neutron.NetworkUpdate{Revision: made.Revision, NetworkSettings: unset})
+		s.wantNetwork("taking away what it was made with", back, err, plain.NetworkSettings)
+	}
+}
+
+func with(settings neutron.NetworkSettings, set func(*neutron.NetworkSettings, bool), to bool) neutron.NetworkSettings {
+	set(&settings, to)
+	return settings
+}
+
+// without returns settings with those that others have left out.
+func without(settings, others neutron.NetworkSettings) neutron.NetworkSettings {
+	if others.MTU != nil {
+		settings.MTU = nil
+	}
+	if others.PortSecurity != nil {
+		settings.PortSecurity = nil
+	}
+	if others.DNSDomain != nil {
+		settings.DNSDomain = nil
+	}
+	return settings
+}
+
+var settingTests = []test{
+	{"an MTU is set, and given back to Neutron with 0", testSetting(neutron.ExtensionMTU,
+		func(settings *neutron.NetworkSettings, _ bool) { settings.MTU = new(1300) },
+		neutron.NetworkSettings{MTU: new(0)})},
+	{"a network is taken down, and up again", testSetting("",
+		func(settings *neutron.NetworkSettings, _ bool) { settings.AdminStateUp = new(false) },
+		neutron.NetworkSettings{AdminStateUp: new(true)})},
+	{"port security is taken away, and put back", testSetting(neutron.ExtensionPortSecurity,
+		func(settings *neutron.NetworkSettings, _ bool) { settings.PortSecurity = new(false) },
+		neutron.NetworkSettings{PortSecurity: new(true)})},
+	{"a DNS domain is set, and taken away", testSetting(neutron.ExtensionDNS,
+		func(settings *neutron.NetworkSettings, _ bool) { settings.DNSDomain = new("net.example.org.") },
+		neutron.NetworkSettings{DNSDomain: new("")})},
+	{"an MTU that is too big is refused", func(s *suite) {
+		if !s.has(neutron.ExtensionMTU) {
+			return // there is none to be set
+		}
+		network := s.createNetwork()
+		_, err := s.Client.UpdateNetwork(s.Context(), network.ID, neutron.NetworkUpdate{Revision: network.Revision, NetworkSettings: neutron.NetworkSettings{MTU: new(65000)}})
+		s.want("updating", err, neutron.ErrRefused, http.StatusBadRequest, "InvalidInput")
+	}},
+	{"tags come and go one by one", testTags},
+	{"a subnet is made with all that there is", testNewSubnet},
+	{"a subnet gets other settings, and Neutron's own again", testSubnetSettings},
+	{"IPv6 modes are set once", testModes},
+	{"a range of one or two addresses can be had without gateway and DHCP", testSmallRanges},
+	{"a range is handed out by a subnet pool", testSubnetPool},
+	{"subnet pools are found", testFindSubnetPools},
+}
+
+func testTags(s *suite) {
+	network := s.createNetwork()
+	if !s.has(neutron.ExtensionTags) {
+		if err := s.Client.AddNetworkTag(s.Context(), network.ID, "a"); err == nil {
+			s.Error("a tag was added where there are none")
+		}
+		return
+	}
+	tags := []string{"team=blue", "a b", "a%b+c", "x.y:z@1_2-3", ".hidden"}
+	for _, tag := range tags {
+		s.wantNil("adding "+tag, s.Client.AddNetworkTag(s.Context(), network.ID, tag))
+	}
+	s.wantNil("adding one again", s.Client.AddNetworkTag(s.Context(), network.ID, tags[0]))
+	tagged := s.network(network.ID)
+	if slices.Sort(tagged.Tags); !slices.Equal(tagged.Tags, slices.Sorted(slices.Values(tags))) || tagged.Revision <= network.Revision {
+		s.Errorf("after tags were added: %+v, before: revision %d", tagged, network.Revision)
+	}
+	for _, tag := range tags[1:] {
+		s.wantNil("removing "+tag, s.Client.RemoveNetworkTag(s.Context(), network.ID, tag))
+	}
+	s.wantNil("removing one again", s.Client.RemoveNetworkTag(s.Context(), network.ID, tags[1]))
+	if got := s.network(network.ID).Tags; !slices.Equal(got, tags[:1]) {
+		s.Errorf("after all but one were removed, the tags are %q", got)
+	}
+	if err := s.Client.AddNetworkTag(s.Context(), missing, "a"); err == nil {
+		s.Error("a tag was added to a network that is not there")
+	}
+	if err := s.Client.RemoveNetworkTag(s.Context(), missing, "a"); err == nil {
+		s.Error("a tag was removed from a network that is not there")
+	}
+	for _, tag := range []string{"", ".", "..", "a/b", "ä", "a\nb"} {
+		if err := s.Client.AddNetworkTag(s.Context(), network.ID, tag); err == nil {
+			s.Errorf("the tag %q was added", tag)
+		}
+	}
+}
+
+// allSettings are a subnet's settings, none of which Neutron has by itself.
+func allSettings() neutron.SubnetSettings {
+	return neutron.SubnetSettings{
+		Gateway:     new(netip.MustParseAddr("10.0.0.9")),
+		Pools:       pools("10.0.0.10", "10.0.0.19", "10.0.0.20", "10.0.0.29"),
+		DHCP:        new(false),
+		Nameservers: &[]netip.Addr{netip.MustParseAddr("9.9.9.9"), netip.MustParseAddr("1.1.1.1"), netip.MustParseAddr("8.8.8.8")},
+		HostRoutes: &[]neutron.HostRoute{
+			{Destination: netip.MustParsePrefix("10.9.0.0/16"), NextHop: netip.MustParseAddr("10.0.0.5")},
+			{Destination: netip.MustParsePrefix("0.0.0.0/0"), NextHop: netip.MustParseAddr("10.99.0.1")},
+		},
+	}
+}
+
+// wantSubnet checks a subnet, as it was answered and as it is listed.
+func (s *suite) wantSubnet(doing string, got neutron.Subnet, err error, want neutron.Subnet) {
+	s.Helper()
+	s.wantNil(doing, err)
+	want.Revision = got.Revision
+	inAnyOrder := cmp.Transformer("sorted", func(routes []neutron.HostRoute) []neutron.HostRoute {
+		return slices.SortedFunc(slices.Values(routes), func(a, b neutron.HostRoute) int { return a.Destination.Compare(b.Destination) })
+	})
+	if diff := cmp.Diff(want, got, compareAddresses, inAnyOrder); diff != "" {
+		s.Errorf("%s (-want +got):\n%s", doing, diff)
+	}
+	listed := s.subnets(got.NetworkID)
+	if diff := cmp.Diff([]neutron.Subnet{got}, listed, compareAddresses, inAnyOrder); diff != "" {
+		s.Errorf("%s: as it was answered and as it is listed (-answered +listed):\n%s", doing, diff)
+	}
+}
+
+func testNewSubnet(s *suite) {
+	asked := s.subnetOn(s.createNetwork(), "10.0.0.0/24")
+	asked.SubnetSettings = allSettings()
+	made, err := s.Client.CreateSubnet(s.Context(), asked)
+	s.wantSubnet("creating", made, err, neutron.Subnet{
+		ID: made.ID, NetworkID: asked.NetworkID, Name: asked.Name, Description: asked.Description, CIDR: asked.CIDR, CreatedAt: made.CreatedAt,
+		Gateway: *asked.Gateway, Pools: asked.Pools, Nameservers: *asked.Nameservers, HostRoutes: *asked.HostRoutes,
+	})
+
+	asked = s.subnetOn(s.createNetwork(), "10.0.0.0/24")
+	asked.Gateway = new(netip.Addr)
+	made, err = s.Client.CreateSubnet(s.Context(), asked)
+	if err != nil || made.Gateway.IsValid() {
+		s.Errorf("CreateSubnet without a gateway = %+v, %v", made, err)
+	}
+	if diff := cmp.Diff(pools("10.0.0.1", "10.0.0.254"), made.Pools, compareAddresses); diff != "" {
+		s.Errorf("pools of a subnet without a gateway (-want +got):\n%s", diff)
+	}
+}
+
+func testSubnetSettings(s *suite) {
+	plain := s.createSubnet(s.createNetwork(), "10.0.0.0/24")
+	all := allSettings()
+	want := plain
+	want.Gateway, want.Pools, want.DHCP, want.Nameservers, want.HostRoutes = *all.Gateway, all.Pools, *all.DHCP, *all.Nameservers, *all.HostRoutes
+	updated, err := s.Client.UpdateSubnet(s.Context(), plain.ID, neutron.SubnetUpdate{SubnetSettings: all, Revision: plain.Revision})
+	s.wantSubnet("updating", updated, err, want)
+
+	slices.Reverse(*all.Nameservers)
+	want.Nameservers = *all.Nameservers
+	updated, err = s.Client.UpdateSubnet(s.Context(), plain.ID, neutron.SubnetUpdate{SubnetSettings: neutron.SubnetSettings{Nameservers: all.Nameservers}, Revision: updated.Revision})
+	s.wantSubnet("exchanging name servers", updated, err, want)
+
+	updated, err = s.Client.UpdateSubnet(s.Context(), plain.ID, neutron.SubnetUpdate{Revision: updated.Revision, SubnetSettings: neutron.SubnetSettings{
+		Gateway: &plain.Gateway, Pools: plain.Pools, DHCP: new(true), Nameservers: &[]netip.Addr{}, HostRoutes: &[]neutron.HostRoute{},
+	}})
+	s.wantSubnet("taking all back", updated, err, plain)
+}
+
+func testModes(s *suite) {
+	for _, mode := range []string{"slaac", "dhcpv6-stateful", "dhcpv6-stateless"} {
+		asked := s.subnetOn(s.createNetwork(), "fd00::/64")
+		asked.AddressMode, asked.RAMode = mode, mode
+		asked.Gateway = new(netip.MustParseAddr("fd00::1"))
+		made, err := s.Client.CreateSubnet(s.Context(), asked)
+		if err != nil || made.AddressMode != mode || made.RAMode != mode {
+			s.Errorf("CreateSubnet with %s = %+v, %v", mode, made, err)
+		}
+		s.wantRefused(http.MethodPut, "/v2.0/subnets/"+made.ID, `{"subnet": {"ipv6_ra_mode": "slaac"}}`, http.StatusBadRequest, "HTTPBadRequest")
+		_, err = s.Client.UpdateSubnet(s.Context(), made.ID, neutron.SubnetUpdate{SubnetSettings: neutron.SubnetSettings{DHCP: new(false)}, Revision: made.Revision})
+		s.want("taking DHCP away", err, neutron.ErrRefused, http.StatusBadRequest, "InvalidInput")
+	}
+	asked := s.subnetOn(s.createNetwork(), "fd00::/64")
+	asked.AddressMode, asked.RAMode = "slaac", "dhcpv6-stateful"
+	_, err := s.Client.CreateSubnet(s.Context(), asked)
+	s.want("creating with two modes", err, neutron.ErrRefused, http.StatusBadRequest, "InvalidInput")
+	asked = s.subnetOn(s.createNetwork(), "fd00::/80")
+	asked.RAMode = "slaac"
+	_, err = s.Client.CreateSubnet(s.Context(), asked)
+	s.want("creating with SLAAC in a /80", err, neutron.ErrRefused, http.StatusBadRequest, "InvalidInput")
+}
+
+func testSmallRanges(s *suite) {
+	for cidr, want := range map[string][]neutron.Pool{
+		"10.0.0.0/31": pools("10.0.0.0", "10.0.0.1"),
+		"10.0.0.0/32": pools("10.0.0.0", "10.0.0.0"),
+		"fd00::/127":  pools("fd00::1", "fd00::1"),
+		"fd00::/128":  pools("fd00::", "fd00::"),
+	} {
+		asked := s.subnetOn(s.createNetwork(), cidr)
+		asked.Gateway, asked.DHCP = new(netip.Addr), new(false)
+		made, err := s.Client.CreateSubnet(s.Context(), asked)
+		if diff := cmp.Diff(want, made.Pools, compareAddresses); err != nil || made.Gateway.IsValid() || made.DHCP || diff != "" {
+			s.Errorf("%s: %+v, %v, pools (-want +got):\n%s", cidr, made, err, diff)
+		}
+	}
+}
+
+// createSubnetPool makes a subnet pool that is gone after the test, and before
+// which all networks are that are made later.
+func (s *suite) createSubnetPool(prefixes string, defaultLength int) (name, id string) {
+	s.Helper()
+	name = "neutrontest-" + rand.Text()
+	var body struct{ Subnetpool struct{ ID string } }
+	s.mustSend(http.MethodPost, "/v2.0/subnetpools", fmt.Sprintf(`{"subnetpool": {"name": "%s", "prefixes": [%s], "default_prefixlen": %d}}`, name, prefixes, defaultLength), http.StatusCreated, &body)
+	s.Cleanup(func() { s.remove("subnetpools", body.Subnetpool.ID) })
+	return name, body.Subnetpool.ID
+}
+
+func testSubnetPool(s *suite) {
+	if !s.has(neutron.ExtensionSubnetPools) {
+		return // testFindSubnetPools checks what is answered then
+	}
+	_, four := s.createSubnetPool(`"10.77.0.0/23"`, 24)
+	_, six := s.createSubnetPool(`"fd77::/48"`, 64)
+	asked := s.subnetOn(s.createNetwork(), "10.0.0.0/8")
+	asked.CIDR, asked.FromPool = netip.Prefix{}, &neutron.FromPool{SubnetPoolID: four, IPVersion: 4}
+	made, err := s.Client.CreateSubnet(s.Context(), asked)
+	s.wantSubnet("creating", made, err, neutron.Subnet{
+		ID: made.ID, NetworkID: asked.NetworkID, Name: asked.Name, Description: asked.Description, CreatedAt: made.CreatedAt,
+		CIDR: netip.MustParsePrefix("10.77.0.0/24"), SubnetPoolID: four, Gateway: netip.MustParseAddr("10.77.0.1"), Pools: pools("10.77.0.2", "10.77.0.254"), DHCP: true,
+	})
+	_, err = s.Client.CreateSubnet(s.Context(), s.subnetOn(neutron.Network{ID: asked.NetworkID}, "10.9.0.0/24"))
+	s.want("creating another one beside it", err, neutron.ErrRefused, http.StatusBadRequest, "NetworkSubnetPoolAffinityError")
+
+	asked.NetworkID, asked.FromPool, asked.Gateway = s.createNetwork().ID, &neutron.FromPool{SubnetPoolID: four, IPVersion: 4, PrefixLength: 26}, new(netip.Addr)
+	asked.DHCP, asked.Nameservers, asked.HostRoutes = allSettings().DHCP, allSettings().Nameservers, allSettings().HostRoutes
+	made, err = s.Client.CreateSubnet(s.Context(), asked)
+	s.wantSubnet("creating a /26 without a gateway", made, err, neutron.Subnet{
+		ID: made.ID, NetworkID: asked.NetworkID, Name: asked.Name, Description: asked.Description, CreatedAt: made.CreatedAt,
+		CIDR: netip.MustParsePrefix("10.77.1.0/26"), SubnetPoolID: four, Pools: pools("10.77.1.2", "10.77.1.62"),
+		Gateway:     netip.MustParseAddr("10.77.1.1"), // whatever was asked for
+		Nameservers: *asked.Nameservers, HostRoutes: *asked.HostRoutes,
+	})
+	asked.DHCP, asked.Nameservers, asked.HostRoutes = nil, nil, nil
+	asked.NetworkID, asked.FromPool = s.createNetwork().ID, &neutron.FromPool{SubnetPoolID: four, IPVersion: 4, PrefixLength: 24}
+	_, err = s.Client.CreateSubnet(s.Context(), asked)
+	s.want("creating when nothing is left", err, neutron.ErrRefused, http.StatusInternalServerError, "SubnetAllocationError")
+	asked.FromPool.IPVersion = 6
+	_, err = s.Client.CreateSubnet(s.Context(), asked)
+	s.want("creating with another IP version", err, neutron.ErrRefused, http.StatusBadRequest, "BadRequest")
+	asked.FromPool = &neutron.FromPool{SubnetPoolID: missing, IPVersion: 4}
+	_, err = s.Client.CreateSubnet(s.Context(), asked)
+	s.want("creating from none", err, neutron.ErrNotFound, http.StatusNotFound, "SubnetPoolNotFound")
+
+	asked.FromPool, asked.Gateway = &neutron.FromPool{SubnetPoolID: six, IPVersion: 6}, nil
+	made, err = s.Client.CreateSubnet(s.Context(), asked)
+	if err != nil || made.CIDR != netip.MustParsePrefix("fd77::/64") || made.Gateway != netip.MustParseAddr("fd77::1") {
+		s.Errorf("CreateSubnet of IPv6 = %+v, %v", made, err)
+	}
+	updated, err := s.Client.UpdateSubnet(s.Context(), made.ID, neutron.SubnetUpdate{Revision: made.Revision, SubnetSettings: neutron.SubnetSettings{
+		Gateway: new(netip.Addr), Pools: pools("fd77::1", "fd77::ffff:ffff:ffff:ffff"),
+	}})
+	if err != nil || updated.Gateway.IsValid() || updated.SubnetPoolID != six {
+		s.Errorf("UpdateSubnet of a subnet from a subnet pool = %+v, %v", updated, err)
+	}
+}
+
+func testFindSubnetPools(s *suite) {
+	if !s.has(neutron.ExtensionSubnetPools) {
+		_, err := s.Client.SubnetPools(s.Context(), neutron.SubnetPoolFilter{Name: "x"})
+		s.want("looking for one where there are none", err, neutron.ErrUnavailable, http.StatusNotFound, "HTTPNotFound")
+		return
+	}
+	name, four := s.createSubnetPool(`"10.77.0.0/16"`, 24)
+	_, six := s.createSubnetPool(`"fd77::/48"`, 64)
+	for filter, want := range map[neutron.SubnetPoolFilter][]neutron.SubnetPool{
+		{Name: name}:               {{ID: four, Name: name, IPVersion: 4}},
+		{ID: four}:                 {{ID: four, Name: name, IPVersion: 4}},
+		{ID: four, Name: name}:     {{ID: four, Name: name, IPVersion: 4}},
+		{ID: six, Name: name}:      nil,
+		{Name: name[:len(name)-1]}: nil,
+		{ID: missing}:              nil,
+	} {
+		found, err := s.Client.SubnetPools(s.Context(), filter)
+		if err != nil || !slices.Equal(found, want) {
+			s.Errorf("SubnetPools(%+v) = %v, %v; want %v", filter, found, err, want)
+		}
+	}
+	if found, err := s.Client.SubnetPools(s.Context(), neutron.SubnetPoolFilter{ID: six}); err != nil || len(found) != 1 || found[0].IPVersion != 6 {
+		s.Errorf("SubnetPools(%s) = %v, %v", six, found, err)
+	}
+}
