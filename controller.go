@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -97,7 +97,7 @@ func NewController(
 		events:  recorder,
 		options: options,
 		networks: cache.NewIntegerResourceVersionMutationCacheWithOptions(
-			logger, informer.Informer().GetStore(), cache.MutationCacheOptions{MaxCacheSize: 10_000}),
+			logger, informer.Informer().GetStore(), cache.MutationCacheOptions{Indexer: informer.Informer().GetIndexer(), MaxCacheSize: 10_000}),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			retry.backoff, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "Networks"}),
 		retry:    retry,
@@ -107,6 +107,9 @@ func NewController(
 		orphans:  newOrphans(),
 	}
 
+	if err := informer.Informer().AddIndexers(cache.Indexers{byAdoptedNetwork: adoptedNetwork}); err != nil {
+		return nil, fmt.Errorf("adding an index to the informer: %w", err)
+	}
 	if err := informer.Informer().SetWatchErrorHandlerWithContext(logWatchError); err != nil {
 		return nil, fmt.Errorf("setting the informer's error handler: %w", err)
 	}
@@ -119,8 +122,12 @@ func NewController(
 		},
 		UpdateFunc: func(before, after *samplecrdv1.Network) {
 			c.networks.OnAddOrUpdate(after)
-			if c.worthASync(before, after) {
+			switch {
+			case worthASync(before, after):
 				c.enqueueNetwork(cache.MetaObjectToName(after))
+			case !equality.Semantic.DeepEqual(before.Status, after.Status) && !c.seen.wrote(after):
+				// Another controller may be at it: two that disagree must not go round in circles.
+				c.queue.AddAfter(cache.MetaObjectToName(after), wait.Jitter(c.retry.otherStatus, 0.5))
 			}
 		},
 		DeleteFunc: func(deleted cache.DeletedObject[*samplecrdv1.Network]) {
@@ -137,11 +144,10 @@ func NewController(
 // worthASync tells whether an update asks for anything. A resync or a new list
 // after a lost watch reports objects that have not changed at all; and most
 // updates are our own finalizer and status coming back.
-func (c *Controller) worthASync(before, after *samplecrdv1.Network) bool {
+func worthASync(before, after *samplecrdv1.Network) bool {
 	return before.UID != after.UID ||
 		before.Generation != after.Generation || // the spec, or the wish to delete
-		hasFinalizer(before) && !hasFinalizer(after) ||
-		!equality.Semantic.DeepEqual(before.Status, after.Status) && !c.seen.wrote(after)
+		hasFinalizer(before) && !hasFinalizer(after)
 }
 
 // hasFinalizer tells whether our finalizer holds a Network.
@@ -243,6 +249,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 		c.seen.forget(key)
 		return c.deleteOrphan(ctx, key)
 	}
+	c.orphans.made(network.Status.NetworkID, key)
 	desired := c.desired(network)
 	if c.isInStep(network, desired) {
 		c.seen.settle(network, true)
@@ -277,9 +284,9 @@ func (c *Controller) desired(network *samplecrdv1.Network) plan.Desired {
 	}
 	policy, adopted := network.Spec.DeletionPolicy, desired.Adopted != ""
 	switch {
-	case policy == samplecrdv1.DeletionPolicyRetain || desired.Obstacle.Reason != "":
+	case policy == samplecrdv1.DeletionPolicyRetain || desired.Obstacle.Reason == plan.ReasonAdoptionNotAllowed:
 		desired.Leave = plan.LeaveAll
-	case adopted && policy != samplecrdv1.DeletionPolicyDelete:
+	case adopted && (policy != samplecrdv1.DeletionPolicyDelete || desired.Obstacle.Reason != ""):
 		desired.Leave = plan.LeaveNetwork
 	}
 	return desired
@@ -296,17 +303,27 @@ func (c *Controller) obstacleToAdoption(network *samplecrdv1.Network) plan.Block
 		return plan.Blocked{Reason: plan.ReasonAdoptionNotAllowed,
 			Message: "spec.networkID names a network that is there already, and whoever runs the controller has not allowed that (-allow-adoption). Leave networkID out to have a network made."}
 	}
-	all, err := c.lister.List(labels.Everything())
+	all, err := c.networks.ByIndex(byAdoptedNetwork, network.Spec.NetworkID)
 	if err != nil {
 		return plan.Blocked{} // the cache in memory has no errors
 	}
-	for _, other := range all {
-		if other.UID != network.UID && other.Spec.NetworkID == network.Spec.NetworkID && comesBefore(other, network) {
+	for _, object := range all {
+		if other := object.(*samplecrdv1.Network); other.UID != network.UID && comesBefore(other, network) {
 			return plan.Blocked{Reason: plan.ReasonNotOurs, Message: fmt.Sprintf(
 				"network %s is adopted by the Network %s/%s already.", network.Spec.NetworkID, other.Namespace, other.Name)}
 		}
 	}
 	return plan.Blocked{}
+}
+
+// byAdoptedNetwork is the index of the Networks by the network that they adopt.
+const byAdoptedNetwork = "adoptedNetwork"
+
+func adoptedNetwork(object any) ([]string, error) {
+	if network, ok := object.(*samplecrdv1.Network); ok && network.Spec.NetworkID != "" {
+		return []string{network.Spec.NetworkID}, nil
+	}
+	return nil, nil
 }
 
 // comesBefore tells which one of two Networks has what both ask for: the one
@@ -348,12 +365,15 @@ func (c *Controller) carryOut(ctx context.Context, network *samplecrdv1.Network,
 		if c.queue.ShuttingDown() {
 			return actual, errStopping
 		}
-		if err := c.inFlight.mustWait(network, desired.Owner, step, found); err != nil {
+		if err := c.mustBeCurrent(ctx, network, step); err != nil {
+			return actual, err
+		}
+		if err := c.inFlight.mustWait(network, desired, step, found); err != nil {
 			return actual, err
 		}
 		after, err := c.apply(ctx, network, actual, step)
 		if err != nil {
-			c.inFlight.note(desired.Owner, step, err)
+			c.inFlight.note(desired, step, err)
 			return actual, err
 		}
 		c.tell(ctx, network, step)
@@ -390,7 +410,7 @@ func (c *Controller) apply(ctx context.Context, network *samplecrdv1.Network, ac
 	case plan.CreateNetwork:
 		created, err := c.neutron.CreateNetwork(ctx, step.Network)
 		if err == nil {
-			c.orphans.made(cache.MetaObjectToName(network), false)
+			c.orphans.made("", cache.MetaObjectToName(network))
 		}
 		return actual.WithNewNetwork(step.Network, created), err
 	case plan.UpdateNetwork:
@@ -429,6 +449,32 @@ func (c *Controller) apply(ctx context.Context, network *samplecrdv1.Network, ac
 	}
 	panic(fmt.Sprintf("no such step: %T", step))
 }
+
+// mustBeCurrent returns an error where a step would take something away in
+// Neutron and the object is no longer the one that we know: a cache may be
+// behind, and the user may have changed the spec, or said Retain.
+func (c *Controller) mustBeCurrent(ctx context.Context, network *samplecrdv1.Network, step plan.Step) error {
+	switch step.(type) {
+	case plan.DeleteNetwork, plan.DeleteSubnet:
+	default:
+		return nil
+	}
+	if network.UID == "" { // there is no object, which was looked at live
+		return nil
+	}
+	latest, err := c.client.SamplecrdV1().Networks(network.Namespace).Get(ctx, network.Name, metav1.GetOptions{})
+	switch {
+	case err != nil:
+		return fmt.Errorf("looking at the object before %q: %w", step, err)
+	case latest.UID != network.UID || latest.Generation != network.Generation:
+		return fmt.Errorf("before %q: %w", step, errOutdated)
+	}
+	return nil
+}
+
+// errOutdated ends a sync of an object that has changed since it was read. The
+// change comes with an event of its own.
+var errOutdated = errors.New("the object has changed meanwhile")
 
 // setFinalizer sets or removes our finalizer, and leaves others as they are. It
 // sends nothing but that: a client that sends the whole object drops fields
@@ -482,7 +528,7 @@ func (c *Controller) writeStatus(ctx context.Context, network *samplecrdv1.Netwo
 	if written, err := c.applyStatus(ctx, network, status); !written || err != nil {
 		return err
 	}
-	c.orphans.made(cache.MetaObjectToName(network), true)
+	c.orphans.made(status.NetworkID, cache.MetaObjectToName(network))
 	if reason, message := report.NewProblem(network.Status, status); reason != "" {
 		c.events.Eventf(network, nil, corev1.EventTypeWarning, reason, "Sync", "%s", message)
 	}
@@ -506,11 +552,14 @@ var errGone = errors.New("the object has gone")
 
 // applyStatus writes a status. It returns false where nobody is left to be told.
 func (c *Controller) applyStatus(ctx context.Context, network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) (written bool, err error) {
-	c.seen.willWrite(network, status)
 	latest, err := c.network(cache.MetaObjectToName(network)) // the finalizer may be newer
-	if err != nil || latest == nil || latest.UID != network.UID {
+	switch {
+	case err != nil || latest == nil || latest.UID != network.UID:
 		return false, err
+	case !equality.Semantic.DeepEqual(latest.Status, network.Status) && !c.seen.wrote(latest):
+		return false, fmt.Errorf("updating status: %w", errOutdated) // by another controller, perhaps, whose network is to stay
 	}
+	c.seen.willWrite(network, status)
 	updated, err := c.client.SamplecrdV1().Networks(network.Namespace).
 		ApplyStatus(ctx, report.Apply(latest, status), metav1.ApplyOptions{FieldManager: controllerName, Force: true})
 	if apierrors.IsNotFound(err) {

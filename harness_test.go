@@ -67,6 +67,7 @@ type harness struct {
 
 	timeout  time.Duration // of a request to Neutron
 	inFlight time.Duration // how long one may be carried out after that
+	others   time.Duration // how long to wait when somebody else writes a status
 	options  Options
 
 	controller *Controller // the last one that was made
@@ -83,6 +84,7 @@ func newHarness(t *testing.T) *harness {
 		kube:     kubernetes.NewForConfigOrDie(cluster.RESTConfig()),
 		timeout:  openstack.DefaultTimeout,
 		inFlight: 50 * time.Millisecond,
+		others:   50 * time.Millisecond,
 		options:  Options{Cluster: testCluster, ResyncPeriod: time.Hour},
 	}
 	namespace, err := h.kube.CoreV1().Namespaces().Create(t.Context(),
@@ -130,6 +132,7 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 		h.Fatalf("making a controller: %v", err)
 	}
 	c.retry.inUse = 50 * time.Millisecond
+	c.retry.otherStatus = h.others
 	c.inFlight.wait = h.inFlight
 	h.controller, h.informer = c, factory.Samplecrd().V1().Networks().Informer()
 	return c, func() { factory.StartWithContext(ctx) }

@@ -139,30 +139,42 @@ func (f *inFlight) inherit(network *samplecrdv1.Network) {
 }
 
 // note looks at the error that a step has ended with.
-func (f *inFlight) note(owner neutron.Owner, step plan.Step, err error) {
+func (f *inFlight) note(desired plan.Desired, step plan.Step, err error) {
 	var failure *neutron.Error
-	_, creates := step.(plan.CreateNetwork)
-	if !creates || !errors.As(err, &failure) || failure.Type != "" {
+	if !staysUnseen(desired, step) || !errors.As(err, &failure) || failure.Type != "" {
 		return // a type is Neutron's own answer; a proxy's says nothing of the request behind it
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.until[owner] = time.Now().Add(f.wait)
+	f.until[desired.Owner] = time.Now().Add(f.wait)
+}
+
+// staysUnseen tells whether what a step makes could come after all was looked
+// at, and stay: a second network, a second range of a subnet pool, or a subnet
+// on a network that does not go with the object. (Of a range of the user's own,
+// Neutron refuses a second one, and it goes with its network.)
+func staysUnseen(desired plan.Desired, step plan.Step) bool {
+	switch step.(type) {
+	case plan.CreateNetwork:
+		return true
+	case plan.CreateSubnet:
+		return desired.SubnetPool != nil || desired.Adopted != ""
+	}
+	return false
 }
 
 // mustWait returns an error where a step must not be taken yet. found is the
 // network that was there when the sync began, or empty.
-func (f *inFlight) mustWait(network *samplecrdv1.Network, owner neutron.Owner, step plan.Step, found string) error {
-	_, creates := step.(plan.CreateNetwork)
+func (f *inFlight) mustWait(network *samplecrdv1.Network, desired plan.Desired, step plan.Step, found string) error {
 	_, removes := step.(plan.RemoveFinalizer)
-	if !creates && !removes {
+	if !staysUnseen(desired, step) && !removes {
 		return nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	left, why := time.Until(f.until[owner]), "an earlier request was not answered, and Neutron may still be at it"
+	left, why := time.Until(f.until[desired.Owner]), "an earlier request was not answered, and Neutron may still be at it"
 	if left <= 0 {
-		delete(f.until, owner)
+		delete(f.until, desired.Owner)
 	}
 	if inherited := f.inheritedWait(network, found); removes && inherited > left {
 		left, why = inherited, "the controller has just started, and Neutron may still be at what it was asked for before"
@@ -171,7 +183,7 @@ func (f *inFlight) mustWait(network *samplecrdv1.Network, owner neutron.Owner, s
 		return nil
 	}
 	return &neutron.Error{
-		Op: "create network", Kind: neutron.ErrUnavailable, RetryAfter: left,
+		Op: "create", Kind: neutron.ErrUnavailable, RetryAfter: left,
 		Message: fmt.Sprintf("%s; looking again within %v", why, f.wait),
 	}
 }

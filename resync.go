@@ -145,17 +145,19 @@ func newOrphans() orphans {
 	return orphans{since: map[string]time.Time{}, unwritten: map[cache.ObjectName]bool{}}
 }
 
-// made notes that a network was made for an object, and whether its status names
-// it.
-func (o *orphans) made(key cache.ObjectName, written bool) {
+// made notes that a network was made for an object, and what its status says of
+// it: nothing, or its ID.
+func (o *orphans) made(inStatus string, key cache.ObjectName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if written {
+	if inStatus != "" {
 		delete(o.unwritten, key)
 		return
 	}
 	o.unwritten[key] = true
 }
+
+func (o *orphans) forget(key cache.ObjectName) { o.made("gone", key) }
 
 // lookForOrphans compares the marks in Neutron with the objects that there are.
 func (c *Controller) lookForOrphans(ctx context.Context) {
@@ -219,7 +221,7 @@ func (c *Controller) deleteOrphan(ctx context.Context, key cache.ObjectName) err
 	gone.Namespace, gone.Name, gone.Finalizers = key.Namespace, key.Name, []string{samplecrdv1.Finalizer}
 	_, err = c.carryOut(ctx, gone, plan.WantAbsent(c.owner(gone)))
 	if err == nil {
-		c.orphans.made(key, true)
+		c.orphans.forget(key)
 	}
 	return err
 }

@@ -46,7 +46,7 @@ func TestDrift(t *testing.T) {
 		},
 		"the subnet has lost its mark": {
 			path: "/v2.0/subnets/SUBNET", change: `{"subnet":{"description":""}}`,
-			events: []string{"Drifted"}, told: `Put right: update subnet: name → `,
+			events: []string{"Drifted"}, told: `Put right: update subnet: description "" → "samplecrd.k8s.io owner`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -383,9 +383,16 @@ func TestAdoptWithItsSubnet(t *testing.T) {
 	h.createAdopting("example", "10.0.0.0/24", id)
 
 	h.waitReady("example")
-	if s := h.inNeutron().Subnets; len(s) != 1 || s[0].Gateway != "10.0.0.1" || s[0].Description != "" {
+	if s := h.inNeutron().Subnets; len(s) != 1 || s[0].Gateway != "10.0.0.254" || s[0].Description != "" {
 		t.Errorf("Neutron has %+v", s)
 	}
+	h.edit("example", "10.0.0.0/24", "10.0.0.1")
+	h.eventually(func() error {
+		if s := h.inNeutron().Subnets; len(s) != 1 || s[0].Gateway != "10.0.0.1" {
+			return fmt.Errorf("Neutron has %+v", s)
+		}
+		return nil
+	})
 	h.delete("example")
 	h.waitGone("example")
 	h.wantCounts(1, 1)

@@ -18,6 +18,8 @@ type retryTimes struct {
 	// backoff is for failures that may pass any moment: it doubles, up to
 	// maxBackoff, and is spread.
 	backoff workqueue.TypedRateLimiter[cache.ObjectName]
+	// otherStatus is for a status that somebody else has written.
+	otherStatus time.Duration
 	// inUse is for what somebody may clear away in Neutron: ports, a second
 	// network with our mark. A look costs one request or two.
 	inUse time.Duration
@@ -31,9 +33,10 @@ const maxBackoff = 2 * time.Minute
 
 func defaultRetryTimes() retryTimes {
 	return retryTimes{
-		backoff: jittered{workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](200*time.Millisecond, maxBackoff)},
-		inUse:   20 * time.Second,
-		refused: 5 * time.Minute,
+		backoff:     jittered{workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](200*time.Millisecond, maxBackoff)},
+		otherStatus: 5 * time.Second,
+		inUse:       20 * time.Second,
+		refused:     5 * time.Minute,
 	}
 }
 

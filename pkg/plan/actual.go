@@ -236,6 +236,9 @@ func (a Actual) ourNetwork(desired Desired) (network *neutron.Network, known boo
 		return nil, true
 	}
 	kept, others := choose(*candidates, a.NetworkID)
+	if desired.Adopted != "" && neutron.IsMark(kept.Description) {
+		return nil, true // it is another object's
+	}
 	if kept.ID != a.NetworkID && !areTwins(desired, a, kept, others) {
 		return nil, true
 	}
@@ -249,9 +252,8 @@ func (a Actual) subnetsOf(network neutron.Network) (subnets []neutron.Subnet, kn
 }
 
 // ourSubnets returns the subnets that belong to the object: those that carry
-// its mark; or else the one that its status names, if somebody took the mark
-// away; or else, on a network that was adopted, the one with the range asked
-// for.
+// its mark; or else, on a network that was adopted, the one with the range asked
+// for; or else the one that its status names, if somebody took the mark away.
 func (a Actual) ourSubnets(desired Desired, network neutron.Network, subnets []neutron.Subnet) []neutron.Subnet {
 	with := func(is func(neutron.Subnet) bool) (found []neutron.Subnet) {
 		for _, subnet := range subnets {
@@ -264,10 +266,14 @@ func (a Actual) ourSubnets(desired Desired, network neutron.Network, subnets []n
 	if ours := with(func(s neutron.Subnet) bool { return s.Description == desired.Owner.Mark() }); len(ours) > 0 {
 		return ours
 	}
+	adopted := with(func(s neutron.Subnet) bool {
+		return desired.Adopted != "" && desired.SubnetPool == nil && s.CIDR == desired.CIDR && !neutron.IsMark(s.Description)
+	})
+	if len(adopted) > 0 {
+		return adopted
+	}
 	return with(func(s neutron.Subnet) bool {
-		wasOurs := s.ID == a.SubnetID && network.ID == a.NetworkID
-		adopted := desired.Adopted != "" && desired.SubnetPool == nil && s.CIDR == desired.CIDR
-		return (wasOurs || adopted) && !neutron.IsMark(s.Description)
+		return s.ID == a.SubnetID && network.ID == a.NetworkID && !neutron.IsMark(s.Description)
 	})
 }
 

@@ -230,7 +230,7 @@ func (w *world) newSubnet(asked neutron.NewSubnet) neutron.Subnet {
 		}
 	}
 	made.Gateway = made.CIDR.Addr()
-	if made.Gateway.Is4() {
+	if made.Gateway.Is4() || asked.FromPool != nil {
 		made.Gateway = made.Gateway.Next()
 	}
 	if asked.Gateway != nil {
@@ -285,12 +285,12 @@ func (w *world) checkOthersUntouched(t *testing.T, before world, desired plan.De
 	goes := desired.Absent && desired.Leave == plan.LeaveNothing
 	for _, n := range before.networks {
 		i := slices.IndexFunc(w.networks, func(m neutron.Network) bool { return m.ID == n.ID })
-		ours := isOurs(n) || n.ID == status.NetworkID && slices.ContainsFunc(before.subnetsOf(n.ID), func(s neutron.Subnet) bool { return s.Description == mark })
+		ours := isOurs(n) || n.ID == status.NetworkID && before.hasOurSubnet(n)
 		adopted := desired.Adopted == n.ID && status.NetworkID == n.ID && !neutron.IsMark(n.Description)
 		switch {
 		case i >= 0 && !sameNetwork(w.networks[i], n) && !ours:
 			t.Fatalf("network %s (%q) was changed, which is not ours: %q", n.ID, n.Description, w.log)
-		case i >= 0 || goes && (isOurs(n) || adopted) || before.isTwin(n):
+		case i >= 0 || goes && (ours || adopted) || before.isTwin(n):
 		default:
 			t.Fatalf("network %s (%q) was deleted, which nobody asked for: %q", n.ID, n.Description, w.log)
 		}
@@ -318,6 +318,10 @@ func sameNetwork(a, b neutron.Network) bool {
 
 func isOurs(n neutron.Network) bool {
 	return n.Description == mark || n.Description == owner.RetainedMark()
+}
+
+func (w *world) hasOurSubnet(n neutron.Network) bool {
+	return slices.ContainsFunc(w.subnetsOf(n.ID), func(s neutron.Subnet) bool { return s.Description == mark })
 }
 
 // isTwin tells whether a network is what we would have made, and there is
@@ -406,7 +410,7 @@ func (w *world) checkBlocked(t *testing.T, end plan.Blocked, desired plan.Desire
 	}
 	for _, n := range before.networks {
 		isThere := slices.ContainsFunc(w.networks, func(m neutron.Network) bool { return m.ID == n.ID })
-		mayGo := before.isTwin(n) || desired.Absent && isOurs(n)
+		mayGo := before.isTwin(n) || desired.Absent && (isOurs(n) || before.hasOurSubnet(n))
 		if !isThere && !mayGo {
 			t.Fatalf("blocked after %q", w.log)
 		}

@@ -274,6 +274,11 @@ var subnetRows = map[string]row{
 		plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("fd00::/64"), For: "fd00::/64 with address mode slaac and RA mode slaac"},
 		"delete subnet: fd00::/64 makes room for fd00::/64 with address mode slaac and RA mode slaac",
 	},
+	"an edit of the range, from one subnet that was adopted to another one": {
+		adopting(wanting("10.9.0.0/24", "")),
+		named(settled, theirs).WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { s.Description = "mine" }), foreign}),
+		plan.Nothing{}, "nothing to do",
+	},
 	"an adopted subnet keeps what the spec leaves out": {
 		adopting(wanting("192.168.0.0/16", "")),
 		named(fresh, theirs).WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) {

@@ -34,7 +34,7 @@ func towardsNetwork(desired Desired, actual Actual, network neutron.Network) Ste
 		return nil
 	}
 	name, mark := desired.Owner.String(), desired.Owner.Mark()
-	if step := mayBeNamed(desired, actual, network); step != nil {
+	if step := provenOurs(desired, actual, network); step != nil {
 		return step
 	}
 	update := neutron.NetworkUpdate{Name: name, Description: mark, Revision: network.Revision}
@@ -65,10 +65,10 @@ func towardsNetwork(desired Desired, actual Actual, network neutron.Network) Ste
 	return UpdateNetwork{ID: network.ID, Changes: changes, Update: update}
 }
 
-// mayBeNamed returns what stands in the way of giving a network our name and
-// mark; nil where it has them, or had them when an earlier object went, or where
-// our subnet on it proves it ours.
-func mayBeNamed(desired Desired, actual Actual, network neutron.Network) Step {
+// provenOurs returns why a network must not be treated as ours: nil where it has
+// our mark, or had it when an earlier object went, or where our subnet on it
+// proves it ours though somebody took the mark away.
+func provenOurs(desired Desired, actual Actual, network neutron.Network) Step {
 	if isOurs(desired.Owner, network) {
 		return nil
 	}

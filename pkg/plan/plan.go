@@ -26,13 +26,14 @@ import (
 //	absent   yes        no network                                 RemoveFinalizer
 //	absent   yes        several with our mark, one of them a twin  FindSubnets, DeleteNetwork
 //	absent   yes        several with our mark otherwise            Blocked: Ambiguous
-//	absent   yes        a network with the ID but not our mark     Blocked: NotOurs
+//	absent   yes        a network with the ID, but without our
+//	                    mark and our subnet                        Blocked: NotOurs
 //	absent   yes        network with subnets that we do not know   FindSubnets
 //	absent   yes        network with somebody else's subnet        Blocked: InUse
 //	absent   yes        network with no subnet but ours            DeleteNetwork
 //
 //	absent, but all is to stay:
-//	absent   yes        network with our mark                      RetainNetwork
+//	absent   yes        network with our mark, or our subnet       RetainNetwork
 //	absent   yes        any other                                  RemoveFinalizer
 //
 //	absent, and the network was adopted:
@@ -40,6 +41,7 @@ import (
 //	absent   yes        network to stay, our subnet on it          DeleteSubnet
 //	absent   yes        network to stay, no subnet of ours         RemoveFinalizer
 //	absent   yes        network to go                              as one of our own
+//	absent   yes        network to go, but it never became ours    as one to stay
 //
 //	invalid  any        any                                        Blocked: InvalidSpec
 //	obstacle any        any                                        Blocked
@@ -126,9 +128,12 @@ func towardsAbsent(desired Desired, actual Actual) Step {
 	case network == nil:
 		return RemoveFinalizer{}
 	case desired.Adopted != "" && (network.ID != actual.NetworkID || neutron.IsMark(network.Description)):
-		return RemoveFinalizer{} // it never became ours
-	case desired.Adopted == "" && !isOurs(desired.Owner, *network):
-		return notOurs(desired.Owner, *network)
+		return towardsLeft(desired, actual) // it never became ours, but a subnet on it may be
+	}
+	if desired.Adopted == "" {
+		if step := provenOurs(desired, actual, *network); step != nil {
+			return step
+		}
 	}
 	if step := withoutTwins(desired, actual, *network, others); step != nil {
 		return step
@@ -154,10 +159,20 @@ func towardsRetained(desired Desired, actual Actual) Step {
 	switch {
 	case step != nil:
 		return step
-	case network == nil || network.Description != desired.Owner.Mark():
+	case network == nil:
 		return RemoveFinalizer{}
 	}
 	if step := withoutTwins(desired, actual, *network, others); step != nil {
+		return step
+	}
+	if network.Description == desired.Owner.RetainedMark() {
+		return RemoveFinalizer{}
+	}
+	switch step := provenOurs(desired, actual, *network).(type) {
+	case nil:
+	case Blocked:
+		return RemoveFinalizer{} // it is somebody else's, and stays as it is
+	default:
 		return step
 	}
 	return RetainNetwork{ID: network.ID, Update: neutron.NetworkUpdate{
@@ -209,7 +224,7 @@ func towardsPresent(desired Desired, actual Actual) Step {
 // without which that cannot be said.
 func theNetwork(desired Desired, actual Actual) (network *neutron.Network, others []neutron.Network, step Step) {
 	marks := []string{desired.Owner.Mark(), desired.Owner.RetainedMark()}
-	if desired.Absent {
+	if desired.Absent && desired.Leave != LeaveAll {
 		marks = marks[:1] // what was left by an earlier object is not this one's to delete
 	}
 	byID, found := desired.Adopted, actual.named

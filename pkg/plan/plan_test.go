@@ -176,6 +176,10 @@ var absentRows = map[string]row{
 		absent, named(marked(settled), theirs),
 		plan.Blocked{Reason: plan.ReasonNotOurs}, notMarked,
 	},
+	"absent, a network with the ID, without our mark, but our subnet on it": {
+		absent, named(marked(settled), with(network, func(n *neutron.Network) { n.Description = "" })).WithSubnets("net-1", []neutron.Subnet{subnet}),
+		plan.DeleteNetwork{ID: "net-1", Revision: 3}, "delete network net-1",
+	},
 	"absent, a network with the ID that was retained before": {
 		absent, named(marked(settled), retained),
 		plan.DeleteNetwork{ID: "net-1", Revision: 3}, "delete network net-1",
@@ -209,7 +213,7 @@ var absentRows = map[string]row{
 var leavingRows = map[string]row{
 	"retain, network not looked for": {
 		retain, settled,
-		plan.FindNetwork{Filter: byMark}, findMark,
+		plan.FindNetwork{Filter: byMarks}, findMarks,
 	},
 	"retain, network with our mark": {
 		retain, marked(settled, network),
@@ -227,6 +231,19 @@ var leavingRows = map[string]row{
 	"retain, no network": {
 		retain, marked(fresh),
 		plan.RemoveFinalizer{}, "remove finalizer",
+	},
+	"retain, network without our mark, but our subnet on it": {
+		retain, named(marked(settled), with(network, func(n *neutron.Network) { n.Description = "" })).WithSubnets("net-1", []neutron.Subnet{subnet}),
+		plan.RetainNetwork{ID: "net-1", Update: neutron.NetworkUpdate{Name: "default/example", Description: owner.RetainedMark(), Revision: 3}},
+		`retain network net-1: description → "samplecrd.k8s.io retained: c1/default/example"`,
+	},
+	"retain, network without our mark": {
+		retain, named(marked(settled), theirs),
+		plan.RemoveFinalizer{}, "remove finalizer",
+	},
+	"retain, twin that came late": {
+		retain, settled.WithNetworks(byMarks, []neutron.Network{with(twin, func(n *neutron.Network) { n.CreatedAt = born.Add(10 * time.Second) }), retained}),
+		plan.DeleteNetwork{ID: "net-2", Revision: 1, TwinOf: "net-1"}, twinGoes,
 	},
 	"retain, twin": {
 		retain, marked(settled, network, twin),
@@ -262,10 +279,18 @@ var leavingRows = map[string]row{
 	},
 	"adopted network to go, but it never became ours": {
 		adopting(absent), named(fresh, theirs),
+		plan.FindSubnets{Filter: on}, "find subnets of network net-1",
+	},
+	"adopted network to go, but it never became ours, though a subnet on it did": {
+		adopting(absent), named(fresh, theirs).WithSubnets("net-1", []neutron.Subnet{foreign, subnet}),
+		plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16")}, "delete subnet: 192.168.0.0/16",
+	},
+	"adopted network to go, but it never became ours, nor a subnet on it": {
+		adopting(absent), named(fresh, theirs).WithSubnets("net-1", []neutron.Subnet{foreign}),
 		plan.RemoveFinalizer{}, "remove finalizer",
 	},
 	"adopted network to go, but another object has it": {
-		adopting(absent), named(settled, with(theirs, func(n *neutron.Network) { n.Description = another })),
+		adopting(absent), named(settled, with(theirs, func(n *neutron.Network) { n.Description = another })).WithSubnets("net-1", []neutron.Subnet{foreign}),
 		plan.RemoveFinalizer{}, "remove finalizer",
 	},
 }
@@ -556,6 +581,7 @@ func TestOurs(t *testing.T) {
 		"copies, none in the status": {want, marked(fresh, copied, network), "", ""},
 		"adopted":                    {adopt, named(fresh, theirs).WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { s.Description = "mine" })}), "net-1", "sub-1"},
 		"to adopt, not there":        {adopt, named(fresh), "", ""},
+		"to adopt, another's":        {adopt, named(fresh, with(theirs, func(n *neutron.Network) { n.Description = another })), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := test.actual.Ours(test.desired); got.NetworkID != test.network || got.SubnetID != test.subnet {

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// What must hold when others are at it as well: another controller, a user
+// whose change has not come yet, a request that nobody waits for any more.
+
+var errAway = errors.New("no route to host")
+
+// TestStatusOfAnotherController: a status that another controller has written
+// meanwhile is not written over: its network may be in use by now.
+func TestStatusOfAnotherController(t *testing.T) {
+	h := newHarness(t)
+	h.options.ResyncPeriod = quickly
+	reached := h.holdCreateNetwork()
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	release := <-reached
+	theirs := h.postNetwork(h.namespace+"/example", h.mark("example"))
+	if _, err := h.client.SamplecrdV1().Networks(h.namespace).Patch(t.Context(), "example", types.MergePatchType,
+		[]byte(`{"status":{"networkID":"`+theirs+`"}}`), metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+	h.eventually(func() error {
+		if n, err := h.controller.network(h.key()); err != nil || n.Status.NetworkID != theirs {
+			return fmt.Errorf("the cache has %v, %w", n, err)
+		}
+		return nil
+	})
+	close(release)
+	h.waitReady("example")
+	h.eventually(func() error { return h.countsAre(1, 1) })
+	if got := h.inNeutron().Networks[0].ID; got != theirs {
+		t.Errorf("the status named %s, which was deleted; %s stays", theirs, got)
+	}
+}
+
+// TestTwoThatDisagree: two controllers that come to different ends do not wake
+// each other for ever.
+func TestTwoThatDisagree(t *testing.T) {
+	h := newHarness(t)
+	h.others = time.Hour
+	h.options.AllowAdoption = true
+	id := h.postNetwork("theirs", "")
+	h.startController()
+	h.createAdopting("example", "10.0.0.0/24", id)
+	h.waitReady("example")
+	first := h.controller
+	h.options.AllowAdoption = false
+	h.startController()
+	h.waitCondition("example", metav1.ConditionFalse, "AdoptionNotAllowed", "")
+	h.eventually(func() error { // the first one has seen it
+		if n, err := first.network(h.key()); err != nil || n.Status.Conditions[0].Reason != "AdoptionNotAllowed" {
+			return fmt.Errorf("the cache has %v, %w", n, err)
+		}
+		return nil
+	})
+	h.forgetRequests()
+	h.create("another", "10.0.1.0/24", "")
+	h.waitReady("another")
+	for _, write := range h.writes.get() {
+		if strings.Contains(write, "/example") {
+			t.Errorf("there was %s", write)
+		}
+	}
+}
+
+// TestRetainSaidWhileAway: nothing is deleted on the word of a cache that is
+// behind.
+func TestRetainSaidWhileAway(t *testing.T) {
+	h := newHarness(t)
+	var away atomic.Bool
+	asked := make(chan struct{}, 100)
+	h.transport = func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if away.Load() {
+				if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/networks/example") {
+					asked <- struct{}{}
+				}
+				return nil, errAway
+			}
+			response, err := next.RoundTrip(r)
+			if err == nil {
+				response.Body = cutBody{response.Body, &away}
+			}
+			return response, err
+		})
+	}
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	port := h.createPort(h.waitReady("example").Status.NetworkID)
+	h.delete("example")
+	h.waitCondition("example", metav1.ConditionFalse, "InUse", "")
+	away.Store(true)
+	h.patch("example", `{"spec":{"deletionPolicy":"Retain"}}`)
+	h.deletePort(port)
+	<-asked
+	<-asked // so the first try has come to its end
+	h.wantCounts(1, 1)
+	away.Store(false)
+	h.waitGone("example")
+	h.wantCounts(1, 1)
+}
+
+// cutBody is a body that ends when the other side is away.
+type cutBody struct {
+	io.ReadCloser
+	away *atomic.Bool
+}
+
+func (b cutBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.away.Load() {
+		return 0, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// TestLostStatusAnswer: that a network was made, and no status names it, is
+// forgotten when the status does, though the answer to that write was lost. What
+// is not forgotten would be deleted without a grace period when the object goes.
+func TestLostStatusAnswer(t *testing.T) {
+	h := newHarness(t)
+	var lost atomic.Bool
+	h.transport = func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(r)
+			if err == nil && r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/status") && lost.CompareAndSwap(false, true) {
+				_ = response.Body.Close()
+				return nil, errAway
+			}
+			return response, err
+		})
+	}
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+	h.eventually(func() error {
+		o := &h.controller.orphans
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if len(o.unwritten) > 0 {
+			return fmt.Errorf("it remembers %v", o.unwritten)
+		}
+		return nil
+	})
+}
+
+// TestAdoptedDeleteBeforeStatus: a subnet that was made on an adopted network
+// goes with its object, though no status ever spoke of it.
+func TestAdoptedDeleteBeforeStatus(t *testing.T) {
+	h := newHarness(t)
+	h.options.AllowAdoption = true
+	id := h.postNetwork("theirs", "")
+	h.transport = func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(r.URL.Path, "/status") {
+				return nil, errAway
+			}
+			return next.RoundTrip(r)
+		})
+	}
+	h.startController()
+	h.createAdopting("example", "10.0.0.0/24", id)
+	h.patch("example", `{"spec":{"deletionPolicy":"Delete"}}`)
+	h.eventually(func() error { return h.countsAre(1, 1) })
+	h.delete("example")
+	h.waitGone("example")
+	h.wantCounts(1, 0)
+}
+
+// TestSubnetInFlightOnAdopted: an object is held while Neutron may still be
+// making a subnet for it that would not go with its network.
+func TestSubnetInFlightOnAdopted(t *testing.T) {
+	h := newHarness(t)
+	h.options.AllowAdoption = true
+	h.timeout, h.inFlight = 300*time.Millisecond, 2*time.Second
+	id := h.postNetwork("theirs", "")
+	reached, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	hold := func(r *http.Request) {
+		if r.Method == http.MethodPost && r.URL.Path == "/v2.0/subnets" {
+			once.Do(func() { close(reached); <-release })
+		}
+	}
+	h.hold.Store(&hold)
+	h.startController()
+	h.createAdopting("example", "10.0.0.0/24", id)
+	<-reached
+	h.delete("example")
+	h.waitCondition("example", metav1.ConditionFalse, "NeutronUnavailable", "an earlier request was not answered")
+	close(release)
+	h.waitGone("example")
+	h.wantCounts(1, 0)
+}
