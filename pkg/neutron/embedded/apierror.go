@@ -36,6 +36,8 @@ func notFound(errorType, format string, args ...any) *apiError {
 }
 
 var (
+	internalError = &apiError{http.StatusInternalServerError, "HTTPInternalServerError",
+		"Request Failed: internal server error while processing your request."}
 	noSuchPath       = notFound("HTTPNotFound", "The resource could not be found.")
 	methodNotAllowed = &apiError{http.StatusMethodNotAllowed, "HTTPMethodNotAllowed",
 		"The server could not comply with the request since it is either malformed or otherwise incorrect."}

@@ -16,8 +16,9 @@ type attribute struct {
 	name      string
 	post, put bool // whether a request may say it when it creates or updates
 	required  bool
-	hidden    bool // it can be said, and is in no answer
-	initial   any  // where it is not said
+	hidden    bool   // it can be said, and is in no answer
+	initial   any    // where it is not said
+	extension string // what it belongs to, if not to every Neutron
 	// check returns the value as it is kept.
 	check func(name string, value any) (any, *apiError)
 	// filter returns what matches a value in a query; nil where objects cannot
@@ -29,19 +30,29 @@ type attribute struct {
 // authentication.
 const project = "fake_project_id"
 
-// withCommon returns the attributes that every kind of object has, and more.
-func withCommon(more ...attribute) []attribute {
-	return append([]attribute{
+// withCommon returns the attributes that every kind of object has, and more, as
+// far as the Server has their extensions. One of a common name takes its place.
+func (s *Server) withCommon(more ...attribute) []attribute {
+	all := []attribute{
 		{name: "id", filter: byText},
 		{name: "name", post: true, put: true, initial: "", check: shortText, filter: byText},
 		{name: "tenant_id", post: true, initial: project, check: shortText, filter: byText},
 		{name: "project_id", filter: byText},
 		{name: "description", post: true, put: true, initial: "", check: shortText, filter: byText},
-		{name: "tags", initial: []any{}},
+		{name: "tags", initial: []any{}, extension: "standard-attr-tag"},
 		{name: "revision_number", filter: byNumberOrNone},
 		{name: "created_at"},
 		{name: "updated_at"},
-	}, more...)
+	}
+	for _, a := range more {
+		i := slices.IndexFunc(all, func(common attribute) bool { return common.name == a.name })
+		if i < 0 {
+			all = append(all, a)
+		} else {
+			all[i] = a
+		}
+	}
+	return slices.DeleteFunc(all, func(a attribute) bool { return !s.has(a.extension) })
 }
 
 func (c *collection) attribute(name string) *attribute {
@@ -83,11 +94,27 @@ func boolean(_ string, value any) (any, *apiError) {
 }
 
 func number(_ string, value any) (any, *apiError) {
-	n, err := strconv.Atoi(text(value))
+	if yes, ok := value.(bool); ok { // to Python, it is a number
+		return map[bool]int{true: 1}[yes], nil
+	}
+	digits := text(value)
+	if n, ok := value.(json.Number); ok { // what comes after the point goes
+		digits, _, _ = strings.Cut(n.String(), ".")
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(digits))
 	if err != nil {
 		return nil, invalidInput("'%s' is not an integer.", text(value))
 	}
 	return n, nil
+}
+
+// count takes a number that is not negative.
+func count(name string, value any) (any, *apiError) {
+	n, failure := number(name, value)
+	if failure == nil && n.(int) < 0 {
+		failure = wrong(name, "'%d' should be non-negative.", n)
+	}
+	return n, failure
 }
 
 func ipVersion(name string, value any) (any, *apiError) {
@@ -188,27 +215,44 @@ func hostRoutes(name string, value any) (any, *apiError) {
 		return nil, wrong(name, "Invalid data format for hostroute: '%s'.", text(value))
 	}
 	seen := map[string]bool{}
+	routes := []any{}
 	for _, item := range items {
 		if failure := checkKeys(name, item, "destination", "nexthop"); failure != nil {
 			return nil, failure
 		}
 		route := item.(object)
-		cidr, err := netip.ParsePrefix(text(route["destination"]))
-		switch {
-		case err != nil:
-			return nil, wrong(name, "'%s' is not a valid CIDR.", text(route["destination"]))
-		case cidr != cidr.Masked():
-			return nil, wrong(name, "'%s' is not a recognized CIDR, '%s' is recommended.", cidr, cidr.Masked())
+		if failure := checkDestination(name, route["destination"]); failure != nil {
+			return nil, failure
 		}
-		if _, failure := parseAddress(name, route["nexthop"]); failure != nil {
+		nexthop, failure := parseAddress(name, route["nexthop"])
+		if failure != nil {
 			return nil, failure
 		}
 		if seen[text(route)] {
 			return nil, wrong(name, "Duplicate hostroute '%s'.", text(route))
 		}
 		seen[text(route)] = true
+		routes = append(routes, object{"destination": route["destination"], "nexthop": nexthop.String()})
 	}
-	return items, nil
+	return routes, nil
+}
+
+// checkDestination takes a range of addresses without host bits.
+func checkDestination(name string, value any) *apiError {
+	if ip, err := netip.ParseAddr(text(value)); err == nil && ip.Zone() == "" {
+		return wrong(name, "'%s' is not a recognized CIDR, '%s/%d' is recommended.", text(value), ip, ip.BitLen())
+	}
+	s, _ := value.(string)
+	cidr, err := netip.ParsePrefix(s)
+	switch {
+	case err != nil:
+		return wrong(name, "'%s' is not a valid CIDR.", text(value))
+	case cidr.Addr() != cidr.Masked().Addr():
+		return wrong(name, "'%s' is not a recognized CIDR, '%s' is recommended.", text(value), cidr.Masked())
+	case cidr.Addr().IsLoopback() && lastAddr(cidr).IsLoopback():
+		return wrong(name, "'%s' is not a routable CIDR.", text(value))
+	}
+	return nil
 }
 
 // checkKeys checks that a value is an object with two members, no more and no

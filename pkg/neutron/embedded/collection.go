@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -22,7 +23,8 @@ type object = map[string]any
 type collection struct {
 	name       string      // in a body: network
 	plural     string      // in a path: networks
-	typeName   string      // in an error: Network
+	typeName   string      // in the type of an error: Network
+	title      string      // in its message, where that is another name
 	attributes []attribute // in the order in which they are checked
 	// firstRevision is the revision of an object that was just created.
 	firstRevision int
@@ -42,6 +44,15 @@ type collection struct {
 	touched        func(objects []object)
 	// emptyPutCounts: a PUT that names no attribute makes a new revision too.
 	emptyPutCounts bool
+	// noBulk: objects are created one at a time.
+	noBulk bool
+	// wholeAnswers: an answer to a POST or PUT has all fields, whatever the
+	// request asks for.
+	wholeAnswers bool
+	// shown returns an object as answers have it, and shownUpdated as the answer
+	// to a PUT does; where they are nil, that is how it is kept.
+	shown        func(o object) object
+	shownUpdated func(o, given object) object
 	// forgivesMarker: a page after an object that is not there is the first.
 	forgivesMarker bool
 
@@ -66,11 +77,29 @@ func (s *Server) handleCollection(c *collection) {
 	other := func(*http.Request) (object, *apiError) { return nil, methodNotAllowed }
 	s.handle(all, http.StatusOK, other)
 	s.handle(one, http.StatusOK, other)
-	s.handleTags(c)
+	if s.has("standard-attr-tag") {
+		s.handleTags(c)
+	}
 }
 
 func (c *collection) missing(id string) *apiError {
-	return notFound(c.typeName+"NotFound", "%s %s could not be found.", c.typeName, id)
+	return notFound(c.typeName+"NotFound", "%s %s could not be found.", cmp.Or(c.title, c.typeName), id)
+}
+
+// answer returns an object as an answer has it, with some fields only.
+func (c *collection) answer(o object, fields []string) object {
+	if c.shown != nil {
+		o = c.shown(o)
+	}
+	return thin(o, fields)
+}
+
+// answerWritten does so for the answer to a POST or PUT.
+func (c *collection) answerWritten(r *http.Request, o object) object {
+	if c.wholeAnswers {
+		return c.answer(o, nil)
+	}
+	return c.answer(o, parseQuery(r.URL.RawQuery).all("fields"))
 }
 
 // find returns the object in a path.
@@ -90,11 +119,14 @@ func (c *collection) show(r *http.Request) (object, *apiError) {
 	if failure != nil {
 		return nil, failure
 	}
-	return object{c.name: thin(o, query.all("fields"))}, nil
+	return object{c.name: c.answer(o, query.all("fields"))}, nil
 }
 
 func (c *collection) create(r *http.Request) (object, *apiError) {
 	items, bulk, failure := c.readBody(r)
+	if failure == nil && bulk && c.noBulk {
+		failure = badRequest("Bulk operation not supported")
+	}
 	if failure != nil {
 		return nil, failure
 	}
@@ -102,9 +134,8 @@ func (c *collection) create(r *http.Request) (object, *apiError) {
 	if failure != nil {
 		return nil, failure
 	}
-	fields := parseQuery(r.URL.RawQuery).all("fields")
 	for i := range made {
-		made[i] = thin(made[i], fields)
+		made[i] = c.answerWritten(r, made[i])
 	}
 	if bulk {
 		return object{c.plural: made}, nil
@@ -254,7 +285,10 @@ func (c *collection) update(r *http.Request) (object, *apiError) {
 		touch(before)
 		c.touched([]object{before})
 	}
-	return object{c.name: thin(before, parseQuery(r.URL.RawQuery).all("fields"))}, nil
+	if c.shownUpdated != nil {
+		return object{c.name: c.shownUpdated(before, given)}, nil
+	}
+	return object{c.name: c.answerWritten(r, before)}, nil
 }
 
 // changed returns a copy of an object with what a request gives.

@@ -42,7 +42,7 @@ func (s *Server) list(c *collection, r *http.Request) (object, *apiError) {
 	fields := query.all("fields")
 	thinned := make([]object, len(found))
 	for i, o := range found {
-		thinned[i] = thin(o, fields)
+		thinned[i] = c.answer(o, fields)
 	}
 	body[c.plural] = thinned
 	return body, nil

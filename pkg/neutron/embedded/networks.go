@@ -9,12 +9,12 @@ import (
 const maxMTU = 1450
 
 func (s *Server) newNetworks(quota int) *collection {
-	segments := 0
+	segments, writable := 0, s.has("net-mtu-writable")
 	return &collection{
 		name: "network", plural: "networks", typeName: "Network",
 		firstRevision: 1,
 		quota:         quotaOf(quota),
-		attributes: withCommon(
+		attributes: s.withCommon(
 			attribute{name: "admin_state_up", post: true, put: true, initial: true, check: boolean, filter: by(boolean)},
 			attribute{name: "status", initial: "ACTIVE", filter: byText},
 			attribute{name: "subnets"},
@@ -24,8 +24,9 @@ func (s *Server) newNetworks(quota int) *collection {
 			attribute{name: "ipv4_address_scope"},
 			attribute{name: "ipv6_address_scope"},
 			attribute{name: "router:external", post: true, put: true, initial: false, check: boolean, filter: by(boolean)},
-			attribute{name: "mtu", post: true, put: true, initial: maxMTU, check: mtu, filter: by(number)},
-			attribute{name: "port_security_enabled", post: true, put: true, initial: true, check: boolean},
+			attribute{name: "mtu", post: writable, put: writable, initial: maxMTU, check: mtu, filter: by(number), extension: "net-mtu"},
+			attribute{name: "port_security_enabled", post: true, put: true, initial: true, check: boolean, extension: "port-security"},
+			attribute{name: "dns_domain", post: true, put: true, initial: "", check: dnsDomain, extension: dnsIntegration},
 			attribute{name: "provider:network_type", initial: "vxlan", filter: byText},
 			attribute{name: "provider:physical_network", filter: byText},
 			attribute{name: "provider:segmentation_id", filter: by(number)},
@@ -45,13 +46,11 @@ func (s *Server) newNetworks(quota int) *collection {
 
 // mtu takes 0 for the largest there can be.
 func mtu(name string, value any) (any, *apiError) {
-	n, failure := number(name, value)
+	n, failure := count(name, value)
 	if failure != nil {
 		return nil, failure
 	}
 	switch bytes := n.(int); {
-	case bytes < 0:
-		return nil, wrong(name, "'%d' should be non-negative.", bytes)
 	case bytes == 0:
 		return maxMTU, nil
 	case bytes > maxMTU:

@@ -6,16 +6,7 @@ import (
 	"slices"
 )
 
-// pool is a range of addresses, both ends included.
-type pool struct{ start, end netip.Addr }
-
-func (p pool) String() string { return p.start.String() + "-" + p.end.String() }
-
-func (p pool) has(address netip.Addr) bool {
-	return p.start.BitLen() == address.BitLen() && !address.Less(p.start) && !p.end.Less(address)
-}
-
-// checkPools takes a list of {"start": …, "end": …}, and sorts it.
+// checkPools takes a list of {"start": …, "end": …}.
 func checkPools(name string, value any) (any, *apiError) {
 	items, ok := value.([]any)
 	if !ok {
@@ -40,7 +31,6 @@ func checkPools(name string, value any) (any, *apiError) {
 }
 
 func poolObjects(pools []pool) []any {
-	slices.SortFunc(pools, func(a, b pool) int { return a.start.Compare(b.start) })
 	items := []any{}
 	for _, p := range pools {
 		items = append(items, object{"start": p.start.String(), "end": p.end.String()})
@@ -60,11 +50,19 @@ func poolsOf(o object) []pool {
 	return pools
 }
 
-// checkPoolsFit checks that the pools of a subnet are inside it, apart from
-// each other, and don't have its gateway.
-func checkPoolsFit(cidr netip.Prefix, o object) *apiError {
-	pools, hosts := poolsOf(o), hostsOf(cidr)
-	for i, p := range pools {
+// sortedPools returns pools in the order of their addresses.
+func sortedPools(pools []pool) []pool {
+	return slices.SortedFunc(slices.Values(pools), func(a, b pool) int { return a.start.Compare(b.start) })
+}
+
+// checkPoolsFit checks that the pools of a subnet are inside it and apart from
+// each other.
+func checkPoolsFit(cidr netip.Prefix, pools []pool) *apiError {
+	hosts := hostsOf(cidr)
+	if cidr.Addr().Is6() {
+		hosts.start = cidr.Addr().Next() // also where that leaves none
+	}
+	for _, p := range pools {
 		switch {
 		case p.start.BitLen() != p.end.BitLen() || p.end.Less(p.start):
 			return &apiError{http.StatusBadRequest, "InvalidAllocationPool",
@@ -74,11 +72,20 @@ func checkPoolsFit(cidr netip.Prefix, o object) *apiError {
 		case !hosts.has(p.start) || !hosts.has(p.end):
 			return &apiError{http.StatusBadRequest, "OutOfBoundsAllocationPool",
 				"The allocation pool " + p.String() + " spans beyond the subnet cidr " + cidr.String() + "."}
-		case i > 0 && !pools[i-1].end.Less(p.start):
-			return conflict("OverlappingAllocationPools",
-				"Found overlapping allocation pools: %s %s for subnet %s.", pools[i-1], p, cidr)
 		}
 	}
+	sorted := sortedPools(pools)
+	for i := 1; i < len(sorted); i++ {
+		if !sorted[i-1].end.Less(sorted[i].start) {
+			return conflict("OverlappingAllocationPools",
+				"Found overlapping allocation pools: %s %s for subnet %s.", sorted[i-1], sorted[i], cidr)
+		}
+	}
+	return nil
+}
+
+// checkPoolsLack checks that no pool has the gateway of a subnet.
+func checkPoolsLack(o object, pools []pool) *apiError {
 	gateway, ok := gatewayOf(o)
 	for _, p := range pools {
 		if ok && p.has(gateway) {
@@ -120,11 +127,11 @@ func hostsOf(cidr netip.Prefix) pool {
 }
 
 // defaultPools returns all addresses of hosts, but for the gateway. (A real
-// Neutron, too, leaves it in where there is no other.)
+// Neutron, too, leaves it in where the subnet has no other address.)
 func defaultPools(cidr netip.Prefix, o object) []any {
 	all := hostsOf(cidr)
 	gateway, ok := gatewayOf(o)
-	if !ok || !all.has(gateway) || all.start == all.end {
+	if !ok || !all.has(gateway) || cidr.IsSingleIP() {
 		return poolObjects([]pool{all})
 	}
 	var parts []pool
@@ -135,14 +142,4 @@ func defaultPools(cidr netip.Prefix, o object) []any {
 		parts = append(parts, pool{gateway.Next(), all.end})
 	}
 	return poolObjects(parts)
-}
-
-// lastAddr returns the last address of a range without host bits.
-func lastAddr(cidr netip.Prefix) netip.Addr {
-	bytes := cidr.Addr().AsSlice()
-	for bit := cidr.Bits(); bit < 8*len(bytes); bit++ {
-		bytes[bit/8] |= 0x80 >> (bit % 8)
-	}
-	last, _ := netip.AddrFromSlice(bytes)
-	return last
 }

@@ -19,7 +19,7 @@ func (s *Server) newPorts(quota int) *collection {
 		name: "port", plural: "ports", typeName: "Port",
 		firstRevision: 1,
 		quota:         quotaOf(quota),
-		attributes: withCommon(
+		attributes: s.withCommon(
 			attribute{name: "network_id", post: true, required: true, check: uuid, filter: byText},
 			attribute{name: "admin_state_up", post: true, put: true, initial: true, check: boolean, filter: by(boolean)},
 			attribute{name: "mac_address", post: true, check: macAddress, filter: byText},
@@ -27,7 +27,7 @@ func (s *Server) newPorts(quota int) *collection {
 			attribute{name: "device_id", post: true, put: true, initial: "", check: shortText, filter: byText},
 			attribute{name: "device_owner", post: true, put: true, initial: "", check: shortText, filter: byText},
 			attribute{name: "status", initial: "DOWN", filter: byText},
-			attribute{name: "port_security_enabled", post: true, put: true, initial: true, check: boolean},
+			attribute{name: "port_security_enabled", post: true, put: true, check: boolean, extension: "port-security"},
 			attribute{name: "security_groups", post: true, put: true, initial: []any{}, check: listOf},
 			attribute{name: "allowed_address_pairs", post: true, put: true, initial: []any{}, check: listOf},
 			attribute{name: "extra_dhcp_opts", post: true, put: true, initial: []any{}, check: listOf},
@@ -121,6 +121,9 @@ func (s *Server) placePort(o, given object) *apiError {
 			return failure
 		}
 		o["fixed_ips"] = append(o["fixed_ips"].([]any), fixed)
+	}
+	if _, said := given["port_security_enabled"]; !said && s.has("port-security") {
+		o["port_security_enabled"] = network["port_security_enabled"]
 	}
 	if o["mac_address"] == nil {
 		var b [3]byte

@@ -15,45 +15,59 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron/faults"
 )
 
-// Options are the limits of a Server. The zero value has none.
+// Options say how a Server differs from one with no limits and with the
+// extensions that the measured Neutron has.
 type Options struct {
 	// NetworkQuota, SubnetQuota and PortQuota are how many of each there can
 	// be; 0 stands for any number. PUT /v2.0/quotas/{project} changes them.
 	NetworkQuota, SubnetQuota, PortQuota int
 	// MaxPage is how many objects one answer lists at most; 0 stands for all.
 	MaxPage int
+	// With are aliases of extensions to add. There is one: dns-integration.
+	With []string
+	// Without are aliases of extensions to do without: net-mtu, which takes
+	// net-mtu-writable with it, net-mtu-writable alone, port-security,
+	// standard-attr-tag, subnet_allocation, which takes default-subnetpools
+	// with it, and default-subnetpools alone. New panics on any other.
+	Without []string
 }
 
 // Server is a Neutron in memory. It is an http.Handler; Listen puts it on a
 // port of its own. Requests reach it through a Front, which can make them fail.
 type Server struct {
 	*faults.Front
-	options Options
-	mux     *http.ServeMux
+	options    Options
+	extensions []extension
+	mux        *http.ServeMux
 
-	mu                       sync.Mutex
-	networks, subnets, ports *collection
-	listener                 net.Listener
-	http                     *http.Server
+	mu                                    sync.Mutex
+	networks, subnets, subnetPools, ports *collection
+	listener                              net.Listener
+	http                                  *http.Server
 }
 
 // New returns an empty Server.
 func New(options Options) *Server {
-	s := &Server{options: options, mux: http.NewServeMux()}
+	s := &Server{options: options, extensions: chooseExtensions(options), mux: http.NewServeMux()}
 	s.Front = faults.New(http.HandlerFunc(s.carryOut))
 	s.networks = s.newNetworks(options.NetworkQuota)
 	s.subnets = s.newSubnets(options.SubnetQuota)
+	s.subnetPools = s.newSubnetPools()
 	s.ports = s.newPorts(options.PortQuota)
 	for _, c := range s.collections() {
 		s.handleCollection(c)
 	}
 	s.handleQuotas()
+	s.handleExtensions()
 	s.handleVersions()
 	return s
 }
 
 func (s *Server) collections() []*collection {
-	return []*collection{s.networks, s.subnets, s.ports}
+	if !s.has("subnet_allocation") {
+		return []*collection{s.networks, s.subnets, s.ports}
+	}
+	return []*collection{s.networks, s.subnets, s.subnetPools, s.ports}
 }
 
 // Listen begins to serve at an address of the loopback interface, such as

@@ -1,16 +1,6 @@
 package embedded
 
-import (
-	"io"
-	"net/http"
-)
-
-// extensions are those of a real Neutron that this one has, too.
-var extensions = []string{
-	"empty-string-filtering", "filter-validation", "net-mtu", "net-mtu-writable", "pagination", "port-security",
-	"project-id", "provider", "external-net", "quotas", "revision-if-match", "sorting", "standard-attr-description",
-	"standard-attr-revisions", "standard-attr-tag", "standard-attr-timestamp", "binding", "network_availability_zone",
-}
+import "net/http"
 
 // handleVersions adds the paths that say what there is, and those that say that
 // there is nothing.
@@ -30,19 +20,8 @@ func (s *Server) handleVersions() {
 		}
 		return object{"resources": resources}, nil
 	})
-	s.handle("GET /v2.0/extensions", http.StatusOK, func(*http.Request) (object, *apiError) {
-		all := []object{}
-		for _, alias := range extensions {
-			all = append(all, object{"alias": alias, "name": alias, "description": "", "links": []any{}})
-		}
-		return object{"extensions": all}, nil
-	})
 	nothing := func(*http.Request) (object, *apiError) { return nil, noSuchPath }
 	s.handle("/v2.0", http.StatusOK, nothing)
 	s.handle("/v2.0/", http.StatusOK, nothing)
-	s.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
-		w.WriteHeader(http.StatusNotFound)
-		_, _ = io.WriteString(w, "404 Not Found\n\nThe resource could not be found.\n\n   ")
-	})
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { writeNotFound(w, "") })
 }
