@@ -66,7 +66,7 @@ func nothings([]object) {}
 // handleCollection adds the paths of a collection.
 func (s *Server) handleCollection(c *collection) {
 	all, one := "/v2.0/"+c.plural, "/v2.0/"+c.plural+"/{id}"
-	s.handle("GET "+all, http.StatusOK, func(r *http.Request) (object, *apiError) { return s.list(c, r) })
+	s.handle("GET "+all, http.StatusOK, withoutRevision(func(r *http.Request) (object, *apiError) { return s.list(c, r) }))
 	s.handle("POST "+all, http.StatusCreated, c.create)
 	s.handle("GET "+one, http.StatusOK, c.show)
 	s.handle("PUT "+one, http.StatusOK, c.update)
@@ -115,6 +115,9 @@ func (c *collection) show(r *http.Request) (object, *apiError) {
 	if _, failure := c.filters(query); failure != nil {
 		return nil, failure
 	}
+	if _, _, failure := askedRevision(r); failure != nil {
+		return nil, failure
+	}
 	o, failure := c.find(r)
 	if failure != nil {
 		return nil, failure
@@ -130,7 +133,7 @@ func (c *collection) create(r *http.Request) (object, *apiError) {
 	if failure != nil {
 		return nil, failure
 	}
-	made, failure := c.createAll(items)
+	made, failure := c.createAll(r, items)
 	if failure != nil {
 		return nil, failure
 	}
@@ -144,7 +147,7 @@ func (c *collection) create(r *http.Request) (object, *apiError) {
 }
 
 // createAll creates all objects of a request, or none.
-func (c *collection) createAll(items []object) ([]object, *apiError) {
+func (c *collection) createAll(r *http.Request, items []object) ([]object, *apiError) {
 	var made []object
 	for _, given := range items {
 		o, failure := c.complete(given)
@@ -155,6 +158,9 @@ func (c *collection) createAll(items []object) ([]object, *apiError) {
 			return nil, failure
 		}
 		made = append(made, o)
+	}
+	if failure := refuseRevision(r); failure != nil {
+		return nil, failure
 	}
 	if c.quota != unlimited && len(c.objects)+len(made) > c.quota {
 		return nil, conflict("OverQuota", "Quota exceeded for resources: ['%s'].", c.name)
@@ -337,19 +343,45 @@ func (c *collection) delete(r *http.Request) (object, *apiError) {
 // matchRevision refuses a request for another revision than the object has. An
 // If-Match of any other form is ignored, as a real Neutron does.
 func matchRevision(r *http.Request, o object) *apiError {
-	_, wanted, ok := strings.Cut(strings.ReplaceAll(r.Header.Get("If-Match"), `"`, ""), "revision_number=")
-	if !ok {
-		return nil
-	}
-	revision, err := strconv.Atoi(strings.TrimSpace(wanted))
-	if err != nil {
-		return badResource("if-match", "Revision number etag must be in the format of revision_number=<int>.")
-	}
-	if revision == o["revision_number"] {
-		return nil
+	revision, asked, failure := askedRevision(r)
+	if failure != nil || !asked || revision == o["revision_number"] {
+		return failure
 	}
 	return &apiError{http.StatusPreconditionFailed, "RevisionNumberConstraintFailed",
 		fmt.Sprintf("Constrained to %d, but current revision is %v", revision, o["revision_number"])}
+}
+
+// askedRevision returns the revision that a request is for, if it names one.
+func askedRevision(r *http.Request) (revision int, asked bool, failure *apiError) {
+	_, wanted, ok := strings.Cut(strings.ReplaceAll(r.Header.Get("If-Match"), `"`, ""), "revision_number=")
+	if !ok {
+		return 0, false, nil
+	}
+	revision, err := strconv.Atoi(strings.TrimSpace(wanted))
+	if err != nil {
+		return 0, false, badResource("if-match", "Revision number etag must be in the format of revision_number=<int>.")
+	}
+	return revision, true, nil
+}
+
+// refuseRevision refuses a request that names a revision, where there is no one
+// object that could have it. A real Neutron trips over that, too.
+func refuseRevision(r *http.Request) *apiError {
+	_, asked, failure := askedRevision(r)
+	if asked {
+		return internalError
+	}
+	return failure
+}
+
+// withoutRevision has requests refused that name a revision.
+func withoutRevision(do func(*http.Request) (object, *apiError)) func(*http.Request) (object, *apiError) {
+	return func(r *http.Request) (object, *apiError) {
+		if failure := refuseRevision(r); failure != nil {
+			return nil, failure
+		}
+		return do(r)
+	}
 }
 
 // readBody returns the objects in a request; bulk tells whether they were in a

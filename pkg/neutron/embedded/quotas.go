@@ -17,9 +17,9 @@ func quotaOf(option int) int {
 // call it what they like.
 func (s *Server) handleQuotas() {
 	atStart := s.quotas()
-	s.handle("GET /v2.0/quotas/{project}", http.StatusOK, func(*http.Request) (object, *apiError) {
+	s.handle("GET /v2.0/quotas/{project}", http.StatusOK, withoutRevision(func(*http.Request) (object, *apiError) {
 		return object{"quota": s.quotas()}, nil
-	})
+	}))
 	s.handle("PUT /v2.0/quotas/{project}", http.StatusOK, func(r *http.Request) (object, *apiError) {
 		failure := s.setQuotas(r)
 		return object{"quota": s.quotas()}, failure

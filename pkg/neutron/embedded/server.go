@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/samplecrd/network-controller/pkg/neutron/faults"
 )
@@ -128,6 +129,10 @@ func (s *Server) carryOut(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, tooLarge.status, tooLarge.body())
 		return
 	}
+	if !utf8.ValidString(r.URL.Path) { // a real Neutron trips over that, too
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,13 +141,16 @@ func (s *Server) carryOut(w http.ResponseWriter, r *http.Request) {
 
 // withPlainPath takes away the endings that Neutron does not mind.
 func withPlainPath(r *http.Request) *http.Request {
-	path := strings.TrimSuffix(r.URL.Path, "/")
-	path = strings.TrimSuffix(path, ".json")
-	if path == r.URL.Path || !strings.HasPrefix(path, "/v2.0/") {
-		return r
+	path, escaped, ok := tagPath(r.URL.Path)
+	if !ok {
+		path = strings.TrimSuffix(r.URL.Path, "/")
+		path = strings.TrimSuffix(path, ".json")
+		if path == r.URL.Path || !strings.HasPrefix(path, "/v2.0/") {
+			return r
+		}
 	}
 	plain := r.Clone(r.Context())
-	plain.URL.Path, plain.URL.RawPath = path, ""
+	plain.URL.Path, plain.URL.RawPath = path, escaped
 	return plain
 }
 
