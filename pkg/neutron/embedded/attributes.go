@@ -186,15 +186,18 @@ func listOf(name string, value any) (any, *apiError) {
 }
 
 func nameservers(name string, value any) (any, *apiError) {
-	if value == nil {
+	if value == nil || value == "" {
 		return []any{}, nil
 	}
-	items, failure := listOf(name, value)
-	if failure != nil {
-		return nil, failure
+	items, ok := value.([]any)
+	if s, isText := value.(string); isText { // a list of characters, to Python
+		items, ok = []any{s[:1]}, true
+	}
+	if !ok {
+		return nil, wrong(name, "'%s' is not a list.", text(value))
 	}
 	seen := map[any]bool{}
-	for _, item := range items.([]any) {
+	for _, item := range items {
 		if _, failure := parseAddress(name, item); failure != nil {
 			return nil, wrong(name, "'%s' is not a valid nameserver. '%s' is not a valid IP address.", text(item), text(item))
 		}

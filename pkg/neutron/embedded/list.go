@@ -164,6 +164,9 @@ func (c *collection) filter(name string, values []string) (func(object) bool, *a
 	}, nil
 }
 
+// notSorted are attributes that objects can be chosen by, but not sorted.
+var notSorted = []string{"revision_number", "description", "shared"}
+
 // sorting returns the comparison that sort_key and sort_dir ask for. Without
 // them, all are equal.
 func (c *collection) sorting(query query) (func(a, b object) int, *apiError) {
@@ -172,7 +175,7 @@ func (c *collection) sorting(query query) (func(a, b object) int, *apiError) {
 		return nil, badRequest("The number of sort_keys and sort_dirs must be same")
 	}
 	for i, key := range keys {
-		if a := c.attribute(key); a == nil || a.filter == nil || key == "revision_number" {
+		if a := c.attribute(key); a == nil || a.filter == nil || slices.Contains(notSorted, key) {
 			return nil, badRequest("['%s'] is invalid attribute for sort_keys", key)
 		}
 		if dirs[i] != "asc" && dirs[i] != "desc" {

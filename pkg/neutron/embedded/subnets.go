@@ -140,12 +140,13 @@ func checkChange(o, given, before object) *apiError {
 		return failure
 	}
 	_, hasPools := given["allocation_pools"]
+	_, hasGateway := given["gateway_ip"]
 	if hasPools {
 		if failure := checkPoolsFit(cidrOf(o), poolsOf(o)); failure != nil {
 			return failure
 		}
 	}
-	if hasPools || o["gateway_ip"] != before["gateway_ip"] {
+	if hasPools || hasGateway { // also where it is the same one
 		if failure := checkPoolsLack(o, poolsOf(o)); failure != nil {
 			return failure
 		}
