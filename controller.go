@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
@@ -53,13 +56,14 @@ type Controller struct {
 	// written ourselves and not seen come back yet.
 	networks cache.MutationCache
 	lister   listers.NetworkLister // the same without the overlay
-	synced   cache.DoneChecker
+	synced   []cache.DoneChecker
 	queue    workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	retry    retryTimes
 
-	seen     seen
-	inFlight *inFlight
-	orphans  orphans
+	deployments *deployments // nil where none can ask for a Network
+	seen        seen
+	inFlight    *inFlight
+	orphans     orphans
 }
 
 // Options say how a Controller works.
@@ -137,7 +141,7 @@ func NewController(
 	if err != nil {
 		return nil, fmt.Errorf("adding the event handler: %w", err)
 	}
-	c.synced = registration.HasSyncedChecker()
+	c.synced = []cache.DoneChecker{registration.HasSyncedChecker()}
 	return c, nil
 }
 
@@ -147,7 +151,8 @@ func NewController(
 func worthASync(before, after *samplecrdv1.Network) bool {
 	return before.UID != after.UID ||
 		before.Generation != after.Generation || // the spec, or the wish to delete
-		hasFinalizer(before) && !hasFinalizer(after)
+		hasFinalizer(before) && !hasFinalizer(after) ||
+		!equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) || !maps.Equal(before.Labels, after.Labels)
 }
 
 // hasFinalizer tells whether our finalizer holds a Network.
@@ -173,7 +178,7 @@ func (c *Controller) Run(ctx context.Context, workers int, grace time.Duration) 
 	defer cutOff()
 
 	logger.Info("Waiting for the cache to be filled")
-	if !cache.WaitFor(ctx, "", c.synced) {
+	if !cache.WaitFor(ctx, "", c.synced...) {
 		c.queue.ShutDown()
 		return nil // asked to stop before it began
 	}
@@ -242,10 +247,13 @@ func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, err er
 // status. It is never called twice at a time for one key.
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
 	network, err := c.network(key)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case network == nil: // gone: our finalizer went after all else, or somebody took it
+	}
+	if changed, err := c.followDeployment(ctx, key, network); changed || err != nil {
+		return err
+	}
+	if network == nil { // gone: our finalizer went after all else, or somebody took it
 		c.seen.forget(key)
 		return c.deleteOrphan(ctx, key)
 	}
@@ -514,7 +522,16 @@ func (c *Controller) tell(ctx context.Context, network *samplecrdv1.Network, ste
 	if event.Reason == report.Drifted {
 		metrics.DriftRepaired.Inc()
 	}
-	c.events.Eventf(network, nil, event.Type, event.Reason, event.Action, "%s", event.Note)
+	c.event(network, event)
+}
+
+// event tells of something in an event. Those that differ in nothing but their
+// note are counted as one, with the note of the first; so the action, which
+// nobody reads, tells them apart.
+func (c *Controller) event(regarding runtime.Object, event report.Event) {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(event.Note)) // never fails
+	c.events.Eventf(regarding, nil, event.Type, event.Reason, fmt.Sprintf("%s-%08x", event.Action, sum.Sum32()), "%s", report.Clip(event.Note))
 }
 
 // writeStatus brings the status up to date with the end that a sync has come
@@ -530,7 +547,7 @@ func (c *Controller) writeStatus(ctx context.Context, network *samplecrdv1.Netwo
 	}
 	c.orphans.made(status.NetworkID, cache.MetaObjectToName(network))
 	if reason, message := report.NewProblem(network.Status, status); reason != "" {
-		c.events.Eventf(network, nil, corev1.EventTypeWarning, reason, "Sync", "%s", message)
+		c.event(network, report.Event{Type: corev1.EventTypeWarning, Reason: reason, Action: "Sync", Note: message})
 	}
 	return nil
 }

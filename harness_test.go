@@ -23,6 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
@@ -48,7 +50,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(localcluster.RunTests(m, localcluster.Options{Apply: []string{"crd"}}, func(c *localcluster.Cluster) { cluster = c }))
+	os.Exit(localcluster.RunTests(m, localcluster.Options{Apply: []string{"crd"}, ControllerManager: true}, func(c *localcluster.Cluster) { cluster = c }))
 }
 
 // harness is a namespace of a real API server, a Neutron behind real HTTP, and
@@ -69,6 +71,8 @@ type harness struct {
 	inFlight time.Duration // how long one may be carried out after that
 	others   time.Duration // how long to wait when somebody else writes a status
 	options  Options
+
+	deployments DeploymentOptions // none where Which is empty
 
 	controller *Controller // the last one that was made
 	informer   cache.SharedIndexInformer
@@ -131,11 +135,20 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 	if err != nil {
 		h.Fatalf("making a controller: %v", err)
 	}
+	startDeployments := func() {}
+	if h.deployments.Which != "" {
+		metadataClient := metadata.NewForConfigOrDie(config)
+		deploymentFactory := metadatainformer.NewFilteredSharedInformerFactory(metadataClient, 0, h.namespace, nil)
+		if err := c.WatchDeployments(deploymentFactory.ForResource(deploymentResource).Informer(), metadataClient, h.deployments); err != nil {
+			h.Fatalf("watching Deployments: %v", err)
+		}
+		startDeployments = func() { deploymentFactory.Start(ctx.Done()) }
+	}
 	c.retry.inUse = 50 * time.Millisecond
 	c.retry.otherStatus = h.others
 	c.inFlight.wait = h.inFlight
 	h.controller, h.informer = c, factory.Samplecrd().V1().Networks().Informer()
-	return c, func() { factory.StartWithContext(ctx) }
+	return c, func() { startDeployments(); factory.StartWithContext(ctx) }
 }
 
 // startController starts a controller, and returns what stops it and waits. It
@@ -270,7 +283,10 @@ func (h *harness) waitCondition(name string, status metav1.ConditionStatus, reas
 
 func (h *harness) hasCondition(name string, status metav1.ConditionStatus, reason, message string) error {
 	h.Helper()
-	network := h.get(name)
+	network, err := h.client.SamplecrdV1().Networks(h.namespace).Get(h.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
 	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
 	if ready == nil || ready.Status != status || ready.Reason != reason || !strings.Contains(ready.Message, message) ||
 		ready.ObservedGeneration != network.Generation || network.Status.ObservedGeneration != network.Generation {

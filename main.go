@@ -19,6 +19,7 @@ import (
 	"os/signal"
 	"regexp"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -29,6 +30,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
@@ -80,13 +83,14 @@ type options struct {
 	allowAdoption      bool
 	deleteOrphans      bool
 	orphanGracePeriod  time.Duration
+	deployments        DeploymentOptions
 	metricsAddress     string
 	loggingFormat      string
 }
 
 // parseFlags reads the command line and sets up logging as it says.
 func parseFlags(args []string) (options, error) {
-	var o options
+	o := options{deployments: DeploymentOptions{ExcludedNamespaces: []string{metav1.NamespaceSystem}}}
 	flags := flag.NewFlagSet(controllerName, flag.ContinueOnError)
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "`path` of the kubeconfig file. Without it, the in-cluster configuration is used.")
 	flags.StringVar(&o.master, "master", "", "`URL` of the API server, in place of the one in the kubeconfig file.")
@@ -101,6 +105,12 @@ func parseFlags(args []string) (options, error) {
 	flags.BoolVar(&o.allowAdoption, "allow-adoption", false, "Allow Networks to name a network that is in Neutron already (spec.networkID). Whoever may write Networks can then take over any network of the OpenStack project.")
 	flags.BoolVar(&o.deleteOrphans, "delete-orphans", false, "Delete networks that are marked as this cluster's and whose Network does not exist. Without it, they are logged and counted.")
 	flags.DurationVar(&o.orphanGracePeriod, "orphan-grace-period", 10*time.Minute, "For how long a network must have been seen to be an orphan before -delete-orphans deletes it.")
+	flags.StringVar((*string)(&o.deployments.Which), "deployment-networks", string(AnnotatedDeployments), "Which Deployments get a Network of their own name: annotated, for those that ask for one by annotation; all, for each one that does not decline; or none.")
+	flags.StringVar(&o.deployments.DefaultSubnetPool, "default-subnet-pool", "", "`name` or ID of the subnet pool for Deployments that do not say what they want, with -deployment-networks=all.")
+	flags.Func("exclude-deployment-namespaces", "`names` of the namespaces, with commas between them, whose Deployments are not looked at. (default \"kube-system\")", func(names string) error {
+		o.deployments.ExcludedNamespaces = strings.FieldsFunc(names, func(r rune) bool { return r == ',' || r == ' ' })
+		return nil
+	})
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", "", "`address` at which metrics are served over HTTP, to everybody who can reach it, such as 127.0.0.1:8080. Without it, they are not.")
 	flags.StringVar(&o.loggingFormat, "logging-format", "text", "text or json. With json, only -v of the klog flags has an effect.")
 	klog.InitFlags(flags)
@@ -158,6 +168,12 @@ func (o options) check(rest []string, given map[string]bool) error {
 		return fmt.Errorf("-neutron-timeout is %v: it must be at most %v, so that a request that was given up can be told from somebody else's", o.neutronTimeout, maxNeutronTimeout)
 	case o.resyncPeriod < time.Second:
 		return fmt.Errorf("-resync-period is %v: it must be at least 1s", o.resyncPeriod)
+	case o.deployments.Which != AnnotatedDeployments && o.deployments.Which != AllDeployments && o.deployments.Which != NoDeployments:
+		return fmt.Errorf("-deployment-networks is %q: it must be annotated, all or none", o.deployments.Which)
+	case o.deployments.Which == AllDeployments && o.deployments.DefaultSubnetPool == "":
+		return errors.New("-deployment-networks=all needs -default-subnet-pool, for the Deployments that do not say what they want")
+	case o.deployments.Which != AllDeployments && o.deployments.DefaultSubnetPool != "":
+		return errors.New("-default-subnet-pool has no effect without -deployment-networks=all")
 	case o.orphanGracePeriod <= 0:
 		return fmt.Errorf("-orphan-grace-period is %v: it must be positive", o.orphanGracePeriod)
 	case o.clusterName != "" && !clusterNames.MatchString(o.clusterName):
@@ -209,6 +225,18 @@ func run(ctx context.Context, o options) error {
 	}
 	if err := serveMetrics(ctx, o.metricsAddress); err != nil {
 		return err
+	}
+	if o.deployments.Which != NoDeployments {
+		metadataClient, err := metadata.NewForConfig(config)
+		if err != nil {
+			return fmt.Errorf("using %s: %w", o.clusterSource(), err)
+		}
+		deploymentFactory := metadatainformer.NewSharedInformerFactory(metadataClient, 0)
+		if err := controller.WatchDeployments(deploymentFactory.ForResource(deploymentResource).Informer(), metadataClient, o.deployments); err != nil {
+			return err
+		}
+		deploymentFactory.Start(ctx.Done())
+		defer deploymentFactory.Shutdown()
 	}
 	factory.StartWithContext(ctx)
 	defer factory.Shutdown()
@@ -315,7 +343,7 @@ func connectNeutron(ctx context.Context, o options) (client neutron.Client, clos
 	}
 	endpoint, closeAll := o.neutronEndpoint, func() {}
 	if endpoint == "" {
-		server := embedded.New(embedded.Options{})
+		server := embedded.New(embedded.Options{With: []string{neutron.ExtensionDNS}})
 		if err := server.Listen(o.embeddedAddress); err != nil {
 			return nil, nil, fmt.Errorf("starting the embedded Neutron at -embedded-neutron-address %s: %w", o.embeddedAddress, err)
 		}
@@ -403,9 +431,18 @@ func explain(err error) string {
 // logWatchError says why the informer has lost its watch. It tries again by
 // itself. A watch that just ends, or has become too old, is nothing unusual.
 func logWatchError(ctx context.Context, _ *cache.Reflector, err error) {
+	logInterrupted(ctx, "Watching Networks was interrupted, and is tried again", err)
+}
+
+// logDeploymentWatchError does the same for Deployments.
+func logDeploymentWatchError(ctx context.Context, _ *cache.Reflector, err error) {
+	logInterrupted(ctx, "Watching Deployments was interrupted, and is tried again (it is not needed with -deployment-networks=none)", err)
+}
+
+func logInterrupted(ctx context.Context, text string, err error) {
 	logger := klog.FromContext(ctx)
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) {
 		logger = logger.V(4)
 	}
-	logger.Info("Watching Networks was interrupted, and is tried again", "why", explain(err))
+	logger.Info(text, "why", explain(err))
 }

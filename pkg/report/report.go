@@ -113,7 +113,7 @@ func RecordOf(status samplecrdv1.NetworkStatus) plan.Record {
 
 func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condition, worthTelling bool) {
 	no := func(reason, message string) (metav1.Condition, bool) {
-		return metav1.Condition{Type: samplecrdv1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: clip(message)}, true
+		return metav1.Condition{Type: samplecrdv1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: Clip(message)}, true
 	}
 	var blocked BlockedError
 	var failure *neutron.Error
@@ -196,9 +196,7 @@ func NewProblem(before, after samplecrdv1.NetworkStatus) (reason, message string
 // something in Neutron, and what was done about it.
 const Drifted = "Drifted"
 
-// Event is an event that tells of a step. The API server counts events that
-// differ in nothing but their note as one, so each kind of step has its own
-// action.
+// Event is an event that tells of a step.
 type Event struct {
 	Type, Reason, Action, Note string
 }
@@ -206,7 +204,7 @@ type Event struct {
 // EventOf returns the event that tells of a step that was taken for a Network;
 // ok is false where a step changes nothing that users see.
 func EventOf(network *samplecrdv1.Network, step plan.Step) (event Event, ok bool) {
-	event = Event{Type: corev1.EventTypeNormal, Note: clip(step.String())}
+	event = Event{Type: corev1.EventTypeNormal, Note: Clip(step.String())}
 	found := "" // what must have happened, where the object was ready
 	switch step := step.(type) {
 	case plan.CreateNetwork:
@@ -235,7 +233,7 @@ func EventOf(network *samplecrdv1.Network, step plan.Step) (event Event, ok bool
 	}
 	if found != "" && wasReady(network) {
 		event.Type, event.Reason = corev1.EventTypeWarning, Drifted
-		event.Note = clip("Somebody else changed what was made for this Network: " + found + ". Put right: " + event.Note)
+		event.Note = Clip("Somebody else changed what was made for this Network: " + found + ". Put right: " + event.Note)
 	}
 	return event, true
 }
@@ -247,8 +245,8 @@ func wasReady(network *samplecrdv1.Network) bool {
 	return network.DeletionTimestamp == nil && ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == network.Generation
 }
 
-// clip shortens a text to the 1 KiB that an event's note can hold.
-func clip(text string) string {
+// Clip shortens a text to the 1 KiB that an event's note can hold.
+func Clip(text string) string {
 	const most = 1024
 	if len(text) <= most {
 		return text

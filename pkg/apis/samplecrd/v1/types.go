@@ -14,6 +14,37 @@ const (
 	Finalizer = "samplecrd.k8s.io/neutron"
 )
 
+// MaxNameLength is how long the name of a Network can be.
+const MaxNameLength = 63
+
+// The annotations with which a Deployment asks for a Network of its own name.
+const (
+	// AnnotationCIDR is the range of the Network, such as 192.168.0.0/16.
+	AnnotationCIDR = GroupName + "/cidr"
+	// AnnotationGateway is its gateway, if another one than the first address, or
+	// None.
+	AnnotationGateway = GroupName + "/gateway"
+	// AnnotationSubnetPool is the name or ID of the subnet pool that hands out the
+	// range, in place of AnnotationCIDR.
+	AnnotationSubnetPool = GroupName + "/subnet-pool"
+	// AnnotationPrefixLength is how much of the subnet pool to take, such as 24.
+	AnnotationPrefixLength = GroupName + "/prefix-length"
+	// AnnotationNetwork, with the value NetworkNone, asks for no Network, where
+	// every Deployment would get one.
+	AnnotationNetwork = GroupName + "/network"
+	NetworkNone       = "none"
+)
+
+// The labels of a Network that was made for a Deployment.
+const (
+	// LabelDeployment is the name of the Deployment.
+	LabelDeployment = GroupName + "/deployment"
+	// LabelSource says why it was made: SourceAnnotation or SourceDefault.
+	LabelSource      = GroupName + "/source"
+	SourceAnnotation = "annotation"
+	SourceDefault    = "default"
+)
+
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true

@@ -1,0 +1,359 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+)
+
+// newDeploymentHarness is a harness whose controllers watch Deployments. The
+// garbage collector is Kubernetes' own.
+func newDeploymentHarness(t *testing.T) *harness {
+	h := newHarness(t)
+	h.deployments = annotated
+	return h
+}
+
+// deploy makes a Deployment, whose pods never run: there is no node.
+func (h *harness) deploy(name string, annotations ...string) *appsv1.Deployment {
+	h.Helper()
+	labels := map[string]string{"app": name}
+	deployment := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: deploymentOf(annotations...).Annotations},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(0)),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}},
+			},
+		},
+	}
+	made, err := h.kube.AppsV1().Deployments(h.namespace).Create(h.Context(), deployment, metav1.CreateOptions{})
+	if err != nil {
+		h.Fatalf("making a Deployment: %v", err)
+	}
+	return made
+}
+
+// annotate changes annotations of a Deployment; one without a value is removed.
+func (h *harness) annotate(name string, annotations ...string) {
+	h.Helper()
+	change := map[string]any{}
+	for _, annotation := range annotations {
+		key, value, ok := strings.Cut(annotation, "=")
+		change[samplecrdv1.GroupName+"/"+key] = value
+		if !ok {
+			change[samplecrdv1.GroupName+"/"+key] = nil
+		}
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": change}})
+	if err != nil {
+		h.Fatal(err)
+	}
+	if _, err := h.kube.AppsV1().Deployments(h.namespace).Patch(h.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		h.Fatalf("annotating the Deployment: %v", err)
+	}
+}
+
+func (h *harness) deleteDeployment(name string, propagation metav1.DeletionPropagation) {
+	h.Helper()
+	err := h.kube.AppsV1().Deployments(h.namespace).Delete(h.Context(), name, metav1.DeleteOptions{PropagationPolicy: &propagation})
+	if err != nil {
+		h.Fatalf("deleting the Deployment: %v", err)
+	}
+}
+
+// waitDeploymentEvent waits until a Deployment was told something, and returns
+// how often.
+func (h *harness) waitDeploymentEvent(deployment *appsv1.Deployment, typ, reason, note string) {
+	h.Helper()
+	h.eventually(func() error {
+		all, err := h.kube.EventsV1().Events(h.namespace).List(h.Context(), metav1.ListOptions{FieldSelector: "regarding.uid=" + string(deployment.UID)})
+		if err != nil {
+			return err
+		}
+		var told []string
+		for _, event := range all.Items {
+			told = append(told, fmt.Sprintf("%s %s: %s", event.Type, event.Reason, event.Note))
+			if event.Type == typ && event.Reason == reason && strings.Contains(event.Note, note) && event.Regarding.Kind == "Deployment" {
+				return nil
+			}
+		}
+		return fmt.Errorf("the Deployment was told %q, want %s %s: … %q …", told, typ, reason, note)
+	})
+}
+
+// waitOwned waits until a Network is owned by a Deployment, and has a CIDR.
+func (h *harness) waitOwned(deployment *appsv1.Deployment, cidr string) *samplecrdv1.Network {
+	h.Helper()
+	var network *samplecrdv1.Network
+	h.eventually(func() error {
+		var err error
+		if network, err = h.client.SamplecrdV1().Networks(h.namespace).Get(h.Context(), deployment.Name, metav1.GetOptions{}); err != nil {
+			return err
+		}
+		if !metav1.IsControlledBy(network, deployment) || network.Spec.CIDR != cidr || network.DeletionTimestamp != nil {
+			return fmt.Errorf("the Network is owned by %v and asks for %q", network.OwnerReferences, network.Spec.CIDR)
+		}
+		return nil
+	})
+	return network
+}
+
+// TestDeploymentAsks: the life of a Deployment's Network.
+func TestDeploymentAsks(t *testing.T) {
+	h := newDeploymentHarness(t)
+	h.startController()
+	web := h.deploy("web", "cidr=192.168.0.0/16", "gateway=192.168.0.1")
+	network := h.waitOwned(web, "192.168.0.0/16")
+	if network.Labels["app.kubernetes.io/managed-by"] != controllerName || network.Labels[samplecrdv1.LabelDeployment] != "web" {
+		t.Errorf("the labels are %v", network.Labels)
+	}
+	h.waitReady("web")
+	h.wantNeutron("web", "192.168.0.0/16", "192.168.0.1")
+	h.waitDeploymentEvent(web, "Normal", "NetworkCreated", "Created the Network web: 192.168.0.0/16, gateway 192.168.0.1.")
+
+	h.annotate("web", "cidr=192.168.1.0/16", "gateway=192.168.1.1")
+	h.waitOwned(web, "192.168.1.0/16")
+	h.waitReady("web")
+	h.wantNeutron("web", "192.168.0.0/16", "192.168.1.1")
+	h.waitDeploymentEvent(web, "Normal", "NetworkUpdated", "192.168.0.0/16, gateway 192.168.0.1 → 192.168.1.0/16, gateway 192.168.1.1")
+
+	h.annotate("web", "cidr", "gateway")
+	h.waitGone("web")
+	h.wantNothingInNeutron()
+	h.waitDeploymentEvent(web, "Normal", "NetworkDeleted", "no longer asked for")
+}
+
+// TestDeploymentDeleted: the garbage collector takes the Network away.
+func TestDeploymentDeleted(t *testing.T) {
+	for _, propagation := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground} {
+		t.Run(string(propagation), func(t *testing.T) {
+			h := newDeploymentHarness(t)
+			h.startController()
+			h.deploy("web", "cidr=10.0.0.0/24")
+			h.waitReady("web")
+			h.deleteDeployment("web", propagation)
+			h.waitGone("web")
+			h.wantNothingInNeutron()
+		})
+	}
+}
+
+// TestDeploymentLeavesItsNetwork: --cascade=orphan leaves the Network as it is,
+// and the next Deployment of the name takes it over, with its network.
+func TestDeploymentLeavesItsNetwork(t *testing.T) {
+	h := newDeploymentHarness(t)
+	h.startController()
+	h.deploy("web", "cidr=10.0.0.0/24")
+	before := h.waitReady("web")
+	h.deleteDeployment("web", metav1.DeletePropagationOrphan)
+	h.eventually(func() error {
+		_, err := h.kube.AppsV1().Deployments(h.namespace).Get(t.Context(), "web", metav1.GetOptions{})
+		if network := h.get("web"); len(network.OwnerReferences) > 0 || !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the owners are %v, the Deployment: %w", network.OwnerReferences, err)
+		}
+		return nil
+	})
+	again := h.deploy("web", "cidr=10.0.0.0/24", "gateway=10.0.0.9")
+	h.waitOwned(again, "10.0.0.0/24")
+	h.eventually(func() error { return h.isReadyNow("web") })
+	h.wantNeutron("web", "10.0.0.0/24", "10.0.0.9")
+	if after := h.get("web"); after.UID != before.UID || after.Status.NetworkID != before.Status.NetworkID {
+		t.Errorf("the Network was %s with %s, and is %s with %s", before.UID, before.Status.NetworkID, after.UID, after.Status.NetworkID)
+	}
+}
+
+// TestDeploymentMadeAnew: deleted and made again at once, before the garbage
+// collector has come by.
+func TestDeploymentMadeAnew(t *testing.T) {
+	h := newDeploymentHarness(t)
+	h.startController()
+	h.deploy("web", "cidr=10.0.0.0/24")
+	first := h.waitReady("web")
+	h.deleteDeployment("web", metav1.DeletePropagationBackground)
+	again := h.deploy("web", "cidr=10.0.1.0/24")
+	second := h.waitOwned(again, "10.0.1.0/24")
+	h.waitReady("web")
+	h.wantNeutron("web", "10.0.1.0/24", "10.0.1.1")
+	h.wantCounts(1, 1)
+	if first.UID == second.UID {
+		t.Error("it is the Network of the first Deployment")
+	}
+}
+
+// TestDeploymentsNetworkEdited: what people do to the Network by hand is put
+// back, or made again.
+func TestDeploymentsNetworkEdited(t *testing.T) {
+	h := newDeploymentHarness(t)
+	h.startController()
+	web := h.deploy("web", "cidr=10.0.0.0/24")
+	h.waitReady("web")
+	for _, patch := range []string{
+		`{"spec":{"gateway":"10.0.0.77"}}`,
+		`{"spec":{"dnsNameservers":["9.9.9.9"]}}`,
+		`{"spec":{"cidr":"10.9.0.0/24"}}`,
+		`{"metadata":{"labels":null}}`,
+		`{"metadata":{"labels":{"samplecrd.k8s.io/source":"me"}}}`,
+	} {
+		h.patch("web", patch)
+		h.eventually(func() error {
+			network := h.get("web")
+			if got := network.Spec; got.CIDR != "10.0.0.0/24" || got.Gateway != "" || got.DNSNameservers != nil || network.Labels[samplecrdv1.LabelSource] != "annotation" {
+				return fmt.Errorf("after %s: %+v, %v", patch, got, network.Labels)
+			}
+			return h.isReadyNow("web")
+		})
+	}
+	before := h.get("web")
+	h.delete("web")
+	h.eventually(func() error {
+		if network := h.waitOwned(web, "10.0.0.0/24"); network.UID == before.UID {
+			return fmt.Errorf("the Network is still %s", network.UID)
+		}
+		return nil
+	})
+	h.waitReady("web")
+	h.wantNeutron("web", "10.0.0.0/24", "10.0.0.1")
+	h.wantCounts(1, 1)
+}
+
+// TestDeploymentAndSomebodysNetwork: a Network that was not made for a
+// Deployment is not touched, and the Deployment is told.
+func TestDeploymentAndSomebodysNetwork(t *testing.T) {
+	h := newDeploymentHarness(t)
+	h.startController()
+	h.create("web", "10.7.0.0/24", "")
+	before := h.waitReady("web")
+	web := h.deploy("web", "cidr=10.0.0.0/24")
+	h.waitDeploymentEvent(web, "Warning", "NetworkNotMade", "was not made for this Deployment, and is not touched")
+	h.annotate("web", "cidr")
+	h.deploy("marker", "cidr=10.0.1.0/24")
+	h.waitReady("marker")
+	if after := h.get("web"); after.Generation != before.Generation || len(after.OwnerReferences) > 0 || len(after.Labels) > 0 {
+		t.Errorf("the Network was %+v, and is %+v", before, after)
+	}
+	h.annotate("web", "cidr=10.0.0.0/24")
+	h.delete("web") // and now there is room
+	h.waitOwned(web, "10.0.0.0/24")
+	h.waitReady("web")
+	h.wantNeutron("web", "10.0.0.0/24", "10.0.0.1")
+}
+
+// TestBadAnnotation: the Deployment is told, once, and nothing else happens;
+// until the annotation is put right.
+func TestBadAnnotation(t *testing.T) {
+	h := newDeploymentHarness(t)
+	stop := h.startController()
+	web := h.deploy("web", "cidr=10.0.0.0/33")
+	h.waitDeploymentEvent(web, "Warning", "NetworkNotMade", `spec.cidr "10.0.0.0/33" is not a range`)
+	h.annotate("web", "cidr=10.0.0.0/24")
+	h.waitReady("web")
+	// A Network that is there stays as it is when the annotation goes wrong.
+	h.annotate("web", "gateway=10.0.9.9")
+	h.waitDeploymentEvent(web, "Warning", "NetworkNotMade", "spec.gateway 10.0.9.9 is not inside spec.cidr")
+	h.wantNeutron("web", "10.0.0.0/24", "10.0.0.1")
+	stop()
+	h.forgetRequests()
+	h.startController()
+	h.deploy("marker", "cidr=10.0.1.0/24")
+	h.waitReady("marker")
+	h.wantNeutron("web", "10.0.0.0/24", "10.0.0.1")
+	for _, write := range h.writes.get() {
+		if strings.Contains(write, "/web") {
+			t.Errorf("there was %s", write)
+		}
+	}
+}
+
+// TestAnnotationRemovedMeanwhile: what happens while no controller runs is made
+// up for.
+func TestAnnotationRemovedMeanwhile(t *testing.T) {
+	h := newDeploymentHarness(t)
+	stop := h.startController()
+	h.deploy("web", "cidr=10.0.0.0/24")
+	h.deploy("api", "cidr=10.0.1.0/24")
+	h.waitReady("web")
+	h.waitReady("api")
+	stop()
+	h.annotate("web", "cidr")
+	h.annotate("api", "gateway=10.0.1.9")
+	late := h.deploy("late", "cidr=10.0.2.0/24")
+	h.startController()
+	h.waitGone("web")
+	h.waitOwned(late, "10.0.2.0/24")
+	h.waitReady("late")
+	h.eventually(func() error { return h.isReadyNow("api") })
+	h.wantNeutron("api", "10.0.1.0/24", "10.0.1.9")
+	h.wantCounts(2, 2)
+}
+
+// TestAllDeployments: each gets a Network from the subnet pool but one that
+// declines; and other flags take nothing away.
+func TestAllDeployments(t *testing.T) {
+	h := newDeploymentHarness(t)
+	h.deployments = every
+	h.post("/v2.0/subnetpools", `{"subnetpool":{"name":"campus","prefixes":["10.77.0.0/16"],"default_prefixlen":24}}`)
+	stop := h.startController()
+	h.deploy("web")
+	h.deploy("declines", "network=none")
+	h.deploy("own", "cidr=10.0.0.0/24")
+	network := h.waitReady("web")
+	if !strings.HasPrefix(network.Status.CIDR, "10.77.") || !strings.HasPrefix(network.Status.Gateway, "10.77.") || network.Status.SubnetPool == nil || network.Status.SubnetPool.Name != "campus" {
+		t.Errorf("the status is %+v", network.Status)
+	}
+	h.waitReady("own")
+	h.wantCounts(2, 2)
+	stop()
+
+	h.deployments = annotated
+	stop = h.startController()
+	h.deploy("marker", "cidr=10.0.1.0/24")
+	h.waitReady("marker")
+	h.wantCounts(3, 3)
+	h.annotate("web", "network=none")
+	h.waitGone("web")
+	stop()
+
+	h.deployments.ExcludedNamespaces = []string{"other", h.namespace}
+	h.startController()
+	h.annotate("own", "cidr")
+	h.deploy("late", "cidr=10.0.2.0/24")
+	h.create("by-hand", "10.0.3.0/24", "")
+	h.waitReady("by-hand")
+	h.wantCounts(3, 3) // own, marker, by-hand
+}
+
+// TestDeploymentsInTwoNamespaces: of one name, each with its own.
+func TestDeploymentsInTwoNamespaces(t *testing.T) {
+	h, other := newDeploymentHarness(t), &harness{}
+	*other = harness{T: t, client: h.client, kube: h.kube, neutron: h.neutron, neutronURL: h.neutronURL, timeout: h.timeout, inFlight: h.inFlight, options: h.options, deployments: h.deployments}
+	namespace, err := h.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.namespace = namespace.Name
+	h.startController()
+	other.startController()
+	h.deploy("web", "cidr=10.0.0.0/24")
+	other.deploy("web", "cidr=10.0.0.0/24")
+	h.waitReady("web")
+	other.waitReady("web")
+	h.wantCounts(2, 2)
+	h.deleteDeployment("web", metav1.DeletePropagationBackground)
+	h.waitGone("web")
+	if network := other.get("web"); network.DeletionTimestamp != nil {
+		t.Error("the other namespace's Network goes too")
+	}
+	h.wantCounts(1, 1)
+}

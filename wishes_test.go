@@ -1,0 +1,175 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/plan"
+)
+
+// deploymentOf returns a Deployment with annotations, each as "name=value" with
+// the name after the slash.
+func deploymentOf(annotations ...string) *metav1.PartialObjectMetadata {
+	deployment := &metav1.PartialObjectMetadata{}
+	deployment.Namespace, deployment.Name, deployment.UID = "default", "web", "uid-1"
+	for _, annotation := range annotations {
+		name, value, _ := strings.Cut(annotation, "=")
+		metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, samplecrdv1.GroupName+"/"+name, value)
+	}
+	return deployment
+}
+
+var (
+	annotated = DeploymentOptions{Which: AnnotatedDeployments}
+	every     = DeploymentOptions{Which: AllDeployments, DefaultSubnetPool: "campus"}
+)
+
+func TestWishes(t *testing.T) {
+	const anID = "0db7e4ba-9a5c-4e3b-8a41-b1c2f3d4e5f6"
+	for name, test := range map[string]struct {
+		options     DeploymentOptions
+		annotations []string
+		want        *samplecrdv1.NetworkSpec
+		byDefault   bool
+		problem     string // a part of it
+	}{
+		"nothing":                     {options: annotated, byDefault: true},
+		"nothing, and all get one":    {options: every, want: &samplecrdv1.NetworkSpec{SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "campus"}}, byDefault: true},
+		"declined":                    {options: every, annotations: []string{"network=none"}},
+		"declined, though not needed": {options: annotated, annotations: []string{"network=none"}},
+		"a range":                     {options: annotated, annotations: []string{"cidr=192.168.0.0/16"}, want: &samplecrdv1.NetworkSpec{CIDR: "192.168.0.0/16"}},
+		"a range and a gateway":       {options: every, annotations: []string{"cidr=192.168.0.0/16", "gateway=192.168.0.1"}, want: &samplecrdv1.NetworkSpec{CIDR: "192.168.0.0/16", Gateway: "192.168.0.1"}},
+		"no gateway":                  {options: annotated, annotations: []string{"cidr=10.0.0.0/24", "gateway=None"}, want: &samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", Gateway: "None"}},
+		"a subnet pool":               {options: annotated, annotations: []string{"subnet-pool=campus"}, want: &samplecrdv1.NetworkSpec{SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "campus"}}},
+		"a subnet pool by ID":         {options: annotated, annotations: []string{"subnet-pool=" + anID}, want: &samplecrdv1.NetworkSpec{SubnetPool: &samplecrdv1.SubnetPoolReference{ID: anID}}},
+		"a /26 of a subnet pool":      {options: annotated, annotations: []string{"subnet-pool=campus", "prefix-length=26"}, want: &samplecrdv1.NetworkSpec{SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "campus", PrefixLength: 26}}},
+
+		"a range that is none":        {options: annotated, annotations: []string{"cidr=my network"}, problem: `spec.cidr "my network" is not a range in CIDR notation`},
+		"an empty range":              {options: annotated, annotations: []string{"cidr="}, problem: "either cidr"},
+		"a gateway outside":           {options: annotated, annotations: []string{"cidr=10.0.0.0/24", "gateway=10.0.1.1"}, problem: "spec.gateway 10.0.1.1 is not inside spec.cidr"},
+		"a gateway alone":             {options: annotated, annotations: []string{"gateway=10.0.0.1"}, problem: "must have either samplecrd.k8s.io/cidr"},
+		"a range and a subnet pool":   {options: annotated, annotations: []string{"cidr=10.0.0.0/24", "subnet-pool=campus"}, problem: "must have either samplecrd.k8s.io/cidr"},
+		"an empty subnet pool":        {options: annotated, annotations: []string{"subnet-pool="}, problem: "either a name or an id"},
+		"a subnet pool and a gateway": {options: annotated, annotations: []string{"subnet-pool=campus", "gateway=10.0.0.1"}, problem: "nobody knows the range beforehand"},
+		"a prefix length and a range": {options: annotated, annotations: []string{"cidr=10.0.0.0/24", "prefix-length=24"}, problem: "samplecrd.k8s.io/prefix-length is for samplecrd.k8s.io/subnet-pool"},
+		"a prefix length in words":    {options: annotated, annotations: []string{"subnet-pool=campus", "prefix-length=/24"}, problem: `samplecrd.k8s.io/prefix-length is "/24"`},
+		"a prefix length of 0":        {options: annotated, annotations: []string{"subnet-pool=campus", "prefix-length=0"}, problem: "from 1 to 126"},
+		"a slip of the pen":           {options: annotated, annotations: []string{"cdir=10.0.0.0/24"}, problem: "There is no annotation samplecrd.k8s.io/cdir: take one of samplecrd.k8s.io/cidr"},
+		"declined in other words":     {options: every, annotations: []string{"network=false"}, problem: `the only value it can have is "none"`},
+		"declined, and asked for":     {options: every, annotations: []string{"network=none", "cidr=10.0.0.0/24"}, problem: "remove it, or them"},
+		"something that is not of us": {options: annotated, annotations: nil, byDefault: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			deployment := deploymentOf(test.annotations...)
+			metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, "deployment.kubernetes.io/revision", "1")
+			got := test.options.wishOf(deployment)
+			if diff := cmp.Diff(test.want, got.spec); diff != "" || got.byDefault != test.byDefault {
+				t.Errorf("by default: %v, spec (-want +got):\n%s", got.byDefault, diff)
+			}
+			if (got.problem == "") != (test.problem == "") || !strings.Contains(got.problem, test.problem) {
+				t.Errorf("the problem is %q, want %q", got.problem, test.problem)
+			}
+		})
+	}
+	long := deploymentOf("cidr=10.0.0.0/24")
+	long.Name = strings.Repeat("x", 64)
+	if got := annotated.wishOf(long); !strings.Contains(got.problem, "at most 63 characters") {
+		t.Errorf("with a name of 64 characters: %+v", got)
+	}
+}
+
+// FuzzWishes: whatever people write into annotations, it is a spec that there
+// can be, or a problem that can be told.
+func FuzzWishes(f *testing.F) {
+	f.Add("192.168.0.0/16", "192.168.0.1", "", "")
+	f.Add("", "None", "campus", "24")
+	f.Fuzz(func(t *testing.T, cidr, gateway, pool, length string) {
+		var annotations []string
+		for name, value := range map[string]string{"cidr": cidr, "gateway": gateway, "subnet-pool": pool, "prefix-length": length} {
+			if value != "" {
+				annotations = append(annotations, name+"="+value)
+			}
+		}
+		got := annotated.wishOf(deploymentOf(annotations...))
+		switch {
+		case got.spec != nil && got.problem != "", len(annotations) > 0 && got.spec == nil && got.problem == "":
+			t.Fatalf("%q: %+v", annotations, got)
+		case got.spec != nil && plan.Want(neutron.Owner{}, *got.spec).Invalid != "":
+			t.Fatalf("%q asks for %+v", annotations, *got.spec)
+		}
+	})
+}
+
+// TestDecide walks every row of the table above decide.
+func TestDecide(t *testing.T) {
+	asks, asksNone := deploymentOf("cidr=10.0.0.0/24"), deploymentOf()
+	going := deploymentOf("cidr=10.0.0.0/24")
+	going.DeletionTimestamp = new(metav1.Now())
+	wrong := deploymentOf("cidr=nonsense")
+
+	made := func(changes ...func(*samplecrdv1.Network)) *samplecrdv1.Network {
+		network := &samplecrdv1.Network{Spec: samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}}
+		network.Namespace, network.Name, network.UID = "default", "web", "uid-2"
+		network.Labels = labelsOf(asks, annotated.wishOf(asks))
+		network.OwnerReferences = []metav1.OwnerReference{ownerReference(asks)}
+		for _, change := range changes {
+			change(network)
+		}
+		return network
+	}
+	edited := func(n *samplecrdv1.Network) { n.Spec.Gateway = "10.0.0.9" }
+	unlabelled := func(n *samplecrdv1.Network) { delete(n.Labels, samplecrdv1.LabelSource) }
+	byDefault := func(n *samplecrdv1.Network) { n.Labels[samplecrdv1.LabelSource] = samplecrdv1.SourceDefault }
+	ownedBy := func(kind, name string, uid types.UID) func(*samplecrdv1.Network) {
+		return func(n *samplecrdv1.Network) {
+			n.OwnerReferences[0].Kind, n.OwnerReferences[0].Name, n.OwnerReferences[0].UID = kind, name, uid
+		}
+	}
+	left := func(n *samplecrdv1.Network) { n.OwnerReferences = nil }
+	byHand := func(n *samplecrdv1.Network) { n.OwnerReferences, n.Labels = nil, nil }
+	leaving := func(n *samplecrdv1.Network) { n.DeletionTimestamp = new(metav1.Now()) }
+
+	for name, test := range map[string]struct {
+		deployment *metav1.PartialObjectMetadata
+		network    *samplecrdv1.Network
+		want       verdict
+	}{
+		"the Deployment goes":                        {going, nil, leave},
+		"the Deployment goes, with its Network":      {going, made(), leave},
+		"the Network goes":                           {asks, made(leaving, edited), leave},
+		"the Network goes, and none is asked for":    {asksNone, made(leaving), leave},
+		"wrong, no Network":                          {wrong, nil, tell},
+		"wrong, its Network is there":                {wrong, made(), tell},
+		"asks, no Network":                           {asks, nil, create},
+		"asks, as asked for":                         {asks, made(), leave},
+		"asks, edited by hand":                       {asks, made(edited), change},
+		"asks, lost a label":                         {asks, made(unlabelled), change},
+		"asks, left behind by a Deployment":          {asks, made(left), change},
+		"asks, an earlier Deployment's":              {asks, made(ownedBy("Deployment", "web", "uid-0")), leave},
+		"asks, another Deployment's":                 {asks, made(ownedBy("Deployment", "other", "uid-0")), tell},
+		"asks, something else's":                     {asks, made(ownedBy("Job", "web", "uid-0")), tell},
+		"asks, somebody's own":                       {asks, made(byHand), tell},
+		"asks for none, no Network":                  {asksNone, nil, leave},
+		"asks for none, its Network":                 {asksNone, made(), remove},
+		"asks for none, made for all":                {asksNone, made(byDefault), leave},
+		"declines, made for all":                     {deploymentOf("network=none"), made(byDefault), remove},
+		"asks for none, left behind by a Deployment": {asksNone, made(left), leave},
+		"asks for none, somebody's own":              {asksNone, made(byHand), leave},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, problem := decide(test.deployment, annotated.wishOf(test.deployment), test.network)
+			if got != test.want || (problem != "") != (got == tell) {
+				t.Errorf("decide() = %s, %q; want %s", got, problem, test.want)
+			}
+		})
+	}
+	if got, _ := decide(asksNone, every.wishOf(asksNone), nil); got != create {
+		t.Errorf("all get a Network, and decide() = %s", got)
+	}
+}
