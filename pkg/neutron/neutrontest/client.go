@@ -44,7 +44,7 @@ type Cloud struct {
 // neutron.Client, and answer in the ways that the controller counts on.
 // newCloud is called once for each test.
 func TestClient(t *testing.T, newCloud func(t *testing.T) Cloud) {
-	for _, part := range [][]test{networkTests, subnetTests, gatewayTests, settingTests, rangeTests, rawTests} {
+	for _, part := range append([][]test{networkTests, subnetTests, gatewayTests, settingTests, rangeTests, rawTests}, apiTests...) {
 		for _, test := range part {
 			t.Run(test.name, func(t *testing.T) {
 				cloud := newCloud(t)
