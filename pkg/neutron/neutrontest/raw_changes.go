@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 var networkChangeTests = []test{
@@ -201,14 +202,11 @@ var subnetChangeTests = []test{
 
 // routes are host routes in a body, with one next hop.
 func routes(nexthop string, destinations ...string) string {
-	text := "["
-	for i, destination := range destinations {
-		if i > 0 {
-			text += ", "
-		}
-		text += `{"destination": "` + destination + `", "nexthop": "` + nexthop + `"}`
+	var all []string
+	for _, destination := range destinations {
+		all = append(all, `{"destination": "`+destination+`", "nexthop": "`+nexthop+`"}`)
 	}
-	return text + "]"
+	return "[" + strings.Join(all, ", ") + "]"
 }
 
 // manyRanges returns ranges that are all different.
