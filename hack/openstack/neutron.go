@@ -22,13 +22,17 @@ type neutronConfig struct {
 	Database     string
 	Keystone     string // its URL
 	Password     string // of the user neutron
+	DNS          bool   // whether it has dns-integration
 }
 
 // startNeutron starts a Neutron that is alone: it has no agents and no message
-// broker. It is ready when it answers an unauthenticated list with a status.
+// broker. It is ready when it answers an unauthenticated list with a status. The
+// one with Keystone has dns-integration and the other has not, so that both can
+// be seen.
 func (c *cloud) startNeutron(ctx context.Context, s *server, authStrategy string, want int, began time.Time) error {
 	err := c.writeFile(s.File+".conf", "neutron.conf", neutronConfig{
 		server: *s, AuthStrategy: authStrategy, Database: s.database(), Keystone: c.keystone.URL(), Password: c.passwords.Neutron,
+		DNS: authStrategy == "keystone",
 	})
 	if err != nil {
 		return err
