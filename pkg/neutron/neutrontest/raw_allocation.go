@@ -5,16 +5,12 @@ import (
 	"strconv"
 )
 
-// allocate asks for subnets from a subnet pool, each on a network of its own.
-// It returns the networks.
-func (s *suite) allocate(subnetPool, version string, exchanges ...exchange) (networks []string) {
+// allocate asks for subnets from a subnet pool, on a new network. It returns
+// that, and the last subnet.
+func (s *suite) allocate(subnetPool, version string, exchanges ...exchange) (network, subnet string) {
 	s.Helper()
-	for _, e := range exchanges {
-		network := s.rawNetwork()
-		networks = append(networks, network)
-		s.post("subnet", `"network_id": "`+network+`", "subnetpool_id": "`+subnetPool+`", "ip_version": `+version, e)
-	}
-	return networks
+	network = s.rawNetwork()
+	return network, s.post("subnet", `"network_id": "`+network+`", "subnetpool_id": "`+subnetPool+`", "ip_version": `+version, exchanges...)
 }
 
 // ofLength asks for a range of a length.
@@ -28,13 +24,16 @@ func gets(cidr string) string { return `"cidr": "` + cidr + `"` }
 var allocationTests = []test{
 	{"a range is taken from the smallest hole that has room, at its start", withPools(func(s *suite) {
 		id := s.subnetPool(`"prefixes": ["10.21.0.0/24", "10.20.0.0/23"], "default_prefixlen": 26`)
-		networks := s.allocate(id, "4",
-			ofLength(25, gets("10.21.0.0/25")), ofLength(25, gets("10.21.0.128/25")), exchange{"", gets("10.20.0.0/26")},
-			ofLength(24, gets("10.20.1.0/24")), ofLength(27, gets("10.20.0.64/27")), ofLength(25, gets("10.20.0.128/25")),
+		network, _ := s.allocate(id, "4", ofLength(25, gets("10.21.0.0/25")))
+		_, subnet := s.allocate(id, "4", ofLength(25, gets("10.21.0.128/25")))
+		s.allocate(id, "4",
+			exchange{"", gets("10.20.0.0/26")}, ofLength(24, gets("10.20.1.0/24")), ofLength(27, gets("10.20.0.64/27")), ofLength(25, gets("10.20.0.128/25")),
 			ofLength(24, "500 SubnetAllocationError"),
 		)
-		s.remove("networks", networks[0]) // what was there can be had again
-		s.allocate(id, "4", ofLength(26, gets("10.21.0.0/26")), ofLength(27, gets("10.20.0.96/27")))
+		// What goes can be had again.
+		s.remove("networks", network)
+		s.remove("subnets", subnet)
+		s.allocate(id, "4", ofLength(27, gets("10.20.0.96/27")), ofLength(25, gets("10.21.0.0/25")), ofLength(25, gets("10.21.0.128/25")))
 	})},
 	{"holes of one size are taken in order", withPools(func(s *suite) {
 		id := s.subnetPool(`"prefixes": ["10.3.0.0/26", "10.1.0.0/26", "10.2.0.0/25"], "default_prefixlen": 26`)
