@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -152,7 +151,7 @@ func worthASync(before, after *samplecrdv1.Network) bool {
 	return before.UID != after.UID ||
 		before.Generation != after.Generation || // the spec, or the wish to delete
 		hasFinalizer(before) && !hasFinalizer(after) ||
-		!equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) || !maps.Equal(before.Labels, after.Labels)
+		belongsOtherwise(before, after)
 }
 
 // hasFinalizer tells whether our finalizer holds a Network.
@@ -270,7 +269,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 	if err := c.writeStatus(ctx, network, desired, actual, outcome); err != nil {
 		return err // the outcome comes again with the next try
 	}
-	c.seen.settle(network, outcome == nil)
+	c.seen.settle(network, outcome == nil || isAllButAnExtension(outcome))
 	return outcome
 }
 

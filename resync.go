@@ -85,7 +85,7 @@ func (c *Controller) enqueueDifferences(ctx context.Context) {
 			continue
 		}
 		desired, settled := c.desired(network), c.seen.settled(network)
-		_, done := c.planFromMirror(network, desired)
+		_, _, done := c.planFromMirror(network, desired)
 		if settled && !c.isInStep(network, desired) || !settled && done {
 			c.enqueueNetwork(key)
 		}
@@ -95,20 +95,21 @@ func (c *Controller) enqueueDifferences(ctx context.Context) {
 // isInStep tells whether a Network, its status included, is what Neutron was
 // last seen to have.
 func (c *Controller) isInStep(network *samplecrdv1.Network, desired plan.Desired) bool {
-	actual, done := c.planFromMirror(network, desired)
+	actual, outcome, done := c.planFromMirror(network, desired)
 	if !done {
 		return false
 	}
-	_, changed := report.Status(network, desired, actual, nil, metav1.Now())
+	_, changed := report.Status(network, desired, actual, outcome, metav1.Now())
 	return !changed
 }
 
 // planFromMirror returns what Neutron was last seen to have of a Network, and
-// whether a plan would find nothing to do there, whatever the status says: that
-// of one that failed says so until it is looked at again.
-func (c *Controller) planFromMirror(network *samplecrdv1.Network, desired plan.Desired) (actual plan.Actual, done bool) {
+// whether a plan would find nothing to do there, with the outcome of that;
+// whatever the status says: that of one that failed says so until it is looked
+// at again.
+func (c *Controller) planFromMirror(network *samplecrdv1.Network, desired plan.Desired) (actual plan.Actual, outcome error, done bool) {
 	if desired.Absent || !hasFinalizer(network) {
-		return actual, false
+		return actual, nil, false
 	}
 	id := desired.Adopted
 	if id == "" {
@@ -117,7 +118,7 @@ func (c *Controller) planFromMirror(network *samplecrdv1.Network, desired plan.D
 	marks := []string{desired.Owner.Mark(), desired.Owner.RetainedMark()}
 	glance, ok := c.neutron.Glance(marks, id)
 	if !ok {
-		return actual, false
+		return actual, nil, false
 	}
 	actual = c.actualOf(network).
 		WithNetworks(neutron.NetworkFilter{Descriptions: marks}, glance.Marked).
@@ -125,7 +126,21 @@ func (c *Controller) planFromMirror(network *samplecrdv1.Network, desired plan.D
 	for networkID, subnets := range glance.Subnets {
 		actual = actual.WithSubnets(networkID, subnets)
 	}
-	return actual, plan.Next(desired, actual) == (plan.Nothing{})
+	switch end := plan.Next(desired, actual).(type) {
+	case plan.Nothing:
+		return actual, nil, true
+	case plan.Blocked:
+		outcome = report.BlockedError{Blocked: end}
+		return actual, outcome, isAllButAnExtension(outcome)
+	}
+	return actual, nil, false
+}
+
+// isAllButAnExtension tells whether Neutron has all that is asked for, but for
+// what it cannot do. That is kept as it is like any other.
+func isAllButAnExtension(outcome error) bool {
+	var blocked report.BlockedError
+	return errors.As(outcome, &blocked) && blocked.Reason == plan.ReasonExtensionMissing
 }
 
 // orphans are the networks that carry a mark of this cluster and have no

@@ -24,6 +24,7 @@ import (
 // kubernetesPhrases are what is said of Kubernetes, beside kubectl itself.
 var kubernetesPhrases = map[string]phrase{
 	"want":              {"NAME CIDR [GATEWAY] [FIELD=VALUE…]", (*story).want},
+	"want-from-pool":    {"NAME POOL [LENGTH] [FIELD=VALUE…]", (*story).wantFromPool},
 	"want-many":         {"PREFIX NUMBER", (*story).wantMany},
 	"wait-all-ready":    {"", (*story).waitAllReady},
 	"wait-ready":        {"NAME [NAME…]", (*story).waitReady},
@@ -54,11 +55,27 @@ func kubectlInStory(ts *testscript.TestScript, not bool, args []string) {
 
 // want applies a Network, as kubectl apply --server-side does.
 func (s *story) want(_ io.Writer, args []string) error {
-	name, fields := args[0], args[2:]
-	spec := map[string]any{"cidr": args[1]}
+	spec, fields := map[string]any{"cidr": args[1]}, args[2:]
 	if len(fields) > 0 && !strings.Contains(fields[0], "=") {
 		spec["gateway"], fields = fields[0], fields[1:]
 	}
+	return s.apply(args[0], spec, fields)
+}
+
+// wantFromPool does the same with a range from a subnet pool.
+func (s *story) wantFromPool(_ io.Writer, args []string) error {
+	pool, fields := map[string]any{"name": args[1]}, args[2:]
+	if len(fields) > 0 && !strings.Contains(fields[0], "=") {
+		length, err := strconv.Atoi(fields[0])
+		if err != nil {
+			return err
+		}
+		pool["prefixLength"], fields = length, fields[1:]
+	}
+	return s.apply(args[0], map[string]any{"subnetPool": pool}, fields)
+}
+
+func (s *story) apply(name string, spec map[string]any, fields []string) error {
 	for _, field := range fields {
 		key, value, _ := strings.Cut(field, "=")
 		spec[key] = value

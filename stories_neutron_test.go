@@ -25,27 +25,31 @@ import (
 // neutronPhrases are what somebody sees and does in OpenStack. NETWORK is the
 // network of the Network of that name, or one that the story itself has made.
 var neutronPhrases = map[string]phrase{
-	"neutron list":              {"", (*story).neutronList},
-	"neutron has":               {"NAME CIDR GATEWAY", (*story).neutronHas},
-	"neutron soon-has":          {"NAME CIDR GATEWAY", soon((*story).neutronHas)},
-	"neutron has-nothing":       {"[of] [NAME]", (*story).neutronHasNothing},
-	"neutron soon-has-nothing":  {"[of] [NAME]", soon((*story).neutronHasNothing)},
-	"neutron matches":           {"", (*story).neutronMatches},
-	"neutron soon-matches":      {"", soon((*story).neutronMatches)},
-	"neutron has-networks":      {"NUMBER [of] [NAME]", (*story).neutronHasNetworks},
-	"neutron soon-has-networks": {"NUMBER [of] [NAME]", soon((*story).neutronHasNetworks)},
-	"neutron create-network":    {"NETWORK [FIELD=VALUE…]", (*story).createNetwork},
-	"neutron create-subnet":     {"NETWORK CIDR", (*story).createSubnet},
-	"neutron create-port":       {"NETWORK PORT", (*story).createPort},
-	"neutron edit-network":      {"NETWORK FIELD=VALUE [FIELD=VALUE…]", (*story).editNetwork},
-	"neutron edit-subnet":       {"NETWORK FIELD=VALUE [FIELD=VALUE…]", (*story).editSubnet},
-	"neutron dates-back":        {"NETWORK DURATION", (*story).dateBack},
-	"neutron delete-network":    {"NETWORK", (*story).deleteNetwork},
-	"neutron delete-subnet":     {"NETWORK [CIDR]", (*story).deleteSubnet},
-	"neutron delete-port":       {"PORT", (*story).deletePort},
-	"neutron allows":            {"NUMBER KIND", (*story).setQuota},
-	"neutron requests":          {"NUMBER [METHOD] [KIND]", (*story).requests},
-	"neutron forgets-requests":  {"", (*story).forgetRequests},
+	"neutron list":               {"", (*story).neutronList},
+	"neutron has":                {"NAME CIDR GATEWAY", (*story).neutronHas},
+	"neutron soon-has":           {"NAME CIDR GATEWAY", soon((*story).neutronHas)},
+	"neutron has-nothing":        {"[of] [NAME]", (*story).neutronHasNothing},
+	"neutron soon-has-nothing":   {"[of] [NAME]", soon((*story).neutronHasNothing)},
+	"neutron matches":            {"", (*story).neutronMatches},
+	"neutron soon-matches":       {"", soon((*story).neutronMatches)},
+	"neutron has-networks":       {"NUMBER [of] [NAME]", (*story).neutronHasNetworks},
+	"neutron soon-has-networks":  {"NUMBER [of] [NAME]", soon((*story).neutronHasNetworks)},
+	"neutron create-network":     {"NETWORK [FIELD=VALUE…]", (*story).createNetwork},
+	"neutron create-subnet":      {"NETWORK CIDR", (*story).createSubnet},
+	"neutron create-port":        {"NETWORK PORT", (*story).createPort},
+	"neutron create-subnet-pool": {"POOL PREFIX [LENGTH]", (*story).createSubnetPool},
+	"neutron lacks":              {"EXTENSION [EXTENSION…]", (*story).lacks},
+	"neutron shows":              {"NETWORK TEXT…", (*story).shows},
+	"neutron soon-shows":         {"NETWORK TEXT…", soon((*story).shows)},
+	"neutron edit-network":       {"NETWORK FIELD=VALUE [FIELD=VALUE…]", (*story).editNetwork},
+	"neutron edit-subnet":        {"NETWORK FIELD=VALUE [FIELD=VALUE…]", (*story).editSubnet},
+	"neutron dates-back":         {"NETWORK DURATION", (*story).dateBack},
+	"neutron delete-network":     {"NETWORK", (*story).deleteNetwork},
+	"neutron delete-subnet":      {"NETWORK [CIDR]", (*story).deleteSubnet},
+	"neutron delete-port":        {"PORT", (*story).deletePort},
+	"neutron allows":             {"NUMBER KIND", (*story).setQuota},
+	"neutron requests":           {"NUMBER [METHOD] [KIND]", (*story).requests},
+	"neutron forgets-requests":   {"", (*story).forgetRequests},
 }
 
 // soon makes a phrase wait for what it says.
@@ -59,31 +63,36 @@ func soon(now func(*story, io.Writer, []string) error) func(*story, io.Writer, [
 // other networks the story does not see.
 type storyNeutron struct {
 	*faults.Front
-	next        http.Handler // past the faults, and past the list of requests
+	next        *replaceable // past the faults, and past the list of requests
 	server      *httptest.Server
 	clusterName string
 	others      bool              // whether it is not the story's alone
 	made        map[string]string // IDs of networks and ports that the story has made, by what it calls them
+	pools       []string          // IDs of subnet pools that it has made
 	birthdays   *birthdays
 	heal        []func()
 }
 
 func newStoryNeutron(endpoint, clusterName string) (*storyNeutron, error) {
 	n := &storyNeutron{
-		next: embedded.New(embedded.Options{}), clusterName: clusterName,
+		next: &replaceable{embedded.New(embedded.Options{With: []string{neutron.ExtensionDNS}})}, clusterName: clusterName,
 		made: map[string]string{}, birthdays: &birthdays{},
 	}
 	if endpoint != "" {
-		var err error
-		if n.next, err = faults.Proxy(endpoint); err != nil {
+		proxy, err := faults.Proxy(endpoint)
+		if err != nil {
 			return nil, fmt.Errorf("NEUTRON_ENDPOINT: %w", err)
 		}
-		n.others = true
+		n.next, n.others = &replaceable{proxy}, true
 	}
 	n.Front = faults.New(n.birthdays.before(n.next))
 	n.server = httptest.NewServer(n.Front)
 	return n, nil
 }
+
+// replaceable is a Neutron in whose place there can be another one, before
+// anybody uses it.
+type replaceable struct{ http.Handler }
 
 func (n *storyNeutron) url() string { return n.server.URL }
 
@@ -102,6 +111,9 @@ func (n *storyNeutron) end() error {
 			err = errors.Join(err, n.do(http.MethodDelete, "ports/"+port.ID, nil, nil))
 		}
 		err = errors.Join(err, n.do(http.MethodDelete, "networks/"+network.ID, nil, nil))
+	}
+	for _, pool := range n.pools {
+		err = errors.Join(err, n.do(http.MethodDelete, "subnetpools/"+pool, nil, nil))
 	}
 	return err
 }
@@ -317,6 +329,74 @@ func (s *story) createSubnet(_ io.Writer, args []string) error {
 	return s.neutron.do(http.MethodPost, "subnets", map[string]any{"subnet": map[string]any{
 		"network_id": network.ID, "cidr": args[1], "ip_version": 4,
 	}}, nil)
+}
+
+// createSubnetPool makes a subnet pool by hand. $POOL is its name, which nobody
+// else's has, and $POOL_ID its ID.
+func (s *story) createSubnetPool(_ io.Writer, args []string) error {
+	fields := map[string]any{"name": args[0] + "-" + s.clusterName, "prefixes": []string{args[1]}}
+	if len(args) == 3 {
+		fields["default_prefixlen"] = args[2]
+	}
+	var answer struct{ Subnetpool struct{ ID string } }
+	err := s.neutron.do(http.MethodPost, "subnetpools", map[string]any{"subnetpool": fields}, &answer)
+	s.neutron.pools = append(s.neutron.pools, answer.Subnetpool.ID)
+	s.setenv(args[0], args[0]+"-"+s.clusterName)
+	s.setenv(args[0]+"_ID", answer.Subnetpool.ID)
+	return err
+}
+
+// lacks makes it a Neutron without some extensions.
+func (s *story) lacks(_ io.Writer, args []string) error {
+	if s.neutron.others {
+		return errors.New("that is for the embedded Neutron")
+	}
+	options := embedded.Options{With: []string{neutron.ExtensionDNS}}
+	for _, extension := range args {
+		if extension == neutron.ExtensionDNS {
+			options.With = nil
+		} else {
+			options.Without = append(options.Without, extension)
+		}
+	}
+	s.neutron.next.Handler = embedded.New(options)
+	return nil
+}
+
+// shows checks that what Neutron has of a network or its only subnet has all
+// these texts in it, each as FIELD VALUE with the value in JSON.
+func (s *story) shows(out io.Writer, args []string) error {
+	network, err := s.networkOf(args[0])
+	if err != nil {
+		return err
+	}
+	var all strings.Builder
+	for path := range map[string]bool{"networks/" + network.ID: true, "subnets?network_id=" + network.ID: true} {
+		var answer map[string]json.RawMessage
+		if err := s.neutron.do(http.MethodGet, path, nil, &answer); err != nil {
+			return err
+		}
+		for _, raw := range answer {
+			var one []map[string]any
+			if json.Unmarshal(raw, &one) != nil {
+				one = make([]map[string]any, 1)
+				_ = json.Unmarshal(raw, &one[0]) // it is one or a list
+			}
+			for _, fields := range one {
+				for name, value := range fields {
+					text, _ := json.Marshal(value) // which came out of JSON
+					fmt.Fprintf(&all, "%s %s\n", name, text)
+				}
+			}
+		}
+	}
+	for _, text := range args[1:] {
+		if !slices.Contains(strings.Split(all.String(), "\n"), text) {
+			return fmt.Errorf("there is no %q in\n%s", text, all.String())
+		}
+	}
+	_, err = io.WriteString(out, all.String())
+	return err
 }
 
 // createPort puts a port on a network. $PORT is its ID from then on.

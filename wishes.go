@@ -141,6 +141,13 @@ func relationOf(network *samplecrdv1.Network, deployment *metav1.PartialObjectMe
 	return foreign
 }
 
+// belongsOtherwise tells whether something has changed that says to which
+// Deployment a Network belongs.
+func belongsOtherwise(before, after *samplecrdv1.Network) bool {
+	return !equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) ||
+		slices.ContainsFunc(ourLabels, func(name string) bool { return before.Labels[name] != after.Labels[name] })
+}
+
 // verdict is what to do about the Network of a Deployment.
 type verdict string
 
@@ -193,15 +200,20 @@ func decide(deployment *metav1.PartialObjectMetadata, asked wish, network *sampl
 	return change, ""
 }
 
+// ourLabels are those that labelsOf gives a value.
+var ourLabels = []string{labelManagedBy, samplecrdv1.LabelDeployment, samplecrdv1.LabelSource}
+
+const labelManagedBy = "app.kubernetes.io/managed-by"
+
 func labelsOf(deployment *metav1.PartialObjectMetadata, asked wish) map[string]string {
 	source := samplecrdv1.SourceAnnotation
 	if asked.byDefault {
 		source = samplecrdv1.SourceDefault
 	}
 	return map[string]string{
-		"app.kubernetes.io/managed-by": controllerName,
-		samplecrdv1.LabelDeployment:    deployment.Name,
-		samplecrdv1.LabelSource:        source,
+		labelManagedBy:              controllerName,
+		samplecrdv1.LabelDeployment: deployment.Name,
+		samplecrdv1.LabelSource:     source,
 	}
 }
 

@@ -37,7 +37,8 @@ type Listing struct {
 	Took              time.Duration
 }
 
-// Refresh lists all networks and subnets. Where that fails, the mirror stays as
+// Refresh lists all networks and subnets, and the extensions if anybody has
+// asked for them. Where that fails, the mirror stays as
 // it is: of half a list nothing can be concluded. It must not be called twice at
 // a time.
 func (m *Mirror) Refresh(ctx context.Context) (Listing, error) {
@@ -47,6 +48,9 @@ func (m *Mirror) Refresh(ctx context.Context) (Listing, error) {
 	m.mu.Unlock()
 
 	fresh, err := m.list(ctx)
+	if _, asked := m.KnownExtensions(); asked && err == nil {
+		_, err = m.Extensions(ctx)
+	}
 
 	m.mu.Lock()
 	defer m.mu.Unlock()

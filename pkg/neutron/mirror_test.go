@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -256,6 +258,56 @@ func TestMirrorBeforeTheFirstList(t *testing.T) {
 	}
 	if got := m.Owned("c1"); len(got) != 0 {
 		t.Errorf("Owned() = %v", got)
+	}
+}
+
+// TestMirrorExtensions: they are asked for only where somebody needs them, and
+// not again at once.
+func TestMirrorExtensions(t *testing.T) {
+	f := full()
+	m := filled(t, f)
+	if _, known := m.KnownExtensions(); known || f.asked != 0 {
+		t.Errorf("known: %v, asked for %d times, and nobody needs them", known, f.asked)
+	}
+	for range 2 {
+		if got, err := m.Extensions(t.Context()); err != nil || len(got) != 1 {
+			t.Errorf("Extensions() = %v, %v", got, err)
+		}
+	}
+	if got, known := m.KnownExtensions(); !known || len(got) != 1 || f.asked != 1 {
+		t.Errorf("KnownExtensions() = %v, %v, asked for %d times", got, known, f.asked)
+	}
+}
+
+// TestMirrorExtensionsChange: an upgraded Neutron is noticed by the list.
+func TestMirrorExtensionsChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := full()
+		m := filled(t, f)
+		if _, err := m.Extensions(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour) //nolint:forbidigo // no time passes in a bubble
+		if _, err := m.Refresh(t.Context()); err != nil || f.asked != 2 {
+			t.Errorf("Refresh() = %v, the extensions were asked for %d times", err, f.asked)
+		}
+	})
+}
+
+// TestMirrorTags: tags that were set and taken away are seen.
+func TestMirrorTags(t *testing.T) {
+	m := filled(t, full())
+	if err := m.AddNetworkTag(t.Context(), "net-1", "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.AddNetworkTag(t.Context(), "net-1", "b"); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.RemoveNetworkTag(t.Context(), "net-1", "a"); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := m.Glance(nil, "net-1"); len(got.Named) != 1 || !slices.Equal(got.Named[0].Tags, []string{"b"}) {
+		t.Errorf("Glance() = %+v", got)
 	}
 }
 

@@ -268,7 +268,7 @@ func (d Desired) notOfVersion(version int) string {
 	switch {
 	case version == 4 && d.AddressMode+d.RAMode != "":
 		return "spec.ipv6"
-	case version == 4 && d.SubnetPool.PrefixLength > 32:
+	case version == 4 && d.SubnetPool.PrefixLength > 30:
 		return "spec.subnetPool.prefixLength"
 	case version == 6 && d.Settings.MTU != nil && *d.Settings.MTU < 1280:
 		return "spec.mtu, which must be at least 1280 for it,"

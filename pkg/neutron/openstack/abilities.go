@@ -94,12 +94,13 @@ func (c *client) RemoveNetworkTag(ctx context.Context, id, tag string) error {
 }
 
 // tagURL returns where a tag of a network is. Neutron reads a path in a way that
-// some characters do not survive.
+// some characters do not survive, and takes some endings for a format.
 func (c *client) tagURL(op, id, tag string) (string, error) {
 	if err := checkID(op, id); err != nil {
 		return "", err
 	}
-	if tag == "" || strings.Trim(tag, ".") == "" || strings.ContainsFunc(tag, func(r rune) bool { return r < ' ' || r > '~' || r == '/' }) {
+	isFormat := strings.HasSuffix(tag, ".json") || strings.HasSuffix(tag, ".xml")
+	if tag == "" || isFormat || strings.Trim(tag, ".") == "" || strings.ContainsFunc(tag, func(r rune) bool { return r < ' ' || r > '~' || r == '/' }) {
 		return "", &neutron.Error{Op: op, Kind: neutron.ErrRefused, Message: "the tag has characters that cannot be in an address of Neutron's"}
 	}
 	return c.service.ServiceURL("networks", id, "tags", url.PathEscape(tag)), nil

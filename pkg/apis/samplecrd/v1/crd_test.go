@@ -176,6 +176,7 @@ func TestFields(t *testing.T) {
 		"MTU too small for IPv6":        {[]func(*spec){v6, func(s *spec) { s.MTU = new(int32(1279)) }}, "mtu must be at least 1280", false},
 		"DNS domain with an underscore": {[]func(*spec){func(s *spec) { s.DNSDomain = "a_b.example.org" }}, "dnsDomain", false},
 		"tag with a slash":              {[]func(*spec){func(s *spec) { s.Tags = []string{"a/b"} }}, "tags", false},
+		"tag that ends like a file":     {[]func(*spec){func(s *spec) { s.Tags = []string{"a.json"} }}, ".json or .xml", false},
 		"tag twice":                     {[]func(*spec){func(s *spec) { s.Tags = []string{"a", "a"} }}, "Duplicate value", false},
 		"tag too long":                  {[]func(*spec){func(s *spec) { s.Tags = []string{strings.Repeat("a", 61)} }}, "tags", false},
 		"adopted network with an MTU":   {[]func(*spec){func(s *spec) { s.NetworkID, s.MTU = "abc", new(int32(1400)) }}, "a network that is adopted stays as it is", false},

@@ -210,6 +210,7 @@ type NetworkSpec struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=60
 	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_]([A-Za-z0-9 ._:=+@-]*[A-Za-z0-9._:=+@-])?$`
+	// +kubebuilder:validation:XValidation:rule="!self.exists(t, t.endsWith('.json') || t.endsWith('.xml'))",message="tags must not end with .json or .xml, which Neutron takes for something else"
 	Tags []string `json:"tags,omitempty"`
 
 	// networkID is the ID of a network that is in Neutron already, to be adopted
