@@ -286,6 +286,7 @@ func (c *Controller) network(key cache.ObjectName) (*samplecrdv1.Network, error)
 func (c *Controller) desired(network *samplecrdv1.Network) plan.Desired {
 	desired := plan.Want(c.owner(network), network.Spec)
 	desired.Absent = network.DeletionTimestamp != nil
+	desired.Edited = network.Generation > 1
 	if network.Spec.NetworkID != "" {
 		desired.Obstacle = c.obstacleToAdoption(network)
 	}

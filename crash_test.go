@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -269,6 +270,50 @@ var crashStories = map[string]crashStory{
 			return errors.Join(h.isReadyNow("example"), h.countsAre(1, 1))
 		},
 	},
+	"create with settings and tags": {
+		then:  func(h *harness) { h.createWith("example", fancySpec()) },
+		check: func(h *harness) error { return h.isFancy(1400, "blue", "green") },
+	},
+	"take settings and tags out": {
+		before: func(h *harness) { h.createWith("example", fancySpec()); h.waitReady("example") },
+		then: func(h *harness) {
+			h.patch("example", `{"spec":{"mtu":null,"tags":["red"],"dnsNameservers":null}}`)
+		},
+		check: func(h *harness) error { return h.isFancy(1450, "red") },
+	},
+	"create from a subnet pool": {
+		then: func(h *harness) {
+			h.post("/v2.0/subnetpools", `{"subnetpool":{"name":"campus","prefixes":["10.77.0.0/16"],"default_prefixlen":24}}`)
+			h.createWith("example", samplecrdv1.NetworkSpec{Gateway: "None", SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "campus"}})
+		},
+		check: func(h *harness) error { return errors.Join(h.isFromPool("example"), h.countsAre(1, 1)) },
+	},
+	"replace the subnet by one from a subnet pool": {
+		before: func(h *harness) { h.create("example", "10.0.0.0/24", ""); h.waitReady("example") },
+		then: func(h *harness) {
+			h.post("/v2.0/subnetpools", `{"subnetpool":{"name":"campus","prefixes":["10.77.0.0/16"],"default_prefixlen":24}}`)
+			h.patch("example", `{"spec":{"cidr":null,"gateway":"None","subnetPool":{"name":"campus"}}}`)
+		},
+		check: func(h *harness) error { return errors.Join(h.isFromPool("example"), h.countsAre(1, 1)) },
+	},
+	"adopt, to be deleted": {
+		then: func(h *harness) {
+			h.createAdopting("example", "10.0.0.0/24", h.postNetwork("mine", "mine"))
+			h.patch("example", `{"spec":{"deletionPolicy":"Delete"}}`)
+		},
+		check: func(h *harness) error {
+			return errors.Join(h.isReadyNow("example"), h.countsAre(1, 1))
+		},
+	},
+	"delete what was adopted": {
+		before: func(h *harness) {
+			h.createAdopting("example", "10.0.0.0/24", h.postNetwork("mine", "mine"))
+			h.patch("example", `{"spec":{"deletionPolicy":"Delete"}}`)
+			h.waitReady("example")
+		},
+		then:  func(h *harness) { h.delete("example") },
+		check: func(h *harness) error { return h.isGone(0, 0) },
+	},
 	"let go what was adopted": {
 		before: func(h *harness) {
 			h.createAdopting("example", "10.0.0.0/24", h.postNetwork("mine", "mine"))
@@ -277,6 +322,58 @@ var crashStories = map[string]crashStory{
 		then:  func(h *harness) { h.delete("example") },
 		check: func(h *harness) error { return h.isGone(1, 0) },
 	},
+}
+
+// fancySpec asks for what takes several requests.
+func fancySpec() samplecrdv1.NetworkSpec {
+	return samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", MTU: new(int32(1400)), Tags: []string{"blue", "green"}, DNSNameservers: []string{"9.9.9.9"}}
+}
+
+// isFancy tells whether the network of example is so, and its status.
+func (h *harness) isFancy(mtu int, tags ...string) error {
+	if err := h.isReady("10.0.0.0/24", "10.0.0.1"); err != nil {
+		return err
+	}
+	got, status := h.inNeutron().Networks[0], h.get("example").Status
+	if slices.Sort(got.Tags); got.MTU != mtu || !slices.Equal(got.Tags, tags) || int(status.MTU) != mtu || !slices.Equal(status.Tags, tags) {
+		return fmt.Errorf("Neutron has %+v, the status is %+v, want MTU %d and the tags %v", got, status, mtu, tags)
+	}
+	return nil
+}
+
+// isFromPool tells whether a Network has one subnet from the subnet pool campus,
+// and no gateway.
+func (h *harness) isFromPool(name string) error {
+	if err := h.isReadyNow(name); err != nil {
+		return err
+	}
+	subnets, status := h.inNeutron().Subnets, h.get(name).Status
+	if len(subnets) != 1 || !strings.HasPrefix(subnets[0].CIDR, "10.77.") || subnets[0].Gateway != "" ||
+		status.CIDR != subnets[0].CIDR || status.Gateway != "None" || status.SubnetID != subnets[0].ID || status.SubnetPool == nil || status.SubnetPool.Name != "campus" {
+		return fmt.Errorf("Neutron has %+v, the status is %+v", subnets, status)
+	}
+	return nil
+}
+
+// TestTagIsNotForgotten: a tag that was set by a process that died, before it
+// could say so, is taken away when nobody asks for it any more.
+func TestTagIsNotForgotten(t *testing.T) {
+	story := crashStories["create with settings and tags"]
+	t.Run("requests", func(t *testing.T) {
+		for i, request := range story.lives(newHarness(t)) {
+			if !strings.Contains(request, "/tags/") {
+				continue
+			}
+			t.Run(fmt.Sprint(i+1), func(t *testing.T) {
+				h := newHarness(t)
+				story.begin(h)
+				(&mortal{h: h, at: i + 1, death: afterIt}).run(func(*harness) error { return errors.New("it did not die") })
+				h.patch("example", `{"spec":{"tags":null,"mtu":null}}`)
+				h.startController()
+				h.eventually(func() error { return h.isFancy(1450) })
+			})
+		}
+	})
 }
 
 // isReady tells whether all is as it should be of the Network example, in

@@ -368,7 +368,11 @@ func eventReasons(list []eventsv1.Event) []string {
 
 // What Neutron has.
 
-type neutronNetwork struct{ ID, Name, Description string }
+type neutronNetwork struct {
+	ID, Name, Description string
+	MTU                   int
+	Tags                  []string
+}
 
 type neutronSubnet struct {
 	ID, CIDR, Description string

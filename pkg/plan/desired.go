@@ -26,6 +26,8 @@ type Desired struct {
 	// can.
 	Invalid string
 
+	// Edited is true where the object has asked for something else before.
+	Edited bool
 	// Settings are those of the network; nil for what is left out.
 	Settings neutron.NetworkSettings
 	// Tags are those to be on the network, sorted, beside those of others.

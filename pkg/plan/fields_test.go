@@ -102,6 +102,15 @@ var networkRows = map[string]row{
 		want, marked(plan.Actual{Finalizer: true, Record: plan.Record{NetworkID: "net-1", SubnetID: "sub-1"}}, with(network, func(n *neutron.Network) { n.MTU = new(9000) })).WithSubnets("net-1", []neutron.Subnet{subnet}),
 		plan.Nothing{}, "nothing to do",
 	},
+	"MTU of a network that no status speaks of": {
+		want, marked(fresh, with(network, func(n *neutron.Network) { n.MTU = new(9000) })).WithSubnets("net-1", []neutron.Subnet{subnet}),
+		plan.Nothing{}, "nothing to do",
+	},
+	"MTU of a network that no status speaks of, and the spec was edited": {
+		with(want, func(d *plan.Desired) { d.Edited = true }), marked(fresh, with(network, func(n *neutron.Network) { n.MTU = new(1400) })).WithExtensions(all),
+		updateNetwork(plan.Change{What: "MTU", From: "1400", To: "the largest allowed"}, neutron.NetworkSettings{MTU: new(0)}),
+		"update network net-1: MTU 1400 → the largest allowed",
+	},
 	"MTU, just given back to Neutron, which gave another one than before": {
 		want, found(same).WithUpdatedNetwork(neutron.NetworkUpdate{NetworkSettings: neutron.NetworkSettings{MTU: new(0)}}, with(network, func(n *neutron.Network) { n.MTU = new(8950) })),
 		plan.Nothing{}, "nothing to do",

@@ -106,13 +106,14 @@ func wantedSettings(desired Desired, actual Actual, network neutron.Network) neu
 
 // defaultMTU returns what is known to be the MTU that Neutron gives our network
 // by itself; 0 where it has to be asked. Neutron does not tell: it is noted when
-// Neutron was left to choose. Where no note can have been made, since the status
-// does not speak of the network yet or is older than notes are, Neutron chose;
-// unless it was another object that left the network behind.
+// Neutron was left to choose. There is no note in a status that is older than
+// notes are; nor in one that does not speak of the network yet, and then Neutron
+// chose, unless another spec or another object did.
 func (a Actual) defaultMTU(desired Desired, network neutron.Network) int {
-	noted := a.NetworkID == network.ID && a.MTU != 0
+	older := a.NetworkID == network.ID && a.MTU == 0
 	retained := network.Description == desired.Owner.RetainedMark()
-	if a.DefaultMTU == 0 && !noted && !retained && desired.Settings.MTU == nil {
+	unnoted := a.NetworkID != network.ID && !retained && !desired.Edited
+	if a.DefaultMTU == 0 && (older || unnoted) && desired.Settings.MTU == nil {
 		return mtuOf(network)
 	}
 	return a.DefaultMTU
