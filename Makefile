@@ -67,7 +67,7 @@ control-plane: ## Build etcd, kube-apiserver, kube-controller-manager and kubect
 	@hack/kubernetes/build.sh $(KUBERNETES)
 
 .PHONY: generate
-generate: ## Generate clients, deepcopy functions and the CRD from the types
+generate: ## Generate clients, deepcopy functions, the CRD and its reference from the types
 	@hack/update-codegen.sh
 
 .PHONY: verify

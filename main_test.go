@@ -212,28 +212,6 @@ func TestStartsBeforeEverything(t *testing.T) {
 	}
 }
 
-// TestExamples applies every file of example/, as a newcomer would, to a
-// controller with the classic command line.
-func TestExamples(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("example/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("example/ has %v: %v", files, err)
-	}
-	own := ownCluster(t)
-	p := newProgram(t, "--kubeconfig="+own.Kubeconfig(), "-alsologtostderr=true")
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	p.waitFor(t, `networks exist only in the memory .* curl http://127\.0\.0\.1:\d+/v2\.0/networks`)
-
-	for _, file := range files {
-		kubectl(t, own, "apply", "-f", file)
-		kubectl(t, own, "wait", "--for=condition=Ready", "-f", file, "--timeout=60s")
-		kubectl(t, own, "delete", "-f", file, "--timeout=60s")
-	}
-}
-
 // TestNeutronIsAway: the controller starts all the same, and says so.
 func TestNeutronIsAway(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes everything that is generated: the deepcopy and register functions beside
-# the types, the client packages in pkg/client, and the CRD in crd/. The
+# the types, the client packages in pkg/client, the CRD in crd/, and the
+# reference in docs/reference. The
 # generators' versions are those of hack/tools/go.mod.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -23,3 +24,7 @@ kube::codegen::gen_client \
 
 go -C hack/tools install sigs.k8s.io/controller-tools/cmd/controller-gen
 "$GOBIN/controller-gen" crd paths=./pkg/apis/... output:crd:stdout >crd/network.yaml
+
+# What it says while all is well is of no use to anybody.
+go -C hack/tools tool crd-ref-docs --log-level=WARN --renderer=markdown --config="$PWD/hack/reference.yaml" \
+	--source-path="$PWD/pkg/apis" --output-path="$PWD/docs/reference/samplecrd.k8s.io-v1.md" >/dev/null
