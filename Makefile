@@ -86,6 +86,7 @@ lint: ## Run the linters, which also hold the architecture
 fuzz: ## Look for a state of the world in which a plan goes wrong, for a minute
 	go test -run '^$$' -fuzz FuzzConverge -fuzztime 30s -fuzzminimizetime 1x ./pkg/plan
 	go test -run '^$$' -fuzz FuzzWant -fuzztime 30s -fuzzminimizetime 1x ./pkg/plan
+	go test -run '^$$' -fuzz FuzzWishes -fuzztime 30s -fuzzminimizetime 1x .
 
 .PHONY: clean
 clean: ## Remove all that was built (Go's own cache stays)

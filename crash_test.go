@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -364,7 +365,7 @@ func TestTagIsNotForgotten(t *testing.T) {
 			if !strings.Contains(request, "/tags/") {
 				continue
 			}
-			t.Run(fmt.Sprint(i+1), func(t *testing.T) {
+			t.Run(strconv.Itoa(i+1), func(t *testing.T) {
 				h := newHarness(t)
 				story.begin(h)
 				(&mortal{h: h, at: i + 1, death: afterIt}).run(func(*harness) error { return errors.New("it did not die") })

@@ -65,9 +65,9 @@ func (h *harness) annotate(name string, annotations ...string) {
 	}
 }
 
-func (h *harness) deleteDeployment(name string, propagation metav1.DeletionPropagation) {
+func (h *harness) deleteDeployment(propagation metav1.DeletionPropagation) {
 	h.Helper()
-	err := h.kube.AppsV1().Deployments(h.namespace).Delete(h.Context(), name, metav1.DeleteOptions{PropagationPolicy: &propagation})
+	err := h.kube.AppsV1().Deployments(h.namespace).Delete(h.Context(), "web", metav1.DeleteOptions{PropagationPolicy: &propagation})
 	if err != nil {
 		h.Fatalf("deleting the Deployment: %v", err)
 	}
@@ -143,7 +143,7 @@ func TestDeploymentDeleted(t *testing.T) {
 			h.startController()
 			h.deploy("web", "cidr=10.0.0.0/24")
 			h.waitReady("web")
-			h.deleteDeployment("web", propagation)
+			h.deleteDeployment(propagation)
 			h.waitGone("web")
 			h.wantNothingInNeutron()
 		})
@@ -157,7 +157,7 @@ func TestDeploymentLeavesItsNetwork(t *testing.T) {
 	h.startController()
 	h.deploy("web", "cidr=10.0.0.0/24")
 	before := h.waitReady("web")
-	h.deleteDeployment("web", metav1.DeletePropagationOrphan)
+	h.deleteDeployment(metav1.DeletePropagationOrphan)
 	h.eventually(func() error {
 		_, err := h.kube.AppsV1().Deployments(h.namespace).Get(t.Context(), "web", metav1.GetOptions{})
 		if network := h.get("web"); len(network.OwnerReferences) > 0 || !apierrors.IsNotFound(err) {
@@ -181,7 +181,7 @@ func TestDeploymentMadeAnew(t *testing.T) {
 	h.startController()
 	h.deploy("web", "cidr=10.0.0.0/24")
 	first := h.waitReady("web")
-	h.deleteDeployment("web", metav1.DeletePropagationBackground)
+	h.deleteDeployment(metav1.DeletePropagationBackground)
 	again := h.deploy("web", "cidr=10.0.1.0/24")
 	second := h.waitOwned(again, "10.0.1.0/24")
 	h.waitReady("web")
@@ -350,7 +350,7 @@ func TestDeploymentsInTwoNamespaces(t *testing.T) {
 	h.waitReady("web")
 	other.waitReady("web")
 	h.wantCounts(2, 2)
-	h.deleteDeployment("web", metav1.DeletePropagationBackground)
+	h.deleteDeployment(metav1.DeletePropagationBackground)
 	h.waitGone("web")
 	if network := other.get("web"); network.DeletionTimestamp != nil {
 		t.Error("the other namespace's Network goes too")

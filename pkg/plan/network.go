@@ -219,7 +219,7 @@ func towardsTags(desired Desired, actual Actual, network neutron.Network) Step {
 
 // missing ends a plan that has done what can be done: it names what of the spec
 // this Neutron cannot do.
-func missing(desired Desired, actual Actual, network neutron.Network) Step {
+func missing(desired Desired, network neutron.Network) Step {
 	var words []string
 	for _, s := range settings {
 		if s.asked(desired.Settings) && !s.same(desired.Settings, network.NetworkSettings) {

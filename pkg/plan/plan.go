@@ -216,7 +216,7 @@ func towardsPresent(desired Desired, actual Actual) Step {
 	if len(others) > 0 && (network.ID == actual.NetworkID || !areTwins(desired, actual, *network, others)) {
 		return withoutTwins(desired, actual, *network, others)
 	} // otherwise the status is to name it first: then all agree on which one goes
-	return missing(desired, actual, *network)
+	return missing(desired, *network)
 }
 
 // theNetwork returns the network of the owner, or nil where it is known that

@@ -15,38 +15,37 @@ import (
 // through, and some rules a CRD cannot say.
 func Want(owner neutron.Owner, spec samplecrdv1.NetworkSpec) Desired {
 	desired := Desired{Owner: owner, Adopted: spec.NetworkID}
-	for _, read := range []func(*Desired, samplecrdv1.NetworkSpec) error{
+	for _, read := range []func(*Desired, samplecrdv1.NetworkSpec) string{
 		readRange, readGateway, readPools, readNameservers, readHostRoutes, readDHCP, readSettings,
 	} {
-		if err := read(&desired, spec); err != nil {
-			return Desired{Owner: owner, Adopted: spec.NetworkID, Invalid: err.Error()}
+		if problem := read(&desired, spec); problem != "" {
+			return Desired{Owner: owner, Adopted: spec.NetworkID, Invalid: problem}
 		}
 	}
 	return desired
 }
 
-func readRange(desired *Desired, spec samplecrdv1.NetworkSpec) error {
+func readRange(desired *Desired, spec samplecrdv1.NetworkSpec) (problem string) {
 	pool := spec.SubnetPool
 	switch {
 	case (spec.CIDR == "") == (pool == nil):
-		return fmt.Errorf("spec must have either cidr, such as 192.168.0.0/16, or subnetPool")
+		return "spec must have either cidr, such as 192.168.0.0/16, or subnetPool"
 	case pool == nil:
-		var err error
-		desired.CIDR, err = parseCIDR(spec)
-		return err
+		desired.CIDR, problem = parseCIDR(spec)
+		return problem
 	case (pool.Name == "") == (pool.ID == ""):
-		return fmt.Errorf("spec.subnetPool must have either a name or an id")
+		return "spec.subnetPool must have either a name or an id"
 	case pool.PrefixLength < 0 || pool.PrefixLength > 126:
-		return fmt.Errorf("spec.subnetPool.prefixLength is %d: it must be from 1 to 126", pool.PrefixLength)
+		return fmt.Sprintf("spec.subnetPool.prefixLength is %d: it must be from 1 to 126", pool.PrefixLength)
 	}
 	desired.SubnetPool = &SubnetPool{ID: pool.ID, Name: pool.Name, PrefixLength: int(pool.PrefixLength)}
-	return nil
+	return ""
 }
 
-func parseCIDR(spec samplecrdv1.NetworkSpec) (netip.Prefix, error) {
+func parseCIDR(spec samplecrdv1.NetworkSpec) (cidr netip.Prefix, problem string) {
 	cidr, err := netip.ParsePrefix(spec.CIDR)
 	if err != nil || cidr.Addr().Is4In6() {
-		return netip.Prefix{}, fmt.Errorf("spec.cidr %q is not a range in CIDR notation, such as 192.168.0.0/16 or fd00:1234::/64", spec.CIDR)
+		return netip.Prefix{}, fmt.Sprintf("spec.cidr %q is not a range in CIDR notation, such as 192.168.0.0/16 or fd00:1234::/64", spec.CIDR)
 	}
 	longest := 126
 	if cidr.Addr().Is4() {
@@ -54,13 +53,13 @@ func parseCIDR(spec samplecrdv1.NetworkSpec) (netip.Prefix, error) {
 	}
 	bare := spec.Gateway == samplecrdv1.GatewayNone && spec.EnableDHCP != nil && !*spec.EnableDHCP
 	if cidr.Bits() < 1 || cidr.Bits() > longest && !bare {
-		return netip.Prefix{}, fmt.Errorf("spec.cidr %q has a prefix length that leaves no room for a gateway and a port, or is the whole address space: take one from /1 to /%d, or say gateway: None and enableDHCP: false", spec.CIDR, longest)
+		return netip.Prefix{}, fmt.Sprintf("spec.cidr %q has a prefix length that leaves no room for a gateway and a port, or is the whole address space: take one from /1 to /%d, or say gateway: None and enableDHCP: false", spec.CIDR, longest)
 	}
 	cidr = cidr.Masked()
 	if isPartOf(cidr, "224.0.0.0/4", "ff00::/8", "127.0.0.0/8") || cidr.Addr().IsUnspecified() {
-		return netip.Prefix{}, fmt.Errorf("spec.cidr %q is a multicast or loopback range, or begins with 0.0.0.0 or ::, which hosts cannot have: take another one, such as 192.168.0.0/16", spec.CIDR)
+		return netip.Prefix{}, fmt.Sprintf("spec.cidr %q is a multicast or loopback range, or begins with 0.0.0.0 or ::, which hosts cannot have: take another one, such as 192.168.0.0/16", spec.CIDR)
 	}
-	return cidr, nil
+	return cidr, ""
 }
 
 func isPartOf(cidr netip.Prefix, ranges ...string) bool {
@@ -70,42 +69,42 @@ func isPartOf(cidr netip.Prefix, ranges ...string) bool {
 	})
 }
 
-func readGateway(desired *Desired, spec samplecrdv1.NetworkSpec) error {
+func readGateway(desired *Desired, spec samplecrdv1.NetworkSpec) (problem string) {
 	cidr := desired.CIDR
 	switch {
 	case spec.Gateway == "":
-		return nil
+		return ""
 	case spec.Gateway == samplecrdv1.GatewayNone:
 		desired.NoGateway = true
-		return nil
+		return ""
 	case desired.SubnetPool != nil:
-		return fmt.Errorf("spec.gateway is %q, but with subnetPool nobody knows the range beforehand: leave it out for the first address, or say None", spec.Gateway)
+		return fmt.Sprintf("spec.gateway is %q, but with subnetPool nobody knows the range beforehand: leave it out for the first address, or say None", spec.Gateway)
 	}
 	gateway, err := parseAddr(spec.Gateway)
 	first := cidr.Addr().Next()
 	switch {
 	case err != nil:
-		return fmt.Errorf("spec.gateway %q is not an IP address, such as %s, nor None", spec.Gateway, first)
+		return fmt.Sprintf("spec.gateway %q is not an IP address, such as %s, nor None", spec.Gateway, first)
 	case gateway.IsMulticast() || gateway.IsLoopback():
-		return fmt.Errorf("spec.gateway %s is a multicast or loopback address: take another one, such as %s", gateway, first)
+		return fmt.Sprintf("spec.gateway %s is a multicast or loopback address: take another one, such as %s", gateway, first)
 	case !cidr.Contains(gateway):
-		return fmt.Errorf("spec.gateway %s is not inside spec.cidr, which goes from %s to %s", gateway, cidr.Addr(), lastAddr(cidr))
+		return fmt.Sprintf("spec.gateway %s is not inside spec.cidr, which goes from %s to %s", gateway, cidr.Addr(), lastAddr(cidr))
 	case gateway == cidr.Addr():
-		return fmt.Errorf("spec.gateway %s is the network address of spec.cidr: take another one, such as %s", gateway, first)
+		return fmt.Sprintf("spec.gateway %s is the network address of spec.cidr: take another one, such as %s", gateway, first)
 	case gateway.Is4() && gateway == lastAddr(cidr):
-		return fmt.Errorf("spec.gateway %s is the broadcast address of spec.cidr: take another one, such as %s", gateway, first)
+		return fmt.Sprintf("spec.gateway %s is the broadcast address of spec.cidr: take another one, such as %s", gateway, first)
 	}
 	desired.Gateway = gateway
-	return nil
+	return ""
 }
 
 // readPools reads the allocation pools, and sorts them as Neutron does.
-func readPools(desired *Desired, spec samplecrdv1.NetworkSpec) error {
+func readPools(desired *Desired, spec samplecrdv1.NetworkSpec) (problem string) {
 	if len(spec.AllocationPools) == 0 {
-		return nil
+		return ""
 	}
 	if desired.SubnetPool != nil {
-		return fmt.Errorf("spec.allocationPools cannot be given with subnetPool: nobody knows the range beforehand")
+		return "spec.allocationPools cannot be given with subnetPool: nobody knows the range beforehand"
 	}
 	hosts, gateway := hostsOf(desired.CIDR), desired.gatewayIn(desired.CIDR)
 	for i, given := range spec.AllocationPools {
@@ -114,80 +113,80 @@ func readPools(desired *Desired, spec samplecrdv1.NetworkSpec) error {
 		pool := neutron.Pool{Start: start, End: end}
 		switch {
 		case startErr != nil || endErr != nil:
-			return fmt.Errorf("spec.allocationPools[%d] from %q to %q: these are not two IP addresses", i, given.Start, given.End)
+			return fmt.Sprintf("spec.allocationPools[%d] from %q to %q: these are not two IP addresses", i, given.Start, given.End)
 		case !has(hosts, start) || !has(hosts, end):
-			return fmt.Errorf("spec.allocationPools[%d] from %s to %s is not inside the addresses of hosts in spec.cidr, which go from %s to %s", i, start, end, hosts.Start, hosts.End)
+			return fmt.Sprintf("spec.allocationPools[%d] from %s to %s is not inside the addresses of hosts in spec.cidr, which go from %s to %s", i, start, end, hosts.Start, hosts.End)
 		case end.Less(start):
-			return fmt.Errorf("spec.allocationPools[%d] from %s to %s goes backwards: exchange start and end", i, start, end)
+			return fmt.Sprintf("spec.allocationPools[%d] from %s to %s goes backwards: exchange start and end", i, start, end)
 		case gateway.IsValid() && has(pool, gateway):
-			return fmt.Errorf("spec.allocationPools[%d] from %s to %s has the gateway %s in it: leave it out, or give another gateway", i, start, end, gateway)
+			return fmt.Sprintf("spec.allocationPools[%d] from %s to %s has the gateway %s in it: leave it out, or give another gateway", i, start, end, gateway)
 		}
 		desired.Pools = append(desired.Pools, pool)
 	}
 	slices.SortFunc(desired.Pools, func(a, b neutron.Pool) int { return a.Start.Compare(b.Start) })
 	for i, pool := range desired.Pools[1:] {
 		if before := desired.Pools[i]; !before.End.Less(pool.Start) {
-			return fmt.Errorf("spec.allocationPools has two pools with the same addresses: %s to %s, and %s to %s", before.Start, before.End, pool.Start, pool.End)
+			return fmt.Sprintf("spec.allocationPools has two pools with the same addresses: %s to %s, and %s to %s", before.Start, before.End, pool.Start, pool.End)
 		}
 	}
-	return nil
+	return ""
 }
 
-func readNameservers(desired *Desired, spec samplecrdv1.NetworkSpec) error {
+func readNameservers(desired *Desired, spec samplecrdv1.NetworkSpec) (problem string) {
 	for i, text := range spec.DNSNameservers {
 		address, err := parseAddr(text)
 		switch {
 		case err != nil:
-			return fmt.Errorf("spec.dnsNameservers[%d] %q is not an IP address, such as 192.168.0.53", i, text)
+			return fmt.Sprintf("spec.dnsNameservers[%d] %q is not an IP address, such as 192.168.0.53", i, text)
 		case desired.isOtherVersion(address):
-			return fmt.Errorf("spec.dnsNameservers[%d] %s is not of the IP version of spec.cidr", i, address)
+			return fmt.Sprintf("spec.dnsNameservers[%d] %s is not of the IP version of spec.cidr", i, address)
 		case slices.Contains(desired.Nameservers, address):
-			return fmt.Errorf("spec.dnsNameservers says %s twice", address)
+			return fmt.Sprintf("spec.dnsNameservers says %s twice", address)
 		}
 		desired.Nameservers = append(desired.Nameservers, address)
 	}
-	return nil
+	return ""
 }
 
-func readHostRoutes(desired *Desired, spec samplecrdv1.NetworkSpec) error {
+func readHostRoutes(desired *Desired, spec samplecrdv1.NetworkSpec) (problem string) {
 	for i, given := range spec.HostRoutes {
 		destination, err := netip.ParsePrefix(given.Destination)
 		nextHop, hopErr := parseAddr(given.NextHop)
 		route := neutron.HostRoute{Destination: destination, NextHop: nextHop}
 		switch {
 		case err != nil || destination.Addr().Is4In6() || destination != destination.Masked():
-			return fmt.Errorf("spec.hostRoutes[%d].destination %q is not a range in CIDR notation without host bits, such as 10.20.0.0/16", i, given.Destination)
+			return fmt.Sprintf("spec.hostRoutes[%d].destination %q is not a range in CIDR notation without host bits, such as 10.20.0.0/16", i, given.Destination)
 		case hopErr != nil:
-			return fmt.Errorf("spec.hostRoutes[%d].nextHop %q is not an IP address, such as 192.168.0.2", i, given.NextHop)
+			return fmt.Sprintf("spec.hostRoutes[%d].nextHop %q is not an IP address, such as 192.168.0.2", i, given.NextHop)
 		case desired.isOtherVersion(nextHop) || destination.Addr().Is4() != nextHop.Is4():
-			return fmt.Errorf("spec.hostRoutes[%d] from %s over %s is not of one IP version, that of spec.cidr", i, destination, nextHop)
+			return fmt.Sprintf("spec.hostRoutes[%d] from %s over %s is not of one IP version, that of spec.cidr", i, destination, nextHop)
 		case slices.Contains(desired.HostRoutes, route):
-			return fmt.Errorf("spec.hostRoutes says twice that %s is reached over %s", destination, nextHop)
+			return fmt.Sprintf("spec.hostRoutes says twice that %s is reached over %s", destination, nextHop)
 		}
 		desired.HostRoutes = append(desired.HostRoutes, route)
 	}
-	return nil
+	return ""
 }
 
-func readDHCP(desired *Desired, spec samplecrdv1.NetworkSpec) error {
+func readDHCP(desired *Desired, spec samplecrdv1.NetworkSpec) (problem string) {
 	desired.DHCP = spec.EnableDHCP
 	if spec.IPv6 == nil {
-		return nil
+		return ""
 	}
 	desired.AddressMode, desired.RAMode = string(spec.IPv6.AddressMode), string(spec.IPv6.RAMode)
 	switch {
 	case desired.AddressMode+desired.RAMode == "":
-		return fmt.Errorf("spec.ipv6 is empty: give addressMode, raMode or both, or leave it out")
+		return "spec.ipv6 is empty: give addressMode, raMode or both, or leave it out"
 	case desired.CIDR.IsValid() && desired.CIDR.Addr().Is4():
-		return fmt.Errorf("spec.ipv6 is for an IPv6 range only, and spec.cidr is %s", desired.CIDR)
+		return fmt.Sprintf("spec.ipv6 is for an IPv6 range only, and spec.cidr is %s", desired.CIDR)
 	case desired.DHCP != nil && !*desired.DHCP:
-		return fmt.Errorf("spec.ipv6 needs DHCP: leave enableDHCP out, or ipv6")
+		return "spec.ipv6 needs DHCP: leave enableDHCP out, or ipv6"
 	case desired.AddressMode != "" && desired.RAMode != "" && desired.AddressMode != desired.RAMode:
-		return fmt.Errorf("spec.ipv6 has the address mode %s and the RA mode %s: they must be the same", desired.AddressMode, desired.RAMode)
+		return fmt.Sprintf("spec.ipv6 has the address mode %s and the RA mode %s: they must be the same", desired.AddressMode, desired.RAMode)
 	case needsSlash64(desired.AddressMode, desired.RAMode) && desired.CIDR.IsValid() && desired.CIDR.Bits() != 64:
-		return fmt.Errorf("spec.ipv6 has a mode in which hosts make their own addresses, which needs a /64, and spec.cidr is %s", desired.CIDR)
+		return fmt.Sprintf("spec.ipv6 has a mode in which hosts make their own addresses, which needs a /64, and spec.cidr is %s", desired.CIDR)
 	}
-	return nil
+	return ""
 }
 
 func needsSlash64(modes ...string) bool {
@@ -196,7 +195,7 @@ func needsSlash64(modes ...string) bool {
 	})
 }
 
-func readSettings(desired *Desired, spec samplecrdv1.NetworkSpec) error {
+func readSettings(desired *Desired, spec samplecrdv1.NetworkSpec) (problem string) {
 	settings := neutron.NetworkSettings{AdminStateUp: spec.AdminStateUp, PortSecurity: spec.PortSecurityEnabled}
 	if spec.MTU != nil {
 		settings.MTU = new(int(*spec.MTU))
@@ -206,15 +205,15 @@ func readSettings(desired *Desired, spec samplecrdv1.NetworkSpec) error {
 	}
 	switch {
 	case spec.NetworkID != "" && (settings != neutron.NetworkSettings{} || len(spec.Tags) > 0):
-		return fmt.Errorf("spec.networkID names a network to be adopted, which stays as it is: leave mtu, adminStateUp, portSecurityEnabled, dnsDomain and tags out")
+		return "spec.networkID names a network to be adopted, which stays as it is: leave mtu, adminStateUp, portSecurityEnabled, dnsDomain and tags out"
 	case spec.MTU != nil && (*spec.MTU < 68 || *spec.MTU > 65535):
-		return fmt.Errorf("spec.mtu is %d: it must be from 68 to 65535", *spec.MTU)
+		return fmt.Sprintf("spec.mtu is %d: it must be from 68 to 65535", *spec.MTU)
 	case spec.MTU != nil && *spec.MTU < 1280 && desired.CIDR.IsValid() && desired.CIDR.Addr().Is6():
-		return fmt.Errorf("spec.mtu is %d: it must be at least 1280 for IPv6 (RFC 8200)", *spec.MTU)
+		return fmt.Sprintf("spec.mtu is %d: it must be at least 1280 for IPv6 (RFC 8200)", *spec.MTU)
 	}
 	desired.Settings = settings
 	desired.Tags = slices.Sorted(slices.Values(spec.Tags))
-	return nil
+	return ""
 }
 
 // parseAddr reads an address without a zone, and not one of IPv4 inside IPv6.

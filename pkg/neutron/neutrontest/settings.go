@@ -41,25 +41,25 @@ func (s *suite) wantNetwork(doing string, got neutron.Network, err error, want n
 
 // testSetting makes a network with a setting, and one without; gives the one
 // another, and takes it back.
-func testSetting(extension string, set func(settings *neutron.NetworkSettings, to bool), unset neutron.NetworkSettings) func(*suite) {
+func testSetting(extension string, set func(settings *neutron.NetworkSettings), unset neutron.NetworkSettings) func(*suite) {
 	return func(s *suite) {
 		plain := s.createNetwork()
 		if !s.can(extension) && extension != "" {
 			readable := extension == neutron.ExtensionMTU && s.can("net-mtu") // it can be read, and not set
-			if asked := with(neutron.NetworkSettings{}, set, true); plain.NetworkSettings != without(plain.NetworkSettings, asked) && !readable {
+			if asked := with(neutron.NetworkSettings{}, set); plain.NetworkSettings != without(plain.NetworkSettings, asked) && !readable {
 				s.Errorf("without %s, a network has %+v", extension, plain.NetworkSettings)
 			}
-			_, err := s.Client.CreateNetwork(s.Context(), neutron.NewNetwork{Description: s.mark, NetworkSettings: with(neutron.NetworkSettings{}, set, true)})
+			_, err := s.Client.CreateNetwork(s.Context(), neutron.NewNetwork{Description: s.mark, NetworkSettings: with(neutron.NetworkSettings{}, set)})
 			s.want("creating", err, neutron.ErrRefused, http.StatusBadRequest, "HTTPBadRequest")
 			return
 		}
-		made, err := s.Client.CreateNetwork(s.Context(), neutron.NewNetwork{Name: "neutrontest", Description: s.mark, NetworkSettings: with(neutron.NetworkSettings{}, set, true)})
+		made, err := s.Client.CreateNetwork(s.Context(), neutron.NewNetwork{Name: "neutrontest", Description: s.mark, NetworkSettings: with(neutron.NetworkSettings{}, set)})
 		s.wantNil("creating", err)
 		s.Cleanup(func() { s.remove("networks", made.ID) })
-		s.wantNetwork("creating", made, err, with(plain.NetworkSettings, set, true))
+		s.wantNetwork("creating", made, err, with(plain.NetworkSettings, set))
 
-		updated, err := s.Client.UpdateNetwork(s.Context(), plain.ID, neutron.NetworkUpdate{Revision: plain.Revision, NetworkSettings: with(neutron.NetworkSettings{}, set, true)})
-		s.wantNetwork("updating", updated, err, with(plain.NetworkSettings, set, true))
+		updated, err := s.Client.UpdateNetwork(s.Context(), plain.ID, neutron.NetworkUpdate{Revision: plain.Revision, NetworkSettings: with(neutron.NetworkSettings{}, set)})
+		s.wantNetwork("updating", updated, err, with(plain.NetworkSettings, set))
 		if updated.Name != plain.Name || updated.Description != plain.Description {
 			s.Errorf("an update of a setting changed the name to %q, the description to %q", updated.Name, updated.Description)
 		}
@@ -70,8 +70,8 @@ func testSetting(extension string, set func(settings *neutron.NetworkSettings, t
 	}
 }
 
-func with(settings neutron.NetworkSettings, set func(*neutron.NetworkSettings, bool), to bool) neutron.NetworkSettings {
-	set(&settings, to)
+func with(settings neutron.NetworkSettings, set func(*neutron.NetworkSettings)) neutron.NetworkSettings {
+	set(&settings)
 	return settings
 }
 
@@ -91,16 +91,16 @@ func without(settings, others neutron.NetworkSettings) neutron.NetworkSettings {
 
 var settingTests = []test{
 	{"an MTU is set, and given back to Neutron with 0", testSetting(neutron.ExtensionMTU,
-		func(settings *neutron.NetworkSettings, _ bool) { settings.MTU = new(1300) },
+		func(settings *neutron.NetworkSettings) { settings.MTU = new(1300) },
 		neutron.NetworkSettings{MTU: new(0)})},
 	{"a network is taken down, and up again", testSetting("",
-		func(settings *neutron.NetworkSettings, _ bool) { settings.AdminStateUp = new(false) },
+		func(settings *neutron.NetworkSettings) { settings.AdminStateUp = new(false) },
 		neutron.NetworkSettings{AdminStateUp: new(true)})},
 	{"port security is taken away, and put back", testSetting(neutron.ExtensionPortSecurity,
-		func(settings *neutron.NetworkSettings, _ bool) { settings.PortSecurity = new(false) },
+		func(settings *neutron.NetworkSettings) { settings.PortSecurity = new(false) },
 		neutron.NetworkSettings{PortSecurity: new(true)})},
 	{"a DNS domain is set, and taken away", testSetting(neutron.ExtensionDNS,
-		func(settings *neutron.NetworkSettings, _ bool) { settings.DNSDomain = new("net.example.org.") },
+		func(settings *neutron.NetworkSettings) { settings.DNSDomain = new("net.example.org.") },
 		neutron.NetworkSettings{DNSDomain: new("")})},
 	{"an MTU that is too big is refused", func(s *suite) {
 		if !s.can(neutron.ExtensionMTU) {

@@ -19,8 +19,8 @@ var compareAddresses = cmp.Options{
 
 func pools(fromTo ...string) []neutron.Pool {
 	var all []neutron.Pool
-	for i := 0; i < len(fromTo); i += 2 {
-		all = append(all, neutron.Pool{Start: netip.MustParseAddr(fromTo[i]), End: netip.MustParseAddr(fromTo[i+1])})
+	for ends := range slices.Chunk(fromTo, 2) {
+		all = append(all, neutron.Pool{Start: netip.MustParseAddr(ends[0]), End: netip.MustParseAddr(ends[1])})
 	}
 	return all
 }
