@@ -256,20 +256,23 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 		c.seen.forget(key)
 		return c.deleteOrphan(ctx, key)
 	}
-	c.orphans.made(network.Status.NetworkID, key)
+	c.orphans.written(key, network.Status)
 	desired := c.desired(network)
-	if c.isInStep(network, desired) {
-		c.seen.settle(network, true)
-		return nil
+	actual, outcome, done := c.planFromMirror(network, desired)
+	if !done {
+		actual, outcome = c.carryOut(ctx, network, desired)
 	}
-	actual, outcome := c.carryOut(ctx, network, desired)
 	if errors.Is(outcome, errStopping) || errors.Is(outcome, context.Canceled) {
 		return nil
 	}
 	if err := c.writeStatus(ctx, network, desired, actual, outcome); err != nil {
 		return err // the outcome comes again with the next try
 	}
-	c.seen.settle(network, outcome == nil || isAllButAnExtension(outcome))
+	settled := done || outcome == nil || isAllButAnExtension(outcome)
+	c.seen.settle(network, settled)
+	if settled {
+		return nil // until something changes
+	}
 	return outcome
 }
 
@@ -302,48 +305,6 @@ func (c *Controller) desired(network *samplecrdv1.Network) plan.Desired {
 
 func (c *Controller) owner(network *samplecrdv1.Network) neutron.Owner {
 	return neutron.Owner{Cluster: c.options.Cluster, Namespace: network.Namespace, Name: network.Name}
-}
-
-// obstacleToAdoption returns why a Network must not have the network that its
-// spec names, if that is so. The reason is empty otherwise.
-func (c *Controller) obstacleToAdoption(network *samplecrdv1.Network) plan.Blocked {
-	if !c.options.AllowAdoption {
-		return plan.Blocked{Reason: plan.ReasonAdoptionNotAllowed,
-			Message: "spec.networkID names a network that is there already, and whoever runs the controller has not allowed that (-allow-adoption). Leave networkID out to have a network made."}
-	}
-	all, err := c.networks.ByIndex(byAdoptedNetwork, network.Spec.NetworkID)
-	if err != nil {
-		return plan.Blocked{} // the cache in memory has no errors
-	}
-	for _, object := range all {
-		if other := object.(*samplecrdv1.Network); other.UID != network.UID && comesBefore(other, network) {
-			return plan.Blocked{Reason: plan.ReasonNotOurs, Message: fmt.Sprintf(
-				"network %s is adopted by the Network %s/%s already.", network.Spec.NetworkID, other.Namespace, other.Name)}
-		}
-	}
-	return plan.Blocked{}
-}
-
-// byAdoptedNetwork is the index of the Networks by the network that they adopt.
-const byAdoptedNetwork = "adoptedNetwork"
-
-func adoptedNetwork(object any) ([]string, error) {
-	if network, ok := object.(*samplecrdv1.Network); ok && network.Spec.NetworkID != "" {
-		return []string{network.Spec.NetworkID}, nil
-	}
-	return nil, nil
-}
-
-// comesBefore tells which one of two Networks has what both ask for: the one
-// that has it already, or else the one that asked first.
-func comesBefore(a, b *samplecrdv1.Network) bool {
-	if hasA, hasB := a.Status.NetworkID == a.Spec.NetworkID, b.Status.NetworkID == b.Spec.NetworkID; hasA != hasB {
-		return hasA
-	}
-	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-		return a.CreationTimestamp.Before(&b.CreationTimestamp)
-	}
-	return a.UID < b.UID
 }
 
 // maxSteps is more than any plan takes, unless Neutron keeps answering with
@@ -418,7 +379,7 @@ func (c *Controller) apply(ctx context.Context, network *samplecrdv1.Network, ac
 	case plan.CreateNetwork:
 		created, err := c.neutron.CreateNetwork(ctx, step.Network)
 		if err == nil {
-			c.orphans.made("", cache.MetaObjectToName(network))
+			c.orphans.made(cache.MetaObjectToName(network))
 		}
 		return actual.WithNewNetwork(step.Network, created), err
 	case plan.UpdateNetwork:
@@ -545,7 +506,7 @@ func (c *Controller) writeStatus(ctx context.Context, network *samplecrdv1.Netwo
 	if written, err := c.applyStatus(ctx, network, status); !written || err != nil {
 		return err
 	}
-	c.orphans.made(status.NetworkID, cache.MetaObjectToName(network))
+	c.orphans.written(cache.MetaObjectToName(network), status)
 	if reason, message := report.NewProblem(network.Status, status); reason != "" {
 		c.event(network, report.Event{Type: corev1.EventTypeWarning, Reason: reason, Action: "Sync", Note: message})
 	}

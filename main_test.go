@@ -201,7 +201,7 @@ func TestStartsBeforeEverything(t *testing.T) {
 	p.waitFor(t, `"why":"the API server does not know Networks: install .* kubectl apply -f crd/"`)
 	kubectl(t, bare, "apply", "-f", "crd/")
 	p.waitFor(t, `"msg":"Starting workers"`)
-	kubectl(t, bare, "apply", "-f", "example/")
+	kubectl(t, bare, "apply", "-f", "example/example-network.yaml", "-f", "example/ipv6-network.yaml", "-f", "example/dns-network.yaml")
 	kubectl(t, bare, "wait", "--for=condition=Ready", "networks", "--all", "--timeout=60s")
 
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {

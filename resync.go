@@ -160,19 +160,25 @@ func newOrphans() orphans {
 	return orphans{since: map[string]time.Time{}, unwritten: map[cache.ObjectName]bool{}}
 }
 
-// made notes that a network was made for an object, and what its status says of
-// it: nothing, or its ID.
-func (o *orphans) made(inStatus string, key cache.ObjectName) {
+// made notes that a network was made for an object.
+func (o *orphans) made(key cache.ObjectName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if inStatus != "" {
-		delete(o.unwritten, key)
-		return
-	}
 	o.unwritten[key] = true
 }
 
-func (o *orphans) forget(key cache.ObjectName) { o.made("gone", key) }
+// written forgets that, where the object's status names a network by now.
+func (o *orphans) written(key cache.ObjectName, status samplecrdv1.NetworkStatus) {
+	if status.NetworkID != "" {
+		o.forget(key)
+	}
+}
+
+func (o *orphans) forget(key cache.ObjectName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.unwritten, key)
+}
 
 // lookForOrphans compares the marks in Neutron with the objects that there are.
 func (c *Controller) lookForOrphans(ctx context.Context) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
@@ -370,6 +371,30 @@ func TestAdopt(t *testing.T) {
 	h.delete("example")
 	h.waitGone("example")
 	h.wantNothingInNeutron()
+}
+
+// TestUpgrade: a status that was written before there were fields for what it
+// could tell is completed, out of the lists alone, and nothing is changed in
+// Neutron.
+func TestUpgrade(t *testing.T) {
+	h := newHarness(t)
+	stop := h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+	stop()
+	if _, err := h.client.SamplecrdV1().Networks(h.namespace).Patch(t.Context(), "example", types.MergePatchType,
+		[]byte(`{"status":{"cidr":null,"gateway":null,"mtu":null,"defaultMTU":null}}`), metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+	h.forgetRequests()
+	h.startController()
+	h.eventually(func() error {
+		if s := h.get("example").Status; s.CIDR != "10.0.0.0/24" || s.Gateway != "10.0.0.1" || s.MTU != 1450 || s.DefaultMTU != 1450 {
+			return fmt.Errorf("the status is %+v", s)
+		}
+		return nil
+	})
+	h.wantRequests("completing a status", 0, 1)
 }
 
 // TestAdoptWithItsSubnet: a subnet of the range asked for is used as well, and

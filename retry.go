@@ -51,7 +51,7 @@ func (r retryTimes) after(err error) (pause time.Duration, again bool) {
 		return 0, false
 	case errors.As(err, &blocked) && (blocked.Reason == plan.ReasonInvalidSpec || blocked.Reason == plan.ReasonAdoptionNotAllowed):
 		return 0, false // nothing helps but a new spec, which is an event, or another flag, which is a new process
-	case errors.As(err, &blocked) && (blocked.Reason == plan.ReasonNotConverging || blocked.Reason == plan.ReasonExtensionMissing), errors.Is(err, neutron.ErrRefused):
+	case errors.As(err, &blocked) && blocked.Reason == plan.ReasonNotConverging, errors.Is(err, neutron.ErrRefused):
 		return wait.Jitter(r.refused, 0.5), true
 	case errors.Is(err, neutron.ErrInUse), errors.As(err, &blocked):
 		return wait.Jitter(r.inUse, 0.5), true

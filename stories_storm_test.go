@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -56,6 +58,7 @@ func storm(t *storyTeller) {
 	w.rage(seed)
 	calm := time.Now()
 	if err := s.eventually(func() error { return s.asAsked(t.Context()) }); err != nil {
+		t.Logf("what the controllers have said of them:\n%s", w.saidOf(err.Error()))
 		t.Fatal(err)
 	}
 	left, err := s.client.SamplecrdV1().Networks(s.namespace).List(t.Context(), metav1.ListOptions{})
@@ -65,6 +68,18 @@ func storm(t *storyTeller) {
 	t.Logf("%d kills survived, %d requests of users and %d to Neutron; %v later there are %d Networks, and %d twins were deleted on the way",
 		stormKills, w.asked.Load(), len(s.neutron.Requests()), time.Since(calm).Round(time.Second), len(left.Items),
 		strings.Count(w.controller.log(), `reason="TwinDeleted"`))
+}
+
+// saidOf returns what the log says of the Networks that a text names.
+func (w *weather) saidOf(text string) string {
+	var lines []string
+	names := regexp.MustCompile(regexp.QuoteMeta(w.namespace) + `/n\d+\b`).FindAllString(text, -1)
+	for line := range strings.Lines(w.controller.log()) {
+		if slices.ContainsFunc(names, func(name string) bool { return strings.Contains(line, `"`+name+`"`) }) || strings.Contains(line, "Starting workers") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
 }
 
 type weather struct {
