@@ -73,7 +73,7 @@ func storm(t *storyTeller) {
 // saidOf returns what the log says of the Networks that a text names.
 func (w *weather) saidOf(text string) string {
 	var lines []string
-	names := regexp.MustCompile(regexp.QuoteMeta(w.namespace) + `/n\d+\b`).FindAllString(text, -1)
+	names := regexp.MustCompile(regexp.QuoteMeta(w.namespace)+`/n\d+\b`).FindAllString(text, -1)
 	for line := range strings.Lines(w.controller.log()) {
 		if slices.ContainsFunc(names, func(name string) bool { return strings.Contains(line, `"`+name+`"`) }) || strings.Contains(line, "Starting workers") {
 			lines = append(lines, line)
