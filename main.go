@@ -14,7 +14,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/signal"
 	"regexp"
@@ -26,15 +25,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 
@@ -285,48 +279,6 @@ func (s eventSink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1
 	return created, err
 }
 
-// dropManagedFields keeps out of the cache what nobody reads there, and what
-// often is the larger part of an object.
-func dropManagedFields(object any) (any, error) {
-	if accessor, err := meta.Accessor(object); err == nil {
-		accessor.SetManagedFields(nil)
-	}
-	return object, nil
-}
-
-// kubernetesConfig returns how to reach the API server.
-func kubernetesConfig(o options) (*rest.Config, error) {
-	config, err := rest.InClusterConfig()
-	if o.kubeconfig != "" || o.master != "" {
-		config, err = clientcmd.BuildConfigFromFlags(o.master, o.kubeconfig)
-	}
-	switch {
-	case errors.Is(err, rest.ErrNotInCluster):
-		return nil, errors.New("no cluster to work for: this does not run in a pod of a cluster, and -kubeconfig is not given")
-	case clientcmd.IsEmptyConfig(err):
-		return nil, fmt.Errorf("reading %s: it names no cluster, or has no current context", o.clusterSource())
-	case err != nil:
-		return nil, fmt.Errorf("reading %s: %w", o.clusterSource(), err)
-	}
-	if server, err := url.Parse(config.Host); err != nil || server.User != nil {
-		return nil, fmt.Errorf("reading %s: the address of the API server is no URL, or holds a user name or password, which does not belong there", o.clusterSource())
-	}
-	config.UserAgent = controllerName
-	config.QPS = -1 // the API server's priority and fairness shares it out better than each client can
-	return config, nil
-}
-
-// clusterSource says where it is written which cluster to work for.
-func (o options) clusterSource() string {
-	switch {
-	case o.kubeconfig != "":
-		return "-kubeconfig " + o.kubeconfig
-	case o.master != "":
-		return "-master"
-	}
-	return "the in-cluster configuration"
-}
-
 // connectNeutron returns a client for the Neutron that the flags name, and a
 // function that closes what was opened for it. That a Neutron is away is no
 // error: it is waited for.
@@ -372,77 +324,4 @@ func tryNeutron(ctx context.Context, client neutron.Client, key, value string) {
 	case ctx.Err() == nil:
 		logger.Error(err, "Neutron gives no usable answer; starting all the same: Networks wait until it does")
 	}
-}
-
-// waitForKubernetes waits until the API server answers and knows Networks, and
-// says what it waits for. It returns the name of the cluster. It fails only
-// when the context ends.
-func waitForKubernetes(ctx context.Context, host string, kubeClient kubernetes.Interface, networkClient clientset.Interface, clusterName string) (string, error) {
-	logger := klog.FromContext(ctx)
-	said := ""
-	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
-		_, err := networkClient.SamplecrdV1().Networks("").List(ctx, metav1.ListOptions{Limit: 1})
-		if err == nil && clusterName == "" {
-			clusterName, err = nameOfCluster(ctx, kubeClient)
-		}
-		if err == nil {
-			return true, nil
-		}
-		if why := explain(err); why != said {
-			logger.Info("Waiting for Kubernetes", "server", host, "why", why)
-			said = why
-		}
-		return false, nil
-	})
-	if err == nil {
-		logger.Info("Using Kubernetes", "server", host, "clusterName", clusterName)
-	}
-	return clusterName, err
-}
-
-// nameOfCluster returns what stays the same for as long as a cluster exists,
-// and is different in every cluster.
-func nameOfCluster(ctx context.Context, kubeClient kubernetes.Interface) (string, error) {
-	namespace, err := kubeClient.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
-	if err != nil {
-		return "", fmt.Errorf("reading the namespace %s for the cluster's name, which -cluster-name makes needless: %w", metav1.NamespaceSystem, err)
-	}
-	return string(namespace.UID), nil
-}
-
-// explain puts into words why Networks cannot be listed or watched.
-func explain(err error) string {
-	var status apierrors.APIStatus
-	switch {
-	case apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces":
-		return err.Error()
-	case apierrors.IsNotFound(err):
-		return "the API server does not know Networks: install the CustomResourceDefinition with kubectl apply -f crd/"
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return fmt.Sprintf("the API server does not allow it: %v", err)
-	case errors.As(err, &status):
-		return fmt.Sprintf("the API server answers with an error: %v", err)
-	}
-	return fmt.Sprintf("the API server does not answer: %v", err)
-}
-
-// logWatchError says why the informer has lost its watch. It tries again by
-// itself. A watch that just ends, or has become too old, is nothing unusual.
-func logWatchError(ctx context.Context, _ *cache.Reflector, err error) {
-	logInterrupted(ctx, "Watching Networks was interrupted, and is tried again", err)
-}
-
-// logDeploymentWatchError does the same for Deployments.
-func logDeploymentWatchError(ctx context.Context, _ *cache.Reflector, err error) {
-	logInterrupted(ctx, "Watching Deployments was interrupted, and is tried again (it is not needed with -deployment-networks=none)", err)
-}
-
-func logInterrupted(ctx context.Context, text string, err error) {
-	logger := klog.FromContext(ctx)
-	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) {
-		logger = logger.V(4)
-	}
-	logger.Info(text, "why", explain(err))
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/samplecrd/network-controller/hack/localcluster"
 )
@@ -199,6 +202,8 @@ func TestStartsBeforeEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.waitFor(t, `"why":"the API server does not know Networks: install .* kubectl apply -f crd/"`)
+	kubectl(t, bare, "apply", "-f", olderCRD(t, "mtu", "defaultMTU"))
+	p.waitFor(t, `"why":"the CustomResourceDefinition is older than this controller \(it does not know status.defaultMTU, status.mtu\): install .* kubectl apply -f crd/"`)
 	kubectl(t, bare, "apply", "-f", "crd/")
 	p.waitFor(t, `"msg":"Starting workers"`)
 	kubectl(t, bare, "apply", "-f", "example/example-network.yaml", "-f", "example/ipv6-network.yaml", "-f", "example/dns-network.yaml")
@@ -210,6 +215,39 @@ func TestStartsBeforeEverything(t *testing.T) {
 	if err := p.Wait(); err != nil {
 		t.Errorf("ended with %v after SIGTERM and said\n%s", err, &p.log)
 	}
+}
+
+// olderCRD returns a file with the CustomResourceDefinition as it might have
+// been before some fields of the status were there.
+func olderCRD(t *testing.T, without ...string) (path string) {
+	t.Helper()
+	text, err := yaml.ToJSON([]byte(read(t, "crd/network.yaml")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var crd map[string]any
+	if err := json.Unmarshal(text, &crd); err != nil {
+		t.Fatal(err)
+	}
+	versions, _, _ := unstructured.NestedSlice(crd, "spec", "versions")
+	status, ok, err := unstructured.NestedFieldNoCopy(versions[0].(map[string]any), "schema", "openAPIV3Schema", "properties", "status", "properties")
+	if !ok || err != nil {
+		t.Fatalf("the CustomResourceDefinition has no status: %v", err)
+	}
+	for _, field := range without {
+		delete(status.(map[string]any), field)
+	}
+	if err := unstructured.SetNestedSlice(crd, versions, "spec", "versions"); err != nil {
+		t.Fatal(err)
+	}
+	if text, err = json.Marshal(crd); err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), "crd.json")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // TestNeutronIsAway: the controller starts all the same, and says so.
