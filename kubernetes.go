@@ -108,9 +108,12 @@ type oldCRD []string
 
 func (e oldCRD) Error() string { return "it does not know " + strings.Join(e, ", ") }
 
+// errNoSchema: the API server serves Networks a moment before it tells their
+// schema.
+var errNoSchema = errors.New("the schema of Networks is not there yet")
+
 // knowsAllFields returns an error where the CustomResourceDefinition is older
-// than this program. Where the API server does not tell, it is believed to be
-// right.
+// than this program. Where we may not ask, it is believed to be right.
 func knowsAllFields(ctx context.Context, kubeClient kubernetes.Interface) error {
 	type properties map[string]struct{ Properties map[string]any }
 	var api struct {
@@ -119,8 +122,11 @@ func knowsAllFields(ctx context.Context, kubeClient kubernetes.Interface) error 
 		}
 	}
 	text, err := kubeClient.Discovery().RESTClient().Get().AbsPath("/openapi/v3/apis", samplecrdv1.GroupVersion.String()).Do(ctx).Raw()
-	if err != nil || json.Unmarshal(text, &api) != nil {
-		return nil //nolint:nilerr // it does not tell
+	switch {
+	case apierrors.IsNotFound(err):
+		return errNoSchema
+	case err != nil || json.Unmarshal(text, &api) != nil:
+		return nil //nolint:nilerr // we may not ask
 	}
 	var unknown oldCRD
 	for name, schema := range api.Components.Schemas {
@@ -157,6 +163,8 @@ func explain(err error) string {
 	var status apierrors.APIStatus
 	var old oldCRD
 	switch {
+	case errors.Is(err, errNoSchema):
+		return err.Error()
 	case errors.As(err, &old):
 		return fmt.Sprintf("the CustomResourceDefinition is older than this controller (%v): install the one that belongs to it with kubectl apply -f crd/", old)
 	case apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces":
