@@ -198,7 +198,7 @@ type NetworkSpec struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)*[A-Za-z]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?[.])*[A-Za-z]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?[.]?$')",message="dnsDomain must be a domain name, such as lab.example.org: letters, digits and - between dots, the last part beginning with a letter"
 	DNSDomain string `json:"dnsDomain,omitempty"`
 
 	// tags are put on the network, beside those that others put there. They can be
@@ -209,7 +209,7 @@ type NetworkSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=60
-	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_]([A-Za-z0-9 ._:=+@-]*[A-Za-z0-9._:=+@-])?$`
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.matches('^[A-Za-z0-9_]([A-Za-z0-9 ._:=+@-]*[A-Za-z0-9._:=+@-])?$'))",message="tags must have nothing but letters, digits, spaces and . _ : = + @ -, and begin with a letter, a digit or _, such as team=network"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(t, t.endsWith('.json') || t.endsWith('.xml'))",message="tags must not end with .json or .xml, which Neutron takes for something else"
 	Tags []string `json:"tags,omitempty"`
 
