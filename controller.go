@@ -55,7 +55,7 @@ type Controller struct {
 	// written ourselves and not seen come back yet.
 	networks cache.MutationCache
 	lister   listers.NetworkLister // the same without the overlay
-	synced   []cache.DoneChecker
+	synced   cache.DoneChecker
 	queue    workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	retry    retryTimes
 
@@ -140,7 +140,7 @@ func NewController(
 	if err != nil {
 		return nil, fmt.Errorf("adding the event handler: %w", err)
 	}
-	c.synced = []cache.DoneChecker{registration.HasSyncedChecker()}
+	c.synced = registration.HasSyncedChecker()
 	return c, nil
 }
 
@@ -177,7 +177,7 @@ func (c *Controller) Run(ctx context.Context, workers int, grace time.Duration) 
 	defer cutOff()
 
 	logger.Info("Waiting for the cache to be filled")
-	if !cache.WaitFor(ctx, "", c.synced...) {
+	if !cache.WaitFor(ctx, "", c.synced) {
 		c.queue.ShutDown()
 		return nil // asked to stop before it began
 	}
@@ -249,9 +249,15 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 	if err != nil {
 		return err
 	}
-	if changed, err := c.followDeployment(ctx, key, network); changed || err != nil {
-		return err
+	changed, err := c.followDeployment(ctx, key, network)
+	if changed {
+		return err // and what has changed brings the key again
 	}
+	return errors.Join(err, c.syncNetwork(ctx, key, network))
+}
+
+// syncNetwork does so for the Network as it is, which is nil where it has gone.
+func (c *Controller) syncNetwork(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network) error {
 	if network == nil { // gone: our finalizer went after all else, or somebody took it
 		c.seen.forget(key)
 		return c.deleteOrphan(ctx, key)
@@ -542,6 +548,10 @@ func (c *Controller) applyStatus(ctx context.Context, network *samplecrdv1.Netwo
 		ApplyStatus(ctx, report.Apply(latest, status), metav1.ApplyOptions{FieldManager: controllerName, Force: true})
 	if apierrors.IsNotFound(err) {
 		return false, nil
+	}
+	if err == nil && !report.SameRecord(updated.Status, status) { // somebody else has written there what only we should
+		updated, err = c.client.SamplecrdV1().Networks(network.Namespace).
+			Patch(ctx, network.Name, types.MergePatchType, report.Overwrite(updated, status), metav1.PatchOptions{FieldManager: controllerName}, "status")
 	}
 	if err != nil {
 		return false, fmt.Errorf("updating status: %w", err)

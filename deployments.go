@@ -58,7 +58,9 @@ type deployments struct {
 var deploymentResource = appsv1.SchemeGroupVersion.WithResource("deployments")
 
 // WatchDeployments has Deployments ask for Networks, through an informer of
-// their metadata that must not have been started yet. It is called before Run.
+// their metadata that must not have been started yet. It is called before Run,
+// which does not wait for them: nothing follows from a Deployment that is not
+// there (yet), and Networks can do without.
 func (c *Controller) WatchDeployments(informer cache.SharedIndexInformer, client metadata.Interface, options DeploymentOptions) error {
 	c.deployments = &deployments{
 		options: options,
@@ -72,7 +74,7 @@ func (c *Controller) WatchDeployments(informer cache.SharedIndexInformer, client
 	if err := informer.SetWatchErrorHandlerWithContext(logDeploymentWatchError); err != nil {
 		return fmt.Errorf("setting the error handler of the informer of Deployments: %w", err)
 	}
-	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: c.enqueueDeployment,
 		UpdateFunc: func(before, after any) {
 			if asksOtherwise(before.(*metav1.PartialObjectMetadata), after.(*metav1.PartialObjectMetadata)) {
@@ -84,7 +86,6 @@ func (c *Controller) WatchDeployments(informer cache.SharedIndexInformer, client
 	if err != nil {
 		return fmt.Errorf("adding the event handler for Deployments: %w", err)
 	}
-	c.synced = append(c.synced, registration.HasSyncedChecker())
 	return nil
 }
 
@@ -186,7 +187,7 @@ func (c *Controller) createFor(ctx context.Context, deployment *metav1.PartialOb
 
 func (c *Controller) changeFor(ctx context.Context, deployment *metav1.PartialObjectMetadata, asked wish, network *samplecrdv1.Network) (changed bool, err error) {
 	after := network.DeepCopy()
-	after.Spec = *asked.spec
+	after.Spec = asked.specFor(network)
 	after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == deployment.UID })
 	after.OwnerReferences = append(after.OwnerReferences, ownerReference(deployment))
 	for name, value := range labelsOf(deployment, asked) {
@@ -197,6 +198,10 @@ func (c *Controller) changeFor(ctx context.Context, deployment *metav1.PartialOb
 		return false, c.notDone(deployment, "changing", err)
 	}
 	c.networks.Mutation(updated)
+	if !worthASync(network, updated) { // nothing was changed that would bring the key again
+		c.tellDeployment(cache.MetaObjectToName(deployment), deployment, "NetworkNotMade", "Something changes the Network "+network.Name+" back as soon as it is changed: look for an admission webhook.")
+		return false, nil
+	}
 	c.toldDeployment(ctx, deployment, "NetworkUpdated", "UpdateNetwork", "Changed the Network "+network.Name+": "+specText(network.Spec)+" → "+specText(after.Spec)+".")
 	return true, nil
 }

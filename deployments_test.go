@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -65,9 +67,9 @@ func (h *harness) annotate(name string, annotations ...string) {
 	}
 }
 
-func (h *harness) deleteDeployment(propagation metav1.DeletionPropagation) {
+func (h *harness) deleteDeployment(name string, propagation metav1.DeletionPropagation) {
 	h.Helper()
-	err := h.kube.AppsV1().Deployments(h.namespace).Delete(h.Context(), "web", metav1.DeleteOptions{PropagationPolicy: &propagation})
+	err := h.kube.AppsV1().Deployments(h.namespace).Delete(h.Context(), name, metav1.DeleteOptions{PropagationPolicy: &propagation})
 	if err != nil {
 		h.Fatalf("deleting the Deployment: %v", err)
 	}
@@ -143,7 +145,7 @@ func TestDeploymentDeleted(t *testing.T) {
 			h.startController()
 			h.deploy("web", "cidr=10.0.0.0/24")
 			h.waitReady("web")
-			h.deleteDeployment(propagation)
+			h.deleteDeployment("web", propagation)
 			h.waitGone("web")
 			h.wantNothingInNeutron()
 		})
@@ -157,7 +159,7 @@ func TestDeploymentLeavesItsNetwork(t *testing.T) {
 	h.startController()
 	h.deploy("web", "cidr=10.0.0.0/24")
 	before := h.waitReady("web")
-	h.deleteDeployment(metav1.DeletePropagationOrphan)
+	h.deleteDeployment("web", metav1.DeletePropagationOrphan)
 	h.eventually(func() error {
 		_, err := h.kube.AppsV1().Deployments(h.namespace).Get(t.Context(), "web", metav1.GetOptions{})
 		if network := h.get("web"); len(network.OwnerReferences) > 0 || !apierrors.IsNotFound(err) {
@@ -181,7 +183,7 @@ func TestDeploymentMadeAnew(t *testing.T) {
 	h.startController()
 	h.deploy("web", "cidr=10.0.0.0/24")
 	first := h.waitReady("web")
-	h.deleteDeployment(metav1.DeletePropagationBackground)
+	h.deleteDeployment("web", metav1.DeletePropagationBackground)
 	again := h.deploy("web", "cidr=10.0.1.0/24")
 	second := h.waitOwned(again, "10.0.1.0/24")
 	h.waitReady("web")
@@ -316,6 +318,20 @@ func TestAllDeployments(t *testing.T) {
 	h.wantCounts(2, 2)
 	stop()
 
+	h.post("/v2.0/subnetpools", `{"subnetpool":{"name":"other","prefixes":["10.88.0.0/16"],"default_prefixlen":24}}`)
+	h.deployments.DefaultSubnetPool = "other"
+	stop = h.startController()
+	h.deploy("late")
+	if late := h.waitReady("late"); !strings.HasPrefix(late.Status.CIDR, "10.88.") {
+		t.Errorf("the status is %+v", late.Status)
+	}
+	if after := h.get("web"); after.Status.SubnetID != network.Status.SubnetID {
+		t.Errorf("another flag has replaced the subnet %s by %s", network.Status.SubnetID, after.Status.SubnetID)
+	}
+	h.deleteDeployment("late", metav1.DeletePropagationBackground)
+	h.waitGone("late")
+	stop()
+
 	h.deployments = annotated
 	stop = h.startController()
 	h.deploy("marker", "cidr=10.0.1.0/24")
@@ -328,10 +344,90 @@ func TestAllDeployments(t *testing.T) {
 	h.deployments.ExcludedNamespaces = []string{"other", h.namespace}
 	h.startController()
 	h.annotate("own", "cidr")
-	h.deploy("late", "cidr=10.0.2.0/24")
+	h.deploy("later", "cidr=10.0.2.0/24")
 	h.create("by-hand", "10.0.3.0/24", "")
 	h.waitReady("by-hand")
 	h.wantCounts(3, 3) // own, marker, by-hand
+}
+
+// TestRetainForADeployment: whether the network stays is the user's to say.
+func TestRetainForADeployment(t *testing.T) {
+	h := newDeploymentHarness(t)
+	h.startController()
+	h.deploy("web", "cidr=10.0.0.0/24")
+	h.waitReady("web")
+	h.patch("web", `{"spec":{"deletionPolicy":"Retain"}}`)
+	h.annotate("web", "gateway=10.0.0.9")
+	h.eventually(func() error { return h.hasGateway("web", "10.0.0.9") })
+	h.deleteDeployment("web", metav1.DeletePropagationBackground)
+	h.waitGone("web")
+	h.wantCounts(1, 1)
+}
+
+func (h *harness) hasGateway(name, gateway string) error {
+	if got := h.get(name).Status.Gateway; got != gateway {
+		return fmt.Errorf("the gateway is %s, want %s", got, gateway)
+	}
+	return h.isReadyNow(name)
+}
+
+// TestDeploymentsMustNotBeWatched: without the right to watch Deployments, the
+// Networks are looked after as ever.
+func TestDeploymentsMustNotBeWatched(t *testing.T) {
+	h := newDeploymentHarness(t)
+	h.transport = func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if strings.Contains(r.URL.Path, "/deployments") {
+				return nil, errAway
+			}
+			return next.RoundTrip(r)
+		})
+	}
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+}
+
+// TestDeploymentsNetworkIsRefused: while the API server refuses what a
+// Deployment asks for, its Network is looked after as it is.
+func TestDeploymentsNetworkIsRefused(t *testing.T) {
+	h := newDeploymentHarness(t)
+	h.options.ResyncPeriod = quickly
+	h.transport = func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/networks/web") {
+				return nil, errAway
+			}
+			return next.RoundTrip(r)
+		})
+	}
+	h.startController()
+	h.deploy("web", "cidr=10.0.0.0/24")
+	network := h.waitReady("web")
+	h.annotate("web", "gateway=10.0.0.9")
+	h.do(http.MethodDelete, "/v2.0/subnets/"+network.Status.SubnetID, "", nil)
+	h.eventually(func() error { return h.countsAre(1, 1) })
+}
+
+// TestWebhookChangesBack: what somebody changes back at once is told, and the
+// Network is looked after as it is.
+func TestWebhookChangesBack(t *testing.T) {
+	h := newDeploymentHarness(t)
+	h.transport = func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if (r.Method == http.MethodPost || r.Method == http.MethodPut) && strings.Contains(r.URL.Path, "/networks") {
+				body, _ := io.ReadAll(r.Body)
+				text := strings.Replace(string(body), `"cidr":`, `"mtu":1400,"cidr":`, 1)
+				r = r.Clone(r.Context())
+				r.Body, r.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
+			}
+			return next.RoundTrip(r)
+		})
+	}
+	h.startController()
+	web := h.deploy("web", "cidr=10.0.0.0/24")
+	h.waitDeploymentEvent(web, "Warning", "NetworkNotMade", "look for an admission webhook")
+	h.waitReady("web")
 }
 
 // TestDeploymentsInTwoNamespaces: of one name, each with its own.
@@ -350,7 +446,7 @@ func TestDeploymentsInTwoNamespaces(t *testing.T) {
 	h.waitReady("web")
 	other.waitReady("web")
 	h.wantCounts(2, 2)
-	h.deleteDeployment(metav1.DeletePropagationBackground)
+	h.deleteDeployment("web", metav1.DeletePropagationBackground)
 	h.waitGone("web")
 	if network := other.get("web"); network.DeletionTimestamp != nil {
 		t.Error("the other namespace's Network goes too")

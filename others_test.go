@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -157,6 +158,35 @@ func TestLostStatusAnswer(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestStatusOfAnotherManager: what somebody has written into the status under
+// another name is put right once, and then there is rest.
+func TestStatusOfAnotherManager(t *testing.T) {
+	h := newHarness(t)
+	h.options.ResyncPeriod = quickly
+	h.startController()
+	h.createWith("example", fancySpec())
+	before := h.waitReady("example").Status
+	_, err := h.client.SamplecrdV1().Networks(h.namespace).Patch(t.Context(), "example", types.MergePatchType,
+		[]byte(`{"status":{"tags":["blue","green","theirs"],"subnetPool":{"id":"x","name":"y"},"mtu":9}}`), metav1.PatchOptions{FieldManager: "restore"}, "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.eventually(func() error {
+		if got := h.get("example").Status; !equality.Semantic.DeepEqual(got, before) {
+			return fmt.Errorf("the status is %+v, want %+v", got, before)
+		}
+		return nil
+	})
+	h.forgetRequests()
+	h.create("another", "10.0.1.0/24", "")
+	h.waitReady("another")
+	for _, write := range h.writes.get() {
+		if strings.Contains(write, "/example") {
+			t.Errorf("there was %s", write)
+		}
+	}
 }
 
 // TestAdoptedDeleteBeforeStatus: a subnet that was made on an adopted network

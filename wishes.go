@@ -29,6 +29,14 @@ type wish struct {
 	byDefault bool
 }
 
+// specFor returns the spec that a Network is to have. Whether its network stays
+// when it goes is for those to say who use it.
+func (w wish) specFor(network *samplecrdv1.Network) samplecrdv1.NetworkSpec {
+	spec := *w.spec
+	spec.DeletionPolicy = network.Spec.DeletionPolicy
+	return spec
+}
+
 // wishOf reads the annotations of a Deployment, which is not nil.
 func (o DeploymentOptions) wishOf(deployment *metav1.PartialObjectMetadata) wish {
 	says := map[string]string{}
@@ -135,7 +143,7 @@ func relationOf(network *samplecrdv1.Network, deployment *metav1.PartialObjectMe
 		return owned
 	case owner != nil && owner.Kind == "Deployment" && owner.Name == deployment.Name && strings.HasPrefix(owner.APIVersion, appsv1.GroupName+"/"):
 		return earlier
-	case owner == nil && network.Labels[samplecrdv1.LabelDeployment] == deployment.Name:
+	case owner == nil && network.Labels[labelManagedBy] == controllerName && network.Labels[samplecrdv1.LabelDeployment] == deployment.Name:
 		return orphan
 	}
 	return foreign
@@ -169,6 +177,8 @@ const (
 //	asks for one     none                                         create
 //	asks for one     owned, as asked for                          leave
 //	asks for one     owned, otherwise; orphan                     change
+//	gets one unasked any that is there, but one that it had asked
+//	                 for before                                   leave: the flags may have changed, not the Deployment
 //	asks for one     earlier                                      leave: it is garbage-collected
 //	asks for one     foreign                                      tell
 //	asks for none    owned                                        remove
@@ -177,15 +187,15 @@ const (
 //	asks for none    any other, or none                           leave
 func decide(deployment *metav1.PartialObjectMetadata, asked wish, network *samplecrdv1.Network) (verdict, string) {
 	is := relationOf(network, deployment)
+	hadAskedBefore := is == owned && network.Labels[samplecrdv1.LabelSource] == samplecrdv1.SourceAnnotation
 	switch {
 	case deployment.DeletionTimestamp != nil, network != nil && network.DeletionTimestamp != nil:
 		return leave, ""
 	case asked.problem != "":
 		return tell, asked.problem
+	case asked.byDefault && is != none && !hadAskedBefore:
+		return leave, ""
 	case asked.spec == nil && is == owned:
-		if asked.byDefault && network.Labels[samplecrdv1.LabelSource] == samplecrdv1.SourceDefault {
-			return leave, ""
-		}
 		return remove, ""
 	case asked.spec == nil, is == earlier:
 		return leave, ""
@@ -194,7 +204,7 @@ func decide(deployment *metav1.PartialObjectMetadata, asked wish, network *sampl
 	case is == foreign:
 		return tell, fmt.Sprintf("The Network %s/%s was not made for this Deployment, and is not touched: delete or rename one of them, or say that the Deployment is to have none (%s: %s).",
 			network.Namespace, network.Name, samplecrdv1.AnnotationNetwork, samplecrdv1.NetworkNone)
-	case is == owned && equality.Semantic.DeepEqual(network.Spec, *asked.spec) && hasLabels(network, labelsOf(deployment, asked)):
+	case is == owned && equality.Semantic.DeepEqual(network.Spec, asked.specFor(network)) && hasLabels(network, labelsOf(deployment, asked)):
 		return leave, ""
 	}
 	return change, ""

@@ -159,6 +159,9 @@ func TestDecide(t *testing.T) {
 		"asks for none, its Network":                 {asksNone, made(), remove},
 		"asks for none, made for all":                {asksNone, made(byDefault), leave},
 		"declines, made for all":                     {deploymentOf("network=none"), made(byDefault), remove},
+		"asks for none, its Network without a label": {asksNone, made(unlabelled), leave},
+		"asks, with one of our labels":               {asks, made(byHand, func(n *samplecrdv1.Network) { n.Labels = map[string]string{samplecrdv1.LabelDeployment: "web"} }), tell},
+		"asks, and to be retained":                   {asks, made(func(n *samplecrdv1.Network) { n.Spec.DeletionPolicy = samplecrdv1.DeletionPolicyRetain }), leave},
 		"asks for none, left behind by a Deployment": {asksNone, made(left), leave},
 		"asks for none, somebody's own":              {asksNone, made(byHand), leave},
 	} {
@@ -169,7 +172,21 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
-	if got, _ := decide(asksNone, every.wishOf(asksNone), nil); got != create {
-		t.Errorf("all get a Network, and decide() = %s", got)
+	// What is given unasked changes nothing that is there, but for what was asked
+	// for before.
+	for name, test := range map[string]struct {
+		network *samplecrdv1.Network
+		want    verdict
+	}{
+		"none yet":                    {nil, create},
+		"made so, from another pool":  {made(byDefault), leave},
+		"asked for before":            {made(), change},
+		"left behind by a Deployment": {made(left), leave},
+		"somebody's own":              {made(byHand), leave},
+		"without a label":             {made(unlabelled), leave},
+	} {
+		if got, problem := decide(asksNone, every.wishOf(asksNone), test.network); got != test.want {
+			t.Errorf("all get a Network, %s: decide() = %s, %q; want %s", name, got, problem, test.want)
+		}
 	}
 }

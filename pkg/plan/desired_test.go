@@ -125,6 +125,7 @@ func TestWantFields(t *testing.T) {
 		"pools that overlap":           {pools("10.0.0.100", "10.0.0.200", "10.0.0.2", "10.0.0.100"), "two pools with the same addresses: 10.0.0.2 to 10.0.0.100, and 10.0.0.100 to 10.0.0.200"},
 		"a pool backwards":             {pools("10.0.0.9", "10.0.0.2"), "goes backwards"},
 		"a pool with the gateway":      {pools("10.0.0.1", "10.0.0.9"), "has the gateway 10.0.0.1 in it"},
+		"a pool, gateway adopted":      {func(s *spec) { pools("10.0.0.1", "10.0.0.9")(s); s.NetworkID = "net-1" }, ""},
 		"a pool outside":               {pools("10.0.1.1", "10.0.1.9"), "is not inside the addresses of hosts in spec.cidr, which go from 10.0.0.1 to 10.0.0.254"},
 		"a pool to the broadcast":      {pools("10.0.0.2", "10.0.0.255"), "is not inside the addresses of hosts"},
 		"a pool of IPv6":               {pools("fd00::1", "fd00::2"), "is not inside the addresses of hosts"},

@@ -343,8 +343,8 @@ var subnetPoolRows = map[string]row{
 		asking(func(s *samplecrdv1.NetworkSpec) {
 			s.CIDR, s.Gateway, s.SubnetPool, s.DNSNameservers = "", "", &samplecrdv1.SubnetPoolReference{Name: "campus"}, []string{"fd00::53"}
 		}), marked(fresh, bare).WithExtensions(all).WithSubnetPools([]neutron.SubnetPool{campus}),
-		plan.Blocked{Reason: plan.ReasonInvalidSpec},
-		`blocked: InvalidSpec: subnet pool "campus" has ranges of IPv4, which spec.dnsNameservers does not fit.`,
+		plan.Blocked{Reason: plan.ReasonSubnetPoolMismatch},
+		`blocked: SubnetPoolMismatch: subnet pool "campus" has ranges of IPv4, which spec.dnsNameservers does not fit.`,
 	},
 	"subnet pool, no subnet": {
 		withPool, marked(fresh, bare).WithExtensions(all).WithSubnetPools([]neutron.SubnetPool{campus}),

@@ -81,7 +81,7 @@ import (
 //	present  yes        subnet pool not looked for                 FindSubnetPool
 //	present  yes        no such subnet pool                        Blocked: NotFound
 //	present  yes        several of the name                        Blocked: Ambiguous
-//	present  yes        one of another IP version than the rest    Blocked: InvalidSpec
+//	present  yes        one of another IP version than the rest    Blocked: SubnetPoolMismatch
 //	present  yes        two subnets from it, neither in the status as one that is named there
 //
 //	present, and adopting:

@@ -49,6 +49,9 @@ const (
 	// ReasonExtensionMissing: the spec asks for something that needs an extension
 	// of Neutron that this cloud does not have. All else is as asked for.
 	ReasonExtensionMissing Reason = "ExtensionMissing"
+	// ReasonSubnetPoolMismatch: the subnet pool is not of the IP version that the
+	// rest of the spec is.
+	ReasonSubnetPoolMismatch Reason = "SubnetPoolMismatch"
 	// ReasonInUse: something that is not ours would be taken away as well.
 	ReasonInUse Reason = "InUse"
 	// ReasonNotConverging: step after step is done and the end does not come.

@@ -255,7 +255,7 @@ func theSubnetPool(desired Desired, actual Actual) (neutron.SubnetPool, Step) {
 	}
 	found := (*actual.pools)[0]
 	if what := desired.notOfVersion(found.IPVersion); what != "" {
-		return neutron.SubnetPool{}, Blocked{Reason: ReasonInvalidSpec, Message: fmt.Sprintf(
+		return neutron.SubnetPool{}, Blocked{Reason: ReasonSubnetPoolMismatch, Message: fmt.Sprintf(
 			"subnet pool %q has ranges of IPv%d, which %s does not fit.", pool.Name+pool.ID, found.IPVersion, what)}
 	}
 	return found, nil

@@ -107,6 +107,9 @@ func readPools(desired *Desired, spec samplecrdv1.NetworkSpec) (problem string) 
 		return "spec.allocationPools cannot be given with subnetPool: nobody knows the range beforehand"
 	}
 	hosts, gateway := hostsOf(desired.CIDR), desired.gatewayIn(desired.CIDR)
+	if spec.Gateway == "" && desired.Adopted != "" {
+		gateway = netip.Addr{} // a subnet that is there keeps its own
+	}
 	for i, given := range spec.AllocationPools {
 		start, startErr := parseAddr(given.Start)
 		end, endErr := parseAddr(given.End)

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -179,6 +180,33 @@ func Apply(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) *appl
 		WithUID(network.UID).
 		WithResourceVersion(network.ResourceVersion).
 		WithStatus(applied)
+}
+
+// SameRecord tells whether two statuses say the same of what Neutron has.
+func SameRecord(a, b samplecrdv1.NetworkStatus) bool {
+	a.Conditions, b.Conditions = nil, nil
+	return equality.Semantic.DeepEqual(a, b)
+}
+
+// Overwrite returns the merge patch that makes what a status says of Neutron
+// this, also where another manager owns a field: server-side apply takes away
+// only what is ours.
+func Overwrite(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) []byte {
+	fields := map[string]any{
+		"observedGeneration": status.ObservedGeneration, "networkID": nil, "subnetID": nil, "cidr": nil, "gateway": nil,
+		"subnetPool": nil, "mtu": nil, "defaultMTU": nil, "tags": nil,
+	}
+	status.Conditions = nil
+	text, _ := json.Marshal(status)   // it is plain data
+	_ = json.Unmarshal(text, &fields) // into a map of the same
+	if pool := status.SubnetPool; pool != nil && pool.Name == "" {
+		fields["subnetPool"] = map[string]any{"id": pool.ID, "name": nil}
+	}
+	text, _ = json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": network.UID, "resourceVersion": network.ResourceVersion},
+		"status":   fields,
+	})
+	return text
 }
 
 // NewProblem returns the reason and message of what stands in the way after a
