@@ -269,7 +269,7 @@ func (d Desired) notOfVersion(version int) string {
 	case version == 4 && d.AddressMode+d.RAMode != "":
 		return "spec.ipv6"
 	case version == 4 && d.SubnetPool.PrefixLength > 30:
-		return "spec.subnetPool.prefixLength"
+		return "spec.subnetPool.prefixLength, which is at most 30 for it,"
 	case version == 6 && d.Settings.MTU != nil && *d.Settings.MTU < 1280:
 		return "spec.mtu, which must be at least 1280 for it,"
 	case slices.ContainsFunc(d.Nameservers, isOther):
