@@ -64,13 +64,24 @@ func (o DeploymentOptions) wishOf(deployment *metav1.PartialObjectMetadata) wish
 // asking is the wish for a Network, unless there can be none of that kind.
 func asking(deployment *metav1.PartialObjectMetadata, spec samplecrdv1.NetworkSpec, byDefault bool) wish {
 	if invalid := plan.Want(neutron.Owner{}, spec).Invalid; invalid != "" {
-		return wish{problem: fmt.Sprintf("The annotations ask for a Network that there cannot be: %s.", strings.TrimSuffix(invalid, "."))}
+		return wish{problem: fmt.Sprintf("The annotations ask for a Network that there cannot be: %s.", strings.TrimSuffix(asAnnotations.Replace(invalid), "."))}
 	}
 	if len(deployment.Name) > samplecrdv1.MaxNameLength {
 		return wish{problem: fmt.Sprintf("A Network has the name of its Deployment, and that can have at most %d characters: give the Deployment a shorter one.", samplecrdv1.MaxNameLength)}
 	}
 	return wish{spec: &spec, byDefault: byDefault}
 }
+
+// asAnnotations puts what is said of a spec into the words of those who wrote
+// annotations.
+var asAnnotations = strings.NewReplacer(
+	"spec.cidr", samplecrdv1.AnnotationCIDR,
+	"spec.gateway", samplecrdv1.AnnotationGateway,
+	"spec.subnetPool.prefixLength", samplecrdv1.AnnotationPrefixLength,
+	"spec.subnetPool must have either a name or an id", samplecrdv1.AnnotationSubnetPool+" must be the name or the ID of a subnet pool",
+	"spec must have either cidr, such as 192.168.0.0/16, or subnetPool", samplecrdv1.AnnotationCIDR+" must be a range, such as 192.168.0.0/16",
+	"with subnetPool", "with "+samplecrdv1.AnnotationSubnetPool,
+)
 
 // readAnnotations returns the spec that annotations ask for; nil where they ask
 // for none; or what is wrong with them.
@@ -241,6 +252,9 @@ func specText(spec samplecrdv1.NetworkSpec) string {
 	text := spec.CIDR
 	if pool := spec.SubnetPool; pool != nil {
 		text = "a range from subnet pool " + pool.Name + pool.ID
+		if pool.PrefixLength > 0 {
+			text = fmt.Sprintf("a /%d from subnet pool %s", pool.PrefixLength, pool.Name+pool.ID)
+		}
 	}
 	if spec.Gateway != "" {
 		text += ", gateway " + spec.Gateway
