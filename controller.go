@@ -253,7 +253,11 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 	if changed {
 		return err // and what has changed brings the key again
 	}
-	return errors.Join(err, c.syncNetwork(ctx, key, network))
+	syncErr := c.syncNetwork(ctx, key, network)
+	if err != nil {
+		return err // which is tried again soon, whatever became of the rest
+	}
+	return syncErr
 }
 
 // syncNetwork does so for the Network as it is, which is nil where it has gone.

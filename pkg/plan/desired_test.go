@@ -152,7 +152,10 @@ func TestWantFields(t *testing.T) {
 		"IPv6 modes that differ": {func(s *spec) {
 			s.CIDR, s.IPv6 = "fd00::/64", &samplecrdv1.IPv6Options{RAMode: "slaac", AddressMode: "dhcpv6-stateful"}
 		}, "must be the same"},
-		"SLAAC needs a /64":          {func(s *spec) { s.CIDR, s.IPv6 = "fd00::/63", &samplecrdv1.IPv6Options{RAMode: "slaac"} }, "needs a /64"},
+		"SLAAC needs a /64": {func(s *spec) { s.CIDR, s.IPv6 = "fd00::/63", &samplecrdv1.IPv6Options{RAMode: "slaac"} }, "needs a /64"},
+		"SLAAC, out of a pool": {func(s *spec) {
+			s.CIDR, s.IPv6, s.SubnetPool = "", &samplecrdv1.IPv6Options{RAMode: "slaac"}, &samplecrdv1.SubnetPoolReference{Name: "p", PrefixLength: 80}
+		}, "prefixLength is 80"},
 		"stateful does not":          {func(s *spec) { s.CIDR, s.IPv6 = "fd00::/63", &samplecrdv1.IPv6Options{RAMode: "dhcpv6-stateful"} }, ""},
 		"MTU too small":              {func(s *spec) { s.MTU = new(int32(67)) }, "from 68 to 65535"},
 		"MTU too small for IPv6":     {func(s *spec) { s.CIDR, s.MTU = "fd00::/64", new(int32(1279)) }, "at least 1280"},

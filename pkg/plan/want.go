@@ -186,6 +186,8 @@ func readDHCP(desired *Desired, spec samplecrdv1.NetworkSpec) (problem string) {
 		return "spec.ipv6 needs DHCP: leave enableDHCP out, or ipv6"
 	case desired.AddressMode != "" && desired.RAMode != "" && desired.AddressMode != desired.RAMode:
 		return fmt.Sprintf("spec.ipv6 has the address mode %s and the RA mode %s: they must be the same", desired.AddressMode, desired.RAMode)
+	case needsSlash64(desired.AddressMode, desired.RAMode) && desired.SubnetPool != nil && desired.SubnetPool.PrefixLength != 0 && desired.SubnetPool.PrefixLength != 64:
+		return fmt.Sprintf("spec.ipv6 has a mode in which hosts make their own addresses, which needs a /64, and spec.subnetPool.prefixLength is %d", desired.SubnetPool.PrefixLength)
 	case needsSlash64(desired.AddressMode, desired.RAMode) && desired.CIDR.IsValid() && desired.CIDR.Bits() != 64:
 		return fmt.Sprintf("spec.ipv6 has a mode in which hosts make their own addresses, which needs a /64, and spec.cidr is %s", desired.CIDR)
 	}
