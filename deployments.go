@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -109,11 +108,7 @@ func onlyWhatAsks(object any) (any, error) {
 		ResourceVersion:   deployment.ResourceVersion,
 		DeletionTimestamp: deployment.DeletionTimestamp,
 	}}
-	for name, value := range deployment.Annotations {
-		if strings.HasPrefix(name, samplecrdv1.GroupName+"/") {
-			metav1.SetMetaDataAnnotation(&thin.ObjectMeta, name, value)
-		}
-	}
+	thin.Annotations = ourAnnotations(deployment)
 	return thin, nil
 }
 

@@ -521,6 +521,16 @@ func (h *harness) wasRefused(method, path string) error {
 	return fmt.Errorf("%s %s was not refused", method, path)
 }
 
+// wantNoWritesTo checks that nothing was written to Kubernetes at such a path.
+func (h *harness) wantNoWritesTo(path string) {
+	h.Helper()
+	for _, write := range h.writes.get() {
+		if strings.Contains(write, path) {
+			h.Errorf("there was %s", write)
+		}
+	}
+}
+
 func (h *harness) forgetRequests() {
 	h.neutron.ResetRequests()
 	h.writes.reset()

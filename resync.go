@@ -85,22 +85,16 @@ func (c *Controller) enqueueDifferences(ctx context.Context) {
 			continue
 		}
 		desired, settled := c.desired(network), c.seen.settled(network)
-		_, _, done := c.planFromMirror(network, desired)
-		if settled && !c.isInStep(network, desired) || !settled && done {
+		actual, outcome, done := c.planFromMirror(network, desired)
+		inStep := done
+		if done && settled { // then its status must say so
+			_, changed := report.Status(network, desired, actual, outcome, metav1.Now())
+			inStep = !changed
+		}
+		if settled != inStep {
 			c.enqueueNetwork(key)
 		}
 	}
-}
-
-// isInStep tells whether a Network, its status included, is what Neutron was
-// last seen to have.
-func (c *Controller) isInStep(network *samplecrdv1.Network, desired plan.Desired) bool {
-	actual, outcome, done := c.planFromMirror(network, desired)
-	if !done {
-		return false
-	}
-	_, changed := report.Status(network, desired, actual, outcome, metav1.Now())
-	return !changed
 }
 
 // planFromMirror returns what Neutron was last seen to have of a Network, and

@@ -39,12 +39,7 @@ func (w wish) specFor(network *samplecrdv1.Network) samplecrdv1.NetworkSpec {
 
 // wishOf reads the annotations of a Deployment, which is not nil.
 func (o DeploymentOptions) wishOf(deployment *metav1.PartialObjectMetadata) wish {
-	says := map[string]string{}
-	for name, value := range deployment.Annotations {
-		if strings.HasPrefix(name, samplecrdv1.GroupName+"/") {
-			says[name] = value
-		}
-	}
+	says := ourAnnotations(deployment)
 	switch {
 	case len(says) == 0 && o.Which == AllDeployments:
 		return asking(deployment, samplecrdv1.NetworkSpec{SubnetPool: subnetPool(o.DefaultSubnetPool)}, true)
@@ -59,6 +54,20 @@ func (o DeploymentOptions) wishOf(deployment *metav1.PartialObjectMetadata) wish
 		return wish{}
 	}
 	return asking(deployment, *spec, false)
+}
+
+// ourAnnotations returns what a Deployment says to us; nil for nothing.
+func ourAnnotations(deployment *metav1.PartialObjectMetadata) map[string]string {
+	var says map[string]string
+	for name, value := range deployment.Annotations {
+		if strings.HasPrefix(name, samplecrdv1.GroupName+"/") {
+			if says == nil {
+				says = map[string]string{}
+			}
+			says[name] = value
+		}
+	}
+	return says
 }
 
 // asking is the wish for a Network, unless there can be none of that kind.
