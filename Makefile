@@ -18,6 +18,9 @@ KUBERNETES := build/bin/kubernetes
 GOLANGCI_LINT := build/bin/golangci-lint
 OPENSTACK := build/bin/openstack
 
+# What -version says.
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
 # go build, without a line for each module that it downloads.
 GO_BUILD = CGO_ENABLED=0 go build -trimpath 2> >(sed '/^go: downloading /d' >&2)
 
@@ -60,7 +63,7 @@ $(OPENSTACK):
 .PHONY: build
 build: ## Build ./samplecrd-controller
 	@[[ -x samplecrd-controller ]] || echo "Building ./samplecrd-controller (the first build takes about a minute)."
-	@$(GO_BUILD) -o samplecrd-controller .
+	@$(GO_BUILD) -ldflags '-X main.version=$(VERSION)' -o samplecrd-controller .
 
 .PHONY: control-plane
 control-plane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl (minutes, once)

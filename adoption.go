@@ -17,12 +17,8 @@ func (c *Controller) obstacleToAdoption(network *samplecrdv1.Network) plan.Block
 		return plan.Blocked{Reason: plan.ReasonAdoptionNotAllowed,
 			Message: "spec.networkID names a network that is there already, and whoever runs the controller has not allowed that (-allow-adoption). Leave networkID out to have a network made."}
 	}
-	all, err := c.networks.ByIndex(byAdoptedNetwork, network.Spec.NetworkID)
-	if err != nil {
-		return plan.Blocked{} // the cache in memory has no errors
-	}
-	for _, object := range all {
-		if other := object.(*samplecrdv1.Network); other.UID != network.UID && comesBefore(other, network) {
+	for _, other := range c.networks.adopting(network.Spec.NetworkID) {
+		if other.UID != network.UID && comesBefore(other, network) {
 			return plan.Blocked{Reason: plan.ReasonNotOurs, Message: fmt.Sprintf(
 				"network %s is adopted by the Network %s/%s already.", network.Spec.NetworkID, other.Namespace, other.Name)}
 		}

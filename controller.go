@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +26,6 @@ import (
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
 	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
-	listers "github.com/samplecrd/network-controller/pkg/client/listers/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/metrics"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/plan"
@@ -51,18 +51,20 @@ type Controller struct {
 	events  events.EventRecorder
 	options Options
 
-	// networks is what the informer has seen, overlaid with what we have
-	// written ourselves and not seen come back yet.
-	networks cache.MutationCache
-	lister   listers.NetworkLister // the same without the overlay
-	synced   cache.DoneChecker
+	networks networkCaches
 	queue    workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	retry    retryTimes
+	// leading is false as long as another process has the lead: what happens
+	// then is seen by the caches, and is no work of ours.
+	leading atomic.Bool
 
 	deployments *deployments // nil where none can ask for a Network
 	seen        seen
 	inFlight    *inFlight
 	orphans     orphans
+	pulse       *pulse
+	causes      causes
+	background  sync.WaitGroup
 }
 
 // Options say how a Controller works.
@@ -82,12 +84,12 @@ type Options struct {
 	OrphanGracePeriod time.Duration
 }
 
-// NewController returns a Controller that watches through the informer, which
-// must not have been started yet.
+// NewController returns a Controller that watches through these informers, by
+// namespace, or one for all of them. They must not have been started yet.
 func NewController(
 	ctx context.Context,
 	client clientset.Interface,
-	informer informers.TypedNetworkInformer,
+	informers map[string]informers.TypedNetworkInformer,
 	neutronClient neutron.Client,
 	recorder events.EventRecorder,
 	options Options,
@@ -95,53 +97,50 @@ func NewController(
 	logger := klog.FromContext(ctx)
 	retry := defaultRetryTimes()
 	c := &Controller{
-		client:  client,
-		neutron: neutron.NewMirror(neutronClient),
-		events:  recorder,
-		options: options,
-		networks: cache.NewIntegerResourceVersionMutationCacheWithOptions(
-			logger, informer.Informer().GetStore(), cache.MutationCacheOptions{Indexer: informer.Informer().GetIndexer(), MaxCacheSize: 10_000}),
+		client:   client,
+		neutron:  neutron.NewMirror(neutronClient),
+		events:   recorder,
+		options:  options,
+		networks: networkCaches{byNamespace[networkCache]{}},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			retry.backoff, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "Networks"}),
 		retry:    retry,
-		lister:   informer.Lister(),
 		seen:     seen{networks: map[cache.ObjectName]sighting{}},
 		inFlight: newInFlight(maxInFlight),
 		orphans:  newOrphans(),
+		pulse:    newPulse(),
 	}
 
-	if err := informer.Informer().AddIndexers(cache.Indexers{byAdoptedNetwork: adoptedNetwork}); err != nil {
-		return nil, fmt.Errorf("adding an index to the informer: %w", err)
+	for namespace, informer := range informers {
+		in, err := newNetworkCache(logger, informer, c.handler)
+		if err != nil {
+			return nil, err
+		}
+		c.networks.byNamespace[namespace] = in
 	}
-	if err := informer.Informer().SetWatchErrorHandlerWithContext(logWatchError); err != nil {
-		return nil, fmt.Errorf("setting the informer's error handler: %w", err)
-	}
-	registration, err := informer.TypedInformer().AddTypedEventHandler(cache.TypedResourceEventHandlerDetailedFuncs[*samplecrdv1.Network]{
-		AddFunc: func(network *samplecrdv1.Network, isInInitialList bool) {
-			if isInInitialList {
-				c.inFlight.inherit(network)
-			}
-			c.enqueueNetwork(cache.MetaObjectToName(network))
+	return c, nil
+}
+
+// handler puts the key of each Network that has changed into the queue.
+func (c *Controller) handler(overlaid cache.MutationCache) networkHandler {
+	return networkHandler{
+		AddFunc: func(network *samplecrdv1.Network) {
+			c.enqueueNetwork(cache.MetaObjectToName(network), "Network added")
 		},
 		UpdateFunc: func(before, after *samplecrdv1.Network) {
-			c.networks.OnAddOrUpdate(after)
+			overlaid.OnAddOrUpdate(after)
 			switch {
 			case worthASync(before, after):
-				c.enqueueNetwork(cache.MetaObjectToName(after))
-			case !equality.Semantic.DeepEqual(before.Status, after.Status) && !c.seen.wrote(after):
+				c.enqueueNetwork(cache.MetaObjectToName(after), "Network updated")
+			case c.leading.Load() && !equality.Semantic.DeepEqual(before.Status, after.Status) && !c.seen.wrote(after):
 				// Another controller may be at it: two that disagree must not go round in circles.
 				c.queue.AddAfter(cache.MetaObjectToName(after), wait.Jitter(c.retry.otherStatus, 0.5))
 			}
 		},
 		DeleteFunc: func(deleted cache.DeletedObject[*samplecrdv1.Network]) {
-			c.enqueueNetwork(deleted.GetObjectName())
+			c.enqueueNetwork(deleted.GetObjectName(), "Network deleted")
 		},
-	}, cache.HandlerOptions{Logger: &logger})
-	if err != nil {
-		return nil, fmt.Errorf("adding the event handler: %w", err)
 	}
-	c.synced = registration.HasSyncedChecker()
-	return c, nil
 }
 
 // worthASync tells whether an update asks for anything. A resync or a new list
@@ -161,14 +160,34 @@ func hasFinalizer(network *samplecrdv1.Network) bool {
 
 // enqueueNetwork asks for a sync of a Network, soon. It may be called any
 // number of times: the queue holds a key once, and never gives it to two
-// workers at a time.
-func (c *Controller) enqueueNetwork(key cache.ObjectName) {
-	c.queue.Add(key)
+// workers at a time. As long as another process has the lead, nothing is asked
+// for: takeTheLead does so for all that there is. The cause is told in traces.
+func (c *Controller) enqueueNetwork(key cache.ObjectName, cause string) {
+	if c.leading.Load() {
+		c.causes.note(key, cause)
+		c.queue.Add(key)
+	}
+}
+
+// WarmUp fills the caches, and keeps them so until the context ends: those of
+// Kubernetes, and the mirror of Neutron. It returns false where the context ends
+// first. It waits for Kubernetes, but not for a Neutron that is away.
+func (c *Controller) WarmUp(ctx context.Context) bool {
+	logger := klog.FromContext(ctx)
+	logger.Info("Waiting for the caches to be filled")
+	if !cache.WaitFor(ctx, "", c.networks.synced()...) {
+		return false
+	}
+	logger.Info("Listing what Neutron has")
+	pause := c.resync(ctx)
+	c.background.Go(func() { c.resyncForEver(ctx, pause) })
+	return ctx.Err() == nil
 }
 
 // Run works with that many workers until the context ends, and then lets them
 // finish the request that they are in, for as long as grace; they begin no new
-// one. It returns an error where workers had to be cut off.
+// one. It returns an error where workers had to be cut off. WarmUp comes before
+// it; and only one process of a cluster is meant to run at a time.
 func (c *Controller) Run(ctx context.Context, workers int, grace time.Duration) error {
 	logger := klog.FromContext(ctx)
 
@@ -176,30 +195,35 @@ func (c *Controller) Run(ctx context.Context, workers int, grace time.Duration) 
 	requests, cutOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer cutOff()
 
-	logger.Info("Waiting for the cache to be filled")
-	if !cache.WaitFor(ctx, "", c.synced) {
-		c.queue.ShutDown()
-		return nil // asked to stop before it began
-	}
-	var running sync.WaitGroup
-	logger.Info("Listing what Neutron has")
-	pause := c.resync(ctx)
-	running.Go(func() { c.resyncForEver(ctx, pause) })
+	c.takeTheLead()
 	logger.Info("Starting workers", "count", workers)
 	for range workers {
-		running.Go(func() { c.runWorker(requests) })
+		c.background.Go(func() { c.runWorker(requests) })
 	}
 
 	<-ctx.Done()
 	logger.Info("Stopping: requests in flight may finish", "grace", grace)
 	c.queue.ShutDown()
 	deadline := time.AfterFunc(grace, cutOff)
-	running.Wait()
+	c.background.Wait()
 	if !deadline.Stop() {
 		return fmt.Errorf("stopping took longer than %v: requests to Neutron were cut off, and are looked up at the next start", grace)
 	}
 	logger.Info("Stopped: no request is in flight")
 	return nil
+}
+
+// takeTheLead makes work of all that there is and of all that happens from now
+// on. A process that had the lead before may have been at any of it.
+func (c *Controller) takeTheLead() {
+	c.leading.Store(true)
+	metrics.CountNetworks(c.countNetworks)
+	all := c.networks.list()
+	c.inFlight.inherit(all)
+	for _, network := range all {
+		c.enqueueNetwork(cache.MetaObjectToName(network), "start")
+	}
+	c.enqueueDeployments()
 }
 
 // runWorker takes keys from the queue until it is shut down.
@@ -216,8 +240,10 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(key)
-	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("network", klog.KRef(key.Parts())))
-	c.handleErr(ctx, key, c.syncHandler(ctx, key))
+	ctx, end := c.beginSync(ctx, key)
+	err := c.syncHandler(ctx, key)
+	c.handleErr(ctx, key, err)
+	end(err)
 	return true
 }
 
@@ -245,7 +271,7 @@ func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, err er
 // syncHandler makes Neutron have what one Network asks for, and says so in its
 // status. It is never called twice at a time for one key.
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
-	network, err := c.network(key)
+	network, err := c.networks.get(key)
 	if err != nil {
 		return err
 	}
@@ -269,7 +295,7 @@ func (c *Controller) syncNetwork(ctx context.Context, key cache.ObjectName, netw
 	c.orphans.written(key, network.Status)
 	desired := c.desired(network)
 	actual, outcome, done := c.planFromMirror(network, desired)
-	if !done {
+	if done = done && !isOutdated(network, desired, actual); !done {
 		actual, outcome = c.carryOut(ctx, network, desired)
 	}
 	if errors.Is(outcome, errStopping) || errors.Is(outcome, context.Canceled) {
@@ -284,15 +310,6 @@ func (c *Controller) syncNetwork(ctx context.Context, key cache.ObjectName, netw
 		return nil // until something changes
 	}
 	return outcome
-}
-
-// network returns the object, or nil where it has gone.
-func (c *Controller) network(key cache.ObjectName) (*samplecrdv1.Network, error) {
-	object, exists, err := c.networks.GetByKey(key.String())
-	if err != nil || !exists {
-		return nil, err
-	}
-	return object.(*samplecrdv1.Network), nil
 }
 
 // desired returns what a Network asks for.
@@ -350,7 +367,9 @@ func (c *Controller) carryOut(ctx context.Context, network *samplecrdv1.Network,
 		if err := c.inFlight.mustWait(network, desired, step, found); err != nil {
 			return actual, err
 		}
-		after, err := c.apply(ctx, network, actual, step)
+		stepCtx, end := c.traceStep(ctx, network, step)
+		after, err := c.apply(stepCtx, network, actual, step)
+		end(err)
 		if err != nil {
 			c.inFlight.note(desired, step, err)
 			return actual, err
@@ -476,7 +495,7 @@ func (c *Controller) setFinalizer(ctx context.Context, network *samplecrdv1.Netw
 	if err != nil {
 		return fmt.Errorf("updating finalizers: %w", err)
 	}
-	c.networks.Mutation(updated)
+	c.networks.wrote(updated)
 	return nil
 }
 
@@ -517,6 +536,9 @@ func (c *Controller) writeStatus(ctx context.Context, network *samplecrdv1.Netwo
 		return err
 	}
 	c.orphans.written(cache.MetaObjectToName(network), status)
+	if c.seen.comes(network, status) {
+		metrics.ObserveReady(time.Since(network.CreationTimestamp.Time))
+	}
 	if reason, message := report.NewProblem(network.Status, status); reason != "" {
 		c.event(network, report.Event{Type: corev1.EventTypeWarning, Reason: reason, Action: "Sync", Note: message})
 	}
@@ -540,7 +562,7 @@ var errGone = errors.New("the object has gone")
 
 // applyStatus writes a status. It returns false where nobody is left to be told.
 func (c *Controller) applyStatus(ctx context.Context, network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) (written bool, err error) {
-	latest, err := c.network(cache.MetaObjectToName(network)) // the finalizer may be newer
+	latest, err := c.networks.get(cache.MetaObjectToName(network)) // the finalizer may be newer
 	switch {
 	case err != nil || latest == nil || latest.UID != network.UID:
 		return false, err
@@ -560,6 +582,6 @@ func (c *Controller) applyStatus(ctx context.Context, network *samplecrdv1.Netwo
 	if err != nil {
 		return false, fmt.Errorf("updating status: %w", err)
 	}
-	c.networks.Mutation(updated)
+	c.networks.wrote(updated)
 	return true, nil
 }

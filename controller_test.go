@@ -514,7 +514,7 @@ func TestStoppingTakesTooLong(t *testing.T) {
 	c, start := h.newController(ctx)
 	start()
 	ended := make(chan error, 1)
-	go func() { ended <- c.Run(ctx, 1, time.Millisecond) }()
+	go func() { ended <- warmUpAndRun(ctx, c, 1, time.Millisecond) }()
 	h.create("example", "10.0.0.0/24", "")
 	release := <-reached
 	defer close(release)
@@ -564,11 +564,11 @@ func TestOwnWritesAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.networks.Mutation(newer)
+	c.networks.wrote(newer)
 
-	got, err := c.network(h.key())
+	got, err := c.networks.get(h.key())
 
 	if err != nil || got.ResourceVersion != newer.ResourceVersion {
-		t.Errorf("network() has version %v (%v), want our own write, %v", got.ResourceVersion, err, newer.ResourceVersion)
+		t.Errorf("get() has version %v (%v), want our own write, %v", got.ResourceVersion, err, newer.ResourceVersion)
 	}
 }

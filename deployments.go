@@ -47,7 +47,7 @@ type DeploymentOptions struct {
 // what a Network could come of.
 type deployments struct {
 	options DeploymentOptions
-	store   cache.Store
+	stores  byNamespace[cache.Store]
 	client  metadata.Getter
 
 	mu   sync.Mutex
@@ -56,34 +56,37 @@ type deployments struct {
 
 var deploymentResource = appsv1.SchemeGroupVersion.WithResource("deployments")
 
-// WatchDeployments has Deployments ask for Networks, through an informer of
-// their metadata that must not have been started yet. It is called before Run,
-// which does not wait for them: nothing follows from a Deployment that is not
-// there (yet), and Networks can do without.
-func (c *Controller) WatchDeployments(informer cache.SharedIndexInformer, client metadata.Interface, options DeploymentOptions) error {
+// WatchDeployments has Deployments ask for Networks, through informers of their
+// metadata, by namespace, that must not have been started yet. It is called
+// before WarmUp, which does not wait for them: nothing follows from a Deployment
+// that is not there (yet), and Networks can do without.
+func (c *Controller) WatchDeployments(informers map[string]cache.SharedIndexInformer, client metadata.Interface, options DeploymentOptions) error {
 	c.deployments = &deployments{
 		options: options,
-		store:   informer.GetStore(),
+		stores:  byNamespace[cache.Store]{},
 		client:  client.Resource(deploymentResource),
 		told:    map[cache.ObjectName]string{},
 	}
-	if err := informer.SetTransform(onlyWhatAsks); err != nil {
-		return fmt.Errorf("thinning the informer of Deployments: %w", err)
-	}
-	if err := informer.SetWatchErrorHandlerWithContext(logDeploymentWatchError); err != nil {
-		return fmt.Errorf("setting the error handler of the informer of Deployments: %w", err)
-	}
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: c.enqueueDeployment,
-		UpdateFunc: func(before, after any) {
-			if asksOtherwise(before.(*metav1.PartialObjectMetadata), after.(*metav1.PartialObjectMetadata)) {
-				c.enqueueDeployment(after)
-			}
-		},
-		DeleteFunc: c.enqueueDeployment,
-	})
-	if err != nil {
-		return fmt.Errorf("adding the event handler for Deployments: %w", err)
+	for namespace, informer := range informers {
+		if err := informer.SetTransform(onlyWhatAsks); err != nil {
+			return fmt.Errorf("thinning the informer of Deployments: %w", err)
+		}
+		if err := informer.SetWatchErrorHandlerWithContext(logDeploymentWatchError); err != nil {
+			return fmt.Errorf("setting the error handler of the informer of Deployments: %w", err)
+		}
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: c.enqueueDeployment,
+			UpdateFunc: func(before, after any) {
+				if asksOtherwise(before.(*metav1.PartialObjectMetadata), after.(*metav1.PartialObjectMetadata)) {
+					c.enqueueDeployment(after)
+				}
+			},
+			DeleteFunc: c.enqueueDeployment,
+		})
+		if err != nil {
+			return fmt.Errorf("adding the event handler for Deployments: %w", err)
+		}
+		c.deployments.stores[namespace] = informer.GetStore()
 	}
 	return nil
 }
@@ -91,8 +94,33 @@ func (c *Controller) WatchDeployments(informer cache.SharedIndexInformer, client
 // enqueueDeployment asks for a sync of the Network that has a Deployment's name.
 func (c *Controller) enqueueDeployment(deployment any) {
 	if key, err := cache.DeletionHandlingObjectToName(deployment); err == nil {
-		c.enqueueNetwork(key)
+		c.enqueueNetwork(key, "Deployment")
 	}
+}
+
+// enqueueDeployments does so for all that there are.
+func (c *Controller) enqueueDeployments() {
+	if c.deployments == nil {
+		return
+	}
+	for _, store := range c.deployments.stores {
+		for _, deployment := range store.List() {
+			c.enqueueDeployment(deployment)
+		}
+	}
+}
+
+// get returns a Deployment, or nil where there is none.
+func (d *deployments) get(key cache.ObjectName) (*metav1.PartialObjectMetadata, error) {
+	store, watched := d.stores.of(key.Namespace)
+	if !watched {
+		return nil, nil
+	}
+	object, exists, err := store.GetByKey(key.String())
+	if err != nil || !exists {
+		return nil, err
+	}
+	return object.(*metav1.PartialObjectMetadata), nil
 }
 
 // onlyWhatAsks keeps out of the cache what no Network can come of.
@@ -123,15 +151,14 @@ func (c *Controller) followDeployment(ctx context.Context, key cache.ObjectName,
 	if c.deployments == nil || slices.Contains(c.deployments.options.ExcludedNamespaces, key.Namespace) {
 		return false, nil
 	}
-	object, exists, err := c.deployments.store.GetByKey(key.String())
+	deployment, err := c.deployments.get(key)
 	if err != nil {
 		return false, fmt.Errorf("looking for the Deployment: %w", err)
 	}
-	if !exists {
+	if deployment == nil {
 		c.deployments.forget(key)
 		return false, nil
 	}
-	deployment := object.(*metav1.PartialObjectMetadata)
 	asked := c.deployments.options.wishOf(deployment)
 	what, problem := decide(deployment, asked, network)
 	switch what {
@@ -192,7 +219,7 @@ func (c *Controller) changeFor(ctx context.Context, deployment *metav1.PartialOb
 	if err != nil {
 		return false, c.notDone(deployment, "changing", err)
 	}
-	c.networks.Mutation(updated)
+	c.networks.wrote(updated)
 	if !worthASync(network, updated) { // nothing was changed that would bring the key again
 		c.tellDeployment(cache.MetaObjectToName(deployment), deployment, "NetworkNotMade", "Something changes the Network "+network.Name+" back as soon as it is changed: look for an admission webhook.")
 		return false, nil

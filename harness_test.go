@@ -35,6 +35,7 @@ import (
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
 	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/scheme"
 	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
+	networkinformers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 )
@@ -131,7 +132,8 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 		h.Fatalf("connecting to Neutron: %v", err)
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(h.namespace))
-	c, err = NewController(ctx, client, factory.Samplecrd().V1().Networks(), neutronClient, broadcaster.NewRecorder(scheme.Scheme, controllerName), h.options)
+	networks := map[string]networkinformers.TypedNetworkInformer{h.namespace: factory.Samplecrd().V1().Networks()}
+	c, err = NewController(ctx, client, networks, neutronClient, broadcaster.NewRecorder(scheme.Scheme, controllerName), h.options)
 	if err != nil {
 		h.Fatalf("making a controller: %v", err)
 	}
@@ -139,7 +141,8 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 	if h.deployments.Which != "" {
 		metadataClient := metadata.NewForConfigOrDie(config)
 		deploymentFactory := metadatainformer.NewFilteredSharedInformerFactory(metadataClient, 0, h.namespace, nil)
-		if err := c.WatchDeployments(deploymentFactory.ForResource(deploymentResource).Informer(), metadataClient, h.deployments); err != nil {
+		deployments := map[string]cache.SharedIndexInformer{h.namespace: deploymentFactory.ForResource(deploymentResource).Informer()}
+		if err := c.WatchDeployments(deployments, metadataClient, h.deployments); err != nil {
 			h.Fatalf("watching Deployments: %v", err)
 		}
 		startDeployments = func() { deploymentFactory.Start(ctx.Done()) }
@@ -160,7 +163,7 @@ func (h *harness) startController() (stop func()) {
 	c, start := h.newController(ctx)
 	start()
 	ended := make(chan error, 1)
-	go func() { ended <- c.Run(ctx, 5, time.Minute) }()
+	go func() { ended <- warmUpAndRun(ctx, c, 5, time.Minute) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -174,6 +177,14 @@ func (h *harness) startController() (stop func()) {
 	})
 	h.Cleanup(stop)
 	return stop
+}
+
+// warmUpAndRun does what the program does where there is no leader election.
+func warmUpAndRun(ctx context.Context, c *Controller, workers int, grace time.Duration) error {
+	if !c.WarmUp(ctx) {
+		return nil
+	}
+	return c.Run(ctx, workers, grace)
 }
 
 // holdCreateNetwork makes the next request to create a network wait, and be

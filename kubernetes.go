@@ -17,9 +17,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
@@ -71,35 +73,74 @@ func (o options) clusterSource() string {
 	return "the in-cluster configuration"
 }
 
+// kubernetesClients are all that speaks to the API server.
+type kubernetesClients struct {
+	host     string
+	kube     kubernetes.Interface
+	networks clientset.Interface
+	metadata metadata.Interface
+	lock     resourcelock.Interface // nil where there is no election
+}
+
+// connectKubernetes makes them. It makes no request.
+func connectKubernetes(o options) (k kubernetesClients, err error) {
+	config, err := kubernetesConfig(o)
+	if err != nil {
+		return k, err
+	}
+	k.host = config.Host
+	if k.kube, err = kubernetes.NewForConfig(config); err == nil {
+		k.networks, err = clientset.NewForConfig(config)
+	}
+	if err == nil {
+		k.metadata, err = metadata.NewForConfig(config)
+	}
+	if err != nil {
+		return k, fmt.Errorf("using %s: %w", o.clusterSource(), err)
+	}
+	k.lock, err = o.election.lock(config)
+	return k, err
+}
+
 // waitForKubernetes waits until the API server answers and knows Networks, and
 // says what it waits for. It returns the name of the cluster. It fails only
 // when the context ends.
-func waitForKubernetes(ctx context.Context, host string, kubeClient kubernetes.Interface, networkClient clientset.Interface, clusterName string) (string, error) {
-	logger := klog.FromContext(ctx)
-	said := ""
-	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+func waitForKubernetes(ctx context.Context, k kubernetesClients, o options, tell func(string)) (cluster string, err error) {
+	logger, said := klog.FromContext(ctx), ""
+	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
-		_, err := networkClient.SamplecrdV1().Networks("").List(ctx, metav1.ListOptions{Limit: 1})
-		if err == nil {
-			err = knowsAllFields(ctx, kubeClient)
-		}
-		if err == nil && clusterName == "" {
-			clusterName, err = nameOfCluster(ctx, kubeClient)
-		}
-		if err == nil {
+		if cluster, err = tryKubernetes(ctx, k, o); err == nil {
 			return true, nil
 		}
 		if why := explain(err); why != said {
-			logger.Info("Waiting for Kubernetes", "server", host, "why", why)
+			logger.Info("Waiting for Kubernetes", "server", k.host, "why", why)
 			said = why
+			tell("Kubernetes: " + why)
 		}
 		return false, nil
 	})
 	if err == nil {
-		logger.Info("Using Kubernetes", "server", host, "clusterName", clusterName)
+		logger.Info("Using Kubernetes", "server", k.host, "clusterName", cluster)
 	}
-	return clusterName, err
+	return cluster, err
+}
+
+// tryKubernetes makes the requests that must succeed before there is any use in
+// starting.
+func tryKubernetes(ctx context.Context, k kubernetesClients, o options) (cluster string, err error) {
+	for _, namespace := range o.watched() {
+		if _, err := k.networks.SamplecrdV1().Networks(namespace).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+			return "", err
+		}
+	}
+	if err := knowsAllFields(ctx, k.kube); err != nil {
+		return "", err
+	}
+	if o.clusterName != "" {
+		return o.clusterName, nil
+	}
+	return nameOfCluster(ctx, k.kube)
 }
 
 // oldCRD are the fields of Networks that the API server does not know: it would
@@ -125,14 +166,21 @@ func knowsAllFields(ctx context.Context, kubeClient kubernetes.Interface) error 
 	switch {
 	case apierrors.IsNotFound(err):
 		return errNoSchema
-	case err != nil || json.Unmarshal(text, &api) != nil:
-		return nil //nolint:nilerr // we may not ask
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return nil // we may not ask
+	case err != nil:
+		return err
+	}
+	if err := json.Unmarshal(text, &api); err != nil {
+		return fmt.Errorf("reading the schema of Networks: %w", err)
 	}
 	var unknown oldCRD
+	known := false
 	for name, schema := range api.Components.Schemas {
 		if !strings.HasSuffix(name, ".Network") {
 			continue
 		}
+		known = true
 		for part, of := range map[string]reflect.Type{"spec": reflect.TypeFor[samplecrdv1.NetworkSpec](), "status": reflect.TypeFor[samplecrdv1.NetworkStatus]()} {
 			for field := range of.Fields() {
 				key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -144,6 +192,9 @@ func knowsAllFields(ctx context.Context, kubeClient kubernetes.Interface) error 
 	}
 	if slices.Sort(unknown); unknown != nil {
 		return unknown
+	}
+	if !known {
+		return errNoSchema
 	}
 	return nil
 }

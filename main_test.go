@@ -76,7 +76,18 @@ func TestBadInput(t *testing.T) {
 		"two Neutrons":              {[]string{"-cloud=mine", "-neutron-endpoint=http://127.0.0.1:9696"}, 2, "give one of them"},
 		"cloud without a name":      {[]string{"-cloud="}, 2, "-cloud is empty"},
 		"no clouds.yaml":            {[]string{kubeconfig, "-cloud=mine"}, 1, "there is no clouds.yaml"},
-		"metrics nowhere":           {[]string{kubeconfig, "-metrics-bind-address=127.0.0.1:99999"}, 1, "-metrics-bind-address 127.0.0.1:99999"},
+		"metrics nowhere":           {[]string{kubeconfig, "-metrics-bind-address=127.0.0.1:99999"}, 2, "-metrics-bind-address is \"127.0.0.1:99999\""},
+		"metrics of another":        {[]string{kubeconfig, "-metrics-bind-address=192.0.2.1:8080"}, 1, "serving metrics at -metrics-bind-address 192.0.2.1:8080"},
+		"probes nowhere":            {[]string{kubeconfig, "-health-probe-bind-address=8081"}, 2, "-health-probe-bind-address"},
+		"profiles for everybody":    {[]string{kubeconfig, "-profiling-bind-address=:6060"}, 2, "it must be a loopback address"},
+		"half a certificate":        {[]string{kubeconfig, "-tls-cert-file=cert.pem"}, 2, "belong together"},
+		"no such certificate":       {[]string{kubeconfig, "-metrics-bind-address=:0", "-tls-cert-file=" + empty, "-tls-private-key-file=" + empty}, 1, "-tls-cert-file"},
+		"lease nowhere":             {[]string{kubeconfig, "-leader-elect"}, 1, "needs -leader-elect-resource-namespace"},
+		"lease too short":           {[]string{kubeconfig, "-leader-elect", "-leader-elect-lease-duration=5s"}, 2, "-leader-elect-lease-duration is 5s"},
+		"no such namespace":         {[]string{kubeconfig, "-namespaces=a,B"}, 2, "\"B\""},
+		"traces nowhere":            {[]string{kubeconfig, "-tracing-endpoint=collector:4318"}, 2, "-tracing-endpoint must be a URL"},
+		"traces with a password":    {[]string{kubeconfig, "-tracing-endpoint=http://a:s3cret@collector:4318"}, 2, "OTEL_EXPORTER_OTLP_HEADERS"},
+		"too many traces":           {[]string{kubeconfig, "-tracing-sampling-ratio=2"}, 2, "must be from 0 to 1"},
 		"cluster name with a slash": {[]string{"-cluster-name=a/b"}, 2, `-cluster-name is "a/b"`},
 		"logging format":            {[]string{"-logging-format=xml"}, 2, `-logging-format is "xml": it must be text or json`},
 		"no cluster":                {nil, 1, "-kubeconfig is not given"},
@@ -128,11 +139,15 @@ func TestUnknownCloud(t *testing.T) {
 // TestMetrics: what docs/metrics.md says is served, and no other metric of ours.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t, "-kubeconfig="+ownCluster(t).Kubeconfig(), "-metrics-bind-address=127.0.0.1:0", "-resync-period=1s")
+	own := ownCluster(t)
+	if _, err := own.Kubectl(t.Context(), "apply", "-f", "example/example-network.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	p := newProgram(t, "-kubeconfig="+own.Kubeconfig(), "-metrics-bind-address=127.0.0.1:0", "-resync-period=1s")
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p.waitFor(t, "Starting workers")
+	p.waitFor(t, "create subnet")
 	url := regexp.MustCompile(`"Serving metrics" url="([^"]+)"`).FindStringSubmatch(p.log.String())
 	if url == nil {
 		t.Fatalf("no address of the metrics in\n%s", &p.log)

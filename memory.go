@@ -15,6 +15,7 @@ import (
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/plan"
+	"github.com/samplecrd/network-controller/pkg/report"
 )
 
 // What a process remembers beyond its caches. All of it can be lost: it saves
@@ -33,6 +34,8 @@ type sighting struct {
 	settled int64
 	// status is the last one that we wrote, or found to be right.
 	status samplecrdv1.NetworkStatus
+	// coming is whether it has not been ready yet.
+	coming bool
 }
 
 // settled tells whether Neutron was seen to have what a Network asks for.
@@ -54,6 +57,18 @@ func (s *seen) settle(network *samplecrdv1.Network, settled bool) {
 // is written, since it may come back before the answer does.
 func (s *seen) willWrite(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) {
 	s.change(network, func(sighting *sighting) { sighting.status = status })
+}
+
+// comes tells whether a Network gets ready for the first time with the status
+// that was just written. (Of one that had a network already when this process
+// took over, and was not ready, that is not known.)
+func (s *seen) comes(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) (comes bool) {
+	s.change(network, func(sighting *sighting) {
+		coming := sighting.coming || network.Status.NetworkID == "" && !report.IsReady(network.Status)
+		comes = coming && report.IsReady(status)
+		sighting.coming = coming && !comes
+	})
+	return comes
 }
 
 // wrote tells whether the status of a Network is our last word.
@@ -103,7 +118,7 @@ type inFlight struct {
 	mu    sync.Mutex
 	until map[neutron.Owner]time.Time // of requests of this process
 	// inherited are the objects that an earlier process may have been at when it
-	// ended, as they were found at the start.
+	// ended, as they were when this one took over.
 	inherited map[types.UID]inheritance
 	started   time.Time
 }
@@ -118,24 +133,26 @@ func newInFlight(wait time.Duration) *inFlight {
 		wait:      wait,
 		until:     map[neutron.Owner]time.Time{},
 		inherited: map[types.UID]inheritance{},
-		started:   time.Now(),
 	}
 }
 
-// inherit notes an object that was there before this process. One without our
-// finalizer was not worked on yet.
-func (f *inFlight) inherit(network *samplecrdv1.Network) {
-	if !hasFinalizer(network) {
-		return
-	}
-	found := inheritance{networkID: network.Status.NetworkID}
-	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
-	if ready != nil && ready.Status == metav1.ConditionTrue {
-		found.readySince = ready.LastTransitionTime.Time
-	}
+// inherit notes the objects that there are when this process begins to work.
+// One without our finalizer was not worked on yet.
+func (f *inFlight) inherit(networks []*samplecrdv1.Network) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.inherited[network.UID] = found
+	f.started = time.Now()
+	for _, network := range networks {
+		if !hasFinalizer(network) {
+			continue
+		}
+		found := inheritance{networkID: network.Status.NetworkID}
+		ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
+		if ready != nil && ready.Status == metav1.ConditionTrue {
+			found.readySince = ready.LastTransitionTime.Time
+		}
+		f.inherited[network.UID] = found
+	}
 }
 
 // note looks at the error that a step has ended with.

@@ -36,7 +36,7 @@ func TestStatusOfAnotherController(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.eventually(func() error {
-		if n, err := h.controller.network(h.key()); err != nil || n.Status.NetworkID != theirs {
+		if n, err := h.controller.networks.get(h.key()); err != nil || n.Status.NetworkID != theirs {
 			return fmt.Errorf("the cache has %v, %w", n, err)
 		}
 		return nil
@@ -64,7 +64,7 @@ func TestTwoThatDisagree(t *testing.T) {
 	h.startController()
 	h.waitCondition("example", metav1.ConditionFalse, "AdoptionNotAllowed", "")
 	h.eventually(func() error { // the first one has seen it
-		if n, err := first.network(h.key()); err != nil || n.Status.Conditions[0].Reason != "AdoptionNotAllowed" {
+		if n, err := first.networks.get(h.key()); err != nil || n.Status.Conditions[0].Reason != "AdoptionNotAllowed" {
 			return fmt.Errorf("the cache has %v, %w", n, err)
 		}
 		return nil

@@ -9,7 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -57,8 +56,10 @@ func (c *Controller) resync(ctx context.Context) (pause time.Duration) {
 		return pause
 	}
 	logger.V(2).Info("Listed what Neutron has", "networks", listing.Networks, "subnets", listing.Subnets, "took", listing.Took, "pause", pause.Round(time.Second))
-	c.enqueueDifferences(ctx)
-	c.lookForOrphans(ctx)
+	if c.leading.Load() {
+		c.enqueueDifferences()
+		c.lookForOrphans(ctx)
+	}
 	return pause
 }
 
@@ -72,15 +73,10 @@ func pauseAfter(took, period time.Duration) time.Duration {
 // enqueueDifferences asks for a sync of each Network that was in step with
 // Neutron and no longer is; and of each that was not and now is. One that is
 // known not to be in step has its time to be tried again.
-func (c *Controller) enqueueDifferences(ctx context.Context) {
-	all, err := c.lister.List(labels.Everything())
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "Listing the cache")
-		return
-	}
-	for _, cached := range all {
+func (c *Controller) enqueueDifferences() {
+	for _, cached := range c.networks.list() {
 		key := cache.MetaObjectToName(cached)
-		network, err := c.network(key)
+		network, err := c.networks.get(key)
 		if err != nil || network == nil || network.DeletionTimestamp != nil {
 			continue
 		}
@@ -91,8 +87,11 @@ func (c *Controller) enqueueDifferences(ctx context.Context) {
 			_, changed := report.Status(network, desired, actual, outcome, metav1.Now())
 			inStep = !changed
 		}
+		if settled && !inStep {
+			metrics.DriftDetected.Inc()
+		}
 		if settled != inStep {
-			c.enqueueNetwork(key)
+			c.enqueueNetwork(key, "resync")
 		}
 	}
 }
@@ -114,9 +113,10 @@ func (c *Controller) planFromMirror(network *samplecrdv1.Network, desired plan.D
 	if !ok {
 		return actual, nil, false
 	}
-	actual = c.actualOf(network).
-		WithNetworks(neutron.NetworkFilter{Descriptions: marks}, glance.Marked).
-		WithNetworks(neutron.NetworkFilter{ID: id}, glance.Named)
+	actual = c.actualOf(network).WithNetworks(neutron.NetworkFilter{Descriptions: marks}, glance.Marked)
+	if id != "" {
+		actual = actual.WithNetworks(neutron.NetworkFilter{ID: id}, glance.Named)
+	}
 	for networkID, subnets := range glance.Subnets {
 		actual = actual.WithSubnets(networkID, subnets)
 	}
@@ -128,6 +128,13 @@ func (c *Controller) planFromMirror(network *samplecrdv1.Network, desired plan.D
 		return actual, outcome, isAllButAnExtension(outcome)
 	}
 	return actual, nil, false
+}
+
+// isOutdated tells whether what was last seen of Neutron may be of before we
+// took the lead: the status names other objects.
+func isOutdated(network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual) bool {
+	ours := actual.Ours(desired)
+	return ours.NetworkID != network.Status.NetworkID || ours.SubnetID != network.Status.SubnetID
 }
 
 // isAllButAnExtension tells whether Neutron has all that is asked for, but for
@@ -184,7 +191,10 @@ func (c *Controller) lookForOrphans(ctx context.Context) {
 	o.since, o.owner = map[string]time.Time{}, map[cache.ObjectName][]string{}
 	for owner, ids := range c.neutron.Owned(c.options.Cluster) {
 		key := cache.NewObjectName(owner.Namespace, owner.Name)
-		if network, err := c.network(key); err != nil || network != nil {
+		if _, watched := c.networks.of(key.Namespace); !watched {
+			continue // whether its Network exists is not known
+		}
+		if network, err := c.networks.get(key); err != nil || network != nil {
 			continue
 		}
 		o.owner[key] = ids
@@ -196,7 +206,7 @@ func (c *Controller) lookForOrphans(ctx context.Context) {
 			}
 			o.since[id] = since
 			if c.options.OrphanGracePeriod > 0 && time.Since(since) >= c.options.OrphanGracePeriod {
-				c.enqueueNetwork(key)
+				c.enqueueNetwork(key, "orphan")
 			}
 		}
 	}

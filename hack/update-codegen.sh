@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes everything that is generated: the deepcopy and register functions beside
-# the types, the client packages in pkg/client, the CRD in crd/, and the
+# the types, the client packages in pkg/client, the CRD in crd/ and deploy/base, and the
 # reference in docs/reference. The
 # generators' versions are those of hack/tools/go.mod.
 set -euo pipefail
@@ -24,6 +24,7 @@ kube::codegen::gen_client \
 
 go -C hack/tools install sigs.k8s.io/controller-tools/cmd/controller-gen
 "$GOBIN/controller-gen" crd paths=./pkg/apis/... output:crd:stdout >crd/network.yaml
+cp crd/network.yaml deploy/base/crd.yaml # kustomize reads no file outside of its folder
 
 # What it says while all is well is of no use to anybody.
 go -C hack/tools tool crd-ref-docs --log-level=WARN --renderer=markdown --config="$PWD/hack/reference.yaml" \

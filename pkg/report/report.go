@@ -31,9 +31,25 @@ const (
 	InUse = string(plan.ReasonInUse)
 	// Refused: Neutron will not do it as things stand; its words follow.
 	Refused = "Refused"
+	// Pending: no controller has looked yet. The CustomResourceDefinition says so
+	// of a new Network.
+	Pending = "Pending"
 	// NeutronUnavailable: Neutron gives no usable answer.
 	NeutronUnavailable = "NeutronUnavailable"
 )
+
+// KnownReason returns a reason of the condition Ready as it is, and "Other" for
+// one that this package does not write: whoever may write statuses can put
+// anything there.
+func KnownReason(reason string) string {
+	switch plan.Reason(reason) {
+	case Provisioned, Refused, NeutronUnavailable, Pending,
+		plan.ReasonInvalidSpec, plan.ReasonAmbiguous, plan.ReasonNotOurs, plan.ReasonNotFound, plan.ReasonAdoptionNotAllowed,
+		plan.ReasonExtensionMissing, plan.ReasonSubnetPoolMismatch, plan.ReasonInUse, plan.ReasonNotConverging:
+		return reason
+	}
+	return "Other"
+}
 
 // BlockedError is the outcome of a sync whose plan is blocked.
 type BlockedError struct{ plan.Blocked }
@@ -207,6 +223,11 @@ func Overwrite(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) [
 		"status":   fields,
 	})
 	return text
+}
+
+// IsReady tells whether a status says that all is as asked for.
+func IsReady(status samplecrdv1.NetworkStatus) bool {
+	return meta.IsStatusConditionTrue(status.Conditions, samplecrdv1.ConditionReady)
 }
 
 // NewProblem returns the reason and message of what stands in the way after a

@@ -32,10 +32,11 @@ type Option func(*options)
 type options struct {
 	timeout time.Duration
 	now     func() time.Time
+	wrap    func(http.RoundTripper) http.RoundTripper
 }
 
 func newOptions(opts []Option) options {
-	o := options{timeout: DefaultTimeout, now: time.Now}
+	o := options{timeout: DefaultTimeout, now: time.Now, wrap: func(next http.RoundTripper) http.RoundTripper { return next }}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -51,6 +52,12 @@ func WithTimeout(timeout time.Duration) Option {
 			o.timeout = timeout
 		}
 	}
+}
+
+// WithTransport has each request, logins among them, go through what wrap
+// returns, which must pass it on: to count it, say. See Operation.
+func WithTransport(wrap func(next http.RoundTripper) http.RoundTripper) Option {
+	return func(o *options) { o.wrap = wrap }
 }
 
 // client is a neutron.Client.
@@ -82,7 +89,7 @@ func New(endpoint string, opts ...Option) (neutron.Client, error) {
 		return nil, err
 	}
 	o := newOptions(opts)
-	provider := newProvider(newTransport(nil))
+	provider := newProvider(newTransport(nil, o.wrap))
 	provider.HTTPClient.Timeout = o.timeout
 	return newClient(provider, base, openNeutron{base}, o), nil
 }
@@ -130,9 +137,9 @@ func newProvider(transport http.RoundTripper) *gophercloud.ProviderClient {
 
 // newTransport returns a transport of its own, so that no other package's
 // settings reach it.
-func newTransport(config *tls.Config) *boundedTransport {
+func newTransport(config *tls.Config, wrap func(http.RoundTripper) http.RoundTripper) *boundedTransport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
-	return &boundedTransport{&http.Transport{
+	transport := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            dialer.DialContext,
 		TLSClientConfig:        config,
@@ -142,14 +149,18 @@ func newTransport(config *tls.Config) *boundedTransport {
 		MaxIdleConnsPerHost:    100, // as many as there may be workers
 		MaxResponseHeaderBytes: 1 << 20,
 		ForceAttemptHTTP2:      true,
-	}}
+	}
+	return &boundedTransport{Transport: transport, next: wrap(transport)}
 }
 
 // boundedTransport refuses to read answers without end.
-type boundedTransport struct{ *http.Transport }
+type boundedTransport struct {
+	*http.Transport
+	next http.RoundTripper // the way to it
+}
 
 func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := t.Transport.RoundTrip(request)
+	response, err := t.next.RoundTrip(request)
 	if err == nil {
 		response.Body = http.MaxBytesReader(nil, response.Body, maxAnswer)
 	}

@@ -46,12 +46,12 @@ func NewFromCloud(name string, opts ...Option) (neutron.Client, error) {
 	if name == "" {
 		return nil, errors.New("no cloud is named, and OS_CLOUD is not set")
 	}
-	config, err := loadCloud(name, nil)
+	o := newOptions(opts)
+	config, err := loadCloud(name, nil, o.wrap)
 	if err != nil {
 		return nil, err
 	}
-	o := newOptions(opts)
-	c := &cloud{name: name, timeout: o.timeout, now: o.now, config: config, checked: o.now()}
+	c := &cloud{name: name, wrap: o.wrap, timeout: o.timeout, now: o.now, config: config, checked: o.now()}
 	return newClient(newProvider(c), placeholder, c, o), nil
 }
 
@@ -73,7 +73,7 @@ type cloudConfig struct {
 
 // loadCloud reads what there is about a cloud. It returns old where nothing was
 // changed since.
-func loadCloud(name string, old *cloudConfig) (*cloudConfig, error) {
+func loadCloud(name string, old *cloudConfig, wrap func(http.RoundTripper) http.RoundTripper) (*cloudConfig, error) {
 	files, err := readCloudFiles()
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func loadCloud(name string, old *cloudConfig) (*cloudConfig, error) {
 		return nil, err
 	}
 	config.auth, config.endpoint = auth, endpoint
-	config.insecure, config.transport = tlsConfig.InsecureSkipVerify, newTransport(tlsConfig)
+	config.insecure, config.transport = tlsConfig.InsecureSkipVerify, newTransport(tlsConfig, wrap)
 	return config, nil
 }
 

@@ -24,6 +24,7 @@ type cloud struct {
 	name    string
 	timeout time.Duration
 	now     func() time.Time
+	wrap    func(http.RoundTripper) http.RoundTripper
 
 	mu      sync.Mutex
 	ongoing *renewal     // the one that looks at the files or logs in
@@ -153,7 +154,7 @@ func (c *cloud) sessionAfterLook(ctx context.Context, current *session) (*sessio
 // broken; the error says how.
 func (c *cloud) reload() (*cloudConfig, error) {
 	old := c.config // which only one caller at a time changes
-	config, err := loadCloud(c.name, old)
+	config, err := loadCloud(c.name, old, c.wrap)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.checked = c.now()

@@ -1,0 +1,45 @@
+package openstack
+
+import (
+	"net/http"
+	"strings"
+)
+
+// Operation returns what a request asks for, in a few words out of a fixed set,
+// such as "list networks", "update subnet" or "login"; "other" for what this
+// package does not send.
+func Operation(request *http.Request) string {
+	path := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
+	for i, part := range path {
+		kind, known := kinds[part]
+		switch rest := len(path) - i - 1; {
+		case !known:
+		case part == "tokens" && request.Method == http.MethodPost:
+			return "login"
+		case kind == "" || rest == 3 && path[i+2] != "tags" || rest > 3:
+			return "other"
+		case rest == 3:
+			return named(tagVerbs, request.Method, kind+" tag")
+		case rest == 0 && request.Method == http.MethodGet:
+			return "list " + part
+		case rest < 2:
+			return named(verbs, request.Method, kind)
+		}
+	}
+	return "other"
+}
+
+// kinds are the collections in paths, with the name of one object of each.
+var kinds = map[string]string{"networks": "network", "subnets": "subnet", "subnetpools": "subnet pool", "extensions": "extension", "tokens": ""}
+
+var (
+	verbs    = map[string]string{http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodDelete: "delete"}
+	tagVerbs = map[string]string{http.MethodPut: "add", http.MethodDelete: "remove"}
+)
+
+func named(verbs map[string]string, method, what string) string {
+	if verb, ok := verbs[method]; ok {
+		return verb + " " + what
+	}
+	return "other"
+}
