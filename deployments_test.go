@@ -428,13 +428,8 @@ func TestWebhookChangesBack(t *testing.T) {
 
 // TestDeploymentsInTwoNamespaces: of one name, each with its own.
 func TestDeploymentsInTwoNamespaces(t *testing.T) {
-	h, other := newDeploymentHarness(t), &harness{}
-	*other = harness{T: t, client: h.client, kube: h.kube, neutron: h.neutron, neutronURL: h.neutronURL, timeout: h.timeout, inFlight: h.inFlight, options: h.options, deployments: h.deployments}
-	namespace, err := h.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	other.namespace = namespace.Name
+	h := newDeploymentHarness(t)
+	other := h.beside()
 	h.startController()
 	other.startController()
 	h.deploy("web", "cidr=10.0.0.0/24")

@@ -92,12 +92,7 @@ func newHarness(t *testing.T) *harness {
 		others:   50 * time.Millisecond,
 		options:  Options{Cluster: testCluster, ResyncPeriod: time.Hour},
 	}
-	namespace, err := h.kube.CoreV1().Namespaces().Create(t.Context(),
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatalf("creating a namespace: %v", err)
-	}
-	h.namespace = namespace.Name
+	h.namespace = h.newNamespace()
 	h.neutron = embedded.New(embedded.Options{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if hold := h.hold.Load(); hold != nil {
@@ -108,6 +103,25 @@ func newHarness(t *testing.T) *harness {
 	t.Cleanup(server.Close)
 	h.neutronURL = server.URL
 	return h
+}
+
+// beside returns the same in another namespace, with the same Neutron.
+func (h *harness) beside() *harness {
+	h.Helper()
+	return &harness{
+		T: h.T, client: h.client, kube: h.kube, namespace: h.newNamespace(), neutron: h.neutron, neutronURL: h.neutronURL,
+		timeout: h.timeout, inFlight: h.inFlight, others: h.others, options: h.options, deployments: h.deployments,
+	}
+}
+
+func (h *harness) newNamespace() string {
+	h.Helper()
+	namespace, err := h.kube.CoreV1().Namespaces().Create(h.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
+	if err != nil {
+		h.Fatalf("creating a namespace: %v", err)
+	}
+	return namespace.Name
 }
 
 // restartNeutron gives the test a Neutron that has nothing.
