@@ -91,6 +91,20 @@ fuzz: ## Look for a state of the world in which a plan goes wrong, for a minute
 	go test -run '^$$' -fuzz FuzzWant -fuzztime 30s -fuzzminimizetime 1x ./pkg/plan
 	go test -run '^$$' -fuzz FuzzWishes -fuzztime 30s -fuzzminimizetime 1x .
 
+# What a release is made of. VERSION, IMAGE and ARCH can be given: make image
+# VERSION=v1.2.3 ARCH=arm64. The image is published nowhere yet: its name only
+# says where it would be.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+IMAGE ?= ghcr.io/samplecrd/network-controller:$(VERSION)
+ARCH ?= $(shell go env GOARCH)
+export VERSION REVISION SOURCE_DATE_EPOCH IMAGE
+
+.PHONY: image
+image: ## Build build/image.tar, to load into containerd, Docker, podman or kind
+	@hack/image/image.sh build/image.tar $(ARCH)
+
 .PHONY: clean
 clean: ## Remove all that was built (Go's own cache stays)
 	rm -rf build samplecrd-controller

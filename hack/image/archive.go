@@ -1,0 +1,136 @@
+package main
+
+import (
+	"archive/tar"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// platformImage is an image and what it runs on.
+type platformImage struct {
+	platform v1.Platform
+	image    v1.Image
+}
+
+// writeArchive writes images to one tar file, in which containerd, podman and
+// kind find an OCI image layout. With a single image, it is what `docker save`
+// writes too, so that a Docker engine of any age can load it. It returns the
+// digest by which a cluster knows the image.
+func writeArchive(path string, tag name.Tag, images []platformImage, modified time.Time) (v1.Hash, error) {
+	folder, err := os.MkdirTemp(filepath.Dir(path), "image-")
+	if err != nil {
+		return v1.Hash{}, fmt.Errorf("making a folder for the layout: %w", err)
+	}
+	defer os.RemoveAll(folder) //nolint:errcheck // it is in the build folder, which make clean removes
+
+	digest, err := writeLayout(folder, tag, images)
+	if err != nil {
+		return v1.Hash{}, fmt.Errorf("writing the layout: %w", err)
+	}
+	if len(images) == 1 {
+		if err := writeDockerManifest(folder, tag, images[0].image); err != nil {
+			return v1.Hash{}, fmt.Errorf("writing manifest.json: %w", err)
+		}
+	}
+	if err := packFolder(path, folder, modified); err != nil {
+		return v1.Hash{}, fmt.Errorf("packing the layout: %w", err)
+	}
+	return digest, nil
+}
+
+func writeLayout(folder string, tag name.Tag, images []platformImage) (v1.Hash, error) {
+	root, err := layout.Write(folder, empty.Index)
+	if err != nil {
+		return v1.Hash{}, err
+	}
+	named := layout.WithAnnotations(map[string]string{
+		"io.containerd.image.name":          tag.Name(),
+		"org.opencontainers.image.ref.name": tag.TagStr(),
+	})
+	if len(images) == 1 {
+		if err := root.AppendImage(images[0].image, named, layout.WithPlatform(images[0].platform)); err != nil {
+			return v1.Hash{}, err
+		}
+		return images[0].image.Digest()
+	}
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, i := range images {
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: i.image, Descriptor: v1.Descriptor{Platform: &i.platform}})
+	}
+	if err := root.AppendIndex(index, named); err != nil {
+		return v1.Hash{}, err
+	}
+	return index.Digest()
+}
+
+// writeDockerManifest adds what a Docker engine without containerd's image
+// store looks for, beside the layout and with the same blobs.
+func writeDockerManifest(folder string, tag name.Tag, image v1.Image) error {
+	manifest, err := image.Manifest()
+	if err != nil {
+		return err
+	}
+	blob := func(h v1.Hash) string { return "blobs/" + h.Algorithm + "/" + h.Hex }
+	descriptor := tarball.Descriptor{Config: blob(manifest.Config.Digest), RepoTags: []string{tag.Name()}}
+	for _, l := range manifest.Layers {
+		descriptor.Layers = append(descriptor.Layers, blob(l.Digest))
+	}
+	content, err := json.Marshal(tarball.Manifest{descriptor})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, "manifest.json"), content, 0o600)
+}
+
+// packFolder writes the files of a folder, in the order of their names, to a
+// tar file that depends on nothing but their content and the time given.
+func packFolder(path, folder string, modified time.Time) (err error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := file.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	w := tar.NewWriter(file)
+	err = fs.WalkDir(os.DirFS(folder), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil {
+			return err
+		}
+		err = w.WriteHeader(&tar.Header{
+			Typeflag: tar.TypeReg,
+			Name:     name,
+			Mode:     0o444,
+			Size:     int64(len(content)),
+			ModTime:  modified,
+			Format:   tar.FormatUSTAR,
+		})
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(content)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return w.Close()
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// program is the one file that the image holds.
+const program = "samplecrd-controller"
+
+// release is what tells one image from that of another commit.
+type release struct {
+	version  string
+	revision string
+	created  time.Time
+}
+
+// newImage makes the image of one platform: the binary at the path given, and
+// nothing else.
+func newImage(platform v1.Platform, path string, r release) (v1.Image, error) {
+	binary, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the binary: %w", err)
+	}
+	content, err := layer(binary, r.created)
+	if err != nil {
+		return nil, fmt.Errorf("packing %s: %w", path, err)
+	}
+	compressed, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(content)), nil
+	}, tarball.WithMediaType(types.OCILayer))
+	if err != nil {
+		return nil, fmt.Errorf("compressing %s: %w", path, err)
+	}
+
+	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	image, err = mutate.ConfigFile(image, &v1.ConfigFile{
+		Created:      v1.Time{Time: r.created},
+		OS:           platform.OS,
+		Architecture: platform.Architecture,
+		Variant:      platform.Variant,
+		Config:       config(r),
+		RootFS:       v1.RootFS{Type: "layers"},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("configuring the image: %w", err)
+	}
+	image, err = mutate.Append(image, mutate.Addendum{
+		Layer:   compressed,
+		History: v1.History{Created: v1.Time{Time: r.created}, CreatedBy: "COPY " + program + " /"},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("adding the layer: %w", err)
+	}
+	return image, nil
+}
+
+// config is how the image is run. The Dockerfile says the same; a test compares
+// the two.
+func config(r release) v1.Config {
+	return v1.Config{
+		Entrypoint: []string{"/" + program},
+		// A number: under runAsNonRoot, the kubelet refuses a name, since it
+		// cannot know which number that is.
+		User:       "65532:65532",
+		WorkingDir: "/",
+		Labels: map[string]string{
+			"org.opencontainers.image.title":    program,
+			"org.opencontainers.image.source":   "https://github.com/samplecrd/network-controller",
+			"org.opencontainers.image.licenses": "Apache-2.0",
+			"org.opencontainers.image.version":  r.version,
+			"org.opencontainers.image.revision": r.revision,
+		},
+	}
+}
+
+// layer packs the binary so that it depends on nothing but its content and the
+// time given: not on who builds it, where, or with which umask.
+func layer(binary []byte, modified time.Time) ([]byte, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	err := w.WriteHeader(&tar.Header{
+		Typeflag: tar.TypeReg,
+		Name:     program,
+		Mode:     0o555,
+		Size:     int64(len(binary)),
+		ModTime:  modified,
+		Format:   tar.FormatUSTAR,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(binary); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Builds the controller and packs it into an image, for each of the
+# architectures given.
+#
+#	VERSION=v1.2.3 IMAGE=registry.example/name:v1.2.3 hack/image/image.sh build/image.tar amd64 arm64
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+if (($# < 2)); then
+	echo "usage: VERSION=… IMAGE=… $0 OUTPUT ARCHITECTURE…" >&2
+	exit 2
+fi
+out=$1
+shift
+mkdir -p "$(dirname "$out")" build/bin
+
+CGO_ENABLED=0 GOWORK=off go -C hack/image build -trimpath -o ../../build/bin/image .
+binaries=()
+for arch in "$@"; do
+	binary=build/image/linux-$arch/samplecrd-controller
+	hack/image/build.sh linux "$arch" "$binary"
+	binaries+=("linux/$arch=$binary")
+done
+build/bin/image -o "$out" -image "${IMAGE:?}" -version "${VERSION:?}" -revision "${REVISION:-unknown}" \
+	-created "${SOURCE_DATE_EPOCH:-0}" "${binaries[@]}"
