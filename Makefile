@@ -105,6 +105,10 @@ export VERSION REVISION SOURCE_DATE_EPOCH IMAGE
 image: ## Build build/image.tar, to load into containerd, Docker, podman or kind
 	@hack/image/image.sh build/image.tar $(ARCH)
 
+.PHONY: test-image
+test-image: ## Check that the image is reproducible, and that the Dockerfile makes the same
+	@go -C hack/image test -count=1 ./...
+
 .PHONY: clean
 clean: ## Remove all that was built (Go's own cache stays)
 	rm -rf build samplecrd-controller

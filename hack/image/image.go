@@ -74,6 +74,8 @@ func config(r release) v1.Config {
 		// cannot know which number that is.
 		User:       "65532:65532",
 		WorkingDir: "/",
+		// BuildKit sets it in every image, and containerd for every container.
+		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 		Labels: map[string]string{
 			"org.opencontainers.image.title":    program,
 			"org.opencontainers.image.source":   "https://github.com/samplecrd/network-controller",
