@@ -76,7 +76,10 @@ func describe(out io.Writer, path string, tag name.Tag, digest v1.Hash, images [
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s: %.1f MB\n  image   %s\n  digest  %s\n", path, megabytes(info.Size()), tag.Name(), digest)
+	_, err = fmt.Fprintf(out, "%s: %.1f MB\n  image   %s\n  digest  %s\n", path, megabytes(info.Size()), tag.Name(), digest)
+	if err != nil {
+		return err
+	}
 	for _, i := range images {
 		if err := describeFiles(out, i); err != nil {
 			return fmt.Errorf("reading the files of %s: %w", i.platform, err)
@@ -96,7 +99,10 @@ func describeFiles(out io.Writer, i platformImage) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "  %-12s %s %d:%d %.1f MB /%s\n", i.platform, header.FileInfo().Mode(), header.Uid, header.Gid, megabytes(header.Size), header.Name)
+		_, err = fmt.Fprintf(out, "  %-12s %s %d:%d %.1f MB /%s\n", i.platform, header.FileInfo().Mode(), header.Uid, header.Gid, megabytes(header.Size), header.Name)
+		if err != nil {
+			return err
+		}
 	}
 }
 
