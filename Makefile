@@ -109,6 +109,26 @@ image: ## Build build/image.tar, to load into containerd, Docker, podman or kind
 test-image: ## Check that the image is reproducible, and that the Dockerfile makes the same
 	@go -C hack/image test -count=1 ./...
 
+.PHONY: release
+release: control-plane ## Build build/release: binaries, image, install.yaml, SBOMs, checksums
+	@hack/release/release.sh build/release
+
+.PHONY: verify-release
+verify-release: control-plane ## Check that two clones give the same release, byte by byte
+	@hack/release/verify.sh
+
+.PHONY: licenses
+licenses: ## Write docs/dependencies.md; fails on a licence that we do not ship
+	@hack/release/licenses.sh
+
+.PHONY: verify-licenses
+verify-licenses: ## Check that docs/dependencies.md is up to date
+	@hack/release/licenses.sh check
+
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities (GOVULNDB=file:///… for a copy of the database)
+	@hack/release/vulncheck.sh
+
 .PHONY: clean
 clean: ## Remove all that was built (Go's own cache stays)
 	rm -rf build samplecrd-controller

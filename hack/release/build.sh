@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Builds the program of this folder, or a tool that its go.mod names.
+#
+#	hack/release/build.sh build/bin/release
+#	hack/release/build.sh build/bin/govulncheck golang.org/x/vuln/cmd/govulncheck
+set -euo pipefail
+mkdir -p "$(dirname "$1")"
+out=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+cd "$(dirname "${BASH_SOURCE[0]}")"
+[[ -x $out ]] || echo "Building $(basename "$out") (the first build may take some minutes)." >&2
+CGO_ENABLED=0 GOWORK=off exec go build -trimpath -o "$out" "${2:-.}" 2> >(sed '/^go: downloading /d' >&2)

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Makes what a release consists of, in the folder given: binaries with their
+# SBOMs, the image, one manifest to install all, the licences, and the checksums
+# of all these. One commit gives the same files, wherever they are made, as long
+# as Go has the same version.
+#
+#	VERSION=v1.2.3 IMAGE=… REVISION=… SOURCE_DATE_EPOCH=… hack/release/release.sh build/release
+#
+# KUBECTL names the kubectl that makes the manifest.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+out=${1:?"usage: $0 FOLDER"}
+: "${VERSION:?}" "${IMAGE:?}" "${REVISION:?}" "${SOURCE_DATE_EPOCH:?}"
+kubectl=${KUBECTL:-build/bin/kubectl}
+name=samplecrd-controller
+rm -rf "$out"
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+
+hack/release/build.sh build/bin/release
+for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
+	binary=$out/${name}_${VERSION}_${platform/\//_}
+	echo "$(basename "$binary")"
+	hack/image/build.sh "${platform%/*}" "${platform#*/}" "$binary"
+	build/bin/release -sbom "$binary.cdx.json" -version "$VERSION" -created "$SOURCE_DATE_EPOCH" "$binary"
+done
+
+hack/image/image.sh "$out/${name}_${VERSION}_image.tar" amd64 arm64
+
+# The texts that the licences want to come along, Go's own first.
+{
+	printf '=== Go\n\n'
+	cat "$(go env GOROOT)/LICENSE"
+	echo
+} >"$out/THIRD_PARTY_LICENSES.txt"
+build/bin/release -texts build/texts.txt "$out/${name}_${VERSION}_linux_amd64"
+cat build/texts.txt >>"$out/THIRD_PARTY_LICENSES.txt"
+rm build/texts.txt
+cp LICENSE "$out"
+
+# A kustomization that names the image of this version, and nothing else.
+overlay=build/install
+rm -rf "$overlay"
+mkdir -p "$overlay"
+cat >"$overlay/kustomization.yaml" <<EOF
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources:
+- ../../deploy/overlays/openstack
+images:
+- name: ghcr.io/samplecrd/network-controller
+  newName: ${IMAGE%:*}
+  newTag: ${IMAGE##*:}
+EOF
+"$kubectl" kustomize "$overlay" >"$out/install.yaml"
+if ! grep -qF "image: $IMAGE" "$out/install.yaml"; then
+	echo "release: install.yaml does not run $IMAGE" >&2
+	exit 1
+fi
+
+(cd "$out" && sha256sum -- * >../SHA256SUMS && mv ../SHA256SUMS .)
+ls -l "$out"
