@@ -51,7 +51,7 @@ var panels = []panel{
 	},
 	{
 		title:       "Into the queue",
-		description: "How many Networks are put into the queue in a second, and how many of those because something failed.",
+		description: "How many Networks are put into the queue in a second, and how many of those again: after a failure, or to have another look.",
 		unit:        "ops",
 		queries: []query{
 			{expr: `sum(rate(workqueue_adds_total{SELECT, name="Networks"}[$__rate_interval]))`, legend: "added"},
