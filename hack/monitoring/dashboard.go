@@ -87,8 +87,11 @@ func dashboard(panels []object) object {
 		"templating":    object{"list": variables()},
 		"annotations": object{"list": []object{{
 			"name": "Alerts", "enable": true, "hide": false, "iconColor": "red", "datasource": dataSource,
-			"expr":        `ALERTS{alertname=~"Samplecrd.*", alertstate="firing", namespace=~"$namespace|"}`,
-			"titleFormat": "{{alertname}}", "textFormat": "{{reason}} {{operation}} {{pod}}", "step": "1m",
+			"target": object{
+				"refId": "Anno", "interval": "1m",
+				"expr": `ALERTS{alertname=~"Samplecrd.*", alertstate="firing", namespace=~"$namespace|"}`,
+			},
+			"titleFormat": "{{alertname}}", "textFormat": "{{reason}} {{operation}} {{pod}}",
 		}}},
 	}
 }
@@ -99,7 +102,7 @@ func variables() []object {
 	return []object{
 		{
 			"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus",
-			"current": object{}, "hide": 0, "options": []object{}, "refresh": 1, "regex": "",
+			"current": object{"text": "default", "value": "default"}, "hide": 0, "options": []object{}, "refresh": 1, "regex": "",
 		},
 		{
 			"name": "namespace", "label": "Namespace", "type": "query", "datasource": dataSource,

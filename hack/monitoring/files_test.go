@@ -219,7 +219,7 @@ type grafana struct {
 		Targets []struct{ Expr string }
 	}
 	Annotations struct {
-		List []struct{ Expr string }
+		List []struct{ Target struct{ Expr string } }
 	}
 }
 
@@ -243,7 +243,7 @@ func dashboardQueries(t *testing.T) map[string]string {
 		}
 	}
 	for i, annotation := range dashboard.Annotations.List {
-		queries[fmt.Sprintf("annotation %d", i+1)] = variables.Replace(annotation.Expr)
+		queries[fmt.Sprintf("annotation %d", i+1)] = variables.Replace(annotation.Target.Expr)
 	}
 	for name, query := range queries {
 		if query == "" || strings.Contains(query, "$") {

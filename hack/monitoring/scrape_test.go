@@ -136,10 +136,7 @@ func newSetting(t *testing.T) *setting {
 	}
 	t.Cleanup(func() { _ = s.cluster.Stop() })
 
-	controller := filepath.Join(t.TempDir(), "samplecrd-controller")
-	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", controller, ".").CombinedOutput(); err != nil {
-		t.Fatalf("building the controller: %v\n%s", err, output)
-	}
+	controller := buildController(t)
 	startController := func() (*process, string) {
 		address := freeAddress(t)
 		return start(t, controller, "-kubeconfig="+s.cluster.Kubeconfig(), "-neutron-endpoint="+s.neutron.URL(), "-metrics-bind-address="+address,
@@ -162,6 +159,15 @@ func newSetting(t *testing.T) *setting {
 	s.address = freeAddress(t)
 	start(t, program, "--config.file="+write(t, "prometheus.yaml", config), "--web.listen-address="+s.address, "--storage.tsdb.path="+t.TempDir(), "--log.level=warn")
 	return s
+}
+
+func buildController(t *testing.T) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), job)
+	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+		t.Fatalf("building the controller: %v\n%s", err, output)
+	}
+	return path
 }
 
 // TestScrape: a real Prometheus finds in two real controllers all that rules and
