@@ -113,6 +113,7 @@ func TestGenerated(t *testing.T) {
 
 // TestRules runs promtool's checks and unit tests.
 func TestRules(t *testing.T) {
+	t.Parallel()
 	promtool(t, "check", "rules", filepath.Join(folder, "rules.yaml"))
 	tests, err := filepath.Glob(filepath.Join(folder, "tests", "*.yaml"))
 	if err != nil || len(tests) == 0 {

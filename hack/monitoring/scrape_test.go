@@ -173,6 +173,7 @@ func buildController(t *testing.T) (path string) {
 // TestScrape: a real Prometheus finds in two real controllers all that rules and
 // dashboard ask for; nothing is wrong with what is well; and what breaks is told.
 func TestScrape(t *testing.T) {
+	t.Parallel()
 	s := newSetting(t)
 	if output, err := s.cluster.Kubectl(t.Context(), "apply", "-f", "example/example-network.yaml"); err != nil {
 		t.Fatalf("%v\n%s", err, output)

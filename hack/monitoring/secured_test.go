@@ -26,6 +26,7 @@ const podAddress = "192.0.2.1"
 // deploy/monitoring/reader, Prometheus gets the metrics where they are served
 // over HTTPS to those who may read them; and without that token it does not.
 func TestScrapeSecured(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(inNamespace) != "" {
 		scrapeSecured(t)
 		return
@@ -127,7 +128,9 @@ func exampleFor(t *testing.T, target, tokenFile string) string {
 func (p prometheus) refused(t *testing.T, code string) {
 	t.Helper()
 	eventually(t, "a scrape that is refused", func(ctx context.Context) error {
-		var data struct{ ActiveTargets []struct{ Health, LastError string } }
+		var data struct {
+			ActiveTargets []struct{ Health, LastError string }
+		}
 		if err := p.get(ctx, "targets", nil, &data); err != nil {
 			return err
 		}
