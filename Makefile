@@ -18,9 +18,6 @@ KUBERNETES := build/bin/kubernetes
 GOLANGCI_LINT := build/bin/golangci-lint
 OPENSTACK := build/bin/openstack
 
-# What -version says.
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-
 # go build, without a line for each module that it downloads.
 GO_BUILD = CGO_ENABLED=0 go build -trimpath 2> >(sed '/^go: downloading /d' >&2)
 
@@ -97,9 +94,11 @@ fuzz: ## Look for a state of the world in which a plan goes wrong, for a minute
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
-IMAGE ?= ghcr.io/samplecrd/network-controller:$(VERSION)
+REPOSITORY := ghcr.io/samplecrd/network-controller
 ARCH ?= $(shell go env GOARCH)
-export VERSION REVISION SOURCE_DATE_EPOCH IMAGE
+export VERSION REVISION SOURCE_DATE_EPOCH
+image: export IMAGE ?= $(REPOSITORY):latest
+release verify-release: export IMAGE ?= $(REPOSITORY):$(VERSION)
 
 .PHONY: image
 image: ## Build build/image.tar, to load into containerd, Docker, podman or kind
