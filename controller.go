@@ -242,9 +242,22 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	defer c.queue.Done(key)
 	ctx, end := c.beginSync(ctx, key)
 	err := c.syncHandler(ctx, key)
+	c.tellForbidden(key, err)
 	c.handleErr(ctx, key, err)
 	end(err)
 	return true
+}
+
+// tellForbidden tells in an event what only an administrator can change. A
+// status cannot tell it: that may be what we may not write.
+func (c *Controller) tellForbidden(key cache.ObjectName, err error) {
+	if !apierrors.IsForbidden(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return
+	}
+	if network, _ := c.networks.get(key); network != nil {
+		c.event(network, report.Event{Type: corev1.EventTypeWarning, Reason: "Forbidden", Action: "Sync",
+			Note: fmt.Sprintf("Kubernetes does not allow the controller what it has to do: %v. Whoever runs it has to look at its roles.", err)})
+	}
 }
 
 // handleErr says when a key is to be synced again after a sync that came to

@@ -199,11 +199,22 @@ func (f *inFlight) mustWait(network *samplecrdv1.Network, desired plan.Desired, 
 	if left <= 0 {
 		return nil
 	}
+	op := step.String()
+	if removes {
+		op = "let the object go"
+	}
 	return &neutron.Error{
-		Op: "create", Kind: neutron.ErrUnavailable, RetryAfter: left,
+		Op: op, Kind: notYet{}, RetryAfter: left,
 		Message: fmt.Sprintf("%s; looking again within %v", why, f.wait),
 	}
 }
+
+// notYet is what there is to say of a step that has to wait: in all but words,
+// Neutron is unavailable for it.
+type notYet struct{}
+
+func (notYet) Error() string        { return "not yet" }
+func (notYet) Is(target error) bool { return target == neutron.ErrUnavailable } //nolint:errorlint // Is is for this
 
 // inheritedWait returns how long to wait for what a process that has ended may
 // have asked for. It asks for a network where it sees none: so nothing is under

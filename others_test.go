@@ -228,3 +228,24 @@ func TestSubnetInFlightOnAdopted(t *testing.T) {
 	h.waitGone("example")
 	h.wantCounts(1, 0)
 }
+
+// TestForbidden: where the controller may not write the status, an event says so.
+func TestForbidden(t *testing.T) {
+	h := newHarness(t)
+	var allowed atomic.Bool
+	h.transport = func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(r.URL.Path, "/status") && !allowed.Load() {
+				r = r.Clone(r.Context())
+				r.Header.Set("Impersonate-User", "somebody without rights")
+			}
+			return next.RoundTrip(r)
+		})
+	}
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.wantEventNote("Forbidden", `cannot patch resource "networks/status"`)
+	allowed.Store(true)
+	h.waitReady("example")
+	h.wantCounts(1, 1)
+}

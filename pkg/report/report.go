@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"net/netip"
 	"slices"
 	"unicode/utf8"
@@ -75,6 +76,18 @@ func Status(network *samplecrdv1.Network, desired plan.Desired, actual plan.Actu
 	status.ObservedGeneration, status.Conditions = network.Generation, slices.Clone(network.Status.Conditions)
 	meta.SetStatusCondition(&status.Conditions, ready)
 	return status, !equality.Semantic.DeepEqual(status, network.Status)
+}
+
+// cure says what may help against a refusal of Neutron.
+func cure(failure *neutron.Error) string {
+	again := "It is tried again within 8 minutes, and at once when the spec changes."
+	switch {
+	case failure.Type == "OverQuota":
+		return "Free some of the project's quota in OpenStack, or have it raised. " + again
+	case failure.Status == http.StatusForbidden:
+		return "OpenStack's policy does not allow the controller's credentials to do this: somebody who runs it has to change one of them. " + again
+	}
+	return again
 }
 
 // provisioned says what there is, where all is as asked for.
@@ -148,7 +161,7 @@ func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condi
 	case errors.Is(failure, neutron.ErrInUse):
 		return no(InUse, failure.Error()+" Nothing was deleted; it is tried again until the ports are gone.")
 	case errors.Is(failure, neutron.ErrRefused):
-		return no(Refused, failure.Error())
+		return no(Refused, failure.Error()+" "+cure(failure))
 	case errors.Is(failure, neutron.ErrUnavailable):
 		return no(NeutronUnavailable, failure.Error())
 	}

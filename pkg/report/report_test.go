@@ -71,7 +71,7 @@ func TestStatus(t *testing.T) {
 		"refused": {
 			desired: present, outcome: failure(neutron.ErrRefused), before: pending,
 			wantChanged: true, wantStatus: "False", wantReason: report.Refused,
-			wantMessage: "create subnet: refused: 409 OverQuota: Quota exceeded.", wantSince: now,
+			wantMessage: "create subnet: refused: 409 OverQuota: Quota exceeded. Free some of the project's quota in OpenStack, or have it raised. It is tried again within 8 minutes, and at once when the spec changes.", wantSince: now,
 		},
 		"another problem than before": {
 			desired: present, outcome: failure(neutron.ErrUnavailable), before: ready(metav1.ConditionFalse, report.Refused, "no"),
