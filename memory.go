@@ -214,7 +214,7 @@ func (f *inFlight) mustWait(network *samplecrdv1.Network, desired plan.Desired, 
 type notYet struct{}
 
 func (notYet) Error() string        { return "not yet" }
-func (notYet) Is(target error) bool { return target == neutron.ErrUnavailable } //nolint:errorlint // Is is for this
+func (notYet) Is(target error) bool { return target == neutron.ErrUnavailable }
 
 // inheritedWait returns how long to wait for what a process that has ended may
 // have asked for. It asks for a network where it sees none: so nothing is under
