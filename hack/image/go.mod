@@ -9,7 +9,7 @@ require (
 	github.com/moby/patternmatcher v0.6.1
 	github.com/opencontainers/go-digest v1.0.0
 	github.com/opencontainers/image-spec v1.1.1
-	golang.org/x/mod v0.39.0
+	golang.org/x/mod v0.42.0
 )
 
 require (

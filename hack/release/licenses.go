@@ -36,14 +36,14 @@ func licenses(found *sbom.SBOM) ([]module, error) {
 		}
 		m := module{path: p.Name}
 		for _, l := range p.Licenses.ToSlice() {
-			if onlyIn(l, "*.go") {
-				continue // a source file about licences
+			if onlyIn(l, notShipped) {
+				continue
 			}
 			if l.Contents != "" { // Go's own does not lie in the module cache
 				m.texts = append(m.texts, l.Contents)
 			}
 			switch {
-			case onlyIn(l, "NOTICE*"):
+			case onlyIn(l, notice):
 				continue
 			case l.SPDXExpression == "":
 				errs = append(errs, fmt.Errorf("%s: a licence is none that is known: %s", p.Name, strings.Join(l.URLs, ", ")))
@@ -65,15 +65,19 @@ func licenses(found *sbom.SBOM) ([]module, error) {
 	return modules, errors.Join(errs...)
 }
 
-// onlyIn tells whether what was taken for a licence lies only in files of such
-// names.
-func onlyIn(l pkg.License, pattern string) bool {
-	for _, url := range l.URLs {
-		if match, err := path.Match(pattern, path.Base(url)); err != nil || !match {
-			return false
-		}
-	}
-	return len(l.URLs) > 0
+// onlyIn tells whether what was taken for a licence lies only in such files.
+func onlyIn(l pkg.License, such func(string) bool) bool {
+	return len(l.URLs) > 0 && !slices.ContainsFunc(l.URLs, func(url string) bool { return !such(url) })
+}
+
+// notShipped are files whose names begin as those of licences do, and which are
+// about licences, or for tests, which Go does not build.
+func notShipped(url string) bool {
+	return path.Ext(url) == ".go" || strings.Contains(url, "/testdata/")
+}
+
+func notice(url string) bool {
+	return strings.HasPrefix(path.Base(url), "NOTICE")
 }
 
 // writeTexts writes what the licences want to be passed on with a binary.
