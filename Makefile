@@ -111,6 +111,10 @@ test-image: ## Check that the image is reproducible, and that the Dockerfile mak
 release: control-plane ## Build build/release: binaries, image, install.yaml, SBOMs, checksums
 	@hack/release/release.sh build/release
 
+.PHONY: test-release
+test-release: ## Check that a licence, a vulnerability or a missing database is not passed over
+	@go -C hack/release test -count=1 ./...
+
 .PHONY: verify-release
 verify-release: control-plane ## Check that two clones give the same release, byte by byte
 	@hack/release/verify.sh

@@ -17,6 +17,7 @@ func writeBill(path string, found *sbom.SBOM, version string, created time.Time)
 	bill := cyclonedxhelpers.ToFormatModel(*found)
 	bill.Metadata.Timestamp = created.Format(time.RFC3339)
 	bill.SerialNumber = uuid.NewSHA1(uuid.NameSpaceURL, fmt.Appendf(nil, "https://%s/%s", product, found.Source.ID)).URN()
+	bill.Metadata.Component.BOMRef = found.Source.ID // of the content; syft's own is of the path, too
 	for i := range *bill.Components {
 		component := &(*bill.Components)[i]
 		if component.Name == product {
