@@ -108,7 +108,7 @@ test-image: ## Check that the image is reproducible, and that the Dockerfile mak
 	@go -C hack/image test -count=1 ./...
 
 .PHONY: release
-release: control-plane ## Build build/release: binaries, image, install.yaml, SBOMs, checksums
+release: $(if $(KUBECTL),,control-plane) ## Build build/release: binaries, image, install.yaml, SBOMs, checksums
 	@hack/release/release.sh build/release
 
 .PHONY: test-release
