@@ -1,20 +1,23 @@
 #!/usr/bin/env bash
-# Builds the program of this folder: etcd, kube-apiserver,
-# kube-controller-manager and kubectl in one file. Puts a symbolic link
-# kubectl beside it. Needs Go and its module proxy, and no C compiler.
+# Builds a program of this module: the one of this folder, which is etcd,
+# kube-apiserver, kube-controller-manager and kubectl in one file, or the one of
+# a folder in it. Puts a symbolic link kubectl beside the first. Needs Go and its
+# module proxy, and no C compiler.
 #
 #	hack/kubernetes/build.sh build/bin/kubernetes
+#	hack/kubernetes/build.sh build/bin/node-components ./node
 #
 # Does nothing when the program is there already, made of the same sources by
 # the same Go.
 set -euo pipefail
 
-if (($# != 1)) || [[ -z $1 || $1 == -* ]]; then
-	echo "usage: $0 OUTPUT" >&2
+if (($# < 1 || $# > 2)) || [[ -z $1 || $1 == -* ]]; then
+	echo "usage: $0 OUTPUT [PACKAGE]" >&2
 	exit 2
 fi
 mkdir -p "$(dirname "$1")"
 out=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+package=${2:-.}
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 export CGO_ENABLED=0 GOWORK=off
@@ -23,11 +26,13 @@ export CGO_ENABLED=0 GOWORK=off
 # that there is nothing to do; comparing this takes none.
 sources() {
 	go env GOVERSION GOOS GOARCH GOFLAGS GOEXPERIMENT
-	cat go.mod go.sum main.go build.sh
+	cat go.mod go.sum "$package/main.go" build.sh
 }
 
 up_to_date() {
-	[[ -x $out && -e $(dirname "$out")/kubectl ]] && sources | cmp -s - "$out.stamp"
+	[[ -x $out ]] || return
+	[[ $package != . || -e $(dirname "$out")/kubectl ]] || return
+	sources | cmp -s - "$out.stamp"
 }
 
 # Two builds at once would each compile everything: the second one waits for
@@ -50,14 +55,14 @@ lock() {
 }
 
 compile() {
-	local version major minor package flags=(-s -w)
+	local version major minor versioned flags=(-s -w)
 	version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
 	IFS=. read -r major minor _ <<<"${version#v}"
-	for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
-		flags+=(-X "$package.gitVersion=$version" -X "$package.gitMajor=$major" -X "$package.gitMinor=$minor"
-			-X "$package.gitCommit=" -X "$package.gitTreeState=archive")
+	for versioned in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+		flags+=(-X "$versioned.gitVersion=$version" -X "$versioned.gitMajor=$major" -X "$versioned.gitMinor=$minor"
+			-X "$versioned.gitCommit=" -X "$versioned.gitTreeState=archive")
 	done
-	exec go build -v -trimpath -buildvcs=false -ldflags "${flags[*]}" -o "$tmp/kubernetes" .
+	exec go build -v -trimpath -buildvcs=false -ldflags "${flags[*]}" -o "$tmp/program" "$package"
 }
 
 # Says every 20 seconds how far the build is, until it has ended.
@@ -72,7 +77,7 @@ progress() {
 			echo "  ${SECONDS}s: preparing, $(grep -c '^go: ' "$tmp/log" || true) modules downloaded so far"
 			continue
 		fi
-		total=${total:-$(go list -deps . 2>/dev/null | grep -c . || true)}
+		total=${total:-$(go list -deps "$package" 2>/dev/null | grep -c . || true)}
 		echo "  ${SECONDS}s: $compiled of at most $total packages compiled"
 	done
 }
@@ -100,7 +105,7 @@ if up_to_date; then # the one that we waited for has built it
 	exit
 fi
 
-echo "Building Kubernetes into $out (the first build takes about ten minutes on two cores)."
+echo "Building Kubernetes into $out (the first build may take ten minutes on two cores)."
 tmp=$(mktemp -d "$out.XXXXXX")
 sources >"$tmp/stamp"
 SECONDS=0
@@ -118,7 +123,9 @@ if ! wait "$build"; then
 fi
 build=
 rm -f "$out.stamp" # it may belong to other sources than the file that comes now
-mv -f "$tmp/kubernetes" "$out"
-ln -sfn "$(basename "$out")" "$(dirname "$out")/kubectl"
+mv -f "$tmp/program" "$out"
+if [[ $package == . ]]; then
+	ln -sfn "$(basename "$out")" "$(dirname "$out")/kubectl"
+fi
 mv -f "$tmp/stamp" "$out.stamp"
 echo "Built it in ${SECONDS}s."
