@@ -17,6 +17,8 @@ FLAGS :=
 KUBERNETES := build/bin/kubernetes
 GOLANGCI_LINT := build/bin/golangci-lint
 OPENSTACK := build/bin/openstack
+NODE := build/bin/node
+NODE_COMPONENTS := build/bin/node-components
 
 # go build, without a line for each module that it downloads.
 GO_BUILD = CGO_ENABLED=0 go build -trimpath 2> >(sed '/^go: downloading /d' >&2)
@@ -65,6 +67,11 @@ build: ## Build ./samplecrd-controller
 .PHONY: control-plane
 control-plane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl (minutes, once)
 	@hack/kubernetes/build.sh $(KUBERNETES)
+
+.PHONY: node
+node: control-plane ## Build what runs a command with a whole Kubernetes of one node: build/bin/node
+	@hack/kubernetes/build.sh $(NODE_COMPONENTS) ./node
+	@$(GO_BUILD) -o $(NODE) ./hack/node
 
 .PHONY: generate
 generate: ## Generate clients, deepcopy functions, the CRD and its reference from the types

@@ -70,7 +70,9 @@ var (
 func isReady(body []byte) bool {
 	var node struct {
 		Spec   struct{ Taints []any }
-		Status struct{ Conditions []struct{ Type, Status string } }
+		Status struct {
+			Conditions []struct{ Type, Status string }
+		}
 	}
 	return json.Unmarshal(body, &node) == nil && len(node.Spec.Taints) == 0 &&
 		slices.Contains(node.Status.Conditions, struct{ Type, Status string }{"Ready", "True"})
@@ -82,7 +84,7 @@ func (a api) waitFor(ctx context.Context, name string, condition condition) erro
 	err := poll(ctx, func(ctx context.Context) (bool, error) {
 		var body []byte
 		if body, answer = a.get(ctx, condition.path); answer != nil {
-			return false, nil
+			return false, nil //nolint:nilerr // it is told when there is no more time
 		}
 		if condition.is != nil && !condition.is(body) {
 			answer = fmt.Errorf("it is not ready: %s", body)

@@ -39,15 +39,12 @@ func manage(dir string, o order) (exitCode int, err error) {
 	if err != nil {
 		return exitFailed, fmt.Errorf("starting a node: %w", err)
 	}
-	for len(asked) > 0 { // it came too late for the start, and is for nobody
-		return 128 + int((<-asked).(syscall.Signal)), nil
-	}
 	return runCommand(dir, o, asked)
 }
 
 // startNode returns when the node is ready for pods.
 func startNode(ctx context.Context, dir string, o order) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("it was not ready after %v", startTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errTooLong)
 	defer cancel()
 	ctx, ended := context.WithCancelCause(ctx)
 	s := &supervisor{dir: dir, ended: ended}
@@ -86,13 +83,22 @@ func startNode(ctx context.Context, dir string, o order) error {
 	if err == nil {
 		err = <-loaded
 	}
-	return s.explain(ctx, err)
+	if err != nil {
+		return s.explain(ctx, err)
+	}
+	return nil
 }
 
-// explain adds to an error of the start what the programs say that are the most
-// likely to have made it.
+// errTooLong says that a node was not ready in time.
+var errTooLong = fmt.Errorf("it was not ready after %v", startTimeout)
+
+// explain returns why a start failed: a program ended, or it took too long, and
+// then the logs may say why.
 func (s *supervisor) explain(ctx context.Context, err error) error {
-	if err == nil || !errors.Is(context.Cause(ctx), context.DeadlineExceeded) && ctx.Err() != nil {
+	if cause := context.Cause(ctx); errors.Is(cause, errEnded) {
+		return cause
+	}
+	if !errors.Is(err, errTooLong) {
 		return err
 	}
 	for _, name := range []string{"kube-apiserver", "containerd", "kubelet"} {

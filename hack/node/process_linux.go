@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,10 +15,13 @@ import (
 // restartPause is how long a program is down at least, as with systemd.
 const restartPause = 100 * time.Millisecond
 
+// errEnded says that a program has ended, which none of them should.
+var errEnded = errors.New("it ended")
+
 // supervisor keeps programs running.
 type supervisor struct {
 	dir string // where they run, and their logs and process IDs go
-	// ended is told that a program has ended, which it never should.
+	// ended is told how a program has ended.
 	ended func(error)
 }
 
@@ -26,8 +30,8 @@ func (s *supervisor) keepRunning(name, path string, args ...string) {
 	go func() {
 		for {
 			err := s.runOnce(name, path, args...)
-			s.ended(fmt.Errorf("%s ended: %w\n%s", name, err, s.lastWords(name)))
-			time.Sleep(restartPause)
+			s.ended(fmt.Errorf("running %s: %w\n%s", name, err, s.lastWords(name)))
+			<-time.After(restartPause)
 		}
 	}()
 }
@@ -60,8 +64,8 @@ func (s *supervisor) runOnce(name, path string, args ...string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(log, "%s --- it ended: %s\n", time.Now().Format(time.TimeOnly), command.ProcessState)
-	return fmt.Errorf("%s", command.ProcessState)
+	_, _ = fmt.Fprintf(log, "%s --- it ended: %s\n", time.Now().Format(time.TimeOnly), command.ProcessState)
+	return fmt.Errorf("%w: %s", errEnded, command.ProcessState)
 }
 
 // lastWords returns the last lines of a program's log.
