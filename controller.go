@@ -518,10 +518,10 @@ func (c *Controller) tell(ctx context.Context, network *samplecrdv1.Network, ste
 	logger := klog.FromContext(ctx)
 	event, ok := report.EventOf(network, step)
 	if !ok {
-		logger.V(4).Info("Done", "step", step)
+		logger.V(4).Info("Done", "step", step.String())
 		return
 	}
-	logger.Info("Done", "step", step, "reason", event.Reason)
+	logger.Info("Done", "step", step.String(), "reason", event.Reason)
 	if event.Reason == report.Drifted {
 		metrics.DriftRepaired.Inc()
 	}

@@ -211,6 +211,9 @@ type SubnetUpdate struct {
 type SubnetPool struct {
 	ID, Name  string
 	IPVersion int // 4 or 6
+	// MinPrefixLength and MaxPrefixLength bound what it hands out; 0 where it does
+	// not say.
+	MinPrefixLength, MaxPrefixLength int
 }
 
 // HostRoute is a route that hosts are told of.

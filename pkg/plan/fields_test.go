@@ -346,6 +346,11 @@ var subnetPoolRows = map[string]row{
 		plan.Blocked{Reason: plan.ReasonSubnetPoolMismatch},
 		`blocked: SubnetPoolMismatch: subnet pool "campus" has ranges of IPv4, which spec.dnsNameservers does not fit.`,
 	},
+	"subnet pool that hands out no such range": {
+		withPool, marked(fresh, bare).WithExtensions(all).WithSubnetPools([]neutron.SubnetPool{{ID: "pool-1", Name: "campus", IPVersion: 4, MinPrefixLength: 26, MaxPrefixLength: 28}}),
+		plan.Blocked{Reason: plan.ReasonSubnetPoolMismatch},
+		`blocked: SubnetPoolMismatch: subnet pool "campus" hands out ranges from /26 to /28, and spec.subnetPool.prefixLength is 24.`,
+	},
 	"subnet pool, no subnet": {
 		withPool, marked(fresh, bare).WithExtensions(all).WithSubnetPools([]neutron.SubnetPool{campus}),
 		plan.CreateSubnet{Subnet: neutron.NewSubnet{

@@ -258,6 +258,10 @@ func theSubnetPool(desired Desired, actual Actual) (neutron.SubnetPool, Step) {
 		return neutron.SubnetPool{}, Blocked{Reason: ReasonSubnetPoolMismatch, Message: fmt.Sprintf(
 			"subnet pool %q has ranges of IPv%d, which %s does not fit.", pool.Name+pool.ID, found.IPVersion, what)}
 	}
+	if asked := pool.PrefixLength; asked != 0 && (asked < found.MinPrefixLength || found.MaxPrefixLength != 0 && asked > found.MaxPrefixLength) {
+		return neutron.SubnetPool{}, Blocked{Reason: ReasonSubnetPoolMismatch, Message: fmt.Sprintf(
+			"subnet pool %q hands out ranges from /%d to /%d, and spec.subnetPool.prefixLength is %d.", pool.Name+pool.ID, found.MinPrefixLength, found.MaxPrefixLength, asked)}
+	}
 	return found, nil
 }
 

@@ -334,9 +334,9 @@ func testFindSubnetPools(s *suite) {
 	name, four := s.createSubnetPool(`"10.77.0.0/16"`, 24)
 	_, six := s.createSubnetPool(`"fd77::/48"`, 64)
 	for filter, want := range map[neutron.SubnetPoolFilter][]neutron.SubnetPool{
-		{Name: name}:               {{ID: four, Name: name, IPVersion: 4}},
-		{ID: four}:                 {{ID: four, Name: name, IPVersion: 4}},
-		{ID: four, Name: name}:     {{ID: four, Name: name, IPVersion: 4}},
+		{Name: name}:               {{ID: four, Name: name, IPVersion: 4, MinPrefixLength: 8, MaxPrefixLength: 32}},
+		{ID: four}:                 {{ID: four, Name: name, IPVersion: 4, MinPrefixLength: 8, MaxPrefixLength: 32}},
+		{ID: four, Name: name}:     {{ID: four, Name: name, IPVersion: 4, MinPrefixLength: 8, MaxPrefixLength: 32}},
 		{ID: six, Name: name}:      nil,
 		{Name: name[:len(name)-1]}: nil,
 		{ID: missing}:              nil,

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -38,13 +39,31 @@ type subnetPoolJSON struct {
 	ID        *string `json:"id"`
 	Name      *string `json:"name"`
 	IPVersion *int    `json:"ip_version"`
+	// Some releases put these into quotation marks.
+	MinPrefixLength looseInt `json:"min_prefixlen"`
+	MaxPrefixLength looseInt `json:"max_prefixlen"`
+}
+
+// looseInt is a number, in quotation marks or not; 0 for anything else.
+type looseInt int
+
+func (i *looseInt) UnmarshalJSON(text []byte) error {
+	n, err := strconv.Atoi(strings.Trim(string(text), `"`))
+	if err != nil {
+		n = 0
+	}
+	*i = looseInt(n)
+	return nil
 }
 
 func (p *subnetPoolJSON) value() (neutron.SubnetPool, error) {
 	if p == nil || p.ID == nil || *p.ID == "" || p.Name == nil || p.IPVersion == nil || *p.IPVersion != 4 && *p.IPVersion != 6 {
 		return neutron.SubnetPool{}, unusable("it has a subnet pool without id, name or ip_version")
 	}
-	return neutron.SubnetPool{ID: *p.ID, Name: *p.Name, IPVersion: *p.IPVersion}, nil
+	return neutron.SubnetPool{
+		ID: *p.ID, Name: *p.Name, IPVersion: *p.IPVersion,
+		MinPrefixLength: int(p.MinPrefixLength), MaxPrefixLength: int(p.MaxPrefixLength),
+	}, nil
 }
 
 // Extensions implements neutron.Reader.
