@@ -284,8 +284,13 @@ func (d *deployments) forget(key cache.ObjectName) {
 	delete(d.told, key)
 }
 
+// ownerReference has the garbage collector delete a Network after its
+// Deployment. A Deployment does not wait for that: to make it wait takes, in
+// some clusters, the right to set finalizers of Deployments.
 func ownerReference(deployment *metav1.PartialObjectMetadata) metav1.OwnerReference {
-	return *metav1.NewControllerRef(deployment, appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	owner := *metav1.NewControllerRef(deployment, appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	owner.BlockOwnerDeletion = nil
+	return owner
 }
 
 // reference names a Deployment in an event.

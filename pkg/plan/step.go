@@ -50,7 +50,7 @@ const (
 	// of Neutron that this cloud does not have. All else is as asked for.
 	ReasonExtensionMissing Reason = "ExtensionMissing"
 	// ReasonSubnetPoolMismatch: the subnet pool is not of the IP version that the
-	// rest of the spec is.
+	// rest of the spec is, or hands out no range of the length that is asked for.
 	ReasonSubnetPoolMismatch Reason = "SubnetPoolMismatch"
 	// ReasonInUse: something that is not ours would be taken away as well.
 	ReasonInUse Reason = "InUse"
