@@ -98,6 +98,7 @@ fuzz: ## Look for a state of the world in which a plan goes wrong, for a minute
 # What a release is made of. VERSION, IMAGE and ARCH can be given: make image
 # VERSION=v1.2.3 ARCH=arm64. The image is published nowhere yet: its name only
 # says where it would be.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 REPOSITORY := ghcr.io/samplecrd/network-controller

@@ -9,7 +9,9 @@ rm -rf "$copies"
 trap 'rm -rf "$copies"' EXIT
 for copy in one two/in/another/folder; do
 	git clone -q . "$copies/$copy"
-	KUBECTL=${KUBECTL:-$PWD/build/bin/kubectl} make -C "$copies/$copy" --no-print-directory release >"$copies/log" 2>&1 || {
+	# What make has exported here is about this tree, which may have changes.
+	env -u MAKEFLAGS -u VERSION -u REVISION -u SOURCE_DATE_EPOCH -u IMAGE \
+		KUBECTL="${KUBECTL:-$PWD/build/bin/kubectl}" make -C "$copies/$copy" --no-print-directory release >"$copies/log" 2>&1 || {
 		cat "$copies/log" >&2
 		exit 1
 	}
