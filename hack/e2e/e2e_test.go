@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestEndToEnd goes the way of an operator. Its parts follow each other: where
+// one fails, those after it say little.
+func TestEndToEnd(t *testing.T) {
+	t.Chdir(root(t))
+	c := connect(t)
+	c.keepLogs(t)
+	c.showOnFailure(t)
+	t.Cleanup(func() { c.summary(t) })
+	part(t, "without an OpenStack", c.embedded)
+	part(t, "with an OpenStack", c.openStack)
+	part(t, "for some namespaces", c.someNamespaces)
+}
+
+// part runs a part of the test, and ends the test where it fails.
+func part(t *testing.T, name string, run func(*testing.T)) {
+	t.Helper()
+	if !t.Run(name, run) {
+		t.FailNow()
+	}
+}
+
+// summary ends the log with what was measured, and what was not tried.
+func (c *cluster) summary(t *testing.T) {
+	t.Log("Measured:\n" + strings.Join(c.timings, "\n"))
+	if len(c.notRun) == 0 {
+		t.Log("All parts were run.")
+		return
+	}
+	t.Log("NOT RUN:\n" + strings.Join(c.notRun, "\n"))
+}
+
+// embedded is the one command that works in any cluster.
+func (c *cluster) embedded(t *testing.T) {
+	used := c.watchRights(t)
+	part(t, "one command installs it", func(t *testing.T) {
+		begun := time.Now()
+		c.kubectl(t, "apply", "-k", c.overlay(t, "embedded", c.image))
+		c.available(t, 1, "")
+		c.timed(t, "kubectl apply -k deploy/overlays/embedded, until available", time.Since(begun))
+	})
+	part(t, "pods have no rights on the node", c.podsAreRestricted)
+	part(t, "walkthrough", func(t *testing.T) { c.walkthrough(t, "default", nil) })
+	part(t, "nothing is forbidden", used.nothingForbidden)
+	part(t, "uninstall everything", func(t *testing.T) { c.uninstall(t, "embedded", nil) })
+}
+
+// openStack is how it is used.
+func (c *cluster) openStack(t *testing.T) {
+	o := c.startCloud(t)
+	used := c.watchRights(t)
+	part(t, "pods wait for the Secret", func(t *testing.T) { c.installWithSecret(t, "openstack", o) })
+	part(t, "two replicas, one leads", c.oneLeads)
+	part(t, "walkthrough", func(t *testing.T) { c.walkthrough(t, "default", o) })
+	part(t, "a Deployment gets a Network and loses it", func(t *testing.T) { c.deploymentGetsNetwork(t, "default") })
+	part(t, "events that repeat become series", func(t *testing.T) { c.eventsRepeat(t, "default") })
+	part(t, "metrics for those who may", c.metricsOverHTTPS)
+	part(t, "users", c.users)
+	part(t, "the leader's pod is deleted", func(t *testing.T) { c.leaderDeleted(t, o) })
+	part(t, "the leader is killed", func(t *testing.T) { c.leaderKilled(t, o) })
+	part(t, "upgrade and back", func(t *testing.T) { c.upgradeAndBack(t, o) })
+	part(t, "the API server is killed", func(t *testing.T) { c.apiServerKilled(t, o) })
+	part(t, "the node is killed", func(t *testing.T) { c.nodeKilled(t, o) })
+	part(t, "the controller is removed and comes back", func(t *testing.T) { c.removedAndBack(t, o) })
+	part(t, "no secret is to be seen", func(t *testing.T) { c.wantNoSecrets(t, o.secrets()) })
+	part(t, "nothing is forbidden", used.nothingForbidden)
+	part(t, "each right is used", used.allUsed)
+	part(t, "uninstall everything", func(t *testing.T) { c.uninstall(t, "openstack", o) })
+}
+
+// someNamespaces is the variant that has Roles only.
+func (c *cluster) someNamespaces(t *testing.T) {
+	o := c.startCloud(t)
+	used := c.watchRights(t)
+	for _, namespace := range []string{"a", "b", "c"} {
+		c.namespace(t, namespace)
+	}
+	part(t, "install it", func(t *testing.T) { c.installWithSecret(t, "namespaces", o, "a", "b") })
+	for _, namespace := range []string{"a", "b"} {
+		part(t, "walkthrough in "+namespace, func(t *testing.T) { c.walkthrough(t, namespace, o) })
+		part(t, "a Deployment in "+namespace, func(t *testing.T) { c.deploymentGetsNetwork(t, namespace) })
+		part(t, "events in "+namespace, func(t *testing.T) { c.eventsRepeat(t, namespace) })
+	}
+	part(t, "others are left alone", func(t *testing.T) { c.leftAlone(t, "c", o) })
+	part(t, "metrics on loopback", c.metricsOnLoopback)
+	part(t, "no secret is to be seen", func(t *testing.T) { c.wantNoSecrets(t, o.secrets()) })
+	part(t, "nothing is forbidden", used.nothingForbidden)
+	part(t, "each right is used", used.allUsed)
+	part(t, "uninstall everything", func(t *testing.T) { c.uninstall(t, "namespaces", o) })
+}
+
+// startCloud starts the OpenStack of a part of the test, or takes the real one.
+func (c *cluster) startCloud(t *testing.T) *cloud {
+	t.Helper()
+	switch {
+	case c.address == "":
+		c.cannot(t, "pods are to reach a Neutron of this test: say at which address of this machine, with NEUTRON_ADDRESS=…")
+	case os.Getenv("OPENSTACK_CLOUDS") != "":
+		return startReal(t, c.address)
+	}
+	return startEmbedded(t, c.address)
+}
+
+// root is the folder of the repository: `make e2e` runs this there, go test in the
+// folder of the package.
+func root(t *testing.T) string {
+	t.Helper()
+	for _, folder := range []string{".", "../.."} {
+		if _, err := os.Stat(filepath.Join(folder, "deploy", "base")); err == nil {
+			return folder
+		}
+	}
+	t.Fatal("deploy/base is not found: run this in the root of the repository")
+	return ""
+}

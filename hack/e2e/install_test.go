@@ -1,0 +1,262 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// available waits until the Deployment has as many pods as it should, all of them
+// ready, of this version and no other; any version where that is empty.
+func (c *cluster) available(t *testing.T, replicas int32, image string) time.Duration {
+	t.Helper()
+	return until(t, 2*time.Minute, "the controller is available", func(ctx context.Context) error {
+		d, err := c.kube.AppsV1().Deployments(system).Get(ctx, controller, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if *d.Spec.Replicas != replicas {
+			return fmt.Errorf("the Deployment asks for %d replicas, want %d", *d.Spec.Replicas, replicas)
+		}
+		if image != "" && d.Spec.Template.Spec.Containers[0].Image != image {
+			return fmt.Errorf("the Deployment has the image %s, want %s", d.Spec.Template.Spec.Containers[0].Image, image)
+		}
+		if err := settled(d); err != nil {
+			return err
+		}
+		pods, err := c.pods(ctx)
+		if err == nil && len(pods) != int(replicas) {
+			err = fmt.Errorf("there are %d pods, want %d", len(pods), replicas)
+		}
+		return err
+	})
+}
+
+// settled says what a Deployment still waits for.
+func settled(d *appsv1.Deployment) error {
+	want := *d.Spec.Replicas
+	if s := d.Status; s.ObservedGeneration != d.Generation || s.Replicas != want || s.UpdatedReplicas != want || s.AvailableReplicas != want {
+		return fmt.Errorf("of %d replicas, there are %d, up to date %d, available %d", want, s.Replicas, s.UpdatedReplicas, s.AvailableReplicas)
+	}
+	return nil
+}
+
+// pods returns the controller's pods, those that are ending included.
+func (c *cluster) pods(ctx context.Context) ([]corev1.Pod, error) {
+	selector := labels.Set{"app.kubernetes.io/name": controller}.String()
+	list, err := c.kube.CoreV1().Pods(system).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+func (c *cluster) mustPods(t *testing.T) []corev1.Pod {
+	t.Helper()
+	pods, err := c.pods(t.Context())
+	if err != nil {
+		t.Fatalf("listing pods: %v", err)
+	}
+	return pods
+}
+
+// podsAreRestricted looks at the process itself where it can, and at what the
+// pods ask for otherwise: that they were admitted is not enough.
+func (c *cluster) podsAreRestricted(t *testing.T) {
+	namespace, err := c.kube.CoreV1().Namespaces().Get(t.Context(), system, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if level := namespace.Labels["pod-security.kubernetes.io/enforce"]; level != "restricted" {
+		t.Errorf("Pod Security enforces %q in %s, want restricted", level, system)
+	}
+	for _, pod := range c.mustPods(t) {
+		of := pod.Spec.Containers[0].SecurityContext
+		if of == nil || of.ReadOnlyRootFilesystem == nil || !*of.ReadOnlyRootFilesystem {
+			t.Errorf("the root filesystem of %s can be written", pod.Name)
+		}
+	}
+	c.needsNode(t, "the users and capabilities of processes are looked at")
+	processes := c.node.controllers("")
+	if len(processes) == 0 {
+		t.Error("there is no process of the controller")
+	}
+	for _, p := range processes {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"Uid:\t65532\t65532\t65532\t65532", "Gid:\t65532\t65532\t65532\t65532", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"} {
+			if !strings.Contains(string(status), want+"\n") {
+				t.Errorf("the process of the controller has no %q:\n%s", want, status)
+			}
+		}
+		mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mounts", p.pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if root, _, _ := strings.Cut(string(mounts), "\n"); !strings.Contains(root, " / ") || !strings.Contains(root, " ro,") {
+			t.Errorf("the root filesystem is not mounted read-only: %s", root)
+		}
+	}
+}
+
+// installWithSecret installs an overlay that takes a Secret, which comes later, as
+// docs/operations.md says; and what it takes in each of the watched namespaces.
+func (c *cluster) installWithSecret(t *testing.T, overlay string, o *cloud, watched ...string) {
+	t.Helper()
+	begun := time.Now()
+	c.kubectl(t, "apply", "-k", c.overlay(t, overlay, c.image))
+	for _, namespace := range watched {
+		c.kubectl(t, "apply", "-n", namespace, "-k", "deploy/watched-namespace")
+	}
+	path := filepath.Join(t.TempDir(), "clouds.yaml")
+	if err := os.WriteFile(path, []byte(o.cloudsYAML()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.kubectl(t, "create", "secret", "generic", "openstack-clouds", "-n", system, "--from-file=clouds.yaml="+path)
+	c.available(t, 2, "")
+	c.timed(t, "kubectl apply -k deploy/overlays/"+overlay+" and the Secret, until both replicas are available", time.Since(begun))
+}
+
+// namespace makes a namespace that goes with the test.
+func (c *cluster) namespace(t *testing.T, name string) {
+	t.Helper()
+	c.kubectl(t, "create", "namespace", name)
+	t.Cleanup(func() {
+		if _, _, err := c.tryKubectl(context.Background(), "", "delete", "namespace", name, "--timeout=60s"); err != nil {
+			t.Errorf("tidying up: %v", err)
+		}
+	})
+}
+
+// uninstall takes everything away, as docs/operations.md says, and looks that
+// nothing is left.
+func (c *cluster) uninstall(t *testing.T, overlay string, o *cloud) {
+	c.kubectl(t, "delete", "networks.samplecrd.k8s.io", "--all", "-A", "--timeout=60s")
+	if o != nil {
+		until(t, 10*time.Second, "nothing is left in Neutron", func(ctx context.Context) error {
+			left, err := o.content(ctx)
+			if err != nil {
+				return err
+			}
+			if networks, subnets := len(left["networks"]), len(left["subnets"]); networks+subnets > 0 {
+				return fmt.Errorf("there are %d networks and %d subnets: %v", networks, subnets, slices.Collect(maps.Values(left["networks"])))
+			}
+			return nil
+		})
+	}
+	begun := time.Now()
+	c.kubectl(t, "delete", "-k", c.overlay(t, overlay, c.image), "--timeout=90s")
+	until(t, time.Minute, "nothing is left in Kubernetes", c.nothingLeft)
+	c.timed(t, "kubectl delete -k deploy/overlays/"+overlay, time.Since(begun))
+}
+
+// nothingLeft says what of the installation is still there.
+func (c *cluster) nothingLeft(ctx context.Context) error {
+	output, _, err := c.tryKubectl(ctx, "", "get", "--ignore-not-found", "-o", "name",
+		"namespace/"+system, "customresourcedefinition/networks.samplecrd.k8s.io")
+	if err != nil {
+		return err
+	}
+	kinds, _, err := c.tryKubectl(ctx, "", "get", "clusterroles,clusterrolebindings", "-o", "name")
+	if err != nil {
+		return err
+	}
+	roles, _, err := c.tryKubectl(ctx, "", "get", "roles,rolebindings", "-n", "kube-system", "-o", "name")
+	if err != nil {
+		return err
+	}
+	left := strings.Fields(output)
+	for _, name := range strings.Fields(kinds + roles) {
+		if strings.Contains(name, "samplecrd") {
+			left = append(left, name)
+		}
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("left over: %s", strings.Join(left, ", "))
+	}
+	return nil
+}
+
+// removedAndBack removes the controller alone: networks stay, and it goes on when
+// it comes back.
+func (c *cluster) removedAndBack(t *testing.T, o *cloud) {
+	c.apply(t, "default", "stays", "10.9.0.0/24", "10.9.0.1")
+	network := c.ready(t, "default", "stays", "10.9.0.1")
+	before := o.mustContent(t)
+	c.kubectl(t, "-n", system, "delete", "deployment", controller)
+	until(t, time.Minute, "the pods are gone", func(ctx context.Context) error {
+		if pods, err := c.pods(ctx); err != nil || len(pods) > 0 {
+			return errors.Join(err, fmt.Errorf("there are %d", len(pods)))
+		}
+		return nil
+	})
+	o.wantUntouched(t, before)
+	c.apply(t, "default", "stays", "10.9.0.0/24", "10.9.0.2")
+	c.kubectl(t, "apply", "-k", c.overlay(t, "openstack", c.image))
+	c.available(t, 2, c.image)
+	if got := c.ready(t, "default", "stays", "10.9.0.2"); got.Status.NetworkID != network.Status.NetworkID || got.Status.SubnetID != network.Status.SubnetID {
+		t.Errorf("the network is another one: %+v, want %+v", got.Status, network.Status)
+	}
+	c.gone(t, "default", "stays")
+}
+
+// upgradeAndBack replaces the version by another one, and goes back.
+func (c *cluster) upgradeAndBack(t *testing.T, o *cloud) {
+	if c.upgrade == "" {
+		c.cannot(t, "an upgrade takes a second image: UPGRADE_IMAGE=…")
+	}
+	versions := map[string]string{c.image: c.version(t)}
+	for _, image := range []string{c.upgrade, c.image} {
+		before := o.mustContent(t)
+		begun := time.Now()
+		c.kubectl(t, "apply", "-k", c.overlay(t, "openstack", image))
+		c.available(t, 2, image)
+		c.timed(t, "rolling upgrade of two replicas to "+image, time.Since(begun))
+		until(t, 30*time.Second, "one of the new pods leads", func(ctx context.Context) error {
+			_, err := c.leader(ctx)
+			return err
+		})
+		c.apply(t, "default", "after-upgrade", "10.8.0.0/24", "10.8.0.1")
+		c.ready(t, "default", "after-upgrade", "10.8.0.1")
+		o.wantUntouched(t, before)
+		c.gone(t, "default", "after-upgrade")
+		if known, ok := versions[image]; ok && c.version(t) != known {
+			t.Errorf("the version is %s, want %s again", c.version(t), known)
+		}
+		versions[image] = c.version(t)
+	}
+	if versions[c.image] == versions[c.upgrade] {
+		t.Errorf("both images have the version %s, want different ones", versions[c.image])
+	}
+	t.Logf("versions: %v", versions)
+}
+
+// version returns what the program in a pod says of itself. There is no shell in
+// the image.
+func (c *cluster) version(t *testing.T) string {
+	t.Helper()
+	return strings.TrimSpace(c.kubectl(t, "exec", "-n", system, c.mustPods(t)[0].Name, "--", "/"+controller, "-version"))
+}
+
+// isGone says that something is still there.
+func isGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return errors.Join(err, errors.New("it is still there"))
+}

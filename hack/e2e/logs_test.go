@@ -1,0 +1,126 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// logs are all that the controller's containers have written, those included
+// that are gone.
+type logs struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	seen map[string]bool // by ID of the container
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// all returns all that there is by now.
+func (l *logs) all() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// keepLogs begins to follow each container of the controller, until the test
+// ends.
+func (c *cluster) keepLogs(t *testing.T) {
+	t.Helper()
+	c.logs = &logs{seen: map[string]bool{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		_ = wait.PollUntilContextCancel(ctx, 250*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			pods, err := c.kube.CoreV1().Pods(system).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return false, nil // it may be the node that is being killed
+			}
+			for _, pod := range pods.Items {
+				for _, status := range pod.Status.ContainerStatuses {
+					if status.State.Running != nil && !c.logs.seen[status.ContainerID] {
+						c.logs.seen[status.ContainerID] = true
+						running.Go(func() { c.follow(ctx, pod.Name, status.ContainerID) })
+					}
+				}
+			}
+			return false, nil
+		})
+	})
+	t.Cleanup(func() { cancel(); running.Wait() })
+}
+
+// follow copies the log of a container until that ends. Where the stream breaks,
+// it begins again: lines may be there twice.
+func (c *cluster) follow(ctx context.Context, pod, id string) {
+	_ = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+		stream, err := c.streams.CoreV1().Pods(system).GetLogs(pod, &corev1.PodLogOptions{Follow: true}).Stream(ctx)
+		if err != nil {
+			return c.isOver(ctx, pod, id), nil
+		}
+		defer func() { _ = stream.Close() }()
+		_, _ = io.Copy(c.logs, stream)
+		return c.isOver(ctx, pod, id), nil
+	})
+}
+
+// isOver tells whether a pod runs another container by now, or none.
+func (c *cluster) isOver(ctx context.Context, name, id string) bool {
+	pod, err := c.kube.CoreV1().Pods(system).Get(ctx, name, metav1.GetOptions{})
+	return err != nil || len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].ContainerID != id
+}
+
+// showOnFailure shows what somebody wants to see who looks for the reason.
+func (c *cluster) showOnFailure(t *testing.T) {
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		for _, args := range [][]string{
+			{"describe", "pods", "-n", system},
+			{"get", "networks,deployments,leases,events", "-A"},
+		} {
+			output, _, err := c.tryKubectl(context.Background(), "", args...)
+			t.Logf("kubectl %v: %v\n%s", args, err, output)
+		}
+		const last = 20000
+		text := c.logs.all()
+		t.Logf("The controller's log, the end of it:\n%s", text[max(0, len(text)-last):])
+	})
+}
+
+// wantNoSecrets fails where one is in a log, an event or a Network.
+func (c *cluster) wantNoSecrets(t *testing.T, secrets []string) {
+	t.Helper()
+	places := map[string]string{
+		"the log":  c.logs.all(),
+		"events":   c.kubectl(t, "get", "events", "-A", "-o", "json"),
+		"Networks": c.kubectl(t, "get", "networks", "-A", "-o", "json"),
+		"pods":     c.kubectl(t, "get", "pods", "-n", system, "-o", "json"),
+	}
+	for where, text := range places {
+		if len(text) < 100 {
+			t.Errorf("%s: there is nothing to look at: %q", where, text)
+		}
+		for i, secret := range secrets {
+			if len(secret) < 8 {
+				t.Errorf("secret %d is too short to be looked for", i)
+			}
+			if bytes.Contains([]byte(text), []byte(secret)) {
+				t.Error(fmt.Sprintf("secret %d of %d is in %s", i, len(secrets), where))
+			}
+		}
+	}
+}

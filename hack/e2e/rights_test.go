@@ -1,0 +1,317 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// account is the user that the controller is.
+const account = "system:serviceaccount:" + system + ":" + controller
+
+// request is what is read of one in the audit log.
+type request struct {
+	User       struct{ Username string }
+	Verb       string
+	RequestURI string
+	At         time.Time `json:"requestReceivedTimestamp"`
+	Object     struct {
+		APIGroup, Resource, Subresource, Namespace, Name string
+	} `json:"objectRef"`
+	Response struct {
+		Code    int
+		Message string
+	} `json:"responseStatus"`
+	Annotations map[string]string
+}
+
+// right is a part of a rule of RBAC: one verb on one resource.
+type right struct {
+	namespace             string // empty for all
+	verb, group, resource string
+	names                 []string // empty for all
+}
+
+func (r right) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s.%s %s in %q", r.verb, r.resource, r.group, strings.Join(r.names, ","), r.namespace))
+}
+
+// usedBy tells whether a request has used the right.
+func (r right) usedBy(request request) bool {
+	o := request.Object
+	resource := o.Resource
+	if o.Subresource != "" {
+		resource += "/" + o.Subresource
+	}
+	return request.Verb == r.verb && o.APIGroup == r.group && resource == r.resource && request.Response.Code < http.StatusBadRequest &&
+		(r.namespace == "" || r.namespace == o.Namespace || r.resource == "namespaces" && r.namespace == o.Name) &&
+		(len(r.names) == 0 || slices.Contains(r.names, o.Name))
+}
+
+// rights are what the controller may do, and what it has done since a time.
+type rights struct {
+	*cluster
+	since time.Time
+}
+
+// watchRights begins to look at what the controller does.
+func (c *cluster) watchRights(t *testing.T) *rights {
+	t.Helper()
+	return &rights{c, time.Now()}
+}
+
+// requests returns those of the controller.
+func (r *rights) requests(t *testing.T) (all []request) {
+	t.Helper()
+	r.needsNode(t, "the audit log of the API server is read")
+	file, err := os.Open(r.node.auditLog)
+	if err != nil {
+		t.Fatalf("opening the audit log: %v", err)
+	}
+	defer func() { _ = file.Close() }()
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var one request
+		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
+			// kube-apiserver was killed while it wrote it.
+			t.Logf("a line of the audit log cannot be read: %v", err)
+			continue
+		}
+		if one.User.Username == account && !one.At.Before(r.since) {
+			all = append(all, one)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatalf("reading the audit log: %v", err)
+	}
+	if len(all) < 20 {
+		t.Fatalf("the audit log has only %d requests of the controller", len(all))
+	}
+	return all
+}
+
+// nothingForbidden fails where the controller was refused something for want of a
+// right. Code 403 has another meaning, too: a namespace that is being deleted.
+func (r *rights) nothingForbidden(t *testing.T) {
+	all := r.requests(t)
+	for _, one := range all {
+		if one.Response.Code == http.StatusForbidden || one.Annotations["authorization.k8s.io/decision"] != "allow" {
+			t.Errorf("forbidden: %s %s: %d %s %v", one.Verb, one.RequestURI, one.Response.Code, one.Response.Message, one.Annotations)
+		}
+	}
+	t.Logf("%d requests of the controller, all of them allowed", len(all))
+}
+
+// allUsed fails where the controller has a right that it has not used.
+func (r *rights) allUsed(t *testing.T) {
+	all := r.requests(t)
+	granted := r.granted(t)
+	for _, right := range granted {
+		count := 0
+		for _, one := range all {
+			if right.usedBy(one) {
+				count++
+			}
+		}
+		if count == 0 {
+			t.Errorf("never used: %s", right)
+		} else {
+			t.Logf("%5d times %s", count, right)
+		}
+	}
+	if len(granted) < 15 {
+		t.Errorf("the controller has only these rights: %v", granted)
+	}
+}
+
+// granted returns what the controller's ServiceAccount may do, as the API server
+// has it, beyond what every ServiceAccount may.
+func (r *rights) granted(t *testing.T) (all []right) {
+	t.Helper()
+	ofCluster, err := r.kube.RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, binding := range ofCluster.Items {
+		if isBound(binding.Subjects) {
+			all = append(all, r.rulesOf(t, "", binding.RoleRef)...)
+		}
+	}
+	inNamespaces, err := r.kube.RbacV1().RoleBindings("").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, binding := range inNamespaces.Items {
+		if isBound(binding.Subjects) {
+			all = append(all, r.rulesOf(t, binding.Namespace, binding.RoleRef)...)
+		}
+	}
+	return all
+}
+
+func isBound(subjects []rbacv1.Subject) bool {
+	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
+		return s.Kind == rbacv1.ServiceAccountKind && s.Namespace == system && s.Name == controller
+	})
+}
+
+func (r *rights) rulesOf(t *testing.T, namespace string, ref rbacv1.RoleRef) (all []right) {
+	t.Helper()
+	var rules []rbacv1.PolicyRule
+	if ref.Kind == "ClusterRole" {
+		role, err := r.kube.RbacV1().ClusterRoles().Get(t.Context(), ref.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules = role.Rules
+	} else {
+		role, err := r.kube.RbacV1().Roles(namespace).Get(t.Context(), ref.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules = role.Rules
+	}
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					all = append(all, right{namespace, verb, group, resource, rule.ResourceNames})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// serviceAccount makes one in the namespace default, which goes with the test, and
+// returns a token of it. It is bound to a ClusterRole, in that namespace only
+// where the binding says so.
+func (c *cluster) serviceAccount(t *testing.T, name string, binding string, role string) (token string) {
+	t.Helper()
+	c.kubectl(t, "create", "serviceaccount", "-n", "default", name)
+	c.goesAfter(t, "serviceaccount", name)
+	if role != "" {
+		c.kubectl(t, "create", binding, "-n", "default", name, "--clusterrole="+role, "--serviceaccount=default:"+name)
+		c.goesAfter(t, binding, name)
+	}
+	return strings.TrimSpace(c.kubectl(t, "create", "token", "-n", "default", name))
+}
+
+func (c *cluster) goesAfter(t *testing.T, kind, name string) {
+	t.Cleanup(func() {
+		if _, _, err := c.tryKubectl(context.Background(), "", "delete", "-n", "default", kind, name); err != nil {
+			t.Errorf("tidying up: %v", err)
+		}
+	})
+}
+
+// users looks that the roles that users have anyway hold for Networks.
+func (c *cluster) users(t *testing.T) {
+	c.wantMay(t, "edit", map[string]bool{"create": true, "update": true, "patch": true, "delete": true, "deletecollection": true, "get": true, "list": true, "watch": true})
+	c.wantMay(t, "view", map[string]bool{"create": false, "update": false, "patch": false, "delete": false, "deletecollection": false, "get": true, "list": true, "watch": true})
+	editor := c.serviceAccount(t, "e2e-editor", "rolebinding", "edit")
+	viewer := c.serviceAccount(t, "e2e-viewer", "rolebinding", "view")
+	const network = `{"apiVersion": "samplecrd.k8s.io/v1", "kind": "Network", "metadata": {"name": "by-user"}, "spec": {"cidr": "10.3.0.0/24"}}`
+	as := func(token, namespace string, args ...string) error {
+		// The client certificate of the kubeconfig file must not speak for them.
+		args = append([]string{"--kubeconfig=" + c.withToken(t, token), "-n", namespace}, args...)
+		_, _, err := c.tryKubectl(t.Context(), network, args...)
+		return err
+	}
+	if err := as(viewer, "default", "create", "-f", "-"); err == nil || !strings.Contains(err.Error(), "Forbidden") {
+		t.Errorf("who may view creates a Network: %v, want Forbidden", err)
+	}
+	if err := as(editor, "kube-public", "create", "-f", "-"); err == nil || !strings.Contains(err.Error(), "Forbidden") {
+		t.Errorf("who may edit one namespace creates a Network in another one: %v, want Forbidden", err)
+	}
+	if err := as(editor, "default", "create", "-f", "-"); err != nil {
+		t.Errorf("who may edit creates a Network: %v", err)
+	}
+	c.ready(t, "default", "by-user", "10.3.0.1")
+	if err := as(viewer, "default", "get", "network", "by-user"); err != nil {
+		t.Errorf("who may view reads a Network: %v", err)
+	}
+	if err := as(editor, "default", "patch", "network", "by-user", "--subresource=status", "--type=merge", "-p", `{"status":{"networkID":"x"}}`); err == nil || !strings.Contains(err.Error(), "Forbidden") {
+		t.Errorf("who may edit writes a status: %v, want Forbidden", err)
+	}
+	if err := as(editor, "default", "delete", "network", "by-user", "--timeout=30s"); err != nil {
+		t.Errorf("who may edit deletes a Network: %v", err)
+	}
+}
+
+// wantMay waits until a ClusterRole has what is aggregated to it, and compares.
+func (c *cluster) wantMay(t *testing.T, role string, want map[string]bool) {
+	t.Helper()
+	until(t, 30*time.Second, "the ClusterRole "+role+" is aggregated", func(ctx context.Context) error {
+		has, err := c.kube.RbacV1().ClusterRoles().Get(ctx, role, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for verb, may := range want {
+			found := slices.ContainsFunc(has.Rules, func(rule rbacv1.PolicyRule) bool {
+				return slices.Contains(rule.APIGroups, "samplecrd.k8s.io") && slices.Contains(rule.Resources, "networks") && slices.Contains(rule.Verbs, verb)
+			})
+			if found != may {
+				return fmt.Errorf("%s networks: %v, want %v", verb, found, may)
+			}
+		}
+		return nil
+	})
+}
+
+// metricsOverHTTPS asks a pod for metrics: without a token, with somebody else's,
+// and with one that may read them.
+func (c *cluster) metricsOverHTTPS(t *testing.T) {
+	reader := c.serviceAccount(t, "e2e-scraper", "clusterrolebinding", "samplecrd-metrics-reader")
+	other := c.serviceAccount(t, "e2e-other", "", "")
+	url := "https://" + c.forward(t, c.mustPods(t)[0], "8443") + "/metrics"
+	for _, test := range []struct {
+		who, token string
+		want       int
+	}{
+		{"nobody", "", http.StatusUnauthorized},
+		{"somebody with a wrong token", "wrong", http.StatusUnauthorized},
+		{"another ServiceAccount", other, http.StatusForbidden},
+		{"one that may read metrics", reader, http.StatusOK},
+	} {
+		status, body := get(t, url, test.token)
+		if status != test.want {
+			t.Errorf("%s gets %d, want %d: %s", test.who, status, test.want, body)
+		}
+		if strings.Contains(body, "samplecrd_build_info") != (test.want == http.StatusOK) {
+			t.Errorf("%s gets metrics, or gets none:\n%s", test.who, body)
+		}
+	}
+}
+
+// metricsOnLoopback asks a pod for metrics where it serves them only to those who
+// may forward a port of it.
+func (c *cluster) metricsOnLoopback(t *testing.T) {
+	pod := c.mustPods(t)[0]
+	if status, body := get(t, "http://"+c.forward(t, pod, "8443")+"/metrics", ""); status != http.StatusOK || !strings.Contains(body, "samplecrd_build_info") {
+		t.Errorf("metrics on loopback: %d\n%s", status, body)
+	}
+	c.needsNode(t, "the address of a pod is tried")
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+pod.Status.PodIP+":8443/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response, err := plain.Do(request); err == nil {
+		_ = response.Body.Close()
+		t.Errorf("metrics are served at the address of the pod, too: %s", response.Status)
+	} else if !strings.Contains(err.Error(), "refused") {
+		t.Errorf("the address of the pod cannot be tried: %v", errors.Unwrap(err))
+	}
+}
