@@ -62,7 +62,7 @@ const (
 const usage = `usage: node exec [-images a.tar,b.tar] [-audit-log FILE] -- COMMAND ARGS…
            run a command with a Kubernetes of one node
        node load FILE.tar…
-           load images, when run by that command
+           load more images; for that command
 `
 
 // errSkipped says that this host cannot be used, so that nothing was tried.
