@@ -28,6 +28,10 @@ func listen() chan os.Signal {
 // shell would.
 func execute(o order, args []string) (exitCode int, err error) {
 	asked := listen()
+	// For the command, which is looked up here already: it runs much later.
+	if err := os.Setenv("PATH", binFolder()+":"+os.Getenv("PATH")); err != nil {
+		return exitFailed, fmt.Errorf("extending PATH: %w", err)
+	}
 	ctx, installed := signal.NotifyContext(context.Background(), stopSignals...)
 	err = prepare(ctx, o)
 	installed()
@@ -47,6 +51,9 @@ func execute(o order, args []string) (exitCode int, err error) {
 func prepare(ctx context.Context, o order) error {
 	if err := checkHost(); err != nil {
 		return err
+	}
+	if _, err := exec.LookPath(o.command[0]); err != nil {
+		return fmt.Errorf("finding the command: %w", err)
 	}
 	for _, name := range programs {
 		if _, err := os.Stat(filepath.Join(binFolder(), name)); err != nil {

@@ -26,22 +26,27 @@ const roleVariable = "NODE_TEST_ROLE"
 const exitCodeInside = 42
 
 func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVariable); role != "" {
+		os.Exit(inside(role))
+	}
+	os.Exit(m.Run())
+}
+
+// inside is the command that is run with a node.
+func inside(role string) (exitCode int) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	switch os.Getenv(roleVariable) {
-	case "use":
-		if err := useNode(ctx); err != nil {
-			fmt.Fprintln(os.Stderr, "inside:", err)
-			os.Exit(1)
-		}
-		os.Exit(exitCodeInside)
-	case "wait":
+	if role == "wait" {
 		namespace, err := os.Readlink("/proc/self/ns/pid")
 		fmt.Println(namespace, os.Getenv(runFolderVariable), err)
 		<-ctx.Done()
-	default:
-		os.Exit(m.Run())
+		return 0
 	}
+	if err := useNode(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "inside:", err)
+		return 1
+	}
+	return exitCodeInside
 }
 
 // useNode does with a node what its users do.

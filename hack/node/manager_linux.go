@@ -146,7 +146,6 @@ func runCommand(dir string, o order, asked <-chan os.Signal) (exitCode int, err 
 		"KUBECONFIG":      filepath.Join(dir, adminName+".kubeconfig"),
 		"NODE_ADDRESS":    nodeAddress,
 		"NODE_AUDIT_LOG":  o.auditLog,
-		"PATH":            binFolder() + ":" + os.Getenv("PATH"),
 		runFolderVariable: dir,
 	} {
 		if err := os.Setenv(name, value); err != nil {

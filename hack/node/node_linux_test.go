@@ -271,6 +271,9 @@ func TestRunExitCodes(t *testing.T) {
 			}
 		})
 	}
+	if _, err := run("exec", []string{"--", "/no/such/command"}); err == nil {
+		t.Error("a command was run that is not there")
+	}
 	if _, err := run("load", []string{"image.tar"}); err == nil {
 		t.Error("outside of a node an image was loaded")
 	}
