@@ -68,6 +68,15 @@ func (c *cloud) content(ctx context.Context) (content, error) {
 	return all, nil
 }
 
+// update changes an object of Neutron, as somebody with the same rights may.
+func (c *cloud) update(ctx context.Context, kind, id string, changes object) error {
+	token, err := c.logIn(ctx)
+	if err == nil {
+		_, err = call(ctx, http.MethodPut, c.neutron+"/v2.0/"+kind+"s/"+id, token, object{kind: changes}, nil)
+	}
+	return err
+}
+
 func (c *cloud) mustContent(t *testing.T) content {
 	t.Helper()
 	all, err := c.content(t.Context())

@@ -60,11 +60,16 @@ func (c *cluster) openStack(t *testing.T) {
 	used := c.watchRights(t)
 	part(t, "pods wait for the Secret", func(t *testing.T) { c.installWithSecret(t, "openstack", o) })
 	part(t, "two replicas, one leads", c.oneLeads)
+	d := &drift{cluster: c, cloud: o}
+	part(t, "somebody changes a network in Neutron", d.begin)
 	part(t, "walkthrough", func(t *testing.T) { c.walkthrough(t, "default", o) })
-	part(t, "a Deployment gets a Network and loses it", func(t *testing.T) { c.deploymentGetsNetwork(t, "default") })
-	part(t, "events that repeat become series", func(t *testing.T) { c.eventsRepeat(t, "default") })
 	part(t, "metrics for those who may", c.metricsOverHTTPS)
 	part(t, "users", c.users)
+	part(t, "the change is put right", d.repaired)
+	part(t, "somebody changes it again", d.begin)
+	part(t, "a Deployment gets a Network and loses it", func(t *testing.T) { c.deploymentGetsNetwork(t, "default", true) })
+	part(t, "that is put right, too", d.repaired)
+	part(t, "events that repeat become series", d.becomesSeries)
 	part(t, "the leader's pod is deleted", func(t *testing.T) { c.leaderDeleted(t, o) })
 	part(t, "the leader is killed", func(t *testing.T) { c.leaderKilled(t, o) })
 	part(t, "upgrade and back", func(t *testing.T) { c.upgradeAndBack(t, o) })
@@ -87,14 +92,13 @@ func (c *cluster) someNamespaces(t *testing.T) {
 	part(t, "install it", func(t *testing.T) { c.installWithSecret(t, "namespaces", o, "a", "b") })
 	for _, namespace := range []string{"a", "b"} {
 		part(t, "walkthrough in "+namespace, func(t *testing.T) { c.walkthrough(t, namespace, o) })
-		part(t, "a Deployment in "+namespace, func(t *testing.T) { c.deploymentGetsNetwork(t, namespace) })
-		part(t, "events in "+namespace, func(t *testing.T) { c.eventsRepeat(t, namespace) })
+		part(t, "a Deployment in "+namespace, func(t *testing.T) { c.deploymentGetsNetwork(t, namespace, false) })
 	}
 	part(t, "others are left alone", func(t *testing.T) { c.leftAlone(t, "c", o) })
 	part(t, "metrics on loopback", c.metricsOnLoopback)
 	part(t, "no secret is to be seen", func(t *testing.T) { c.wantNoSecrets(t, o.secrets()) })
 	part(t, "nothing is forbidden", used.nothingForbidden)
-	part(t, "each right is used", used.allUsed)
+	part(t, "rights are those of all namespaces", func(t *testing.T) { c.sameRules(t, "a", "b") })
 	part(t, "uninstall everything", func(t *testing.T) { c.uninstall(t, "namespaces", o) })
 }
 

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -94,8 +93,8 @@ func (c *cluster) inNeutron(t *testing.T, o *cloud, network *samplecrdv1.Network
 }
 
 // deploymentGetsNetwork has a Deployment ask for a Network, ask for another one,
-// ask for none, and go with one.
-func (c *cluster) deploymentGetsNetwork(t *testing.T, namespace string) {
+// ask for none, and, where there is time for that, go with one.
+func (c *cluster) deploymentGetsNetwork(t *testing.T, namespace string, collect bool) {
 	const name = "web"
 	annotate := func(annotations ...string) {
 		c.kubectl(t, append([]string{"annotate", "--overwrite", "-n", namespace, "deployment", name}, annotations...)...)
@@ -112,6 +111,10 @@ func (c *cluster) deploymentGetsNetwork(t *testing.T, namespace string) {
 	c.ready(t, namespace, name, "10.40.0.2")
 	annotate("samplecrd.k8s.io/gateway-", "samplecrd.k8s.io/cidr-")
 	noNetwork(30*time.Second, "the Network goes with the annotation")
+	if !collect {
+		c.kubectl(t, "delete", "-n", namespace, "deployment", name)
+		return
+	}
 	annotate("samplecrd.k8s.io/gateway=10.40.0.3", "samplecrd.k8s.io/cidr=10.40.0.0/24")
 	c.ready(t, namespace, name, "10.40.0.3")
 	c.kubectl(t, "delete", "-n", namespace, "deployment", name)
@@ -119,27 +122,61 @@ func (c *cluster) deploymentGetsNetwork(t *testing.T, namespace string) {
 	c.timed(t, "a Network goes with its Deployment (garbage collection)", noNetwork(90*time.Second, "the Network goes with the Deployment"))
 }
 
-// eventsRepeat has the same happen twice, which is counted in the event that there
-// is.
-func (c *cluster) eventsRepeat(t *testing.T, namespace string) {
-	const name = "to-and-fro"
-	for _, gateway := range []string{"10.7.0.1", "10.7.0.2", "10.7.0.1", "10.7.0.2"} {
-		c.apply(t, namespace, name, "10.7.0.0/24", gateway)
-		c.ready(t, namespace, name, gateway)
+// drift is what somebody does to a network in Neutron, past Kubernetes.
+type drift struct {
+	*cluster
+	cloud   *cloud
+	network *samplecrdv1.Network
+	begun   time.Time
+}
+
+// begin switches the network of a Network off.
+func (d *drift) begin(t *testing.T) {
+	if d.network == nil {
+		d.apply(t, "default", "drifting", "10.7.0.0/24", "10.7.0.1")
+		d.network = d.ready(t, "default", "drifting", "10.7.0.1")
 	}
-	until(t, 30*time.Second, "an event is a series", func(ctx context.Context) error {
-		list, err := c.kube.EventsV1().Events(namespace).List(ctx, metav1.ListOptions{})
+	if err := d.cloud.update(t.Context(), "network", d.network.Status.NetworkID, object{"admin_state_up": false}); err != nil {
+		t.Fatalf("switching a network off: %v", err)
+	}
+	d.begun = time.Now()
+}
+
+// repaired waits until it is on again.
+func (d *drift) repaired(t *testing.T) {
+	until(t, 45*time.Second, "the network is switched on again", func(ctx context.Context) error {
+		all, err := d.cloud.content(ctx)
 		if err != nil {
 			return err
 		}
+		if network, _ := all["networks"][d.network.Status.NetworkID].(object); network["admin_state_up"] != true {
+			return fmt.Errorf("after %v, Neutron has %v", time.Since(d.begun).Round(time.Second), network)
+		}
+		return nil
+	})
+}
+
+// becomesSeries looks that what has happened twice is told in one event, with a
+// count.
+func (d *drift) becomesSeries(t *testing.T) {
+	until(t, 10*time.Second, "an event is a series", func(ctx context.Context) error {
+		list, err := d.kube.EventsV1().Events("default").List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		var told []string
 		for _, event := range list.Items {
-			if event.Regarding.Name == name && event.Series != nil && event.Series.Count > 1 {
+			if event.Regarding.UID != d.network.UID {
+				continue
+			}
+			if event.Reason == "Drifted" && event.Series != nil && event.Series.Count == 2 {
 				return nil
 			}
+			told = append(told, event.Reason+": "+event.Note)
 		}
-		return errors.New("there is none")
+		return fmt.Errorf("there is none: %q", told)
 	})
-	c.gone(t, namespace, name)
+	d.gone(t, "default", "drifting")
 }
 
 // leftAlone looks that nothing becomes of a Network in a namespace that is not

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -96,7 +97,7 @@ func (r *rights) requests(t *testing.T) (all []request) {
 	if err := lines.Err(); err != nil {
 		t.Fatalf("reading the audit log: %v", err)
 	}
-	if len(all) < 20 {
+	if len(all) < 10 {
 		t.Fatalf("the audit log has only %d requests of the controller", len(all))
 	}
 	return all
@@ -133,6 +134,30 @@ func (r *rights) allUsed(t *testing.T) {
 	}
 	if len(granted) < 15 {
 		t.Errorf("the controller has only these rights: %v", granted)
+	}
+}
+
+// sameRules fails where a Role of deploy/watched-namespace is other than the
+// ClusterRole of deploy/base, of which it is shown that each right is used.
+func (c *cluster) sameRules(t *testing.T, namespaces ...string) {
+	t.Helper()
+	output := c.kubectl(t, "create", "--dry-run=client", "-o", "json", "-f", "deploy/base/rbac.yaml")
+	var base struct{ Items []rbacv1.ClusterRole }
+	if err := json.Unmarshal([]byte(output), &base); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(base.Items, func(role rbacv1.ClusterRole) bool { return role.Kind == "ClusterRole" && role.Name == controller })
+	if i < 0 {
+		t.Fatalf("deploy/base/rbac.yaml has no ClusterRole %s", controller)
+	}
+	for _, namespace := range namespaces {
+		role, err := c.kube.RbacV1().Roles(namespace).Get(t.Context(), controller, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(base.Items[i].Rules, role.Rules); diff != "" {
+			t.Errorf("the Role in %s (-ClusterRole +Role):\n%s", namespace, diff)
+		}
 	}
 }
 
