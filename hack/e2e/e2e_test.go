@@ -73,6 +73,7 @@ func (c *cluster) openStack(t *testing.T) {
 	part(t, "the leader's pod is deleted", func(t *testing.T) { c.leaderDeleted(t, o) })
 	part(t, "the leader is killed", func(t *testing.T) { c.leaderKilled(t, o) })
 	part(t, "upgrade and back", func(t *testing.T) { c.upgradeAndBack(t, o) })
+	part(t, "an API server that does not stream lists", func(t *testing.T) { c.withoutStreams(t, o) })
 	part(t, "the API server is killed", func(t *testing.T) { c.apiServerKilled(t, o) })
 	part(t, "the node is killed", func(t *testing.T) { c.nodeKilled(t, o) })
 	part(t, "the controller is removed and comes back", func(t *testing.T) { c.removedAndBack(t, o) })

@@ -100,28 +100,42 @@ func (c *cluster) oneLeads(t *testing.T) {
 	}
 }
 
-// withNetwork runs something that must leave a network alone, and looks that
-// another one can be made meanwhile.
-func (c *cluster) withNetwork(t *testing.T, o *cloud, run func(newNetwork func())) {
+// meanwhile is a Network that comes while something happens.
+type meanwhile struct {
+	*cluster
+	name string
+}
+
+func (m meanwhile) apply(t *testing.T) {
 	t.Helper()
-	c.apply(t, "default", "before", "10.5.0.0/24", "10.5.0.1")
-	c.ready(t, "default", "before", "10.5.0.1")
+	m.cluster.apply(t, "default", m.name, "10.4.0.0/24", "10.4.0.1")
+}
+
+func (m meanwhile) ready(t *testing.T) {
+	t.Helper()
+	m.cluster.ready(t, "default", m.name, "10.4.0.1")
+}
+
+// mustSurvive runs something that must leave all networks alone, and keep the
+// controller from neither making one nor changing one. The networks stay for the
+// parts of the test that come: a new leader holds deletions for a while.
+func (c *cluster) mustSurvive(t *testing.T, o *cloud, what string, run func(meanwhile)) {
+	t.Helper()
+	first := "before-" + what
+	c.apply(t, "default", first, "10.5.0.0/24", "10.5.0.1")
+	c.ready(t, "default", first, "10.5.0.1")
 	before := o.mustContent(t)
-	run(func() { c.apply(t, "default", "meanwhile", "10.4.0.0/24", "10.4.0.1") })
-	c.ready(t, "default", "meanwhile", "10.4.0.1")
+	another := meanwhile{c, "while-" + what}
+	run(another)
+	another.ready(t)
 	o.wantUntouched(t, before)
-	c.apply(t, "default", "before", "10.5.0.0/24", "10.5.0.2")
-	c.ready(t, "default", "before", "10.5.0.2")
-	c.gone(t, "default", "before")
-	c.gone(t, "default", "meanwhile")
-	if left := o.mustContent(t); left.named("default/before") != nil || left.named("default/meanwhile") != nil {
-		t.Error("networks are still in Neutron")
-	}
+	c.apply(t, "default", first, "10.5.0.0/24", "10.5.0.2")
+	c.ready(t, "default", first, "10.5.0.2")
 }
 
 // leaderDeleted deletes the pod of the leader, which then stops by itself.
 func (c *cluster) leaderDeleted(t *testing.T, o *cloud) {
-	c.withNetwork(t, o, func(newNetwork func()) {
+	c.mustSurvive(t, o, "deleted", func(another meanwhile) {
 		leader, pod := c.mustLead(t)
 		begun := time.Now()
 		if err := c.kube.CoreV1().Pods(system).Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
@@ -129,7 +143,7 @@ func (c *cluster) leaderDeleted(t *testing.T, o *cloud) {
 		}
 		c.anotherLeads(t, leader, 10*time.Second)
 		c.timed(t, "kubectl delete pod of the leader, until another one leads", time.Since(begun))
-		newNetwork()
+		another.apply(t)
 	})
 	c.available(t, 2, "")
 }
@@ -137,24 +151,35 @@ func (c *cluster) leaderDeleted(t *testing.T, o *cloud) {
 // leaderKilled kills the process of the leader.
 func (c *cluster) leaderKilled(t *testing.T, o *cloud) {
 	c.needsNode(t, "a process is killed with -9")
-	c.withNetwork(t, o, func(newNetwork func()) {
+	c.mustSurvive(t, o, "killed", func(another meanwhile) {
 		leader, pod := c.mustLead(t)
 		begun := c.node.killController(t, string(pod.UID))
-		newNetwork()
+		another.apply(t)
 		next := c.anotherLeads(t, leader, 30*time.Second)
 		c.timed(t, "kill -9 of the leader, until another one leads", time.Since(begun))
-		c.ready(t, "default", "meanwhile", "10.4.0.1")
+		another.ready(t)
 		c.timed(t, "kill -9 of the leader, until a Network that came meanwhile is ready", time.Since(begun))
 		t.Logf("%s led, and then %s", leader, next)
 	})
 	c.available(t, 2, "")
 }
 
+// withoutStreams has the controller list objects and then watch them, as it does
+// where an API server cannot send a list as the beginning of a watch: that is what
+// its right to list is for.
+func (c *cluster) withoutStreams(t *testing.T, o *cloud) {
+	c.mustSurvive(t, o, "lists", func(another meanwhile) {
+		c.kubectl(t, "set", "env", "-n", system, "deployment/"+controller, "KUBE_FEATURE_WatchListClient=false")
+		c.available(t, 2, "")
+		another.apply(t)
+	})
+}
+
 // apiServerKilled kills kube-apiserver, which is there again a moment later. The
 // controllers go on.
 func (c *cluster) apiServerKilled(t *testing.T, o *cloud) {
 	c.needsNode(t, "kube-apiserver is killed with -9")
-	c.withNetwork(t, o, func(newNetwork func()) {
+	c.mustSurvive(t, o, "api-server", func(another meanwhile) {
 		before := restarts(c.mustPods(t))
 		begun := time.Now()
 		started := c.node.kill(t, "kube-apiserver")
@@ -163,8 +188,8 @@ func (c *cluster) apiServerKilled(t *testing.T, o *cloud) {
 			_, err := c.kube.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 			return err
 		})
-		newNetwork()
-		c.ready(t, "default", "meanwhile", "10.4.0.1")
+		another.apply(t)
+		another.ready(t)
 		c.timed(t, "kill -9 of kube-apiserver, until a Network that came after it is ready", time.Since(begun))
 		c.available(t, 2, "")
 		if after := restarts(c.mustPods(t)); after != before {
@@ -186,7 +211,7 @@ func restarts(pods []corev1.Pod) (sum int32) {
 // power.
 func (c *cluster) nodeKilled(t *testing.T, o *cloud) {
 	c.needsNode(t, "kubelet, containerd and all containers are killed with -9")
-	c.withNetwork(t, o, func(newNetwork func()) {
+	c.mustSurvive(t, o, "node", func(another meanwhile) {
 		before := map[string]bool{}
 		for _, pod := range c.mustPods(t) {
 			before[pod.Status.ContainerStatuses[0].ContainerID] = true
@@ -199,7 +224,7 @@ func (c *cluster) nodeKilled(t *testing.T, o *cloud) {
 		}
 		until(t, 30*time.Second, "kubelet is started again", kubelet)
 		until(t, 30*time.Second, "containerd is started again", containerd)
-		newNetwork()
+		another.apply(t)
 		until(t, 2*time.Minute, "both pods run new containers", func(ctx context.Context) error {
 			pods, err := c.pods(ctx)
 			if err != nil {
@@ -214,7 +239,7 @@ func (c *cluster) nodeKilled(t *testing.T, o *cloud) {
 		})
 		c.available(t, 2, "")
 		c.timed(t, "kill -9 of kubelet, containerd and all containers, until both replicas are available", time.Since(begun))
-		c.ready(t, "default", "meanwhile", "10.4.0.1")
+		another.ready(t)
 		c.timed(t, "the same, until a Network that came meanwhile is ready", time.Since(begun))
 	})
 }

@@ -176,7 +176,6 @@ func (d *drift) becomesSeries(t *testing.T) {
 		}
 		return fmt.Errorf("there is none: %q", told)
 	})
-	d.gone(t, "default", "drifting")
 }
 
 // leftAlone looks that nothing becomes of a Network in a namespace that is not
