@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -98,10 +99,19 @@ func (n networkCaches) adopting(networkID string) (all []*samplecrdv1.Network) {
 	return all
 }
 
-// synced are done when the caches have what there was at the start.
-func (n networkCaches) synced() (all []cache.DoneChecker) {
-	for _, in := range n.byNamespace {
-		all = append(all, in.synced)
+// knows tells whether all Networks of a namespace are there.
+func (n networkCaches) knows(namespace string) bool {
+	in, watched := n.of(namespace)
+	return watched && cache.IsDone(in.synced)
+}
+
+// synced are done when the caches have what there was at the start, but for some
+// namespaces.
+func (n networkCaches) synced(but []string) (all []cache.DoneChecker) {
+	for namespace, in := range n.byNamespace {
+		if !slices.Contains(but, namespace) {
+			all = append(all, in.synced)
+		}
 	}
 	return all
 }

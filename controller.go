@@ -57,6 +57,9 @@ type Controller struct {
 	// leading is false as long as another process has the lead: what happens
 	// then is seen by the caches, and is no work of ours.
 	leading atomic.Bool
+	// listed is whether Neutron was listed since: before, the mirror may not know
+	// what a former leader has done.
+	listed atomic.Bool
 
 	deployments *deployments // nil where none can ask for a Network
 	seen        seen
@@ -171,11 +174,12 @@ func (c *Controller) enqueueNetwork(key cache.ObjectName, cause string) {
 
 // WarmUp fills the caches, and keeps them so until the context ends: those of
 // Kubernetes, and the mirror of Neutron. It returns false where the context ends
-// first. It waits for Kubernetes, but not for a Neutron that is away.
-func (c *Controller) WarmUp(ctx context.Context) bool {
+// first. It waits for Kubernetes, except for namespaces of which it is known that
+// they may not be looked at, and not for a Neutron that is away.
+func (c *Controller) WarmUp(ctx context.Context, forbidden ...string) bool {
 	logger := klog.FromContext(ctx)
 	logger.Info("Waiting for the caches to be filled")
-	if !cache.WaitFor(ctx, "", c.networks.synced()...) {
+	if !cache.WaitFor(ctx, "", c.networks.synced(forbidden)...) {
 		return false
 	}
 	logger.Info("Listing what Neutron has")
@@ -256,7 +260,7 @@ func (c *Controller) tellForbidden(key cache.ObjectName, err error) {
 	}
 	if network, _ := c.networks.get(key); network != nil {
 		c.event(network, report.Event{Type: corev1.EventTypeWarning, Reason: "Forbidden", Action: "Sync",
-			Note: fmt.Sprintf("Kubernetes does not allow the controller what it has to do: %v. Whoever runs it has to look at its roles.", err)})
+			Note: fmt.Sprintf("Kubernetes does not allow the controller what it has to do: %v. Whoever runs it has to look at its roles, or at an admission policy.", err)})
 	}
 }
 
@@ -308,7 +312,7 @@ func (c *Controller) syncNetwork(ctx context.Context, key cache.ObjectName, netw
 	c.orphans.written(key, network.Status)
 	desired := c.desired(network)
 	actual, outcome, done := c.planFromMirror(network, desired)
-	if done = done && !isOutdated(network, desired, actual); !done {
+	if done = done && (c.listed.Load() || wasDone(network, desired, actual)); !done {
 		actual, outcome = c.carryOut(ctx, network, desired)
 	}
 	if errors.Is(outcome, errStopping) || errors.Is(outcome, context.Canceled) {
@@ -473,6 +477,7 @@ func (c *Controller) mustBeCurrent(ctx context.Context, network *samplecrdv1.Net
 	if network.UID == "" { // there is no object, which was looked at live
 		return nil
 	}
+	c.pulse.beat(cache.MetaObjectToName(network))
 	latest, err := c.client.SamplecrdV1().Networks(network.Namespace).Get(ctx, network.Name, metav1.GetOptions{})
 	switch {
 	case err != nil:
@@ -582,6 +587,7 @@ func (c *Controller) applyStatus(ctx context.Context, network *samplecrdv1.Netwo
 	case !equality.Semantic.DeepEqual(latest.Status, network.Status) && !c.seen.wrote(latest):
 		return false, fmt.Errorf("updating status: %w", errOutdated) // by another controller, perhaps, whose network is to stay
 	}
+	c.pulse.beat(cache.MetaObjectToName(network))
 	c.seen.willWrite(network, status)
 	updated, err := c.client.SamplecrdV1().Networks(network.Namespace).
 		ApplyStatus(ctx, report.Apply(latest, status), metav1.ApplyOptions{FieldManager: controllerName, Force: true})

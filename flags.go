@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/url"
 	"os"
 	"regexp"
 	"runtime"
@@ -95,23 +94,30 @@ func parseFlags(args []string) (options, error) {
 	return o, nil
 }
 
-// splitList splits a list with commas, or spaces, between its parts.
-func splitList(list string) []string {
-	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+// list is a flag that has commas, or spaces, between its parts.
+type list []string
+
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+// Set implements flag.Value.
+func (l *list) Set(text string) error {
+	parts := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	slices.Sort(parts)
+	*l = slices.Compact(parts)
+	return nil
 }
 
 // settingsOf returns the flags that were given, without secrets: a URL may hold
-// a password.
+// a password, though it should not.
 func settingsOf(flags *flag.FlagSet) (settings []string) {
 	flags.Visit(func(f *flag.Flag) {
-		value := f.Value.String()
-		if address, err := url.Parse(value); err == nil && address.User != nil {
-			value = address.Redacted()
-		}
-		settings = append(settings, f.Name+"="+value)
+		settings = append(settings, f.Name+"="+login.ReplaceAllString(f.Value.String(), "://…@"))
 	})
 	return settings
 }
+
+// login is where a URL, or something like one, names who logs in.
+var login = regexp.MustCompile(`://.*@`)
 
 // inCluster tells whether the program uses the configuration that Kubernetes
 // gives to those who run in it.
@@ -145,14 +151,8 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 	flags.DurationVar(&o.orphanGracePeriod, "orphan-grace-period", 10*time.Minute, "For how long a network must have been seen to be an orphan before -delete-orphans deletes it.")
 	flags.StringVar((*string)(&o.deployments.Which), "deployment-networks", string(AnnotatedDeployments), "Which Deployments get a Network of their own name: annotated, for those that ask for one by annotation; all, for each one that does not decline; or none.")
 	flags.StringVar(&o.deployments.DefaultSubnetPool, "default-subnet-pool", "", "`name` or ID of the subnet pool for Deployments that do not say what they want, with -deployment-networks=all.")
-	flags.Func("exclude-deployment-namespaces", "`names` of the namespaces, with commas between them, whose Deployments are not looked at. (default \"kube-system\")", func(names string) error {
-		o.deployments.ExcludedNamespaces = splitList(names)
-		return nil
-	})
-	flags.Func("namespaces", "`names` of the namespaces, with commas between them, whose Networks and Deployments are looked at. (default all)", func(names string) error {
-		o.namespaces = slices.Compact(slices.Sorted(slices.Values(splitList(names))))
-		return nil
-	})
+	flags.Var((*list)(&o.deployments.ExcludedNamespaces), "exclude-deployment-namespaces", "`names` of the namespaces, with commas between them, whose Deployments are not looked at.")
+	flags.Var((*list)(&o.namespaces), "namespaces", "`names` of the namespaces, with commas between them, whose Networks and Deployments are looked at. (default all)")
 	flags.StringVar(&o.loggingFormat, "logging-format", "text", "text or json. With json, only -v of the klog flags has an effect.")
 }
 
@@ -194,6 +194,12 @@ func (o options) check(rest []string, given map[string]bool) error {
 		return fmt.Errorf("-cluster-name is %q: it must have at most 63 letters, digits, '-', '_' or '.', and begin and end with a letter or digit", o.clusterName)
 	case o.loggingFormat != "text" && o.loggingFormat != "json":
 		return fmt.Errorf("-logging-format is %q: it must be text or json", o.loggingFormat)
+	}
+	if given["namespaces"] && len(o.namespaces) == 0 {
+		return errors.New("-namespaces is empty: leave it out to look at all of them")
+	}
+	if o.allowAdoption && len(o.namespaces) > 0 {
+		return errors.New("-allow-adoption cannot be combined with -namespaces: a controller of other namespaces could adopt the same network, and neither would know")
 	}
 	for _, namespace := range o.namespaces {
 		if problems := validation.IsDNS1123Label(namespace); problems != nil {

@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
@@ -79,8 +78,15 @@ type kubernetesClients struct {
 	kube     kubernetes.Interface
 	networks clientset.Interface
 	metadata metadata.Interface
-	lock     resourcelock.Interface // nil where there is no election
+	lock     *leaseLock // nil where there is no election
+
+	// What informers use: their requests have no end.
+	watchedNetworks clientset.Interface
+	watchedMetadata metadata.Interface
 }
+
+// kubernetesTimeout is how long one request to the API server may take.
+const kubernetesTimeout = 30 * time.Second
 
 // connectKubernetes makes them. It makes no request.
 func connectKubernetes(o options) (k kubernetesClients, err error) {
@@ -89,13 +95,15 @@ func connectKubernetes(o options) (k kubernetesClients, err error) {
 		return k, err
 	}
 	k.host = config.Host
-	if k.kube, err = kubernetes.NewForConfig(config); err == nil {
-		k.networks, err = clientset.NewForConfig(config)
-	}
-	if err == nil {
-		k.metadata, err = metadata.NewForConfig(config)
-	}
-	if err != nil {
+	bounded := rest.CopyConfig(config)
+	bounded.Timeout = kubernetesTimeout
+	var errs [5]error
+	k.kube, errs[0] = kubernetes.NewForConfig(bounded)
+	k.networks, errs[1] = clientset.NewForConfig(bounded)
+	k.metadata, errs[2] = metadata.NewForConfig(bounded)
+	k.watchedNetworks, errs[3] = clientset.NewForConfig(config)
+	k.watchedMetadata, errs[4] = metadata.NewForConfig(config)
+	if err := errors.Join(errs[:]...); err != nil {
 		return k, fmt.Errorf("using %s: %w", o.clusterSource(), err)
 	}
 	k.lock, err = o.election.lock(config)
@@ -103,14 +111,15 @@ func connectKubernetes(o options) (k kubernetesClients, err error) {
 }
 
 // waitForKubernetes waits until the API server answers and knows Networks, and
-// says what it waits for. It returns the name of the cluster. It fails only
-// when the context ends.
-func waitForKubernetes(ctx context.Context, k kubernetesClients, o options, tell func(string)) (cluster string, err error) {
+// says what it waits for. It returns the name of the cluster, and which of the
+// namespaces may not be looked at: the others need not suffer for that. It fails
+// only when the context ends.
+func waitForKubernetes(ctx context.Context, k kubernetesClients, o options, tell func(string)) (cluster string, forbidden []string, err error) {
 	logger, said := klog.FromContext(ctx), ""
 	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
-		if cluster, err = tryKubernetes(ctx, k, o); err == nil {
+		if cluster, forbidden, err = tryKubernetes(ctx, k, o); err == nil {
 			return true, nil
 		}
 		if why := explain(err); why != said {
@@ -123,24 +132,30 @@ func waitForKubernetes(ctx context.Context, k kubernetesClients, o options, tell
 	if err == nil {
 		logger.Info("Using Kubernetes", "server", k.host, "clusterName", cluster)
 	}
-	return cluster, err
+	return cluster, forbidden, err
 }
 
 // tryKubernetes makes the requests that must succeed before there is any use in
 // starting.
-func tryKubernetes(ctx context.Context, k kubernetesClients, o options) (cluster string, err error) {
+func tryKubernetes(ctx context.Context, k kubernetesClients, o options) (cluster string, forbidden []string, err error) {
 	for _, namespace := range o.watched() {
-		if _, err := k.networks.SamplecrdV1().Networks(namespace).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
-			return "", err
+		_, err := k.networks.SamplecrdV1().Networks(namespace).List(ctx, metav1.ListOptions{Limit: 1})
+		switch {
+		case apierrors.IsForbidden(err) && len(forbidden) < len(o.watched())-1:
+			klog.FromContext(ctx).Info("Starting without a namespace: its Networks are looked at when that is allowed", "namespace", namespace, "why", explain(err))
+			forbidden = append(forbidden, namespace)
+		case err != nil:
+			return "", nil, err
 		}
 	}
 	if err := knowsAllFields(ctx, k.kube); err != nil {
-		return "", err
+		return "", nil, err
 	}
 	if o.clusterName != "" {
-		return o.clusterName, nil
+		return o.clusterName, forbidden, nil
 	}
-	return nameOfCluster(ctx, k.kube)
+	cluster, err = nameOfCluster(ctx, k.kube)
+	return cluster, forbidden, err
 }
 
 // oldCRD are the fields of Networks that the API server does not know: it would

@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -85,11 +86,6 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	neutronClient, closeNeutron, err := connectNeutron(ctx, o)
-	if err != nil {
-		return err
-	}
-	defer closeNeutron()
 	metricsServer, err := metricsEndpoint(o.serving, k.kube)
 	if err != nil {
 		return err
@@ -97,9 +93,14 @@ func run(ctx context.Context, o options) error {
 	if err := metricsServer.serve(ctx); err != nil {
 		return err
 	}
+	neutronClient, closeNeutron, err := connectNeutron(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer closeNeutron()
 
 	health.waitFor("Kubernetes")
-	cluster, err := waitForKubernetes(ctx, k, o, health.waitFor)
+	cluster, forbidden, err := waitForKubernetes(ctx, k, o, health.waitFor)
 	if err != nil {
 		return nil // asked to stop before it came
 	}
@@ -111,14 +112,16 @@ func run(ctx context.Context, o options) error {
 	health.mustHold("workers", func(*http.Request) error { return controller.Hangs(2*o.neutronTimeout + 2*time.Minute) })
 
 	health.waitFor("the caches")
-	if !controller.WarmUp(ctx) {
+	if !controller.WarmUp(ctx, forbidden...) {
 		return nil // asked to stop before it began
 	}
-	health.waitFor("")
 	work := func(ctx context.Context) error { return controller.Run(ctx, o.workers, o.shutdownTimeout) }
 	if !o.election.enabled {
+		health.waitFor("")
 		return work(ctx)
 	}
+	health.waitFor("the Lease " + k.lock.Describe() + ": it could neither be read nor made yet")
+	k.lock.found = sync.OnceFunc(func() { health.waitFor("") })
 	watchDog := leaderelection.NewLeaderHealthzAdaptor(o.election.retryPeriod)
 	health.mustHold("lease", watchDog.Check)
 	return o.election.lead(ctx, k.lock, watchDog, work)
@@ -145,12 +148,12 @@ func startController(ctx context.Context, o options, k kubernetesClients, neutro
 		if err != nil {
 			return nil, nil, fmt.Errorf("naming an informer: %w", err)
 		}
-		factory := informers.NewSharedInformerFactoryWithOptions(k.networks, 0,
+		factory := informers.NewSharedInformerFactoryWithOptions(k.watchedNetworks, 0,
 			informers.WithNamespace(namespace), informers.WithTransform(dropManagedFields), informers.WithInformerName(name))
 		networks[namespace] = factory.Samplecrd().V1().Networks()
 		start, stop = append(start, func() { factory.StartWithContext(ctx) }), append(stop, factory.Shutdown)
 
-		ofDeployments := metadatainformer.NewFilteredSharedInformerFactory(k.metadata, 0, namespace, nil)
+		ofDeployments := metadatainformer.NewFilteredSharedInformerFactory(k.watchedMetadata, 0, namespace, nil)
 		if o.deployments.Which != NoDeployments {
 			deployments[namespace] = ofDeployments.ForResource(deploymentResource).Informer()
 			start, stop = append(start, func() { ofDeployments.Start(ctx.Done()) }), append(stop, ofDeployments.Shutdown)
@@ -200,7 +203,7 @@ func connectNeutron(ctx context.Context, o options) (client neutron.Client, clos
 		if err != nil {
 			return nil, nil, fmt.Errorf("-cloud or OS_CLOUD: %w", err)
 		}
-		tryNeutron(ctx, client, "cloud", o.cloud)
+		go tryNeutron(ctx, client, "cloud", o.cloud)
 		return client, func() {}, nil
 	}
 	endpoint, closeAll := o.neutronEndpoint, func() {}
@@ -217,7 +220,7 @@ func connectNeutron(ctx context.Context, o options) (client neutron.Client, clos
 		closeAll()
 		return nil, nil, fmt.Errorf("-neutron-endpoint: %w", err)
 	}
-	tryNeutron(ctx, client, "endpoint", endpoint)
+	go tryNeutron(ctx, client, "endpoint", endpoint)
 	return client, closeAll, nil
 }
 

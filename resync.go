@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
@@ -41,7 +42,7 @@ func (c *Controller) resyncForEver(ctx context.Context, pause time.Duration) {
 // resync lists what Neutron has and looks for what is not as it should be. It
 // returns after which pause to do so again.
 func (c *Controller) resync(ctx context.Context) (pause time.Duration) {
-	logger := klog.FromContext(ctx)
+	logger, led := klog.FromContext(ctx), c.leading.Load()
 	listing, err := c.neutron.Refresh(ctx)
 	pause = pauseAfter(listing.Took, c.options.ResyncPeriod)
 	metrics.ObserveListing(listing, pause, err)
@@ -56,7 +57,8 @@ func (c *Controller) resync(ctx context.Context) (pause time.Duration) {
 		return pause
 	}
 	logger.V(2).Info("Listed what Neutron has", "networks", listing.Networks, "subnets", listing.Subnets, "took", listing.Took, "pause", pause.Round(time.Second))
-	if c.leading.Load() {
+	if led {
+		c.listed.Store(true)
 		c.enqueueDifferences()
 		c.lookForOrphans(ctx)
 	}
@@ -130,11 +132,14 @@ func (c *Controller) planFromMirror(network *samplecrdv1.Network, desired plan.D
 	return actual, nil, false
 }
 
-// isOutdated tells whether what was last seen of Neutron may be of before we
-// took the lead: the status names other objects.
-func isOutdated(network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual) bool {
-	ours := actual.Ours(desired)
-	return ours.NetworkID != network.Status.NetworkID || ours.SubnetID != network.Status.SubnetID
+// wasDone tells whether what the mirror shows is what the status says was done
+// for this very spec: so there is nothing that a former leader may have changed
+// since the mirror was filled.
+func wasDone(network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual) bool {
+	ours, status := actual.Ours(desired), network.Status
+	ready := meta.FindStatusCondition(status.Conditions, samplecrdv1.ConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == network.Generation &&
+		ours.NetworkID == status.NetworkID && ours.SubnetID == status.SubnetID
 }
 
 // isAllButAnExtension tells whether Neutron has all that is asked for, but for
@@ -191,7 +196,7 @@ func (c *Controller) lookForOrphans(ctx context.Context) {
 	o.since, o.owner = map[string]time.Time{}, map[cache.ObjectName][]string{}
 	for owner, ids := range c.neutron.Owned(c.options.Cluster) {
 		key := cache.NewObjectName(owner.Namespace, owner.Name)
-		if _, watched := c.networks.of(key.Namespace); !watched {
+		if !c.networks.knows(key.Namespace) {
 			continue // whether its Network exists is not known
 		}
 		if network, err := c.networks.get(key); err != nil || network != nil {

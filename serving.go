@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -82,7 +83,7 @@ func (e endpoint) serve(ctx context.Context) error {
 	server := &http.Server{
 		Handler:           e.handler,
 		ReadHeaderTimeout: 10 * time.Second,
-		WriteTimeout:      2 * time.Minute, // a CPU profile takes half a minute, or as long as asked for
+		WriteTimeout:      2 * time.Minute, // a CPU profile takes half a minute
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    1 << 14,
 		TLSConfig:         e.tls,
@@ -114,10 +115,11 @@ func checkAddress(flag, address string) error {
 	return nil
 }
 
-// isLoopback tells whether only this machine (or pod) reaches an address.
+// isLoopback tells whether only this machine (or pod) reaches an address: of
+// names, localhost alone is believed to.
 func isLoopback(address string) bool {
-	resolved, err := net.ResolveTCPAddr("tcp", address)
-	return err == nil && resolved.IP.IsLoopback()
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
 // profiling serves pprof.
@@ -220,16 +222,17 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ask asks Kubernetes, or what it has said a moment ago.
+// ask asks Kubernetes, or what it has said a moment ago. Those who were let in
+// before need not stand in line with strangers.
 func (g *gate) ask(ctx context.Context, token, path string) (status int, err error) {
 	about := sha256.Sum256([]byte(path + "\n" + token))
 	g.mu.Lock()
 	last := g.known[about]
 	g.mu.Unlock()
-	if time.Now().Before(last.until) {
+	switch {
+	case time.Now().Before(last.until):
 		return last.status, nil
-	}
-	if !g.limit.Allow() {
+	case last.status != http.StatusOK && !g.limit.Allow():
 		return http.StatusTooManyRequests, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -239,6 +242,9 @@ func (g *gate) ask(ctx context.Context, token, path string) (status int, err err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if len(g.known) >= maxRulings {
+		maps.DeleteFunc(g.known, func(_ [sha256.Size]byte, r ruling) bool { return r.status != http.StatusOK })
+	}
 	if len(g.known) >= maxRulings {
 		clear(g.known)
 	}
@@ -251,6 +257,9 @@ func (g *gate) review(ctx context.Context, token, path string) (status int, err 
 		&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("reviewing a token: %w", err)
+	}
+	if !who.Status.Authenticated && who.Status.Error != "" {
+		return 0, fmt.Errorf("reviewing a token: %s", who.Status.Error)
 	}
 	if !who.Status.Authenticated {
 		return http.StatusUnauthorized, nil
