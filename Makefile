@@ -55,6 +55,14 @@ openstack-down: $(OPENSTACK) ## Stop them, and leave nothing
 test-openstack: control-plane $(OPENSTACK) ## Run what there is of tests for it on a real Keystone and Neutron
 	@$(OPENSTACK) exec -- hack/openstack/test.sh || { code=$$?; [[ $$code == 3 ]] || exit $$code; }
 
+.PHONY: e2e
+e2e: $(if $(KUBECONFIG),,node) ## Install the controller and try all of it, on a real node (Debian 12, as root), or with KUBECONFIG=path on yours
+	@hack/e2e/run.sh $(if $(KUBECONFIG),'$(KUBECONFIG)') || { code=$$?; [[ $$code == 3 ]] || exit $$code; }
+
+.PHONY: e2e-openstack
+e2e-openstack: node $(OPENSTACK) ## Do so with a real Keystone and Neutron
+	@hack/e2e/run.sh -openstack || { code=$$?; [[ $$code == 3 ]] || exit $$code; }
+
 .PHONY: $(OPENSTACK)
 $(OPENSTACK):
 	@$(GO_BUILD) -o $@ ./hack/openstack

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -163,8 +164,7 @@ func call(ctx context.Context, method, url, token string, body, answer any) (htt
 type keystone struct {
 	user, password, project, neutron string
 
-	mu     sync.Mutex
-	tokens []string
+	tokens tokens
 }
 
 // startEmbedded starts both at an address that pods reach.
@@ -203,9 +203,7 @@ func (k *keystone) logIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	token := "planted-" + rand.Text()
-	k.mu.Lock()
-	k.tokens = append(k.tokens, token)
-	k.mu.Unlock()
+	k.tokens.add(token)
 	w.Header().Set("X-Subject-Token", token)
 	answer(w, http.StatusCreated, object{"token": object{
 		"expires_at": time.Now().Add(time.Hour).UTC().Format("2006-01-02T15:04:05.000000Z"),
@@ -220,21 +218,34 @@ func (k *keystone) logIn(w http.ResponseWriter, r *http.Request) {
 // withToken lets those through who have logged in.
 func (k *keystone) withToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		token := r.Header.Get("X-Auth-Token")
-		for _, known := range k.secrets() {
-			if token == known && known != k.password {
-				next.ServeHTTP(w, r)
-				return
-			}
+		if !slices.Contains(k.tokens.all(), r.Header.Get("X-Auth-Token")) {
+			refuse(w)
+			return
 		}
-		refuse(w)
+		next.ServeHTTP(w, r)
 	})
 }
 
-func (k *keystone) secrets() []string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return append([]string{k.password}, k.tokens...)
+func (k *keystone) secrets() []string { return append(k.tokens.all(), k.password) }
+
+// tokens are those that have been given out.
+type tokens struct {
+	mu     sync.Mutex
+	tokens []string
+}
+
+func (s *tokens) add(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if token != "" {
+		s.tokens = append(s.tokens, token)
+	}
+}
+
+func (s *tokens) all() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.tokens)
 }
 
 func refuse(w http.ResponseWriter) {

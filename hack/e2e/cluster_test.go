@@ -41,10 +41,14 @@ type cluster struct {
 	address string
 	node    *node // nil for a cluster that is not ours
 
+	// unready is when the API server was restarted by this test.
+	unready []period
 	logs    *logs
 	timings []string
 	notRun  []string
 }
+
+type period struct{ from, to time.Time }
 
 // connect finds the cluster that the environment names.
 func connect(t *testing.T) *cluster {

@@ -188,6 +188,7 @@ func (c *cluster) apiServerKilled(t *testing.T, o *cloud) {
 			_, err := c.kube.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 			return err
 		})
+		c.unready = append(c.unready, period{begun, time.Now()})
 		another.apply(t)
 		another.ready(t)
 		c.timed(t, "kill -9 of kube-apiserver, until a Network that came after it is ready", time.Since(begun))
