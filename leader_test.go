@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -12,25 +14,26 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
 // replica is one of several controllers of a namespace, each a process of its
 // own.
-type replica struct {
-	*program
-	readyz string
-}
+type replica struct{ *program }
 
 // startReplica starts one, with a Lease that runs out sooner than by default,
 // and waits until it is ready.
-func (h *harness) startReplica() *replica {
+func (h *harness) startReplica(args ...string) *replica {
 	h.Helper()
-	p := newProgram(h.T,
-		"-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint="+h.neutronURL, "-cluster-name="+testCluster, "-namespaces="+h.namespace,
-		"-leader-elect", "-leader-elect-resource-namespace="+h.namespace,
+	p := newProgram(h.T, append([]string{
+		"-kubeconfig=" + cluster.Kubeconfig(), "-neutron-endpoint=" + h.neutronURL, "-cluster-name=" + testCluster, "-namespaces=" + h.namespace,
+		"-leader-elect", "-leader-elect-resource-namespace=" + h.namespace,
 		"-leader-elect-lease-duration=4s", "-leader-elect-renew-deadline=2s", "-leader-elect-retry-period=500ms",
-		"-health-probe-bind-address=127.0.0.1:0")
+		"-health-probe-bind-address=127.0.0.1:0",
+	}, args...)...)
 	if err := p.Start(); err != nil {
 		h.Fatal(err)
 	}
@@ -43,9 +46,13 @@ func (h *harness) startReplica() *replica {
 		}
 	})
 	p.waitFor(h.T, `"Serving health"`)
-	r := &replica{program: p, readyz: regexp.MustCompile(`"Serving health" url="([^"]+)"`).FindStringSubmatch(p.log.String())[1]}
-	h.eventually(func() error { return answers(r.readyz, http.StatusOK, "ok") })
-	return r
+	h.eventually(func() error { return answers(p.readyz(), http.StatusOK, "ok") })
+	return &replica{p}
+}
+
+// readyz is where a program says that it is ready, once it has said that it does.
+func (p *program) readyz() string {
+	return regexp.MustCompile(`"Serving health" url="([^"]+)"`).FindStringSubmatch(p.log.String())[1]
 }
 
 // answers asks a URL, and tells whether it answers that.
@@ -145,6 +152,7 @@ func TestLostLease(t *testing.T) {
 	second.waitFor(t, `"Starting workers"`)
 	h.create("example", "10.0.0.0/24", "")
 	h.waitReady("example")
+	log := first.log.String()
 
 	if err := first.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
@@ -153,8 +161,8 @@ func TestLostLease(t *testing.T) {
 	if err := first.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
 		t.Errorf("ended with %v, want exit code 1", err)
 	}
-	if !strings.Contains(first.log.String(), "Lost the lease") {
-		t.Error("does not say that it has lost the lease")
+	if said := strings.TrimPrefix(first.log.String(), log); !strings.Contains(said, "Lost the lease") || strings.Contains(said, `"Done"`) {
+		t.Errorf("said, after it woke up:\n%s\nwant that it has lost the lease, and nothing done", said)
 	}
 	h.wantCounts(1, 1)
 }
@@ -204,4 +212,136 @@ func TestNamespaces(t *testing.T) {
 	if network := other.get("example"); len(network.Finalizers) > 0 {
 		t.Errorf("the Network in another namespace was touched: %+v", network)
 	}
+}
+
+// TestLeaseOfAnother: what is given back is one's own, and nobody else's.
+func TestLeaseOfAnother(t *testing.T) {
+	h := newHarness(t)
+	e := election{enabled: true, namespace: h.namespace, name: controllerName, leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second, retryPeriod: time.Second}
+	first, err := e.lock(cluster.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.release(t.Context()); err != nil {
+		t.Errorf("a Lease that is not there: %v", err)
+	}
+	second, err := e.lock(cluster.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: second.Identity(), LeaseDurationSeconds: 15}); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.release(t.Context()); err != nil || h.holder() != second.Identity() {
+		t.Errorf("the Lease of another: %v, and it is held by %q", err, h.holder())
+	}
+	if err := second.release(t.Context()); err != nil || h.holder() != "" {
+		t.Errorf("one's own: %v, and it is held by %q", err, h.holder())
+	}
+}
+
+// TestCutOff: a process that had to give up a request leaves the Lease to expire.
+func TestCutOff(t *testing.T) {
+	h := newHarness(t)
+	reached := h.holdCreateNetwork()
+	first := h.startReplica("-shutdown-timeout=100ms")
+	first.waitFor(t, `"Starting workers"`)
+	h.create("example", "10.0.0.0/24", "")
+	release := <-reached
+	defer close(release)
+	holder := h.holder()
+	if err := first.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := first.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("ended with %v, want exit code 1", err)
+	}
+	if h.holder() != holder {
+		t.Errorf("the Lease is held by %q, want it to be left to %q", h.holder(), holder)
+	}
+}
+
+// TestNoLease: a process that cannot have the lead is not ready, and says why.
+func TestNoLease(t *testing.T) {
+	h := newHarness(t)
+	p := newProgram(t, "-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint="+h.neutronURL, "-cluster-name="+testCluster, "-namespaces="+h.namespace,
+		"-leader-elect", "-leader-elect-resource-namespace=does-not-exist", "-health-probe-bind-address=127.0.0.1:0")
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Process.Kill(); _ = p.Wait() })
+	p.waitFor(t, "Error initially creating lease lock")
+	if err := answers(p.readyz(), http.StatusServiceUnavailable, "waiting: the Lease does-not-exist/samplecrd-controller"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStaleMirror: a process that takes over does not take for done what it saw
+// in Neutron before a former leader changed it.
+func TestStaleMirror(t *testing.T) {
+	h := newHarness(t)
+	stop := h.startController()
+	h.create("example", "10.0.0.0/24", "10.0.0.1")
+	h.waitReady("example")
+	ctx, cancel := context.WithCancel(t.Context())
+	standby, start := h.newController(ctx)
+	start()
+	if !standby.WarmUp(ctx) {
+		t.Fatal("the caches are not filled")
+	}
+	h.edit("example", "10.0.0.0/24", "10.0.0.2")
+	h.eventually(func() error { return h.isReadyNow("example") })
+	stop()
+	h.edit("example", "10.0.0.0/24", "10.0.0.1")
+
+	ended := make(chan error, 1)
+	go func() { ended <- standby.Run(ctx, 1, time.Minute) }()
+	h.eventually(func() error { return h.isReadyNow("example") })
+	h.wantNeutron("example", "10.0.0.0/24", "10.0.0.1")
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestForbiddenNamespace: one that may not be looked at keeps nobody waiting, and
+// is looked at when it may.
+func TestForbiddenNamespace(t *testing.T) {
+	h := newHarness(t)
+	other := h.beside()
+	for _, h := range []*harness{h, other} {
+		h.create("example", "10.0.0.0/24", "")
+	}
+	config, err := clientcmd.LoadFromFile(cluster.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range config.AuthInfos {
+		user.Impersonate = h.namespace
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	allow := func(namespace string) {
+		binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "controller"},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: h.namespace}}}
+		if _, err := h.kube.RbacV1().RoleBindings(namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	allow(h.namespace)
+	p := newProgram(t, "-kubeconfig="+kubeconfig, "-neutron-endpoint="+h.neutronURL, "-cluster-name="+testCluster, "-namespaces="+h.namespace+","+other.namespace)
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Process.Kill(); _ = p.Wait() })
+	h.waitReady("example")
+	if network := other.get("example"); network.Status.NetworkID != "" {
+		t.Error("what is forbidden was done")
+	}
+	allow(other.namespace)
+	other.waitReady("example")
 }

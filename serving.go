@@ -193,11 +193,13 @@ type ruling struct {
 	until  time.Time
 }
 
-// rulingLife is how long a ruling is good: a scraper comes every few seconds.
+// rulingLife and refusalLife are how long a ruling is good: a scraper comes every
+// few seconds.
 // maxRulings bounds how many are kept.
 const (
-	rulingLife = time.Minute
-	maxRulings = 1000
+	rulingLife  = time.Minute
+	refusalLife = 10 * time.Second
+	maxRulings  = 1000
 )
 
 func newGate(client kubernetes.Interface, next http.Handler) *gate {
@@ -248,7 +250,11 @@ func (g *gate) ask(ctx context.Context, token, path string) (status int, err err
 	if len(g.known) >= maxRulings {
 		clear(g.known)
 	}
-	g.known[about] = ruling{status, time.Now().Add(rulingLife)}
+	life := rulingLife
+	if status != http.StatusOK { // which may be a passing failure
+		life = refusalLife
+	}
+	g.known[about] = ruling{status, time.Now().Add(life)}
 	return status, nil
 }
 
@@ -257,9 +263,6 @@ func (g *gate) review(ctx context.Context, token, path string) (status int, err 
 		&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("reviewing a token: %w", err)
-	}
-	if !who.Status.Authenticated && who.Status.Error != "" {
-		return 0, fmt.Errorf("reviewing a token: %s", who.Status.Error)
 	}
 	if !who.Status.Authenticated {
 		return http.StatusUnauthorized, nil

@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/cert"
@@ -35,7 +35,7 @@ func TestProbes(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = p.Process.Kill(); _ = p.Wait() })
 	p.waitFor(t, `Waiting for Kubernetes`)
-	readyz := regexp.MustCompile(`"Serving health" url="([^"]+)"`).FindStringSubmatch(p.log.String())[1]
+	readyz := p.readyz()
 	h := &harness{T: t}
 	h.eventually(func() error {
 		return answers(readyz, http.StatusServiceUnavailable, "waiting: Kubernetes: the API server does not answer")
@@ -166,6 +166,33 @@ func TestStrangersAreBounded(t *testing.T) {
 	}
 	if refused < 100 {
 		t.Errorf("%d of 200 made-up tokens were refused without asking, want most of them", refused)
+	}
+}
+
+// TestScraperIsNotKeptOut: strangers do not use up what those need who were let
+// in before.
+func TestScraperIsNotKeptOut(t *testing.T) {
+	h := newHarness(t)
+	token, err := h.kube.CoreV1().ServiceAccounts(h.namespace).CreateToken(t.Context(), "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	for apierrors.IsNotFound(err) && t.Context().Err() == nil { // which a new namespace gets a moment later
+		token, err = h.kube.CoreV1().ServiceAccounts(h.namespace).CreateToken(t.Context(), "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate := newGate(h.kube, http.NotFoundHandler())
+	// RBAC lets everybody who is known get /healthz.
+	if status, err := gate.ask(t.Context(), token.Status.Token, "/healthz"); err != nil || status != http.StatusOK {
+		t.Fatalf("the token gives %d, %v", status, err)
+	}
+	for about, last := range gate.known { // a minute later
+		last.until = time.Now()
+		gate.known[about] = last
+	}
+	gate.limit.SetLimit(0)
+	gate.limit.SetBurst(0) // as strangers have left it
+	if status, err := gate.ask(t.Context(), token.Status.Token, "/healthz"); err != nil || status != http.StatusOK {
+		t.Errorf("the token gives %d, %v when strangers have come in between", status, err)
 	}
 }
 
