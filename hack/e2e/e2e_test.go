@@ -32,11 +32,14 @@ func part(t *testing.T, name string, run func(*testing.T)) {
 // summary ends the log with what was measured, and what was not tried.
 func (c *cluster) summary(t *testing.T) {
 	t.Log("Measured:\n" + strings.Join(c.timings, "\n"))
-	if len(c.notRun) == 0 {
+	switch {
+	case t.Failed():
+		t.Log("NOT RUN: what comes after the part that failed")
+	case len(c.notRun) > 0:
+		t.Log("NOT RUN:\n" + strings.Join(c.notRun, "\n"))
+	default:
 		t.Log("All parts were run.")
-		return
 	}
-	t.Log("NOT RUN:\n" + strings.Join(c.notRun, "\n"))
 }
 
 // embedded is the one command that works in any cluster.

@@ -304,7 +304,7 @@ func (c *cluster) metricsReader(t *testing.T) (token string) {
 	const folder = "deploy/monitoring/reader"
 	c.kubectl(t, "apply", "-k", folder)
 	t.Cleanup(func() {
-		if _, _, err := c.tryKubectl(context.Background(), "", "delete", "-k", folder); err != nil {
+		if _, _, err := c.tryKubectl(context.Background(), "", "delete", "--ignore-not-found", "-k", folder); err != nil {
 			t.Errorf("tidying up: %v", err)
 		}
 	})
