@@ -38,7 +38,7 @@ func (c *cluster) summary(t *testing.T) {
 	case len(c.notRun) > 0:
 		t.Log("NOT RUN:\n" + strings.Join(c.notRun, "\n"))
 	default:
-		t.Log("All parts were run.")
+		t.Log("No part was left out.")
 	}
 }
 
@@ -103,6 +103,7 @@ func (c *cluster) someNamespaces(t *testing.T) {
 	part(t, "no secret is to be seen", func(t *testing.T) { c.wantNoSecrets(t, o.secrets()) })
 	part(t, "nothing is forbidden", used.nothingForbidden)
 	part(t, "rights are those of all namespaces", func(t *testing.T) { c.sameRules(t, "a", "b") })
+	part(t, "a watched namespace is deleted with a Network in it", func(t *testing.T) { c.namespaceDeleted(t, "a", o) })
 	part(t, "uninstall everything", func(t *testing.T) { c.uninstall(t, "namespaces", o) })
 }
 

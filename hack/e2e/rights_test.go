@@ -142,21 +142,20 @@ func (r *rights) allUsed(t *testing.T) {
 // ClusterRole of deploy/base, of which it is shown that each right is used.
 func (c *cluster) sameRules(t *testing.T, namespaces ...string) {
 	t.Helper()
-	output := c.kubectl(t, "create", "--dry-run=client", "-o", "json", "-f", "deploy/base/rbac.yaml")
-	var base struct{ Items []rbacv1.ClusterRole }
-	if err := json.Unmarshal([]byte(output), &base); err != nil {
-		t.Fatal(err)
-	}
-	i := slices.IndexFunc(base.Items, func(role rbacv1.ClusterRole) bool { return role.Kind == "ClusterRole" && role.Name == controller })
-	if i < 0 {
-		t.Fatalf("deploy/base/rbac.yaml has no ClusterRole %s", controller)
+	decoder := json.NewDecoder(strings.NewReader(c.kubectl(t, "create", "--dry-run=client", "-o", "json", "-f", "deploy/base/rbac.yaml")))
+	var ofCluster rbacv1.ClusterRole
+	for ofCluster.Kind != "ClusterRole" || ofCluster.Name != controller {
+		ofCluster = rbacv1.ClusterRole{}
+		if err := decoder.Decode(&ofCluster); err != nil {
+			t.Fatalf("looking for the ClusterRole %s in deploy/base/rbac.yaml: %v", controller, err)
+		}
 	}
 	for _, namespace := range namespaces {
 		role, err := c.kube.RbacV1().Roles(namespace).Get(t.Context(), controller, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(base.Items[i].Rules, role.Rules); diff != "" {
+		if diff := cmp.Diff(ofCluster.Rules, role.Rules); diff != "" {
 			t.Errorf("the Role in %s (-ClusterRole +Role):\n%s", namespace, diff)
 		}
 	}
