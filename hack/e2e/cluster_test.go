@@ -24,6 +24,7 @@ import (
 const (
 	system     = "samplecrd-system"
 	controller = "samplecrd-controller" // Deployment, Lease and ServiceAccount
+	home       = "samplecrd-e2e"        // the namespace of what this test makes
 	shipped    = "ghcr.io/samplecrd/network-controller:latest"
 )
 

@@ -13,6 +13,11 @@ import (
 func TestEndToEnd(t *testing.T) {
 	t.Chdir(root(t))
 	c := connect(t)
+	// Networks that somebody uses are none of our business: all are deleted.
+	if err := c.nothingLeft(t.Context()); err != nil {
+		t.Fatalf("the controller is to be installed, and there is something of it already: %v", err)
+	}
+	c.namespace(t, home)
 	c.keepLogs(t)
 	c.showOnFailure(t)
 	t.Cleanup(func() { c.summary(t) })
@@ -52,7 +57,7 @@ func (c *cluster) embedded(t *testing.T) {
 		c.timed(t, "kubectl apply -k deploy/overlays/embedded, until available", time.Since(begun))
 	})
 	part(t, "pods have no rights on the node", c.podsAreRestricted)
-	part(t, "walkthrough", func(t *testing.T) { c.walkthrough(t, "default", nil) })
+	part(t, "walkthrough", func(t *testing.T) { c.walkthrough(t, home, nil) })
 	part(t, "nothing is forbidden", used.nothingForbidden)
 	part(t, "uninstall everything", func(t *testing.T) { c.uninstall(t, "embedded", nil) })
 }
@@ -65,12 +70,12 @@ func (c *cluster) openStack(t *testing.T) {
 	part(t, "two replicas, one leads", c.oneLeads)
 	d := &drift{cluster: c, cloud: o}
 	part(t, "somebody changes a network in Neutron", d.begin)
-	part(t, "walkthrough", func(t *testing.T) { c.walkthrough(t, "default", o) })
+	part(t, "walkthrough", func(t *testing.T) { c.walkthrough(t, home, o) })
 	part(t, "metrics for those who may", c.metricsOverHTTPS)
 	part(t, "users", c.users)
 	part(t, "the change is put right", d.repaired)
 	part(t, "somebody changes it again", d.begin)
-	part(t, "a Deployment gets a Network and loses it", func(t *testing.T) { c.deploymentGetsNetwork(t, "default", true) })
+	part(t, "a Deployment gets a Network and loses it", func(t *testing.T) { c.deploymentGetsNetwork(t, home, true) })
 	part(t, "that is put right, too", d.repaired)
 	part(t, "events that repeat become series", d.becomesSeries)
 	part(t, "the leader's pod is deleted", func(t *testing.T) { c.leaderDeleted(t, o) })

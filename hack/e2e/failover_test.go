@@ -108,12 +108,12 @@ type meanwhile struct {
 
 func (m meanwhile) apply(t *testing.T) {
 	t.Helper()
-	m.cluster.apply(t, "default", m.name, "10.4.0.0/24", "10.4.0.1")
+	m.cluster.apply(t, home, m.name, "10.4.0.0/24", "10.4.0.1")
 }
 
 func (m meanwhile) ready(t *testing.T) {
 	t.Helper()
-	m.cluster.ready(t, "default", m.name, "10.4.0.1")
+	m.cluster.ready(t, home, m.name, "10.4.0.1")
 }
 
 // mustSurvive runs something that must leave all networks alone, and keep the
@@ -122,15 +122,15 @@ func (m meanwhile) ready(t *testing.T) {
 func (c *cluster) mustSurvive(t *testing.T, o *cloud, what string, run func(meanwhile)) {
 	t.Helper()
 	first := "before-" + what
-	c.apply(t, "default", first, "10.5.0.0/24", "10.5.0.1")
-	c.ready(t, "default", first, "10.5.0.1")
+	c.apply(t, home, first, "10.5.0.0/24", "10.5.0.1")
+	c.ready(t, home, first, "10.5.0.1")
 	before := o.mustContent(t)
 	another := meanwhile{c, "while-" + what}
 	run(another)
 	another.ready(t)
 	o.wantUntouched(t, before)
-	c.apply(t, "default", first, "10.5.0.0/24", "10.5.0.2")
-	c.ready(t, "default", first, "10.5.0.2")
+	c.apply(t, home, first, "10.5.0.0/24", "10.5.0.2")
+	c.ready(t, home, first, "10.5.0.2")
 }
 
 // leaderDeleted deletes the pod of the leader, which then stops by itself.

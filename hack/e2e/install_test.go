@@ -21,9 +21,9 @@ import (
 
 // available waits until the Deployment has as many pods as it should, all of them
 // ready, of this version and no other; any version where that is empty.
-func (c *cluster) available(t *testing.T, replicas int32, image string) time.Duration {
+func (c *cluster) available(t *testing.T, replicas int32, image string) {
 	t.Helper()
-	return until(t, 2*time.Minute, "the controller is available", func(ctx context.Context) error {
+	until(t, 2*time.Minute, "the controller is available", func(ctx context.Context) error {
 		d, err := c.kube.AppsV1().Deployments(system).Get(ctx, controller, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -195,8 +195,8 @@ func (c *cluster) nothingLeft(ctx context.Context) error {
 // removedAndBack removes the controller alone: networks stay, and it goes on when
 // it comes back.
 func (c *cluster) removedAndBack(t *testing.T, o *cloud) {
-	c.apply(t, "default", "stays", "10.9.0.0/24", "10.9.0.1")
-	network := c.ready(t, "default", "stays", "10.9.0.1")
+	c.apply(t, home, "stays", "10.9.0.0/24", "10.9.0.1")
+	network := c.ready(t, home, "stays", "10.9.0.1")
 	before := o.mustContent(t)
 	c.kubectl(t, "-n", system, "delete", "deployment", controller)
 	until(t, time.Minute, "the pods are gone", func(ctx context.Context) error {
@@ -206,10 +206,10 @@ func (c *cluster) removedAndBack(t *testing.T, o *cloud) {
 		return nil
 	})
 	o.wantUntouched(t, before)
-	c.apply(t, "default", "stays", "10.9.0.0/24", "10.9.0.2")
+	c.apply(t, home, "stays", "10.9.0.0/24", "10.9.0.2")
 	c.kubectl(t, "apply", "-k", c.overlay(t, "openstack", c.image))
 	c.available(t, 2, c.image)
-	if got := c.ready(t, "default", "stays", "10.9.0.2"); got.Status.NetworkID != network.Status.NetworkID || got.Status.SubnetID != network.Status.SubnetID {
+	if got := c.ready(t, home, "stays", "10.9.0.2"); got.Status.NetworkID != network.Status.NetworkID || got.Status.SubnetID != network.Status.SubnetID {
 		t.Errorf("the network is another one: %+v, want %+v", got.Status, network.Status)
 	}
 }

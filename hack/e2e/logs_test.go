@@ -3,8 +3,8 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -44,11 +44,8 @@ func (c *cluster) keepLogs(t *testing.T) {
 	var running sync.WaitGroup
 	running.Go(func() {
 		_ = wait.PollUntilContextCancel(ctx, 250*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-			pods, err := c.kube.CoreV1().Pods(system).List(ctx, metav1.ListOptions{})
-			if err != nil {
-				return false, nil // it may be the node that is being killed
-			}
-			for _, pod := range pods.Items {
+			pods, _ := c.pods(ctx) // none while the API server is being killed
+			for _, pod := range pods {
 				for _, status := range pod.Status.ContainerStatuses {
 					if status.State.Running != nil && !c.logs.seen[status.ContainerID] {
 						c.logs.seen[status.ContainerID] = true
@@ -118,8 +115,8 @@ func (c *cluster) wantNoSecrets(t *testing.T, secrets []string) {
 			if len(secret) < 8 {
 				t.Errorf("secret %d is too short to be looked for", i)
 			}
-			if bytes.Contains([]byte(text), []byte(secret)) {
-				t.Error(fmt.Sprintf("secret %d of %d is in %s", i, len(secrets), where))
+			if strings.Contains(text, secret) {
+				t.Errorf("secret %d of %d is in %s", i, len(secrets), where)
 			}
 		}
 	}

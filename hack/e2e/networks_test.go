@@ -133,8 +133,8 @@ type drift struct {
 // begin switches the network of a Network off.
 func (d *drift) begin(t *testing.T) {
 	if d.network == nil {
-		d.apply(t, "default", "drifting", "10.7.0.0/24", "10.7.0.1")
-		d.network = d.ready(t, "default", "drifting", "10.7.0.1")
+		d.apply(t, home, "drifting", "10.7.0.0/24", "10.7.0.1")
+		d.network = d.ready(t, home, "drifting", "10.7.0.1")
 	}
 	if err := d.cloud.update(t.Context(), "network", d.network.Status.NetworkID, object{"admin_state_up": false}); err != nil {
 		t.Fatalf("switching a network off: %v", err)
@@ -160,7 +160,7 @@ func (d *drift) repaired(t *testing.T) {
 // count.
 func (d *drift) becomesSeries(t *testing.T) {
 	until(t, 10*time.Second, "an event is a series", func(ctx context.Context) error {
-		list, err := d.kube.EventsV1().Events("default").List(ctx, metav1.ListOptions{})
+		list, err := d.kube.EventsV1().Events(home).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}

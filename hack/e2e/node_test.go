@@ -106,7 +106,7 @@ func (c *cluster) needsNode(t *testing.T, what string) {
 	}
 }
 
-// killedNode kills the controller's process in a pod with -9.
+// killController kills the controller's process in a pod with -9.
 func (n *node) killController(t *testing.T, podUID string) time.Time {
 	t.Helper()
 	found := n.controllers(podUID)

@@ -220,23 +220,23 @@ func (r *rights) rulesOf(t *testing.T, namespace string, ref rbacv1.RoleRef) (al
 	return all
 }
 
-// serviceAccount makes one in the namespace default, which goes with the test, and
+// serviceAccount makes one in our namespace, which goes with the test, and
 // returns a token of it. It is bound to a ClusterRole, in that namespace only
 // where the binding says so.
-func (c *cluster) serviceAccount(t *testing.T, name string, binding string, role string) (token string) {
+func (c *cluster) serviceAccount(t *testing.T, name string, binding, role string) (token string) {
 	t.Helper()
-	c.kubectl(t, "create", "serviceaccount", "-n", "default", name)
+	c.kubectl(t, "create", "serviceaccount", "-n", home, name)
 	c.goesAfter(t, "serviceaccount", name)
 	if role != "" {
-		c.kubectl(t, "create", binding, "-n", "default", name, "--clusterrole="+role, "--serviceaccount=default:"+name)
+		c.kubectl(t, "create", binding, "-n", home, name, "--clusterrole="+role, "--serviceaccount="+home+":"+name)
 		c.goesAfter(t, binding, name)
 	}
-	return strings.TrimSpace(c.kubectl(t, "create", "token", "-n", "default", name))
+	return strings.TrimSpace(c.kubectl(t, "create", "token", "-n", home, name))
 }
 
 func (c *cluster) goesAfter(t *testing.T, kind, name string) {
 	t.Cleanup(func() {
-		if _, _, err := c.tryKubectl(context.Background(), "", "delete", "-n", "default", kind, name); err != nil {
+		if _, _, err := c.tryKubectl(context.Background(), "", "delete", "-n", home, kind, name); err != nil {
 			t.Errorf("tidying up: %v", err)
 		}
 	})
@@ -255,23 +255,23 @@ func (c *cluster) users(t *testing.T) {
 		_, _, err := c.tryKubectl(t.Context(), network, args...)
 		return err
 	}
-	if err := as(viewer, "default", "create", "-f", "-"); err == nil || !strings.Contains(err.Error(), "Forbidden") {
+	if err := as(viewer, home, "create", "-f", "-"); err == nil || !strings.Contains(err.Error(), "Forbidden") {
 		t.Errorf("who may view creates a Network: %v, want Forbidden", err)
 	}
 	if err := as(editor, "kube-public", "create", "-f", "-"); err == nil || !strings.Contains(err.Error(), "Forbidden") {
 		t.Errorf("who may edit one namespace creates a Network in another one: %v, want Forbidden", err)
 	}
-	if err := as(editor, "default", "create", "-f", "-"); err != nil {
+	if err := as(editor, home, "create", "-f", "-"); err != nil {
 		t.Errorf("who may edit creates a Network: %v", err)
 	}
-	c.ready(t, "default", "by-user", "10.3.0.1")
-	if err := as(viewer, "default", "get", "network", "by-user"); err != nil {
+	c.ready(t, home, "by-user", "10.3.0.1")
+	if err := as(viewer, home, "get", "network", "by-user"); err != nil {
 		t.Errorf("who may view reads a Network: %v", err)
 	}
-	if err := as(editor, "default", "patch", "network", "by-user", "--subresource=status", "--type=merge", "-p", `{"status":{"networkID":"x"}}`); err == nil || !strings.Contains(err.Error(), "Forbidden") {
+	if err := as(editor, home, "patch", "network", "by-user", "--subresource=status", "--type=merge", "-p", `{"status":{"networkID":"x"}}`); err == nil || !strings.Contains(err.Error(), "Forbidden") {
 		t.Errorf("who may edit writes a status: %v, want Forbidden", err)
 	}
-	if err := as(editor, "default", "delete", "network", "by-user", "--timeout=30s"); err != nil {
+	if err := as(editor, home, "delete", "network", "by-user", "--timeout=30s"); err != nil {
 		t.Errorf("who may edit deletes a Network: %v", err)
 	}
 }
