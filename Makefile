@@ -25,7 +25,7 @@ GO_BUILD = CGO_ENABLED=0 go build -trimpath 2> >(sed '/^go: downloading /d' >&2)
 
 .PHONY: help
 help: ## List what can be done
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: control-plane build ## Watch a Network become a real network: create, edit, delete
