@@ -60,7 +60,7 @@ e2e: $(if $(KUBECONFIG),,node) ## Install the controller and try all of it, on a
 	@hack/e2e/run.sh $(if $(KUBECONFIG),'$(KUBECONFIG)') || { code=$$?; [[ $$code == 3 ]] || exit $$code; }
 
 .PHONY: e2e-openstack
-e2e-openstack: node $(OPENSTACK) ## Do so with a real Keystone and Neutron
+e2e-openstack: node $(OPENSTACK) ## Do its part with an OpenStack on a real Keystone and Neutron
 	@hack/e2e/run.sh -openstack || { code=$$?; [[ $$code == 3 ]] || exit $$code; }
 
 .PHONY: $(OPENSTACK)

@@ -6,7 +6,8 @@
 #
 # On a cluster that is there, the image has to be loaded before (IMAGE says
 # another name than deploy/ does, UPGRADE_IMAGE one to upgrade to), and
-# NEUTRON_ADDRESS is an address of this machine that pods reach.
+# NEUTRON_ADDRESS is an address of this machine that pods reach. Every Network of
+# that cluster is deleted: take one that has none, and no controller.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

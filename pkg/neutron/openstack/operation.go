@@ -30,7 +30,7 @@ func Operation(request *http.Request) string {
 }
 
 // kinds are the collections in paths, with the name of one object of each.
-var kinds = map[string]string{"networks": "network", "subnets": "subnet", "subnetpools": "subnet pool", "extensions": "extension", "tokens": ""}
+var kinds = map[string]string{"networks": "network", "subnets": "subnet", "subnetpools": "subnet pool", "extensions": "extension", "ports": "port", "tokens": ""}
 
 var (
 	verbs    = map[string]string{http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodDelete: "delete"}

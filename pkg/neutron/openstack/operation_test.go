@@ -18,10 +18,11 @@ func TestOperation(t *testing.T) {
 		"list subnets":       {"GET /v2.0/subnets?network_id=5f"},
 		"update subnet":      {"PUT /v2.0/subnets/5f"},
 		"list subnetpools":   {"GET /v2.0/subnetpools?name=pool"},
+		"list ports":         {"GET /v2.0/ports?fields=id"},
 		"list extensions":    {"GET /v2.0/extensions"},
 		"login":              {"POST /v3/auth/tokens", "POST /identity/v3/auth/tokens"},
 		"other": {
-			"GET /v2.0/ports", "PATCH /v2.0/networks/5f", "GET /", "PUT /v2.0/networks/5f/tags", "GET /v3/auth/tokens",
+			"GET /v2.0/routers", "PATCH /v2.0/networks/5f", "GET /", "PUT /v2.0/networks/5f/tags", "GET /v3/auth/tokens",
 			"POST /v2.0/networks/5f/tags/blue", "GET /v2.0/networks/5f/tags/blue/more", "PUT /v2.0/networks/5f/other/blue",
 		},
 	} {
