@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/samplecrd/network-controller/hack/debian"
 )
 
 // makeDatabases makes an empty database for each server. To create a schema takes
@@ -28,7 +30,7 @@ func (s server) database() string {
 
 // emptyDatabase makes empty databases with the schema that a package has.
 func (c *cloud) emptyDatabase(ctx context.Context, packageName string, create func(ctx context.Context, path string) error, paths ...string) error {
-	version, err := packageVersion(ctx, packageName)
+	version, err := debian.VersionOf(ctx, packageName)
 	if err != nil {
 		return err
 	}
