@@ -62,20 +62,7 @@ func TestTraces(t *testing.T) {
 	h, sent := newHarness(t), &spans{}
 	server := httptest.NewServer(sent)
 	defer server.Close()
-	p := newProgram(t, "-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint="+h.neutronURL, "-cluster-name="+testCluster,
-		"-namespaces="+h.namespace, "-tracing-endpoint="+server.URL)
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	p.waitFor(t, "Starting workers")
-	h.create("example", "10.0.0.0/24", "")
-	h.waitReady("example")
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Wait(); err != nil {
-		t.Fatalf("ended with %v and said\n%s", err, &p.log)
-	}
+	p := h.makeNetworkTraced(server.URL)
 
 	steps := sent.find("CreateSubnet", nil)
 	if len(steps) != 1 || attributeOf(steps[0], "samplecrd.step") != "create subnet: 10.0.0.0/24, gateway 10.0.0.1" {
@@ -108,18 +95,26 @@ func TestTraces(t *testing.T) {
 // TestCollectorIsAway: nothing waits for it.
 func TestCollectorIsAway(t *testing.T) {
 	h := newHarness(t)
-	p := newProgram(t, "-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint="+h.neutronURL, "-cluster-name="+testCluster,
-		"-namespaces="+h.namespace, "-tracing-endpoint=http://127.0.0.1:1")
+	h.makeNetworkTraced("http://127.0.0.1:1")
+}
+
+// makeNetworkTraced has a controller that sends traces there make a Network, and
+// stops it.
+func (h *harness) makeNetworkTraced(endpoint string) *program {
+	h.Helper()
+	p := newProgram(h.T, "-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint="+h.neutronURL, "-cluster-name="+testCluster,
+		"-namespaces="+h.namespace, "-tracing-endpoint="+endpoint)
 	if err := p.Start(); err != nil {
-		t.Fatal(err)
+		h.Fatal(err)
 	}
-	p.waitFor(t, "Starting workers")
+	p.waitFor(h.T, "Starting workers")
 	h.create("example", "10.0.0.0/24", "")
 	h.waitReady("example")
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
+		h.Fatal(err)
 	}
 	if err := p.Wait(); err != nil {
-		t.Errorf("ended with %v and said\n%s", err, &p.log)
+		h.Fatalf("ended with %v and said\n%s", err, &p.log)
 	}
+	return p
 }
