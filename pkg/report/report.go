@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -76,6 +77,23 @@ func Status(network *samplecrdv1.Network, desired plan.Desired, actual plan.Actu
 	status.ObservedGeneration, status.Conditions = network.Generation, slices.Clone(network.Status.Conditions)
 	meta.SetStatusCondition(&status.Conditions, ready)
 	return status, !equality.Semantic.DeepEqual(status, network.Status)
+}
+
+// whenAgain says when something is tried again of which Neutron, or the failure
+// itself, says nothing. Nobody has to do anything about the Network for it.
+func whenAgain(failure *neutron.Error) string {
+	if failure.RetryAfter > 0 {
+		return ""
+	}
+	return " It is tried again until it succeeds, every two minutes at least."
+}
+
+// sentence ends a text with a full stop.
+func sentence(text string) string {
+	if strings.HasSuffix(text, ".") {
+		return text
+	}
+	return text + "."
 }
 
 // cure says what may help against a refusal of Neutron.
@@ -161,9 +179,9 @@ func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condi
 	case errors.Is(failure, neutron.ErrInUse):
 		return no(InUse, failure.Error()+" Nothing was deleted; it is tried again until the ports are gone.")
 	case errors.Is(failure, neutron.ErrRefused):
-		return no(Refused, failure.Error()+" "+cure(failure))
+		return no(Refused, sentence(failure.Error())+" "+cure(failure))
 	case errors.Is(failure, neutron.ErrUnavailable):
-		return no(NeutronUnavailable, failure.Error())
+		return no(NeutronUnavailable, sentence(failure.Error())+whenAgain(failure))
 	}
 	return metav1.Condition{}, false
 }

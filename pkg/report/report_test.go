@@ -76,7 +76,7 @@ func TestStatus(t *testing.T) {
 		"another problem than before": {
 			desired: present, outcome: failure(neutron.ErrUnavailable), before: ready(metav1.ConditionFalse, report.Refused, "no"),
 			wantChanged: true, wantStatus: "False", wantReason: report.NeutronUnavailable,
-			wantMessage: "create subnet: unavailable: 409 OverQuota: Quota exceeded.", wantSince: past,
+			wantMessage: "create subnet: unavailable: 409 OverQuota: Quota exceeded. It is tried again until it succeeds, every two minutes at least.", wantSince: past,
 		},
 		"in use, being deleted": {
 			desired: absent, outcome: failure(neutron.ErrInUse), before: ready(metav1.ConditionTrue, report.Provisioned, all),
