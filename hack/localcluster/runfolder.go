@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/samplecrd/network-controller/hack/programs"
 )
 
 const (
@@ -62,7 +64,7 @@ func newRunFolder(dir string) (*runFolder, error) {
 		return nil, err
 	}
 	// Between making a run folder and locking it, nobody else may sweep.
-	making, err := lockFile(filepath.Join(dir, lockName), syscall.LOCK_EX)
+	making, err := programs.Lock(filepath.Join(dir, lockName), syscall.LOCK_EX)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +75,7 @@ func newRunFolder(dir string) (*runFolder, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := lockFile(filepath.Join(path, lockName), syscall.LOCK_EX)
+	lock, err := programs.Lock(filepath.Join(path, lockName), syscall.LOCK_EX)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(path))
 	}
@@ -91,30 +93,10 @@ func sweep(dir string) {
 		if _, err := os.Stat(filepath.Join(path, lockName)); err != nil {
 			continue // not one of ours
 		}
-		if lock, err := lockFile(filepath.Join(path, lockName), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+		if lock, err := programs.Lock(filepath.Join(path, lockName), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
 			_ = (&runFolder{path: path, lock: lock}).remove()
 		}
 	}
-}
-
-// lockFile opens a file, which it makes if need be, and locks it. Closing the
-// file releases the lock. The programs that this process starts don't inherit it.
-func lockFile(path string, how int) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		err = syscall.Flock(int(file.Fd()), how)
-		if !errors.Is(err, syscall.EINTR) {
-			break
-		}
-	}
-	if err != nil {
-		_ = file.Close()
-		return nil, fmt.Errorf("locking %s: %w", path, err)
-	}
-	return file, nil
 }
 
 // remove removes the folder and releases its lock.

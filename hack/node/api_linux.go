@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/samplecrd/network-controller/hack/programs"
 )
 
 // api asks the API server whether things are there yet.
@@ -81,7 +83,7 @@ func isReady(body []byte) bool {
 // waitFor waits for a condition, which a program is to bring about.
 func (a api) waitFor(ctx context.Context, name string, condition condition) error {
 	answer := errors.New("no answer")
-	err := poll(ctx, func(ctx context.Context) (bool, error) {
+	err := programs.Poll(ctx, pollPeriod, func(ctx context.Context) (bool, error) {
 		var body []byte
 		if body, answer = a.get(ctx, condition.path); answer != nil {
 			return false, nil //nolint:nilerr // it is told when there is no more time

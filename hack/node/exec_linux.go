@@ -9,10 +9,12 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+
+	"github.com/samplecrd/network-controller/hack/programs"
 )
 
-// programs have to lie beside this one.
-var programs = []string{"kubernetes", "kubectl", "node-components"}
+// neededPrograms have to lie beside this one.
+var neededPrograms = []string{"kubernetes", "kubectl", "node-components"}
 
 // stopSignals are the signals that ask to stop.
 var stopSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
@@ -55,7 +57,7 @@ func prepare(ctx context.Context, o order) error {
 	if _, err := exec.LookPath(o.command[0]); err != nil {
 		return fmt.Errorf("finding the command: %w", err)
 	}
-	for _, name := range programs {
+	for _, name := range neededPrograms {
 		if _, err := os.Stat(filepath.Join(binFolder(), name)); err != nil {
 			return fmt.Errorf("looking for what is to run: %w; `make node` builds it", err)
 		}
@@ -108,30 +110,5 @@ func runKeeper(folder *runFolder, args []string, asked <-chan os.Signal) (exitCo
 		}
 	}()
 	err = keeper.Wait()
-	return exitCodeOf(keeper.ProcessState), notAnExit(err)
-}
-
-// exitCodeOf returns an exit code as a shell does.
-func exitCodeOf(state *os.ProcessState) int {
-	if status, ok := state.Sys().(syscall.WaitStatus); ok {
-		return shellCode(status)
-	}
-	return state.ExitCode()
-}
-
-func shellCode(status syscall.WaitStatus) int {
-	if status.Signaled() {
-		return 128 + int(status.Signal())
-	}
-	return status.ExitStatus()
-}
-
-// notAnExit returns an error of Wait, unless it just says that the program ended
-// with an exit code.
-func notAnExit(err error) error {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return nil
-	}
-	return err
+	return programs.ExitCode(keeper.ProcessState), programs.NotAnExit(err)
 }

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/samplecrd/network-controller/hack/programs"
 )
 
 const (
@@ -137,7 +139,7 @@ func importImages(ctx context.Context, paths ...string) error {
 	}
 	// The plugin of containerd that kubelet talks to notices by and by that there
 	// are more images, and marks them then.
-	err := poll(ctx, func(ctx context.Context) (bool, error) {
+	err := programs.Poll(ctx, pollPeriod, func(ctx context.Context) (bool, error) {
 		unnoticed, err := ctr(ctx, "images", "list", "-q", `labels."io.cri-containerd.image"!=managed`)
 		return unnoticed == "", err
 	})
@@ -154,7 +156,7 @@ func ctr(ctx context.Context, args ...string) (string, error) {
 	command.Stderr = &complaints
 	output, err := command.Output()
 	if err != nil {
-		return "", fmt.Errorf("running ctr %s: %w\n%s", args[0], err, lastLines(complaints.Bytes()))
+		return "", fmt.Errorf("running ctr %s: %w\n%s", args[0], err, programs.LastLines(complaints.Bytes()))
 	}
 	return strings.TrimSpace(string(output)), nil
 }

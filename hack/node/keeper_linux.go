@@ -7,6 +7,8 @@ import (
 	"os"
 	"runtime"
 	"syscall"
+
+	"github.com/samplecrd/network-controller/hack/programs"
 )
 
 // namespaces are what the node has of its own.
@@ -55,7 +57,7 @@ func keep(path string, args []string) (exitCode int, err error) {
 	// All processes in the namespaces have ended when their first one has.
 	err = first.Wait()
 	_ = lifeline.Close()
-	return exitCodeOf(first.ProcessState), errors.Join(notAnExit(err), tidyUp(path))
+	return programs.ExitCode(first.ProcessState), errors.Join(programs.NotAnExit(err), tidyUp(path))
 }
 
 // beInit is process 1 of the namespaces. All that it does is what a process 1 has
@@ -86,7 +88,7 @@ func beInit(args []string) (exitCode int, err error) {
 		case err != nil:
 			return exitFailed, fmt.Errorf("waiting for the manager: %w", err)
 		case pid == manager.Process.Pid:
-			return shellCode(status), nil
+			return programs.StatusCode(status), nil
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/samplecrd/network-controller/hack/programs"
 )
 
 // startTimeout is how long a node may take to start. It takes about seven seconds
@@ -126,7 +128,7 @@ func loadFirst(ctx context.Context, dir string, images []string) error {
 
 // waitForContainerd waits until something can be asked of containerd.
 func waitForContainerd(ctx context.Context) error {
-	err := poll(ctx, func(ctx context.Context) (bool, error) {
+	err := programs.Poll(ctx, pollPeriod, func(ctx context.Context) (bool, error) {
 		connection, err := new(net.Dialer).DialContext(ctx, "unix", containerdSocket)
 		if err != nil {
 			return false, nil //nolint:nilerr // it has not come yet
@@ -173,7 +175,7 @@ func runCommand(dir string, o order, asked <-chan os.Signal) (exitCode int, err 
 			}
 			_ = syscall.Kill(-command.Process.Pid, number) // it fails when that has ended
 		case err := <-ended:
-			return exitCodeOf(command.ProcessState), notAnExit(err)
+			return programs.ExitCode(command.ProcessState), programs.NotAnExit(err)
 		}
 	}
 }

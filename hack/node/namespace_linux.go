@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/samplecrd/network-controller/hack/programs"
 )
 
 const (
@@ -135,7 +137,7 @@ func shieldKernel() error {
 // ip runs the program of that name.
 func ip(ctx context.Context, args ...string) error {
 	if output, err := exec.CommandContext(ctx, "ip", args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("running ip %s: %w\n%s", strings.Join(args, " "), err, lastLines(output))
+		return fmt.Errorf("running ip %s: %w\n%s", strings.Join(args, " "), err, programs.LastLines(output))
 	}
 	return nil
 }

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/samplecrd/network-controller/hack/programs"
 )
 
 // bin makes a folder with this program and what it runs, and an image of probe
@@ -33,7 +35,7 @@ func bin(t *testing.T) string {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range programs {
+	for _, name := range neededPrograms {
 		path, err := filepath.Abs(filepath.Join("../../build/bin", name))
 		if err != nil {
 			t.Fatal(err)
@@ -179,7 +181,7 @@ func TestEnd(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			err = poll(ctx, func(context.Context) (bool, error) {
+			err = programs.Poll(ctx, pollPeriod, func(context.Context) (bool, error) {
 				_, err := os.Stat(fields[1])
 				return isMissing(err) && len(processesIn(fields[0])) == 0, nil
 			})
@@ -202,7 +204,7 @@ func TestEndOfStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	var logs []string
-	err := poll(t.Context(), func(context.Context) (bool, error) {
+	err := programs.Poll(t.Context(), pollPeriod, func(context.Context) (bool, error) {
 		var err error
 		logs, err = filepath.Glob(filepath.Join(dir, "..", "run", folderPattern, "kube-apiserver.log"))
 		return len(logs) == 1, err

@@ -1,15 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/samplecrd/network-controller/hack/programs"
 )
 
 // restartPause is how long a program is down at least, as with systemd.
@@ -74,12 +74,5 @@ func (s *supervisor) lastWords(name string) string {
 	if err != nil {
 		return "  " + err.Error()
 	}
-	return fmt.Sprintf("The last lines of %s.log:\n%s", name, lastLines(log))
-}
-
-// lastLines returns the last lines of a text, indented.
-func lastLines(text []byte) string {
-	const lines = 20
-	all := strings.Split(string(bytes.TrimSpace(text)), "\n")
-	return "  " + strings.Join(all[max(0, len(all)-lines):], "\n  ")
+	return fmt.Sprintf("The last lines of %s.log:\n%s", name, programs.LastLines(log))
 }

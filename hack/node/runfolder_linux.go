@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/samplecrd/network-controller/hack/programs"
 )
 
 // lockName is the file in a run folder that its owners, a process and its keeper,
@@ -37,8 +39,8 @@ func newRunFolder(ctx context.Context, dir string) (*runFolder, error) {
 	}
 	// Between making a run folder and locking it, nobody else may sweep.
 	var making *os.File
-	err = poll(ctx, func(context.Context) (bool, error) {
-		making, err = lockFile(filepath.Join(dir, lockName))
+	err = programs.Poll(ctx, pollPeriod, func(context.Context) (bool, error) {
+		making, err = programs.Lock(filepath.Join(dir, lockName), syscall.LOCK_EX|syscall.LOCK_NB)
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return false, nil
 		}
@@ -53,7 +55,7 @@ func newRunFolder(ctx context.Context, dir string) (*runFolder, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := lockFile(filepath.Join(path, lockName))
+	lock, err := programs.Lock(filepath.Join(path, lockName), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(path))
 	}
@@ -64,7 +66,7 @@ func newRunFolder(ctx context.Context, dir string) (*runFolder, error) {
 func sweep(dir string) {
 	paths, _ := filepath.Glob(filepath.Join(dir, folderPattern))
 	for _, path := range paths {
-		lock, err := lockFile(filepath.Join(path, lockName))
+		lock, err := programs.Lock(filepath.Join(path, lockName), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err != nil {
 			continue
 		}
@@ -75,19 +77,8 @@ func sweep(dir string) {
 	}
 }
 
-// lockFile opens a file, which it makes if need be, and locks it, or returns
-// EWOULDBLOCK. Closing the file releases the lock.
-func lockFile(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = file.Close()
-		return nil, fmt.Errorf("locking %s: %w", path, err)
-	}
-	return file, nil
-}
+// pollPeriod is how often is looked for what is waited for.
+const pollPeriod = 20 * time.Millisecond
 
 // tidyUp removes the cgroups and the run folder of a node whose processes have
 // ended, or end now. Those that were just killed may take a moment.
@@ -95,7 +86,7 @@ func tidyUp(path string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	var last error
-	err := poll(ctx, func(context.Context) (bool, error) {
+	err := programs.Poll(ctx, pollPeriod, func(context.Context) (bool, error) {
 		last = errors.Join(removeCgroups(path), os.RemoveAll(path))
 		return last == nil, nil
 	})
@@ -103,23 +94,6 @@ func tidyUp(path string) error {
 		return fmt.Errorf("tidying up: %w", last)
 	}
 	return nil
-}
-
-// poll calls a function again and again until it says that what is waited for
-// has come, or returns an error.
-func poll(ctx context.Context, come func(context.Context) (bool, error)) error {
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		if ok, err := come(ctx); ok || err != nil {
-			return err
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
 }
 
 // isMissing says whether an error is about a file that is not there.

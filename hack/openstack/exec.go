@@ -10,6 +10,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/samplecrd/network-controller/hack/programs"
 )
 
 // execute runs a command with an OpenStack of its own, and returns its exit
@@ -101,7 +103,7 @@ func (s *supervisor) runCommand(command *exec.Cmd, asked <-chan os.Signal) (exit
 			supervised = nil
 		case err := <-ended:
 			_ = s.commandIs(0) // it has ended, too, if that cannot be told
-			return exitCodeOf(command.ProcessState), notAnExit(err)
+			return programs.ExitCode(command.ProcessState), programs.NotAnExit(err)
 		}
 	}
 }
@@ -114,22 +116,4 @@ func standardInput() io.Reader {
 		return nil
 	}
 	return os.Stdin
-}
-
-// exitCodeOf returns an exit code as a shell does.
-func exitCodeOf(state *os.ProcessState) int {
-	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int(status.Signal())
-	}
-	return state.ExitCode()
-}
-
-// notAnExit returns an error of Wait, unless it just says that the program ended
-// with an exit code.
-func notAnExit(err error) error {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return nil
-	}
-	return err
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/samplecrd/network-controller/hack/programs"
 )
 
 // roleVariable makes the test binary a process that launches a program and is
@@ -62,7 +64,7 @@ func TestLaunchedProgramDiesWithItsParent(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	ended := func(context.Context) (bool, error) { return !running(pid), nil }
-	if err := poll(ctx, 10*time.Millisecond, ended); err != nil {
+	if err := programs.Poll(ctx, 10*time.Millisecond, ended); err != nil {
 		t.Errorf("process %d still runs: %v", pid, err)
 	}
 }

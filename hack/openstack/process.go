@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,9 +8,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/samplecrd/network-controller/hack/programs"
 )
 
 // launcher starts programs that the kernel kills when this process ends, however
@@ -84,7 +84,7 @@ var errDied = errors.New("it ended by itself")
 
 // waitUntil waits until a server answers as it should.
 func (p *process) waitUntil(ctx context.Context, answers func(context.Context) bool) error {
-	err := poll(ctx, 50*time.Millisecond, func(ctx context.Context) (bool, error) {
+	err := programs.Poll(ctx, 50*time.Millisecond, func(ctx context.Context) (bool, error) {
 		select {
 		case <-p.done:
 			return false, fmt.Errorf("%w (%s)", errDied, p.command.ProcessState)
@@ -127,14 +127,7 @@ func (p *process) lastWords() string {
 	if err != nil {
 		log = []byte(err.Error())
 	}
-	return "\nThe last lines of its log:\n" + lastLines(bytes.TrimSpace(log))
-}
-
-// lastLines returns the last lines of a text, indented.
-func lastLines(text []byte) string {
-	const lines = 20
-	all := strings.Split(string(text), "\n")
-	return "  " + strings.Join(all[max(0, len(all)-lines):], "\n  ")
+	return "\nThe last lines of its log:\n" + programs.LastLines(log)
 }
 
 // together does things at the same time. The first error ends them all, and is

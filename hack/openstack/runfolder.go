@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/samplecrd/network-controller/hack/programs"
 )
 
 const (
@@ -60,11 +62,11 @@ func (f folders) forExec() (string, error) {
 // lock waits until nobody else starts an OpenStack or takes one down.
 func (f folders) lock(ctx context.Context) (unlock func(), err error) {
 	path := filepath.Join(f.cache, lockName)
-	file, err := lockFile(path)
+	file, err := programs.Lock(path, syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		tell("Waiting for another run of this program that starts or stops something.")
-		err = poll(ctx, 200*time.Millisecond, func(context.Context) (bool, error) {
-			file, err = lockFile(path)
+		err = programs.Poll(ctx, 200*time.Millisecond, func(context.Context) (bool, error) {
+			file, err = programs.Lock(path, syscall.LOCK_EX|syscall.LOCK_NB)
 			if errors.Is(err, syscall.EWOULDBLOCK) {
 				return false, nil
 			}
@@ -88,24 +90,9 @@ func (f folders) sweep() {
 	}
 }
 
-// lockFile opens a file, which it makes if need be, and locks it, or returns
-// EWOULDBLOCK. Closing the file releases the lock. The programs that this process
-// starts don't inherit it.
-func lockFile(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = file.Close()
-		return nil, fmt.Errorf("locking %s: %w", path, err)
-	}
-	return file, nil
-}
-
 // own makes this process the owner of a run folder.
 func own(path string) (release func(), err error) {
-	file, err := lockFile(filepath.Join(path, ownerName))
+	file, err := programs.Lock(filepath.Join(path, ownerName), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +110,7 @@ func ownerOf(path string) int {
 	if _, err := os.Stat(name); err != nil {
 		return 0
 	}
-	if file, err := lockFile(name); err == nil {
+	if file, err := programs.Lock(name, syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
 		_ = file.Close()
 		return 0
 	}
@@ -133,21 +120,4 @@ func ownerOf(path string) int {
 	}
 	pid, _ := strconv.Atoi(string(content))
 	return pid
-}
-
-// poll calls a function again and again until it says that what is waited for
-// has come, or returns an error.
-func poll(ctx context.Context, every time.Duration, come func(context.Context) (bool, error)) error {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	for {
-		if ok, err := come(ctx); ok || err != nil {
-			return err
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
 }

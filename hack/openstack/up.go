@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/samplecrd/network-controller/hack/programs"
 )
 
 // up starts an OpenStack that stays when this process ends.
@@ -110,7 +112,7 @@ func waitUntilGone(ctx context.Context, path string, pid int) error {
 			return fmt.Errorf("ending the supervisor, process %d: %w", pid, err)
 		}
 		waiting, cancel := context.WithTimeout(ctx, 20*time.Second)
-		err := poll(waiting, 50*time.Millisecond, gone)
+		err := programs.Poll(waiting, 50*time.Millisecond, gone)
 		cancel()
 		if err == nil || ctx.Err() != nil {
 			return err
@@ -155,7 +157,7 @@ func startSupervisor(ctx context.Context, path string, lifetime time.Duration) (
 		_ = command.Wait() // it tells itself what was wrong
 		close(s.done)
 	}()
-	err = poll(ctx, 20*time.Millisecond, func(context.Context) (bool, error) {
+	err = programs.Poll(ctx, 20*time.Millisecond, func(context.Context) (bool, error) {
 		select {
 		case <-s.done:
 			return false, errNotUp
