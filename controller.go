@@ -523,7 +523,9 @@ func (c *Controller) tell(ctx context.Context, network *samplecrdv1.Network, ste
 	logger := klog.FromContext(ctx)
 	event, ok := report.EventOf(network, step)
 	if !ok {
-		logger.V(4).Info("Done", "step", step.String())
+		if logger := logger.V(4); logger.Enabled() {
+			logger.Info("Done", "step", step.String())
+		}
 		return
 	}
 	logger.Info("Done", "step", step.String(), "reason", event.Reason)

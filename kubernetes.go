@@ -190,12 +190,12 @@ func knowsAllFields(ctx context.Context, kubeClient kubernetes.Interface) error 
 		return fmt.Errorf("reading the schema of Networks: %w", err)
 	}
 	var unknown oldCRD
-	known := false
+	found := false
 	for name, schema := range api.Components.Schemas {
 		if !strings.HasSuffix(name, ".Network") {
 			continue
 		}
-		known = true
+		found = true
 		for part, of := range map[string]reflect.Type{"spec": reflect.TypeFor[samplecrdv1.NetworkSpec](), "status": reflect.TypeFor[samplecrdv1.NetworkStatus]()} {
 			for field := range of.Fields() {
 				key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -208,7 +208,7 @@ func knowsAllFields(ctx context.Context, kubeClient kubernetes.Interface) error 
 	if slices.Sort(unknown); unknown != nil {
 		return unknown
 	}
-	if !known {
+	if !found {
 		return errNoSchema
 	}
 	return nil

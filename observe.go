@@ -51,7 +51,10 @@ func (c *Controller) beginSync(ctx context.Context, key cache.ObjectName) (conte
 func (c *Controller) traceStep(ctx context.Context, network *samplecrdv1.Network, step plan.Step) (context.Context, func(error)) {
 	c.pulse.beat(cache.MetaObjectToName(network))
 	name := strings.TrimPrefix(fmt.Sprintf("%T", step), "plan.")
-	ctx, span := tracer.Start(ctx, name, trace.WithAttributes(attribute.String("samplecrd.step", step.String())))
+	ctx, span := tracer.Start(ctx, name)
+	if span.IsRecording() {
+		span.SetAttributes(attribute.String("samplecrd.step", step.String()))
+	}
 	return ctx, func(err error) { end(span, err) }
 }
 
