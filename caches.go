@@ -99,7 +99,7 @@ func (n networkCaches) adopting(networkID string) (all []*samplecrdv1.Network) {
 	return all
 }
 
-// knows tells whether all Networks of a namespace are there.
+// knows reports whether all Networks of a namespace are there.
 func (n networkCaches) knows(namespace string) bool {
 	in, watched := n.of(namespace)
 	return watched && cache.IsDone(in.synced)

@@ -47,7 +47,7 @@ const maxInFlight = 30 * time.Second
 // handleErr says when to look again.
 type Controller struct {
 	client  clientset.Interface
-	neutron *neutron.Mirror
+	neutron *neutron.Cache
 	events  events.EventRecorder
 	options Options
 
@@ -101,7 +101,7 @@ func NewController(
 	retry := defaultRetryTimes()
 	c := &Controller{
 		client:   client,
-		neutron:  neutron.NewMirror(neutronClient),
+		neutron:  neutron.NewCache(neutronClient),
 		events:   recorder,
 		options:  options,
 		networks: networkCaches{byNamespace[networkCache]{}},
@@ -146,7 +146,7 @@ func (c *Controller) handler(overlaid cache.MutationCache) networkHandler {
 	}
 }
 
-// worthASync tells whether an update asks for anything. A resync or a new list
+// worthASync reports whether an update asks for anything. A resync or a new list
 // after a lost watch reports objects that have not changed at all; and most
 // updates are our own finalizer and status coming back.
 func worthASync(before, after *samplecrdv1.Network) bool {
@@ -156,7 +156,7 @@ func worthASync(before, after *samplecrdv1.Network) bool {
 		belongsOtherwise(before, after)
 }
 
-// hasFinalizer tells whether our finalizer holds a Network.
+// hasFinalizer reports whether our finalizer holds a Network.
 func hasFinalizer(network *samplecrdv1.Network) bool {
 	return slices.Contains(network.Finalizers, samplecrdv1.Finalizer)
 }
@@ -331,7 +331,7 @@ func (c *Controller) syncNetwork(ctx context.Context, key cache.ObjectName, netw
 
 // desired returns what a Network asks for.
 func (c *Controller) desired(network *samplecrdv1.Network) plan.Desired {
-	desired := plan.Want(c.owner(network), network.Spec)
+	desired := plan.DesiredFor(c.owner(network), network.Spec)
 	desired.Absent = network.DeletionTimestamp != nil
 	desired.Edited = network.Generation > 1
 	if network.Spec.NetworkID != "" {

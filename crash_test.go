@@ -330,7 +330,7 @@ func fancySpec() samplecrdv1.NetworkSpec {
 	return samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", MTU: new(int32(1400)), Tags: []string{"blue", "green"}, DNSNameservers: []string{"9.9.9.9"}}
 }
 
-// isFancy tells whether the network of example is so, and its status.
+// isFancy reports whether the network of example is so, and its status.
 func (h *harness) isFancy(mtu int, tags ...string) error {
 	if err := h.isReady("10.0.0.0/24", "10.0.0.1"); err != nil {
 		return err
@@ -342,7 +342,7 @@ func (h *harness) isFancy(mtu int, tags ...string) error {
 	return nil
 }
 
-// isFromPool tells whether a Network has one subnet from the subnet pool campus,
+// isFromPool reports whether a Network has one subnet from the subnet pool campus,
 // and no gateway.
 func (h *harness) isFromPool(name string) error {
 	if err := h.isReadyNow(name); err != nil {
@@ -377,7 +377,7 @@ func TestTagIsNotForgotten(t *testing.T) {
 	})
 }
 
-// isReady tells whether all is as it should be of the Network example, in
+// isReady reports whether all is as it should be of the Network example, in
 // Kubernetes and in Neutron.
 func (h *harness) isReady(cidr, gateway string) error {
 	if err := h.isReadyNow("example"); err != nil {
@@ -395,7 +395,7 @@ func (h *harness) isReady(cidr, gateway string) error {
 	return nil
 }
 
-// isGone tells whether the Network example is, and so much is left in Neutron.
+// isGone reports whether the Network example is, and so much is left in Neutron.
 func (h *harness) isGone(networks, subnets int) error {
 	list, err := h.list()
 	if err != nil || len(list) > 0 {

@@ -119,7 +119,7 @@ func settingsOf(flags *flag.FlagSet) (settings []string) {
 // login is where a URL, or something like one, names who logs in.
 var login = regexp.MustCompile(`://.*@`)
 
-// inCluster tells whether the program uses the configuration that Kubernetes
+// inCluster reports whether the program uses the configuration that Kubernetes
 // gives to those who run in it.
 func (o options) inCluster() bool {
 	_, err := os.Stat(ownNamespaceFile)
@@ -161,7 +161,7 @@ var clusterNames = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0
 
 // maxNeutronTimeout bounds how long we wait for Neutron: what it is at for
 // longer is not recognized as ours any more.
-const maxNeutronTimeout = plan.TwinWindow - maxInFlight
+const maxNeutronTimeout = plan.DuplicateWindow - maxInFlight
 
 // check says which flag has a value that cannot be.
 func (o options) check(rest []string, given map[string]bool) error {

@@ -536,7 +536,7 @@ func (h *harness) wantRequests(doing string, neutron, kubernetes int) {
 	h.forgetRequests()
 }
 
-// wasRefused tells whether Neutron has refused such a request.
+// wasRefused reports whether Neutron has refused such a request.
 func (h *harness) wasRefused(method, path string) error {
 	for _, r := range h.neutronRequests() {
 		if r.Method == method && strings.HasPrefix(r.Path, path) && r.Status >= 400 {

@@ -55,7 +55,7 @@ func (p *program) readyz() string {
 	return regexp.MustCompile(`"Serving health" url="([^"]+)"`).FindStringSubmatch(p.log.String())[1]
 }
 
-// answers asks a URL, and tells whether it answers that.
+// answers asks a URL, and reports whether it answers that.
 func answers(url string, status int, text string) error {
 	response, err := http.Get(url)
 	if err != nil {

@@ -38,7 +38,7 @@ type sighting struct {
 	coming bool
 }
 
-// settled tells whether Neutron was seen to have what a Network asks for.
+// settled reports whether Neutron was seen to have what a Network asks for.
 func (s *seen) settled(network *samplecrdv1.Network) bool {
 	return s.last(network).settled == network.Generation
 }
@@ -59,7 +59,7 @@ func (s *seen) willWrite(network *samplecrdv1.Network, status samplecrdv1.Networ
 	s.change(network, func(sighting *sighting) { sighting.status = status })
 }
 
-// comes tells whether a Network gets ready for the first time with the status
+// comes reports whether a Network gets ready for the first time with the status
 // that was just written. (Of one that had a network already when this process
 // took over, and was not ready, that is not known.)
 func (s *seen) comes(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) (comes bool) {
@@ -71,7 +71,7 @@ func (s *seen) comes(network *samplecrdv1.Network, status samplecrdv1.NetworkSta
 	return comes
 }
 
-// wrote tells whether the status of a Network is our last word.
+// wrote reports whether the status of a Network is our last word.
 func (s *seen) wrote(network *samplecrdv1.Network) bool {
 	last := s.last(network)
 	return last.uid == network.UID && equality.Semantic.DeepEqual(last.status, network.Status)
@@ -166,7 +166,7 @@ func (f *inFlight) note(desired plan.Desired, step plan.Step, err error) {
 	f.until[desired.Owner] = time.Now().Add(f.wait)
 }
 
-// staysUnseen tells whether what a step makes could come after all was looked
+// staysUnseen reports whether what a step makes could come after all was looked
 // at, and stay: a second network, a second range of a subnet pool, or a subnet
 // on a network that does not go with the object. (Of a range of the user's own,
 // Neutron refuses a second one, and it goes with its network.)
@@ -204,7 +204,7 @@ func (f *inFlight) mustWait(network *samplecrdv1.Network, desired plan.Desired, 
 		op = "let the object go"
 	}
 	return &neutron.Error{
-		Op: op, Kind: notYet{}, RetryAfter: left,
+		Op: op, Class: notYet{}, RetryAfter: left,
 		Message: fmt.Sprintf("%s; looking again within %v", why, f.wait),
 	}
 }

@@ -64,7 +64,7 @@ func (o *realOpenStack) kubectl(args ...string) {
 
 // mark is on what the program makes of the Network of the example.
 func (o *realOpenStack) mark() string {
-	return neutron.Owner{Cluster: o.clusterName, Namespace: "default", Name: "example-network"}.Mark()
+	return neutron.Owner{Cluster: o.clusterName, Namespace: "default", Name: "example-network"}.Marker()
 }
 
 // wantNeutron checks what the project has of the example.

@@ -110,8 +110,8 @@ func (c *Controller) planFromMirror(network *samplecrdv1.Network, desired plan.D
 	if id == "" {
 		id = network.Status.NetworkID
 	}
-	marks := []string{desired.Owner.Mark(), desired.Owner.RetainedMark()}
-	glance, ok := c.neutron.Glance(marks, id)
+	marks := []string{desired.Owner.Marker(), desired.Owner.RetainedMarker()}
+	glance, ok := c.neutron.Lookup(marks, id)
 	if !ok {
 		return actual, nil, false
 	}
@@ -132,7 +132,7 @@ func (c *Controller) planFromMirror(network *samplecrdv1.Network, desired plan.D
 	return actual, nil, false
 }
 
-// wasDone tells whether what the mirror shows is what the status says was done
+// wasDone reports whether what the mirror shows is what the status says was done
 // for this very spec: so there is nothing that a former leader may have changed
 // since the mirror was filled.
 func wasDone(network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual) bool {
@@ -142,7 +142,7 @@ func wasDone(network *samplecrdv1.Network, desired plan.Desired, actual plan.Act
 		ours.NetworkID == status.NetworkID && ours.SubnetID == status.SubnetID
 }
 
-// isAllButAnExtension tells whether Neutron has all that is asked for, but for
+// isAllButAnExtension reports whether Neutron has all that is asked for, but for
 // what it cannot do. That is kept as it is like any other.
 func isAllButAnExtension(outcome error) bool {
 	var blocked report.BlockedError
@@ -225,7 +225,7 @@ func (c *Controller) orphanFate() string {
 	return c.options.OrphanGracePeriod.String()
 }
 
-// due tells whether all networks of an object that does not exist have been
+// due reports whether all networks of an object that does not exist have been
 // orphans for that long, or were made after it went.
 func (o *orphans) due(key cache.ObjectName, grace time.Duration) bool {
 	o.mu.Lock()
@@ -249,7 +249,7 @@ func (c *Controller) deleteOrphan(ctx context.Context, key cache.ObjectName) err
 	}
 	gone := &samplecrdv1.Network{}
 	gone.Namespace, gone.Name, gone.Finalizers = key.Namespace, key.Name, []string{samplecrdv1.Finalizer}
-	_, err = c.carryOut(ctx, gone, plan.WantAbsent(c.owner(gone)))
+	_, err = c.carryOut(ctx, gone, plan.DesiredAbsent(c.owner(gone)))
 	if err == nil {
 		c.orphans.forget(key)
 	}

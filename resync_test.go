@@ -444,7 +444,7 @@ func TestAdoptNotAllowed(t *testing.T) {
 func TestAdoptAnothers(t *testing.T) {
 	h := newHarness(t)
 	h.options.AllowAdoption = true
-	id := h.postNetwork("x", neutron.Owner{Cluster: "other", Namespace: "default", Name: "x"}.Mark())
+	id := h.postNetwork("x", neutron.Owner{Cluster: "other", Namespace: "default", Name: "x"}.Marker())
 	h.startController()
 	h.createAdopting("example", "10.0.0.0/24", id)
 	h.createAdopting("nowhere", "10.0.0.0/24", "0b6c9c48-0000-0000-0000-000000000000")

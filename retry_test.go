@@ -16,7 +16,7 @@ import (
 // again but those that only a new spec, or another flag, can mend.
 func TestRetryTimes(t *testing.T) {
 	blocked := func(reason plan.Reason) error { return report.BlockedError{Blocked: plan.Blocked{Reason: reason}} }
-	failed := func(kind error, after time.Duration) error { return &neutron.Error{Kind: kind, RetryAfter: after} }
+	failed := func(kind error, after time.Duration) error { return &neutron.Error{Class: kind, RetryAfter: after} }
 	for name, test := range map[string]struct {
 		err         error
 		again       bool

@@ -115,7 +115,7 @@ func checkAddress(flag, address string) error {
 	return nil
 }
 
-// isLoopback tells whether only this machine (or pod) reaches an address: of
+// isLoopback reports whether only this machine (or pod) reaches an address: of
 // names, localhost alone is believed to.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)

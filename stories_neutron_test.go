@@ -230,7 +230,7 @@ func (s *story) neutronList(out io.Writer, _ []string) error {
 // markOf is what the description of a Network's network says; with an empty
 // name, how those of the story begin.
 func (s *story) markOf(name string) string {
-	return neutron.Owner{Cluster: s.clusterName, Namespace: s.namespace, Name: name}.Mark()
+	return neutron.Owner{Cluster: s.clusterName, Namespace: s.namespace, Name: name}.Marker()
 }
 
 // networksOf returns the networks with the mark of a Network, or the one that
@@ -274,7 +274,7 @@ func (s *story) isAs(network storyNetwork, name, cidr, gateway string) error {
 
 // asSpec checks that Neutron has what one Network asks for.
 func (s *story) asSpec(all []storyNetwork, network *samplecrdv1.Network) error {
-	want := plan.Want(neutron.Owner{Namespace: network.Namespace, Name: network.Name}, network.Spec)
+	want := plan.DesiredFor(neutron.Owner{Namespace: network.Namespace, Name: network.Name}, network.Spec)
 	found := slices.DeleteFunc(slices.Clone(all), func(n storyNetwork) bool { return n.Description != s.markOf(network.Name) })
 	if len(found) != 1 || found[0].ID != network.Status.NetworkID {
 		return fmt.Errorf("%s has status.networkID %q, and in Neutron\n%s", network.Name, network.Status.NetworkID, told(found))

@@ -239,7 +239,7 @@ type phrase struct {
 	do    func(s *story, out io.Writer, args []string) error
 }
 
-// takes tells whether a phrase can have that many words.
+// takes reports whether a phrase can have that many words.
 func (p phrase) takes(words int) bool {
 	least, most := 0, 0
 	for word := range strings.FieldsSeq(p.usage) {

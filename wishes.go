@@ -72,7 +72,7 @@ func ourAnnotations(deployment *metav1.PartialObjectMetadata) map[string]string 
 
 // asking is the wish for a Network, unless there can be none of that kind.
 func asking(deployment *metav1.PartialObjectMetadata, spec samplecrdv1.NetworkSpec, byDefault bool) wish {
-	if invalid := plan.Want(neutron.Owner{}, spec).Invalid; invalid != "" {
+	if invalid := plan.DesiredFor(neutron.Owner{}, spec).Invalid; invalid != "" {
 		return wish{problem: fmt.Sprintf("The annotations ask for a Network that there cannot be: %s.", strings.TrimSuffix(asAnnotations.Replace(invalid), "."))}
 	}
 	if len(deployment.Name) > samplecrdv1.MaxNameLength {
@@ -169,7 +169,7 @@ func relationOf(network *samplecrdv1.Network, deployment *metav1.PartialObjectMe
 	return foreign
 }
 
-// belongsOtherwise tells whether something has changed that says to which
+// belongsOtherwise reports whether something has changed that says to which
 // Deployment a Network belongs.
 func belongsOtherwise(before, after *samplecrdv1.Network) bool {
 	return !equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) ||

@@ -100,7 +100,7 @@ func FuzzWishes(f *testing.F) {
 		switch {
 		case got.spec != nil && got.problem != "", len(annotations) > 0 && got.spec == nil && got.problem == "":
 			t.Fatalf("%q: %+v", annotations, got)
-		case got.spec != nil && plan.Want(neutron.Owner{}, *got.spec).Invalid != "":
+		case got.spec != nil && plan.DesiredFor(neutron.Owner{}, *got.spec).Invalid != "":
 			t.Fatalf("%q asks for %+v", annotations, *got.spec)
 		}
 	})

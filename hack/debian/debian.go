@@ -17,7 +17,7 @@ import (
 // Version is the version whose packages are known to work.
 const Version = "12"
 
-// CanInstall tells whether packages can be installed here: it is that Debian, and
+// CanInstall reports whether packages can be installed here: it is that Debian, and
 // we are root.
 func CanInstall() bool {
 	file, err := os.Open("/etc/os-release")

@@ -73,7 +73,7 @@ func (c *cluster) follow(ctx context.Context, pod, id string) {
 	})
 }
 
-// isOver tells whether a pod runs another container by now, or none.
+// isOver reports whether a pod runs another container by now, or none.
 func (c *cluster) isOver(ctx context.Context, name, id string) bool {
 	pod, err := c.kube.CoreV1().Pods(system).Get(ctx, name, metav1.GetOptions{})
 	return err != nil || len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].ContainerID != id

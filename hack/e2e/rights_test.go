@@ -48,7 +48,7 @@ func (r right) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s.%s %s in %q", r.verb, r.resource, r.group, strings.Join(r.names, ","), r.namespace))
 }
 
-// usedBy tells whether a request has used the right.
+// usedBy reports whether a request has used the right.
 func (r right) usedBy(request request) bool {
 	o := request.Object
 	resource := o.Resource

@@ -65,7 +65,7 @@ func licenses(found *sbom.SBOM) ([]module, error) {
 	return modules, errors.Join(errs...)
 }
 
-// onlyIn tells whether what was taken for a licence lies only in such files.
+// onlyIn reports whether what was taken for a licence lies only in such files.
 func onlyIn(l pkg.License, such func(string) bool) bool {
 	return len(l.URLs) > 0 && !slices.ContainsFunc(l.URLs, func(url string) bool { return !such(url) })
 }

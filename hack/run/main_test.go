@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 
 // controller stands in for the controller. It tells its flags and its process
 // ID. The flag -exit makes it end with that code. Else it waits for a signal,
-// and then tells whether the API server is still there.
+// and then reports whether the API server is still there.
 func controller() int {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

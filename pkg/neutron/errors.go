@@ -32,8 +32,8 @@ var (
 type Error struct {
 	// Op is the request in words, such as "create subnet".
 	Op string
-	// Kind is one of the Err variables of this package.
-	Kind error
+	// Class is one of the Err variables of this package.
+	Class error
 	// Status is the HTTP status, or 0 where there was no answer.
 	Status int
 	// Type is Neutron's name for the failure, such as "OverQuota", or empty.
@@ -50,7 +50,7 @@ type Error struct {
 // Error returns a sentence such as
 // "create network: refused: 409 OverQuota: Quota exceeded for resources: ['network'].".
 func (e *Error) Error() string {
-	words := []string{e.Op, e.Kind.Error()}
+	words := []string{e.Op, e.Class.Error()}
 	if e.Status != 0 {
 		words = append(words, strings.TrimSpace(fmt.Sprintf("%d %s", e.Status, e.Type)))
 	}
@@ -63,7 +63,7 @@ func (e *Error) Error() string {
 // Unwrap makes errors.Is(err, ErrInUse) and its like work.
 func (e *Error) Unwrap() []error {
 	if e.Cause == nil {
-		return []error{e.Kind}
+		return []error{e.Class}
 	}
-	return []error{e.Kind, e.Cause}
+	return []error{e.Class, e.Cause}
 }

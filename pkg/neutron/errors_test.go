@@ -14,15 +14,15 @@ func TestErrorText(t *testing.T) {
 		want string
 	}{
 		"in Neutron's words": {
-			&neutron.Error{Op: "create network", Kind: neutron.ErrRefused, Status: 409, Type: "OverQuota", Message: "Quota exceeded."},
+			&neutron.Error{Op: "create network", Class: neutron.ErrRefused, Status: 409, Type: "OverQuota", Message: "Quota exceeded."},
 			"create network: refused: 409 OverQuota: Quota exceeded.",
 		},
 		"no words": {
-			&neutron.Error{Op: "list networks", Kind: neutron.ErrUnavailable, Status: 503},
+			&neutron.Error{Op: "list networks", Class: neutron.ErrUnavailable, Status: 503},
 			"list networks: unavailable: 503",
 		},
 		"no answer": {
-			&neutron.Error{Op: "list networks", Kind: neutron.ErrUnavailable, Message: "connection refused", Cause: errors.New("hidden")},
+			&neutron.Error{Op: "list networks", Class: neutron.ErrUnavailable, Message: "connection refused", Cause: errors.New("hidden")},
 			"list networks: unavailable: connection refused",
 		},
 	} {
@@ -35,7 +35,7 @@ func TestErrorText(t *testing.T) {
 }
 
 func TestErrorIs(t *testing.T) {
-	err := error(&neutron.Error{Kind: neutron.ErrUnavailable, Cause: context.Canceled})
+	err := error(&neutron.Error{Class: neutron.ErrUnavailable, Cause: context.Canceled})
 	if !errors.Is(err, neutron.ErrUnavailable) || !errors.Is(err, context.Canceled) || errors.Is(err, neutron.ErrRefused) {
 		t.Errorf("%v is of another kind, or has lost its cause", err)
 	}

@@ -148,7 +148,7 @@ type Subnet struct {
 	Gateway netip.Addr
 	// Pools are the ranges out of which Neutron gives addresses to ports.
 	Pools []Pool
-	// DHCP tells whether ports get their addresses by DHCP.
+	// DHCP reports whether ports get their addresses by DHCP.
 	DHCP bool
 	// Nameservers are in their order, HostRoutes in none.
 	Nameservers []netip.Addr

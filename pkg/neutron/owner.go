@@ -21,20 +21,20 @@ const (
 // the description, because that is written by the very request that creates
 // the object: a tag would need a second one, and a crash between the two would
 // leave a network that nobody owns. (Neutron's limit for it is 255 characters.)
-func (o Owner) Mark() string { return markPrefix + o.path() }
+func (o Owner) Marker() string { return markPrefix + o.path() }
 
-// RetainedMark returns the text that says whose a network was, whose object has
+// RetainedMarker returns the text that says whose a network was, whose object has
 // gone and has left it in Neutron for the next one of its name.
-func (o Owner) RetainedMark() string { return retainedMarkPrefix + o.path() }
+func (o Owner) RetainedMarker() string { return retainedMarkPrefix + o.path() }
 
 // String returns the owner as kubectl would name it: namespace/name.
 func (o Owner) String() string { return o.Namespace + "/" + o.Name }
 
 func (o Owner) path() string { return o.Cluster + "/" + o.Namespace + "/" + o.Name }
 
-// ParseMark returns the owner that a description names as the present one; ok
+// ParseMarker returns the owner that a description names as the present one; ok
 // is false where the description is no mark.
-func ParseMark(description string) (owner Owner, ok bool) {
+func ParseMarker(description string) (owner Owner, ok bool) {
 	path, ok := strings.CutPrefix(description, markPrefix)
 	parts := strings.Split(path, "/")
 	if !ok || len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
@@ -43,8 +43,8 @@ func ParseMark(description string) (owner Owner, ok bool) {
 	return Owner{Cluster: parts[0], Namespace: parts[1], Name: parts[2]}, true
 }
 
-// IsMark tells whether a description is a mark, of whatever owner, past owners
+// IsMarker reports whether a description is a mark, of whatever owner, past owners
 // included.
-func IsMark(description string) bool {
+func IsMarker(description string) bool {
 	return strings.HasPrefix(description, markPrefix) || strings.HasPrefix(description, retainedMarkPrefix)
 }

@@ -11,11 +11,11 @@ import (
 // loses all networks from sight.
 func TestMark(t *testing.T) {
 	owner := neutron.Owner{Cluster: "c1", Namespace: "default", Name: "example"}
-	if got, want := owner.Mark(), "samplecrd.k8s.io owner: c1/default/example"; got != want {
+	if got, want := owner.Marker(), "samplecrd.k8s.io owner: c1/default/example"; got != want {
 		t.Errorf("Mark() = %q, want %q", got, want)
 	}
-	if got, want := owner.RetainedMark(), "samplecrd.k8s.io retained: c1/default/example"; got != want {
-		t.Errorf("RetainedMark() = %q, want %q", got, want)
+	if got, want := owner.RetainedMarker(), "samplecrd.k8s.io retained: c1/default/example"; got != want {
+		t.Errorf("RetainedMarker() = %q, want %q", got, want)
 	}
 	if got, want := owner.String(), "default/example"; got != want {
 		t.Errorf("String() = %q, want %q", got, want)
@@ -26,7 +26,7 @@ func TestMark(t *testing.T) {
 func TestMarkFits(t *testing.T) {
 	long := strings.Repeat("x", 63)
 	owner := neutron.Owner{Cluster: long, Namespace: long, Name: long}
-	if got := len(owner.RetainedMark()); got > 255 {
+	if got := len(owner.RetainedMarker()); got > 255 {
 		t.Errorf("a mark can have %d characters", got)
 	}
 }
@@ -34,17 +34,17 @@ func TestMarkFits(t *testing.T) {
 // TestParseMark: it is the inverse of Mark, and takes nothing else for one.
 func TestParseMark(t *testing.T) {
 	owner := neutron.Owner{Cluster: "c1", Namespace: "default", Name: "example"}
-	if got, ok := neutron.ParseMark(owner.Mark()); !ok || got != owner {
-		t.Errorf("ParseMark(%q) = %v, %v", owner.Mark(), got, ok)
+	if got, ok := neutron.ParseMarker(owner.Marker()); !ok || got != owner {
+		t.Errorf("ParseMarker(%q) = %v, %v", owner.Marker(), got, ok)
 	}
-	for _, text := range []string{"", "mine", owner.RetainedMark(), owner.Mark() + "/x", "samplecrd.k8s.io owner: c1/default/", "samplecrd.k8s.io owner: c1/default", " " + owner.Mark()} {
-		if got, ok := neutron.ParseMark(text); ok {
-			t.Errorf("ParseMark(%q) = %v", text, got)
+	for _, text := range []string{"", "mine", owner.RetainedMarker(), owner.Marker() + "/x", "samplecrd.k8s.io owner: c1/default/", "samplecrd.k8s.io owner: c1/default", " " + owner.Marker()} {
+		if got, ok := neutron.ParseMarker(text); ok {
+			t.Errorf("ParseMarker(%q) = %v", text, got)
 		}
 	}
-	for text, want := range map[string]bool{owner.Mark(): true, owner.RetainedMark(): true, "mine": false, "": false} {
-		if neutron.IsMark(text) != want {
-			t.Errorf("IsMark(%q) = %v", text, !want)
+	for text, want := range map[string]bool{owner.Marker(): true, owner.RetainedMarker(): true, "mine": false, "": false} {
+		if neutron.IsMarker(text) != want {
+			t.Errorf("IsMarker(%q) = %v", text, !want)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 // It is a value: the methods return what is known afterwards and leave the
 // receiver as it was.
 type Actual struct {
-	// Finalizer tells whether the object in Kubernetes has our finalizer.
+	// Finalizer reports whether the object in Kubernetes has our finalizer.
 	Finalizer bool
 	// Record is what the status of the object says.
 	Record
@@ -175,7 +175,7 @@ func (a Actual) WithFinalizer(set bool) Actual {
 	return a
 }
 
-// Sees tells whether a network of this ID was found.
+// Sees reports whether a network of this ID was found.
 func (a Actual) Sees(id string) bool {
 	return slices.ContainsFunc(slices.Concat(dereference(a.marked), dereference(a.named)), func(n neutron.Network) bool { return n.ID == id })
 }
@@ -236,7 +236,7 @@ func (a Actual) ourNetwork(desired Desired) (network *neutron.Network, known boo
 		return nil, true
 	}
 	kept, others := choose(*candidates, a.NetworkID)
-	if desired.Adopted != "" && neutron.IsMark(kept.Description) {
+	if desired.Adopted != "" && neutron.IsMarker(kept.Description) {
 		return nil, true // it is another object's
 	}
 	if kept.ID != a.NetworkID && !areTwins(desired, a, kept, others) {
@@ -263,17 +263,17 @@ func (a Actual) ourSubnets(desired Desired, network neutron.Network, subnets []n
 		}
 		return found
 	}
-	if ours := with(func(s neutron.Subnet) bool { return s.Description == desired.Owner.Mark() }); len(ours) > 0 {
+	if ours := with(func(s neutron.Subnet) bool { return s.Description == desired.Owner.Marker() }); len(ours) > 0 {
 		return ours
 	}
 	adopted := with(func(s neutron.Subnet) bool {
-		return desired.Adopted != "" && desired.SubnetPool == nil && s.CIDR == desired.CIDR && !neutron.IsMark(s.Description)
+		return desired.Adopted != "" && desired.SubnetPool == nil && s.CIDR == desired.CIDR && !neutron.IsMarker(s.Description)
 	})
 	if len(adopted) > 0 {
 		return adopted
 	}
 	return with(func(s neutron.Subnet) bool {
-		return s.ID == a.SubnetID && network.ID == a.NetworkID && !neutron.IsMark(s.Description)
+		return s.ID == a.SubnetID && network.ID == a.NetworkID && !neutron.IsMarker(s.Description)
 	})
 }
 

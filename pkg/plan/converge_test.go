@@ -286,7 +286,7 @@ func (w *world) checkOthersUntouched(t *testing.T, before world, desired plan.De
 	for _, n := range before.networks {
 		i := slices.IndexFunc(w.networks, func(m neutron.Network) bool { return m.ID == n.ID })
 		ours := isOurs(n) || n.ID == status.NetworkID && before.hasOurSubnet(n)
-		adopted := desired.Adopted == n.ID && status.NetworkID == n.ID && !neutron.IsMark(n.Description)
+		adopted := desired.Adopted == n.ID && status.NetworkID == n.ID && !neutron.IsMarker(n.Description)
 		switch {
 		case i >= 0 && !sameNetwork(w.networks[i], n) && !ours:
 			t.Fatalf("network %s (%q) was changed, which is not ours: %q", n.ID, n.Description, w.log)
@@ -317,18 +317,18 @@ func sameNetwork(a, b neutron.Network) bool {
 }
 
 func isOurs(n neutron.Network) bool {
-	return n.Description == mark || n.Description == owner.RetainedMark()
+	return n.Description == mark || n.Description == owner.RetainedMarker()
 }
 
 func (w *world) hasOurSubnet(n neutron.Network) bool {
 	return slices.ContainsFunc(w.subnetsOf(n.ID), func(s neutron.Subnet) bool { return s.Description == mark })
 }
 
-// isTwin tells whether a network is what we would have made, and there is
+// isTwin reports whether a network is what we would have made, and there is
 // another one of the same time.
 func (w *world) isTwin(n neutron.Network) bool {
 	return n.Description == mark && n.Name == owner.String() && slices.ContainsFunc(w.networks, func(m neutron.Network) bool {
-		return m.ID != n.ID && isOurs(m) && m.CreatedAt.Sub(n.CreatedAt).Abs() <= plan.TwinWindow
+		return m.ID != n.ID && isOurs(m) && m.CreatedAt.Sub(n.CreatedAt).Abs() <= plan.DuplicateWindow
 	})
 }
 
@@ -371,7 +371,7 @@ func (w *world) checkReached(t *testing.T, desired plan.Desired, before world) {
 	}
 }
 
-// isRight tells whether a subnet is what is desired: what Neutron would have
+// isRight reports whether a subnet is what is desired: what Neutron would have
 // made, or, where it was adopted, what was said in so many words.
 func (w *world) isRight(s neutron.Subnet, desired plan.Desired) bool {
 	if desired.SubnetPool != nil {
@@ -459,8 +459,8 @@ func randomWorld(random *rand.Rand) (*world, plan.Actual) {
 		n := neutron.Network{
 			ID:          fmt.Sprintf("net-%d", i),
 			Name:        oneOf(random, owner.String(), owner.String(), owner.String(), "x"),
-			Description: oneOf(random, mark, mark, mark, owner.RetainedMark(), "", "theirs", mark+"x", another),
-			CreatedAt:   born.Add(time.Duration(random.IntN(3)) * plan.TwinWindow * 2 / 3),
+			Description: oneOf(random, mark, mark, mark, owner.RetainedMarker(), "", "theirs", mark+"x", another),
+			CreatedAt:   born.Add(time.Duration(random.IntN(3)) * plan.DuplicateWindow * 2 / 3),
 
 			NetworkSettings: w.defaults(),
 		}
@@ -478,7 +478,7 @@ func randomWorld(random *rand.Rand) (*world, plan.Actual) {
 				Name:        n.Name,
 				Description: oneOf(random, n.Description, n.Description, mark, "theirs"),
 				CIDR:        prefix(oneOf(random, "192.168.0.0/16", "10.0.0.0/24", "fd00::/64")),
-				CreatedAt:   n.CreatedAt.Add(time.Duration(random.IntN(3)) * plan.TwinWindow * 2 / 3),
+				CreatedAt:   n.CreatedAt.Add(time.Duration(random.IntN(3)) * plan.DuplicateWindow * 2 / 3),
 			}
 			if overlaps := func(r neutron.Subnet) bool { return r.NetworkID == n.ID && r.CIDR == s.CIDR }; slices.ContainsFunc(w.subnets, overlaps) {
 				continue // Neutron has none of that kind
@@ -542,7 +542,7 @@ func randomDesired(random *rand.Rand, absent bool) plan.Desired {
 	maybe(func() { spec.PortSecurityEnabled = new(false) })
 	maybe(func() { spec.DNSDomain = "example.org" })
 	maybe(func() { spec.Tags = []string{"b", "a"} })
-	desired := plan.Want(owner, spec)
+	desired := plan.DesiredFor(owner, spec)
 	desired.Absent = absent
 	if random.IntN(5) == 0 {
 		desired.Adopted = oneOf(random, "net-0", "net-1")

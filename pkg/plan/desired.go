@@ -73,7 +73,7 @@ const (
 	LeaveAll
 )
 
-// WantAbsent returns that nothing should be left of the owner's object.
-func WantAbsent(owner neutron.Owner) Desired {
+// DesiredAbsent returns that nothing should be left of the owner's object.
+func DesiredAbsent(owner neutron.Owner) Desired {
 	return Desired{Owner: owner, Absent: true}
 }

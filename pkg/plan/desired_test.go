@@ -178,7 +178,7 @@ func TestWantFields(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			spec := samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}
 			test.change(&spec)
-			got := plan.Want(owner, spec).Invalid
+			got := plan.DesiredFor(owner, spec).Invalid
 			if (got == "") != (test.wantInvalid == "") || !strings.Contains(got, test.wantInvalid) {
 				t.Errorf("Invalid = %q, want a sentence with %q", got, test.wantInvalid)
 			}
@@ -201,7 +201,7 @@ func FuzzWant(f *testing.F) {
 			spec.DNSNameservers = []string{end}
 			spec.HostRoutes = []samplecrdv1.HostRoute{{Destination: destination, NextHop: start}}
 		}
-		got := plan.Want(owner, spec)
+		got := plan.DesiredFor(owner, spec)
 		if got.Invalid != "" {
 			return
 		}

@@ -17,7 +17,7 @@ var all = []string{neutron.ExtensionMTU, neutron.ExtensionPortSecurity, neutron.
 func asking(change func(*samplecrdv1.NetworkSpec)) plan.Desired {
 	spec := samplecrdv1.NetworkSpec{CIDR: "192.168.0.0/16", Gateway: "192.168.0.1"}
 	change(&spec)
-	return plan.Want(owner, spec)
+	return plan.DesiredFor(owner, spec)
 }
 
 // found returns what is known when our network and subnet were looked for, in a
@@ -51,7 +51,7 @@ var (
 	withPool = asking(func(s *samplecrdv1.NetworkSpec) {
 		s.CIDR, s.Gateway, s.SubnetPool = "", "", &samplecrdv1.SubnetPoolReference{Name: "campus", PrefixLength: 24}
 	})
-	slaac = plan.Want(owner, samplecrdv1.NetworkSpec{CIDR: "fd00::/64", IPv6: &samplecrdv1.IPv6Options{AddressMode: "slaac", RAMode: "slaac"}})
+	slaac = plan.DesiredFor(owner, samplecrdv1.NetworkSpec{CIDR: "fd00::/64", IPv6: &samplecrdv1.IPv6Options{AddressMode: "slaac", RAMode: "slaac"}})
 
 	noDNS = "blocked: ExtensionMissing: this cloud lacks an extension of Neutron: spec.dnsDomain needs \"dns-integration\". All else is as asked for. Leave the field out, or ask whoever runs the cloud for the extension."
 )
@@ -198,7 +198,7 @@ var tagRows = map[string]row{
 	"a twin with our tags": {
 		withTags, marked(settled, network, with(twin, func(n *neutron.Network) { n.Tags = []string{"blue"} })).WithSubnets("net-1", []neutron.Subnet{subnet}).
 			WithTag("net-1", "amber", true).WithTag("net-1", "blue", true),
-		plan.DeleteNetwork{ID: "net-2", Revision: 1, TwinOf: "net-1"}, twinGoes,
+		plan.DeleteNetwork{ID: "net-2", Revision: 1, DuplicateOf: "net-1"}, twinGoes,
 	},
 }
 

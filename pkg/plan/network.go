@@ -11,7 +11,7 @@ import (
 
 // towardsNewNetwork makes the network, with all settings that this Neutron has.
 func towardsNewNetwork(desired Desired, actual Actual) Step {
-	network := neutron.NewNetwork{Name: desired.Owner.String(), Description: desired.Owner.Mark()}
+	network := neutron.NewNetwork{Name: desired.Owner.String(), Description: desired.Owner.Marker()}
 	for _, s := range settings {
 		if !s.asked(desired.Settings) {
 			continue
@@ -33,7 +33,7 @@ func towardsNetwork(desired Desired, actual Actual, network neutron.Network) Ste
 	if desired.Adopted != "" {
 		return nil
 	}
-	name, mark := desired.Owner.String(), desired.Owner.Mark()
+	name, mark := desired.Owner.String(), desired.Owner.Marker()
 	if step := provenOurs(desired, actual, network); step != nil {
 		return step
 	}
@@ -73,9 +73,9 @@ func provenOurs(desired Desired, actual Actual, network neutron.Network) Step {
 		return nil
 	}
 	subnets, known := actual.subnetsOf(network)
-	isMarked := func(s neutron.Subnet) bool { return s.Description == desired.Owner.Mark() }
+	isMarked := func(s neutron.Subnet) bool { return s.Description == desired.Owner.Marker() }
 	switch {
-	case neutron.IsMark(network.Description):
+	case neutron.IsMarker(network.Description):
 		return notOurs(desired.Owner, network)
 	case !known:
 		return FindSubnets{neutron.SubnetFilter{NetworkID: network.ID}}
@@ -111,7 +111,7 @@ func wantedSettings(desired Desired, actual Actual, network neutron.Network) neu
 // chose, unless another spec or another object did.
 func (a Actual) defaultMTU(desired Desired, network neutron.Network) int {
 	older := a.NetworkID == network.ID && a.MTU == 0
-	retained := network.Description == desired.Owner.RetainedMark()
+	retained := network.Description == desired.Owner.RetainedMarker()
 	unnoted := a.NetworkID != network.ID && !retained && !desired.Edited
 	if a.DefaultMTU == 0 && (older || unnoted) && desired.Settings.MTU == nil {
 		return mtuOf(network)
@@ -169,7 +169,7 @@ func settingOf[T comparable](what, field, extension string, of func(*neutron.Net
 	}
 }
 
-// canDo tells whether this Neutron has an extension, as far as that is known.
+// canDo reports whether this Neutron has an extension, as far as that is known.
 func (a Actual) canDo(extension string) (has, known bool) {
 	switch {
 	case extension == "":

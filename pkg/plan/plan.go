@@ -97,7 +97,7 @@ import (
 // behind: an earlier try may have made one although its answer never arrived.
 // The ID that the status remembers finds one whose mark somebody has taken away.
 // Of two networks, a twin is one that provably two processes of ours have made
-// for one object ([TwinWindow]); it is deleted once the status names the other.
+// for one object ([DuplicateWindow]); it is deleted once the status names the other.
 func Next(desired Desired, actual Actual) Step {
 	switch {
 	case desired.Absent && !actual.Finalizer:
@@ -127,7 +127,7 @@ func towardsAbsent(desired Desired, actual Actual) Step {
 		return step
 	case network == nil:
 		return RemoveFinalizer{}
-	case desired.Adopted != "" && (network.ID != actual.NetworkID || neutron.IsMark(network.Description)):
+	case desired.Adopted != "" && (network.ID != actual.NetworkID || neutron.IsMarker(network.Description)):
 		return towardsLeft(desired, actual) // it never became ours, but a subnet on it may be
 	}
 	if desired.Adopted == "" {
@@ -165,7 +165,7 @@ func towardsRetained(desired Desired, actual Actual) Step {
 	if step := withoutTwins(desired, actual, *network, others); step != nil {
 		return step
 	}
-	if network.Description == desired.Owner.RetainedMark() {
+	if network.Description == desired.Owner.RetainedMarker() {
 		return RemoveFinalizer{}
 	}
 	switch step := provenOurs(desired, actual, *network).(type) {
@@ -176,7 +176,7 @@ func towardsRetained(desired Desired, actual Actual) Step {
 		return step
 	}
 	return RetainNetwork{ID: network.ID, Update: neutron.NetworkUpdate{
-		Name: network.Name, Description: desired.Owner.RetainedMark(), Revision: network.Revision,
+		Name: network.Name, Description: desired.Owner.RetainedMarker(), Revision: network.Revision,
 	}}
 }
 
@@ -187,7 +187,7 @@ func towardsLeft(desired Desired, actual Actual) Step {
 		return FindSubnets{neutron.SubnetFilter{NetworkID: desired.Adopted}}
 	}
 	for _, subnet := range subnets {
-		if subnet.Description == desired.Owner.Mark() {
+		if subnet.Description == desired.Owner.Marker() {
 			return DeleteSubnet{ID: subnet.ID, Revision: subnet.Revision, From: subnet.CIDR}
 		}
 	}
@@ -205,7 +205,7 @@ func towardsPresent(desired Desired, actual Actual) Step {
 			"network %s, which spec.networkID names, is not there, or the project of the controller cannot see it.", desired.Adopted)}
 	case network == nil:
 		return towardsNewNetwork(desired, actual)
-	case desired.Adopted != "" && neutron.IsMark(network.Description):
+	case desired.Adopted != "" && neutron.IsMarker(network.Description):
 		return notToAdopt(*network)
 	}
 	for _, towards := range []func(Desired, Actual, neutron.Network) Step{towardsNetwork, towardsSubnet, towardsTags} {
@@ -223,7 +223,7 @@ func towardsPresent(desired Desired, actual Actual) Step {
 // there is none; with it, others that carry our mark as well; or the step
 // without which that cannot be said.
 func theNetwork(desired Desired, actual Actual) (network *neutron.Network, others []neutron.Network, step Step) {
-	marks := []string{desired.Owner.Mark(), desired.Owner.RetainedMark()}
+	marks := []string{desired.Owner.Marker(), desired.Owner.RetainedMarker()}
 	if desired.Absent && desired.Leave != LeaveAll {
 		marks = marks[:1] // what was left by an earlier object is not this one's to delete
 	}
@@ -251,21 +251,21 @@ func theNetwork(desired Desired, actual Actual) (network *neutron.Network, other
 	return &kept, others, nil
 }
 
-// isOurs tells whether a network carries the owner's mark, or carried it when an
+// isOurs reports whether a network carries the owner's mark, or carried it when an
 // earlier object of the same name went.
 func isOurs(owner neutron.Owner, network neutron.Network) bool {
-	return network.Description == owner.Mark() || network.Description == owner.RetainedMark()
+	return network.Description == owner.Marker() || network.Description == owner.RetainedMarker()
 }
 
 func notOurs(owner neutron.Owner, network neutron.Network) Step {
-	if other, ok := neutron.ParseMark(network.Description); ok && other.String() == owner.String() {
+	if other, ok := neutron.ParseMarker(network.Description); ok && other.String() == owner.String() {
 		return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
 			"network %s, which status.networkID names, is marked as that of the cluster %q, and this is the cluster %q. If it is the same one, give the controller its name back (-cluster-name); if not, remove status.networkID (kubectl edit --subresource=status).",
 			network.ID, other.Cluster, owner.Cluster)}
 	}
 	return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
 		"network %s, which status.networkID names, is not marked as ours: its description is not %q. If it is ours, put the description back; if not, remove status.networkID (kubectl edit --subresource=status).",
-		network.ID, owner.Mark())}
+		network.ID, owner.Marker())}
 }
 
 func notToAdopt(network neutron.Network) Step {
@@ -280,7 +280,7 @@ func ambiguous(what string, ids []string, owner neutron.Owner, inStatus string) 
 	}
 	return Blocked{Reason: ReasonAmbiguous, Message: fmt.Sprintf(
 		"Neutron has %d %s with the description %q (%s), and there should be one.%s Delete what nobody needs.",
-		len(ids), what, owner.Mark(), strings.Join(ids, ", "), known)}
+		len(ids), what, owner.Marker(), strings.Join(ids, ", "), known)}
 }
 
 func networkIDs(networks []neutron.Network) []string {

@@ -16,7 +16,7 @@ import (
 
 var (
 	owner = neutron.Owner{Cluster: "c1", Namespace: "default", Name: "example"}
-	mark  = owner.Mark()
+	mark  = owner.Marker()
 
 	born    = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	up      = neutron.NetworkSettings{AdminStateUp: new(true), PortSecurity: new(true), MTU: new(1450)}
@@ -24,24 +24,24 @@ var (
 	subnet  = neutron.Subnet{ID: "sub-1", NetworkID: "net-1", Name: "default/example", Description: mark, CIDR: prefix("192.168.0.0/16"), Gateway: addr("192.168.0.1"), Pools: plan.Pools(prefix("192.168.0.0/16"), addr("192.168.0.1")), DHCP: true, CreatedAt: born, Revision: 4}
 
 	want    = wanting("192.168.0.0/16", "192.168.0.1")
-	absent  = plan.WantAbsent(owner)
+	absent  = plan.DesiredAbsent(owner)
 	retain  = plan.Desired{Owner: owner, Absent: true, Leave: plan.LeaveAll}
 	adopt   = adopting(want)
 	byID    = neutron.NetworkFilter{ID: "net-1"}
 	byMark  = neutron.NetworkFilter{Descriptions: []string{mark}}
-	byMarks = neutron.NetworkFilter{Descriptions: []string{mark, owner.RetainedMark()}}
+	byMarks = neutron.NetworkFilter{Descriptions: []string{mark, owner.RetainedMarker()}}
 	on      = neutron.SubnetFilter{NetworkID: "net-1"}
 
 	fresh   = plan.Actual{Finalizer: true}                                                                                          // nothing in the status
 	settled = plan.Actual{Finalizer: true, Record: plan.Record{NetworkID: "net-1", SubnetID: "sub-1", MTU: 1450, DefaultMTU: 1450}} // a full status
 
 	theirs   = neutron.Network{ID: "net-1", Name: "mine", Description: "mine", NetworkSettings: up, Revision: 3}                        // the ID, without the mark
-	another  = neutron.Owner{Cluster: "c2", Namespace: "default", Name: "example"}.Mark()                                               // of another cluster
+	another  = neutron.Owner{Cluster: "c2", Namespace: "default", Name: "example"}.Marker()                                               // of another cluster
 	twin     = neutron.Network{ID: "net-2", Name: network.Name, Description: mark, NetworkSettings: up, CreatedAt: born, Revision: 1}   // born when ours was
 	copied   = neutron.Network{ID: "net-2", Name: network.Name, Description: mark, NetworkSettings: up, CreatedAt: born.Add(time.Hour)} // by a person, later
 	foreign  = neutron.Subnet{ID: "sub-9", NetworkID: "net-1", Description: "theirs", CIDR: prefix("10.9.0.0/24")}                      // on our network
 	bare     = with(network, func(n *neutron.Network) { n.SubnetIDs = nil })
-	retained = with(network, func(n *neutron.Network) { n.Description = owner.RetainedMark() })
+	retained = with(network, func(n *neutron.Network) { n.Description = owner.RetainedMarker() })
 	crowded  = with(network, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-1", "sub-9"} })
 	oldRange = with(subnet, func(s *neutron.Subnet) { s.ID, s.CIDR = "sub-2", prefix("10.0.0.0/24") }) // born when ours was
 
@@ -54,7 +54,7 @@ var (
 
 // wanting returns what the spec with this CIDR and gateway asks for.
 func wanting(cidr, gateway string) plan.Desired {
-	return plan.Want(owner, samplecrdv1.NetworkSpec{CIDR: cidr, Gateway: gateway})
+	return plan.DesiredFor(owner, samplecrdv1.NetworkSpec{CIDR: cidr, Gateway: gateway})
 }
 
 func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }
@@ -158,11 +158,11 @@ var absentRows = map[string]row{
 	},
 	"absent, twin": {
 		absent, marked(settled, twin, network),
-		plan.DeleteNetwork{ID: "net-2", Revision: 1, TwinOf: "net-1"}, twinGoes,
+		plan.DeleteNetwork{ID: "net-2", Revision: 1, DuplicateOf: "net-1"}, twinGoes,
 	},
 	"absent, twin, and neither in the status": {
 		absent, marked(fresh, twin, network),
-		plan.DeleteNetwork{ID: "net-2", Revision: 1, TwinOf: "net-1"}, twinGoes,
+		plan.DeleteNetwork{ID: "net-2", Revision: 1, DuplicateOf: "net-1"}, twinGoes,
 	},
 	"absent, several networks with our mark": {
 		absent, marked(fresh, copied, network),
@@ -217,7 +217,7 @@ var leavingRows = map[string]row{
 	},
 	"retain, network with our mark": {
 		retain, marked(settled, network),
-		plan.RetainNetwork{ID: "net-1", Update: neutron.NetworkUpdate{Name: "default/example", Description: owner.RetainedMark(), Revision: 3}},
+		plan.RetainNetwork{ID: "net-1", Update: neutron.NetworkUpdate{Name: "default/example", Description: owner.RetainedMarker(), Revision: 3}},
 		`retain network net-1: description → "samplecrd.k8s.io retained: c1/default/example"`,
 	},
 	"retain, network that is marked so": {
@@ -234,7 +234,7 @@ var leavingRows = map[string]row{
 	},
 	"retain, network without our mark, but our subnet on it": {
 		retain, named(marked(settled), with(network, func(n *neutron.Network) { n.Description = "" })).WithSubnets("net-1", []neutron.Subnet{subnet}),
-		plan.RetainNetwork{ID: "net-1", Update: neutron.NetworkUpdate{Name: "default/example", Description: owner.RetainedMark(), Revision: 3}},
+		plan.RetainNetwork{ID: "net-1", Update: neutron.NetworkUpdate{Name: "default/example", Description: owner.RetainedMarker(), Revision: 3}},
 		`retain network net-1: description → "samplecrd.k8s.io retained: c1/default/example"`,
 	},
 	"retain, network without our mark": {
@@ -243,11 +243,11 @@ var leavingRows = map[string]row{
 	},
 	"retain, twin that came late": {
 		retain, settled.WithNetworks(byMarks, []neutron.Network{with(twin, func(n *neutron.Network) { n.CreatedAt = born.Add(10 * time.Second) }), retained}),
-		plan.DeleteNetwork{ID: "net-2", Revision: 1, TwinOf: "net-1"}, twinGoes,
+		plan.DeleteNetwork{ID: "net-2", Revision: 1, DuplicateOf: "net-1"}, twinGoes,
 	},
 	"retain, twin": {
 		retain, marked(settled, network, twin),
-		plan.DeleteNetwork{ID: "net-2", Revision: 1, TwinOf: "net-1"}, twinGoes,
+		plan.DeleteNetwork{ID: "net-2", Revision: 1, DuplicateOf: "net-1"}, twinGoes,
 	},
 	"retain, adopted": {
 		adopting(retain), settled,
@@ -368,7 +368,7 @@ var presentRows = map[string]row{
 		want, marked(plan.Actual{Finalizer: true}.WithExtensions(all), retained),
 		plan.UpdateNetwork{
 			ID:      "net-1",
-			Changes: []plan.Change{{What: "description", From: strconv.Quote(owner.RetainedMark()), To: strconv.Quote(mark)}, {What: "MTU", From: "1450", To: "the largest allowed"}},
+			Changes: []plan.Change{{What: "description", From: strconv.Quote(owner.RetainedMarker()), To: strconv.Quote(mark)}, {What: "MTU", From: "1450", To: "the largest allowed"}},
 			Update:  neutron.NetworkUpdate{Name: "default/example", Description: mark, NetworkSettings: neutron.NetworkSettings{MTU: new(0)}, Revision: 3},
 		},
 		`update network net-1: description "samplecrd.k8s.io retained: c1/default/example" → "samplecrd.k8s.io owner: c1/default/example", MTU 1450 → the largest allowed`,
@@ -437,7 +437,7 @@ var presentRows = map[string]row{
 var twinRows = map[string]row{
 	"twin, and the status names ours": {
 		want, marked(settled, twin, network).WithSubnets("net-1", []neutron.Subnet{subnet}),
-		plan.DeleteNetwork{ID: "net-2", Revision: 1, TwinOf: "net-1"}, twinGoes,
+		plan.DeleteNetwork{ID: "net-2", Revision: 1, DuplicateOf: "net-1"}, twinGoes,
 	},
 	"twin, and the status names none yet": {
 		want, marked(fresh, twin, network).WithSubnets("net-1", []neutron.Subnet{subnet}),
@@ -452,11 +452,11 @@ var twinRows = map[string]row{
 		newSubnet, "create subnet: 192.168.0.0/16, gateway 192.168.0.1",
 	},
 	"twin at the edge of the window": {
-		want, marked(settled, with(twin, func(n *neutron.Network) { n.CreatedAt = born.Add(-plan.TwinWindow) }), network).WithSubnets("net-1", []neutron.Subnet{subnet}),
-		plan.DeleteNetwork{ID: "net-2", Revision: 1, TwinOf: "net-1"}, twinGoes,
+		want, marked(settled, with(twin, func(n *neutron.Network) { n.CreatedAt = born.Add(-plan.DuplicateWindow) }), network).WithSubnets("net-1", []neutron.Subnet{subnet}),
+		plan.DeleteNetwork{ID: "net-2", Revision: 1, DuplicateOf: "net-1"}, twinGoes,
 	},
 	"born outside of the window": {
-		want, marked(settled, with(twin, func(n *neutron.Network) { n.CreatedAt = born.Add(plan.TwinWindow + time.Second) }), network).WithSubnets("net-1", []neutron.Subnet{subnet}),
+		want, marked(settled, with(twin, func(n *neutron.Network) { n.CreatedAt = born.Add(plan.DuplicateWindow + time.Second) }), network).WithSubnets("net-1", []neutron.Subnet{subnet}),
 		plan.Blocked{Reason: plan.ReasonAmbiguous}, two + " The status names net-1. Delete what nobody needs.",
 	},
 	"born at a time that the cloud does not tell": {
@@ -478,7 +478,7 @@ var twinRows = map[string]row{
 	"twin with a subnet that we made on it": {
 		want, marked(settled, with(twin, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-1"} }), network).
 			WithSubnets("net-1", []neutron.Subnet{subnet}).WithSubnets("net-2", []neutron.Subnet{subnet}),
-		plan.DeleteNetwork{ID: "net-2", Revision: 1, TwinOf: "net-1"}, twinGoes,
+		plan.DeleteNetwork{ID: "net-2", Revision: 1, DuplicateOf: "net-1"}, twinGoes,
 	},
 	"twin with somebody's subnet on it": {
 		want, marked(settled, with(twin, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-9"} }), network).

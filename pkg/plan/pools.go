@@ -33,7 +33,7 @@ func leaveOut(pools []neutron.Pool, address netip.Addr) []neutron.Pool {
 	return rest
 }
 
-// samePools tells whether pools have the same addresses.
+// samePools reports whether pools have the same addresses.
 func samePools(a, b []neutron.Pool) bool { return slices.Equal(joined(a), joined(b)) }
 
 // joined returns the pools in their order, as one where one ends just before the

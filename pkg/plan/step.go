@@ -118,11 +118,11 @@ type (
 		For      string
 	}
 	// DeleteNetwork takes our network away, with our subnet on it; or the twin of
-	// it, where TwinOf is set.
+	// it, where DuplicateOf is set.
 	DeleteNetwork struct {
 		ID       string
 		Revision int
-		TwinOf   string
+		DuplicateOf   string
 	}
 	// RemoveFinalizer lets the object go.
 	RemoveFinalizer struct{}
@@ -211,8 +211,8 @@ func (s DeleteSubnet) String() string {
 }
 
 func (s DeleteNetwork) String() string {
-	if s.TwinOf != "" {
-		return fmt.Sprintf("delete network %s: a second one that we made, beside %s, when an answer was lost", s.ID, s.TwinOf)
+	if s.DuplicateOf != "" {
+		return fmt.Sprintf("delete network %s: a second one that we made, beside %s, when an answer was lost", s.ID, s.DuplicateOf)
 	}
 	return "delete network " + s.ID
 }

@@ -41,7 +41,7 @@ func towardsNewSubnet(desired Desired, actual Actual, network neutron.Network) S
 	subnet := neutron.NewSubnet{
 		NetworkID:   network.ID,
 		Name:        desired.Owner.String(),
-		Description: desired.Owner.Mark(),
+		Description: desired.Owner.Marker(),
 		CIDR:        desired.CIDR,
 		AddressMode: desired.AddressMode,
 		RAMode:      desired.RAMode,
@@ -71,7 +71,7 @@ func towardsNewSubnet(desired Desired, actual Actual, network neutron.Network) S
 // Neutron refuses that while a port uses it. One that was adopted keeps its
 // name and whatever the spec says nothing of, and never goes.
 func towardsSpec(desired Desired, actual Actual, subnet neutron.Subnet) Step {
-	name, mark := desired.Owner.String(), desired.Owner.Mark()
+	name, mark := desired.Owner.String(), desired.Owner.Marker()
 	adopted := desired.Adopted != "" && subnet.Description != mark
 	sameModes := subnet.AddressMode == desired.AddressMode && subnet.RAMode == desired.RAMode
 	switch stays := fits(desired, actual, subnet); {
@@ -178,7 +178,7 @@ func (d Desired) gatewayIn(cidr netip.Prefix) netip.Addr {
 	return cidr.Addr().Next()
 }
 
-// fits tells whether a subnet has the range that is asked for, or one from the
+// fits reports whether a subnet has the range that is asked for, or one from the
 // subnet pool that is.
 func fits(desired Desired, actual Actual, subnet neutron.Subnet) bool {
 	if desired.SubnetPool == nil {
@@ -203,7 +203,7 @@ func chooseSubnet(desired Desired, actual Actual, ours []neutron.Subnet) (kept n
 	})
 	kept, others = sorted[0], sorted[1:]
 	for _, other := range others {
-		if !fits(desired, actual, kept) || other.Name != desired.Owner.String() || other.Description != desired.Owner.Mark() || !bornTogether(kept.CreatedAt, other.CreatedAt) {
+		if !fits(desired, actual, kept) || other.Name != desired.Owner.String() || other.Description != desired.Owner.Marker() || !bornTogether(kept.CreatedAt, other.CreatedAt) {
 			return kept, others, false
 		}
 	}

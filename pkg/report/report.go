@@ -229,7 +229,7 @@ func Apply(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) *appl
 		WithStatus(applied)
 }
 
-// SameRecord tells whether two statuses say the same of what Neutron has.
+// SameRecord reports whether two statuses say the same of what Neutron has.
 func SameRecord(a, b samplecrdv1.NetworkStatus) bool {
 	a.Conditions, b.Conditions = nil, nil
 	return equality.Semantic.DeepEqual(a, b)
@@ -256,7 +256,7 @@ func Overwrite(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) [
 	return text
 }
 
-// IsReady tells whether a status says that all is as asked for.
+// IsReady reports whether a status says that all is as asked for.
 func IsReady(status samplecrdv1.NetworkStatus) bool {
 	return meta.IsStatusConditionTrue(status.Conditions, samplecrdv1.ConditionReady)
 }
@@ -299,7 +299,7 @@ func EventOf(network *samplecrdv1.Network, step plan.Step) (event Event, ok bool
 		event.Action, event.Reason = "RetainNetwork", "NetworkRetained"
 	case plan.DeleteNetwork:
 		event.Action, event.Reason = "DeleteNetwork", "NetworkDeleted"
-		if step.TwinOf != "" {
+		if step.DuplicateOf != "" {
 			event.Action, event.Reason = "DeleteTwin", "TwinDeleted"
 		}
 	case plan.CreateSubnet:
@@ -318,7 +318,7 @@ func EventOf(network *samplecrdv1.Network, step plan.Step) (event Event, ok bool
 	return event, true
 }
 
-// wasReady tells whether Neutron had what the present spec asks for, when that
+// wasReady reports whether Neutron had what the present spec asks for, when that
 // was last told.
 func wasReady(network *samplecrdv1.Network) bool {
 	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)

@@ -23,10 +23,10 @@ import (
 
 var (
 	owner   = neutron.Owner{Cluster: "c1", Namespace: "default", Name: "example"}
-	subnet  = neutron.Subnet{ID: "sub-1", NetworkID: "net-1", Description: owner.Mark(), CIDR: netip.MustParsePrefix("10.0.0.0/24"), Gateway: netip.MustParseAddr("10.0.0.1")}
-	present = plan.Want(owner, samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"})
-	absent  = plan.WantAbsent(owner)
-	network = neutron.Network{ID: "net-1", Name: owner.String(), Description: owner.Mark(), SubnetIDs: []string{"sub-1"}}
+	subnet  = neutron.Subnet{ID: "sub-1", NetworkID: "net-1", Description: owner.Marker(), CIDR: netip.MustParsePrefix("10.0.0.0/24"), Gateway: netip.MustParseAddr("10.0.0.1")}
+	present = plan.DesiredFor(owner, samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"})
+	absent  = plan.DesiredAbsent(owner)
+	network = neutron.Network{ID: "net-1", Name: owner.String(), Description: owner.Marker(), SubnetIDs: []string{"sub-1"}}
 	actual  = plan.Actual{Record: plan.Record{NetworkID: "net-1"}}.WithNetworks(neutron.NetworkFilter{}, []neutron.Network{network}).WithSubnets("net-1", []neutron.Subnet{subnet})
 	past    = metav1.NewTime(time.Unix(1000, 0))
 	now     = metav1.NewTime(time.Unix(2000, 0))
@@ -40,7 +40,7 @@ func TestStatus(t *testing.T) {
 	const all = "Neutron has the network and its subnet 10.0.0.0/24 with gateway 10.0.0.1."
 	pending := ready(metav1.ConditionUnknown, "Pending", "No controller has looked at this Network yet.")
 	failure := func(kind error) error {
-		return fmt.Errorf("syncing: %w", &neutron.Error{Op: "create subnet", Kind: kind, Status: 409, Type: "OverQuota", Message: "Quota exceeded."})
+		return fmt.Errorf("syncing: %w", &neutron.Error{Op: "create subnet", Class: kind, Status: 409, Type: "OverQuota", Message: "Quota exceeded."})
 	}
 	for name, test := range map[string]struct {
 		desired     plan.Desired
@@ -136,7 +136,7 @@ func TestRecord(t *testing.T) {
 	for name, record := range map[string]plan.Record{"all": all, "no gateway, no name": bare, "nothing": {}} {
 		t.Run(name, func(t *testing.T) {
 			network := &samplecrdv1.Network{}
-			status, _ := report.Status(network, plan.Want(owner, samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}), plan.Actual{Record: record}, &neutron.Error{Kind: neutron.ErrUnavailable}, now)
+			status, _ := report.Status(network, plan.DesiredFor(owner, samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}), plan.Actual{Record: record}, &neutron.Error{Class: neutron.ErrUnavailable}, now)
 			if diff := cmp.Diff(record, report.RecordOf(status), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 				t.Errorf("the record after a way through the status (-want +got):\n%s", diff)
 			}
@@ -160,9 +160,9 @@ func TestRecord(t *testing.T) {
 func TestStatusFollowsWhatWasFound(t *testing.T) {
 	network := &samplecrdv1.Network{Status: samplecrdv1.NetworkStatus{NetworkID: "gone-net", SubnetID: "gone-sub"}}
 	network.Generation = 2
-	known := plan.Actual{}.WithNetwork(neutron.Network{ID: "net-2", Description: owner.Mark()})
+	known := plan.Actual{}.WithNetwork(neutron.Network{ID: "net-2", Description: owner.Marker()})
 
-	got, changed := report.Status(network, present, known, &neutron.Error{Kind: neutron.ErrUnavailable}, now)
+	got, changed := report.Status(network, present, known, &neutron.Error{Class: neutron.ErrUnavailable}, now)
 
 	if !changed || got.NetworkID != "net-2" || got.SubnetID != "" || got.ObservedGeneration != 2 {
 		t.Errorf("Status() = %+v, changed = %v; want networkID net-2, no subnetID, observedGeneration 2", got, changed)
@@ -201,7 +201,7 @@ func TestNewProblem(t *testing.T) {
 // TestMessagesFit: an event takes a note of 1 KiB at most, in whole characters.
 func TestMessagesFit(t *testing.T) {
 	network := &samplecrdv1.Network{}
-	long := &neutron.Error{Kind: neutron.ErrRefused, Message: strings.Repeat("网络", 1000)}
+	long := &neutron.Error{Class: neutron.ErrRefused, Message: strings.Repeat("网络", 1000)}
 
 	status, _ := report.Status(network, present, actual, long, now)
 
@@ -242,7 +242,7 @@ func TestEventOf(t *testing.T) {
 		}},
 		"retained": {deleted, plan.RetainNetwork{ID: "net-1"}, report.Event{Type: "Normal", Reason: "NetworkRetained", Action: "RetainNetwork", Note: `retain network net-1: description → ""`}},
 		"deleted":  {deleted, plan.DeleteNetwork{ID: "net-1"}, report.Event{Type: "Normal", Reason: "NetworkDeleted", Action: "DeleteNetwork", Note: "delete network net-1"}},
-		"twin": {good, plan.DeleteNetwork{ID: "net-2", TwinOf: "net-1"}, report.Event{
+		"twin": {good, plan.DeleteNetwork{ID: "net-2", DuplicateOf: "net-1"}, report.Event{
 			Type: "Normal", Reason: "TwinDeleted", Action: "DeleteTwin",
 			Note: "delete network net-2: a second one that we made, beside net-1, when an answer was lost",
 		}},

@@ -384,7 +384,7 @@ func withoutRevision(do func(*http.Request) (object, *apiError)) func(*http.Requ
 	}
 }
 
-// readBody returns the objects in a request; bulk tells whether they were in a
+// readBody returns the objects in a request; bulk reports whether they were in a
 // list.
 func (c *collection) readBody(r *http.Request) (items []object, bulk bool, failure *apiError) {
 	body, failure := readObject(r)

@@ -79,7 +79,7 @@ func chooseExtensions(options Options) []extension {
 	return slices.DeleteFunc(slices.Clone(extensions), func(e extension) bool { return missing[e.alias] })
 }
 
-// has tells whether the Server has an extension. What belongs to none is always
+// has reports whether the Server has an extension. What belongs to none is always
 // there.
 func (s *Server) has(alias string) bool {
 	return alias == "" || slices.ContainsFunc(s.extensions, func(e extension) bool { return e.alias == alias })

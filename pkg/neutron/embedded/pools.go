@@ -105,7 +105,7 @@ func defaultGateway(cidr netip.Prefix) netip.Addr {
 	return cidr.Addr().Next()
 }
 
-// canBeGateway tells whether Neutron accepts a gateway: also one that is not
+// canBeGateway reports whether Neutron accepts a gateway: also one that is not
 // inside the subnet, but not one that no host can have.
 func canBeGateway(cidr netip.Prefix, gateway netip.Addr) bool {
 	return gateway.Is6() || gateway != cidr.Addr() && gateway != lastAddr(cidr)

@@ -45,7 +45,7 @@ func (s *Server) newPorts(quota int) *collection {
 	}
 }
 
-// goesByItself tells whether a port belongs to Neutron's own DHCP service,
+// goesByItself reports whether a port belongs to Neutron's own DHCP service,
 // which gives it up when somebody deletes the network.
 func goesByItself(port object) bool { return port["device_owner"] == "network:dhcp" }
 
@@ -199,7 +199,7 @@ func (s *Server) freeAddress(network, subnet, port object) (object, *apiError) {
 	return nil, conflict("IpAddressGenerationFailure", "No more IP addresses available on network %s.", network["id"])
 }
 
-// taken tells whether a port has an address, the one that is being made
+// taken reports whether a port has an address, the one that is being made
 // included.
 func (s *Server) taken(address netip.Addr, subnetID any, port object) bool {
 	for _, other := range append(s.portsOf(object{"id": port["network_id"]}), port) {

@@ -41,7 +41,7 @@ type Fault struct {
 	path *regexp.Regexp
 }
 
-// fits tells whether the fault happens to a request.
+// fits reports whether the fault happens to a request.
 func (f *Fault) fits(r *http.Request) bool {
 	return (f.Method == "" || f.Method == r.Method) && f.path.MatchString(r.URL.Path)
 }

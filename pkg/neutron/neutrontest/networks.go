@@ -85,7 +85,7 @@ var networkTests = []test{
 	}},
 	{"a mark is found, whatever is in it", func(s *suite) {
 		for _, mark := range []string{
-			neutron.Owner{Cluster: "c", Namespace: "a-b", Name: strings.ReplaceAll(s.mark[len(s.mark)-8:], " ", "")}.Mark(),
+			neutron.Owner{Cluster: "c", Namespace: "a-b", Name: strings.ReplaceAll(s.mark[len(s.mark)-8:], " ", "")}.Marker(),
 			s.mark + " ä&=?#%2F+/:,;'\"\\ 😀",
 			s.mark + strings.Repeat("x", 255-len(s.mark)),
 		} {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// has tells whether the Neutron has an extension.
+// has reports whether the Neutron has an extension.
 func (s *suite) has(alias string) bool {
 	s.Helper()
 	return slices.ContainsFunc(s.extensions(), func(e object) bool { return e["alias"] == alias })

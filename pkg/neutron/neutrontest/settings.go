@@ -15,7 +15,7 @@ import (
 // What a Network can ask for beside a range and a gateway. Where a Neutron lacks
 // an extension, the tests check that it says so.
 
-// can tells whether the Neutron under test has an extension, as the client says.
+// can reports whether the Neutron under test has an extension, as the client says.
 func (s *suite) can(extension string) bool {
 	s.Helper()
 	extensions, err := s.Client.Extensions(s.Context())

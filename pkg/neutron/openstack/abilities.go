@@ -120,7 +120,7 @@ func (c *client) tagURL(op, id, tag string) (string, error) {
 	}
 	isFormat := strings.HasSuffix(tag, ".json") || strings.HasSuffix(tag, ".xml")
 	if tag == "" || isFormat || strings.Trim(tag, ".") == "" || strings.ContainsFunc(tag, func(r rune) bool { return r < ' ' || r > '~' || r == '/' }) {
-		return "", &neutron.Error{Op: op, Kind: neutron.ErrRefused, Message: "the tag has characters that cannot be in an address of Neutron's"}
+		return "", &neutron.Error{Op: op, Class: neutron.ErrRefused, Message: "the tag has characters that cannot be in an address of Neutron's"}
 	}
 	return c.service.ServiceURL("networks", id, "tags", url.PathEscape(tag)), nil
 }

@@ -240,11 +240,11 @@ func (c *client) guarded(revision int) *gophercloud.ServiceClient {
 func checkID(op, id string) error {
 	for _, r := range id {
 		if (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '-' {
-			return &neutron.Error{Op: op, Kind: neutron.ErrRefused, Message: fmt.Sprintf("%.80q is not an ID", id)}
+			return &neutron.Error{Op: op, Class: neutron.ErrRefused, Message: fmt.Sprintf("%.80q is not an ID", id)}
 		}
 	}
 	if id == "" {
-		return &neutron.Error{Op: op, Kind: neutron.ErrRefused, Message: "the ID is empty"}
+		return &neutron.Error{Op: op, Class: neutron.ErrRefused, Message: "the ID is empty"}
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func loadCloud(name string, old *cloudConfig, wrap func(http.RoundTripper) http.
 	return config, nil
 }
 
-// sameCloud tells whether two configurations lead to the same objects, and are
+// sameCloud reports whether two configurations lead to the same objects, and are
 // as careful on the way there.
 func (c *cloudConfig) sameCloud(other *cloudConfig) bool {
 	scope := func(auth gophercloud.AuthOptions) gophercloud.AuthScope {

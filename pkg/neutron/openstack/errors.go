@@ -54,14 +54,14 @@ func unusable(format string, args ...any) error { return unusableAnswer(fmt.Spri
 
 // classify says what kind of failure an error of gophercloud is.
 func classify(ctx context.Context, r request, err error) *neutron.Error {
-	failure := &neutron.Error{Op: r.op, Kind: neutron.ErrUnavailable}
+	failure := &neutron.Error{Op: r.op, Class: neutron.ErrUnavailable}
 	var answer gophercloud.ErrUnexpectedResponseCode
 	var login *neutron.Error
 	switch {
 	case errors.As(err, &answer):
 		failure.Status = answer.Actual
 		failure.Type, failure.Message = r.readBody(answer.Actual, answer.Body)
-		failure.Kind = kind(r.op, failure.Status, failure.Type)
+		failure.Class = kind(r.op, failure.Status, failure.Type)
 		switch {
 		case failure.Status == http.StatusUnauthorized:
 			failure.Message += fmt.Sprintf(" (%s)", r.hint)
@@ -182,7 +182,7 @@ func withoutAnswer(r request, err error) string {
 	return r.host + ": " + rootCause(err).Error()
 }
 
-// isTimeout tells whether it took too long in all. (A time-out of one attempt
+// isTimeout reports whether it took too long in all. (A time-out of one attempt
 // to connect names the address, and is described by it.)
 func isTimeout(err error) bool {
 	var network *net.OpError

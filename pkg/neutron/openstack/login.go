@@ -186,7 +186,7 @@ func (c *cloud) tryLogin(ctx context.Context, config *cloudConfig) (*session, *n
 	return nil, failed
 }
 
-// callerGaveUp tells whether the context ended, and not because of our own limit.
+// callerGaveUp reports whether the context ended, and not because of our own limit.
 func callerGaveUp(ctx context.Context) bool {
 	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), tooSlow{})
 }
@@ -277,7 +277,7 @@ func (c *cloudConfig) findNeutron(catalog *tokens.ServiceCatalog) (*url.URL, err
 // loginFailed describes a login that failed.
 func loginFailed(ctx context.Context, config *cloudConfig, timeout time.Duration, err error) *neutron.Error {
 	r := request{op: "login", host: hostPort(config.identity), timeout: timeout, secrets: config.secrets}
-	failure := &neutron.Error{Op: r.op, Kind: neutron.ErrUnavailable}
+	failure := &neutron.Error{Op: r.op, Class: neutron.ErrUnavailable}
 	var answer gophercloud.ErrUnexpectedResponseCode
 	switch {
 	case errors.As(err, &answer):

@@ -44,7 +44,7 @@ func TestOnlyOurProject(t *testing.T) {
 	k := startKeystone(t, embedded.Options{MaxPage: 1})
 	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
 	client := connectCloud(t)
-	mark := neutron.Owner{Cluster: "c", Namespace: "default", Name: "example"}.Mark()
+	mark := neutron.Owner{Cluster: "c", Namespace: "default", Name: "example"}.Marker()
 	ours := map[string]bool{}
 	for range 2 {
 		network, err := client.CreateNetwork(t.Context(), neutron.NewNetwork{Name: "ours", Description: mark})

@@ -53,7 +53,7 @@ func (c *client) CreateSubnet(ctx context.Context, subnet neutron.NewSubnet) (ne
 	case subnet.CIDR.IsValid():
 		opts.CIDR, opts.IPVersion = subnet.CIDR.String(), ipVersion(subnet.CIDR)
 	default:
-		return neutron.Subnet{}, &neutron.Error{Op: op, Kind: neutron.ErrRefused, Message: "the CIDR is not valid"}
+		return neutron.Subnet{}, &neutron.Error{Op: op, Class: neutron.ErrRefused, Message: "the CIDR is not valid"}
 	}
 	if servers := nameserversJSON(subnet.Nameservers); servers != nil {
 		opts.DNSNameservers = *servers

@@ -98,7 +98,7 @@ func TestValidation(t *testing.T) {
 			case test.refusal != "" && (err == nil || !strings.Contains(err.Error(), test.refusal)):
 				t.Errorf("the answer is %v, want a refusal with %q", err, test.refusal)
 			}
-			ours := plan.Want(neutron.Owner{}, samplecrdv1.NetworkSpec{CIDR: test.cidr, Gateway: test.gateway}).Invalid
+			ours := plan.DesiredFor(neutron.Owner{}, samplecrdv1.NetworkSpec{CIDR: test.cidr, Gateway: test.gateway}).Invalid
 			if (ours == "") != (err == nil) {
 				t.Errorf("the API server says %v, and the controller would say %q", err, ours)
 			}
@@ -192,7 +192,7 @@ func TestFields(t *testing.T) {
 			if test.refusal == "" && err != nil || test.refusal != "" && (err == nil || !strings.Contains(err.Error(), test.refusal)) {
 				t.Errorf("the answer is %v, want a refusal with %q", err, test.refusal)
 			}
-			ours := plan.Want(neutron.Owner{}, network.Spec).Invalid
+			ours := plan.DesiredFor(neutron.Owner{}, network.Spec).Invalid
 			syntax := strings.HasPrefix(test.refusal, "Unsupported") || len(test.refusal) < 20 // of the schema, which the controller leaves to Neutron
 			if (ours != "") != (err != nil || test.later) && !syntax {
 				t.Errorf("the API server says %v, and the controller would say %q", err, ours)

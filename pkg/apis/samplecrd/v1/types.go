@@ -138,7 +138,7 @@ type NetworkSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	AllocationPools []AllocationPool `json:"allocationPools,omitempty"`
 
-	// enableDHCP tells whether ports get their addresses by DHCP. Where it is left
+	// enableDHCP reports whether ports get their addresses by DHCP. Where it is left
 	// out, they do. It can be changed at any time.
 	// +optional
 	EnableDHCP *bool `json:"enableDHCP,omitempty"`
@@ -179,12 +179,12 @@ type NetworkSpec struct {
 	// +kubebuilder:validation:Maximum=65535
 	MTU *int32 `json:"mtu,omitempty"`
 
-	// adminStateUp tells whether the network forwards packets. Where it is left
+	// adminStateUp reports whether the network forwards packets. Where it is left
 	// out, it does. It can be changed at any time.
 	// +optional
 	AdminStateUp *bool `json:"adminStateUp,omitempty"`
 
-	// portSecurityEnabled tells whether ports have security groups and protection
+	// portSecurityEnabled reports whether ports have security groups and protection
 	// against forged addresses, unless they say otherwise themselves. Where it is left out, they
 	// have. It can be changed at any time, and is then the default of new ports.
 	// Needs Neutron's extension port-security.

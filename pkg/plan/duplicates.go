@@ -8,12 +8,12 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// TwinWindow is how far apart the births of two networks can be that were made
+// DuplicateWindow is how far apart the births of two networks can be that were made
 // for one object. A process that dies leaves a request behind that Neutron may
 // still be at; the next process looks, finds nothing, and asks again. Whatever
 // had been born by then would have been found, so both are born within the time
 // that a request may take, by Neutron's own clock.
-const TwinWindow = 2 * time.Minute
+const DuplicateWindow = 2 * time.Minute
 
 // choose returns the one of several networks with our mark that is to be kept,
 // and the others: the one that the status names; or else one that has subnets;
@@ -40,7 +40,7 @@ func first(a, b bool) int {
 	return 1
 }
 
-// areTwins tells whether networks are provably ours although there is another
+// areTwins reports whether networks are provably ours although there is another
 // one: they are what we would have made, and nothing else, and were born when we
 // were making it. Whose description was copied from ours is not that.
 func areTwins(desired Desired, actual Actual, kept neutron.Network, others []neutron.Network) bool {
@@ -48,13 +48,13 @@ func areTwins(desired Desired, actual Actual, kept neutron.Network, others []neu
 		return !slices.Contains(desired.Tags, tag) && !slices.Contains(actual.Tags, tag)
 	}
 	return !slices.ContainsFunc(others, func(n neutron.Network) bool {
-		return n.Name != desired.Owner.String() || n.Description != desired.Owner.Mark() ||
+		return n.Name != desired.Owner.String() || n.Description != desired.Owner.Marker() ||
 			slices.ContainsFunc(n.Tags, isTheirs) || !bornTogether(kept.CreatedAt, n.CreatedAt)
 	})
 }
 
 func bornTogether(a, b time.Time) bool {
-	return !a.IsZero() && !b.IsZero() && a.Sub(b).Abs() <= TwinWindow
+	return !a.IsZero() && !b.IsZero() && a.Sub(b).Abs() <= DuplicateWindow
 }
 
 // withoutTwins takes away what several processes have made for one object, but
@@ -75,12 +75,12 @@ func withoutTwins(desired Desired, actual Actual, kept neutron.Network, others [
 		return FindSubnets{neutron.SubnetFilter{NetworkID: twin.ID}}
 	}
 	for _, subnet := range subnets {
-		if subnet.Description != desired.Owner.Mark() || !bornTogether(subnet.CreatedAt, twin.CreatedAt) {
+		if subnet.Description != desired.Owner.Marker() || !bornTogether(subnet.CreatedAt, twin.CreatedAt) {
 			return ambiguity
 		}
 	}
 	if len(subnets) < len(twin.SubnetIDs) { // there is one that we are not shown
 		return ambiguity
 	}
-	return DeleteNetwork{ID: twin.ID, Revision: twin.Revision, TwinOf: kept.ID}
+	return DeleteNetwork{ID: twin.ID, Revision: twin.Revision, DuplicateOf: kept.ID}
 }

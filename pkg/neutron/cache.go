@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Mirror is a Client that remembers what Neutron has: all of it as it was when
+// Cache is a Client that remembers what Neutron has: all of it as it was when
 // it was last listed, overlaid with what has been read and written through it
 // since. What it remembers may be out of date; it is good for telling what is
 // worth a look, and not for deciding what to change.
 //
 // It is safe for concurrent use.
-type Mirror struct {
+type Cache struct {
 	client Client
 
 	mu      sync.RWMutex
@@ -28,8 +28,8 @@ type Mirror struct {
 	extensionsAt time.Time
 }
 
-// NewMirror returns a Mirror that is empty until it is refreshed.
-func NewMirror(client Client) *Mirror { return &Mirror{client: client} }
+// NewCache returns a Cache that is empty until it is refreshed.
+func NewCache(client Client) *Cache { return &Cache{client: client} }
 
 // Listing is what a list of everything came to.
 type Listing struct {
@@ -41,7 +41,7 @@ type Listing struct {
 // asked for them. Where that fails, the mirror stays as
 // it is: of half a list nothing can be concluded. It must not be called twice at
 // a time.
-func (m *Mirror) Refresh(ctx context.Context) (Listing, error) {
+func (m *Cache) Refresh(ctx context.Context) (Listing, error) {
 	begun := time.Now()
 	m.mu.Lock()
 	m.listing, m.overlay = true, nil
@@ -66,7 +66,7 @@ func (m *Mirror) Refresh(ctx context.Context) (Listing, error) {
 	return Listing{Networks: len(fresh.networks), Subnets: len(fresh.subnets), Took: took}, nil
 }
 
-func (m *Mirror) list(ctx context.Context) (*content, error) {
+func (m *Cache) list(ctx context.Context) (*content, error) {
 	networks, err := m.client.Networks(ctx, NetworkFilter{})
 	if err != nil {
 		return nil, err
@@ -85,8 +85,8 @@ func (m *Mirror) list(ctx context.Context) (*content, error) {
 	return fresh, nil
 }
 
-// Glance is what the mirror remembers of one object's networks.
-type Glance struct {
+// View is what the mirror remembers of one object's networks.
+type View struct {
 	// Marked are the networks with one of the descriptions asked for.
 	Marked []Network
 	// Named is the network with the ID asked for: one, or none.
@@ -95,16 +95,16 @@ type Glance struct {
 	Subnets map[string][]Subnet
 }
 
-// Glance returns what is remembered of the networks with one of these
+// View returns what is remembered of the networks with one of these
 // descriptions, and of the one with the ID. It returns false where nothing has
 // been listed yet.
-func (m *Mirror) Glance(descriptions []string, id string) (Glance, bool) {
+func (m *Cache) Lookup(descriptions []string, id string) (View, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if m.content == nil {
-		return Glance{}, false
+		return View{}, false
 	}
-	glance := Glance{Subnets: map[string][]Subnet{}}
+	glance := View{Subnets: map[string][]Subnet{}}
 	for _, description := range descriptions {
 		for networkID := range m.content.described[description] {
 			glance.Marked = append(glance.Marked, m.content.networks[networkID])
@@ -125,7 +125,7 @@ func (m *Mirror) Glance(descriptions []string, id string) (Glance, bool) {
 
 // Owned returns the IDs of the networks that carry a mark of the cluster, by
 // owner.
-func (m *Mirror) Owned(cluster string) map[Owner][]string {
+func (m *Cache) Owned(cluster string) map[Owner][]string {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	owned := map[Owner][]string{}
@@ -133,7 +133,7 @@ func (m *Mirror) Owned(cluster string) map[Owner][]string {
 		return owned
 	}
 	for description, ids := range m.content.described {
-		owner, ok := ParseMark(description)
+		owner, ok := ParseMarker(description)
 		if !ok || owner.Cluster != cluster {
 			continue
 		}
@@ -146,7 +146,7 @@ func (m *Mirror) Owned(cluster string) map[Owner][]string {
 }
 
 // note makes a change to what is remembered.
-func (m *Mirror) note(change func(*content)) {
+func (m *Cache) note(change func(*content)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.content != nil {
@@ -158,7 +158,7 @@ func (m *Mirror) note(change func(*content)) {
 }
 
 // Networks implements Reader.
-func (m *Mirror) Networks(ctx context.Context, filter NetworkFilter) ([]Network, error) {
+func (m *Cache) Networks(ctx context.Context, filter NetworkFilter) ([]Network, error) {
 	found, err := m.client.Networks(ctx, filter)
 	if err == nil && (filter.ID != "" || filter.Descriptions != nil) {
 		m.note(func(c *content) { c.replaceNetworks(filter, found) })
@@ -167,7 +167,7 @@ func (m *Mirror) Networks(ctx context.Context, filter NetworkFilter) ([]Network,
 }
 
 // Subnets implements Reader.
-func (m *Mirror) Subnets(ctx context.Context, filter SubnetFilter) ([]Subnet, error) {
+func (m *Cache) Subnets(ctx context.Context, filter SubnetFilter) ([]Subnet, error) {
 	found, err := m.client.Subnets(ctx, filter)
 	if err == nil && filter.NetworkID != "" && filter.Description == "" {
 		m.note(func(c *content) { c.replaceSubnets(filter.NetworkID, found) })
@@ -176,7 +176,7 @@ func (m *Mirror) Subnets(ctx context.Context, filter SubnetFilter) ([]Subnet, er
 }
 
 // SubnetPools implements Reader. None are remembered.
-func (m *Mirror) SubnetPools(ctx context.Context, filter SubnetPoolFilter) ([]SubnetPool, error) {
+func (m *Cache) SubnetPools(ctx context.Context, filter SubnetPoolFilter) ([]SubnetPool, error) {
 	return m.client.SubnetPools(ctx, filter)
 }
 
@@ -185,7 +185,7 @@ func (m *Mirror) SubnetPools(ctx context.Context, filter SubnetPoolFilter) ([]Su
 const extensionsLast = time.Minute
 
 // Extensions implements Reader. It asks once a minute at most.
-func (m *Mirror) Extensions(ctx context.Context) ([]string, error) {
+func (m *Cache) Extensions(ctx context.Context) ([]string, error) {
 	m.mu.RLock()
 	known, fresh := m.extensions, time.Since(m.extensionsAt) < extensionsLast
 	m.mu.RUnlock()
@@ -204,14 +204,14 @@ func (m *Mirror) Extensions(ctx context.Context) ([]string, error) {
 
 // KnownExtensions returns the extensions as they were last asked for; false
 // where nobody has asked.
-func (m *Mirror) KnownExtensions() ([]string, bool) {
+func (m *Cache) KnownExtensions() ([]string, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.extensions, m.extensions != nil
 }
 
 // AddNetworkTag implements Tagger.
-func (m *Mirror) AddNetworkTag(ctx context.Context, id, tag string) error {
+func (m *Cache) AddNetworkTag(ctx context.Context, id, tag string) error {
 	err := m.client.AddNetworkTag(ctx, id, tag)
 	if err == nil {
 		m.note(func(c *content) {
@@ -222,7 +222,7 @@ func (m *Mirror) AddNetworkTag(ctx context.Context, id, tag string) error {
 }
 
 // RemoveNetworkTag implements Tagger.
-func (m *Mirror) RemoveNetworkTag(ctx context.Context, id, tag string) error {
+func (m *Cache) RemoveNetworkTag(ctx context.Context, id, tag string) error {
 	err := m.client.RemoveNetworkTag(ctx, id, tag)
 	if err == nil {
 		m.note(func(c *content) {
@@ -235,7 +235,7 @@ func (m *Mirror) RemoveNetworkTag(ctx context.Context, id, tag string) error {
 }
 
 // CreateNetwork implements Writer.
-func (m *Mirror) CreateNetwork(ctx context.Context, network NewNetwork) (Network, error) {
+func (m *Cache) CreateNetwork(ctx context.Context, network NewNetwork) (Network, error) {
 	created, err := m.client.CreateNetwork(ctx, network)
 	if err == nil {
 		m.note(func(c *content) { c.putNetwork(created) })
@@ -244,7 +244,7 @@ func (m *Mirror) CreateNetwork(ctx context.Context, network NewNetwork) (Network
 }
 
 // UpdateNetwork implements Writer.
-func (m *Mirror) UpdateNetwork(ctx context.Context, id string, update NetworkUpdate) (Network, error) {
+func (m *Cache) UpdateNetwork(ctx context.Context, id string, update NetworkUpdate) (Network, error) {
 	updated, err := m.client.UpdateNetwork(ctx, id, update)
 	if err == nil {
 		m.note(func(c *content) { c.putNetwork(updated) })
@@ -253,7 +253,7 @@ func (m *Mirror) UpdateNetwork(ctx context.Context, id string, update NetworkUpd
 }
 
 // DeleteNetwork implements Writer.
-func (m *Mirror) DeleteNetwork(ctx context.Context, id string, revision int) error {
+func (m *Cache) DeleteNetwork(ctx context.Context, id string, revision int) error {
 	err := m.client.DeleteNetwork(ctx, id, revision)
 	if err == nil || errors.Is(err, ErrNotFound) {
 		m.note(func(c *content) { c.removeNetwork(id) })
@@ -262,7 +262,7 @@ func (m *Mirror) DeleteNetwork(ctx context.Context, id string, revision int) err
 }
 
 // CreateSubnet implements Writer.
-func (m *Mirror) CreateSubnet(ctx context.Context, subnet NewSubnet) (Subnet, error) {
+func (m *Cache) CreateSubnet(ctx context.Context, subnet NewSubnet) (Subnet, error) {
 	created, err := m.client.CreateSubnet(ctx, subnet)
 	if err == nil {
 		m.note(func(c *content) { c.putSubnet(created) })
@@ -271,7 +271,7 @@ func (m *Mirror) CreateSubnet(ctx context.Context, subnet NewSubnet) (Subnet, er
 }
 
 // UpdateSubnet implements Writer.
-func (m *Mirror) UpdateSubnet(ctx context.Context, id string, update SubnetUpdate) (Subnet, error) {
+func (m *Cache) UpdateSubnet(ctx context.Context, id string, update SubnetUpdate) (Subnet, error) {
 	updated, err := m.client.UpdateSubnet(ctx, id, update)
 	if err == nil {
 		m.note(func(c *content) { c.putSubnet(updated) })
@@ -280,7 +280,7 @@ func (m *Mirror) UpdateSubnet(ctx context.Context, id string, update SubnetUpdat
 }
 
 // DeleteSubnet implements Writer.
-func (m *Mirror) DeleteSubnet(ctx context.Context, id string, revision int) error {
+func (m *Cache) DeleteSubnet(ctx context.Context, id string, revision int) error {
 	err := m.client.DeleteSubnet(ctx, id, revision)
 	if err == nil || errors.Is(err, ErrNotFound) {
 		m.note(func(c *content) { c.removeSubnet(id) })

@@ -18,9 +18,9 @@ import (
 
 var (
 	owner  = neutron.Owner{Cluster: "c1", Namespace: "default", Name: "example"}
-	ours   = neutron.Network{ID: "net-1", Name: "default/example", Description: owner.Mark(), SubnetIDs: []string{"sub-1"}, Revision: 2}
+	ours   = neutron.Network{ID: "net-1", Name: "default/example", Description: owner.Marker(), SubnetIDs: []string{"sub-1"}, Revision: 2}
 	theirs = neutron.Network{ID: "net-2", Description: "theirs"}
-	subnet = neutron.Subnet{ID: "sub-1", NetworkID: "net-1", Description: owner.Mark(), CIDR: netip.MustParsePrefix("10.0.0.0/24")}
+	subnet = neutron.Subnet{ID: "sub-1", NetworkID: "net-1", Description: owner.Marker(), CIDR: netip.MustParsePrefix("10.0.0.0/24")}
 )
 
 // fake answers with what it holds. It is not a Neutron: what the mirror does
@@ -87,9 +87,9 @@ func full() *fake {
 }
 
 // filled returns a mirror that has been refreshed.
-func filled(t *testing.T, client neutron.Client) *neutron.Mirror {
+func filled(t *testing.T, client neutron.Client) *neutron.Cache {
 	t.Helper()
-	mirror := neutron.NewMirror(client)
+	mirror := neutron.NewCache(client)
 	if _, err := mirror.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -97,9 +97,9 @@ func filled(t *testing.T, client neutron.Client) *neutron.Mirror {
 }
 
 // glance puts what a mirror has of the owner into a line.
-func glance(t *testing.T, mirror *neutron.Mirror) string {
+func glance(t *testing.T, mirror *neutron.Cache) string {
 	t.Helper()
-	got, ok := mirror.Glance([]string{owner.Mark()}, "")
+	got, ok := mirror.Lookup([]string{owner.Marker()}, "")
 	if !ok {
 		return "nothing was listed"
 	}
@@ -122,93 +122,93 @@ func glance(t *testing.T, mirror *neutron.Mirror) string {
 
 func TestMirror(t *testing.T) {
 	ctx := t.Context()
-	create := func(m *neutron.Mirror) error {
-		_, err := m.CreateNetwork(ctx, neutron.NewNetwork{Name: "twin", Description: owner.Mark()})
+	create := func(m *neutron.Cache) error {
+		_, err := m.CreateNetwork(ctx, neutron.NewNetwork{Name: "twin", Description: owner.Marker()})
 		return err
 	}
 	for name, test := range map[string]struct {
-		do   func(*fake, *neutron.Mirror) error
+		do   func(*fake, *neutron.Cache) error
 		want string
 	}{
-		"listed": {func(*fake, *neutron.Mirror) error { return nil }, "net-1: sub-1"},
+		"listed": {func(*fake, *neutron.Cache) error { return nil }, "net-1: sub-1"},
 		"a network is created": {
-			func(_ *fake, m *neutron.Mirror) error { return create(m) }, "net-1: sub-1, new-twin:",
+			func(_ *fake, m *neutron.Cache) error { return create(m) }, "net-1: sub-1, new-twin:",
 		},
 		"a network loses its mark": {
-			func(_ *fake, m *neutron.Mirror) error {
+			func(_ *fake, m *neutron.Cache) error {
 				_, err := m.UpdateNetwork(ctx, "net-1", neutron.NetworkUpdate{Description: "x"})
 				return err
 			}, "",
 		},
 		"a network is deleted": {
-			func(_ *fake, m *neutron.Mirror) error { return m.DeleteNetwork(ctx, "net-1", 1) }, "",
+			func(_ *fake, m *neutron.Cache) error { return m.DeleteNetwork(ctx, "net-1", 1) }, "",
 		},
 		"a network turns out to be gone": {
-			func(f *fake, m *neutron.Mirror) error {
-				f.failure = &neutron.Error{Kind: neutron.ErrNotFound}
+			func(f *fake, m *neutron.Cache) error {
+				f.failure = &neutron.Error{Class: neutron.ErrNotFound}
 				_ = m.DeleteNetwork(ctx, "net-1", 1)
 				return nil
 			}, "",
 		},
 		"a subnet is created": {
-			func(_ *fake, m *neutron.Mirror) error {
+			func(_ *fake, m *neutron.Cache) error {
 				_, err := m.CreateSubnet(ctx, neutron.NewSubnet{Name: "x", NetworkID: "net-1"})
 				return err
 			}, "net-1: new-x sub-1",
 		},
 		"a subnet is changed": {
-			func(_ *fake, m *neutron.Mirror) error {
+			func(_ *fake, m *neutron.Cache) error {
 				_, err := m.UpdateSubnet(ctx, "sub-1", neutron.SubnetUpdate{SubnetSettings: neutron.SubnetSettings{Gateway: new(netip.MustParseAddr("10.0.0.9"))}})
 				return err
 			}, "net-1: sub-1(10.0.0.9)",
 		},
 		"a subnet is deleted": {
-			func(_ *fake, m *neutron.Mirror) error { return m.DeleteSubnet(ctx, "sub-1", 1) }, "net-1:",
+			func(_ *fake, m *neutron.Cache) error { return m.DeleteSubnet(ctx, "sub-1", 1) }, "net-1:",
 		},
 		"a write fails": {
-			func(f *fake, m *neutron.Mirror) error {
-				f.failure = &neutron.Error{Kind: neutron.ErrUnavailable}
+			func(f *fake, m *neutron.Cache) error {
+				f.failure = &neutron.Error{Class: neutron.ErrUnavailable}
 				_, _ = create(m), m.DeleteNetwork(ctx, "net-1", 1)
 				return nil
 			}, "net-1: sub-1",
 		},
 		"a live look finds it gone": {
-			func(f *fake, m *neutron.Mirror) error {
+			func(f *fake, m *neutron.Cache) error {
 				f.networks = nil
-				_, err := m.Networks(ctx, neutron.NetworkFilter{Descriptions: []string{owner.Mark()}})
+				_, err := m.Networks(ctx, neutron.NetworkFilter{Descriptions: []string{owner.Marker()}})
 				return err
 			}, "",
 		},
 		"a live look by ID finds it gone": {
-			func(f *fake, m *neutron.Mirror) error {
+			func(f *fake, m *neutron.Cache) error {
 				f.networks = nil
 				_, err := m.Networks(ctx, neutron.NetworkFilter{ID: "net-1"})
 				return err
 			}, "",
 		},
 		"a live look finds another subnet": {
-			func(f *fake, m *neutron.Mirror) error {
+			func(f *fake, m *neutron.Cache) error {
 				f.subnets = []neutron.Subnet{{ID: "sub-2", NetworkID: "net-1"}}
 				_, err := m.Subnets(ctx, neutron.SubnetFilter{NetworkID: "net-1"})
 				return err
 			}, "net-1: sub-2",
 		},
 		"a live look fails": {
-			func(f *fake, m *neutron.Mirror) error {
-				f.networks, f.failure = nil, &neutron.Error{Kind: neutron.ErrUnavailable}
+			func(f *fake, m *neutron.Cache) error {
+				f.networks, f.failure = nil, &neutron.Error{Class: neutron.ErrUnavailable}
 				_, _ = m.Networks(ctx, neutron.NetworkFilter{ID: "net-1"})
 				return nil
 			}, "net-1: sub-1",
 		},
 		"listed again": {
-			func(f *fake, m *neutron.Mirror) error {
+			func(f *fake, m *neutron.Cache) error {
 				f.networks, f.subnets = []neutron.Network{theirs}, nil
 				_, err := m.Refresh(ctx)
 				return err
 			}, "",
 		},
 		"the list fails in the middle": {
-			func(f *fake, m *neutron.Mirror) error {
+			func(f *fake, m *neutron.Cache) error {
 				f.networks, f.subnets = nil, nil
 				f.duringList = func() { f.failure = errors.New("cut off") }
 				_, err := m.Refresh(ctx)
@@ -219,14 +219,14 @@ func TestMirror(t *testing.T) {
 			}, "net-1: sub-1",
 		},
 		"created while a list is under way": {
-			func(f *fake, m *neutron.Mirror) error {
+			func(f *fake, m *neutron.Cache) error {
 				f.duringList = func() { _ = create(m) }
 				_, err := m.Refresh(ctx)
 				return err
 			}, "net-1: sub-1, new-twin:",
 		},
 		"deleted while a list is under way": {
-			func(f *fake, m *neutron.Mirror) error {
+			func(f *fake, m *neutron.Cache) error {
 				f.duringList = func() { _ = m.DeleteNetwork(ctx, "net-1", 1) }
 				_, err := m.Refresh(ctx)
 				return err
@@ -249,12 +249,12 @@ func TestMirror(t *testing.T) {
 // TestMirrorBeforeTheFirstList: that nothing is known is not that nothing is
 // there, also after something was written.
 func TestMirrorBeforeTheFirstList(t *testing.T) {
-	m := neutron.NewMirror(full())
-	if _, err := m.CreateNetwork(t.Context(), neutron.NewNetwork{Name: "x", Description: owner.Mark()}); err != nil {
+	m := neutron.NewCache(full())
+	if _, err := m.CreateNetwork(t.Context(), neutron.NewNetwork{Name: "x", Description: owner.Marker()}); err != nil {
 		t.Fatal(err)
 	}
-	if got, ok := m.Glance([]string{owner.Mark()}, ""); ok {
-		t.Errorf("Glance() = %+v", got)
+	if got, ok := m.Lookup([]string{owner.Marker()}, ""); ok {
+		t.Errorf("Lookup() = %+v", got)
 	}
 	if got := m.Owned("c1"); len(got) != 0 {
 		t.Errorf("Owned() = %v", got)
@@ -306,16 +306,16 @@ func TestMirrorTags(t *testing.T) {
 	if err := m.RemoveNetworkTag(t.Context(), "net-1", "a"); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := m.Glance(nil, "net-1"); len(got.Named) != 1 || !slices.Equal(got.Named[0].Tags, []string{"b"}) {
-		t.Errorf("Glance() = %+v", got)
+	if got, _ := m.Lookup(nil, "net-1"); len(got.Named) != 1 || !slices.Equal(got.Named[0].Tags, []string{"b"}) {
+		t.Errorf("Lookup() = %+v", got)
 	}
 }
 
 func TestMirrorGlanceByID(t *testing.T) {
-	got, _ := filled(t, full()).Glance(nil, "net-2")
-	want := neutron.Glance{Named: []neutron.Network{theirs}, Subnets: map[string][]neutron.Subnet{"net-2": nil}}
+	got, _ := filled(t, full()).Lookup(nil, "net-2")
+	want := neutron.View{Named: []neutron.Network{theirs}, Subnets: map[string][]neutron.Subnet{"net-2": nil}}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("Glance() (-want +got):\n%s", diff)
+		t.Errorf("Lookup() (-want +got):\n%s", diff)
 	}
 }
 
@@ -324,8 +324,8 @@ func TestMirrorOwned(t *testing.T) {
 	f := full()
 	twin, other, retained := ours, ours, ours
 	twin.ID = "net-0"
-	other.ID, other.Description = "net-3", neutron.Owner{Cluster: "c2", Namespace: "default", Name: "example"}.Mark()
-	retained.ID, retained.Description = "net-4", owner.RetainedMark()
+	other.ID, other.Description = "net-3", neutron.Owner{Cluster: "c2", Namespace: "default", Name: "example"}.Marker()
+	retained.ID, retained.Description = "net-4", owner.RetainedMarker()
 	f.networks = append(f.networks, twin, other, retained)
 
 	got := filled(t, f).Owned("c1")

@@ -10,10 +10,10 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// Want returns what the object of the owner asks for with its spec. It checks
+// DesiredFor returns what the object of the owner asks for with its spec. It checks
 // the spec as the CRD does, and more: an older CRD may have let something
 // through, and some rules a CRD cannot say.
-func Want(owner neutron.Owner, spec samplecrdv1.NetworkSpec) Desired {
+func DesiredFor(owner neutron.Owner, spec samplecrdv1.NetworkSpec) Desired {
 	desired := Desired{Owner: owner, Adopted: spec.NetworkID}
 	for _, read := range []func(*Desired, samplecrdv1.NetworkSpec) string{
 		readRange, readGateway, readPools, readNameservers, readHostRoutes, readDHCP, readSettings,
@@ -230,7 +230,7 @@ func parseAddr(text string) (netip.Addr, error) {
 	return address, err
 }
 
-// isOtherVersion tells whether an address is not of the IP version of the range,
+// isOtherVersion reports whether an address is not of the IP version of the range,
 // where that is known.
 func (d Desired) isOtherVersion(address netip.Addr) bool {
 	return d.CIDR.IsValid() && d.CIDR.Addr().Is4() != address.Is4()
