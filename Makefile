@@ -100,8 +100,8 @@ lint: ## Run the linters, which also hold the architecture
 .PHONY: fuzz
 fuzz: ## Look for a state of the world in which a plan goes wrong, for a minute
 	go test -run '^$$' -fuzz FuzzConverge -fuzztime 30s -fuzzminimizetime 1x ./pkg/plan
-	go test -run '^$$' -fuzz FuzzWant -fuzztime 30s -fuzzminimizetime 1x ./pkg/plan
-	go test -run '^$$' -fuzz FuzzWishes -fuzztime 30s -fuzzminimizetime 1x .
+	go test -run '^$$' -fuzz FuzzDesiredFor -fuzztime 30s -fuzzminimizetime 1x ./pkg/plan
+	go test -run '^$$' -fuzz FuzzRequestOf -fuzztime 30s -fuzzminimizetime 1x ./pkg/deployments
 
 # What a release is made of. VERSION, IMAGE and ARCH can be given: make image
 # VERSION=v1.2.3 ARCH=arm64. The image is published nowhere yet: its name only

@@ -36,7 +36,7 @@ var (
 	settled = plan.Actual{Finalizer: true, Record: plan.Record{NetworkID: "net-1", SubnetID: "sub-1", MTU: 1450, DefaultMTU: 1450}} // a full status
 
 	theirs   = neutron.Network{ID: "net-1", Name: "mine", Description: "mine", NetworkSettings: up, Revision: 3}                        // the ID, without the mark
-	another  = neutron.Owner{Cluster: "c2", Namespace: "default", Name: "example"}.Marker()                                               // of another cluster
+	another  = neutron.Owner{Cluster: "c2", Namespace: "default", Name: "example"}.Marker()                                             // of another cluster
 	twin     = neutron.Network{ID: "net-2", Name: network.Name, Description: mark, NetworkSettings: up, CreatedAt: born, Revision: 1}   // born when ours was
 	copied   = neutron.Network{ID: "net-2", Name: network.Name, Description: mark, NetworkSettings: up, CreatedAt: born.Add(time.Hour)} // by a person, later
 	foreign  = neutron.Subnet{ID: "sub-9", NetworkID: "net-1", Description: "theirs", CIDR: prefix("10.9.0.0/24")}                      // on our network

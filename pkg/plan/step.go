@@ -120,9 +120,9 @@ type (
 	// DeleteNetwork takes our network away, with our subnet on it; or the twin of
 	// it, where DuplicateOf is set.
 	DeleteNetwork struct {
-		ID       string
-		Revision int
-		DuplicateOf   string
+		ID          string
+		Revision    int
+		DuplicateOf string
 	}
 	// RemoveFinalizer lets the object go.
 	RemoveFinalizer struct{}

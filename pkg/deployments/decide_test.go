@@ -1,4 +1,4 @@
-package main
+package deployments
 
 import (
 	"strings"
@@ -26,14 +26,14 @@ func deploymentOf(annotations ...string) *metav1.PartialObjectMetadata {
 }
 
 var (
-	annotated = DeploymentOptions{Which: AnnotatedDeployments}
-	every     = DeploymentOptions{Which: AllDeployments, DefaultSubnetPool: "campus"}
+	annotated = Options{Which: Annotated}
+	every     = Options{Which: All, DefaultSubnetPool: "campus"}
 )
 
-func TestWishes(t *testing.T) {
+func TestRequestOf(t *testing.T) {
 	const anID = "0db7e4ba-9a5c-4e3b-8a41-b1c2f3d4e5f6"
 	for name, test := range map[string]struct {
-		options     DeploymentOptions
+		options     Options
 		annotations []string
 		want        *samplecrdv1.NetworkSpec
 		byDefault   bool
@@ -68,7 +68,7 @@ func TestWishes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			deployment := deploymentOf(test.annotations...)
 			metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, "deployment.kubernetes.io/revision", "1")
-			got := test.options.wishOf(deployment)
+			got := test.options.requestOf(deployment)
 			if diff := cmp.Diff(test.want, got.spec); diff != "" || got.byDefault != test.byDefault {
 				t.Errorf("by default: %v, spec (-want +got):\n%s", got.byDefault, diff)
 			}
@@ -79,14 +79,13 @@ func TestWishes(t *testing.T) {
 	}
 	long := deploymentOf("cidr=10.0.0.0/24")
 	long.Name = strings.Repeat("x", 64)
-	if got := annotated.wishOf(long); !strings.Contains(got.problem, "at most 63 characters") {
+	if got := annotated.requestOf(long); !strings.Contains(got.problem, "at most 63 characters") {
 		t.Errorf("with a name of 64 characters: %+v", got)
 	}
 }
 
-// FuzzWishes: whatever people write into annotations, it is a spec that there
-// can be, or a problem that can be told.
-func FuzzWishes(f *testing.F) {
+// FuzzRequestOf: any annotations give a valid spec or a problem.
+func FuzzRequestOf(f *testing.F) {
 	f.Add("192.168.0.0/16", "192.168.0.1", "", "")
 	f.Add("", "None", "campus", "24")
 	f.Fuzz(func(t *testing.T, cidr, gateway, pool, length string) {
@@ -96,7 +95,7 @@ func FuzzWishes(f *testing.F) {
 				annotations = append(annotations, name+"="+value)
 			}
 		}
-		got := annotated.wishOf(deploymentOf(annotations...))
+		got := annotated.requestOf(deploymentOf(annotations...))
 		switch {
 		case got.spec != nil && got.problem != "", len(annotations) > 0 && got.spec == nil && got.problem == "":
 			t.Fatalf("%q: %+v", annotations, got)
@@ -116,7 +115,7 @@ func TestDecide(t *testing.T) {
 	made := func(changes ...func(*samplecrdv1.Network)) *samplecrdv1.Network {
 		network := &samplecrdv1.Network{Spec: samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}}
 		network.Namespace, network.Name, network.UID = "default", "web", "uid-2"
-		network.Labels = labelsOf(asks, annotated.wishOf(asks))
+		network.Labels = labelsFor(asks, annotated.requestOf(asks))
 		network.OwnerReferences = []metav1.OwnerReference{ownerReference(asks)}
 		for _, change := range changes {
 			change(network)
@@ -138,36 +137,36 @@ func TestDecide(t *testing.T) {
 	for name, test := range map[string]struct {
 		deployment *metav1.PartialObjectMetadata
 		network    *samplecrdv1.Network
-		want       verdict
+		want       action
 	}{
-		"the Deployment goes":                        {going, nil, leave},
-		"the Deployment goes, with its Network":      {going, made(), leave},
-		"the Network goes":                           {asks, made(leaving, edited), leave},
-		"the Network goes, and none is asked for":    {asksNone, made(leaving), leave},
-		"wrong, no Network":                          {wrong, nil, tell},
-		"wrong, its Network is there":                {wrong, made(), tell},
+		"the Deployment goes":                        {going, nil, keep},
+		"the Deployment goes, with its Network":      {going, made(), keep},
+		"the Network goes":                           {asks, made(leaving, edited), keep},
+		"the Network goes, and none is asked for":    {asksNone, made(leaving), keep},
+		"wrong, no Network":                          {wrong, nil, reportOnly},
+		"wrong, its Network is there":                {wrong, made(), reportOnly},
 		"asks, no Network":                           {asks, nil, create},
-		"asks, as asked for":                         {asks, made(), leave},
-		"asks, edited by hand":                       {asks, made(edited), change},
-		"asks, lost a label":                         {asks, made(unlabelled), change},
-		"asks, left behind by a Deployment":          {asks, made(left), change},
-		"asks, an earlier Deployment's":              {asks, made(ownedBy("Deployment", "web", "uid-0")), leave},
-		"asks, another Deployment's":                 {asks, made(ownedBy("Deployment", "other", "uid-0")), tell},
-		"asks, something else's":                     {asks, made(ownedBy("Job", "web", "uid-0")), tell},
-		"asks, somebody's own":                       {asks, made(byHand), tell},
-		"asks for none, no Network":                  {asksNone, nil, leave},
+		"asks, as asked for":                         {asks, made(), keep},
+		"asks, edited by hand":                       {asks, made(edited), update},
+		"asks, lost a label":                         {asks, made(unlabelled), update},
+		"asks, left behind by a Deployment":          {asks, made(left), update},
+		"asks, an earlier Deployment's":              {asks, made(ownedBy("Deployment", "web", "uid-0")), keep},
+		"asks, another Deployment's":                 {asks, made(ownedBy("Deployment", "other", "uid-0")), reportOnly},
+		"asks, something else's":                     {asks, made(ownedBy("Job", "web", "uid-0")), reportOnly},
+		"asks, somebody's own":                       {asks, made(byHand), reportOnly},
+		"asks for none, no Network":                  {asksNone, nil, keep},
 		"asks for none, its Network":                 {asksNone, made(), remove},
-		"asks for none, made for all":                {asksNone, made(byDefault), leave},
+		"asks for none, made for all":                {asksNone, made(byDefault), keep},
 		"declines, made for all":                     {deploymentOf("network=none"), made(byDefault), remove},
-		"asks for none, its Network without a label": {asksNone, made(unlabelled), leave},
-		"asks, with one of our labels":               {asks, made(byHand, func(n *samplecrdv1.Network) { n.Labels = map[string]string{samplecrdv1.LabelDeployment: "web"} }), tell},
-		"asks, and to be retained":                   {asks, made(func(n *samplecrdv1.Network) { n.Spec.DeletionPolicy = samplecrdv1.DeletionPolicyRetain }), leave},
-		"asks for none, left behind by a Deployment": {asksNone, made(left), leave},
-		"asks for none, somebody's own":              {asksNone, made(byHand), leave},
+		"asks for none, its Network without a label": {asksNone, made(unlabelled), keep},
+		"asks, with one of our labels":               {asks, made(byHand, func(n *samplecrdv1.Network) { n.Labels = map[string]string{samplecrdv1.LabelDeployment: "web"} }), reportOnly},
+		"asks, and to be retained":                   {asks, made(func(n *samplecrdv1.Network) { n.Spec.DeletionPolicy = samplecrdv1.DeletionPolicyRetain }), keep},
+		"asks for none, left behind by a Deployment": {asksNone, made(left), keep},
+		"asks for none, somebody's own":              {asksNone, made(byHand), keep},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, problem := decide(test.deployment, annotated.wishOf(test.deployment), test.network)
-			if got != test.want || (problem != "") != (got == tell) {
+			got, problem := decide(test.deployment, annotated.requestOf(test.deployment), test.network)
+			if got != test.want || (problem != "") != (got == reportOnly) {
 				t.Errorf("decide() = %s, %q; want %s", got, problem, test.want)
 			}
 		})
@@ -176,16 +175,16 @@ func TestDecide(t *testing.T) {
 	// for before.
 	for name, test := range map[string]struct {
 		network *samplecrdv1.Network
-		want    verdict
+		want    action
 	}{
 		"none yet":                    {nil, create},
-		"made so, from another pool":  {made(byDefault), leave},
-		"asked for before":            {made(), change},
-		"left behind by a Deployment": {made(left), leave},
-		"somebody's own":              {made(byHand), leave},
-		"without a label":             {made(unlabelled), leave},
+		"made so, from another pool":  {made(byDefault), keep},
+		"asked for before":            {made(), update},
+		"left behind by a Deployment": {made(left), keep},
+		"somebody's own":              {made(byHand), keep},
+		"without a label":             {made(unlabelled), keep},
 	} {
-		if got, problem := decide(asksNone, every.wishOf(asksNone), test.network); got != test.want {
+		if got, problem := decide(asksNone, every.requestOf(asksNone), test.network); got != test.want {
 			t.Errorf("all get a Network, %s: decide() = %s, %q; want %s", name, got, problem, test.want)
 		}
 	}

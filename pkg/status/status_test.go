@@ -1,4 +1,4 @@
-package report_test
+package status_test
 
 import (
 	"encoding/json"
@@ -18,7 +18,7 @@ import (
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/plan"
-	"github.com/samplecrd/network-controller/pkg/report"
+	"github.com/samplecrd/network-controller/pkg/status"
 )
 
 var (
@@ -36,7 +36,7 @@ func ready(status metav1.ConditionStatus, reason, message string) metav1.Conditi
 	return metav1.Condition{Type: "Ready", Status: status, Reason: reason, Message: message, ObservedGeneration: 7, LastTransitionTime: past}
 }
 
-func TestStatus(t *testing.T) {
+func TestFor(t *testing.T) {
 	const all = "Neutron has the network and its subnet 10.0.0.0/24 with gateway 10.0.0.1."
 	pending := ready(metav1.ConditionUnknown, "Pending", "No controller has looked at this Network yet.")
 	failure := func(kind error) error {
@@ -52,51 +52,51 @@ func TestStatus(t *testing.T) {
 		wantMessage string
 		wantSince   metav1.Time
 	}{
-		"made": {
+		"provisioned": {
 			desired: present, before: pending,
-			wantChanged: true, wantStatus: "True", wantReason: report.Provisioned, wantMessage: all, wantSince: now,
+			wantChanged: true, wantStatus: "True", wantReason: status.Provisioned, wantMessage: all, wantSince: now,
 		},
-		"still as it was": {
-			desired: present, before: ready(metav1.ConditionTrue, report.Provisioned, all),
+		"unchanged": {
+			desired: present, before: ready(metav1.ConditionTrue, status.Provisioned, all),
 			wantChanged: false,
 		},
-		"mended": {
-			desired: present, before: ready(metav1.ConditionFalse, report.Refused, "Quota exceeded."),
-			wantChanged: true, wantStatus: "True", wantReason: report.Provisioned, wantMessage: all, wantSince: now,
+		"recovered": {
+			desired: present, before: ready(metav1.ConditionFalse, status.Refused, "Quota exceeded."),
+			wantChanged: true, wantStatus: "True", wantReason: status.Provisioned, wantMessage: all, wantSince: now,
 		},
-		"gone": {
-			desired: absent, before: ready(metav1.ConditionTrue, report.Provisioned, all),
+		"deleted": {
+			desired: absent, before: ready(metav1.ConditionTrue, status.Provisioned, all),
 			wantChanged: false,
 		},
-		"refused": {
+		"rejected by Neutron": {
 			desired: present, outcome: failure(neutron.ErrRefused), before: pending,
-			wantChanged: true, wantStatus: "False", wantReason: report.Refused,
-			wantMessage: "create subnet: refused: 409 OverQuota: Quota exceeded. Free some of the project's quota in OpenStack, or have it raised. It is tried again within 8 minutes, and at once when the spec changes.", wantSince: now,
+			wantChanged: true, wantStatus: "False", wantReason: status.Refused,
+			wantMessage: "create subnet: refused: 409 OverQuota: Quota exceeded. Free quota of the OpenStack project, or raise the quota. The controller retries within 8 minutes, and immediately when the spec changes.", wantSince: now,
 		},
 		"another problem than before": {
-			desired: present, outcome: failure(neutron.ErrUnavailable), before: ready(metav1.ConditionFalse, report.Refused, "no"),
-			wantChanged: true, wantStatus: "False", wantReason: report.NeutronUnavailable,
-			wantMessage: "create subnet: unavailable: 409 OverQuota: Quota exceeded. It is tried again until it succeeds, every two minutes at least.", wantSince: past,
+			desired: present, outcome: failure(neutron.ErrUnavailable), before: ready(metav1.ConditionFalse, status.Refused, "no"),
+			wantChanged: true, wantStatus: "False", wantReason: status.NeutronUnavailable,
+			wantMessage: "create subnet: unavailable: 409 OverQuota: Quota exceeded. The controller retries until it succeeds, at least every two minutes.", wantSince: past,
 		},
 		"in use, being deleted": {
-			desired: absent, outcome: failure(neutron.ErrInUse), before: ready(metav1.ConditionTrue, report.Provisioned, all),
-			wantChanged: true, wantStatus: "False", wantReason: report.InUse,
-			wantMessage: "create subnet: in use: 409 OverQuota: Quota exceeded. Nothing was deleted; it is tried again until the ports are gone.", wantSince: now,
+			desired: absent, outcome: failure(neutron.ErrInUse), before: ready(metav1.ConditionTrue, status.Provisioned, all),
+			wantChanged: true, wantStatus: "False", wantReason: status.InUse,
+			wantMessage: "create subnet: in use: 409 OverQuota: Quota exceeded. Nothing was deleted. The controller retries until the ports are deleted.", wantSince: now,
 		},
 		"blocked": {
 			desired: present, before: pending,
-			outcome:     report.BlockedError{Blocked: plan.Blocked{Reason: plan.ReasonAmbiguous, Message: "two networks"}},
+			outcome:     status.BlockedError{Blocked: plan.Blocked{Reason: plan.ReasonAmbiguous, Message: "two networks"}},
 			wantChanged: true, wantStatus: "False", wantReason: "Ambiguous", wantMessage: "two networks", wantSince: now,
 		},
-		"somebody else was quicker": {
+		"changed concurrently": {
 			desired: present, outcome: failure(neutron.ErrConflict), before: pending,
 			wantChanged: false,
 		},
-		"it went meanwhile": {
+		"deleted concurrently": {
 			desired: present, outcome: failure(neutron.ErrNotFound), before: pending,
 			wantChanged: false,
 		},
-		"Kubernetes did not answer": {
+		"Kubernetes unavailable": {
 			desired: present, outcome: errors.New("updating finalizers: connection refused"), before: pending,
 			wantChanged: false,
 		},
@@ -108,7 +108,7 @@ func TestStatus(t *testing.T) {
 			}}
 			network.Generation = 7
 
-			got, changed := report.Status(network, test.desired, actual, test.outcome, now)
+			got, changed := status.For(network, test.desired, actual, test.outcome, now)
 
 			want := *network.Status.DeepCopy()
 			if test.wantChanged {
@@ -118,14 +118,14 @@ func TestStatus(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(want, got); diff != "" || changed != test.wantChanged {
-				t.Errorf("Status() says changed = %v, want %v, and differs (-want +got):\n%s", changed, test.wantChanged, diff)
+				t.Errorf("For() says changed = %v, want %v, and differs (-want +got):\n%s", changed, test.wantChanged, diff)
 			}
 		})
 	}
 }
 
-// TestRecord: what is known goes into the status whole, and comes out of it
-// again; and what the status says is what is written.
+// TestRecord: a record survives the way through a status, and the apply request
+// contains the whole status.
 func TestRecord(t *testing.T) {
 	all := plan.Record{
 		NetworkID: "net-1", SubnetID: "sub-1", CIDR: netip.MustParsePrefix("10.0.0.0/24"), Gateway: netip.MustParseAddr("10.0.0.1"),
@@ -136,11 +136,11 @@ func TestRecord(t *testing.T) {
 	for name, record := range map[string]plan.Record{"all": all, "no gateway, no name": bare, "nothing": {}} {
 		t.Run(name, func(t *testing.T) {
 			network := &samplecrdv1.Network{}
-			status, _ := report.Status(network, plan.DesiredFor(owner, samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}), plan.Actual{Record: record}, &neutron.Error{Class: neutron.ErrUnavailable}, now)
-			if diff := cmp.Diff(record, report.RecordOf(status), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+			written, _ := status.For(network, plan.DesiredFor(owner, samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}), plan.Actual{Record: record}, &neutron.Error{Class: neutron.ErrUnavailable}, now)
+			if diff := cmp.Diff(record, status.RecordOf(written), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 				t.Errorf("the record after a way through the status (-want +got):\n%s", diff)
 			}
-			text, err := json.Marshal(report.Apply(network, status))
+			text, err := json.Marshal(status.ApplyConfiguration(network, written))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,49 +148,49 @@ func TestRecord(t *testing.T) {
 			if err := json.Unmarshal(text, &applied); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(status, applied.Status, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime")); diff != "" {
+			if diff := cmp.Diff(written, applied.Status, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime")); diff != "" {
 				t.Errorf("what is applied (-status +applied):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestStatusFollowsWhatWasFound: the IDs in a status are those that the last
-// look found, also where the rest failed.
-func TestStatusFollowsWhatWasFound(t *testing.T) {
+// TestStatusNamesObservedNetwork: the IDs in a status are those of the last
+// observation, also if the sync failed later.
+func TestStatusNamesObservedNetwork(t *testing.T) {
 	network := &samplecrdv1.Network{Status: samplecrdv1.NetworkStatus{NetworkID: "gone-net", SubnetID: "gone-sub"}}
 	network.Generation = 2
 	known := plan.Actual{}.WithNetwork(neutron.Network{ID: "net-2", Description: owner.Marker()})
 
-	got, changed := report.Status(network, present, known, &neutron.Error{Class: neutron.ErrUnavailable}, now)
+	got, changed := status.For(network, present, known, &neutron.Error{Class: neutron.ErrUnavailable}, now)
 
 	if !changed || got.NetworkID != "net-2" || got.SubnetID != "" || got.ObservedGeneration != 2 {
-		t.Errorf("Status() = %+v, changed = %v; want networkID net-2, no subnetID, observedGeneration 2", got, changed)
+		t.Errorf("For() = %+v, changed = %v; want networkID net-2, no subnetID, observedGeneration 2", got, changed)
 	}
 }
 
 func TestNewProblem(t *testing.T) {
-	status := func(conditions ...metav1.Condition) samplecrdv1.NetworkStatus {
+	having := func(conditions ...metav1.Condition) samplecrdv1.NetworkStatus {
 		return samplecrdv1.NetworkStatus{Conditions: conditions}
 	}
-	good := ready(metav1.ConditionTrue, report.Provisioned, "good")
-	refused := ready(metav1.ConditionFalse, report.Refused, "quota")
-	refusedElse := ready(metav1.ConditionFalse, report.Refused, "policy")
-	inUse := ready(metav1.ConditionFalse, report.InUse, "ports")
+	good := ready(metav1.ConditionTrue, status.Provisioned, "good")
+	refused := ready(metav1.ConditionFalse, status.Refused, "quota")
+	refusedElse := ready(metav1.ConditionFalse, status.Refused, "policy")
+	inUse := ready(metav1.ConditionFalse, status.InUse, "ports")
 	for name, test := range map[string]struct {
 		before, after samplecrdv1.NetworkStatus
 		want          string
 	}{
-		"good before and after":   {status(good), status(good), ""},
-		"good after":              {status(refused), status(good), ""},
-		"new":                     {status(good), status(refused), "Refused: quota"},
-		"the first thing to tell": {status(), status(refused), "Refused: quota"},
-		"the same in other words": {status(refused), status(refusedElse), ""},
-		"another one":             {status(refused), status(inUse), "InUse: ports"},
-		"no condition":            {status(), status(), ""},
+		"good before and after": {having(good), having(good), ""},
+		"good after":            {having(refused), having(good), ""},
+		"new":                   {having(good), having(refused), "Refused: quota"},
+		"the first condition":   {having(), having(refused), "Refused: quota"},
+		"another message":       {having(refused), having(refusedElse), ""},
+		"another reason":        {having(refused), having(inUse), "InUse: ports"},
+		"no condition":          {having(), having(), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			reason, message := report.NewProblem(test.before, test.after)
+			reason, message := status.NewProblem(test.before, test.after)
 			if got := strings.Trim(reason+": "+message, ": "); got != test.want {
 				t.Errorf("NewProblem() = %q, want %q", got, test.want)
 			}
@@ -198,24 +198,24 @@ func TestNewProblem(t *testing.T) {
 	}
 }
 
-// TestMessagesFit: an event takes a note of 1 KiB at most, in whole characters.
+// TestMessagesFit: the note of an event holds at most 1 KiB, in whole characters.
 func TestMessagesFit(t *testing.T) {
 	network := &samplecrdv1.Network{}
 	long := &neutron.Error{Class: neutron.ErrRefused, Message: strings.Repeat("网络", 1000)}
 
-	status, _ := report.Status(network, present, actual, long, now)
+	written, _ := status.For(network, present, actual, long, now)
 
-	message := meta.FindStatusCondition(status.Conditions, samplecrdv1.ConditionReady).Message
+	message := meta.FindStatusCondition(written.Conditions, samplecrdv1.ConditionReady).Message
 	if len(message) > 1024 || !utf8.ValidString(message) || !strings.HasSuffix(message, "…") {
 		t.Errorf("message of %d bytes, valid %v: %q", len(message), utf8.ValidString(message), message)
 	}
 }
 
-// TestEventOf: an ordinary event tells what was done. Where Neutron had what the
-// spec asks for, and no longer has, it tells what was found as well.
+// TestEventOf: an event describes the step. If the Network was ready before, it
+// also describes the drift.
 func TestEventOf(t *testing.T) {
-	network := func(status metav1.ConditionStatus, generation int64) *samplecrdv1.Network {
-		network := &samplecrdv1.Network{Status: samplecrdv1.NetworkStatus{Conditions: []metav1.Condition{ready(status, "", "")}}}
+	network := func(isReady metav1.ConditionStatus, generation int64) *samplecrdv1.Network {
+		network := &samplecrdv1.Network{Status: samplecrdv1.NetworkStatus{Conditions: []metav1.Condition{ready(isReady, "", "")}}}
 		network.Generation = generation
 		return network
 	}
@@ -226,30 +226,30 @@ func TestEventOf(t *testing.T) {
 	for name, test := range map[string]struct {
 		network *samplecrdv1.Network
 		step    plan.Step
-		want    report.Event
+		want    status.Event
 	}{
-		"looking":         {good, plan.FindSubnets{}, report.Event{}},
-		"finalizer":       {good, plan.AddFinalizer{}, report.Event{}},
-		"created":         {&samplecrdv1.Network{}, create, report.Event{Type: "Normal", Reason: "NetworkCreated", Action: "CreateNetwork", Note: "create network default/example"}},
-		"created at last": {failed, create, report.Event{Type: "Normal", Reason: "NetworkCreated", Action: "CreateNetwork", Note: "create network default/example"}},
+		"looking":         {good, plan.FindSubnets{}, status.Event{}},
+		"finalizer":       {good, plan.AddFinalizer{}, status.Event{}},
+		"created":         {&samplecrdv1.Network{}, create, status.Event{Type: "Normal", Reason: "NetworkCreated", Action: "CreateNetwork", Note: "create network default/example"}},
+		"created at last": {failed, create, status.Event{Type: "Normal", Reason: "NetworkCreated", Action: "CreateNetwork", Note: "create network default/example"}},
 		"edited": {
 			edited, plan.UpdateSubnet{Changes: []plan.Change{{What: "gateway", From: "10.0.0.1", To: "10.0.0.2"}}},
-			report.Event{Type: "Normal", Reason: "SubnetUpdated", Action: "UpdateSubnet", Note: "update subnet: gateway 10.0.0.1 → 10.0.0.2"},
+			status.Event{Type: "Normal", Reason: "SubnetUpdated", Action: "UpdateSubnet", Note: "update subnet: gateway 10.0.0.1 → 10.0.0.2"},
 		},
-		"drifted": {good, create, report.Event{
+		"drifted": {good, create, status.Event{
 			Type: "Warning", Reason: "Drifted", Action: "CreateNetwork",
-			Note: "Somebody else changed what was made for this Network: the network is gone. Put right: create network default/example",
+			Note: "Drift in Neutron: the Neutron network was deleted. The controller reverted it: create network default/example",
 		}},
-		"retained": {deleted, plan.RetainNetwork{ID: "net-1"}, report.Event{Type: "Normal", Reason: "NetworkRetained", Action: "RetainNetwork", Note: `retain network net-1: description → ""`}},
-		"deleted":  {deleted, plan.DeleteNetwork{ID: "net-1"}, report.Event{Type: "Normal", Reason: "NetworkDeleted", Action: "DeleteNetwork", Note: "delete network net-1"}},
-		"twin": {good, plan.DeleteNetwork{ID: "net-2", DuplicateOf: "net-1"}, report.Event{
-			Type: "Normal", Reason: "TwinDeleted", Action: "DeleteTwin",
+		"retained": {deleted, plan.RetainNetwork{ID: "net-1"}, status.Event{Type: "Normal", Reason: "NetworkRetained", Action: "RetainNetwork", Note: `retain network net-1: description → ""`}},
+		"deleted":  {deleted, plan.DeleteNetwork{ID: "net-1"}, status.Event{Type: "Normal", Reason: "NetworkDeleted", Action: "DeleteNetwork", Note: "delete network net-1"}},
+		"duplicate": {good, plan.DeleteNetwork{ID: "net-2", DuplicateOf: "net-1"}, status.Event{
+			Type: "Normal", Reason: "DuplicateDeleted", Action: "DeleteDuplicate",
 			Note: "delete network net-2: a second one that we made, beside net-1, when an answer was lost",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, ok := report.EventOf(test.network, test.step)
-			if diff := cmp.Diff(test.want, got); diff != "" || ok != (test.want != report.Event{}) {
+			got, ok := status.EventOf(test.network, test.step)
+			if diff := cmp.Diff(test.want, got); diff != "" || ok != (test.want != status.Event{}) {
 				t.Errorf("EventOf() is %v, (-want +got):\n%s", ok, diff)
 			}
 		})

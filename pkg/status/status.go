@@ -1,6 +1,7 @@
-// Package report puts the end of a sync into words: the status of the object,
-// its Ready condition, and events. It is pure; the controller writes.
-package report
+// Package status describes the outcome of a sync as values: the status of the
+// Network, its condition Ready, and events. It is pure: package reconcile writes
+// them.
+package status
 
 import (
 	"encoding/json"
@@ -25,24 +26,23 @@ import (
 	"github.com/samplecrd/network-controller/pkg/plan"
 )
 
-// The reasons of the Ready condition, beside those of package plan.
+// The reasons of the condition Ready, in addition to those of package plan.
 const (
-	// Provisioned: Neutron has what the spec asks for.
+	// Provisioned: Neutron has everything that the spec requests.
 	Provisioned = "Provisioned"
-	// InUse: ports hold what should be deleted or replaced.
+	// InUse: ports use what has to be deleted or replaced.
 	InUse = string(plan.ReasonInUse)
-	// Refused: Neutron will not do it as things stand; its words follow.
+	// Refused: Neutron rejected the request. The message contains Neutron's error.
 	Refused = "Refused"
-	// Pending: no controller has looked yet. The CustomResourceDefinition says so
-	// of a new Network.
+	// Pending: no controller has reconciled the Network yet. The
+	// CustomResourceDefinition sets this reason on a new Network.
 	Pending = "Pending"
-	// NeutronUnavailable: Neutron gives no usable answer.
+	// NeutronUnavailable: Neutron is unavailable or returns no usable response.
 	NeutronUnavailable = "NeutronUnavailable"
 )
 
-// KnownReason returns a reason of the condition Ready as it is, and "Other" for
-// one that this package does not write: whoever may write statuses can put
-// anything there.
+// KnownReason returns the reason of a condition Ready, or "Other" if this package
+// never writes it: everybody who can write a status can set any reason.
 func KnownReason(reason string) string {
 	switch plan.Reason(reason) {
 	case Provisioned, Refused, NeutronUnavailable, Pending,
@@ -53,39 +53,39 @@ func KnownReason(reason string) string {
 	return "Other"
 }
 
-// BlockedError is the outcome of a sync whose plan is blocked.
+// BlockedError is the outcome of a sync whose plan ended with [plan.Blocked].
 type BlockedError struct{ plan.Blocked }
 
-// Error returns what has to be changed, and where.
+// Error returns the reason and the message.
 func (e BlockedError) Error() string { return e.String() }
 
-// Status returns the status that a Network should have after a sync with this
-// outcome (nil where the plan came to its end), and whether that differs from
-// the one it has. An outcome that the next try may well mend, such as a change
-// by somebody else in between, changes nothing.
-func Status(network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, outcome error, now metav1.Time) (samplecrdv1.NetworkStatus, bool) {
-	ready, worthTelling := readyCondition(desired, outcome)
-	if !worthTelling {
+// For returns the status that a Network should have after a sync with this
+// outcome, and whether it differs from the current one. The outcome is nil if the
+// plan ended with [plan.Nothing]. A transient outcome that the next sync is
+// likely to resolve, such as a concurrent change, leaves the status as it is.
+func For(network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, outcome error, now metav1.Time) (samplecrdv1.NetworkStatus, bool) {
+	ready, relevant := readyCondition(desired, outcome)
+	if !relevant {
 		return network.Status, false
 	}
 	ready.ObservedGeneration = network.Generation
 	ready.LastTransitionTime = now
 
 	record := actual.Ours(desired)
-	ready.Message += provisioned(ready, record)
-	status := statusOf(record)
-	status.ObservedGeneration, status.Conditions = network.Generation, slices.Clone(network.Status.Conditions)
-	meta.SetStatusCondition(&status.Conditions, ready)
-	return status, !equality.Semantic.DeepEqual(status, network.Status)
+	ready.Message += provisionedMessage(ready, record)
+	after := recordStatus(record)
+	after.ObservedGeneration, after.Conditions = network.Generation, slices.Clone(network.Status.Conditions)
+	meta.SetStatusCondition(&after.Conditions, ready)
+	return after, !equality.Semantic.DeepEqual(after, network.Status)
 }
 
-// whenAgain says when something is tried again of which Neutron, or the failure
-// itself, says nothing. Nobody has to do anything about the Network for it.
-func whenAgain(failure *neutron.Error) string {
+// retrySentence says when the controller retries, unless the failure's own text
+// does. The user does not have to do anything about the Network.
+func retrySentence(failure *neutron.Error) string {
 	if failure.RetryAfter > 0 {
 		return ""
 	}
-	return " It is tried again until it succeeds, every two minutes at least."
+	return " The controller retries until it succeeds, at least every two minutes."
 }
 
 // sentence ends a text with a full stop.
@@ -96,20 +96,21 @@ func sentence(text string) string {
 	return text + "."
 }
 
-// cure says what may help against a refusal of Neutron.
+// cure says what may help after Neutron rejected a request.
 func cure(failure *neutron.Error) string {
-	again := "It is tried again within 8 minutes, and at once when the spec changes."
+	retry := "The controller retries within 8 minutes, and immediately when the spec changes."
 	switch {
 	case failure.Type == "OverQuota":
-		return "Free some of the project's quota in OpenStack, or have it raised. " + again
+		return "Free quota of the OpenStack project, or raise the quota. " + retry
 	case failure.Status == http.StatusForbidden:
-		return "OpenStack's policy does not allow the controller's credentials to do this: somebody who runs it has to change one of them. " + again
+		return "The OpenStack policy does not permit this request with the controller's credentials: an administrator must change the policy or the credentials. " + retry
 	}
-	return again
+	return retry
 }
 
-// provisioned says what there is, where all is as asked for.
-func provisioned(ready metav1.Condition, record plan.Record) string {
+// provisionedMessage describes the network and the subnet if the condition is
+// Provisioned.
+func provisionedMessage(ready metav1.Condition, record plan.Record) string {
 	switch {
 	case ready.Reason != Provisioned:
 		return ""
@@ -119,8 +120,8 @@ func provisioned(ready metav1.Condition, record plan.Record) string {
 	return fmt.Sprintf("Neutron has the network and its subnet %s without a gateway.", record.CIDR)
 }
 
-// statusOf puts what is known of a network and its subnet into a status.
-func statusOf(record plan.Record) samplecrdv1.NetworkStatus {
+// recordStatus returns the status fields for a network and its subnet.
+func recordStatus(record plan.Record) samplecrdv1.NetworkStatus {
 	status := samplecrdv1.NetworkStatus{
 		NetworkID:  record.NetworkID,
 		SubnetID:   record.SubnetID,
@@ -140,8 +141,8 @@ func statusOf(record plan.Record) samplecrdv1.NetworkStatus {
 	return status
 }
 
-// RecordOf reads what a status tells. What is no range or address, since people
-// can write there, tells nothing.
+// RecordOf reads the status fields of a network and its subnet. It ignores a
+// value that is no range or address, because people can edit the status.
 func RecordOf(status samplecrdv1.NetworkStatus) plan.Record {
 	record := plan.Record{
 		NetworkID: status.NetworkID, SubnetID: status.SubnetID,
@@ -159,7 +160,7 @@ func RecordOf(status samplecrdv1.NetworkStatus) plan.Record {
 	return record
 }
 
-func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condition, worthTelling bool) {
+func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condition, relevant bool) {
 	no := func(reason, message string) (metav1.Condition, bool) {
 		return metav1.Condition{Type: samplecrdv1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: Clip(message)}, true
 	}
@@ -167,7 +168,7 @@ func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condi
 	var failure *neutron.Error
 	switch {
 	case outcome == nil && desired.Absent:
-		return metav1.Condition{}, false // the object is on its way out
+		return metav1.Condition{}, false // the object is about to disappear
 	case outcome == nil:
 		return metav1.Condition{
 			Type: samplecrdv1.ConditionReady, Status: metav1.ConditionTrue, Reason: Provisioned,
@@ -177,19 +178,20 @@ func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condi
 	case !errors.As(outcome, &failure):
 		return metav1.Condition{}, false
 	case errors.Is(failure, neutron.ErrInUse):
-		return no(InUse, failure.Error()+" Nothing was deleted; it is tried again until the ports are gone.")
+		return no(InUse, failure.Error()+" Nothing was deleted. The controller retries until the ports are deleted.")
 	case errors.Is(failure, neutron.ErrRefused):
 		return no(Refused, sentence(failure.Error())+" "+cure(failure))
 	case errors.Is(failure, neutron.ErrUnavailable):
-		return no(NeutronUnavailable, sentence(failure.Error())+whenAgain(failure))
+		return no(NeutronUnavailable, sentence(failure.Error())+retrySentence(failure))
 	}
 	return metav1.Condition{}, false
 }
 
-// Apply returns the server-side apply request that writes a status. It is
-// refused where the object has changed since: it may be another one of the same
-// name by now, and a UID alone is not compared in requests for a status.
-func Apply(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) *applyv1.NetworkApplyConfiguration {
+// ApplyConfiguration returns the server-side apply request that writes a status.
+// The API server rejects it if the object has changed since it was read: it may
+// be another object of the same name by now, and a UID alone is not compared in
+// requests for a status.
+func ApplyConfiguration(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) *applyv1.NetworkApplyConfiguration {
 	applied := applyv1.NetworkStatus().WithObservedGeneration(status.ObservedGeneration)
 	if status.NetworkID != "" {
 		applied = applied.WithNetworkID(status.NetworkID)
@@ -229,16 +231,16 @@ func Apply(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) *appl
 		WithStatus(applied)
 }
 
-// SameRecord reports whether two statuses say the same of what Neutron has.
+// SameRecord reports whether two statuses are equal except for their conditions.
 func SameRecord(a, b samplecrdv1.NetworkStatus) bool {
 	a.Conditions, b.Conditions = nil, nil
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// Overwrite returns the merge patch that makes what a status says of Neutron
-// this, also where another manager owns a field: server-side apply takes away
-// only what is ours.
-func Overwrite(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) []byte {
+// OverwritePatch returns the merge patch that sets all status fields except the
+// conditions, including those that another field manager owns: server-side apply
+// removes only fields of its own manager.
+func OverwritePatch(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) []byte {
 	fields := map[string]any{
 		"observedGeneration": status.ObservedGeneration, "networkID": nil, "subnetID": nil, "cidr": nil, "gateway": nil,
 		"subnetPool": nil, "mtu": nil, "defaultMTU": nil, "tags": nil,
@@ -256,13 +258,13 @@ func Overwrite(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) [
 	return text
 }
 
-// IsReady reports whether a status says that all is as asked for.
+// IsReady reports whether the condition Ready is true.
 func IsReady(status samplecrdv1.NetworkStatus) bool {
 	return meta.IsStatusConditionTrue(status.Conditions, samplecrdv1.ConditionReady)
 }
 
-// NewProblem returns the reason and message of what stands in the way after a
-// status was written and did not before; empty where that is nothing.
+// NewProblem returns the reason and message of the condition Ready if it became
+// false, or false for another reason; otherwise it returns empty strings.
 func NewProblem(before, after samplecrdv1.NetworkStatus) (reason, message string) {
 	was := meta.FindStatusCondition(before.Conditions, samplecrdv1.ConditionReady)
 	is := meta.FindStatusCondition(after.Conditions, samplecrdv1.ConditionReady)
@@ -272,27 +274,27 @@ func NewProblem(before, after samplecrdv1.NetworkStatus) (reason, message string
 	return is.Reason, is.Message
 }
 
-// Drifted is the reason of an event that tells that somebody else had changed
-// something in Neutron, and what was done about it.
+// Drifted is the reason of an event that reports a change that was made directly
+// in Neutron, and how the controller reverted it.
 const Drifted = "Drifted"
 
-// Event is an event that tells of a step.
+// Event is a Kubernetes event without the object that it regards.
 type Event struct {
 	Type, Reason, Action, Note string
 }
 
-// EventOf returns the event that tells of a step that was taken for a Network;
-// ok is false where a step changes nothing that users see.
+// EventOf returns the event for a step that was applied to a Network. It returns
+// false if the step changes nothing that users see.
 func EventOf(network *samplecrdv1.Network, step plan.Step) (event Event, ok bool) {
 	event = Event{Type: corev1.EventTypeNormal, Note: Clip(step.String())}
-	found := "" // what must have happened, where the object was ready
+	drift := "" // what must have happened if the Network was ready before
 	switch step := step.(type) {
 	case plan.CreateNetwork:
-		event.Action, event.Reason, found = "CreateNetwork", "NetworkCreated", "the network is gone"
+		event.Action, event.Reason, drift = "CreateNetwork", "NetworkCreated", "the Neutron network was deleted"
 	case plan.UpdateNetwork:
-		event.Action, event.Reason, found = "UpdateNetwork", "NetworkUpdated", "the network has other values"
+		event.Action, event.Reason, drift = "UpdateNetwork", "NetworkUpdated", "the Neutron network was changed"
 	case plan.AddTag:
-		event.Action, event.Reason, found = "AddTag", "NetworkUpdated", "a tag is gone"
+		event.Action, event.Reason, drift = "AddTag", "NetworkUpdated", "a tag was removed"
 	case plan.RemoveTag:
 		event.Action, event.Reason = "RemoveTag", "NetworkUpdated"
 	case plan.RetainNetwork:
@@ -300,32 +302,32 @@ func EventOf(network *samplecrdv1.Network, step plan.Step) (event Event, ok bool
 	case plan.DeleteNetwork:
 		event.Action, event.Reason = "DeleteNetwork", "NetworkDeleted"
 		if step.DuplicateOf != "" {
-			event.Action, event.Reason = "DeleteTwin", "TwinDeleted"
+			event.Action, event.Reason = "DeleteDuplicate", "DuplicateDeleted"
 		}
 	case plan.CreateSubnet:
-		event.Action, event.Reason, found = "CreateSubnet", "SubnetCreated", "the subnet is gone"
+		event.Action, event.Reason, drift = "CreateSubnet", "SubnetCreated", "the subnet was deleted"
 	case plan.UpdateSubnet:
-		event.Action, event.Reason, found = "UpdateSubnet", "SubnetUpdated", "the subnet has other values"
+		event.Action, event.Reason, drift = "UpdateSubnet", "SubnetUpdated", "the subnet was changed"
 	case plan.DeleteSubnet:
-		event.Action, event.Reason, found = "DeleteSubnet", "SubnetDeleted", "the subnet has another range"
+		event.Action, event.Reason, drift = "DeleteSubnet", "SubnetDeleted", "the range of the subnet was changed"
 	default:
 		return Event{}, false
 	}
-	if found != "" && wasReady(network) {
+	if drift != "" && wasReady(network) {
 		event.Type, event.Reason = corev1.EventTypeWarning, Drifted
-		event.Note = Clip("Somebody else changed what was made for this Network: " + found + ". Put right: " + event.Note)
+		event.Note = Clip("Drift in Neutron: " + drift + ". The controller reverted it: " + event.Note)
 	}
 	return event, true
 }
 
-// wasReady reports whether Neutron had what the present spec asks for, when that
-// was last told.
+// wasReady reports whether the last status said that Neutron has everything that
+// the current spec requests.
 func wasReady(network *samplecrdv1.Network) bool {
 	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
 	return network.DeletionTimestamp == nil && ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == network.Generation
 }
 
-// Clip shortens a text to the 1 KiB that an event's note can hold.
+// Clip shortens a text to 1 KiB, the maximum length of an event's note.
 func Clip(text string) string {
 	const most = 1024
 	if len(text) <= most {
