@@ -31,7 +31,6 @@ import (
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/clock"
 
-	"github.com/samplecrd/network-controller/hack/localcluster"
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
 	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/scheme"
@@ -45,20 +44,21 @@ import (
 	"github.com/samplecrd/network-controller/pkg/reconcile"
 	"github.com/samplecrd/network-controller/pkg/store"
 	"github.com/samplecrd/network-controller/pkg/watchdog"
+	"github.com/samplecrd/network-controller/test/controlplane"
 )
 
 const testCluster = "test-cluster"
 
 // cluster is the control plane that the tests of this package share. Each test
 // has a namespace and a Neutron of its own in it.
-var cluster *localcluster.Cluster
+var cluster *controlplane.Cluster
 
 func TestMain(m *testing.M) {
 	if os.Getenv(beTheProgram) != "" {
 		main()
 		return
 	}
-	os.Exit(localcluster.RunTests(m, localcluster.Options{Apply: []string{"crd"}, ControllerManager: true}, func(c *localcluster.Cluster) { cluster = c }))
+	os.Exit(controlplane.RunTests(m, controlplane.Options{Apply: []string{"crd"}, ControllerManager: true}, func(c *controlplane.Cluster) { cluster = c }))
 }
 
 // harness is a namespace of a real API server, a Neutron behind real HTTP, and
