@@ -391,7 +391,7 @@ func TestOthersStay(t *testing.T) {
 	h.waitReady("example")
 	h.delete("example")
 
-	h.waitCondition("example", metav1.ConditionFalse, "InUse", "not ours")
+	h.waitCondition("example", metav1.ConditionFalse, "InUse", "do not belong to this Network")
 	h.wantCounts(2, 2)
 }
 

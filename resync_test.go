@@ -239,7 +239,7 @@ func TestRenamedCluster(t *testing.T) {
 	h.setCluster("renamed")
 	stop = h.startController()
 
-	h.waitCondition("example", metav1.ConditionFalse, "NotOurs", `the cluster "`+testCluster+`", and this is the cluster "renamed"`)
+	h.waitCondition("example", metav1.ConditionFalse, "NotOurs", `the cluster "`+testCluster+`", but this cluster is "renamed"`)
 	h.delete("deleted")
 	h.waitCondition("deleted", metav1.ConditionFalse, "NotOurs", "-cluster-name")
 	h.wantCounts(2, 2)
@@ -412,8 +412,8 @@ func TestAdoptAnothers(t *testing.T) {
 	h.createAdopting("example", "10.0.0.0/24", id)
 	h.createAdopting("nowhere", "10.0.0.0/24", "0b6c9c48-0000-0000-0000-000000000000")
 
-	h.waitCondition("example", metav1.ConditionFalse, "NotOurs", "belongs to another Network")
-	h.waitCondition("nowhere", metav1.ConditionFalse, "NotFound", "is not there")
+	h.waitCondition("example", metav1.ConditionFalse, "NotOurs", "owner marker of another Network")
+	h.waitCondition("nowhere", metav1.ConditionFalse, "NotFound", "does not exist")
 	h.wantCounts(1, 0)
 }
 

@@ -259,12 +259,10 @@ func hasLabels(network *samplecrdv1.Network, labels map[string]string) bool {
 
 // specText describes a spec in a few words.
 func specText(spec samplecrdv1.NetworkSpec) string {
-	text := spec.CIDR
-	if pool := spec.SubnetPool; pool != nil {
-		text = "a range from subnet pool " + pool.Name + pool.ID
-		if pool.PrefixLength > 0 {
-			text = fmt.Sprintf("a /%d from subnet pool %s", pool.PrefixLength, pool.Name+pool.ID)
-		}
+	desired := plan.DesiredFor(neutron.Owner{}, spec)
+	text := desired.RangeText()
+	if desired.Invalid != "" {
+		text = spec.CIDR
 	}
 	if spec.Gateway != "" {
 		text += ", gateway " + spec.Gateway

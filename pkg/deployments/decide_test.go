@@ -53,16 +53,16 @@ func TestRequestOf(t *testing.T) {
 		"a range that is none":        {options: annotated, annotations: []string{"cidr=my network"}, problem: `samplecrd.k8s.io/cidr "my network" is not a range in CIDR notation`},
 		"an empty range":              {options: annotated, annotations: []string{"cidr="}, problem: "samplecrd.k8s.io/cidr must be a range, such as 192.168.0.0/16"},
 		"a gateway outside":           {options: annotated, annotations: []string{"cidr=10.0.0.0/24", "gateway=10.0.1.1"}, problem: "samplecrd.k8s.io/gateway 10.0.1.1 is not inside samplecrd.k8s.io/cidr"},
-		"a gateway alone":             {options: annotated, annotations: []string{"gateway=10.0.0.1"}, problem: "must have either samplecrd.k8s.io/cidr"},
-		"a range and a subnet pool":   {options: annotated, annotations: []string{"cidr=10.0.0.0/24", "subnet-pool=campus"}, problem: "must have either samplecrd.k8s.io/cidr"},
+		"a gateway alone":             {options: annotated, annotations: []string{"gateway=10.0.0.1"}, problem: "must contain either samplecrd.k8s.io/cidr"},
+		"a range and a subnet pool":   {options: annotated, annotations: []string{"cidr=10.0.0.0/24", "subnet-pool=campus"}, problem: "must contain either samplecrd.k8s.io/cidr"},
 		"an empty subnet pool":        {options: annotated, annotations: []string{"subnet-pool="}, problem: "samplecrd.k8s.io/subnet-pool must be the name or the ID of a subnet pool"},
-		"a subnet pool and a gateway": {options: annotated, annotations: []string{"subnet-pool=campus", "gateway=10.0.0.1"}, problem: "nobody knows the range beforehand"},
-		"a prefix length and a range": {options: annotated, annotations: []string{"cidr=10.0.0.0/24", "prefix-length=24"}, problem: "samplecrd.k8s.io/prefix-length is for samplecrd.k8s.io/subnet-pool"},
+		"a subnet pool and a gateway": {options: annotated, annotations: []string{"subnet-pool=campus", "gateway=10.0.0.1"}, problem: "the range is not known in advance"},
+		"a prefix length and a range": {options: annotated, annotations: []string{"cidr=10.0.0.0/24", "prefix-length=24"}, problem: "samplecrd.k8s.io/prefix-length applies only to samplecrd.k8s.io/subnet-pool"},
 		"a prefix length in words":    {options: annotated, annotations: []string{"subnet-pool=campus", "prefix-length=/24"}, problem: `samplecrd.k8s.io/prefix-length is "/24"`},
 		"a prefix length of 0":        {options: annotated, annotations: []string{"subnet-pool=campus", "prefix-length=0"}, problem: "from 1 to 126"},
-		"a slip of the pen":           {options: annotated, annotations: []string{"cdir=10.0.0.0/24"}, problem: "There is no annotation samplecrd.k8s.io/cdir: take one of samplecrd.k8s.io/cidr"},
-		"declined in other words":     {options: every, annotations: []string{"network=false"}, problem: `the only value it can have is "none"`},
-		"declined, and asked for":     {options: every, annotations: []string{"network=none", "cidr=10.0.0.0/24"}, problem: "remove it, or them"},
+		"a slip of the pen":           {options: annotated, annotations: []string{"cdir=10.0.0.0/24"}, problem: "The annotation samplecrd.k8s.io/cdir is unknown: use one of samplecrd.k8s.io/cidr"},
+		"declined in other words":     {options: every, annotations: []string{"network=false"}, problem: `the only valid value is "none"`},
+		"declined, and asked for":     {options: every, annotations: []string{"network=none", "cidr=10.0.0.0/24"}, problem: "remove one or the other"},
 		"something that is not of us": {options: annotated, annotations: nil, byDefault: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,23 +100,23 @@ func FuzzRequestOf(f *testing.F) {
 		case got.spec != nil && got.problem != "", len(annotations) > 0 && got.spec == nil && got.problem == "":
 			t.Fatalf("%q: %+v", annotations, got)
 		case got.spec != nil && plan.DesiredFor(neutron.Owner{}, *got.spec).Invalid != "":
-			t.Fatalf("%q asks for %+v", annotations, *got.spec)
+			t.Fatalf("%q requestsOne for %+v", annotations, *got.spec)
 		}
 	})
 }
 
 // TestDecide walks every row of the table above decide.
 func TestDecide(t *testing.T) {
-	asks, asksNone := deploymentOf("cidr=10.0.0.0/24"), deploymentOf()
-	going := deploymentOf("cidr=10.0.0.0/24")
-	going.DeletionTimestamp = new(metav1.Now())
-	wrong := deploymentOf("cidr=nonsense")
+	requestsOne, requestsNone := deploymentOf("cidr=10.0.0.0/24"), deploymentOf()
+	beingDeleted := deploymentOf("cidr=10.0.0.0/24")
+	beingDeleted.DeletionTimestamp = new(metav1.Now())
+	invalid := deploymentOf("cidr=nonsense")
 
 	made := func(changes ...func(*samplecrdv1.Network)) *samplecrdv1.Network {
 		network := &samplecrdv1.Network{Spec: samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}}
 		network.Namespace, network.Name, network.UID = "default", "web", "uid-2"
-		network.Labels = labelsFor(asks, annotated.requestOf(asks))
-		network.OwnerReferences = []metav1.OwnerReference{ownerReference(asks)}
+		network.Labels = labelsFor(requestsOne, annotated.requestOf(requestsOne))
+		network.OwnerReferences = []metav1.OwnerReference{ownerReference(requestsOne)}
 		for _, change := range changes {
 			change(network)
 		}
@@ -132,37 +132,37 @@ func TestDecide(t *testing.T) {
 	}
 	left := func(n *samplecrdv1.Network) { n.OwnerReferences = nil }
 	byHand := func(n *samplecrdv1.Network) { n.OwnerReferences, n.Labels = nil, nil }
-	leaving := func(n *samplecrdv1.Network) { n.DeletionTimestamp = new(metav1.Now()) }
+	deleted := func(n *samplecrdv1.Network) { n.DeletionTimestamp = new(metav1.Now()) }
 
 	for name, test := range map[string]struct {
 		deployment *metav1.PartialObjectMetadata
 		network    *samplecrdv1.Network
 		want       action
 	}{
-		"the Deployment goes":                        {going, nil, keep},
-		"the Deployment goes, with its Network":      {going, made(), keep},
-		"the Network goes":                           {asks, made(leaving, edited), keep},
-		"the Network goes, and none is asked for":    {asksNone, made(leaving), keep},
-		"wrong, no Network":                          {wrong, nil, reportOnly},
-		"wrong, its Network is there":                {wrong, made(), reportOnly},
-		"asks, no Network":                           {asks, nil, create},
-		"asks, as asked for":                         {asks, made(), keep},
-		"asks, edited by hand":                       {asks, made(edited), update},
-		"asks, lost a label":                         {asks, made(unlabelled), update},
-		"asks, left behind by a Deployment":          {asks, made(left), update},
-		"asks, an earlier Deployment's":              {asks, made(ownedBy("Deployment", "web", "uid-0")), keep},
-		"asks, another Deployment's":                 {asks, made(ownedBy("Deployment", "other", "uid-0")), reportOnly},
-		"asks, something else's":                     {asks, made(ownedBy("Job", "web", "uid-0")), reportOnly},
-		"asks, somebody's own":                       {asks, made(byHand), reportOnly},
-		"asks for none, no Network":                  {asksNone, nil, keep},
-		"asks for none, its Network":                 {asksNone, made(), remove},
-		"asks for none, made for all":                {asksNone, made(byDefault), keep},
-		"declines, made for all":                     {deploymentOf("network=none"), made(byDefault), remove},
-		"asks for none, its Network without a label": {asksNone, made(unlabelled), keep},
-		"asks, with one of our labels":               {asks, made(byHand, func(n *samplecrdv1.Network) { n.Labels = map[string]string{samplecrdv1.LabelDeployment: "web"} }), reportOnly},
-		"asks, and to be retained":                   {asks, made(func(n *samplecrdv1.Network) { n.Spec.DeletionPolicy = samplecrdv1.DeletionPolicyRetain }), keep},
-		"asks for none, left behind by a Deployment": {asksNone, made(left), keep},
-		"asks for none, somebody's own":              {asksNone, made(byHand), keep},
+		"Deployment being deleted":                  {beingDeleted, nil, keep},
+		"Deployment and Network being deleted":      {beingDeleted, made(), keep},
+		"Network being deleted":                     {requestsOne, made(deleted, edited), keep},
+		"Network being deleted, and none requested": {requestsNone, made(deleted), keep},
+		"invalid request, no Network":               {invalid, nil, reportOnly},
+		"invalid request, own Network":              {invalid, made(), reportOnly},
+		"requests one, no Network":                  {requestsOne, nil, create},
+		"requests one, as requested":                {requestsOne, made(), keep},
+		"requests one, edited by hand":              {requestsOne, made(edited), update},
+		"requests one, label lost":                  {requestsOne, made(unlabelled), update},
+		"requests one, orphan":                      {requestsOne, made(left), update},
+		"requests one, earlier":                     {requestsOne, made(ownedBy("Deployment", "web", "uid-0")), keep},
+		"requests one, of another Deployment":       {requestsOne, made(ownedBy("Deployment", "other", "uid-0")), reportOnly},
+		"requests one, of another kind":             {requestsOne, made(ownedBy("Job", "web", "uid-0")), reportOnly},
+		"requests one, foreign":                     {requestsOne, made(byHand), reportOnly},
+		"requests none, no Network":                 {requestsNone, nil, keep},
+		"requests none, owned":                      {requestsNone, made(), remove},
+		"requests none, created by default":         {requestsNone, made(byDefault), keep},
+		"opts out, created by default":              {deploymentOf("network=none"), made(byDefault), remove},
+		"requests none, label lost":                 {requestsNone, made(unlabelled), keep},
+		"requests one, foreign with a label":        {requestsOne, made(byHand, func(n *samplecrdv1.Network) { n.Labels = map[string]string{samplecrdv1.LabelDeployment: "web"} }), reportOnly},
+		"requests one, retained":                    {requestsOne, made(func(n *samplecrdv1.Network) { n.Spec.DeletionPolicy = samplecrdv1.DeletionPolicyRetain }), keep},
+		"requests none, orphan":                     {requestsNone, made(left), keep},
+		"requests none, foreign":                    {requestsNone, made(byHand), keep},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, problem := decide(test.deployment, annotated.requestOf(test.deployment), test.network)
@@ -171,21 +171,20 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
-	// What is given unasked changes nothing that is there, but for what was asked
-	// for before.
+	// A default request changes only what was requested before.
 	for name, test := range map[string]struct {
 		network *samplecrdv1.Network
 		want    action
 	}{
-		"none yet":                    {nil, create},
-		"made so, from another pool":  {made(byDefault), keep},
-		"asked for before":            {made(), update},
-		"left behind by a Deployment": {made(left), keep},
-		"somebody's own":              {made(byHand), keep},
-		"without a label":             {made(unlabelled), keep},
+		"missing":                               {nil, create},
+		"created by default, from another pool": {made(byDefault), keep},
+		"requested before":                      {made(), update},
+		"orphan":                                {made(left), keep},
+		"foreign":                               {made(byHand), keep},
+		"label lost":                            {made(unlabelled), keep},
 	} {
-		if got, problem := decide(asksNone, every.requestOf(asksNone), test.network); got != test.want {
-			t.Errorf("all get a Network, %s: decide() = %s, %q; want %s", name, got, problem, test.want)
+		if got, problem := decide(requestsNone, every.requestOf(requestsNone), test.network); got != test.want {
+			t.Errorf("by default, %s: decide() = %s, %q; want %s", name, got, problem, test.want)
 		}
 	}
 }

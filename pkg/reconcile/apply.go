@@ -62,7 +62,7 @@ func (r *Reconciler) Apply(ctx context.Context, key cache.ObjectName, network *s
 		}
 		r.announce(ctx, key, network, step)
 		actual = after
-		found = found || network != nil && network.Status.NetworkID != "" && actual.Sees(network.Status.NetworkID)
+		found = found || network != nil && network.Status.NetworkID != "" && actual.HasNetwork(network.Status.NetworkID)
 	}
 	return actual, status.BlockedError{Blocked: plan.Blocked{Reason: plan.ReasonNotConverging, Message: fmt.Sprintf(
 		"Stopped after %d steps: Neutron's responses do not match the requests. See the controller's log for the steps.", maxSteps)}}
@@ -117,8 +117,8 @@ func (r *Reconciler) apply(ctx context.Context, network *samplecrdv1.Network, ac
 		return actual.WithFinalizer(true), r.setFinalizer(ctx, network, true)
 	case plan.RemoveFinalizer:
 		return actual.WithFinalizer(false), r.setFinalizer(ctx, network, false)
-	case plan.NoteTags:
-		return actual.WithNotedTags(step.Tags), r.recordTags(ctx, network, step.Tags)
+	case plan.RecordTags:
+		return actual.WithRecordedTags(step.Tags), r.recordTags(ctx, network, step.Tags)
 
 	case plan.FindNetwork:
 		found, err := r.neutron.Networks(ctx, step.Filter)

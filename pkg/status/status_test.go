@@ -244,7 +244,7 @@ func TestEventOf(t *testing.T) {
 		"deleted":  {deleted, plan.DeleteNetwork{ID: "net-1"}, status.Event{Type: "Normal", Reason: "NetworkDeleted", Action: "DeleteNetwork", Note: "delete network net-1"}},
 		"duplicate": {good, plan.DeleteNetwork{ID: "net-2", DuplicateOf: "net-1"}, status.Event{
 			Type: "Normal", Reason: "DuplicateDeleted", Action: "DeleteDuplicate",
-			Note: "delete network net-2: a second one that we made, beside net-1, when an answer was lost",
+			Note: "delete network net-2: duplicate of net-1, created when a response was lost",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
