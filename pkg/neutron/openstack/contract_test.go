@@ -37,7 +37,7 @@ func TestEmbeddedNeutron(t *testing.T) {
 	}
 }
 
-// TestRealNeutron runs the same against a real one.
+// TestRealNeutron runs the contract on a real Neutron.
 func TestRealNeutron(t *testing.T) {
 	endpoint := os.Getenv("NEUTRON_ENDPOINT")
 	if endpoint == "" {
@@ -49,8 +49,8 @@ func TestRealNeutron(t *testing.T) {
 	})
 }
 
-// TestRealCloud runs the same as a user of a real OpenStack: with a password,
-// with an application credential, and with tokens that live for seconds.
+// TestRealCloud runs the contract with a login to a real Keystone: with a password,
+// with an application credential, and with tokens that expire within seconds.
 func TestRealCloud(t *testing.T) {
 	for _, name := range []string{"ours", "ours-app", "short"} {
 		t.Run(name, func(t *testing.T) {
@@ -69,8 +69,8 @@ func TestRealCloud(t *testing.T) {
 	}
 }
 
-// withToken returns an address at which a cloud's Neutron asks for no
-// authentication: requests are sent on with a token, which is not our client's.
+// withToken returns the address of a proxy that adds a token to requests to a
+// cloud's Neutron. It is not the token of the client under test.
 func withToken(t *testing.T, name string) string {
 	t.Helper()
 	auth, endpoint, tls, err := loader.Parse(loader.WithCloudName(name))
