@@ -13,29 +13,9 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/config"
 	loader "github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
 
-	"github.com/samplecrd/network-controller/pkg/neutron"
-	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/neutron/neutrontest"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 )
-
-// TestEmbeddedNeutron: the embedded Neutron is one.
-func TestEmbeddedNeutron(t *testing.T) {
-	for name, options := range map[string]embedded.Options{
-		"all at once":                    {},
-		"in pages":                       {MaxPage: 2},
-		"with all extensions":            {With: []string{neutron.ExtensionDNS}},
-		"with the fewest extensions":     {Without: []string{"net-mtu", neutron.ExtensionPortSecurity, neutron.ExtensionTags, neutron.ExtensionSubnetPools}},
-		"with an MTU that cannot be set": {Without: []string{neutron.ExtensionMTU}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			neutrontest.TestClient(t, func(t *testing.T) neutrontest.Cloud {
-				server := start(t, options)
-				return neutrontest.Cloud{Client: connect(t, server.URL()), Endpoint: server.URL(), SetQuotas: true}
-			})
-		})
-	}
-}
 
 // TestRealNeutron runs the contract on a real Neutron.
 func TestRealNeutron(t *testing.T) {
