@@ -132,7 +132,7 @@ func (s *Server) allocateAddress(network, wanted object, more []any) (object, *a
 		return nil, conflict("IpAddressGenerationFailure", "No more IP addresses available on network %s.", network["id"])
 	}
 	return nil, &apiError{http.StatusBadRequest, "InvalidIpForNetwork",
-		fmt.Sprintf("%s is not valid for any of the subnets on the specified network.", text(wanted))}
+		text(wanted) + " is not valid for any of the subnets on the specified network."}
 }
 
 // addressesOf returns the addresses of the ports on a network, and more.

@@ -151,7 +151,7 @@ func standardPlaces() []string {
 }
 
 func exists(path string) bool {
-	_, err := os.Stat(path)
+	_, err := os.Stat(path) //nolint:gosec // the operator chooses the places
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
@@ -163,7 +163,7 @@ func readCloudFile(path string) (cloudFile, error) {
 		return cloudFile{}, fmt.Errorf("reading the cloud configuration: %w (see OS_CLIENT_CONFIG_FILE and OS_CLIENT_SECURE_FILE)", err)
 	}
 	var all clouds.Clouds
-	if err := yaml.Unmarshal(content, &all); err != nil {
+	if err := yaml.Unmarshal(content, &all); err != nil { //nolint:gosec // the operator writes the file
 		problem := "is not valid YAML"
 		if form := (*yaml.TypeError)(nil); errors.As(err, &form) {
 			problem = "does not have the structure of a clouds.yaml"
