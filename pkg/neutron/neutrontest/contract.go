@@ -1,15 +1,14 @@
-// Package neutrontest holds the tests that every Neutron, and every client of
-// it, must pass. It runs against the embedded Neutron in the tests of this
-// repository, and against a real one on request:
+// Package neutrontest is the contract that every neutron.Client and every Neutron
+// must fulfil. It runs on the embedded Neutron in the tests of this repository, and
+// on a real one on request:
 //
 //	NEUTRON_ENDPOINT=http://127.0.0.1:9696 go test ./pkg/neutron/openstack -run TestRealNeutron
 //
-// That is what makes a Neutron in memory worth testing with: where it answers
-// differently from a real one, a test here fails.
+// So tests with the embedded Neutron prove something about real ones: if it answers
+// differently, a test here fails.
 //
-// The tests make networks of their own, tell them from others by a mark that
-// was never used before, and take them away again. They can run in a project
-// that has other networks, but not while its quota is reached.
+// The tests create networks with a unique owner marker, and delete them. They can
+// run in a project with other networks, if its quota leaves room.
 package neutrontest
 
 import (
@@ -29,27 +28,26 @@ import (
 
 // Cloud is a Neutron under test.
 type Cloud struct {
-	// Client is what is tested.
+	// Client is the client under test.
 	Client neutron.Client
-	// Endpoint is where the same Neutron can be reached without authentication,
-	// such as http://127.0.0.1:9696. The tests do there what a Client cannot.
+	// Endpoint is a URL of the same Neutron without authentication, such as
+	// http://127.0.0.1:9696, for requests that a Client does not make.
 	Endpoint string
-	// SetQuotas allows the tests to change the quotas of the project for a
-	// moment; afterwards they are the default ones. Nobody else should be using
-	// it then.
+	// SetQuotas allows the tests to change the quotas of the project. They reset
+	// them to the defaults. Nobody else should use the project meanwhile.
 	SetQuotas bool
 }
 
 // TestClient checks that a client and its Neutron keep the promises of
-// neutron.Client, and answer in the ways that the controller counts on.
-// newCloud is called once for each test.
+// neutron.Client, and behave as the controller expects. It calls newCloud once for
+// each test.
 func TestClient(t *testing.T, newCloud func(t *testing.T) Cloud) {
-	for _, part := range append([][]test{networkTests, subnetTests, gatewayTests, settingTests, rangeTests, rawTests}, apiTests...) {
+	for _, part := range [][]test{networkTests, subnetTests, gatewayTests, settingTests, rangeTests, protocolTests} {
 		for _, test := range part {
 			t.Run(test.name, func(t *testing.T) {
 				cloud := newCloud(t)
 				cloud.Endpoint = strings.TrimSuffix(strings.TrimRight(cloud.Endpoint, "/"), "/v2.0")
-				test.run(&suite{T: t, Cloud: cloud, mark: "neutrontest owner: a/b " + rand.Text()})
+				test.run(&suite{T: t, Cloud: cloud, marker: "neutrontest owner: a/b " + rand.Text()})
 			})
 		}
 	}
@@ -60,17 +58,17 @@ type test struct {
 	run  func(*suite)
 }
 
-// suite is one test, and what it makes.
+// suite is one test.
 type suite struct {
 	*testing.T
 	Cloud
-	mark string // in the description of all that the test makes
+	marker string // the description of all objects of the test
 }
 
-// missing is an ID that nothing has.
+// missing is the ID of no object.
 const missing = "00000000-0000-4000-8000-000000000000"
 
-// createNetwork makes a network that is gone after the test.
+// createNetwork creates a network and deletes it after the test.
 func (s *suite) createNetwork() neutron.Network {
 	s.Helper()
 	network, err := s.Client.CreateNetwork(s.Context(), s.newNetwork())
@@ -81,7 +79,7 @@ func (s *suite) createNetwork() neutron.Network {
 	return network
 }
 
-// createSubnet makes a subnet with everything left to Neutron that can be.
+// createSubnet creates a subnet with the defaults of Neutron.
 func (s *suite) createSubnet(network neutron.Network, cidr string) neutron.Subnet {
 	s.Helper()
 	subnet, err := s.Client.CreateSubnet(s.Context(), s.subnetOn(network, cidr))
@@ -92,15 +90,15 @@ func (s *suite) createSubnet(network neutron.Network, cidr string) neutron.Subne
 }
 
 func (s *suite) newNetwork() neutron.NewNetwork {
-	return neutron.NewNetwork{Name: "neutrontest", Description: s.mark}
+	return neutron.NewNetwork{Name: "neutrontest", Description: s.marker}
 }
 
 func (s *suite) subnetOn(network neutron.Network, cidr string) neutron.NewSubnet {
-	return neutron.NewSubnet{NetworkID: network.ID, Name: "neutrontest", Description: s.mark, CIDR: netip.MustParsePrefix(cidr)}
+	return neutron.NewSubnet{NetworkID: network.ID, Name: "neutrontest", Description: s.marker, CIDR: netip.MustParsePrefix(cidr)}
 }
 
-// createPort makes a port on a network, with an address of each IP version that
-// the network has a subnet for. It is gone after the test.
+// createPort creates a port on a network, and deletes it after the test. It has one
+// address for each IP version of the network's subnets.
 func (s *suite) createPort(network neutron.Network) (id string) {
 	s.Helper()
 	var body struct{ Port struct{ ID string } }
@@ -129,12 +127,12 @@ func (s *suite) subnets(networkID string) []neutron.Subnet {
 	return found
 }
 
-// want checks that a request failed in a way.
-func (s *suite) want(doing string, err, kind error, status int, typ string) {
+// want checks the failure of a request.
+func (s *suite) want(doing string, err, class error, status int, typ string) {
 	s.Helper()
 	var failure *neutron.Error
-	if !errors.As(err, &failure) || !errors.Is(err, kind) || failure.Status != status || failure.Type != typ || failure.Message == "" {
-		s.Errorf("%s: error is %v, want a *neutron.Error: %v, %d %s, with a message", doing, err, kind, status, typ)
+	if !errors.As(err, &failure) || !errors.Is(err, class) || failure.Status != status || failure.Type != typ || failure.Message == "" {
+		s.Errorf("%s: error is %v, want a *neutron.Error: %v, %d %s, with a message", doing, err, class, status, typ)
 	}
 }
 
@@ -146,17 +144,17 @@ func (s *suite) wantNil(doing string, err error) {
 	}
 }
 
-// remove deletes what a test made, if it is still there. The network of a port
-// that is in its way is deleted after it: cleanups run backwards.
+// remove deletes an object of a test, if it exists. (Cleanups run in reverse order:
+// a port is deleted before its network.)
 func (s *suite) remove(kind, id string) {
 	status, body := s.send(context.WithoutCancel(s.Context()), http.MethodDelete, "/v2.0/"+kind+"/"+id, "")
-	gone := status == http.StatusNotFound && bytes.Contains(body, []byte(id)) // not just: no such path
+	gone := status == http.StatusNotFound && bytes.Contains(body, []byte(id)) // and not: no such path
 	if status != http.StatusNoContent && !gone {
 		s.Errorf("cleaning up %s %s: %d %s", kind, id, status, body)
 	}
 }
 
-// mustSend makes a request and decodes its answer.
+// mustSend makes a request that must succeed, and decodes the answer.
 func (s *suite) mustSend(method, path, body string, want int, answer any) {
 	s.Helper()
 	status, got := s.send(s.Context(), method, path, body)
@@ -171,20 +169,20 @@ func (s *suite) mustSend(method, path, body string, want int, answer any) {
 	}
 }
 
-// wantRefused makes a request that must be refused, with Neutron's name for why.
-func (s *suite) wantRefused(method, path, body string, want int, typ string) {
+// wantRejected makes a request that must fail, with Neutron's name for the failure.
+func (s *suite) wantRejected(method, path, body string, want int, typ string) {
 	s.Helper()
 	var answer struct {
 		NeutronError struct{ Type, Message string }
 	}
 	status, got := s.send(s.Context(), method, path, body)
-	_ = json.Unmarshal(got, &answer) // what is no JSON has no type
+	_ = json.Unmarshal(got, &answer) // without JSON, there is no type
 	if status != want || answer.NeutronError.Type != typ || answer.NeutronError.Message == "" {
 		s.Errorf("%s %s %s: %d %s, want %d %s", method, path, body, status, got, want, typ)
 	}
 }
 
-// send makes a request past the client.
+// send makes a request without the client.
 func (s *suite) send(ctx context.Context, method, path, body string) (status int, answer []byte) {
 	s.Helper()
 	request, err := http.NewRequestWithContext(ctx, method, s.Endpoint+path, bytes.NewBufferString(body))

@@ -2,5 +2,5 @@ package openstack
 
 import "time"
 
-// WithClock has a client take the time from there.
+// WithClock sets the clock of a client.
 func WithClock(now func() time.Time) Option { return func(o *options) { o.now = now } }

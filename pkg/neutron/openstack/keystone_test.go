@@ -28,7 +28,7 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 )
 
-// Every secret has this in it, so that a test can look for it.
+// Every secret contains this text, so that a test can search for it.
 const secret = "SECRET"
 
 const (
@@ -38,19 +38,19 @@ const (
 
 type object = map[string]any
 
-// keystone is a small Keystone, and a Neutron that asks it.
+// keystone is a small Keystone, and a Neutron that accepts its tokens.
 type keystone struct {
 	*httptest.Server                  // Keystone
-	front            *httptest.Server // Neutron, for those with a token
-	neutron          *embedded.Server // the same, for everybody
+	front            *httptest.Server // Neutron, which requires a token
+	neutron          *embedded.Server // the same Neutron, without a token
 
 	mu       sync.Mutex
 	password string
 	app      string         // the secret of the application credential "app-id"
-	uses     int            // how many requests a token is good for; 0 stands for all
-	tokens   map[string]int // how many requests they are still good for
+	uses     int            // how many requests a new token is valid for; 0 for all
+	tokens   map[string]int // how many requests each is still valid for
 	issued   int
-	logins   int // requests for a token, whatever came of them
+	logins   int // requests to Keystone, successful or not
 	fault    http.HandlerFunc
 	catalog  []object // in place of the usual one
 	asked    []asked
@@ -72,21 +72,20 @@ func startKeystone(t *testing.T, options embedded.Options) *keystone {
 	return k
 }
 
-// set changes something.
+// set changes the fields of the Keystone.
 func (k *keystone) set(change func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	change()
 }
 
-// fail has requests for a token answered like that; nil ends it.
+// fail answers requests to Keystone with a fault; nil removes it.
 func (k *keystone) fail(fault http.HandlerFunc) { k.set(func() { k.fault = fault }) }
 
 // revoke makes all tokens invalid.
 func (k *keystone) revoke() { k.set(func() { k.tokens = map[string]int{} }) }
 
-// wantLogins fails where there were not as many requests for a token, and
-// begins to count again.
+// wantLogins compares the number of requests to Keystone, and resets it.
 func (k *keystone) wantLogins(t *testing.T, want int) {
 	t.Helper()
 	k.mu.Lock()
@@ -97,7 +96,7 @@ func (k *keystone) wantLogins(t *testing.T, want int) {
 	k.logins = 0
 }
 
-// requests returns the requests to Neutron since it was last asked for them.
+// requests returns the requests to Neutron since its last call.
 func (k *keystone) requests() []asked {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -142,7 +141,7 @@ func (k *keystone) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// check says what is wrong with a login.
+// check returns what is wrong with a login; 0 if nothing is.
 func (k *keystone) check(body []byte) (status int, message string) {
 	type user struct {
 		ID, Name, Password string
@@ -228,7 +227,7 @@ func writeJSON(w http.ResponseWriter, status int, body object) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// serveNeutron asks for a token. It takes the API to be at /networking, too.
+// serveNeutron requires a token. The API is at /networking, too.
 func (k *keystone) serveNeutron(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	token := r.Header.Get("X-Auth-Token")
@@ -252,14 +251,14 @@ func (k *keystone) serveNeutron(w http.ResponseWriter, r *http.Request) {
 	k.neutron.ServeHTTP(w, r)
 }
 
-// files are clouds.yaml and what belongs to it, in a directory of their own.
+// files is the directory of clouds.yaml and the files that belong to it.
 type files struct {
 	t   *testing.T
 	dir string
 }
 
-// useFiles has OS_CLIENT_CONFIG_FILE name a clouds.yaml, and no other variable
-// have an effect.
+// useFiles sets OS_CLIENT_CONFIG_FILE to a clouds.yaml in a new directory, and
+// clears the other variables.
 func useFiles(t *testing.T) files {
 	t.Helper()
 	f := files{t, t.TempDir()}
@@ -283,12 +282,12 @@ func (f files) write(name, content string) {
 	}
 }
 
-// clouds is a clouds.yaml with one cloud, ours.
+// clouds returns a clouds.yaml with one cloud, ours.
 func clouds(lines ...string) string {
 	return "clouds:\n  ours:\n    " + strings.Join(lines, "\n    ") + "\n"
 }
 
-// withPassword are the lines of a cloud that one logs in to with a password.
+// withPassword returns the lines of a cloud with a password.
 func withPassword(url, password string, more ...string) []string {
 	return append([]string{
 		"region_name: RegionOne",
@@ -296,7 +295,7 @@ func withPassword(url, password string, more ...string) []string {
 	}, more...)
 }
 
-// clock is a time that passes when it is told to.
+// clock is a clock that a test advances.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -312,6 +311,14 @@ func (c *clock) pass(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
+}
+
+// newCloud starts a Keystone with a Neutron, and returns a client for them.
+func newCloud(t *testing.T, options ...openstack.Option) (*keystone, neutron.Client) {
+	t.Helper()
+	k := startKeystone(t, embedded.Options{})
+	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
+	return k, connectCloud(t, options...)
 }
 
 func connectCloud(t *testing.T, options ...openstack.Option) neutron.Client {
@@ -338,7 +345,7 @@ func wantList(t *testing.T, client neutron.Client) {
 	}
 }
 
-// noSecrets fails where one can be seen in any way of writing an error.
+// noSecrets fails if any form of an error contains a secret.
 func noSecrets(t *testing.T, err error) {
 	t.Helper()
 	if err == nil {
@@ -373,7 +380,7 @@ func header(pairs ...string) http.Header {
 	return h
 }
 
-// answerWith answers every request the same.
+// answerWith returns a handler that gives every request one answer.
 func answerWith(status int, h http.Header, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		maps.Copy(w.Header(), h)
@@ -382,7 +389,7 @@ func answerWith(status int, h http.Header, body string) http.HandlerFunc {
 	}
 }
 
-// quiet takes what a server says of those who don't trust it.
+// quiet discards what a server logs about failed handshakes.
 var quiet = log.New(io.Discard, "", 0)
 
 // pemKey returns the private key of a certificate.
@@ -395,7 +402,7 @@ func pemKey(t *testing.T, certificate tls.Certificate) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-// pemCertificate returns a certificate that nobody has.
+// pemCertificate returns a new certificate.
 func pemCertificate(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
