@@ -28,4 +28,4 @@ cp crd/network.yaml deploy/base/crd.yaml # kustomize reads no file outside of it
 
 # What it says while all is well is of no use to anybody.
 go -C hack/tools tool crd-ref-docs --log-level=WARN --renderer=markdown --config="$PWD/hack/reference.yaml" \
-	--source-path="$PWD/pkg/apis" --output-path="$PWD/docs/reference/samplecrd.k8s.io-v1.md" >/dev/null
+	--source-path="$PWD/pkg/apis" --output-path="$PWD/docs/reference/api.md" >/dev/null
