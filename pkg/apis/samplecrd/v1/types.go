@@ -329,9 +329,9 @@ type IPv6Options struct {
 	RAMode IPv6Mode `json:"raMode,omitempty"`
 }
 
-// IPv6Mode is an IPv6 address assignment mode of Neutron. slaac: hosts derive
-// their addresses from router advertisements. dhcpv6-stateful: DHCPv6 assigns
-// addresses and options. dhcpv6-stateless: hosts derive their addresses from
+// IPv6Mode is an IPv6 address assignment mode of Neutron. With slaac, hosts derive
+// their addresses from router advertisements. With dhcpv6-stateful, DHCPv6 assigns
+// addresses and options. With dhcpv6-stateless, hosts derive their addresses from
 // router advertisements, and DHCPv6 announces the other options.
 //
 // +kubebuilder:validation:Enum=slaac;dhcpv6-stateful;dhcpv6-stateless
@@ -339,11 +339,13 @@ type IPv6Mode string
 
 // The IPv6 modes.
 const (
-	// IPv6ModeSLAAC: hosts derive their addresses from router advertisements.
+	// IPv6ModeSLAAC means that hosts derive their addresses from router
+	// advertisements.
 	IPv6ModeSLAAC IPv6Mode = "slaac"
-	// IPv6ModeDHCPv6Stateful: DHCPv6 assigns addresses and options.
+	// IPv6ModeDHCPv6Stateful means that DHCPv6 assigns addresses and options.
 	IPv6ModeDHCPv6Stateful IPv6Mode = "dhcpv6-stateful"
-	// IPv6ModeDHCPv6Stateless: as slaac, and DHCPv6 announces the other options.
+	// IPv6ModeDHCPv6Stateless means that hosts derive their addresses from router
+	// advertisements, and DHCPv6 announces the other options.
 	IPv6ModeDHCPv6Stateless IPv6Mode = "dhcpv6-stateless"
 )
 
@@ -354,9 +356,9 @@ type DeletionPolicy string
 
 // The deletion policies.
 const (
-	// DeletionPolicyDelete: the network and its subnet are deleted.
+	// DeletionPolicyDelete deletes the network and its subnet.
 	DeletionPolicyDelete DeletionPolicy = "Delete"
-	// DeletionPolicyRetain: the network and its subnet are kept.
+	// DeletionPolicyRetain keeps the network and its subnet.
 	DeletionPolicyRetain DeletionPolicy = "Retain"
 )
 
