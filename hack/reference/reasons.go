@@ -67,7 +67,7 @@ func readReasons(folder string) ([]reason, error) {
 // declared by another one, such as InUse = string(plan.ReasonInUse), is skipped.
 func addMeaning(meanings map[string]string, spec *ast.ValueSpec) error {
 	if len(spec.Values) != 1 {
-		return errors.New("a reason has no value of its own")
+		return errors.New("a reason has no value")
 	}
 	literal, ok := spec.Values[0].(*ast.BasicLit)
 	if !ok {
