@@ -166,8 +166,12 @@ func check(path, content string, rules []rule) (findings []string) {
 			start = end[1]
 		}
 	}
+	fenced := false
 	for i, text := range strings.Split(content, "\n") {
-		isText := prefix == "" && !strings.HasPrefix(text, "|") || prefix == "//" && comment.MatchString(text)
+		if strings.HasPrefix(strings.TrimSpace(text), "```") {
+			fenced = !fenced
+		}
+		isText := prefix == "" && !fenced && !strings.HasPrefix(text, "|") || prefix == "//" && comment.MatchString(text)
 		if isText && utf8.RuneCountInString(code.ReplaceAllString(text, "")) > maxColumn {
 			report(i+1, "a line of more than %d characters", maxColumn)
 		}

@@ -107,8 +107,8 @@ func TestValidation(t *testing.T) {
 	}
 }
 
-// leftToNeutron are errors of the API server for which the controller has no
-// check of its own: without the CRD, Neutron rejects these values.
+// leftToNeutron are errors of the API server that the controller does not check
+// itself: without the CRD, Neutron rejects these values.
 var leftToNeutron = []string{
 	"subnetPool.id", "Unsupported value", "dnsDomain must be", "tags must consist of", ".json or .xml", "Duplicate value", "tags",
 }
