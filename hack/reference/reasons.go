@@ -63,25 +63,37 @@ func readReasons(folder string) ([]reason, error) {
 	return all, nil
 }
 
-// addMeaning adds the first sentence of a constant's comment. A constant that is
-// declared by another one, such as InUse = string(plan.ReasonInUse), is skipped.
+// addMeaning adds the first sentence of a constant's comment. A reason that two
+// packages declare has both meanings.
 func addMeaning(meanings map[string]string, spec *ast.ValueSpec) error {
+	name := spec.Names[0].Name
 	if len(spec.Values) != 1 {
-		return errors.New("a reason has no value")
+		return fmt.Errorf("%s has no value", name)
 	}
-	literal, ok := spec.Values[0].(*ast.BasicLit)
-	if !ok {
-		return nil
-	}
-	value, err := strconv.Unquote(literal.Value)
+	value, err := valueOf(spec.Values[0])
 	if err != nil {
-		return fmt.Errorf("reading the value of %s: %w", spec.Names[0], err)
+		return fmt.Errorf("reading the value of %s: %w", name, err)
 	}
-	_, text, ok := strings.Cut(strings.Join(strings.Fields(spec.Doc.Text()), " "), ": ")
-	if !ok || !strings.HasPrefix(spec.Doc.Text(), spec.Names[0].Name+": ") {
-		return fmt.Errorf("the comment of %s must have the form %q", spec.Names[0], spec.Names[0].Name+": the meaning.")
+	text, ok := strings.CutPrefix(strings.Join(strings.Fields(spec.Doc.Text()), " "), name+": ")
+	if !ok {
+		return fmt.Errorf("the comment of %s must have the form %q", name, name+": the meaning.")
 	}
 	sentence, _, _ := strings.Cut(text, ". ")
-	meanings[value] = strings.ToUpper(sentence[:1]) + strings.TrimSuffix(sentence[1:], ".") + "."
+	sentence = strings.ToUpper(sentence[:1]) + strings.TrimSuffix(sentence[1:], ".") + "."
+	meanings[value] = strings.TrimSpace(meanings[value] + " " + sentence)
 	return nil
+}
+
+// valueOf returns the value of a literal, or of a conversion such as
+// string(plan.ReasonInUse).
+func valueOf(expression ast.Expr) (string, error) {
+	switch expression := expression.(type) {
+	case *ast.BasicLit:
+		return strconv.Unquote(expression.Value)
+	case *ast.CallExpr:
+		if selector, ok := expression.Args[0].(*ast.SelectorExpr); ok {
+			return strings.TrimPrefix(selector.Sel.Name, "Reason"), nil
+		}
+	}
+	return "", errors.New("it is neither a string nor a conversion of a reason")
 }
