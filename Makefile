@@ -158,3 +158,9 @@ vulncheck: ## Look for known vulnerabilities (GOVULNDB=file:///… for a copy of
 .PHONY: clean
 clean: ## Remove all that was built (Go's own cache stays)
 	rm -rf build samplecrd-controller
+
+.PHONY: prose
+prose: ## Check the words, sentences and lines of the text
+	@CGO_ENABLED=0 go run -trimpath ./hack/prose
+
+lint: prose

@@ -140,7 +140,7 @@ func TestUnknownCloud(t *testing.T) {
 	}
 }
 
-// TestMetrics: what docs/metrics.md says is served, and no other metric of ours.
+// TestMetrics: what docs/reference/metrics.md says is served, and no other metric of ours.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	own := ownCluster(t)
@@ -169,7 +169,7 @@ func TestMetrics(t *testing.T) {
 	for _, match := range regexp.MustCompile(`(?m)^# TYPE (samplecrd_\w+)`).FindAllStringSubmatch(string(body), -1) {
 		served[match[1]] = true
 	}
-	for _, match := range regexp.MustCompile("(?m)^\\| `(samplecrd_\\w+)").FindAllStringSubmatch(read(t, "docs/metrics.md"), -1) {
+	for _, match := range regexp.MustCompile("(?m)^\\| `(samplecrd_\\w+)").FindAllStringSubmatch(read(t, "docs/reference/metrics.md"), -1) {
 		documented[match[1]] = true
 	}
 	if diff := cmp.Diff(documented, served); diff != "" {
