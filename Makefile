@@ -120,7 +120,7 @@ image: ## Build build/image.tar, to load into containerd, Docker, podman or kind
 	@hack/image/image.sh build/image.tar $(ARCH)
 
 .PHONY: test-image
-test-image: ## Check that the image is reproducible, and that the Dockerfile makes the same
+test-image: ## Check the contents of the image, and that it is reproducible
 	@go -C hack/image test -count=1 ./...
 
 .PHONY: release
