@@ -53,19 +53,19 @@ openstack-down: $(OPENSTACK) ## Stop them, and leave nothing
 
 .PHONY: test-openstack
 test-openstack: control-plane $(OPENSTACK) ## Run what there is of tests for it on a real Keystone and Neutron
-	@$(OPENSTACK) exec -- hack/openstack/test.sh || { code=$$?; [[ $$code == 3 ]] || exit $$code; }
+	@$(OPENSTACK) exec -- test/openstack/test.sh || { code=$$?; [[ $$code == 3 ]] || exit $$code; }
 
 .PHONY: e2e
 e2e: $(if $(KUBECONFIG),,node) ## Install the controller and try all of it, on a real node (Debian 12, as root), or with KUBECONFIG=path on yours
-	@hack/e2e/run.sh $(if $(KUBECONFIG),'$(KUBECONFIG)') || { code=$$?; [[ $$code == 3 ]] || exit $$code; }
+	@test/e2e/run.sh $(if $(KUBECONFIG),'$(KUBECONFIG)') || { code=$$?; [[ $$code == 3 ]] || exit $$code; }
 
 .PHONY: e2e-openstack
 e2e-openstack: node $(OPENSTACK) ## Do its part with an OpenStack on a real Keystone and Neutron
-	@hack/e2e/run.sh -openstack || { code=$$?; [[ $$code == 3 ]] || exit $$code; }
+	@test/e2e/run.sh -openstack || { code=$$?; [[ $$code == 3 ]] || exit $$code; }
 
 .PHONY: $(OPENSTACK)
 $(OPENSTACK):
-	@$(GO_BUILD) -o $@ ./hack/openstack
+	@$(GO_BUILD) -o $@ ./test/openstack
 
 .PHONY: build
 build: ## Build ./samplecrd-controller
@@ -79,7 +79,7 @@ control-plane: ## Build etcd, kube-apiserver, kube-controller-manager and kubect
 .PHONY: node
 node: control-plane ## Build what runs a command with a whole Kubernetes of one node: build/bin/node
 	@hack/kubernetes/build.sh $(NODE_COMPONENTS) ./node
-	@$(GO_BUILD) -o $(NODE) ./hack/node
+	@$(GO_BUILD) -o $(NODE) ./test/node
 
 .PHONY: generate
 generate: ## Generate clients, deepcopy functions, the CRD and its reference from the types

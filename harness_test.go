@@ -30,7 +30,6 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
-	"github.com/samplecrd/network-controller/hack/localcluster"
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
 	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/scheme"
@@ -38,20 +37,21 @@ import (
 	networkinformers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
+	"github.com/samplecrd/network-controller/test/controlplane"
 )
 
 const testCluster = "test-cluster"
 
 // cluster is the control plane that the tests of this package share. Each test
 // has a namespace and a Neutron of its own in it.
-var cluster *localcluster.Cluster
+var cluster *controlplane.Cluster
 
 func TestMain(m *testing.M) {
 	if os.Getenv(beTheProgram) != "" {
 		main()
 		return
 	}
-	os.Exit(localcluster.RunTests(m, localcluster.Options{Apply: []string{"crd"}, ControllerManager: true}, func(c *localcluster.Cluster) { cluster = c }))
+	os.Exit(controlplane.RunTests(m, controlplane.Options{Apply: []string{"crd"}, ControllerManager: true}, func(c *controlplane.Cluster) { cluster = c }))
 }
 
 // harness is a namespace of a real API server, a Neutron behind real HTTP, and

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/samplecrd/network-controller/hack/localcluster"
+	"github.com/samplecrd/network-controller/test/controlplane"
 )
 
 // beTheProgram is the environment variable that makes the test binary be the
@@ -206,7 +206,7 @@ func TestHelp(t *testing.T) {
 // ends with 0 when it is asked to.
 func TestStartsBeforeEverything(t *testing.T) {
 	t.Parallel()
-	bare, err := localcluster.Start(t.Context(), localcluster.Options{})
+	bare, err := controlplane.Start(t.Context(), controlplane.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,9 +293,9 @@ func TestNeutronIsAway(t *testing.T) {
 
 // ownCluster returns a control plane for a test alone: a program works on the
 // Networks of all namespaces.
-func ownCluster(t *testing.T) *localcluster.Cluster {
+func ownCluster(t *testing.T) *controlplane.Cluster {
 	t.Helper()
-	own, err := localcluster.Start(t.Context(), localcluster.Options{Apply: []string{"crd"}})
+	own, err := controlplane.Start(t.Context(), controlplane.Options{Apply: []string{"crd"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +303,7 @@ func ownCluster(t *testing.T) *localcluster.Cluster {
 	return own
 }
 
-func kubectl(t *testing.T, c *localcluster.Cluster, args ...string) {
+func kubectl(t *testing.T, c *controlplane.Cluster, args ...string) {
 	t.Helper()
 	if output, err := c.Kubectl(t.Context(), args...); err != nil {
 		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, output)
