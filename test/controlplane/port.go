@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// port is a port of 127.0.0.1 that is held for the API server: the kernel gives
-// it to nobody else, also while the API server is stopped. That is done by a
-// socket that is bound to it and never listens, so that connections are refused
-// as long as no API server runs. Both have to allow the sharing of the port.
+// port is a port of 127.0.0.1 that is held for the API server: the kernel gives it
+// to no other process, even while the API server is stopped. A socket is bound to
+// it and never listens, so that connections are refused while no API server runs.
+// Both sockets must allow that the port is shared.
 type port struct {
 	number int
 	socket int

@@ -10,13 +10,13 @@ import (
 	"syscall"
 )
 
-// cgroupRoot is the name of the cgroup that all pods of a node are in.
+// cgroupRoot returns the name of the cgroup that contains all pods of a node.
 func cgroupRoot(runFolder string) string {
 	return filepath.Base(runFolder)
 }
 
-// cgroupHierarchies returns where cgroups are mounted: once for version 2, and
-// for each controller for version 1, which may have a version 2 beside it.
+// cgroupHierarchies returns the mount points of cgroups: one for version 2, and one
+// for each controller of version 1. A machine may have both.
 func cgroupHierarchies() ([]string, error) {
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
@@ -40,17 +40,17 @@ func makeCgroups(runFolder string) error {
 	}
 	for _, hierarchy := range hierarchies {
 		group := filepath.Join(hierarchy, cgroupRoot(runFolder))
-		// Version 2: what a group can limit is what the one above it lets it.
+		// Version 2: a group can use only the controllers that its parent enables.
 		if controllers, err := os.ReadFile(filepath.Join(hierarchy, "cgroup.controllers")); err == nil {
 			for controller := range strings.FieldsSeq(string(controllers)) {
-				// Some cannot be had, such as cpu when a process has a real-time priority.
+				// Some cannot be enabled, such as cpu if a process has a real-time priority.
 				_ = os.WriteFile(filepath.Join(hierarchy, "cgroup.subtree_control"), []byte("+"+controller), 0)
 			}
 		}
 		if err := os.Mkdir(group, 0o755); err != nil {
 			return fmt.Errorf("making a cgroup: %w", err)
 		}
-		// Version 1: a new cpuset is empty, so that nothing can run in it.
+		// Version 1: a new cpuset is empty, so that no process can run in it.
 		for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
 			value, err := os.ReadFile(filepath.Join(hierarchy, name))
 			if isMissing(err) {

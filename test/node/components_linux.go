@@ -2,60 +2,54 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/samplecrd/network-controller/test/internal/kubernetes"
 )
 
-// All programs run in the run folder, so that the paths below are of files in it.
-// What they keep in /run, /var/lib and /var/log is in their mount namespace alone.
+// All programs run in the run folder: relative paths below are of files in it.
+// What they keep in /run, /var/lib and /var/log is only in their mount namespace.
 
-var etcdArgs = []string{
-	"--data-dir=etcd.data",
-	"--listen-client-urls=unix://etcd.sock",
-	"--listen-peer-urls=unix://etcd-peer.sock",
-	// They need the form of an address, but nobody uses them.
-	"--advertise-client-urls=http://127.0.0.1:2379",
-	"--initial-advertise-peer-urls=http://127.0.0.1:2380",
-	"--initial-cluster=default=http://127.0.0.1:2380",
-	"--unsafe-no-fsync", // after a power failure nobody wants the data
+// writeCredentials writes the certificates and kubeconfig files of all programs,
+// and returns how an administrator reaches the API server.
+func writeCredentials(dir string) (*rest.Config, error) {
+	const server = "https://" + nodeAddress
+	authority, err := kubernetes.WriteCredentials(dir, "127.0.0.1", nodeAddress)
+	if err != nil {
+		return nil, err
+	}
+	_, scheduler := authority.Kubeconfig("scheduler", server, "system:kube-scheduler")
+	_, kubelet := authority.Kubeconfig("kubelet", server, "system:node:"+nodeName, "system:nodes")
+	err = errors.Join(scheduler, kubelet,
+		authority.Server("kubelet", nodeAddress),
+		// With this, the API server reads logs from kubelet, for example.
+		authority.Client("apiserver-kubelet", "kube-apiserver", "system:masters"),
+	)
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.WriteKubeconfigs(authority, server)
 }
 
 func apiServerArgs(auditLog string) []string {
-	return []string{
-		"--etcd-servers=unix://etcd.sock",
+	return kubernetes.APIServerArgs(443,
 		"--bind-address=0.0.0.0", // of the network namespace
-		"--secure-port=443",
-		"--advertise-address=" + nodeAddress,
-		"--service-cluster-ip-range=" + serviceNetwork,
-		"--tls-cert-file=apiserver.crt",
-		"--tls-private-key-file=apiserver.key",
-		"--client-ca-file=ca.crt",
+		"--advertise-address="+nodeAddress,
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--allow-privileged=true",
-		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-		"--service-account-signing-key-file=service-account.key",
-		"--service-account-key-file=service-account.key",
-		"--kubelet-preferred-address-types=InternalIP", // the node's name can be looked up nowhere
+		"--kubelet-preferred-address-types=InternalIP", // no DNS has the node's name
 		"--kubelet-certificate-authority=ca.crt",
 		"--kubelet-client-certificate=apiserver-kubelet.crt",
 		"--kubelet-client-key=apiserver-kubelet.key",
 		"--audit-policy-file=audit.json",
-		"--audit-log-path=" + auditLog,
-		"--shutdown-watch-termination-grace-period=200ms",
-	}
-}
-
-var controllerManagerArgs = []string{
-	"--kubeconfig=controllers.kubeconfig",
-	"--root-ca-file=ca.crt",
-	"--service-account-private-key-file=service-account.key",
-	"--use-service-account-credentials=true", // RBAC knows the controllers by their accounts
-	"--leader-elect=false",
-	"--secure-port=0", // nobody asks for its metrics
-	"--kube-api-qps=500",
-	"--kube-api-burst=1000",
+		"--audit-log-path="+auditLog,
+	)
 }
 
 var schedulerArgs = []string{
@@ -71,8 +65,11 @@ var kubeletArgs = []string{
 	"--node-ip=" + nodeAddress,
 }
 
-// auditPolicy says what is in the audit log: what the service accounts of pods
-// asked for, without bodies.
+// object is a JSON object, which is YAML, too.
+type object = map[string]any
+
+// auditPolicy puts the requests of the service accounts of pods into the audit log,
+// without bodies.
 var auditPolicy = object{
 	"apiVersion": "audit.k8s.io/v1",
 	"kind":       "Policy",
@@ -84,7 +81,7 @@ var auditPolicy = object{
 	},
 }
 
-// kubeletConfig is the configuration of kubelet in a run folder.
+// kubeletConfig returns the configuration of kubelet in a run folder.
 func kubeletConfig(dir string) object {
 	return object{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -106,14 +103,15 @@ func kubeletConfig(dir string) object {
 		"failCgroupV1":             false,
 		"failSwapOn":               false,
 		"makeIPTablesUtilChains":   false,
-		// The disk is the machine's. That it is full is not for kubelet to mend.
+		// The disk belongs to the machine: kubelet must not free space on it.
 		"localStorageCapacityIsolation": false,
 		"evictionHard":                  object{"memory.available": "50Mi"},
 		"imageGCHighThresholdPercent":   100,
 	}
 }
 
-// networkConfig connects pods by a bridge that is their default gateway.
+// networkConfig returns the CNI configuration: a bridge connects the pods and is
+// their default gateway.
 func networkConfig(dir string) object {
 	return object{
 		"cniVersion": "0.4.0",
@@ -134,11 +132,11 @@ func networkConfig(dir string) object {
 	}
 }
 
-// containerdSocket is where containerd, and ctr, have it by default.
+// containerdSocket is the default of containerd and ctr.
 const containerdSocket = "/run/containerd/containerd.sock"
 
-// containerdConfig is the configuration of containerd in a run folder. The plugin
-// that is disabled makes folders in /opt.
+// containerdConfig is the configuration of containerd in a run folder. The disabled
+// plugin would make folders in /opt.
 const containerdConfig = `version = 2
 root = %[1]q
 disabled_plugins = ["io.containerd.internal.v1.opt"]
@@ -146,7 +144,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = %[3]q
   disable_apparmor = true # a profile would be loaded for the whole machine
-  restrict_oom_score_adj = true # in a container, nobody may lower it
+  restrict_oom_score_adj = true # a container may not lower it
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/usr/lib/cni"
     conf_dir = %[2]q
@@ -172,5 +170,10 @@ func writeConfiguration(dir string) error {
 		}
 		files[name] = encoded
 	}
-	return writeFiles(dir, files)
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }

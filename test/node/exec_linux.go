@@ -8,50 +8,47 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"syscall"
 
-	"github.com/samplecrd/network-controller/test/internal/programs"
+	"github.com/samplecrd/network-controller/test/internal/debian"
+	"github.com/samplecrd/network-controller/test/internal/process"
+	"github.com/samplecrd/network-controller/test/internal/runfolder"
 )
 
-// neededPrograms have to lie beside this one.
+// neededPrograms must be in the folder of this one.
 var neededPrograms = []string{"kubernetes", "kubectl", "node-components"}
 
-// stopSignals are the signals that ask to stop.
-var stopSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
+// packages must be installed; others come with them. Other versions of containerd
+// and runc may need another configuration.
+var packages = []string{"containerd", "runc", "containernetworking-plugins", "iproute2"}
 
-// listen begins to listen for what asks this process to stop.
-func listen() chan os.Signal {
-	asked := make(chan os.Signal, 16)
-	signal.Notify(asked, stopSignals...)
-	return asked
-}
+// folderPattern are the names of run folders. The cgroups have them, too.
+const folderPattern = "samplecrd-node-*"
 
-// execute runs a command with a node of its own, and returns its exit code, as a
-// shell would.
-func execute(o order, args []string) (exitCode int, err error) {
-	asked := listen()
-	// For the command, which is looked up here already: it runs much later.
+// execute runs a command with a node, and returns its exit code, as a shell does.
+func execute(o options, args []string) (exitCode int, err error) {
+	received := process.Signals()
+	// The command is looked up with this PATH, too.
 	if err := os.Setenv("PATH", binFolder()+":"+os.Getenv("PATH")); err != nil {
-		return exitFailed, fmt.Errorf("extending PATH: %w", err)
+		return 0, fmt.Errorf("extending PATH: %w", err)
 	}
-	ctx, installed := signal.NotifyContext(context.Background(), stopSignals...)
-	err = prepare(ctx, o)
-	installed()
+	ctx, installed := signal.NotifyContext(context.Background(), process.StopSignals...)
+	defer installed()
+	if err := prepare(ctx, o); err != nil {
+		return 0, err
+	}
+	folder, err := runfolder.New(ctx, filepath.Join(filepath.Dir(binFolder()), "run"), folderPattern, tidyUp)
 	if err != nil {
-		return exitFailed, err
+		return 0, fmt.Errorf("making a run folder: %w", err)
 	}
-	folder, err := newRunFolder(ctx, filepath.Join(binFolder(), "..", "run"))
-	if err != nil {
-		return exitFailed, fmt.Errorf("making a run folder: %w", err)
-	}
-	exitCode, err = runKeeper(folder, args, asked)
+	exitCode, err = process.RunKeeper(folder.Lock, received, append([]string{keepCommand, folder.Path}, args...)...)
 	// The keeper has tidied up, unless it was killed.
-	return exitCode, errors.Join(err, tidyUp(folder.path), folder.lock.Close())
+	return exitCode, errors.Join(err, folder.Remove())
 }
 
-// prepare looks whether a node can be started here, and installs what it takes.
-func prepare(ctx context.Context, o order) error {
-	if err := checkHost(); err != nil {
+// prepare checks whether a node can be started on this machine, and installs the
+// packages.
+func prepare(ctx context.Context, o options) error {
+	if err := debian.Check(); err != nil {
 		return err
 	}
 	if _, err := exec.LookPath(o.command[0]); err != nil {
@@ -59,56 +56,22 @@ func prepare(ctx context.Context, o order) error {
 	}
 	for _, name := range neededPrograms {
 		if _, err := os.Stat(filepath.Join(binFolder(), name)); err != nil {
-			return fmt.Errorf("looking for what is to run: %w; `make node` builds it", err)
+			return fmt.Errorf("finding the programs of the node: %w; `make node` builds them", err)
 		}
 	}
 	for _, image := range o.images {
 		if _, err := os.Stat(image); err != nil {
-			return fmt.Errorf("looking for the images: %w", err)
+			return fmt.Errorf("finding the images: %w", err)
 		}
 	}
-	return installPackages(ctx)
+	return debian.Install(ctx, packages...)
 }
 
-// binFolder is the folder of this program.
+// binFolder returns the folder of this program.
 func binFolder() string {
 	path, err := os.Executable()
 	if err != nil {
-		return "." // without /proc, nothing of this works
+		return "." // without /proc, a node cannot be started anyway
 	}
 	return filepath.Dir(path)
-}
-
-// self is this program, for one of its other commands. Its standard streams are
-// those of this process.
-func self(args ...string) *exec.Cmd {
-	command := exec.Command("/proc/self/exe", args...) //nolint:noctx // it is asked to stop, not killed
-	command.Args[0] = os.Args[0]
-	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	return command
-}
-
-// runKeeper runs a keeper, and passes on to it what asks to stop. The keeper is
-// in a session of its own, so that it gets no Ctrl-C of a terminal besides.
-func runKeeper(folder *runFolder, args []string, asked <-chan os.Signal) (exitCode int, err error) {
-	reader, lifeline, err := os.Pipe()
-	if err != nil {
-		return exitFailed, fmt.Errorf("making a pipe: %w", err)
-	}
-	defer func() { _ = lifeline.Close() }()
-	keeper := self(append([]string{keepCommand, folder.path}, args...)...)
-	keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	keeper.ExtraFiles = []*os.File{reader, folder.lock}
-	err = keeper.Start()
-	_ = reader.Close()
-	if err != nil {
-		return exitFailed, fmt.Errorf("starting the keeper of the node: %w", err)
-	}
-	go func() {
-		for received := range asked {
-			_ = keeper.Process.Signal(received) // it fails when the keeper has ended
-		}
-	}()
-	err = keeper.Wait()
-	return programs.ExitCode(keeper.ProcessState), programs.NotAnExit(err)
 }

@@ -18,12 +18,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/samplecrd/network-controller/test/internal/programs"
+	"github.com/samplecrd/network-controller/test/internal/process"
 )
 
 const (
 	// pauseCommand is the command of this program that holds the namespaces of a
-	// pod. Containers have it as what is in the image pauseImage.
+	// pod. It is in the image pauseImage.
 	pauseCommand = "pause"
 	pauseImage   = "localhost/pause:node"
 )
@@ -36,7 +36,7 @@ type image struct {
 	user    string // a number
 }
 
-// pause is process 1 of a pod: it waits, and buries orphans.
+// pause is process 1 of a pod: it waits for processes whose parents have ended.
 func pause() {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGCHLD, syscall.SIGINT, syscall.SIGTERM)
@@ -89,14 +89,14 @@ func (i image) pack(w io.Writer) error {
 	return nil
 }
 
-// file is one in an archive.
+// file is a file in an archive.
 type file struct {
 	name    string
 	mode    int64
 	content []byte
 }
 
-// archive returns files as tar does.
+// archive returns files as a tar archive.
 func archive(files ...file) ([]byte, error) {
 	var buffer bytes.Buffer
 	writer := tar.NewWriter(&buffer)
@@ -120,43 +120,43 @@ func (i image) packTo(path string) error {
 	return errors.Join(i.pack(output), output.Close())
 }
 
-// load loads more images into a node, from inside of its namespaces.
+// load loads more images into a node. It runs inside of the node's namespaces.
 func load(paths []string) error {
 	if os.Getenv(runFolderVariable) == "" {
-		return errors.New("loading images: this is not run by the command of `node exec`")
+		return errors.New("loading images: run this in the command of `node exec`")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	return importImages(ctx, paths...)
 }
 
-// importImages gives images to containerd, and waits until kubelet can have them.
+// importImages imports images into containerd, and waits until kubelet finds them.
 func importImages(ctx context.Context, paths ...string) error {
 	for _, path := range paths {
 		if _, err := ctr(ctx, "images", "import", path); err != nil {
 			return fmt.Errorf("importing the image %s: %w", path, err)
 		}
 	}
-	// The plugin of containerd that kubelet talks to notices by and by that there
-	// are more images, and marks them then.
-	err := programs.Poll(ctx, pollPeriod, func(ctx context.Context) (bool, error) {
-		unnoticed, err := ctr(ctx, "images", "list", "-q", `labels."io.cri-containerd.image"!=managed`)
-		return unnoticed == "", err
+	// Kubelet uses a plugin of containerd, which discovers new images after a moment
+	// and then sets a label on them.
+	err := process.Poll(ctx, pollPeriod, func(ctx context.Context) (bool, error) {
+		unlabelled, err := ctr(ctx, "images", "list", "-q", `labels."io.cri-containerd.image"!=managed`)
+		return unlabelled == "", err
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for the images to be noticed: %w", err)
+		return fmt.Errorf("waiting until kubelet finds the images: %w", err)
 	}
 	return nil
 }
 
-// ctr runs the program of that name, and returns what it writes.
+// ctr runs the command ctr, and returns its output.
 func ctr(ctx context.Context, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "ctr", append([]string{"-n", "k8s.io"}, args...)...)
 	var complaints bytes.Buffer
 	command.Stderr = &complaints
 	output, err := command.Output()
 	if err != nil {
-		return "", fmt.Errorf("running ctr %s: %w\n%s", args[0], err, programs.LastLines(complaints.Bytes()))
+		return "", fmt.Errorf("running ctr %s: %w\n%s", args[0], err, process.LastLines(complaints.Bytes()))
 	}
 	return strings.TrimSpace(string(output)), nil
 }

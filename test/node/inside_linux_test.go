@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/samplecrd/network-controller/test/internal/programs"
+	"github.com/samplecrd/network-controller/test/internal/process"
 )
 
 // roleVariable makes the test binary a command that is run with a node.
@@ -86,7 +86,7 @@ func runPod(ctx context.Context, address string) error {
 		return fmt.Errorf("creating a pod: %w: %s", err, output)
 	}
 	var log string
-	err = programs.Poll(ctx, pollPeriod, func(ctx context.Context) (bool, error) {
+	err = process.Poll(ctx, pollPeriod, func(ctx context.Context) (bool, error) {
 		log, _ = kubectl(ctx, "logs", "-n", "demo", "probe")
 		return strings.HasSuffix(log, "done\n"), nil
 	})
@@ -152,7 +152,7 @@ func restart(ctx context.Context) error {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			return fmt.Errorf("killing %s: %w", name, err)
 		}
-		err = programs.Poll(ctx, pollPeriod, func(context.Context) (bool, error) {
+		err = process.Poll(ctx, pollPeriod, func(context.Context) (bool, error) {
 			now, err := os.ReadFile(path)
 			return string(now) != string(content), err
 		})
@@ -165,7 +165,7 @@ func restart(ctx context.Context) error {
 		return fmt.Errorf("killing shims: %w", err)
 	}
 	var said string
-	err := programs.Poll(ctx, pollPeriod, func(ctx context.Context) (bool, error) {
+	err := process.Poll(ctx, pollPeriod, func(ctx context.Context) (bool, error) {
 		said, _ = kubectl(ctx, "get", "pod", "-n", "demo", "probe", "-o", "jsonpath={.status.containerStatuses[0].restartCount} {.status.phase} {.status.containerStatuses[0].ready}")
 		return said == "1 Running true", nil
 	})
@@ -173,7 +173,7 @@ func restart(ctx context.Context) error {
 		return fmt.Errorf("waiting for the pod to come back: %w: %s", err, said)
 	}
 	// Nobody waits for shims and containers but process 1.
-	return programs.Poll(ctx, pollPeriod, func(context.Context) (bool, error) {
+	return process.Poll(ctx, pollPeriod, func(context.Context) (bool, error) {
 		processes, err := exec.CommandContext(ctx, "ps", "-A", "-o", "ppid=,stat=").Output()
 		for line := range strings.Lines(string(processes)) {
 			if fields := strings.Fields(line); fields[0] == "1" && strings.HasPrefix(fields[1], "Z") {

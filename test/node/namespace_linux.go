@@ -10,26 +10,22 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/samplecrd/network-controller/test/internal/programs"
+	"github.com/samplecrd/network-controller/test/internal/kubernetes"
+	"github.com/samplecrd/network-controller/test/internal/process"
 )
 
 const (
 	nodeName = "node"
-	// nodeAddress is an address of the loopback interface, but not of the host's:
-	// pods reach it by their default route.
+	// nodeAddress is an address of the loopback interface in the network namespace.
+	// Pods reach it by their default route.
 	nodeAddress = "172.30.255.1"
-	// serviceAddress is that of the Service kubernetes. The node has it too, so
-	// that pods reach the API server without kube-proxy.
-	serviceAddress = "10.96.0.1"
-	serviceNetwork = "10.96.0.0/16"
-	podNetwork     = "10.244.0.0/24"
+	podNetwork  = "10.244.0.0/24"
 )
 
-// furnish makes in the namespaces of this process what the programs of a node
-// need there.
+// furnish makes what the programs of a node need in the namespaces of this process.
 func furnish(ctx context.Context) error {
 	for _, step := range []func() error{
-		func() error { return mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE) }, // nothing of this for others
+		func() error { return mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE) }, // other namespaces don't see the mounts below
 		func() error {
 			return mount("proc", "/proc", "proc", syscall.MS_NOSUID|syscall.MS_NODEV|syscall.MS_NOEXEC)
 		},
@@ -41,7 +37,8 @@ func furnish(ctx context.Context) error {
 		func() error { return syscall.Sethostname([]byte(nodeName)) },
 		func() error { return ip(ctx, "link", "set", "lo", "up") },
 		func() error { return ip(ctx, "address", "add", nodeAddress+"/32", "dev", "lo") },
-		func() error { return ip(ctx, "address", "add", serviceAddress+"/32", "dev", "lo") },
+		// So pods reach the API server without kube-proxy.
+		func() error { return ip(ctx, "address", "add", kubernetes.ServiceAddress+"/32", "dev", "lo") },
 	} {
 		if err := step(); err != nil {
 			return fmt.Errorf("furnishing the namespaces: %w", err)
@@ -57,9 +54,8 @@ func mount(source, target, kind string, flags uintptr) error {
 	return nil
 }
 
-// extend gives a folder more folders, which are there in this mount namespace
-// alone, even as mount points. The rest of what is in it stays what it is, with
-// the exception of a folder of such a name.
+// extend gives a folder more folders, which exist only in this mount namespace. The
+// other files in it stay, except for folders of these names.
 func extend(folder string, more ...string) error {
 	const staging = "/run/extended"
 	if err := os.MkdirAll(staging, 0o755); err != nil {
@@ -111,8 +107,8 @@ func show(path, second string, kind os.FileMode) error {
 	return mount(path, second, "", syscall.MS_BIND|syscall.MS_REC)
 }
 
-// shieldKernel puts files over those settings of the kernel that kubelet changes,
-// which are the machine's, and no namespace's.
+// shieldKernel mounts files over those settings of the kernel that kubelet changes,
+// because they apply to the whole machine.
 func shieldKernel() error {
 	for _, name := range []string{
 		"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
@@ -134,10 +130,15 @@ func shieldKernel() error {
 	return nil
 }
 
-// ip runs the program of that name.
+// ip runs the command ip.
 func ip(ctx context.Context, args ...string) error {
 	if output, err := exec.CommandContext(ctx, "ip", args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("running ip %s: %w\n%s", strings.Join(args, " "), err, programs.LastLines(output))
+		return fmt.Errorf("running ip %s: %w\n%s", strings.Join(args, " "), err, process.LastLines(output))
 	}
 	return nil
+}
+
+// isMissing reports whether an error is about a file that does not exist.
+func isMissing(err error) bool {
+	return errors.Is(err, os.ErrNotExist)
 }

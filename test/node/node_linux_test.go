@@ -17,19 +17,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/samplecrd/network-controller/test/internal/programs"
+	"github.com/samplecrd/network-controller/test/internal/debian"
+	"github.com/samplecrd/network-controller/test/internal/process"
+	"github.com/samplecrd/network-controller/test/internal/require"
 )
 
 // bin makes a folder with this program and what it runs, and an image of probe
 // beside it. It skips the test where no node can be started.
 func bin(t *testing.T) string {
 	t.Helper()
-	skip := t.Skipf
-	if os.Getenv("CI") != "" {
-		skip = t.Fatalf // nobody would notice
-	}
-	if err := checkHost(); err != nil {
-		skip("%v", err)
+	if err := debian.Check(); err != nil {
+		require.Skip(t, "%v", err)
 	}
 	dir := filepath.Join(t.TempDir(), "bin")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -41,7 +39,7 @@ func bin(t *testing.T) string {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(path); err != nil {
-			skip("%v: `make node` builds it", err)
+			require.Skip(t, "%v: `make node` builds it", err)
 		}
 		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
@@ -181,7 +179,7 @@ func TestEnd(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			err = programs.Poll(ctx, pollPeriod, func(context.Context) (bool, error) {
+			err = process.Poll(ctx, pollPeriod, func(context.Context) (bool, error) {
 				_, err := os.Stat(fields[1])
 				return isMissing(err) && len(processesIn(fields[0])) == 0, nil
 			})
@@ -204,7 +202,7 @@ func TestEndOfStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	var logs []string
-	err := programs.Poll(t.Context(), pollPeriod, func(context.Context) (bool, error) {
+	err := process.Poll(t.Context(), pollPeriod, func(context.Context) (bool, error) {
 		var err error
 		logs, err = filepath.Glob(filepath.Join(dir, "..", "run", folderPattern, "kube-apiserver.log"))
 		return len(logs) == 1, err
@@ -215,8 +213,8 @@ func TestEndOfStart(t *testing.T) {
 	if err := command.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if _ = command.Wait(); command.ProcessState.ExitCode() != exitFailed {
-		t.Errorf("it ended with %s, want exit status %d", command.ProcessState, exitFailed)
+	if _ = command.Wait(); command.ProcessState.ExitCode() != require.ExitFailed {
+		t.Errorf("it ended with %s, want exit status %d", command.ProcessState, require.ExitFailed)
 	}
 	checkNothingLeft(t, before, filepath.Dir(logs[0]))
 }
@@ -260,11 +258,11 @@ func TestRunExitCodes(t *testing.T) {
 		args []string
 		want int
 	}{
-		"no such command":         {args: []string{"restart"}, want: exitUsage},
-		"no such flag":            {args: []string{"exec", "-node=2", "--", "true"}, want: exitUsage},
-		"nothing to run":          {args: []string{"exec", "--"}, want: exitUsage},
-		"nothing to load":         {args: []string{"load"}, want: exitUsage},
-		"no run folder to manage": {args: []string{manageCommand}, want: exitUsage},
+		"no such command":         {args: []string{"restart"}, want: require.ExitUsage},
+		"no such flag":            {args: []string{"exec", "-node=2", "--", "true"}, want: require.ExitUsage},
+		"nothing to run":          {args: []string{"exec", "--"}, want: require.ExitUsage},
+		"nothing to load":         {args: []string{"load"}, want: require.ExitUsage},
+		"no run folder to manage": {args: []string{manageCommand}, want: require.ExitUsage},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -3,44 +3,46 @@ package main
 import (
 	"flag"
 	"strings"
+
+	"github.com/samplecrd/network-controller/test/internal/require"
 )
 
-// The commands of this program that nobody types. Each is a process that is
+// Commands of this program that users do not type. Each is a process that is
 // started by the one before it:
 //
 //	exec    what was typed
 //	keep    owns the run folder and the cgroups, and removes them
-//	init    process 1 of the namespaces, which adopts and buries orphans
+//	init    process 1 of the namespaces, which adopts orphans and waits for them
 //	manage  starts all programs, and runs the command
 //
-// Each gets the arguments of exec, after the path of the run folder.
+// Each gets the path of the run folder and the arguments of exec.
 const (
 	keepCommand   = "keep"
 	initCommand   = "init"
 	manageCommand = "manage"
 )
 
-// order is what a user of exec wants.
-type order struct {
+// options are the arguments of exec.
+type options struct {
 	images   []string // archives
-	auditLog string   // a file; empty: one in the run folder
+	auditLog string   // a file; defaults to one in the run folder
 	command  []string
 }
 
-// parseOrder reads the arguments of exec. The flag package tells what is wrong.
-func parseOrder(args []string) (order, bool) {
+// parseOptions parses the arguments of exec. It prints what is wrong with them.
+func parseOptions(args []string) (options, bool) {
 	flags := flag.NewFlagSet("exec", flag.ContinueOnError)
 	flags.Usage = func() { explain() }
 	images := flags.String("images", "", "")
 	auditLog := flags.String("audit-log", "", "")
 	if err := flags.Parse(args); err != nil {
-		return order{}, false
+		return options{}, false
 	}
 	if flags.NArg() == 0 {
 		explain()
-		return order{}, false
+		return options{}, false
 	}
-	o := order{auditLog: *auditLog, command: flags.Args()}
+	o := options{auditLog: *auditLog, command: flags.Args()}
 	if *images != "" {
 		o.images = strings.Split(*images, ",")
 	}
@@ -51,10 +53,10 @@ func parseOrder(args []string) (order, bool) {
 func run(name string, args []string) (exitCode int, err error) {
 	switch name {
 	case "exec":
-		if o, ok := parseOrder(args); ok {
+		if o, ok := parseOptions(args); ok {
 			return execute(o, args)
 		}
-		return exitUsage, nil
+		return require.ExitUsage, nil
 	case "load":
 		if len(args) == 0 {
 			return explain(), nil
@@ -73,7 +75,7 @@ func run(name string, args []string) (exitCode int, err error) {
 	case initCommand:
 		return beInit(args)
 	case manageCommand:
-		if o, ok := parseOrder(args[1:]); ok {
+		if o, ok := parseOptions(args[1:]); ok {
 			return manage(args[0], o)
 		}
 	}

@@ -12,39 +12,45 @@ import (
 	"sync"
 	"text/template"
 	"time"
+
+	"github.com/samplecrd/network-controller/test/internal/process"
 )
 
-// startTimeout is how long the start may take on a slow machine.
-const startTimeout = 3 * time.Minute
+const (
+	// startTimeout limits the start. It is long enough for a slow machine.
+	startTimeout = 3 * time.Minute
+	// pollPeriod is the time between two checks of a condition.
+	pollPeriod = 50 * time.Millisecond
+	// cacheName is the folder in build with what later runs use again.
+	cacheName = "openstack-cache"
+)
 
-// cloud is an OpenStack: its servers, and what they are told.
+// cloud is an OpenStack: its servers, and their users.
 type cloud struct {
-	launcher
 	dir   string // its run folder
-	cache string // what outlives it
+	cache string // files that outlive it
 
-	neutronNoAuth server // anybody may do anything there
+	neutronNoAuth server // accepts every request
 	keystone      server
-	keystoneShort server // the same, but its tokens live for seconds
-	neutron       server // wants a token of either
+	keystoneShort server // shares the database of keystone; its tokens live for seconds
+	neutron       server // accepts tokens of either Keystone
 	passwords     passwords
 	credential    credential
 
 	mu        sync.Mutex
-	processes []*process
+	processes []*process.Process
 }
 
 // server is a server that listens.
 type server struct {
-	Name string // for people
-	File string // what the names of its files begin with
+	File string // its name, and the beginning of the names of its files
 	Port int
 	Dir  string // the run folder
 
-	process *process
+	process *process.Process
 }
 
-// URL is where the server is.
+// URL returns the URL of the server.
 func (s server) URL() string {
 	return fmt.Sprintf("http://127.0.0.1:%d", s.Port)
 }
@@ -59,7 +65,7 @@ type credential struct {
 	ID, Secret string
 }
 
-// start starts all, and returns when it can be used.
+// start starts all servers, and returns when they can be used.
 func (c *cloud) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -67,16 +73,15 @@ func (c *cloud) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.neutronNoAuth = server{Name: "Neutron without authentication", File: "neutron-noauth", Port: ports[0], Dir: c.dir}
-	c.neutron = server{Name: "Neutron with Keystone", File: "neutron", Port: ports[1], Dir: c.dir}
-	c.keystone = server{Name: "Keystone", File: "keystone", Port: ports[2], Dir: c.dir}
-	c.keystoneShort = server{Name: "Keystone with short-lived tokens", File: "keystone-short", Port: ports[3], Dir: c.dir}
+	c.neutronNoAuth = server{File: "neutron-noauth", Port: ports[0], Dir: c.dir}
+	c.neutron = server{File: "neutron", Port: ports[1], Dir: c.dir}
+	c.keystone = server{File: "keystone", Port: ports[2], Dir: c.dir}
+	c.keystoneShort = server{File: "keystone-short", Port: ports[3], Dir: c.dir}
 	c.passwords = passwords{Admin: rand.Text(), Neutron: rand.Text(), Ours: rand.Text(), OtherTenant: rand.Text()}
 
 	if err := c.makeDatabases(ctx); err != nil {
 		return err
 	}
-	tell("Starting Keystone and Neutron.")
 	began := time.Now()
 	err = together(ctx,
 		func(ctx context.Context) error { return c.startKeystones(ctx, began) },
@@ -97,8 +102,10 @@ func (c *cloud) start(ctx context.Context) error {
 }
 
 // launch starts a program that ends with the cloud.
-func (c *cloud) launch(from program) (*process, error) {
-	p, err := c.launcher.launch(c.dir, from)
+func (c *cloud) launch(program process.Program) (*process.Process, error) {
+	// PATH is that of Debian's programs: another Python may lack the packages.
+	program.Env = append(program.Env, "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8")
+	p, err := process.Start(c.dir, program)
 	if err != nil {
 		return nil, err
 	}
@@ -109,46 +116,63 @@ func (c *cloud) launch(from program) (*process, error) {
 }
 
 // run runs a program until it ends.
-func (c *cloud) run(ctx context.Context, from program) error {
-	p, err := c.launch(from)
+func (c *cloud) run(ctx context.Context, program process.Program) error {
+	p, err := c.launch(program)
 	if err != nil {
 		return err
 	}
-	return p.finish(ctx)
+	return p.Finish(ctx)
 }
 
 // serve starts a server and waits until it answers a request with a status.
-func (c *cloud) serve(ctx context.Context, s *server, from program, path string, want int, began time.Time) error {
-	from.name, from.log = s.Name, s.File+".log"
-	p, err := c.launch(from)
-	if err != nil {
+func (c *cloud) serve(ctx context.Context, s *server, args []string, path string, want int, began time.Time) (err error) {
+	if s.process, err = c.launch(process.Program{Name: s.File, Args: args}); err != nil {
 		return err
 	}
-	s.process = p
-	err = p.waitUntil(ctx, func(ctx context.Context) bool {
+	err = process.WaitUntil(ctx, func(ctx context.Context) error {
 		status, err := get(ctx, s.URL()+path, "")
-		return err == nil && status == want
-	})
-	if err != nil {
+		if err == nil && status != want {
+			err = fmt.Errorf("status %d, want %d", status, want)
+		}
 		return err
+	}, s.process)
+	if err != nil {
+		return fmt.Errorf("waiting for %s: %w", s.File, err)
 	}
-	tell("%s is ready after %s.", s.Name, time.Since(began).Round(100*time.Millisecond))
+	logf("%s is ready after %s.", s.File, time.Since(began).Round(100*time.Millisecond))
 	return nil
 }
 
-// stop ends all that runs.
+// stop ends all programs. They have nothing to save.
 func (c *cloud) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.processes {
-		p.kill()
+		p.Kill()
 	}
+}
+
+// together calls functions concurrently. The first error ends all of them, and is
+// returned.
+func together(ctx context.Context, tasks ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var all sync.WaitGroup
+	for _, task := range tasks {
+		all.Go(func() {
+			if err := task(ctx); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	all.Wait()
+	return context.Cause(ctx)
 }
 
 // client makes requests to the servers, never by way of a proxy.
 var client = &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}
 
-// get returns the status of an answer.
+// get returns the status of a response.
 func get(ctx context.Context, url, token string) (status int, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -169,8 +193,8 @@ func get(ctx context.Context, url, token string) (status int, err error) {
 //go:embed files
 var files embed.FS
 
-// templates are the configuration files. All that is filled in is free of
-// characters that would mean something there.
+// templates are the configuration files. No value that is filled in has characters
+// with a meaning in them.
 var templates = template.Must(template.ParseFS(files, "files/*"))
 
 // writeFile fills in a template and writes it into the run folder.

@@ -2,16 +2,15 @@ package main
 
 import "path/filepath"
 
-// cloudNames are the clouds in clouds.yaml, the one that is meant for the
-// controller first.
+// cloudNames are the clouds in clouds.yaml. The first one is for the controller.
 const cloudNames = "ours ours-app short other-tenant admin"
 
 const (
 	cloudsName = "clouds.yaml"
-	secureName = "secure.yaml" // belongs next to it
+	secureName = "secure.yaml" // in the same folder
 )
 
-// cloudsConfig is what is filled in in clouds.yaml and secure.yaml.
+// cloudsConfig has the values in clouds.yaml and secure.yaml.
 type cloudsConfig struct {
 	Region          string
 	Keystone, Short string // URLs
@@ -20,8 +19,8 @@ type cloudsConfig struct {
 	Credential      credential
 }
 
-// writeClouds writes how to log in: what may be known into clouds.yaml, what is
-// secret into secure.yaml.
+// writeClouds writes how to log in: the secrets into secure.yaml, the rest into
+// clouds.yaml.
 func (c *cloud) writeClouds() error {
 	config := cloudsConfig{
 		Region: region, Keystone: c.keystone.URL() + "/v3", Short: c.keystoneShort.URL() + "/v3",
@@ -35,7 +34,7 @@ func (c *cloud) writeClouds() error {
 	return nil
 }
 
-// cloudsFile is the path of clouds.yaml.
+// cloudsFile returns the path of clouds.yaml.
 func (c *cloud) cloudsFile() string {
 	return filepath.Join(c.dir, cloudsName)
 }

@@ -8,10 +8,11 @@ import (
 	"strings"
 
 	"github.com/samplecrd/network-controller/test/internal/debian"
+	"github.com/samplecrd/network-controller/test/internal/process"
 )
 
-// makeDatabases makes an empty database for each server. To create a schema takes
-// seconds, so what comes out of that is kept, for this version of the package.
+// makeDatabases makes an empty database for each server. Creating a schema takes
+// seconds, so its result is kept for this version of the package.
 func (c *cloud) makeDatabases(ctx context.Context) error {
 	return together(ctx,
 		func(ctx context.Context) error {
@@ -23,12 +24,12 @@ func (c *cloud) makeDatabases(ctx context.Context) error {
 	)
 }
 
-// database is the path of the server's database.
+// database returns the path of the server's database.
 func (s server) database() string {
 	return filepath.Join(s.Dir, s.File+".sqlite")
 }
 
-// emptyDatabase makes empty databases with the schema that a package has.
+// emptyDatabase makes empty databases with the schema of a package.
 func (c *cloud) emptyDatabase(ctx context.Context, packageName string, create func(ctx context.Context, path string) error, paths ...string) error {
 	version, err := debian.VersionOf(ctx, packageName)
 	if err != nil {
@@ -36,7 +37,7 @@ func (c *cloud) emptyDatabase(ctx context.Context, packageName string, create fu
 	}
 	kept := filepath.Join(c.cache, packageName+"-"+strings.ReplaceAll(version, ":", "_")+".sqlite")
 	if _, err := os.Stat(kept); err != nil {
-		tell("Creating the schema of %s (once).", packageName)
+		logf("Creating the schema of %s (once).", packageName)
 		path := filepath.Join(c.dir, packageName+"-empty.sqlite")
 		if err := create(ctx, path); err != nil {
 			return err
@@ -53,22 +54,24 @@ func (c *cloud) emptyDatabase(ctx context.Context, packageName string, create fu
 	return nil
 }
 
-// keepDatabase keeps a database for later runs. From now on readers of it and a
+// keepDatabase keeps a database for later runs. In its journal mode, readers and a
 // writer don't wait for each other.
 func (c *cloud) keepDatabase(ctx context.Context, path, kept string) error {
 	const script = `import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute("PRAGMA journal_mode = wal").close()`
-	err := c.run(ctx, program{name: "Setting the journal mode of " + filepath.Base(path), log: "schema.log", args: []string{python, "-c", script, path}})
+	err := c.run(ctx, process.Program{Name: "journal-mode", Args: []string{python, "-c", script, path}})
 	if err != nil {
 		return err
 	}
-	// It is there as a whole or not at all.
-	if err := copyFile(path, kept+".new"); err != nil {
+	// With the rename, the file is complete or does not exist. Another process may do
+	// this at the same time.
+	unfinished := kept + "-" + filepath.Base(c.dir) + ".new"
+	if err := copyFile(path, unfinished); err != nil {
 		return err
 	}
-	return os.Rename(kept+".new", kept)
+	return os.Rename(unfinished, kept)
 }
 
-// python is Debian's own, the one that has the packages.
+// python is Debian's, which has the packages.
 const python = "/usr/bin/python3"
 
 func copyFile(from, to string) error {

@@ -9,33 +9,33 @@ import (
 	"strings"
 )
 
-// environmentName is the file in a run folder with the environment. It is there
-// when all is ready.
+// environmentName is the file in a run folder with the environment. It exists when
+// the servers are ready.
 const environmentName = "environment"
 
-// environment is what a program needs to use a cloud, as NAME=value. No secret is
-// in it.
+// environment has the variables of a program that uses a cloud, as NAME=value. It
+// contains no secret.
 type environment []string
 
-// environment returns that of a cloud that is ready.
+// environment returns the environment of a cloud that is ready.
 func (c *cloud) environment() environment {
 	return environment{
-		// A Neutron that asks nobody who they are.
+		// A Neutron without authentication.
 		"NEUTRON_ENDPOINT=" + c.neutronNoAuth.URL(),
-		"NEUTRON_SET_QUOTAS=1", // nobody else uses it
-		// The clouds with Keystone, and the one to take.
+		"NEUTRON_SET_QUOTAS=1", // the command is its only user
+		// The clouds with Keystone, and the default.
 		"OS_CLIENT_CONFIG_FILE=" + c.cloudsFile(),
 		"OS_CLOUD=ours",
 		"OPENSTACK_CLOUDS=" + cloudNames,
-		// The Neutron that their catalog leads to, and the Keystone that it asks
-		// about tokens; a process that is stopped or killed stays so.
+		// The Neutron in their catalog, and the Keystone with which it checks tokens.
+		// Neither is started again when it is stopped or killed.
 		"NEUTRON_KEYSTONE_ENDPOINT=" + c.neutron.URL(),
-		"OPENSTACK_NEUTRON_PID=" + strconv.Itoa(c.neutron.process.command.Process.Pid),
-		"OPENSTACK_KEYSTONE_PID=" + strconv.Itoa(c.keystone.process.command.Process.Pid),
+		"OPENSTACK_NEUTRON_PID=" + strconv.Itoa(c.neutron.process.PID()),
+		"OPENSTACK_KEYSTONE_PID=" + strconv.Itoa(c.keystone.process.PID()),
 	}
 }
 
-// write writes the environment into a run folder, all of it at once.
+// write writes the environment into a run folder, atomically.
 func (e environment) write(folder string) error {
 	path := filepath.Join(folder, environmentName)
 	if err := os.WriteFile(path+".new", []byte(strings.Join(e, "\n")), 0o600); err != nil {
@@ -53,8 +53,8 @@ func readEnvironment(folder string) (environment, error) {
 	return strings.Split(string(content), "\n"), nil
 }
 
-// addTo adds the environment to another one, in place of what that says about
-// any OpenStack.
+// addTo adds the environment to another one, in which it replaces the variables of
+// every OpenStack.
 func (e environment) addTo(others []string) []string {
 	others = slices.DeleteFunc(slices.Clone(others), func(line string) bool { return strings.HasPrefix(line, "OS_") })
 	return append(others, e...)
@@ -70,7 +70,7 @@ func (e environment) exports() string {
 	return text.String()
 }
 
-// quote makes one word for a shell of a text.
+// quote returns a text as one word for a shell.
 func quote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -9,7 +9,7 @@ import (
 	"net/http"
 )
 
-// The projects and users of these names are made in Keystone's default domain.
+// The names of projects and users in Keystone's default domain.
 const (
 	oursName    = "network-controller"
 	otherName   = "other-tenant"
@@ -28,7 +28,7 @@ type identity struct {
 	userID string
 }
 
-// logIn gets a token by a way to prove who one is.
+// logIn gets a token by an authentication method.
 func logIn(ctx context.Context, url string, auth object) (*identity, error) {
 	i := &identity{url: url + "/v3"}
 	var answer struct {
@@ -54,7 +54,7 @@ func byPassword(user, password, project string) object {
 	}
 }
 
-// byCredential logs in with an application credential, which has a project.
+// byCredential logs in with an application credential, which is of a project.
 func byCredential(c credential) object {
 	return object{"identity": object{
 		"methods":                []string{"application_credential"},
@@ -62,7 +62,7 @@ func byCredential(c credential) object {
 	}}
 }
 
-// call makes a request. What it sends is in no error: it may be a secret.
+// call makes a request. Its errors do not contain the body, which may be a secret.
 func (i *identity) call(ctx context.Context, method, path string, body, answer any) (http.Header, error) {
 	var sent []byte
 	if body != nil {
@@ -99,7 +99,7 @@ func (i *identity) call(ctx context.Context, method, path string, body, answer a
 	return response.Header, nil
 }
 
-// create makes an object of a kind, and returns its ID.
+// create creates an object of a kind, and returns its ID.
 func (i *identity) create(ctx context.Context, path, kind string, values object) (id string, err error) {
 	var answer map[string]struct{ ID string }
 	if _, err := i.call(ctx, http.MethodPost, path, object{kind: values}, &answer); err != nil {
@@ -108,7 +108,7 @@ func (i *identity) create(ctx context.Context, path, kind string, values object)
 	return answer[kind].ID, nil
 }
 
-// role returns the ID of a role, which it makes if need be.
+// role returns the ID of a role, which it creates if needed.
 func (i *identity) role(ctx context.Context, name string) (id string, err error) {
 	var found struct{ Roles []struct{ ID string } }
 	if _, err := i.call(ctx, http.MethodGet, "/roles?name="+name, nil, &found); err != nil {
@@ -120,7 +120,7 @@ func (i *identity) role(ctx context.Context, name string) (id string, err error)
 	return i.create(ctx, "/roles", "role", object{"name": name})
 }
 
-// tenant makes a project, and a user who has roles there.
+// tenant creates a project, and a user with roles in it.
 func (i *identity) tenant(ctx context.Context, project, user, password string, roles ...string) error {
 	projectID, err := i.create(ctx, "/projects", "project", object{"name": project, "domain_id": domain})
 	if err != nil {
@@ -158,7 +158,7 @@ func (i *identity) service(ctx context.Context, kind, name, url string) error {
 	return nil
 }
 
-// applicationCredential makes one of the user's.
+// applicationCredential creates an application credential of the user.
 func (i *identity) applicationCredential(ctx context.Context, name string) (credential, error) {
 	var answer struct {
 		Credential credential `json:"application_credential"`
@@ -170,7 +170,7 @@ func (i *identity) applicationCredential(ctx context.Context, name string) (cred
 	return answer.Credential, nil
 }
 
-// setUpIdentity makes the users and what they need in a fresh Keystone.
+// setUpIdentity creates projects, users and the catalog in an empty Keystone.
 func (c *cloud) setUpIdentity(ctx context.Context) error {
 	admin, err := logIn(ctx, c.keystone.URL(), byPassword("admin", c.passwords.Admin, "admin"))
 	if err != nil {
@@ -196,7 +196,7 @@ func (c *cloud) setUpIdentity(ctx context.Context) error {
 	return err
 }
 
-// tryTokens makes sure that Neutron accepts what Keystone gives out.
+// tryTokens returns an error if Neutron does not accept the tokens of a Keystone.
 func (c *cloud) tryTokens(ctx context.Context) error {
 	for _, way := range []struct {
 		keystone server
@@ -213,10 +213,10 @@ func (c *cloud) tryTokens(ctx context.Context) error {
 		}
 		status, err := get(ctx, c.neutron.URL()+"/v2.0/networks", user.token)
 		if err != nil {
-			return fmt.Errorf("trying a token of %s at Neutron: %w", way.keystone.Name, err)
+			return fmt.Errorf("trying a token of %s at Neutron: %w", way.keystone.File, err)
 		}
 		if status != http.StatusOK {
-			return fmt.Errorf("trying a token of %s at Neutron: status %d, want 200%s", way.keystone.Name, status, c.neutron.process.lastWords())
+			return fmt.Errorf("trying a token of %s at Neutron: status %d, want 200%s", way.keystone.File, status, c.neutron.process.LastLines())
 		}
 	}
 	return nil

@@ -9,20 +9,22 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/samplecrd/network-controller/test/internal/process"
 )
 
-// shortLife is how many seconds the tokens of the second Keystone live.
+// shortLife is the lifetime of the second Keystone's tokens in seconds.
 const shortLife = 8
 
 // region is the region that the endpoints are in.
 const region = "RegionOne"
 
-// keystoneConfig is what is filled in in the configuration of a Keystone.
+// keystoneConfig has the values in the configuration of a Keystone.
 type keystoneConfig struct {
 	server
 	Database string
 	Life     int  // of its tokens, in seconds
-	Cache    bool // whether what others change in the database may be seen later
+	Cache    bool // false if it must see changes in the database at once
 }
 
 // createKeystoneSchema creates Keystone's tables.
@@ -30,24 +32,24 @@ func (c *cloud) createKeystoneSchema(ctx context.Context, path string) error {
 	if err := c.writeFile("keystone-schema.conf", "keystone.conf", keystoneConfig{server: c.keystone, Database: path, Life: 1}); err != nil {
 		return err
 	}
-	return c.manageKeystone(ctx, "Creating Keystone's tables", "keystone-schema.conf", nil, "db_sync")
+	return c.manageKeystone(ctx, "keystone-schema.conf", nil, "db_sync")
 }
 
 // manageKeystone runs keystone-manage.
-func (c *cloud) manageKeystone(ctx context.Context, doing, config string, env []string, args ...string) error {
-	args = append([]string{"/usr/bin/keystone-manage", "--config-file", config}, args...)
-	return c.run(ctx, program{name: doing, log: "keystone-manage.log", args: append([]string{python, "-W", "ignore"}, args...), env: env})
+func (c *cloud) manageKeystone(ctx context.Context, config string, env []string, args ...string) error {
+	args = append([]string{python, "-W", "ignore", "/usr/bin/keystone-manage", "--config-file", config}, args...)
+	return c.run(ctx, process.Program{Name: "keystone-manage", Args: args, Env: env})
 }
 
-// startKeystones starts two Keystones that have all in common but how long their
-// tokens live: how long is one setting for all tokens of a Keystone. Either
-// accepts the tokens of the other.
+// startKeystones starts two Keystones that differ only in the lifetime of their
+// tokens, which is one setting for all tokens of a Keystone. Either accepts the
+// tokens of the other.
 func (c *cloud) startKeystones(ctx context.Context, began time.Time) error {
 	if err := c.configureKeystones(); err != nil {
 		return err
 	}
-	// The password is in the environment: a command line can be read by anybody.
-	err := c.manageKeystone(ctx, "Setting Keystone up", "keystone.conf", []string{"OS_BOOTSTRAP_PASSWORD=" + c.passwords.Admin}, "bootstrap",
+	// The password is in the environment, because every user can read command lines.
+	err := c.manageKeystone(ctx, "keystone.conf", []string{"OS_BOOTSTRAP_PASSWORD=" + c.passwords.Admin}, "bootstrap",
 		"--bootstrap-region-id", region, "--bootstrap-public-url", c.keystone.URL()+"/v3", "--bootstrap-internal-url", c.keystone.URL()+"/v3")
 	if err != nil {
 		return err
@@ -63,8 +65,8 @@ func (c *cloud) startKeystones(ctx context.Context, began time.Time) error {
 	)
 }
 
-// configureKeystones writes the configuration of both Keystones, and the keys
-// that they make tokens with.
+// configureKeystones writes the configuration of both Keystones, and the keys for
+// their tokens.
 func (c *cloud) configureKeystones() error {
 	for _, config := range []keystoneConfig{
 		{server: c.keystone, Life: 3600, Cache: true},
@@ -86,8 +88,8 @@ func (c *cloud) configureKeystones() error {
 	return nil
 }
 
-// writeKeys makes a repository of Fernet keys, as keystone-manage would in a
-// second or two: one that is staged, one that is in use.
+// writeKeys makes a repository of Fernet keys: one that is staged, one that is in
+// use. keystone-manage would need a second or two for it.
 func writeKeys(path string) error {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		return err
@@ -104,6 +106,5 @@ func writeKeys(path string) error {
 }
 
 func (c *cloud) startKeystone(ctx context.Context, s *server, began time.Time) error {
-	args := []string{"/usr/bin/uwsgi", "--ini", s.File + "-uwsgi.ini"}
-	return c.serve(ctx, s, program{args: args}, "/v3", http.StatusOK, began)
+	return c.serve(ctx, s, []string{"/usr/bin/uwsgi", "--ini", s.File + "-uwsgi.ini"}, "/v3", http.StatusOK, began)
 }

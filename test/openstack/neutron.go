@@ -4,6 +4,8 @@ import (
 	"context"
 	_ "embed" // for the script
 	"time"
+
+	"github.com/samplecrd/network-controller/test/internal/process"
 )
 
 //go:embed files/neutron-schema.py
@@ -12,23 +14,22 @@ var neutronSchema string
 // createNeutronSchema creates Neutron's tables from its models. Its migrations do
 // not work on SQLite.
 func (c *cloud) createNeutronSchema(ctx context.Context, path string) error {
-	return c.run(ctx, program{name: "Creating Neutron's tables", log: "schema.log", args: []string{python, "-W", "ignore", "-c", neutronSchema, path}})
+	return c.run(ctx, process.Program{Name: "neutron-schema", Args: []string{python, "-W", "ignore", "-c", neutronSchema, path}})
 }
 
-// neutronConfig is what is filled in in the configuration of a Neutron.
+// neutronConfig has the values in the configuration of a Neutron.
 type neutronConfig struct {
 	server
 	AuthStrategy string // noauth or keystone
 	Database     string
 	Keystone     string // its URL
 	Password     string // of the user neutron
-	DNS          bool   // whether it has dns-integration
+	DNS          bool   // it has dns-integration
 }
 
-// startNeutron starts a Neutron that is alone: it has no agents and no message
-// broker. It is ready when it answers an unauthenticated list with a status. The
-// one with Keystone has dns-integration and the other has not, so that both can
-// be seen.
+// startNeutron starts a Neutron without agents and without a message broker. It is
+// ready when it answers an unauthenticated list with a status. Only the one with
+// Keystone has dns-integration, so that the tests see both cases.
 func (c *cloud) startNeutron(ctx context.Context, s *server, authStrategy string, want int, began time.Time) error {
 	err := c.writeFile(s.File+".conf", "neutron.conf", neutronConfig{
 		server: *s, AuthStrategy: authStrategy, Database: s.database(), Keystone: c.keystone.URL(), Password: c.passwords.Neutron,
@@ -38,5 +39,5 @@ func (c *cloud) startNeutron(ctx context.Context, s *server, authStrategy string
 		return err
 	}
 	args := []string{python, "-W", "ignore", "/usr/bin/neutron-server", "--config-file", s.File + ".conf"}
-	return c.serve(ctx, s, program{args: args}, "/v2.0/networks", want, began)
+	return c.serve(ctx, s, args, "/v2.0/networks", want, began)
 }

@@ -1,116 +1,17 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"fmt"
+	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/samplecrd/network-controller/test/internal/programs"
+	"github.com/samplecrd/network-controller/test/internal/require"
 )
 
-// roleVariable makes the test binary a process that launches a program and is
-// killed then.
-const roleVariable = "OPENSTACK_TEST_ROLE"
-
-func TestMain(m *testing.M) {
-	if dir := os.Getenv(roleVariable); dir != "" {
-		p, err := newLauncher().launch(dir, program{name: "sleep", log: "log", args: []string{"sleep", "600"}})
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		fmt.Println(p.command.Process.Pid)
-		<-p.done
-		return
-	}
-	os.Exit(m.Run())
-}
-
-// Whoever is killed cannot tidy up any more.
-func TestLaunchedProgramDiesWithItsParent(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("nothing is launched elsewhere")
-	}
-	parent := exec.CommandContext(t.Context(), os.Args[0])
-	parent.Env = append(os.Environ(), roleVariable+"="+t.TempDir())
-	parent.Stderr = os.Stderr
-	output, err := parent.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(output).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil || !running(pid) {
-		t.Fatalf("launched %q (%v), want the process ID of a program that runs", line, err)
-	}
-	_ = parent.Process.Kill()
-	_ = parent.Wait()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	ended := func(context.Context) (bool, error) { return !running(pid), nil }
-	if err := programs.Poll(ctx, 10*time.Millisecond, ended); err != nil {
-		t.Errorf("process %d still runs: %v", pid, err)
-	}
-}
-
-// running says whether a process runs, and does not just wait for somebody to
-// notice its end.
-func running(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !bytes.Contains(stat, []byte(") Z "))
-}
-
-func TestSweep(t *testing.T) {
-	f := folders{runs: t.TempDir()}
-	for _, name := range []string{"openstack-up", "openstack-exec-1", "openstack-exec-2", "cluster-1"} {
-		if err := os.Mkdir(filepath.Join(f.runs, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	left, err := own(filepath.Join(f.runs, "openstack-exec-1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	left()
-	release, err := own(f.up())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release()
-	if got, want := ownerOf(f.up()), os.Getpid(); got != want {
-		t.Errorf("the owner is %d, want %d", got, want)
-	}
-	f.sweep()
-	entries, err := os.ReadDir(f.runs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, entry := range entries {
-		names = append(names, entry.Name())
-	}
-	if want := []string{"cluster-1", "openstack-up"}; !slices.Equal(names, want) {
-		t.Errorf("after a sweep there are %q, want %q", names, want)
-	}
-}
-
-// Each cloud is in both files, and what is secret in one of them only.
+// Each cloud is in both files. Secrets are only in secure.yaml.
 func TestClouds(t *testing.T) {
 	c := &cloud{
 		dir:       t.TempDir(),
@@ -174,17 +75,19 @@ func TestRunExitCodes(t *testing.T) {
 		args []string
 		want int
 	}{
-		"no such command":            {args: []string{"restart"}, want: exitUsage},
-		"no such flag":               {args: []string{"down", "-lifetime=1s"}, want: exitUsage},
-		"an argument too many":       {args: []string{"up", "now"}, want: exitUsage},
-		"nothing to run":             {args: []string{"exec", "--"}, want: exitUsage},
-		"something that is not here": {args: []string{"exec", "--", "/no/such/command"}, want: exitFailed},
+		"no such command":      {args: []string{"restart"}, want: require.ExitUsage},
+		"no such flag":         {args: []string{"down", "-lifetime=1s"}, want: require.ExitUsage},
+		"an argument too many": {args: []string{"up", "now"}, want: require.ExitUsage},
+		"nothing to run":       {args: []string{"exec", "--"}, want: require.ExitUsage},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got, _ := run(test.args[0], test.args[1:]); got != test.want {
-				t.Errorf("exit code is %d, want %d", got, test.want)
+			if got, err := run(test.args[0], test.args[1:]); got != test.want || err != nil {
+				t.Errorf("exit code is %d (%v), want %d", got, err, test.want)
 			}
 		})
+	}
+	if _, err := run("exec", []string{"--", "/no/such/command"}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error is %v, want that the command does not exist", err)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"net"
 )
 
-// freePorts returns ports of 127.0.0.1 that are free. They are below those that
-// the kernel gives out by itself, so that nobody has got one by chance before it
-// is used, or while a server is down.
+// freePorts returns free ports of 127.0.0.1. They are below the range from which
+// the kernel chooses, so that no process gets one by chance before a server listens
+// at it, or while that server is down.
 func freePorts(ctx context.Context, count int) ([]int, error) {
 	const first, last, attempts = 20000, 32000, 1000
 	var ports []int
@@ -24,7 +24,7 @@ func freePorts(ctx context.Context, count int) ([]int, error) {
 		if err != nil {
 			continue
 		}
-		defer func() { _ = listener.Close() }() // not before all are found: they are different ones
+		defer func() { _ = listener.Close() }() // after all are found, so that they differ
 		ports = append(ports, port)
 	}
 	return nil, errors.New("finding free ports: there are none")

@@ -1,5 +1,5 @@
-// Package debian installs packages of Debian 12 for the programs in hack that
-// run real servers. It takes root, and leaves the packages where they are.
+// Package debian installs packages of Debian 12 for the programs in test that run
+// real servers. It needs root. The packages stay installed.
 package debian
 
 import (
@@ -12,14 +12,23 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+
+	"github.com/samplecrd/network-controller/test/internal/require"
 )
 
-// Version is the version whose packages are known to work.
-const Version = "12"
+// version is the version whose packages are known to work.
+const version = "12"
 
-// CanInstall reports whether packages can be installed here: it is that Debian, and
-// we are root.
-func CanInstall() bool {
+// Check returns an error if packages cannot be installed on this machine. It is a
+// require.ErrSkipped.
+func Check() error {
+	if os.Geteuid() == 0 && isDebian() {
+		return nil
+	}
+	return fmt.Errorf("%w: the servers are installed from the packages of Debian %s, by root", require.ErrSkipped, version)
+}
+
+func isDebian() bool {
 	file, err := os.Open("/etc/os-release")
 	if err != nil {
 		return false
@@ -30,17 +39,17 @@ func CanInstall() bool {
 		name, value, _ := strings.Cut(lines.Text(), "=")
 		release[name] = strings.Trim(value, `"`)
 	}
-	return release["ID"] == "debian" && release["VERSION_ID"] == Version && os.Geteuid() == 0
+	return release["ID"] == "debian" && release["VERSION_ID"] == version
 }
 
-// Install installs those of the packages that are missing, after it has told
-// which. No service of theirs is started.
-func Install(ctx context.Context, tell func(missing []string), packages ...string) error {
+// Install installs those of the packages that are missing, and prints their names
+// before. No service of theirs is started.
+func Install(ctx context.Context, packages ...string) error {
 	missing, err := missingOf(ctx, packages)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	tell(missing)
+	fmt.Fprintf(os.Stderr, "Installing %s (about a minute).\n", strings.Join(missing, ", "))
 	restore, err := keepServicesDown()
 	if err != nil {
 		return fmt.Errorf("keeping services down: %w", err)
@@ -50,7 +59,7 @@ func Install(ctx context.Context, tell func(missing []string), packages ...strin
 	if err := aptGet(ctx, install...); err == nil || ctx.Err() != nil {
 		return err
 	}
-	// The lists of packages are missing, or too old.
+	// The package lists are missing or too old.
 	if err := aptGet(ctx, "update"); err != nil {
 		return err
 	}
@@ -71,7 +80,7 @@ func missingOf(ctx context.Context, packages []string) ([]string, error) {
 	query := exec.CommandContext(ctx, "dpkg-query", append([]string{"-W", "-f", "${Package} ${db:Status-Status}\n"}, packages...)...)
 	output, err := query.Output()
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) { // it ends with an exit code where there are packages that it does not know
+	if err != nil && !errors.As(err, &exit) { // the exit code is not 0 if it does not know a package
 		return nil, fmt.Errorf("looking for installed packages: %w", err)
 	}
 	lines := strings.Split(string(output), "\n")
@@ -80,8 +89,8 @@ func missingOf(ctx context.Context, packages []string) ([]string, error) {
 	}), nil
 }
 
-// aptGet runs apt-get. Nothing but itself ends it: a half-installed package would
-// be in everybody's way.
+// aptGet runs apt-get. It is not interrupted: a half-installed package would be
+// in the way of the next run.
 func aptGet(ctx context.Context, args ...string) error {
 	command := exec.Command("apt-get", append([]string{"-q", "-o", "DPkg::Lock::Timeout=400"}, args...)...) //nolint:noctx // see above
 	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
@@ -95,13 +104,13 @@ func aptGet(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// keepServicesDown keeps packages from starting services of their own while they
-// are installed.
+// keepServicesDown keeps packages from starting their services while they are
+// installed.
 func keepServicesDown() (restore func(), err error) {
-	const path = "/usr/sbin/policy-rc.d" // what it says is asked before a service is started
+	const path = "/usr/sbin/policy-rc.d" // dpkg's scripts run it before they start a service
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
 	if errors.Is(err, os.ErrExist) {
-		return func() {}, nil // whoever made it has a policy, which is not ours to change
+		return func() {}, nil // the machine has a policy, which we don't change
 	}
 	if err != nil {
 		return nil, err

@@ -1,30 +1,31 @@
 package controlplane
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/samplecrd/network-controller/test/internal/kubernetes"
+	"github.com/samplecrd/network-controller/test/internal/process"
+	"github.com/samplecrd/network-controller/test/internal/runfolder"
 )
 
-// ownerVariable asks the test binary to be the owner of a cluster, in the
-// folder that it names, instead of running tests.
-const ownerVariable = "LOCALCLUSTER_TEST_OWNER"
+// ownerVariable makes the test binary the owner of a cluster in a folder, instead
+// of running tests.
+const ownerVariable = "CONTROLPLANE_TEST_OWNER"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(ownerVariable); dir != "" {
@@ -37,14 +38,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// running is what the owner of a cluster tells about it.
+// running is what the owner of a cluster prints.
 type running struct {
 	Folder string
 	Server string
 	PIDs   []int
 }
 
-// own starts a cluster, tells about it, and waits until it is killed.
+// own starts a cluster, prints what runs, and waits until it is killed.
 func own(dir string) error {
 	c, err := Start(context.Background(), Options{Dir: dir, ControllerManager: true})
 	if err != nil {
@@ -59,37 +60,12 @@ func own(dir string) error {
 
 func pids(c *Cluster) []int {
 	var pids []int
-	for _, p := range []*process{c.etcd, c.apiServer, c.controllers} {
+	for _, p := range []*process.Process{c.etcd, c.apiServer, c.controllers} {
 		if p != nil {
-			pids = append(pids, p.command.Process.Pid)
+			pids = append(pids, p.PID())
 		}
 	}
 	return pids
-}
-
-// alive says whether there is a process that has not ended. One that has ended
-// may still have its entry, until its parent asks how.
-func alive(pid int) bool {
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err == nil {
-		_, rest, _ := bytes.Cut(stat, []byte(") "))
-		return !bytes.HasPrefix(rest, []byte("Z")) && !bytes.HasPrefix(rest, []byte("X"))
-	}
-	return syscall.Kill(pid, 0) == nil
-}
-
-// eventually waits until the condition holds.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	often := time.NewTicker(10 * time.Millisecond)
-	defer often.Stop()
-	for deadline := time.After(time.Minute); !condition(); {
-		select {
-		case <-often.C:
-		case <-deadline:
-			t.Fatalf("after a minute: still not %s", what)
-		}
-	}
 }
 
 func exists(path string) bool {
@@ -116,7 +92,7 @@ func TestCluster(t *testing.T) {
 	t.Run("what was applied can be used at once", func(t *testing.T) {
 		kubectl(t, c, "get", "thing", "first")
 	})
-	t.Run("kubectl knows both versions", func(t *testing.T) {
+	t.Run("kubectl and the API server have one version", func(t *testing.T) {
 		var versions struct {
 			ClientVersion, ServerVersion struct{ GitVersion string }
 		}
@@ -124,10 +100,10 @@ func TestCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v := versions.ServerVersion.GitVersion; v != versions.ClientVersion.GitVersion || !strings.HasPrefix(v, "v1.") {
-			t.Errorf("versions are %+v, want the same of both", versions)
+			t.Errorf("versions are %+v, want one version", versions)
 		}
 	})
-	t.Run("errors of kubectl have its words", func(t *testing.T) {
+	t.Run("errors contain what kubectl printed", func(t *testing.T) {
 		_, err := c.Kubectl(t.Context(), "get", "no-such-thing")
 		if err == nil || !strings.Contains(err.Error(), `the server doesn't have a resource type "no-such-thing"`) {
 			t.Errorf("error is %v", err)
@@ -165,16 +141,12 @@ func testGarbage(t *testing.T, c *Cluster) {
 }
 
 func testRestart(t *testing.T, c *Cluster) {
-	client, err := rest.HTTPClientFor(c.RESTConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	url := c.RESTConfig().Host + "/api/v1/namespaces/default/configmaps/kept"
+	const path = "/api/v1/namespaces/default/configmaps/kept"
 	kubectl(t, c, "create", "configmap", "kept")
 	if err := c.StopAPIServer(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := get(t.Context(), client, url); !errors.Is(err, syscall.ECONNREFUSED) {
+	if _, err := c.api.Get(t.Context(), path); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("without the API server: error is %v, want a refused connection", err)
 	}
 	if err := c.StopAPIServer(); err != nil {
@@ -185,10 +157,10 @@ func testRestart(t *testing.T, c *Cluster) {
 			t.Fatal(err)
 		}
 	}
-	if status, err := get(t.Context(), client, url); err != nil || status != http.StatusOK {
-		t.Errorf("after the API server came back: status %d, error %v, want what was made before", status, err)
+	if _, err := c.api.Get(t.Context(), path); err != nil {
+		t.Errorf("after the API server came back: %v", err)
 	}
-	if err := c.controllers.died(); err != nil {
+	if err := c.controllers.Check(); err != nil {
 		t.Error(err)
 	}
 }
@@ -214,7 +186,7 @@ func testStop(t *testing.T, c *Cluster) {
 		t.Errorf("it took %v: a client that watches makes it wait", took)
 	}
 	for _, pid := range processes {
-		if alive(pid) {
+		if process.Running(pid) {
 			t.Errorf("process %d still runs", pid)
 		}
 	}
@@ -226,8 +198,8 @@ func testStop(t *testing.T, c *Cluster) {
 	}
 }
 
-// When the owner of a cluster is killed, its processes end. The next Start in
-// the same folder removes what is left.
+// When the owner of a cluster is killed, its processes end. The next Start in that
+// folder removes what is left.
 func TestOwnerIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	owner := exec.CommandContext(t.Context(), os.Args[0])
@@ -252,30 +224,69 @@ func TestOwnerIsKilled(t *testing.T) {
 	}
 	_ = owner.Wait() // it was killed
 	if decoding != nil {
-		t.Fatalf("the owner told nothing about its cluster: %v", decoding)
+		t.Fatalf("the owner printed nothing about its cluster: %v", decoding)
 	}
 
 	if len(cluster.PIDs) != 3 {
 		t.Errorf("processes %v ran, want 3", cluster.PIDs)
 	}
-	eventually(t, "every process of the cluster gone", func() bool { return !slices.ContainsFunc(cluster.PIDs, alive) })
-	eventually(t, "the API server's address without a listener", func() bool {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	// A process that was killed keeps its sockets until its last thread has ended.
+	err = process.WaitUntil(ctx, func(context.Context) error {
 		connection, err := net.Dial("tcp", strings.TrimPrefix(cluster.Server, "https://"))
 		if err == nil {
 			_ = connection.Close()
 		}
-		return errors.Is(err, syscall.ECONNREFUSED)
+		if left := slices.DeleteFunc(slices.Clone(cluster.PIDs), func(pid int) bool { return !process.Running(pid) }); len(left) > 0 || !errors.Is(err, syscall.ECONNREFUSED) {
+			return fmt.Errorf("processes %v run; connecting to the API server: %w", left, err)
+		}
+		return nil
 	})
-	if !exists(cluster.Folder) {
-		t.Fatal("the run folder is gone: this test shows nothing about sweeping")
+	if err != nil {
+		t.Error(err)
 	}
-	folder, err := newRunFolder(dir)
+	if !exists(cluster.Folder) {
+		t.Fatal("the run folder is gone: this test shows nothing about the next Start")
+	}
+	folder, err := runfolder.New(t.Context(), dir, folderPattern, os.RemoveAll)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = folder.remove() }()
+	defer func() { _ = folder.Remove() }()
 	if exists(cluster.Folder) {
 		t.Errorf("the next Start does not remove the run folder %s", cluster.Folder)
+	}
+}
+
+// Other systems than Linux rely on this alone.
+func TestComponentEndsWithItsStandardInput(t *testing.T) {
+	options := Options{Dir: t.TempDir()}
+	if err := options.complete(); err != nil {
+		t.Fatal(err)
+	}
+	etcd := exec.CommandContext(t.Context(), options.Program, append([]string{"etcd"}, kubernetes.EtcdArgs()...)...)
+	etcd.Dir, etcd.Env = t.TempDir(), []string{"EXIT_WHEN_STDIN_CLOSES=1"}
+	stdin, err := etcd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr, err := etcd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := etcd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	output, err := io.ReadAll(stderr)
+	if err != nil || !strings.Contains(string(output), "standard input was closed") {
+		t.Errorf("etcd wrote (%v)\n%s", err, output)
+	}
+	if err := etcd.Wait(); etcd.ProcessState.ExitCode() != 1 {
+		t.Errorf("etcd ended with %v", err)
 	}
 }
 
@@ -302,7 +313,7 @@ func TestStartFails(t *testing.T) {
 		},
 		"a component dies": {
 			options: Options{APIServerArgs: []string{"--no-such-flag"}},
-			want:    []string{"kube-apiserver is gone", "exit status 1", "The last lines of kube-apiserver.log", "unknown flag: --no-such-flag"},
+			want:    []string{"kube-apiserver ended unexpectedly", "exit status 1", "Last lines of kube-apiserver.log", "unknown flag: --no-such-flag"},
 		},
 		"what is to be applied is missing": {
 			options: Options{Apply: []string{"no-such-folder"}},
@@ -321,7 +332,7 @@ func TestStartFails(t *testing.T) {
 			}
 			for _, want := range test.want {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("error does not say %q:\n%v", want, err)
+					t.Errorf("error has no %q:\n%v", want, err)
 				}
 			}
 			if left, _ := filepath.Glob(filepath.Join(dir, folderPattern)); len(left) > 0 {
