@@ -90,17 +90,22 @@ func (o Options) ServeProfiles(ctx context.Context) error {
 // HTTP to everybody on loopback, and elsewhere over HTTPS to those whom Kubernetes
 // permits to get /metrics.
 func (o Options) ServeMetrics(ctx context.Context, metrics http.Handler, client kubernetes.Interface) error {
+	endpoint, err := o.metricsEndpoint(metrics, client)
+	if err != nil {
+		return err
+	}
+	return endpoint.serve(ctx)
+}
+
+func (o Options) metricsEndpoint(metrics http.Handler, client kubernetes.Interface) (e endpoint, err error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)
-	e := endpoint{name: "metrics", path: "/metrics", flag: "-metrics-bind-address", address: o.metricsAddress, handler: mux}
+	e = endpoint{name: "metrics", path: "/metrics", flag: "-metrics-bind-address", address: o.metricsAddress, handler: mux}
 	if o.metricsAddress != "" && !isLoopback(o.metricsAddress) {
-		var err error
-		if e.tls, err = servingCertificate(o.certFile, o.keyFile); err != nil {
-			return err
-		}
+		e.tls, err = servingCertificate(o.certFile, o.keyFile)
 		e.handler = newAuthorizer(client, mux, clock.RealClock{})
 	}
-	return e.serve(ctx)
+	return e, err
 }
 
 // endpoint serves something at an address.
