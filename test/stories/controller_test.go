@@ -138,7 +138,8 @@ func (s *story) control(args []string) (string, error) {
 	case verb == "metrics" || verb == "readyz":
 		return c.get(verb)
 	}
-	return "", errors.New("usage: controller [second] start [-FLAG=VALUE…] | stop | kill | freeze | thaw | log | metrics | readyz")
+	return "", errors.New("usage: controller [second] start [-FLAG=VALUE…] | stop | kill | freeze | thaw | " +
+		"log | metrics | readyz")
 }
 
 // startController starts a process. Without flags, it has those of the last start.

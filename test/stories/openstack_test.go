@@ -78,7 +78,8 @@ func (o *realOpenStack) mustKubectl(args ...string) string {
 // checkNeutron compares what the project has of the Network of the example.
 func (o *realOpenStack) checkNeutron(want string) {
 	o.Helper()
-	networks, err := o.ours.Networks(o.Context(), neutron.NetworkFilter{Descriptions: []string{o.marker("example-network")}})
+	filter := neutron.NetworkFilter{Descriptions: []string{o.marker("example-network")}}
+	networks, err := o.ours.Networks(o.Context(), filter)
 	if err != nil {
 		o.Fatal(err)
 	}
@@ -127,7 +128,8 @@ func TestRealWalkthrough(t *testing.T) {
 		t.Run(cloud, func(t *testing.T) {
 			o := newRealOpenStack(t)
 			neighbour := connectCloud(t, "other-tenant")
-			theirs, err := neighbour.CreateNetwork(t.Context(), neutron.NewNetwork{Name: "default/example-network", Description: o.marker("example-network")})
+			same := neutron.NewNetwork{Name: "default/example-network", Description: o.marker("example-network")}
+			theirs, err := neighbour.CreateNetwork(t.Context(), same)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -139,8 +141,10 @@ func TestRealWalkthrough(t *testing.T) {
 			if cloud == "short" {
 				o.waitForLists(10) // one or two seconds each
 			}
-			o.mustKubectl("patch", "network", "example-network", "--type=merge", "--patch", `{"spec":{"cidr":"192.168.1.0/16","gateway":"192.168.1.1"}}`)
-			o.mustKubectl("wait", "--for=jsonpath={.status.observedGeneration}=2", "network/example-network", "--timeout=60s")
+			o.mustKubectl("patch", "network", "example-network", "--type=merge",
+				"--patch", `{"spec":{"cidr":"192.168.1.0/16","gateway":"192.168.1.1"}}`)
+			o.mustKubectl("wait", "--for=jsonpath={.status.observedGeneration}=2",
+				"network/example-network", "--timeout=60s")
 			o.checkNeutron("default/example-network 192.168.0.0/16 192.168.1.1")
 			o.mustKubectl("delete", "network", "example-network", "--timeout=60s")
 			o.checkNeutron("")
@@ -195,7 +199,8 @@ func TestRealKeystoneAway(t *testing.T) {
 
 	o.mustKubectl("apply", "-f", "../../example/example-network.yaml")
 	o.mustKubectl("wait", "--for=condition=Ready=false", "network/example-network", "--timeout=120s")
-	if reason := o.mustKubectl("get", "network", "example-network", "-o", `jsonpath={.status.conditions[0].reason}`); reason != "NeutronUnavailable" {
+	reason := o.mustKubectl("get", "network", "example-network", "-o", `jsonpath={.status.conditions[0].reason}`)
+	if reason != "NeutronUnavailable" {
 		t.Errorf("the reason is %q", reason)
 	}
 	if err := syscall.Kill(keystone, syscall.SIGCONT); err != nil {

@@ -99,7 +99,8 @@ func (s *story) state(only []string) (string, error) {
 			row("  "+s.nextNames.add("port", port.ID), port.Name)
 		}
 	}
-	return aligned(strings.ReplaceAll(s.readable(text.String()), "samplecrd.k8s.io owner: $CLUSTER/"+s.namespace+"/", "owner: ")), nil
+	marker := "samplecrd.k8s.io owner: $CLUSTER/" + s.namespace + "/"
+	return aligned(strings.ReplaceAll(s.readable(text.String()), marker, "owner: ")), nil
 }
 
 // aligned makes columns of what tabs separate.
@@ -174,8 +175,8 @@ func (s *story) apply(args []string) (string, error) {
 		return "", err
 	}
 	force := true
-	_, err = s.client.SamplecrdV1().Networks(s.namespace).
-		Patch(s.Context(), args[0], types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: "story", Force: &force, FieldValidation: "Strict"})
+	options := metav1.PatchOptions{FieldManager: "story", Force: &force, FieldValidation: "Strict"}
+	_, err = s.client.SamplecrdV1().Networks(s.namespace).Patch(s.Context(), args[0], types.ApplyPatchType, body, options)
 	return "", err
 }
 
@@ -230,7 +231,8 @@ func (s *story) events(args []string) (string, error) {
 	if len(args) == 0 || len(args) == 2 && args[1] != "reasons" || len(args) > 2 {
 		return "", errors.New("usage: events NAME [reasons]")
 	}
-	list, err := s.kube.EventsV1().Events(s.namespace).List(s.Context(), metav1.ListOptions{FieldSelector: "regarding.name=" + args[0]})
+	options := metav1.ListOptions{FieldSelector: "regarding.name=" + args[0]}
+	list, err := s.kube.EventsV1().Events(s.namespace).List(s.Context(), options)
 	if err != nil {
 		return "", err
 	}

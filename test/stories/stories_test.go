@@ -42,7 +42,7 @@ const (
 var (
 	// update writes golden sections. Where a script waits, the text is one that
 	// has not changed for so long.
-	update = flag.Duration("update", 0, "write what the stories print, once it stays the same for this time, into their golden sections")
+	update = flag.Duration("update", 0, "write into golden sections what the stories print when it stays so for this time")
 	// builtProgram is the path of the controller under test.
 	builtProgram string
 	// parallelStories is how many stories run at the same time. Stories wait more
@@ -197,7 +197,8 @@ func (s *story) end() {
 			s.Logf("the log of the %s controller:\n%s", name, log[max(0, len(log)-maxShownLog):])
 		}
 	}
-	err := errors.Join(s.endNeutron(), s.cluster.StartAPIServer(context.Background()), s.removeNetworks(context.Background()), s.writeUpdates())
+	ctx := context.Background()
+	err := errors.Join(s.endNeutron(), s.cluster.StartAPIServer(ctx), s.removeNetworks(ctx), s.writeUpdates())
 	if err != nil {
 		s.Errorf("cleaning up after the story: %v", err)
 	}
@@ -215,8 +216,9 @@ func (s *story) removeNetworks(ctx context.Context) error {
 		return err
 	}
 	for _, network := range list.Items {
-		_, err1 := client.Patch(ctx, network.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-		err = errors.Join(err, err1)
+		patch := []byte(`{"metadata":{"finalizers":null}}`)
+		_, failure := client.Patch(ctx, network.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		err = errors.Join(err, failure)
 	}
 	return err
 }
