@@ -144,6 +144,7 @@ func TestChinese(t *testing.T) {
 	for chinese, english := range map[string]string{
 		"README.zh-CN.md":        "README.md",
 		"docs/zh-CN/promises.md": "docs/operate/promises.md",
+		"docs/zh-CN/stories.md":  "test/stories/README.md",
 	} {
 		got, want := structure(read(t, chinese)), structure(read(t, english))
 		if got != want {
