@@ -92,7 +92,7 @@ func TestFlags(t *testing.T) {
 	if len(flags) < 20 {
 		t.Fatalf("the help has the flags %v: have they another form now?", slices.Sorted(maps.Keys(flags)))
 	}
-	others := []string{"-n", "-k", "-f"} // of kubectl
+	others := []string{"-n", "-k", "-f", "-update"} // of kubectl, and of tests
 	for file, text := range documents(t) {
 		for _, span := range spans(text) {
 			if !strings.HasPrefix(span, "-") {
