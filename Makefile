@@ -53,19 +53,19 @@ openstack-down: $(OPENSTACK) ## Stop them, and leave nothing
 
 .PHONY: test-openstack
 test-openstack: control-plane $(OPENSTACK) ## Run what there is of tests for it on a real Keystone and Neutron
-	@$(OPENSTACK) exec -- hack/openstack/test.sh || { code=$$?; [[ $$code == 3 ]] || exit $$code; }
+	@$(OPENSTACK) exec -- test/openstack/test.sh || { code=$$?; [[ $$code == 3 ]] || exit $$code; }
 
 .PHONY: e2e
 e2e: $(if $(KUBECONFIG),,node) ## Install the controller and try all of it, on a real node (Debian 12, as root), or with KUBECONFIG=path on yours
-	@hack/e2e/run.sh $(if $(KUBECONFIG),'$(KUBECONFIG)') || { code=$$?; [[ $$code == 3 ]] || exit $$code; }
+	@test/e2e/run.sh $(if $(KUBECONFIG),'$(KUBECONFIG)') || { code=$$?; [[ $$code == 3 ]] || exit $$code; }
 
 .PHONY: e2e-openstack
 e2e-openstack: node $(OPENSTACK) ## Do its part with an OpenStack on a real Keystone and Neutron
-	@hack/e2e/run.sh -openstack || { code=$$?; [[ $$code == 3 ]] || exit $$code; }
+	@test/e2e/run.sh -openstack || { code=$$?; [[ $$code == 3 ]] || exit $$code; }
 
 .PHONY: $(OPENSTACK)
 $(OPENSTACK):
-	@$(GO_BUILD) -o $@ ./hack/openstack
+	@$(GO_BUILD) -o $@ ./test/openstack
 
 .PHONY: build
 build: ## Build ./samplecrd-controller
@@ -79,7 +79,7 @@ control-plane: ## Build etcd, kube-apiserver, kube-controller-manager and kubect
 .PHONY: node
 node: control-plane ## Build what runs a command with a whole Kubernetes of one node: build/bin/node
 	@hack/kubernetes/build.sh $(NODE_COMPONENTS) ./node
-	@$(GO_BUILD) -o $(NODE) ./hack/node
+	@$(GO_BUILD) -o $(NODE) ./test/node
 
 .PHONY: generate
 generate: ## Generate clients, deepcopy functions, the CRD and its reference from the types
@@ -95,13 +95,24 @@ verify: ## Check that what is generated and formatted is up to date
 lint: ## Run the linters, which also hold the architecture
 	@go -C hack/lint build -o ../../$(GOLANGCI_LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@$(GOLANGCI_LINT) run --allow-parallel-runners ./...
-	@cd hack/kubernetes && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./...
+	@# Of hack/kubernetes only what imports no Kubernetes: linting main.go would
+	@# type-check all of Kubernetes, which takes 11 GB.
+	@cd hack/kubernetes && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./multicall
+	@$(GOLANGCI_LINT) fmt --diff
 
 .PHONY: fuzz
 fuzz: ## Look for a state of the world in which a plan goes wrong, for a minute
 	go test -run '^$$' -fuzz FuzzConverge -fuzztime 30s -fuzzminimizetime 1x ./pkg/plan
-	go test -run '^$$' -fuzz FuzzWant -fuzztime 30s -fuzzminimizetime 1x ./pkg/plan
-	go test -run '^$$' -fuzz FuzzWishes -fuzztime 30s -fuzzminimizetime 1x .
+	go test -run '^$$' -fuzz FuzzDesiredFor -fuzztime 30s -fuzzminimizetime 1x ./pkg/plan
+	go test -run '^$$' -fuzz FuzzRequestOf -fuzztime 30s -fuzzminimizetime 1x ./pkg/deployments
+
+# The packages that only compute, whose own tests must notice nearly every change
+# of their code.
+PURE_PACKAGES := pkg/plan pkg/status pkg/deployments
+
+.PHONY: mutation
+mutation: ## Check that the tests of the pure packages fail when their code is changed (about 15 minutes)
+	@hack/mutation/run.sh $(PURE_PACKAGES)
 
 # What a release is made of. VERSION, IMAGE and ARCH can be given: make image
 # VERSION=v1.2.3 ARCH=arm64. The image is published nowhere yet: its name only
@@ -120,7 +131,7 @@ image: ## Build build/image.tar, to load into containerd, Docker, podman or kind
 	@hack/image/image.sh build/image.tar $(ARCH)
 
 .PHONY: test-image
-test-image: ## Check that the image is reproducible, and that the Dockerfile makes the same
+test-image: ## Check the contents of the image, and that it is reproducible
 	@go -C hack/image test -count=1 ./...
 
 .PHONY: release
@@ -150,3 +161,9 @@ vulncheck: ## Look for known vulnerabilities (GOVULNDB=file:///… for a copy of
 .PHONY: clean
 clean: ## Remove all that was built (Go's own cache stays)
 	rm -rf build samplecrd-controller
+
+.PHONY: prose
+prose: ## Check the words, sentences and lines of the text
+	@CGO_ENABLED=0 go run -trimpath ./hack/prose
+
+lint: prose

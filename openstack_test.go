@@ -12,16 +12,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/rand"
 
-	"github.com/samplecrd/network-controller/hack/localcluster"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
+	"github.com/samplecrd/network-controller/test/controlplane"
 )
 
 // realOpenStack is a Keystone and a Neutron, as the program finds them, and a
 // Kubernetes for the test alone.
 type realOpenStack struct {
 	*testing.T
-	kubernetes  *localcluster.Cluster
+	kubernetes  *controlplane.Cluster
 	clusterName string
 	ours        neutron.Client // past the program
 }

@@ -17,8 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/samplecrd/network-controller/hack/localcluster"
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/test/controlplane"
 )
 
 // kubernetesPhrases are what is said of Kubernetes, beside kubectl itself.
@@ -42,7 +42,7 @@ var kubernetesPhrases = map[string]phrase{
 
 // kubectlInStory is kubectl itself, with the story's namespace as the default.
 func kubectlInStory(ts *testscript.TestScript, not bool, args []string) {
-	root, err := localcluster.ModuleRoot()
+	root, err := controlplane.ModuleRoot()
 	ts.Check(err)
 	err = ts.Exec(filepath.Join(root, "build", "bin", "kubernetes"), append([]string{"kubectl"}, args...)...)
 	switch {

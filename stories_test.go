@@ -23,8 +23,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/samplecrd/network-controller/hack/localcluster"
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
+	"github.com/samplecrd/network-controller/test/controlplane"
 )
 
 const (
@@ -83,7 +83,7 @@ func (s *storyTeller) Run(name string, tell func(testscript.T)) {
 }
 
 // storyPlace has a control plane from the first story on that is told there.
-type storyPlace struct{ cluster *localcluster.Cluster }
+type storyPlace struct{ cluster *controlplane.Cluster }
 
 func newStoryPlaces(t *testing.T, number int) chan *storyPlace {
 	places := make(chan *storyPlace, number)
@@ -103,7 +103,7 @@ func newStoryPlaces(t *testing.T, number int) chan *storyPlace {
 // story is what one story is about: a Kubernetes, a Neutron, and controllers.
 type story struct {
 	*testing.T
-	cluster     *localcluster.Cluster
+	cluster     *controlplane.Cluster
 	clusterName string // the controllers', and nobody else's
 	namespace   string
 	client      clientset.Interface
@@ -138,7 +138,7 @@ func setUpStory(env *testscript.Env) error {
 func newStory(t *storyTeller) (*story, error) {
 	var err error
 	if t.place.cluster == nil {
-		t.place.cluster, err = localcluster.Start(t.Context(), localcluster.Options{Apply: []string{"crd"}})
+		t.place.cluster, err = controlplane.Start(t.Context(), controlplane.Options{Apply: []string{"crd"}})
 	}
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/samplecrd/network-controller/hack/localcluster"
+	"github.com/samplecrd/network-controller/test/controlplane"
 )
 
 const (
@@ -40,7 +40,7 @@ func main() {
 
 // play starts everything, plays the three acts, and stops everything.
 func play(ctx context.Context) (err error) {
-	root, err := localcluster.ModuleRoot()
+	root, err := controlplane.ModuleRoot()
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func play(ctx context.Context) (err error) {
 	fmt.Println(bold("A Network becomes a real network"))
 	fmt.Print("\nStarting a Kubernetes API server on loopback … ")
 	begun := time.Now()
-	cluster, err := localcluster.Start(ctx, localcluster.Options{})
+	cluster, err := controlplane.Start(ctx, controlplane.Options{})
 	if err != nil {
 		return fmt.Errorf("starting the control plane: %w", err)
 	}

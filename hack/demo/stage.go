@@ -21,14 +21,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/samplecrd/network-controller/hack/localcluster"
+	"github.com/samplecrd/network-controller/test/controlplane"
 )
 
 // stage is where the walkthrough is played: a cluster, a controller, and the
 // Neutron in it.
 type stage struct {
 	ctx     context.Context
-	cluster *localcluster.Cluster
+	cluster *controlplane.Cluster
 	client  kubernetes.Interface
 
 	controller    *exec.Cmd
@@ -40,7 +40,7 @@ type stage struct {
 	networkID string          // after the first act
 }
 
-func newStage(ctx context.Context, cluster *localcluster.Cluster) (*stage, error) {
+func newStage(ctx context.Context, cluster *controlplane.Cluster) (*stage, error) {
 	client, err := kubernetes.NewForConfig(cluster.RESTConfig())
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)

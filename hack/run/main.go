@@ -19,7 +19,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/samplecrd/network-controller/hack/localcluster"
+	"github.com/samplecrd/network-controller/test/controlplane"
 )
 
 func main() {
@@ -80,13 +80,13 @@ func run(stop *stopper, kubeconfig string, controller []string) (exitCode int, e
 }
 
 // startCluster starts a local Kubernetes and tells how to reach it.
-func startCluster(ctx context.Context, output io.Writer) (*localcluster.Cluster, error) {
-	root, err := localcluster.ModuleRoot()
+func startCluster(ctx context.Context, output io.Writer) (*controlplane.Cluster, error) {
+	root, err := controlplane.ModuleRoot()
 	if err != nil {
 		return nil, err
 	}
 	_, _ = fmt.Fprintln(output, "Starting a local Kubernetes.")
-	cluster, err := localcluster.Start(ctx, localcluster.Options{Apply: []string{"crd"}, ControllerManager: true})
+	cluster, err := controlplane.Start(ctx, controlplane.Options{Apply: []string{"crd"}, ControllerManager: true})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,35 @@
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/samplecrd/network-controller/test/internal/process"
+)
+
+// Kubectl runs kubectl as an administrator and returns its standard output. An
+// error contains its standard error.
+func (c *Cluster) Kubectl(ctx context.Context, args ...string) ([]byte, error) {
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, c.options.Program, append([]string{"kubectl"}, args...)...)
+	cmd.Env = append(process.Environment(c.folder.Path), "KUBECONFIG="+c.Kubeconfig())
+	cmd.Stderr = &stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 5 * time.Second
+	output, err := cmd.Output()
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		err = fmt.Errorf("running kubectl %s: %w", strings.Join(args, " "), err)
+		if complaint := strings.TrimSpace(stderr.String()); complaint != "" {
+			err = fmt.Errorf("%w: %s", err, complaint)
+		}
+	}
+	return output, err
+}

@@ -1,0 +1,312 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/samplecrd/network-controller/test/controlplane"
+)
+
+// TestMain goes to the module's root, as those who run the program do.
+func TestMain(m *testing.M) {
+	root, err := controlplane.ModuleRoot()
+	if err == nil {
+		err = os.Chdir(root)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// rulesFile is what a file of rules has in it.
+type rulesFile struct {
+	Groups []struct {
+		Rules []rule
+	}
+}
+
+type rule struct {
+	Record, Alert, Expr string
+	For                 string
+	Labels, Annotations map[string]string
+}
+
+func readRules(t *testing.T) (all []rule) {
+	t.Helper()
+	file := readYAML[rulesFile](t, filepath.Join(folder, "rules.yaml"))
+	for _, group := range file.Groups {
+		all = append(all, group.Rules...)
+	}
+	if len(all) == 0 {
+		t.Fatal("there are no rules")
+	}
+	return all
+}
+
+func readYAML[T any](t *testing.T, path string) (value T) {
+	t.Helper()
+	if err := yaml.Unmarshal(read(t, path), &value); err != nil {
+		t.Fatalf("reading %s: %v", path, err)
+	}
+	return value
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// needed returns the path of a program of Debian's package prometheus. Where it
+// is missing, the test is skipped, but not in CI.
+func needed(t *testing.T, program string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err == nil {
+		return path
+	}
+	const cure = "%s is not installed, so THE RULES WERE NOT TESTED: apt-get install prometheus (with RUNLEVEL=1 in the environment it starts no service)"
+	if os.Getenv("CI") != "" {
+		t.Fatalf(cure, program)
+	}
+	t.Skipf(cure, program)
+	return ""
+}
+
+func promtool(t *testing.T, args ...string) {
+	t.Helper()
+	output, err := exec.CommandContext(t.Context(), needed(t, "promtool"), args...).CombinedOutput()
+	if err != nil {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, output)
+	}
+}
+
+// TestGenerated: what is generated is up to date.
+func TestGenerated(t *testing.T) {
+	files, err := generated(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range files {
+		if !bytes.Equal(read(t, path), want) {
+			t.Errorf("%s is not what go run ./test/monitoring writes", path)
+		}
+	}
+}
+
+// TestRules runs promtool's checks and unit tests.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	promtool(t, "check", "rules", filepath.Join(folder, "rules.yaml"))
+	tests, err := filepath.Glob(filepath.Join(folder, "tests", "*.yaml"))
+	if err != nil || len(tests) == 0 {
+		t.Fatalf("there are no unit tests: %v", err)
+	}
+	promtool(t, append([]string{"test", "rules"}, tests...)...)
+}
+
+// TestConfig checks the example of a configuration. Debian builds Prometheus
+// without a client of Kubernetes: what finds the targets is left out here, and
+// has been compared with its documentation alone.
+func TestConfig(t *testing.T) {
+	text := string(read(t, filepath.Join(folder, "prometheus.yaml")))
+	discovery := regexp.MustCompile(`(?m)^    kubernetes_sd_configs:\n(      .*\n)+`)
+	if !discovery.MatchString(text) {
+		t.Fatal("the example has no kubernetes_sd_configs")
+	}
+	text = discovery.ReplaceAllString(text, "    static_configs: [{targets: ['127.0.0.1:8443']}]\n")
+	promtool(t, "check", "config", "--syntax-only", write(t, "prometheus.yaml", text))
+}
+
+func write(t *testing.T, name, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// testsFile is what a file of unit tests has in it.
+type testsFile struct {
+	Tests []struct {
+		AlertRuleTest []struct {
+			Alertname string
+			ExpAlerts []struct{} `json:"exp_alerts"`
+		} `json:"alert_rule_test"`
+	}
+}
+
+// TestEveryAlertIsTestedAndDocumented: for each alert there is a unit test in
+// which it fires and one in which it does not, and a section of docs/reference/alerts.md.
+func TestEveryAlertIsTestedAndDocumented(t *testing.T) {
+	fires, quiet := map[string]bool{}, map[string]bool{}
+	files, err := filepath.Glob(filepath.Join(folder, "tests", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		for _, group := range readYAML[testsFile](t, path).Tests {
+			for _, test := range group.AlertRuleTest {
+				if len(test.ExpAlerts) > 0 {
+					fires[test.Alertname] = true
+				} else {
+					quiet[test.Alertname] = true
+				}
+			}
+		}
+	}
+	alerts, sections := map[string]bool{}, map[string]bool{}
+	for _, r := range readRules(t) {
+		if r.Alert != "" {
+			alerts[r.Alert] = true
+		}
+	}
+	for _, match := range regexp.MustCompile(`(?m)^## (\w+)$`).FindAllStringSubmatch(string(read(t, "docs/reference/alerts.md")), -1) {
+		sections[match[1]] = true
+	}
+	for what, have := range map[string]map[string]bool{"alerts that fire in a test": fires, "alerts that do not fire in a test": quiet, "sections of docs/reference/alerts.md": sections} {
+		if diff := cmp.Diff(alerts, have); diff != "" {
+			t.Errorf("%s (-there are +have):\n%s", what, diff)
+		}
+	}
+}
+
+// TestAlertsAreComplete: who gets an alert at night finds in it what it means
+// and where to read on.
+func TestAlertsAreComplete(t *testing.T) {
+	for _, r := range readRules(t) {
+		if r.Alert == "" {
+			continue
+		}
+		if r.For == "" || !strings.HasPrefix(r.Alert, "Samplecrd") || !slices.Contains([]string{"warning", "critical"}, r.Labels["severity"]) {
+			t.Errorf("%s has for %q and severity %q", r.Alert, r.For, r.Labels["severity"])
+		}
+		names := slices.Sorted(maps.Keys(r.Annotations))
+		if want := []string{"action", "description", "runbook_url", "summary"}; !slices.Equal(names, want) {
+			t.Errorf("%s has annotations %v, want %v", r.Alert, names, want)
+		}
+		_, anchor, _ := strings.Cut(r.Annotations["runbook_url"], "/docs/reference/alerts.md#")
+		if anchor != strings.ToLower(r.Alert) {
+			t.Errorf("%s has runbook_url %s", r.Alert, r.Annotations["runbook_url"])
+		}
+	}
+}
+
+// grafana is what we read of a dashboard.
+type grafana struct {
+	Panels []struct {
+		Title, Description, Type string
+		FieldConfig              struct {
+			Defaults struct{ Unit string }
+		}
+		Targets []struct{ Expr string }
+	}
+	Annotations struct {
+		List []struct{ Target struct{ Expr string } }
+	}
+}
+
+func readDashboard(t *testing.T) (dashboard grafana) {
+	t.Helper()
+	if err := json.Unmarshal(read(t, filepath.Join(folder, "dashboard.json")), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	return dashboard
+}
+
+// dashboardQueries returns the expressions of the dashboard, with its variables
+// replaced, by what they are called here.
+func dashboardQueries(t *testing.T) map[string]string {
+	t.Helper()
+	queries, dashboard := map[string]string{}, readDashboard(t)
+	variables := strings.NewReplacer("$namespace", ".*", "$__rate_interval", "5m", "$__range", "1h")
+	for _, panel := range dashboard.Panels {
+		for i, target := range panel.Targets {
+			queries[fmt.Sprintf("%s %d", panel.Title, i+1)] = variables.Replace(target.Expr)
+		}
+	}
+	for i, annotation := range dashboard.Annotations.List {
+		queries[fmt.Sprintf("annotation %d", i+1)] = variables.Replace(annotation.Target.Expr)
+	}
+	for name, query := range queries {
+		if query == "" || strings.Contains(query, "$") {
+			t.Errorf("%s asks for %q", name, query)
+		}
+	}
+	return queries
+}
+
+// TestDashboard: each panel says what it shows and in which unit, and asks for
+// something that can be asked for.
+func TestDashboard(t *testing.T) {
+	titles := map[string]bool{}
+	for _, panel := range readDashboard(t).Panels {
+		if titles[panel.Title] || panel.Title == "" || panel.Description == "" || panel.FieldConfig.Defaults.Unit == "" || len(panel.Targets) == 0 {
+			t.Errorf("panel %q of type %s has description %q, unit %q and %d queries", panel.Title, panel.Type, panel.Description, panel.FieldConfig.Defaults.Unit, len(panel.Targets))
+		}
+		titles[panel.Title] = true
+	}
+	if len(titles) == 0 || len(titles) > 16 {
+		t.Errorf("there are %d panels", len(titles))
+	}
+	type record struct {
+		Record string `json:"record"`
+		Expr   string `json:"expr"`
+	}
+	var records []record
+	for _, query := range dashboardQueries(t) {
+		records = append(records, record{Record: fmt.Sprintf("panel_query_%d", len(records)), Expr: query})
+	}
+	text, err := json.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboard", "rules": records}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	promtool(t, "check", "rules", write(t, "dashboard.yaml", string(text))) // JSON is YAML
+}
+
+// selector matches the name of a metric and what it is chosen by. Names that are
+// chosen by nothing are those that our own rules record.
+var selector = regexp.MustCompile(`([a-zA-Z_:][a-zA-Z0-9_:]*)\{([^}]*)\}`)
+
+// usedMetrics returns the metrics that rules and dashboard ask for.
+func usedMetrics(t *testing.T) []string {
+	t.Helper()
+	used := map[string]bool{}
+	expressions := slices.Collect(maps.Values(dashboardQueries(t)))
+	for _, r := range readRules(t) {
+		expressions = append(expressions, r.Expr)
+	}
+	for _, expression := range expressions {
+		for _, match := range selector.FindAllStringSubmatch(expression, -1) {
+			used[match[1]] = true
+			if !strings.Contains(match[2], `job="`+job+`"`) && match[1] != "ALERTS" {
+				t.Errorf("%s is not chosen by its job in %s", match[1], expression)
+			}
+		}
+		bare := regexp.MustCompile(`\b(samplecrd|workqueue|rest_client|leader_election|process|go)_\w+`)
+		if rest := bare.FindString(selector.ReplaceAllString(regexp.MustCompile(`\w+:\w+:\w+|on \(.*?\)|by \(.*?\)|\(version, go_version\)`).ReplaceAllString(expression, ""), "")); rest != "" {
+			t.Errorf("%s is not chosen by anything in %s", rest, expression)
+		}
+	}
+	delete(used, "ALERTS")
+	delete(used, "up")
+	return slices.Sorted(maps.Keys(used))
+}

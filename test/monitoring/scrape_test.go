@@ -1,0 +1,324 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
+	"github.com/samplecrd/network-controller/test/controlplane"
+)
+
+// prometheus is a real one, at an address of loopback.
+type prometheus struct{ address string }
+
+// get asks the HTTP API for something.
+func (p prometheus) get(ctx context.Context, path string, values url.Values, data any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.address+"/api/v1/"+path+"?"+values.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("asking Prometheus: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer := struct {
+		Status, Error string
+		Data          any
+	}{Data: data}
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		return fmt.Errorf("reading Prometheus' answer (%s): %w", response.Status, err)
+	}
+	if answer.Status != "success" {
+		return fmt.Errorf("asking Prometheus for %s %v: %s", path, values, answer.Error)
+	}
+	return nil
+}
+
+// sample is a series that a query found.
+type sample struct {
+	Metric map[string]string
+	Value  [2]any
+}
+
+func (p prometheus) query(ctx context.Context, expression string) ([]sample, error) {
+	var data struct{ Result []sample }
+	err := p.get(ctx, "query", url.Values{"query": {expression}}, &data)
+	return data.Result, err
+}
+
+// number waits until a query finds so many series.
+func (p prometheus) number(t *testing.T, expression string, want int) (found []sample) {
+	t.Helper()
+	eventually(t, expression, func(ctx context.Context) (err error) {
+		if found, err = p.query(ctx, expression); err == nil && len(found) != want {
+			err = fmt.Errorf("found %d series, want %d: %v", len(found), want, found)
+		}
+		return err
+	})
+	return found
+}
+
+// alerts returns the alerts that are pending or fire, by their name.
+func (p prometheus) alerts(ctx context.Context) (map[string]string, error) {
+	var data struct {
+		Alerts []struct {
+			State  string
+			Labels map[string]string
+		}
+	}
+	err := p.get(ctx, "alerts", nil, &data)
+	states := map[string]string{}
+	for _, alert := range data.Alerts {
+		states[alert.Labels["alertname"]] = alert.State
+	}
+	return states, err
+}
+
+// configuration is that of a Prometheus that is in a hurry. The second file of
+// rules is the first one with alerts that fire after a second, under names of
+// their own.
+const configuration = `
+global: {scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 500ms}
+rule_files: [%q, %q]
+scrape_configs:
+  - job_name: ` + job + `
+    static_configs: [{targets: [%q, %q]}]
+`
+
+const soon = "Soon"
+
+// hasten returns the alerts of rules, so that they fire soon.
+func hasten(t *testing.T, rules string) string {
+	t.Helper()
+	_, alerts, ok := strings.Cut(rules, "\n  - name: samplecrd-controller.alerts\n")
+	if !ok {
+		t.Fatal("the rules have no group samplecrd-controller.alerts")
+	}
+	alerts = regexp.MustCompile(`\bfor: \w+`).ReplaceAllString(alerts, "for: 1s")
+	alerts = regexp.MustCompile(`\balert: \w+`).ReplaceAllString(alerts, "${0}"+soon)
+	return "groups:\n  - name: soon\n" + alerts
+}
+
+// setting is what is watched: a cluster, a Neutron, a controller that leads, one
+// that stands by, and a Prometheus.
+type setting struct {
+	prometheus
+	cluster         *controlplane.Cluster
+	neutron         *embedded.Server
+	leader, standby *process
+	// addresses at which the two are scraped
+	leaderAddress, standbyAddress string
+}
+
+func newSetting(t *testing.T) *setting {
+	t.Helper()
+	program := needed(t, "prometheus")
+	s := &setting{neutron: embedded.New(embedded.Options{})}
+	if err := s.neutron.Listen(""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.neutron.Close() })
+	var err error
+	if s.cluster, err = controlplane.Start(t.Context(), controlplane.Options{Apply: []string{"crd"}}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.cluster.Stop() })
+
+	controller := buildController(t)
+	startController := func() (*process, string) {
+		address := freeAddress(t)
+		return start(t, controller, "-kubeconfig="+s.cluster.Kubeconfig(), "-neutron-endpoint="+s.neutron.URL(), "-metrics-bind-address="+address,
+			"-leader-elect", "-leader-elect-resource-namespace=default", "-resync-period=1s"), address
+	}
+	s.leader, s.leaderAddress = startController()
+	eventually(t, "waiting for a leader", func(context.Context) error {
+		if !strings.Contains(s.leader.log.String(), "Starting workers") {
+			return errors.New("the first instance does not lead")
+		}
+		return nil
+	})
+	s.standby, s.standbyAddress = startController()
+
+	rules, err := filepath.Abs(filepath.Join(folder, "rules.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := fmt.Sprintf(configuration, rules, write(t, "soon.yaml", hasten(t, string(read(t, rules)))), s.leaderAddress, s.standbyAddress)
+	s.address = freeAddress(t)
+	start(t, program, "--config.file="+write(t, "prometheus.yaml", config), "--web.listen-address="+s.address, "--storage.tsdb.path="+t.TempDir(), "--log.level=warn")
+	return s
+}
+
+func buildController(t *testing.T) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), job)
+	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+		t.Fatalf("building the controller: %v\n%s", err, output)
+	}
+	return path
+}
+
+// TestScrape: a real Prometheus finds in two real controllers all that rules and
+// dashboard ask for; nothing is wrong with what is well; and what breaks is told.
+func TestScrape(t *testing.T) {
+	t.Parallel()
+	s := newSetting(t)
+	if output, err := s.cluster.Kubectl(t.Context(), "apply", "-f", "example/example-network.yaml"); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	s.number(t, `up == 1`, 2)
+	s.number(t, `samplecrd_networks{ready="True", reason="Provisioned"} == 1`, 1)
+
+	t.Run("every metric is there", s.everyMetricIsThere)
+	t.Run("every panel shows something", s.everyPanelShowsSomething)
+	t.Run("no rule is broken", s.noRuleIsBroken)
+	t.Run("the leader works, and nobody else", s.theLeaderWorks)
+	t.Run("no alert on a healthy system", s.noAlert)
+	t.Run("Neutron goes", s.neutronGoes)
+	t.Run("the leader goes", s.leaderGoes)
+}
+
+func (s *setting) everyMetricIsThere(t *testing.T) {
+	var served []string
+	eventually(t, "every metric that rules and dashboard ask for", func(ctx context.Context) error {
+		if err := s.get(ctx, "label/__name__/values", nil, &served); err != nil {
+			return err
+		}
+		var missing []string
+		for _, name := range usedMetrics(t) {
+			if !slices.Contains(served, name) {
+				missing = append(missing, name)
+			}
+		}
+		if len(missing) > 0 {
+			return fmt.Errorf("not served: %v", missing)
+		}
+		return nil
+	})
+	t.Logf("rules and dashboard ask for %d metrics; %d are stored", len(usedMetrics(t)), len(served))
+}
+
+// emptyWhenHealthy are the queries that find nothing where nothing is wrong.
+var emptyWhenHealthy = map[string]string{
+	"Failed requests to Neutron 1": "there are no such requests",
+	"annotation 1":                 "no alert fires",
+}
+
+func (s *setting) everyPanelShowsSomething(t *testing.T) {
+	queries := dashboardQueries(t)
+	for _, name := range slices.Sorted(maps.Keys(queries)) {
+		if _, ok := emptyWhenHealthy[name]; ok {
+			s.number(t, queries[name], 0)
+			continue
+		}
+		eventually(t, name, func(ctx context.Context) error {
+			found, err := s.query(ctx, queries[name])
+			if err == nil && len(found) == 0 {
+				err = fmt.Errorf("nothing is found for %s", queries[name])
+			}
+			return err
+		})
+	}
+	t.Logf("%d queries", len(queries))
+}
+
+func (s *setting) noRuleIsBroken(t *testing.T) {
+	eventually(t, "rules", func(ctx context.Context) error {
+		var data struct {
+			Groups []struct {
+				Rules []struct{ Name, Health, LastError string }
+			}
+		}
+		if err := s.get(ctx, "rules", nil, &data); err != nil {
+			return err
+		}
+		evaluated := 0
+		for _, group := range data.Groups {
+			for _, rule := range group.Rules {
+				if rule.Health != "ok" {
+					return fmt.Errorf("%s is %s: %s", rule.Name, rule.Health, rule.LastError)
+				}
+				evaluated++
+			}
+		}
+		if evaluated <= len(readRules(t)) {
+			return fmt.Errorf("only %d rules are evaluated", evaluated)
+		}
+		return nil
+	})
+}
+
+func (s *setting) theLeaderWorks(t *testing.T) {
+	s.number(t, `leader_election_master_status{name="samplecrd-controller"}`, 2)
+	works := s.number(t, `instance:samplecrd_working:bool`, 1)
+	if works[0].Metric["instance"] != s.leaderAddress {
+		t.Errorf("%s works, and %s leads", works[0].Metric["instance"], s.leaderAddress)
+	}
+}
+
+// noAlert: not even one that is pending, so that time makes no difference. The
+// start has its own: there was a moment without a leader.
+func (s *setting) noAlert(t *testing.T) {
+	eventually(t, "alerts", func(ctx context.Context) error {
+		alerts, err := s.alerts(ctx)
+		if err == nil && len(alerts) > 0 {
+			err = fmt.Errorf("%v", alerts)
+		}
+		return err
+	})
+}
+
+// waitForAlerts waits until each of these is in that state.
+func (s *setting) waitForAlerts(t *testing.T, state string, names ...string) {
+	t.Helper()
+	eventually(t, "alerts", func(ctx context.Context) error {
+		alerts, err := s.alerts(ctx)
+		for _, name := range names {
+			if err == nil && alerts[name] != state {
+				err = fmt.Errorf("%s is %q, want %q; there are %v", name, alerts[name], state, alerts)
+			}
+		}
+		return err
+	})
+}
+
+func (s *setting) neutronGoes(t *testing.T) {
+	if err := s.neutron.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if output, err := s.cluster.Kubectl(t.Context(), "apply", "-f", "example/ipv6-network.yaml"); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	s.waitForAlerts(t, "firing", "SamplecrdNeutronFailing"+soon, "SamplecrdNetworksNotReady"+soon)
+	s.waitForAlerts(t, "pending", "SamplecrdNeutronFailing", "SamplecrdNetworksNotReady")
+	found := s.number(t, `samplecrd_networks{ready="False"} == 1`, 1)
+	if found[0].Metric["reason"] != "NeutronUnavailable" {
+		t.Errorf("the Network is not Ready because of %s", found[0].Metric["reason"])
+	}
+	if found, err := s.query(t.Context(), dashboardQueries(t)["Failed requests to Neutron 1"]); err != nil || len(found) == 0 {
+		t.Errorf("the dashboard shows no failed requests: %v", err)
+	}
+}
+
+func (s *setting) leaderGoes(t *testing.T) {
+	s.leader.stop()
+	s.waitForAlerts(t, "firing", "SamplecrdInstanceDown"+soon)
+	works := s.number(t, `instance:samplecrd_working:bool{instance="`+s.standbyAddress+`"}`, 1)
+	s.number(t, `samplecrd_networks{reason="Provisioned", instance="`+s.standbyAddress+`"} == 1`, 1)
+	t.Logf("%s works now", works[0].Metric["instance"])
+	s.standby.stop()
+	s.waitForAlerts(t, "firing", "SamplecrdDown"+soon)
+	s.waitForAlerts(t, "pending", "SamplecrdDown", "SamplecrdInstanceDown")
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/samplecrd/network-controller/test/controlplane"
+)
+
+// inNamespace is the environment variable that tells this program that it runs
+// in a network namespace of its own, with an address that is not loopback.
+const inNamespace = "MONITORING_TEST_IN_NAMESPACE"
+
+// podAddress is that address.
+const podAddress = "192.0.2.1"
+
+// TestScrapeSecured: with the example of a configuration and the token of
+// deploy/monitoring/reader, Prometheus gets the metrics where they are served
+// over HTTPS to those who may read them; and without that token it does not.
+func TestScrapeSecured(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(inNamespace) != "" {
+		scrapeSecured(t)
+		return
+	}
+	needed(t, "prometheus")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := exec.CommandContext(t.Context(), "unshare", "--net", "ip", "link", "set", "lo", "up").Run(); err != nil {
+		const why = "a network namespace cannot be made here (it takes Linux, root, unshare and ip): %v"
+		if os.Getenv("CI") != "" {
+			t.Fatalf(why, err)
+		}
+		t.Skipf(why, err)
+	}
+	command := exec.CommandContext(t.Context(), "unshare", "--net", "sh", "-c",
+		"ip link set lo up && ip addr add "+podAddress+`/32 dev lo && exec "$@"`, "sh", self, "-test.run=^TestScrapeSecured$", "-test.v", "-test.timeout=5m")
+	command.Env = append(os.Environ(), inNamespace+"=1")
+	output, err := command.CombinedOutput()
+	if err != nil || !strings.Contains(string(output), "--- PASS: TestScrapeSecured") {
+		t.Fatalf("in a network namespace: %v\n%s", err, output)
+	}
+}
+
+func scrapeSecured(t *testing.T) {
+	cluster, err := controlplane.Start(t.Context(), controlplane.Options{Apply: []string{"crd"}, ControllerManager: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cluster.Stop() })
+	for _, folder := range []string{"deploy/base", filepath.Join(folder, "reader")} {
+		if output, err := cluster.Kubectl(t.Context(), "apply", "-k", folder); err != nil {
+			t.Fatalf("applying %s: %v\n%s", folder, err, output)
+		}
+	}
+	tokenFile := write(t, "token", tokenOfTheReader(t, cluster))
+	metrics := podAddress + ":8443"
+	start(t, buildController(t), "-kubeconfig="+cluster.Kubeconfig(), "-metrics-bind-address="+metrics)
+	p := prometheus{freeAddress(t)}
+	start(t, needed(t, "prometheus"), "--config.file="+write(t, "prometheus.yaml", exampleFor(t, metrics, tokenFile)),
+		"--web.listen-address="+p.address, "--storage.tsdb.path="+t.TempDir(), "--log.level=warn")
+	p.number(t, `up{job="`+job+`"} == 1`, 1)
+	p.number(t, `samplecrd_build_info`, 1)
+
+	if err := os.WriteFile(tokenFile, []byte("nonsense"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.refused(t, "401")
+	nobody, err := cluster.Kubectl(t.Context(), "create", "token", "default", "--namespace=samplecrd-system")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(tokenFile, nobody, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.refused(t, "403")
+}
+
+// tokenOfTheReader waits until Kubernetes has put it into the Secret.
+func tokenOfTheReader(t *testing.T, cluster *controlplane.Cluster) (token string) {
+	t.Helper()
+	eventually(t, "the token in the Secret", func(ctx context.Context) error {
+		output, err := cluster.Kubectl(ctx, "get", "secret", "samplecrd-metrics-reader", "--namespace=samplecrd-system", "-o", "jsonpath={.data.token}")
+		if err != nil {
+			return err
+		}
+		decoded, err := base64.StdEncoding.DecodeString(string(output))
+		if err == nil && len(decoded) == 0 {
+			err = errors.New("there is none yet")
+		}
+		token = string(decoded)
+		return err
+	})
+	return token
+}
+
+// exampleFor returns the example of a configuration, for one target and in a
+// hurry. How targets are found is left out: see TestConfig.
+func exampleFor(t *testing.T, target, tokenFile string) string {
+	t.Helper()
+	text := string(read(t, filepath.Join(folder, "prometheus.yaml")))
+	for _, change := range [][2]string{
+		{`(?ms)^    kubernetes_sd_configs:\n.*?\n\n`, "    static_configs: [{targets: ['" + target + "']}]\n\n"},
+		{`_interval: 30s`, "_interval: 500ms"},
+		{`credentials_file: \S+`, "credentials_file: " + tokenFile},
+		{`(?m)^rule_files:\n.*\n`, ""},
+	} {
+		pattern := regexp.MustCompile(change[0])
+		if !pattern.MatchString(text) {
+			t.Fatalf("the example has nothing like %s", pattern)
+		}
+		text = pattern.ReplaceAllString(text, change[1])
+	}
+	return text
+}
+
+// refused waits until the target refuses to be scraped, with this code.
+func (p prometheus) refused(t *testing.T, code string) {
+	t.Helper()
+	eventually(t, "a scrape that is refused", func(ctx context.Context) error {
+		var data struct {
+			ActiveTargets []struct{ Health, LastError string }
+		}
+		if err := p.get(ctx, "targets", nil, &data); err != nil {
+			return err
+		}
+		if len(data.ActiveTargets) != 1 || data.ActiveTargets[0].Health != "down" || !strings.Contains(data.ActiveTargets[0].LastError, code) {
+			return fmt.Errorf("the targets are %+v, want one that answers %s", data.ActiveTargets, code)
+		}
+		return nil
+	})
+}

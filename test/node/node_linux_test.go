@@ -1,0 +1,280 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/samplecrd/network-controller/test/internal/debian"
+	"github.com/samplecrd/network-controller/test/internal/process"
+	"github.com/samplecrd/network-controller/test/internal/require"
+)
+
+// bin makes a folder with this program and what it runs, and an image of probe
+// beside it. It skips the test where no node can be started.
+func bin(t *testing.T) string {
+	t.Helper()
+	if err := debian.Check(); err != nil {
+		require.Skip(t, "%v", err)
+	}
+	dir := filepath.Join(t.TempDir(), "bin")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range neededPrograms {
+		path, err := filepath.Abs(filepath.Join("../../build/bin", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path); err != nil {
+			require.Skip(t, "%v: `make node` builds it", err)
+		}
+		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, source := range map[string]string{"node": ".", "probe": "./testdata/probe"} {
+		build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, name), source)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if output, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("building %s: %v\n%s", name, err, output)
+		}
+	}
+	probe := image{name: "localhost/probe:test", program: filepath.Join(dir, "probe"), user: "65532"}
+	if err := probe.packTo(filepath.Join(dir, "probe.tar")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// nodeExec is `node exec` of this test binary, in one of its roles.
+func nodeExec(t *testing.T, dir, role string, flags ...string) *exec.Cmd {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), filepath.Join(dir, "node"), slices.Concat([]string{"exec"}, flags, []string{"--", os.Args[0]})...)
+	command.Env = append(os.Environ(), roleVariable+"="+role, "NODE_TEST_DIR="+dir)
+	command.Stderr = os.Stderr
+	// Without this, a test that fails leaves nothing behind either, but kills.
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+	return command
+}
+
+// machine is what a node could leave behind on a machine, or change.
+func machine(t *testing.T) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(mounts)) {
+		found["mount "+line] = true
+	}
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range interfaces {
+		addresses, _ := one.Addrs()
+		found[fmt.Sprint("interface ", one.Name, addresses)] = true
+	}
+	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			found["cgroup "+path] = true
+		}
+		return nil // what has just gone is not left behind
+	})
+	for _, folder := range []string{"/var/lib", "/var/log", "/run", "/opt", "/etc/cni"} {
+		entries, _ := os.ReadDir(folder)
+		for _, entry := range entries {
+			found["file "+filepath.Join(folder, entry.Name())] = true
+		}
+	}
+	for _, name := range []string{"vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops", "net/ipv4/ip_forward"} {
+		value, _ := os.ReadFile(filepath.Join("/proc/sys", name))
+		found["setting "+name+" "+string(value)] = true
+	}
+	return found
+}
+
+// checkNothingLeft compares the machine with what it was. Other nodes may have
+// come and gone; the run folder is that of ours.
+func checkNothingLeft(t *testing.T, before map[string]bool, runFolder string) {
+	t.Helper()
+	for left := range machine(t) {
+		if ofOther := strings.Contains(left, "samplecrd-node-") && !strings.Contains(left, filepath.Base(runFolder)); !before[left] && !ofOther {
+			t.Errorf("there was no %s", left)
+		}
+	}
+	folders, err := filepath.Glob(filepath.Join(filepath.Dir(runFolder), folderPattern))
+	if err != nil || len(folders) > 0 {
+		t.Errorf("run folders are left: %q, %v", folders, err)
+	}
+}
+
+func TestExec(t *testing.T) {
+	dir := bin(t)
+	before := machine(t)
+	auditLog := filepath.Join(dir, "audit.log")
+	command := nodeExec(t, dir, "use", "-images", filepath.Join(dir, "probe.tar"), "-audit-log", auditLog)
+	command.Stdin = strings.NewReader("input")
+	output, err := command.Output()
+	if got := command.ProcessState.ExitCode(); got != exitCodeInside {
+		t.Errorf("exit code is %d (%v), want %d", got, err, exitCodeInside)
+	}
+	runFolder, _, _ := strings.Cut(string(output), "\n")
+	if !strings.HasPrefix(filepath.Base(runFolder), "samplecrd-node-") {
+		t.Fatalf("output is %q, want a run folder", output)
+	}
+	checkNothingLeft(t, before, runFolder)
+	if info, err := os.Stat(auditLog); err != nil || info.Size() == 0 {
+		t.Errorf("the audit log is not where it was wanted: %v", err)
+	}
+}
+
+// However a node ends, nothing is left.
+func TestEnd(t *testing.T) {
+	dir := bin(t)
+	tests := map[string]struct {
+		end  func(t *testing.T, pid int) error
+		want string
+	}{
+		"killed":        {func(_ *testing.T, pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }, "signal: killed"},
+		"keeper killed": {func(t *testing.T, pid int) error { return syscall.Kill(childOf(t, pid), syscall.SIGKILL) }, "exit status 137"},
+		"asked to stop": {func(_ *testing.T, pid int) error { return syscall.Kill(pid, syscall.SIGTERM) }, "exit status 143"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			before := machine(t)
+			command := nodeExec(t, dir, "wait")
+			output, err := command.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := command.Start(); err != nil {
+				t.Fatal(err)
+			}
+			line, err := bufio.NewReader(output).ReadString('\n')
+			fields := strings.Fields(line)
+			if err != nil || len(fields) != 3 || len(processesIn(fields[0])) == 0 {
+				t.Fatalf("output is %q (%v), want a PID namespace with processes, and a run folder", line, err)
+			}
+			began := time.Now()
+			if err := test.end(t, command.Process.Pid); err != nil {
+				t.Fatal(err)
+			}
+			if _ = command.Wait(); command.ProcessState.String() != test.want {
+				t.Errorf("it ended with %s, want %s", command.ProcessState, test.want)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			err = process.Poll(ctx, pollPeriod, func(context.Context) (bool, error) {
+				_, err := os.Stat(fields[1])
+				return isMissing(err) && len(processesIn(fields[0])) == 0, nil
+			})
+			if err != nil {
+				t.Errorf("processes %d are left, or the run folder: %v", processesIn(fields[0]), err)
+			}
+			t.Logf("all was gone after %v", time.Since(began).Round(time.Millisecond))
+			checkNothingLeft(t, before, fields[1])
+		})
+	}
+}
+
+// A node that has not come yet can be stopped too.
+func TestEndOfStart(t *testing.T) {
+	dir := bin(t)
+	before := machine(t)
+	command := nodeExec(t, dir, "wait")
+	command.Stderr = nil
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var logs []string
+	err := process.Poll(t.Context(), pollPeriod, func(context.Context) (bool, error) {
+		var err error
+		logs, err = filepath.Glob(filepath.Join(dir, "..", "run", folderPattern, "kube-apiserver.log"))
+		return len(logs) == 1, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if _ = command.Wait(); command.ProcessState.ExitCode() != require.ExitFailed {
+		t.Errorf("it ended with %s, want exit status %d", command.ProcessState, require.ExitFailed)
+	}
+	checkNothingLeft(t, before, filepath.Dir(logs[0]))
+}
+
+// processesIn returns the processes in a PID namespace that run, and do not just
+// wait for somebody to notice their end.
+func processesIn(namespace string) []int {
+	var pids []int
+	paths, _ := filepath.Glob("/proc/[0-9]*/ns/pid")
+	for _, path := range paths {
+		if link, err := os.Readlink(path); err == nil && link == namespace {
+			pid, _ := strconv.Atoi(strings.Split(path, "/")[2])
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// childOf returns the one child of a process.
+func childOf(t *testing.T, pid int) int {
+	t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []byte
+	for _, thread := range threads {
+		children, _ := os.ReadFile(thread)
+		all = append(all, children...)
+	}
+	child, err := strconv.Atoi(string(bytes.TrimSpace(all)))
+	if err != nil {
+		t.Fatalf("process %d has the children %q, want one", pid, all)
+	}
+	return child
+}
+
+func TestRunExitCodes(t *testing.T) {
+	t.Setenv(runFolderVariable, "")
+	tests := map[string]struct {
+		args []string
+		want int
+	}{
+		"no such command":         {args: []string{"restart"}, want: require.ExitUsage},
+		"no such flag":            {args: []string{"exec", "-node=2", "--", "true"}, want: require.ExitUsage},
+		"nothing to run":          {args: []string{"exec", "--"}, want: require.ExitUsage},
+		"nothing to load":         {args: []string{"load"}, want: require.ExitUsage},
+		"no run folder to manage": {args: []string{manageCommand}, want: require.ExitUsage},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got, err := run(test.args[0], test.args[1:]); got != test.want || err != nil {
+				t.Errorf("exit code is %d (%v), want %d", got, err, test.want)
+			}
+		})
+	}
+	if _, err := run("exec", []string{"--", "/no/such/command"}); err == nil {
+		t.Error("a command was run that is not there")
+	}
+	if _, err := run("load", []string{"image.tar"}); err == nil {
+		t.Error("outside of a node an image was loaded")
+	}
+}

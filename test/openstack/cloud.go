@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"embed"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"text/template"
+	"time"
+
+	"github.com/samplecrd/network-controller/test/internal/process"
+)
+
+const (
+	// startTimeout limits the start. It is long enough for a slow machine.
+	startTimeout = 3 * time.Minute
+	// pollPeriod is the time between two checks of a condition.
+	pollPeriod = 50 * time.Millisecond
+	// cacheName is the folder in build with what later runs use again.
+	cacheName = "openstack-cache"
+)
+
+// cloud is an OpenStack: its servers, and their users.
+type cloud struct {
+	dir   string // its run folder
+	cache string // files that outlive it
+
+	neutronNoAuth server // accepts every request
+	keystone      server
+	keystoneShort server // shares the database of keystone; its tokens live for seconds
+	neutron       server // accepts tokens of either Keystone
+	passwords     passwords
+	credential    credential
+
+	mu        sync.Mutex
+	processes []*process.Process
+}
+
+// server is a server that listens.
+type server struct {
+	File string // its name, and the beginning of the names of its files
+	Port int
+	Dir  string // the run folder
+
+	process *process.Process
+}
+
+// URL returns the URL of the server.
+func (s server) URL() string {
+	return fmt.Sprintf("http://127.0.0.1:%d", s.Port)
+}
+
+// passwords are the passwords of Keystone's users.
+type passwords struct {
+	Admin, Neutron, Ours, OtherTenant string
+}
+
+// credential is an application credential.
+type credential struct {
+	ID, Secret string
+}
+
+// start starts all servers, and returns when they can be used.
+func (c *cloud) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	ports, err := freePorts(ctx, 4)
+	if err != nil {
+		return err
+	}
+	c.neutronNoAuth = server{File: "neutron-noauth", Port: ports[0], Dir: c.dir}
+	c.neutron = server{File: "neutron", Port: ports[1], Dir: c.dir}
+	c.keystone = server{File: "keystone", Port: ports[2], Dir: c.dir}
+	c.keystoneShort = server{File: "keystone-short", Port: ports[3], Dir: c.dir}
+	c.passwords = passwords{Admin: rand.Text(), Neutron: rand.Text(), Ours: rand.Text(), OtherTenant: rand.Text()}
+
+	if err := c.makeDatabases(ctx); err != nil {
+		return err
+	}
+	began := time.Now()
+	err = together(ctx,
+		func(ctx context.Context) error { return c.startKeystones(ctx, began) },
+		func(ctx context.Context) error {
+			return c.startNeutron(ctx, &c.neutronNoAuth, "noauth", http.StatusOK, began)
+		},
+		func(ctx context.Context) error {
+			return c.startNeutron(ctx, &c.neutron, "keystone", http.StatusUnauthorized, began)
+		},
+	)
+	if err != nil {
+		return err
+	}
+	if err := c.writeClouds(); err != nil {
+		return err
+	}
+	return c.tryTokens(ctx)
+}
+
+// launch starts a program that ends with the cloud.
+func (c *cloud) launch(program process.Program) (*process.Process, error) {
+	// PATH is that of Debian's programs: another Python may lack the packages.
+	program.Env = append(program.Env, "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8")
+	p, err := process.Start(c.dir, program)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.processes = append(c.processes, p)
+	return p, nil
+}
+
+// run runs a program until it ends.
+func (c *cloud) run(ctx context.Context, program process.Program) error {
+	p, err := c.launch(program)
+	if err != nil {
+		return err
+	}
+	return p.Finish(ctx)
+}
+
+// serve starts a server and waits until it answers a request with a status.
+func (c *cloud) serve(ctx context.Context, s *server, args []string, path string, want int, began time.Time) (err error) {
+	if s.process, err = c.launch(process.Program{Name: s.File, Args: args}); err != nil {
+		return err
+	}
+	err = process.WaitUntil(ctx, func(ctx context.Context) error {
+		status, err := get(ctx, s.URL()+path, "")
+		if err == nil && status != want {
+			err = fmt.Errorf("status %d, want %d", status, want)
+		}
+		return err
+	}, s.process)
+	if err != nil {
+		return fmt.Errorf("waiting for %s: %w", s.File, err)
+	}
+	logf("%s is ready after %s.", s.File, time.Since(began).Round(100*time.Millisecond))
+	return nil
+}
+
+// stop ends all programs. They have nothing to save.
+func (c *cloud) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.processes {
+		p.Kill()
+	}
+}
+
+// together calls functions concurrently. The first error ends all of them, and is
+// returned.
+func together(ctx context.Context, tasks ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var all sync.WaitGroup
+	for _, task := range tasks {
+		all.Go(func() {
+			if err := task(ctx); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+// client makes requests to the servers, never by way of a proxy.
+var client = &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}
+
+// get returns the status of a response.
+func get(ctx context.Context, url, token string) (status int, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, err
+	}
+	if token != "" {
+		request.Header.Set("X-Auth-Token", token)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	_, err = io.Copy(io.Discard, response.Body)
+	return response.StatusCode, err
+}
+
+//go:embed files
+var files embed.FS
+
+// templates are the configuration files. No value that is filled in has characters
+// with a meaning in them.
+var templates = template.Must(template.ParseFS(files, "files/*"))
+
+// writeFile fills in a template and writes it into the run folder.
+func (c *cloud) writeFile(name, templateName string, values any) error {
+	file, err := os.OpenFile(filepath.Join(c.dir, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := templates.ExecuteTemplate(file, templateName, values); err != nil {
+		_ = file.Close()
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	return file.Close()
+}
