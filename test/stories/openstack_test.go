@@ -13,9 +13,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/rand"
 
-	"github.com/samplecrd/network-controller/test/controlplane"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
+	"github.com/samplecrd/network-controller/test/controlplane"
 )
 
 // realOpenStack is a Keystone and a Neutron, which the controller finds in
