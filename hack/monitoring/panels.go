@@ -1,8 +1,8 @@
 package main
 
-// panels are the panels of the dashboard, in the order in which an operator
-// asks: how are the Networks, who works, does it keep up, how is Neutron, what
-// differs, how is the API server, what does it cost.
+// panels are the panels of the dashboard, in the order of an operator's questions:
+// the state of Networks, the leader, the queue, Neutron, drift, the API server,
+// resources.
 var panels = []panel{
 	{
 		title:       "State of Networks",
