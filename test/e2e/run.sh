@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the end-to-end test: on a node of its own, or on the cluster of the
+# Runs the end-to-end test: on a node that it starts, or on the cluster of the
 # kubeconfig file given; `-openstack` uses a real Keystone and Neutron.
 #
 #	test/e2e/run.sh [-openstack | KUBECONFIG]
