@@ -18,16 +18,16 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// platformImage is an image and what it runs on.
+// platformImage is the image of one platform.
 type platformImage struct {
 	platform v1.Platform
 	image    v1.Image
 }
 
-// writeArchive writes images to one tar file, in which containerd, podman and
-// kind find an OCI image layout. With a single image, it is what `docker save`
-// writes too, so that a Docker engine of any age can load it. It returns the
-// digest by which a cluster knows the image.
+// writeArchive writes images to one tar file with an OCI image layout, which
+// containerd, podman and kind read. With a single image, the file also has the
+// form of `docker save`, so that a Docker engine of any age can load it.
+// writeArchive returns the digest that identifies the image in a cluster.
 func writeArchive(path string, tag name.Tag, images []platformImage, modified time.Time) (v1.Hash, error) {
 	folder, err := os.MkdirTemp(filepath.Dir(path), "image-")
 	if err != nil {
@@ -75,8 +75,8 @@ func writeLayout(folder string, tag name.Tag, images []platformImage) (v1.Hash, 
 	return index.Digest()
 }
 
-// writeDockerManifest adds what a Docker engine without containerd's image
-// store looks for, beside the layout and with the same blobs.
+// writeDockerManifest adds the manifest that a Docker engine without containerd's
+// image store reads. It refers to the blobs of the layout.
 func writeDockerManifest(folder string, tag name.Tag, image v1.Image) error {
 	manifest, err := image.Manifest()
 	if err != nil {
@@ -95,7 +95,7 @@ func writeDockerManifest(folder string, tag name.Tag, image v1.Image) error {
 }
 
 // packFolder writes the files of a folder, in the order of their names, to a
-// tar file that depends on nothing but their content and the time given.
+// tar file that depends only on their content and the time given.
 func packFolder(path, folder string, modified time.Time) (err error) {
 	file, err := os.Create(path)
 	if err != nil {

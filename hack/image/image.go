@@ -18,7 +18,7 @@ import (
 // program is the one file that the image holds.
 const program = "samplecrd-controller"
 
-// release is what tells one image from that of another commit.
+// release identifies the commit of an image.
 type release struct {
 	version  string
 	revision string
@@ -65,16 +65,15 @@ func newImage(platform v1.Platform, path string, r release) (v1.Image, error) {
 	return image, nil
 }
 
-// config is how the image is run. The Dockerfile says the same; a test compares
-// the two.
+// config returns how an engine runs the image.
 func config(r release) v1.Config {
 	return v1.Config{
 		Entrypoint: []string{"/" + program},
-		// A number: under runAsNonRoot, the kubelet refuses a name, since it
-		// cannot know which number that is.
+		// A number: with runAsNonRoot, the kubelet rejects a name, because it
+		// cannot resolve names to numbers.
 		User:       "65532:65532",
 		WorkingDir: "/",
-		// BuildKit sets it in every image, and containerd for every container.
+		// The value that BuildKit sets in images and containerd in containers.
 		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 		Labels: map[string]string{
 			"org.opencontainers.image.title":    program,
@@ -86,8 +85,8 @@ func config(r release) v1.Config {
 	}
 }
 
-// layer packs the binary so that it depends on nothing but its content and the
-// time given: not on who builds it, where, or with which umask.
+// layer packs the binary into a tar file that depends only on its content and
+// the time given, not on the user, the folder or the umask of the build.
 func layer(binary []byte, modified time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Builds the controller and packs it into an image, for each of the
-# architectures given.
+# Builds the controller and packs it into an image for the architectures given.
 #
 #	VERSION=v1.2.3 IMAGE=registry.example/name:v1.2.3 hack/image/image.sh build/image.tar amd64 arm64
 set -euo pipefail

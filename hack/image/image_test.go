@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
@@ -22,7 +23,7 @@ const testImage = "registry.example/samplecrd/network-controller:v1.2.3"
 
 var testRelease = release{version: "v1.2.3", revision: "0123abc", created: time.Unix(1700000000, 0).UTC()}
 
-// Whoever calls the packer, with whichever umask, gets the same file.
+// The archive depends on the binary and the release only.
 func TestArchiveIsReproducible(t *testing.T) {
 	var archives [][]byte
 	for range 2 {
@@ -33,7 +34,8 @@ func TestArchiveIsReproducible(t *testing.T) {
 	}
 }
 
-func TestImageHoldsTheBinaryAndNothingElse(t *testing.T) {
+// The image has the configuration that the manifests rely on, and one file.
+func TestImage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "image.tar")
 	if err := os.WriteFile(path, pack(t, "linux/arm64"), 0o600); err != nil {
 		t.Fatal(err)
@@ -48,6 +50,30 @@ func TestImageHoldsTheBinaryAndNothingElse(t *testing.T) {
 	}
 	if err := validate.Image(image); err != nil {
 		t.Errorf("the image is not valid: %v", err)
+	}
+
+	configured, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := v1.Config{
+		Entrypoint: []string{"/samplecrd-controller"},
+		User:       "65532:65532",
+		WorkingDir: "/",
+		Env:        []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+		Labels: map[string]string{
+			"org.opencontainers.image.title":    "samplecrd-controller",
+			"org.opencontainers.image.source":   "https://github.com/samplecrd/network-controller",
+			"org.opencontainers.image.licenses": "Apache-2.0",
+			"org.opencontainers.image.version":  "v1.2.3",
+			"org.opencontainers.image.revision": "0123abc",
+		},
+	}
+	if diff := cmp.Diff(want, configured.Config); diff != "" {
+		t.Errorf("configuration (-want +got):\n%s", diff)
+	}
+	if platform := configured.Platform().String(); platform != "linux/arm64" {
+		t.Errorf("the image is for %s, want linux/arm64", platform)
 	}
 
 	files := mutate.Extract(image)
@@ -110,19 +136,19 @@ func TestLayoutHoldsEachPlatform(t *testing.T) {
 	}
 }
 
-func TestArgumentsAreRefused(t *testing.T) {
+func TestBadArguments(t *testing.T) {
 	binary := writeBinary(t)
 	out := filepath.Join(t.TempDir(), "image.tar")
 	for name, args := range map[string][]string{
-		"no binary":            {"-o", out, "-image", testImage},
-		"no output":            {"-image", testImage, "linux/amd64=" + binary},
-		"no tag":               {"-o", out, "-image", "registry.example/name", "linux/amd64=" + binary},
-		"no platform":          {"-o", out, "-image", testImage, binary},
-		"a binary that is not": {"-o", out, "-image", testImage, "linux/amd64=" + binary + "x"},
+		"no binary":        {"-o", out, "-image", testImage},
+		"no output":        {"-image", testImage, "linux/amd64=" + binary},
+		"no tag":           {"-o", out, "-image", "registry.example/name", "linux/amd64=" + binary},
+		"no platform":      {"-o", out, "-image", testImage, binary},
+		"a missing binary": {"-o", out, "-image", testImage, "linux/amd64=" + binary + "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := run(args, io.Discard); err == nil {
-				t.Error("they are taken")
+				t.Error("they are accepted")
 			}
 			if _, err := os.Stat(out); err == nil {
 				t.Error("an archive was written")

@@ -1,6 +1,6 @@
-// Command image packs the controller's binary into a container image without an
-// engine: an archive to import with containerd, Docker, podman or kind. The
-// same binary, version and time give the same file, byte by byte.
+// Command image packs the controller's binary into a container image, without a
+// container engine. containerd, Docker, podman and kind import the archive. The
+// file depends only on the binaries, the version, the revision and the time.
 //
 //	image -o build/image.tar -image ghcr.io/samplecrd/network-controller:v1.2.3 \
 //	    -version v1.2.3 -revision 0123abc linux/amd64=build/image/amd64/samplecrd-controller …
@@ -32,14 +32,14 @@ func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("image", flag.ContinueOnError)
 	path := flags.String("o", "", "file to write the archive to")
 	reference := flags.String("image", "", "name of the image, with registry and tag")
-	version := flags.String("version", "", "version that the label says")
-	revision := flags.String("revision", "", "commit that the label says")
-	created := flags.Int64("created", 0, "time that the image and its files bear, in seconds since 1970")
+	version := flags.String("version", "", "version for the label")
+	revision := flags.String("revision", "", "commit for the label")
+	created := flags.Int64("created", 0, "creation time of the image and its files, in seconds since 1970")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *path == "" || flags.NArg() == 0 {
-		return errors.New("say -o FILE, and a binary for each platform: linux/amd64=FILE")
+		return errors.New("-o FILE and one binary per platform are required: linux/amd64=FILE")
 	}
 	tag, err := name.NewTag(*reference, name.StrictValidation)
 	if err != nil {
@@ -70,7 +70,7 @@ func run(args []string, out io.Writer) error {
 	return describe(out, *path, tag, digest, images)
 }
 
-// describe prints what is in the archive, as an engine would find it.
+// describe prints the contents of the archive.
 func describe(out io.Writer, path string, tag name.Tag, digest v1.Hash, images []platformImage) error {
 	info, err := os.Stat(path)
 	if err != nil {

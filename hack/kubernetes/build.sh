@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Builds a program of this module: the one of this folder, which is etcd,
 # kube-apiserver, kube-controller-manager and kubectl in one file, or the one of
-# a folder in it. Puts a symbolic link kubectl beside the first. Needs Go and its
+# a subfolder. Creates a symbolic link kubectl beside the first. Needs Go and a
 # module proxy, and no C compiler.
 #
 #	hack/kubernetes/build.sh build/bin/kubernetes
 #	hack/kubernetes/build.sh build/bin/node-components ./node
 #
-# Does nothing when the program is there already, made of the same sources by
-# the same Go.
+# Does nothing if the program exists and was built from the current sources by the
+# current version of Go.
 set -euo pipefail
 
 if (($# < 1 || $# > 2)) || [[ -z $1 || $1 == -* ]]; then
@@ -22,11 +22,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 export CGO_ENABLED=0 GOWORK=off
 
-# All that the program is made of. Go itself finds out in about four seconds
-# that there is nothing to do; comparing this takes none.
+# Everything that determines the program. Comparing it takes no time; go build
+# needs about four seconds to find that the program is up to date.
 sources() {
-	go env GOVERSION GOOS GOARCH GOFLAGS GOEXPERIMENT
-	cat go.mod go.sum "$package/main.go" build.sh
+	go env GOVERSION GOOS GOARCH GOEXPERIMENT
+	cat go.mod go.sum "$package/main.go" multicall/multicall.go build.sh
 }
 
 up_to_date() {
@@ -35,9 +35,9 @@ up_to_date() {
 	sources | cmp -s - "$out.stamp"
 }
 
-# Two builds at once would each compile everything: the second one waits for
-# the first. A lock whose owner has died is taken over. Should two take it over
-# at the same moment, both build, and the result is still right.
+# A second build waits for the first: otherwise, each compiles everything. A lock
+# whose owner has died is removed. If two builds remove it at the same moment,
+# both build, and the result is still correct.
 lock() {
 	local owner waiting=
 	while ! ln -sn $$ "$out.lock" 2>/dev/null; do
@@ -47,7 +47,7 @@ lock() {
 			continue
 		fi
 		if [[ -z $waiting ]]; then
-			echo "Waiting for process $owner, which is building Kubernetes already."
+			echo "Waiting for process $owner, which is building Kubernetes."
 			waiting=yes
 		fi
 		sleep 1
@@ -65,21 +65,34 @@ compile() {
 	exec go build -v -trimpath -buildvcs=false -ldflags "${flags[*]}" -o "$tmp/program" "$package"
 }
 
-# Says every 20 seconds how far the build is, until it has ended.
+# Prints every 20 seconds how far the build is and estimates the time left. The
+# estimate is too high if Go's build cache has some of the packages already.
 progress() {
-	local next=20 compiled total=
+	local next=20 compiled total= begun=0
 	while kill -0 "$build" 2>/dev/null; do
 		sleep 1
+		compiled=$(grep -vc '^go: ' "$tmp/log" || true)
+		((compiled > 0)) || begun=$SECONDS
 		((SECONDS >= next)) || continue
 		next=$((SECONDS + 20))
-		compiled=$(grep -vc '^go: ' "$tmp/log" || true)
 		if ((compiled == 0)); then
-			echo "  ${SECONDS}s: preparing, $(grep -c '^go: ' "$tmp/log" || true) modules downloaded so far"
+			echo "  ${SECONDS}s: preparing, $(grep -c '^go: ' "$tmp/log" || true) modules downloaded"
 			continue
 		fi
 		total=${total:-$(go list -deps "$package" 2>/dev/null | grep -c . || true)}
-		echo "  ${SECONDS}s: $compiled of at most $total packages compiled"
+		if ((compiled >= total)); then
+			echo "  ${SECONDS}s: linking"
+		elif ((compiled * 20 < total)); then # too early for an estimate
+			echo "  ${SECONDS}s: $compiled of at most $total packages compiled"
+		else
+			echo "  ${SECONDS}s: $compiled of at most $total packages compiled, about $(minutes $(((SECONDS - begun) * (total - compiled) / compiled))) left"
+		fi
 	done
+}
+
+minutes() {
+	local rounded=$(($1 / 60 + 1))
+	((rounded == 1)) && echo "1 minute" || echo "$rounded minutes"
 }
 
 clean_up() {
@@ -101,31 +114,36 @@ trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 lock
-if up_to_date; then # the one that we waited for has built it
+if up_to_date; then # the other build has built it
 	exit
 fi
 
-echo "Building Kubernetes into $out (the first build may take ten minutes on two cores)."
+echo "Building Kubernetes into $out: about ten minutes on two cores, once."
+if [[ $package == . ]]; then
+	echo "make demo and make run do without it:"
+	echo "  with a cluster, for example of kind:              make demo KUBECONFIG=path"
+	echo "  with a folder of etcd, kube-apiserver, kubectl:   make demo KUBEBUILDER_ASSETS=folder"
+fi
 tmp=$(mktemp -d "$out.XXXXXX")
 sources >"$tmp/stamp"
 SECONDS=0
-set -m # gives the build a process group of its own
+set -m # the build gets its own process group
 (compile) >"$tmp/log" 2>&1 &
 build=$!
 set +m
 progress
 if ! wait "$build"; then
 	build=
-	echo "Building Kubernetes failed. What go build said at the end:" >&2
-	# Without the names of the packages that were compiled.
+	echo "Building Kubernetes failed. The last lines of go build:" >&2
+	# The log also has the names of the packages compiled.
 	grep -Ev '^[A-Za-z0-9._~/-]+$|^go: downloading ' "$tmp/log" | tail -n 20 >&2 || true
 	exit 1
 fi
 build=
-rm -f "$out.stamp" # it may belong to other sources than the file that comes now
+rm -f "$out.stamp" # it may describe other sources than those of the new file
 mv -f "$tmp/program" "$out"
 if [[ $package == . ]]; then
 	ln -sfn "$(basename "$out")" "$(dirname "$out")/kubectl"
 fi
 mv -f "$tmp/stamp" "$out.stamp"
-echo "Built it in ${SECONDS}s."
+echo "Built Kubernetes in ${SECONDS}s."

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the program of this folder, or a tool that its go.mod names.
+# Builds the program of this folder, or a tool of its go.mod.
 #
 #	hack/release/build.sh build/bin/release
 #	hack/release/build.sh build/bin/govulncheck golang.org/x/vuln/cmd/govulncheck
@@ -7,5 +7,4 @@ set -euo pipefail
 mkdir -p "$(dirname "$1")"
 out=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 cd "$(dirname "${BASH_SOURCE[0]}")"
-[[ -x $out ]] || echo "Building $(basename "$out") (the first build may take some minutes)." >&2
 CGO_ENABLED=0 GOWORK=off exec go build -trimpath -o "$out" "${2:-.}" 2> >(sed '/^go: downloading /d' >&2)

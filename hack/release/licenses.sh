@@ -1,29 +1,31 @@
 #!/usr/bin/env bash
-# Writes the modules that the controller is made of, and their licences, to
-# docs/dependencies.md; with "check", only fails where that file is not up to
-# date. Either way it fails where a licence is not one of those that we ship.
+# Writes the modules in the controller's binary and their licences to
+# docs/dependencies.md. With "check", it only compares. It fails if a licence may
+# not be shipped.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 table=docs/dependencies.md
 made=build/licenses
-hack/release/build.sh build/bin/release
+mkdir -p "$made"
 for arch in amd64 arm64; do
-	VERSION=licenses hack/image/build.sh linux "$arch" "$made/linux-$arch/samplecrd-controller"
-	build/bin/release -licenses "$made/$arch.md" "$made/linux-$arch/samplecrd-controller"
+	CGO_ENABLED=0 GOOS=linux GOARCH=$arch go list -deps -tags grpcnotrace -f '{{with .Module}}{{.Path}}{{end}}' . | sort -u >"$made/$arch"
 done
-if ! diff -u "$made/amd64.md" "$made/arm64.md"; then
-	echo "licenses: the binaries of two architectures are made of different modules" >&2
+if ! diff -u "$made/amd64" "$made/arm64"; then
+	echo "licenses: the binaries of two architectures have different modules" >&2
 	exit 1
 fi
+hack/release/build.sh build/bin/release
+VERSION=licenses hack/image/build.sh linux "$(go env GOARCH)" "$made/samplecrd-controller"
+build/bin/release -licenses "$made/table.md" "$made/samplecrd-controller"
 case ${1:-} in
-"") cp "$made/amd64.md" "$table" ;;
+"") cp "$made/table.md" "$table" ;;
 check)
-	if ! diff -u "$table" "$made/amd64.md"; then
-		echo "licenses: $table is not up to date: run make licenses and commit what it changes" >&2
+	if ! diff -u "$table" "$made/table.md"; then
+		echo "licenses: $table is not up to date: run make licenses and commit the change" >&2
 		exit 1
 	fi
-	echo "licenses: $table is up to date, and every licence is one that we ship"
+	echo "licenses: $table is up to date, and every licence is allowed"
 	;;
 *)
 	echo "usage: $0 [check]" >&2

@@ -1,12 +1,12 @@
-// Command release says what a binary of the controller is made of: as an SBOM,
-// or as a table of modules and their licences. It fails where a licence is not
-// one of those that we ship.
+// Command release lists the modules in a binary of the controller: as an SBOM, as
+// a table of modules and licences, or as the texts of the licences. It fails if
+// a licence may not be shipped.
 //
 //	release -sbom build/release/controller.cdx.json BINARY
 //	release -licenses docs/dependencies.md BINARY
 //
-// The modules are those that Go has written into the binary, the licences those
-// that are found in the module cache. The same binary gives the same files.
+// Go records the modules in the binary; their licences are in the module cache.
+// The files depend on the binary only.
 package main
 
 import (
@@ -15,17 +15,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
-	"runtime/debug"
+	"strings"
 	"time"
-
-	"github.com/anchore/syft/syft"
-	"github.com/anchore/syft/syft/cataloging"
-	"github.com/anchore/syft/syft/cataloging/pkgcataloging"
-	"github.com/anchore/syft/syft/pkg/cataloger/golang"
-	"github.com/anchore/syft/syft/sbom"
-	"github.com/anchore/syft/syft/source"
-	"github.com/anchore/syft/syft/source/filesource"
 )
 
 const product = "github.com/samplecrd/network-controller"
@@ -39,70 +30,71 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
-	bill := flags.String("sbom", "", "file to write an SBOM to, in CycloneDX's JSON")
+	sbom := flags.String("sbom", "", "file to write an SBOM to, in CycloneDX's JSON format")
 	table := flags.String("licenses", "", "file to write the modules and their licences to, in Markdown")
 	texts := flags.String("texts", "", "file to write the texts of the licences to")
 	version := flags.String("version", "", "version of the binary, for the SBOM")
-	created := flags.Int64("created", 0, "time that the SBOM bears, in seconds since 1970")
+	created := flags.Int64("created", 0, "time of the SBOM, in seconds since 1970")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() != 1 {
-		return errors.New("say the one binary to look into")
+		return errors.New("exactly one binary is required")
 	}
-	found, err := scan(ctx, flags.Arg(0), *version)
+	binary := flags.Arg(0)
+	modules, err := dependencies(ctx, binary)
 	if err != nil {
-		return fmt.Errorf("looking into %s: %w", flags.Arg(0), err)
+		return fmt.Errorf("reading %s: %w", binary, err)
 	}
-	modules, err := licenses(found)
-	if err != nil {
-		return fmt.Errorf("checking the licences: %w", err)
-	}
-	if *table != "" {
-		if err := writeTable(*table, modules); err != nil {
-			return fmt.Errorf("writing the table of licences: %w", err)
+	for _, output := range []struct {
+		file  string
+		write func() ([]byte, error)
+	}{
+		{*table, func() ([]byte, error) { return tableOf(modules), nil }},
+		{*texts, func() ([]byte, error) { return textsOf(modules), nil }},
+		{*sbom, func() ([]byte, error) { return sbomOf(binary, *version, time.Unix(*created, 0).UTC(), modules) }},
+	} {
+		if output.file == "" {
+			continue
 		}
-	}
-	if *texts != "" {
-		if err := writeTexts(*texts, modules); err != nil {
-			return fmt.Errorf("writing the texts of the licences: %w", err)
+		content, err := output.write()
+		if err == nil {
+			err = os.WriteFile(output.file, content, 0o644)
 		}
-	}
-	if *bill != "" {
-		if err := writeBill(*bill, found, *version, time.Unix(*created, 0).UTC()); err != nil {
-			return fmt.Errorf("writing the SBOM: %w", err)
+		if err != nil {
+			return fmt.Errorf("writing %s: %w", output.file, err)
 		}
 	}
 	return nil
 }
 
-// scan finds out which modules a binary is made of, and their licences.
-func scan(ctx context.Context, binary, version string) (*sbom.SBOM, error) {
-	file, err := filesource.New(filesource.Config{
-		Path:  binary,
-		Alias: source.Alias{Name: filepath.Base(binary), Version: version},
-	})
-	if err != nil {
-		return nil, err
-	}
-	modules := golang.DefaultCatalogerConfig().WithSearchLocalModCacheLicenses(true)
-	modules.UsePackagesLib = false // it would run Go on what lies around
-	withTexts := cataloging.DefaultLicenseConfig()
-	withTexts.IncludeContent = cataloging.LicenseContentIncludeAll
-	return syft.CreateSBOM(ctx, file, syft.DefaultCreateSBOMConfig().
-		WithCatalogerSelection(cataloging.NewSelectionRequest().WithDefaults("go-module-binary-cataloger")).
-		WithPackagesConfig(pkgcataloging.DefaultConfig().WithGolangConfig(modules)).
-		WithLicenseConfig(withTexts).
-		WithoutFiles(). // the binary's path says where it was built
-		WithTool("syft", syftVersion()))
-}
-
-func syftVersion() string {
-	info, _ := debug.ReadBuildInfo()
-	for _, module := range info.Deps {
-		if module.Path == "github.com/anchore/syft" {
-			return module.Version
+// textsOf returns the texts that the licences require to be passed on with a binary.
+func textsOf(modules []dependency) []byte {
+	var out strings.Builder
+	for _, m := range modules {
+		for _, text := range m.texts {
+			fmt.Fprintf(&out, "=== %s\n\n%s\n\n", m.Path, text)
 		}
 	}
-	return ""
+	return []byte(out.String())
+}
+
+// tableOf returns the modules without their versions, which are in go.mod: the
+// table changes only if a module or a licence does.
+func tableOf(modules []dependency) []byte {
+	var out strings.Builder
+	out.WriteString(`<!-- Generated by make licenses. Do not edit. -->
+# Dependencies
+
+The modules in the controller's binary and their licences. A module has several licences if parts of it have other authors.
+[go.mod](../go.mod) has the versions. ` + "`make licenses`" + ` generates this table from the binary,
+and fails if a licence is not one of ` + strings.Join(allowed, ", ") + `.
+
+| module | licence |
+|---|---|
+`)
+	for _, m := range modules {
+		fmt.Fprintf(&out, "| %s | %s |\n", m.Path, strings.Join(m.licenses, ", "))
+	}
+	return []byte(out.String())
 }

@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# Makes what a release consists of, in the folder given: binaries with their
-# SBOMs, the image, one manifest to install all, the licences, and the checksums
-# of all these. One commit gives the same files, wherever they are made, as long
-# as Go has the same version.
+# Makes a release in the folder given: binaries with their SBOMs, the image, one
+# manifest that installs everything, the licences, and checksums. The files depend
+# only on the commit and the version of Go.
 #
 #	VERSION=v1.2.3 IMAGE=… REVISION=… SOURCE_DATE_EPOCH=… hack/release/release.sh build/release
 #
-# KUBECTL names the kubectl that makes the manifest.
+# KUBECTL is the kubectl that renders the manifest.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -28,18 +27,10 @@ done
 
 hack/image/image.sh "$out/${name}_${VERSION}_image.tar" amd64 arm64
 
-# The texts that the licences want to come along, Go's own first.
-{
-	printf '=== Go\n\n'
-	cat "$(go env GOROOT)/LICENSE"
-	echo
-} >"$out/THIRD_PARTY_LICENSES.txt"
-build/bin/release -texts build/texts.txt "$out/${name}_${VERSION}_linux_amd64"
-cat build/texts.txt >>"$out/THIRD_PARTY_LICENSES.txt"
-rm build/texts.txt
+build/bin/release -texts "$out/THIRD_PARTY_LICENSES.txt" "$out/${name}_${VERSION}_linux_amd64"
 cp LICENSE "$out"
 
-# A kustomization that names the image of this version, and nothing else.
+# A kustomization that sets the image to this version.
 overlay=build/install
 rm -rf "$overlay"
 mkdir -p "$overlay"

@@ -1,56 +1,55 @@
 package main
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"fmt"
+	"net/url"
 	"os"
 	"time"
 
 	"github.com/CycloneDX/cyclonedx-go"
-	"github.com/anchore/syft/syft/format/common/cyclonedxhelpers"
-	"github.com/anchore/syft/syft/sbom"
 	"github.com/google/uuid"
 )
 
-// writeBill writes an SBOM that is the same for the same binary: syft would
-// give it the time of day and a random number.
-func writeBill(path string, found *sbom.SBOM, version string, created time.Time) (err error) {
-	bill := cyclonedxhelpers.ToFormatModel(*found)
-	bill.Metadata.Timestamp = created.Format(time.RFC3339)
-	bill.SerialNumber = uuid.NewSHA1(uuid.NameSpaceURL, fmt.Appendf(nil, "https://%s/%s", product, found.Source.ID)).URN()
-	bill.Metadata.Component.BOMRef = found.Source.ID // of the content; syft's own is of the path, too
-	for i := range *bill.Components {
-		component := &(*bill.Components)[i]
-		if component.Name == product {
-			component.Version = version // Go has not written it into the binary
+// sbomOf returns the SBOM of a binary, in CycloneDX's JSON format. It is
+// identified by the hash of the binary.
+func sbomOf(binary, version string, created time.Time, modules []dependency) ([]byte, error) {
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		return nil, err
+	}
+	hash := fmt.Sprintf("%x", sha256.Sum256(content))
+	controller := component(cyclonedx.ComponentTypeApplication, product, version)
+	controller.Hashes = &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: hash}}
+
+	var components []cyclonedx.Component
+	var references []string
+	for _, m := range modules {
+		c := component(cyclonedx.ComponentTypeLibrary, m.Path, m.Version.Version)
+		var licenses cyclonedx.Licenses
+		for _, id := range m.licenses {
+			licenses = append(licenses, cyclonedx.LicenseChoice{License: &cyclonedx.License{ID: id}})
 		}
-		if component.Licenses != nil {
-			known := onlyKnown(*component.Licenses)
-			component.Licenses = &known
+		c.Licenses = &licenses
+		if m.sum != "" {
+			c.Properties = &[]cyclonedx.Property{{Name: "go.sum", Value: m.sum}}
 		}
+		components = append(components, c)
+		references = append(references, c.BOMRef)
 	}
 
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if closeErr := file.Close(); err == nil {
-			err = closeErr
-		}
-	}()
-	return cyclonedx.NewBOMEncoder(file, cyclonedx.BOMFileFormatJSON).SetPretty(true).Encode(bill)
+	bom := cyclonedx.NewBOM()
+	bom.SerialNumber = uuid.NewSHA1(uuid.NameSpaceURL, fmt.Appendf(nil, "https://%s/%s", product, hash)).URN()
+	bom.Metadata = &cyclonedx.Metadata{Timestamp: created.Format(time.RFC3339), Component: &controller}
+	bom.Components = &components
+	bom.Dependencies = &[]cyclonedx.Dependency{{Ref: controller.BOMRef, Dependencies: &references}}
+	var out bytes.Buffer
+	err = cyclonedx.NewBOMEncoder(&out, cyclonedx.BOMFileFormatJSON).SetPretty(true).Encode(bom)
+	return out.Bytes(), err
 }
 
-// onlyKnown leaves out the files that are no licences, which licenses has found
-// to be notices, and the texts, which lie beside the SBOM.
-func onlyKnown(all cyclonedx.Licenses) cyclonedx.Licenses {
-	var known cyclonedx.Licenses
-	for _, choice := range all {
-		if choice.License == nil || choice.License.ID == "" {
-			continue
-		}
-		choice.License.Text = nil
-		known = append(known, choice)
-	}
-	return known
+func component(kind cyclonedx.ComponentType, path, version string) cyclonedx.Component {
+	purl := "pkg:golang/" + path + "@" + url.QueryEscape(version)
+	return cyclonedx.Component{Type: kind, BOMRef: purl, Name: path, Version: version, PackageURL: purl}
 }

@@ -1,11 +1,9 @@
 #!/usr/bin/env bash
-# Fails where the controller calls code with a known vulnerability. It asks the
-# Go vulnerability database, or the copy of it that GOVULNDB names
-# (file:///folder).
+# Fails if the controller calls code with a known vulnerability. It reads the Go
+# vulnerability database, or the copy in GOVULNDB (file:///folder).
 #
-# Without a database nothing is known, and that is a failure too, except with
-# VULNCHECK_ALLOW_NO_DATABASE=yes: for a machine that cannot reach it, by the
-# decision of whoever calls this.
+# It also fails if there is no database, unless VULNCHECK_ALLOW_NO_DATABASE=yes,
+# which is for machines that cannot reach it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

@@ -211,8 +211,8 @@ func (s *setting) everyMetricIsThere(t *testing.T) {
 
 // emptyWhenHealthy are the queries that return nothing for a healthy system.
 var emptyWhenHealthy = map[string]string{
-	"Requests to Neutron that did not succeed 1": "no request fails",
-	"annotation 1": "no alert fires",
+	"Failed requests to Neutron 1": "no request fails",
+	"annotation 1":                 "no alert fires",
 }
 
 func (s *setting) everyPanelShowsSomething(t *testing.T) {
@@ -306,7 +306,7 @@ func (s *setting) neutronStops(t *testing.T) {
 	if found[0].Metric["reason"] != "NeutronUnavailable" {
 		t.Errorf("the Network is not Ready because of %s", found[0].Metric["reason"])
 	}
-	if found, err := s.query(t.Context(), dashboardQueries(t)["Requests to Neutron that did not succeed 1"]); err != nil || len(found) == 0 {
+	if found, err := s.query(t.Context(), dashboardQueries(t)["Failed requests to Neutron 1"]); err != nil || len(found) == 0 {
 		t.Errorf("the dashboard shows no failed requests: %v", err)
 	}
 }

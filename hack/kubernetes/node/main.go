@@ -1,15 +1,13 @@
-// Command node-components is what a node of a small Kubernetes takes besides the
-// control plane and a container runtime: kubelet and kube-scheduler in one
-// program. The first argument chooses which of them it is.
+// Command node-components is kubelet and kube-scheduler in one program: what a
+// node needs in addition to the control plane and a container runtime. Package
+// multicall selects which of them runs.
 //
-// It is a program of its own, beside the one in the folder above, because most
-// of what is done here needs no node.
+// It is separate from the program in the folder above, because most commands of
+// this repository need no node.
 package main
 
 import (
 	"context"
-	"fmt"
-	"os"
 
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
@@ -17,20 +15,13 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/version"  // metric kubernetes_build_info
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
+
+	"github.com/samplecrd/network-controller/hack/kubernetes/multicall"
 )
 
-var programs = map[string]func() (exitCode int){
-	"kubelet":        func() int { return cli.Run(kubelet.NewKubeletCommand(context.Background())) },
-	"kube-scheduler": func() int { return cli.Run(scheduler.NewSchedulerCommand()) },
-}
-
 func main() {
-	if len(os.Args) > 1 {
-		if run, ok := programs[os.Args[1]]; ok {
-			os.Args = os.Args[1:]
-			os.Exit(run())
-		}
-	}
-	fmt.Fprintln(os.Stderr, "usage: node-components kubelet|kube-scheduler [arguments]")
-	os.Exit(2)
+	multicall.Main(map[string]multicall.Program{
+		"kubelet":        {Daemon: true, Run: func() int { return cli.Run(kubelet.NewKubeletCommand(context.Background())) }},
+		"kube-scheduler": {Daemon: true, Run: func() int { return cli.Run(scheduler.NewSchedulerCommand()) }},
+	})
 }
