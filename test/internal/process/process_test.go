@@ -45,7 +45,7 @@ func play(role, dir string) error {
 			quit = make(chan struct{})
 			AfterParent(0, func() { close(quit) })
 		}
-		command := exec.Command("sh", "-c", "trap 'exit 7' TERM; trap '' HUP QUIT; sleep 600 & echo $!; wait")
+		command := exec.Command("sh", "-c", "trap 'exit 7' TERM; trap '' HUP QUIT; sh -c 'echo $$; exec sleep 600' & wait")
 		code, err := Run(command, Signals(), quit)
 		fmt.Println("exit code", code)
 		return err
@@ -234,8 +234,8 @@ func TestProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.Stop(50 * time.Millisecond)
-		if p.State() == nil || p.State().String() != "signal: killed" {
-			t.Errorf("it ended with %v", p.State())
+		if state := p.command.ProcessState.String(); state != "signal: killed" {
+			t.Errorf("it ended with %s", state)
 		}
 	})
 }
