@@ -1,5 +1,5 @@
 // Package e2e contains the end-to-end test: it installs the controller from deploy/
-// into a cluster with a real node, and follows docs/operations.md.
+// into a cluster with a real node, and follows docs/operate.
 //
 //	make e2e                      # on a node that it starts, as root on Debian 12
 //	make e2e-openstack            # only the part with an OpenStack, on a real one

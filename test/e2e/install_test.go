@@ -115,7 +115,7 @@ func (c *cluster) podsAreRestricted(t *testing.T) {
 }
 
 // installWithSecret installs an overlay that needs a Secret, which is created later,
-// as in docs/operations.md. It also installs the Role in each watched namespace.
+// as in docs/operate/install.md. It also installs the Role in each watched namespace.
 func (c *cluster) installWithSecret(t *testing.T, overlay string, o *cloud, watched ...string) {
 	t.Helper()
 	begun := time.Now()
@@ -143,7 +143,7 @@ func (c *cluster) namespace(t *testing.T, name string) {
 	})
 }
 
-// uninstall deletes everything as in docs/operations.md, and checks that nothing is
+// uninstall deletes everything as in docs/operate/maintain.md, and checks that nothing is
 // left.
 func (c *cluster) uninstall(t *testing.T, overlay string, o *cloud) {
 	c.kubectl(t, "delete", "networks.samplecrd.k8s.io", "--all", "-A", "--timeout=90s")
