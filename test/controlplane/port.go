@@ -16,9 +16,9 @@ type port struct {
 	socket int
 }
 
-// holdPort takes a free port.
+// holdPort holds a free port.
 func holdPort() (*port, error) {
-	syscall.ForkLock.RLock() // the socket must not be inherited by a program that is started right now
+	syscall.ForkLock.RLock() // a program that is started now must not inherit the socket
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err == nil {
 		syscall.CloseOnExec(socket)
@@ -49,12 +49,12 @@ func bindFreePort(socket int) (int, error) {
 	}
 	inet4, ok := address.(*syscall.SockaddrInet4)
 	if !ok {
-		return 0, fmt.Errorf("the socket has an address of the type %T", address)
+		return 0, fmt.Errorf("the address of the socket is a %T", address)
 	}
 	return inet4.Port, nil
 }
 
-// reusePort is the socket option SO_REUSEPORT, which the package syscall does
+// reusePort returns the socket option SO_REUSEPORT, which the package syscall does
 // not have for all systems.
 func reusePort() int {
 	if runtime.GOOS == "linux" {
@@ -63,7 +63,7 @@ func reusePort() int {
 	return 0x200 // macOS, BSD
 }
 
-// release gives the port back.
+// release stops holding the port.
 func (p *port) release() {
 	_ = syscall.Close(p.socket)
 }

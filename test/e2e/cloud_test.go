@@ -27,10 +27,10 @@ type cloud struct {
 	neutron  string
 
 	user, password, project string
-	secrets                 func() []string // which must be nowhere
+	secrets                 func() []string // that must appear nowhere
 }
 
-// cloudsYAML is what goes into the Secret.
+// cloudsYAML returns the file for the Secret.
 func (c *cloud) cloudsYAML() string {
 	return fmt.Sprintf(`clouds:
   openstack:
@@ -45,11 +45,11 @@ func (c *cloud) cloudsYAML() string {
 `, c.keystone, c.user, c.password, c.project)
 }
 
-// content is what Neutron has: objects by collection and ID.
+// content is the content of Neutron: objects by collection and ID.
 type content map[string]map[string]any
 
-// content returns all that there is in Neutron, as its API shows it: revision
-// numbers and times included.
+// content returns all objects in Neutron as its API returns them, with revision
+// numbers and times.
 func (c *cloud) content(ctx context.Context) (content, error) {
 	token, err := c.logIn(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *cloud) content(ctx context.Context) (content, error) {
 	return all, nil
 }
 
-// update changes an object of Neutron, as somebody with the same rights may.
+// update changes an object in Neutron, with the rights of the controller.
 func (c *cloud) update(ctx context.Context, kind, id string, changes object) error {
 	token, err := c.logIn(ctx)
 	if err == nil {
@@ -82,18 +82,18 @@ func (c *cloud) mustContent(t *testing.T) content {
 	t.Helper()
 	all, err := c.content(t.Context())
 	if err != nil {
-		t.Fatalf("looking into Neutron: %v", err)
+		t.Fatalf("reading Neutron: %v", err)
 	}
 	return all
 }
 
-// wantUntouched fails where something in Neutron is not as it was before; what
-// has come since does not matter.
+// wantUntouched fails if an object in Neutron differs from what it was before. New
+// objects do not matter.
 func (c *cloud) wantUntouched(t *testing.T, before content) {
 	t.Helper()
 	now := c.mustContent(t)
 	if len(before["networks"]) == 0 {
-		t.Error("there was no network that could have been touched")
+		t.Error("Neutron had no network before")
 	}
 	for collection, objects := range before {
 		for id, was := range objects {
@@ -124,7 +124,7 @@ func (c *cloud) logIn(ctx context.Context) (token string, err error) {
 	return header.Get("X-Subject-Token"), err
 }
 
-// call makes a request of OpenStack.
+// call sends a request to OpenStack.
 func call(ctx context.Context, method, url, token string, body, answer any) (http.Header, error) {
 	var sent io.Reader
 	if body != nil {
@@ -159,20 +159,20 @@ func call(ctx context.Context, method, url, token string, body, answer any) (htt
 	return response.Header, err
 }
 
-// keystone is the little of a Keystone that logging in with a password takes, in
-// front of an embedded Neutron that lives in this process, and so outlives pods.
+// keystone implements the part of Keystone that a login with a password needs, in
+// front of an embedded Neutron. Both run in this process, so they outlive pods.
 type keystone struct {
 	user, password, project, neutron string
 
 	tokens tokens
 }
 
-// startEmbedded starts both at an address that pods reach.
+// startEmbedded starts both at an address that pods can reach.
 func startEmbedded(t *testing.T, address string) *cloud {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
-		t.Fatalf("listening where pods can reach it: %v", err)
+		t.Fatalf("listening at an address that pods can reach: %v", err)
 	}
 	url := "http://" + listener.Addr().String()
 	k := &keystone{user: "controller", password: "planted-" + rand.Text(), project: "ours", neutron: url + "/networking"}
@@ -215,7 +215,7 @@ func (k *keystone) logIn(w http.ResponseWriter, r *http.Request) {
 	}})
 }
 
-// withToken lets those through who have logged in.
+// withToken rejects requests without a token of this keystone.
 func (k *keystone) withToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !slices.Contains(k.tokens.all(), r.Header.Get("X-Auth-Token")) {
@@ -228,7 +228,7 @@ func (k *keystone) withToken(next http.Handler) http.Handler {
 
 func (k *keystone) secrets() []string { return append(k.tokens.all(), k.password) }
 
-// tokens are those that have been given out.
+// tokens are all tokens that were issued.
 type tokens struct {
 	mu     sync.Mutex
 	tokens []string

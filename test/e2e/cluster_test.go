@@ -20,15 +20,15 @@ import (
 	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
 )
 
-// What deploy/ calls things.
+// Names in deploy/.
 const (
 	system     = "samplecrd-system"
 	controller = "samplecrd-controller" // Deployment, Lease and ServiceAccount
-	home       = "samplecrd-e2e"        // the namespace of what this test makes
+	home       = "samplecrd-e2e"        // the namespace of the Networks of this test
 	shipped    = "ghcr.io/samplecrd/network-controller:latest"
 )
 
-// cluster is the one that the test runs on.
+// cluster is the cluster on which the test runs.
 type cluster struct {
 	kubeconfig string
 	config     *rest.Config
@@ -36,13 +36,12 @@ type cluster struct {
 	streams    kubernetes.Interface // without a timeout
 	networks   versioned.Interface
 
-	image, upgrade string // the second one is empty where there is none
-	// address is where servers of this test are reachable from pods; empty where
-	// that is not known.
+	image, upgrade string // upgrade may be empty
+	// address is an address of this machine that pods can reach. It may be empty.
 	address string
-	node    *node // nil for a cluster that is not ours
+	node    *node // nil for an existing cluster
 
-	// unready is when the API server was restarted by this test.
+	// unready are the periods in which this test restarted the API server.
 	unready []period
 	logs    *logs
 	timings []string
@@ -51,7 +50,7 @@ type cluster struct {
 
 type period struct{ from, to time.Time }
 
-// connect finds the cluster that the environment names.
+// connect returns the cluster in the environment variables.
 func connect(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{
@@ -65,7 +64,7 @@ func connect(t *testing.T) *cluster {
 		c.node = &node{folder: folder, auditLog: os.Getenv("NODE_AUDIT_LOG")}
 	}
 	if c.kubeconfig == "" {
-		t.Skip("there is no cluster to run on: `make e2e` starts one, or takes yours with KUBECONFIG=path")
+		t.Skip("no cluster to run on: `make e2e` starts one; `make e2e KUBECONFIG=path` uses yours")
 	}
 	if c.image == "" {
 		c.image = shipped
@@ -78,7 +77,7 @@ func connect(t *testing.T) *cluster {
 	if c.streams, err = kubernetes.NewForConfig(c.config); err != nil {
 		t.Fatalf("using %s: %v", c.kubeconfig, err)
 	}
-	c.config.Timeout = 10 * time.Second // a request that hangs is tried again
+	c.config.Timeout = 10 * time.Second // a request without a response is sent again
 	if c.kube, err = kubernetes.NewForConfig(c.config); err == nil {
 		c.networks, err = versioned.NewForConfig(c.config)
 	}
@@ -88,7 +87,7 @@ func connect(t *testing.T) *cluster {
 	return c
 }
 
-// timed notes how long something took, for the end of the log.
+// timed records a duration for the end of the log.
 func (c *cluster) timed(t *testing.T, what string, took time.Duration) {
 	t.Helper()
 	line := fmt.Sprintf("%6.1f s  %s", took.Seconds(), what)
@@ -96,14 +95,14 @@ func (c *cluster) timed(t *testing.T, what string, took time.Duration) {
 	c.timings = append(c.timings, line)
 }
 
-// cannot notes what is not tried here, and why.
+// cannot skips a part of the test, and records the reason.
 func (c *cluster) cannot(t *testing.T, why string) {
 	t.Helper()
 	c.notRun = append(c.notRun, fmt.Sprintf("%s: %s", t.Name(), why))
 	t.Skip(why)
 }
 
-// tryKubectl runs kubectl with something to read, and returns what it prints.
+// tryKubectl runs kubectl with an input, and returns its standard output and error.
 func (c *cluster) tryKubectl(ctx context.Context, input string, args ...string) (output, complaints string, err error) {
 	command := exec.CommandContext(ctx, "kubectl", append([]string{"--kubeconfig=" + c.kubeconfig}, args...)...)
 	var stdout, stderr bytes.Buffer
@@ -120,8 +119,8 @@ func (c *cluster) kubectl(t *testing.T, args ...string) string {
 	return c.kubectlReads(t, "", args...)
 }
 
-// kubectlReads does so with something to read. What is applied must go without a
-// warning: Pod Security's come as such.
+// kubectlReads runs kubectl with an input; it must succeed. kubectl apply must print
+// no warning either, such as one of Pod Security.
 func (c *cluster) kubectlReads(t *testing.T, input string, args ...string) string {
 	t.Helper()
 	output, complaints, err := c.tryKubectl(t.Context(), input, args...)
@@ -129,20 +128,19 @@ func (c *cluster) kubectlReads(t *testing.T, input string, args ...string) strin
 		t.Fatal(err)
 	}
 	if complaints != "" && args[0] == "apply" {
-		t.Errorf("kubectl %s has something to say: %s", strings.Join(args, " "), complaints)
+		t.Errorf("kubectl %s printed a warning: %s", strings.Join(args, " "), complaints)
 	}
 	return output
 }
 
-// until waits until there is nothing wrong any more, and returns how long that
-// took.
+// until waits until a check returns nil, and returns how long that took.
 func until(t *testing.T, limit time.Duration, want string, wrong func(context.Context) error) time.Duration {
 	t.Helper()
 	begun := time.Now()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
 		err := wrong(ctx)
-		if err == nil || ctx.Err() == nil { // else the end of the wait is all that it says
+		if err == nil || ctx.Err() == nil { // otherwise the error is only that the wait ended
 			last = err
 		}
 		return err == nil, nil
@@ -153,8 +151,8 @@ func until(t *testing.T, limit time.Duration, want string, wrong func(context.Co
 	return time.Since(begun)
 }
 
-// overlay returns the folder of an overlay of deploy/, or of one on top of it
-// where the image is another than the shipped one.
+// overlay returns the folder of an overlay in deploy/, or of an overlay on top of it
+// if the image is not the shipped one.
 func (c *cluster) overlay(t *testing.T, name, image string) string {
 	t.Helper()
 	folder := filepath.Join("deploy", "overlays", name)

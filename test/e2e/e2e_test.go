@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// TestEndToEnd goes the way of an operator. Its parts follow each other: where
-// one fails, those after it say little.
+// The parts of TestEndToEnd are the steps of an operator. They depend on each other,
+// so the first failure ends the test.
 func TestEndToEnd(t *testing.T) {
 	t.Chdir(root(t))
 	c := connect(t)
-	// Networks that somebody uses are none of our business: all are deleted.
+	// The test deletes all Networks, so it refuses a cluster that has some.
 	if err := c.nothingLeft(t.Context()); err != nil {
-		t.Fatalf("the controller is to be installed, and there is something of it already: %v", err)
+		t.Fatalf("the controller, or a part of it, is already installed: %v", err)
 	}
 	c.namespace(t, home)
 	c.keepLogs(t)
@@ -26,7 +26,7 @@ func TestEndToEnd(t *testing.T) {
 	part(t, "for some namespaces", c.someNamespaces)
 }
 
-// part runs a part of the test, and ends the test where it fails.
+// part runs a part of the test, and ends the test if it fails.
 func part(t *testing.T, name string, run func(*testing.T)) {
 	t.Helper()
 	if !t.Run(name, run) {
@@ -34,12 +34,12 @@ func part(t *testing.T, name string, run func(*testing.T)) {
 	}
 }
 
-// summary ends the log with what was measured, and what was not tried.
+// summary ends the log with the timings, and with the parts that did not run.
 func (c *cluster) summary(t *testing.T) {
 	t.Log("Measured:\n" + strings.Join(c.timings, "\n"))
 	switch {
 	case t.Failed():
-		t.Log("NOT RUN: what comes after the part that failed")
+		t.Log("NOT RUN: the parts after the one that failed")
 	case len(c.notRun) > 0:
 		t.Log("NOT RUN:\n" + strings.Join(c.notRun, "\n"))
 	default:
@@ -47,7 +47,7 @@ func (c *cluster) summary(t *testing.T) {
 	}
 }
 
-// embedded is the one command that works in any cluster.
+// embedded tests deploy/overlays/embedded, which works in every cluster.
 func (c *cluster) embedded(t *testing.T) {
 	used := c.watchRights(t)
 	part(t, "one command installs it", func(t *testing.T) {
@@ -62,21 +62,21 @@ func (c *cluster) embedded(t *testing.T) {
 	part(t, "uninstall everything", func(t *testing.T) { c.uninstall(t, "embedded", nil) })
 }
 
-// openStack is how it is used.
+// openStack tests deploy/overlays/openstack.
 func (c *cluster) openStack(t *testing.T) {
 	o := c.startCloud(t)
 	used := c.watchRights(t)
 	part(t, "pods wait for the Secret", func(t *testing.T) { c.installWithSecret(t, "openstack", o) })
 	part(t, "two replicas, one leads", c.oneLeads)
 	d := &drift{cluster: c, cloud: o}
-	part(t, "somebody changes a network in Neutron", d.begin)
+	part(t, "a network is changed in Neutron", d.begin)
 	part(t, "walkthrough", func(t *testing.T) { c.walkthrough(t, home, o) })
-	part(t, "metrics for those who may", c.metricsOverHTTPS)
+	part(t, "metrics for authorized clients", c.metricsOverHTTPS)
 	part(t, "users", c.users)
-	part(t, "the change is put right", d.repaired)
-	part(t, "somebody changes it again", d.begin)
+	part(t, "the change is reverted", d.repaired)
+	part(t, "it is changed again", d.begin)
 	part(t, "a Deployment gets a Network and loses it", func(t *testing.T) { c.deploymentGetsNetwork(t, home, true) })
-	part(t, "that is put right, too", d.repaired)
+	part(t, "the second change is reverted", d.repaired)
 	part(t, "events that repeat become series", d.becomesSeries)
 	part(t, "the leader's pod is deleted", func(t *testing.T) { c.leaderDeleted(t, o) })
 	part(t, "the leader is killed", func(t *testing.T) { c.leaderKilled(t, o) })
@@ -85,13 +85,13 @@ func (c *cluster) openStack(t *testing.T) {
 	part(t, "the API server is killed", func(t *testing.T) { c.apiServerKilled(t, o) })
 	part(t, "the node is killed", func(t *testing.T) { c.nodeKilled(t, o) })
 	part(t, "the controller is removed and comes back", func(t *testing.T) { c.removedAndBack(t, o) })
-	part(t, "no secret is to be seen", func(t *testing.T) { c.wantNoSecrets(t, o.secrets()) })
+	part(t, "secrets appear nowhere", func(t *testing.T) { c.wantNoSecrets(t, o.secrets()) })
 	part(t, "nothing is forbidden", used.nothingForbidden)
 	part(t, "each right is used", used.allUsed)
 	part(t, "uninstall everything", func(t *testing.T) { c.uninstall(t, "openstack", o) })
 }
 
-// someNamespaces is the variant that has Roles only.
+// someNamespaces tests deploy/overlays/namespaces, which has only Roles.
 func (c *cluster) someNamespaces(t *testing.T) {
 	o := c.startCloud(t)
 	used := c.watchRights(t)
@@ -103,11 +103,11 @@ func (c *cluster) someNamespaces(t *testing.T) {
 		part(t, "walkthrough in "+namespace, func(t *testing.T) { c.walkthrough(t, namespace, o) })
 		part(t, "a Deployment in "+namespace, func(t *testing.T) { c.deploymentGetsNetwork(t, namespace, false) })
 	}
-	part(t, "others are left alone", func(t *testing.T) { c.leftAlone(t, "c", o) })
+	part(t, "other namespaces are left alone", func(t *testing.T) { c.leftAlone(t, "c", o) })
 	part(t, "metrics on loopback", c.metricsOnLoopback)
-	part(t, "no secret is to be seen", func(t *testing.T) { c.wantNoSecrets(t, o.secrets()) })
+	part(t, "secrets appear nowhere", func(t *testing.T) { c.wantNoSecrets(t, o.secrets()) })
 	part(t, "nothing is forbidden", used.nothingForbidden)
-	part(t, "rights are those of all namespaces", func(t *testing.T) { c.sameRules(t, "a", "b") })
+	part(t, "the Roles have the rules of the ClusterRole", func(t *testing.T) { c.sameRules(t, "a", "b") })
 	part(t, "a watched namespace is deleted with a Network in it", func(t *testing.T) { c.namespaceDeleted(t, "a", o) })
 	part(t, "uninstall everything", func(t *testing.T) { c.uninstall(t, "namespaces", o) })
 }
@@ -117,15 +117,15 @@ func (c *cluster) startCloud(t *testing.T) *cloud {
 	t.Helper()
 	switch {
 	case c.address == "":
-		c.cannot(t, "pods are to reach a Neutron of this test: say at which address of this machine, with NEUTRON_ADDRESS=…")
+		c.cannot(t, "pods must reach a Neutron in this test: set NEUTRON_ADDRESS to an address of this machine")
 	case os.Getenv("OPENSTACK_CLOUDS") != "":
 		return startReal(t, c.address)
 	}
 	return startEmbedded(t, c.address)
 }
 
-// root is the folder of the repository: `make e2e` runs this there, go test in the
-// folder of the package.
+// root returns the root of the repository. `make e2e` runs this there, `go test` in
+// the folder of the package.
 func root(t *testing.T) string {
 	t.Helper()
 	for _, folder := range []string{".", "../.."} {

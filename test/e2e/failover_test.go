@@ -12,15 +12,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// leader returns who holds the Lease. It fails while that is nobody, or a process
-// that is none of the pods'.
+// leader returns the holder of the Lease. It fails if there is none, or if it is not
+// in one of the pods.
 func (c *cluster) leader(ctx context.Context) (identity string, err error) {
 	lease, err := c.kube.CoordinationV1().Leases(system).Get(ctx, controller, metav1.GetOptions{})
 	if err != nil {
 		return "", err
 	}
 	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
-		return "", errors.New("nobody holds the Lease")
+		return "", errors.New("the Lease has no holder")
 	}
 	pods, err := c.pods(ctx)
 	if err != nil {
@@ -31,7 +31,7 @@ func (c *cluster) leader(ctx context.Context) (identity string, err error) {
 			return *lease.Spec.HolderIdentity, nil
 		}
 	}
-	return "", fmt.Errorf("the Lease is held by %s, which is none of the pods", *lease.Spec.HolderIdentity)
+	return "", fmt.Errorf("the Lease is held by %s, which is not one of the pods", *lease.Spec.HolderIdentity)
 }
 
 // podOf returns the pod of an identity.
@@ -40,10 +40,10 @@ func podOf(identity string) string {
 	return name
 }
 
-// mustLead waits until somebody leads, and returns who, and its pod.
+// mustLead waits until there is a leader, and returns it and its pod.
 func (c *cluster) mustLead(t *testing.T) (identity string, pod *corev1.Pod) {
 	t.Helper()
-	until(t, 30*time.Second, "somebody leads", func(ctx context.Context) (err error) {
+	until(t, 30*time.Second, "there is a leader", func(ctx context.Context) (err error) {
 		if identity, err = c.leader(ctx); err == nil {
 			pod, err = c.kube.CoreV1().Pods(system).Get(ctx, podOf(identity), metav1.GetOptions{})
 		}
@@ -52,7 +52,7 @@ func (c *cluster) mustLead(t *testing.T) (identity string, pod *corev1.Pod) {
 	return identity, pod
 }
 
-// anotherLeads waits until somebody else than before leads.
+// anotherLeads waits until another process leads than before.
 func (c *cluster) anotherLeads(t *testing.T, before string, limit time.Duration) (identity string) {
 	t.Helper()
 	until(t, limit, "another process leads than "+before, func(ctx context.Context) (err error) {
@@ -64,13 +64,13 @@ func (c *cluster) anotherLeads(t *testing.T, before string, limit time.Duration)
 	return identity
 }
 
-// oneLeads looks that both replicas are ready, and that what belongs to them knows
-// both.
+// oneLeads checks that both replicas are ready, and that the Service and the
+// PodDisruptionBudget select both.
 func (c *cluster) oneLeads(t *testing.T) {
 	c.available(t, 2, "")
 	first, _ := c.mustLead(t)
 	t.Logf("%s leads", first)
-	until(t, 30*time.Second, "the Service and the PodDisruptionBudget know both pods", func(ctx context.Context) error {
+	until(t, 30*time.Second, "the Service and the PodDisruptionBudget select both pods", func(ctx context.Context) error {
 		budget, err := c.kube.PolicyV1().PodDisruptionBudgets(system).Get(ctx, controller, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -96,11 +96,11 @@ func (c *cluster) oneLeads(t *testing.T) {
 		return nil
 	})
 	if still, err := c.leader(t.Context()); err != nil || still != first {
-		t.Errorf("%s leads (%v), want %s to keep the lead", still, err, first)
+		t.Errorf("%s leads (%v), want that %s still leads", still, err, first)
 	}
 }
 
-// meanwhile is a Network that comes while something happens.
+// meanwhile is a Network that is created while something else happens.
 type meanwhile struct {
 	*cluster
 	name string
@@ -116,9 +116,9 @@ func (m meanwhile) ready(t *testing.T) {
 	m.cluster.ready(t, home, m.name, "10.4.0.1")
 }
 
-// mustSurvive runs something that must leave all networks alone, and keep the
-// controller from neither making one nor changing one. The networks stay for the
-// parts of the test that come: a new leader holds deletions for a while.
+// mustSurvive runs something that must not touch the networks in Neutron. Afterwards
+// the controller must create and change Networks as before. The Networks stay until
+// the end of the test, because a new leader delays deletions for a while.
 func (c *cluster) mustSurvive(t *testing.T, o *cloud, what string, run func(meanwhile)) {
 	t.Helper()
 	first := "before-" + what
@@ -133,7 +133,7 @@ func (c *cluster) mustSurvive(t *testing.T, o *cloud, what string, run func(mean
 	c.ready(t, home, first, "10.5.0.2")
 }
 
-// leaderDeleted deletes the pod of the leader, which then stops by itself.
+// leaderDeleted deletes the pod of the leader, which then shuts down.
 func (c *cluster) leaderDeleted(t *testing.T, o *cloud) {
 	c.mustSurvive(t, o, "deleted", func(another meanwhile) {
 		leader, pod := c.mustLead(t)
@@ -158,15 +158,15 @@ func (c *cluster) leaderKilled(t *testing.T, o *cloud) {
 		next := c.anotherLeads(t, leader, 30*time.Second)
 		c.timed(t, "kill -9 of the leader, until another one leads", time.Since(begun))
 		another.ready(t)
-		c.timed(t, "kill -9 of the leader, until a Network that came meanwhile is ready", time.Since(begun))
+		c.timed(t, "kill -9 of the leader, until a Network that was created meanwhile is ready", time.Since(begun))
 		t.Logf("%s led, and then %s", leader, next)
 	})
 	c.available(t, 2, "")
 }
 
-// withoutStreams has the controller list objects and then watch them, as it does
-// where an API server cannot send a list as the beginning of a watch: that is what
-// its right to list is for.
+// withoutStreams makes the controller list objects before it watches them, as it does
+// if an API server cannot stream lists in a watch. Only then does it use its right to
+// list.
 func (c *cluster) withoutStreams(t *testing.T, o *cloud) {
 	c.mustSurvive(t, o, "lists", func(another meanwhile) {
 		c.kubectl(t, "set", "env", "-n", system, "deployment/"+controller, "KUBE_FEATURE_WatchListClient=false")
@@ -175,8 +175,8 @@ func (c *cluster) withoutStreams(t *testing.T, o *cloud) {
 	})
 }
 
-// apiServerKilled kills kube-apiserver, which is there again a moment later. The
-// controllers go on.
+// apiServerKilled kills kube-apiserver, which is started again a moment later. The
+// replicas keep running.
 func (c *cluster) apiServerKilled(t *testing.T, o *cloud) {
 	c.needsNode(t, "kube-apiserver is killed with -9")
 	c.mustSurvive(t, o, "api-server", func(another meanwhile) {
@@ -191,7 +191,7 @@ func (c *cluster) apiServerKilled(t *testing.T, o *cloud) {
 		c.unready = append(c.unready, period{begun, time.Now()})
 		another.apply(t)
 		another.ready(t)
-		c.timed(t, "kill -9 of kube-apiserver, until a Network that came after it is ready", time.Since(begun))
+		c.timed(t, "kill -9 of kube-apiserver, until a Network that was created after it is ready", time.Since(begun))
 		c.available(t, 2, "")
 		if after := restarts(c.mustPods(t)); after != before {
 			t.Errorf("the controller's containers were restarted %d times meanwhile", after-before)
@@ -208,8 +208,7 @@ func restarts(pods []corev1.Pod) (sum int32) {
 	return sum
 }
 
-// nodeKilled kills all that runs on the node, as a machine does that loses its
-// power.
+// nodeKilled kills all processes of the node, like a power failure.
 func (c *cluster) nodeKilled(t *testing.T, o *cloud) {
 	c.needsNode(t, "kubelet, containerd and all containers are killed with -9")
 	c.mustSurvive(t, o, "node", func(another meanwhile) {
@@ -221,7 +220,7 @@ func (c *cluster) nodeKilled(t *testing.T, o *cloud) {
 		kubelet := c.node.kill(t, "kubelet")
 		containerd := c.node.kill(t, "containerd")
 		if count := c.node.killContainers(t); count < 4 {
-			t.Errorf("%d processes of containers were killed, want at least two pods' two", count)
+			t.Errorf("%d processes of containers were killed, want at least two for each of two pods", count)
 		}
 		until(t, 30*time.Second, "kubelet is started again", kubelet)
 		until(t, 30*time.Second, "containerd is started again", containerd)
@@ -241,6 +240,6 @@ func (c *cluster) nodeKilled(t *testing.T, o *cloud) {
 		c.available(t, 2, "")
 		c.timed(t, "kill -9 of kubelet, containerd and all containers, until both replicas are available", time.Since(begun))
 		another.ready(t)
-		c.timed(t, "the same, until a Network that came meanwhile is ready", time.Since(begun))
+		c.timed(t, "kill -9 of kubelet, containerd and all containers, until a Network that was created meanwhile is ready", time.Since(begun))
 	})
 }

@@ -16,14 +16,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// plain asks servers whose certificate nobody knows, as a scraper of the
-// controller's metrics does. Nothing of one test is left for another.
+// plain does not verify certificates, like a scraper of the controller's metrics. It
+// keeps no connection for another test.
 var plain = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
 	TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
 	DisableKeepAlives: true,
 }}
 
-// get asks for something with a token, or without one.
+// get sends a GET request, with a token if it is not empty.
 func get(t *testing.T, url, token string) (status int, body string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -47,7 +47,7 @@ func get(t *testing.T, url, token string) (status int, body string) {
 
 var forwarding = regexp.MustCompile(`Forwarding from (127\.0\.0\.1:\d+)`)
 
-// forward makes a port of a pod one of this machine until the test ends, and
+// forward forwards a port of this machine to a port of a pod until the test ends, and
 // returns its address.
 func (c *cluster) forward(t *testing.T, pod corev1.Pod, port string) (address string) {
 	t.Helper()
@@ -66,12 +66,13 @@ func (c *cluster) forward(t *testing.T, pod corev1.Pod, port string) (address st
 	line, err := bufio.NewReader(output).ReadString('\n')
 	found := forwarding.FindStringSubmatch(line)
 	if found == nil {
-		t.Fatalf("kubectl port-forward says %q (%v)", line, err)
+		t.Fatalf("kubectl port-forward printed %q (%v)", line, err)
 	}
 	return found[1]
 }
 
-// withToken writes a kubeconfig file for somebody who has nothing but a token.
+// withToken writes a kubeconfig file for a user with a token, without the client
+// certificate of the administrator.
 func (c *cluster) withToken(t *testing.T, token string) string {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(c.kubeconfig)

@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// available waits until the Deployment has as many pods as it should, all of them
-// ready, of this version and no other; any version where that is empty.
+// available waits until the Deployment has this number of pods, and all of them are
+// ready and have this image. An empty image matches every image.
 func (c *cluster) available(t *testing.T, replicas int32, image string) {
 	t.Helper()
 	until(t, 2*time.Minute, "the controller is available", func(ctx context.Context) error {
@@ -29,7 +29,7 @@ func (c *cluster) available(t *testing.T, replicas int32, image string) {
 			return err
 		}
 		if *d.Spec.Replicas != replicas {
-			return fmt.Errorf("the Deployment asks for %d replicas, want %d", *d.Spec.Replicas, replicas)
+			return fmt.Errorf("the Deployment has %d replicas, want %d", *d.Spec.Replicas, replicas)
 		}
 		if image != "" && d.Spec.Template.Spec.Containers[0].Image != image {
 			return fmt.Errorf("the Deployment has the image %s, want %s", d.Spec.Template.Spec.Containers[0].Image, image)
@@ -45,7 +45,7 @@ func (c *cluster) available(t *testing.T, replicas int32, image string) {
 	})
 }
 
-// settled says what a Deployment still waits for.
+// settled returns an error if the rollout of a Deployment is not complete.
 func settled(d *appsv1.Deployment) error {
 	want := *d.Spec.Replicas
 	if s := d.Status; s.ObservedGeneration != d.Generation || s.Replicas != want || s.UpdatedReplicas != want || s.AvailableReplicas != want {
@@ -54,7 +54,7 @@ func settled(d *appsv1.Deployment) error {
 	return nil
 }
 
-// pods returns the controller's pods, those that are ending included.
+// pods returns the controller's pods, including those that are terminating.
 func (c *cluster) pods(ctx context.Context) ([]corev1.Pod, error) {
 	selector := labels.Set{"app.kubernetes.io/name": controller}.String()
 	list, err := c.kube.CoreV1().Pods(system).List(ctx, metav1.ListOptions{LabelSelector: selector})
@@ -73,8 +73,8 @@ func (c *cluster) mustPods(t *testing.T) []corev1.Pod {
 	return pods
 }
 
-// podsAreRestricted looks at the process itself where it can, and at what the
-// pods ask for otherwise: that they were admitted is not enough.
+// podsAreRestricted checks the rights of the processes if this test can see them, and
+// the specs of the pods otherwise. It is not enough that the pods were admitted.
 func (c *cluster) podsAreRestricted(t *testing.T) {
 	namespace, err := c.kube.CoreV1().Namespaces().Get(t.Context(), system, metav1.GetOptions{})
 	if err != nil {
@@ -89,10 +89,10 @@ func (c *cluster) podsAreRestricted(t *testing.T) {
 			t.Errorf("the root filesystem of %s can be written", pod.Name)
 		}
 	}
-	c.needsNode(t, "the users and capabilities of processes are looked at")
+	c.needsNode(t, "the users and capabilities of processes are checked")
 	processes := c.node.controllers("")
 	if len(processes) == 0 {
-		t.Error("there is no process of the controller")
+		t.Error("the controller has no process")
 	}
 	for _, p := range processes {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))
@@ -114,8 +114,8 @@ func (c *cluster) podsAreRestricted(t *testing.T) {
 	}
 }
 
-// installWithSecret installs an overlay that takes a Secret, which comes later, as
-// docs/operate/install.md says; and what it takes in each of the watched namespaces.
+// installWithSecret installs an overlay that needs a Secret, which is created later,
+// as in docs/operate/install.md. It also installs the Role in each watched namespace.
 func (c *cluster) installWithSecret(t *testing.T, overlay string, o *cloud, watched ...string) {
 	t.Helper()
 	begun := time.Now()
@@ -132,7 +132,7 @@ func (c *cluster) installWithSecret(t *testing.T, overlay string, o *cloud, watc
 	c.timed(t, "kubectl apply -k deploy/overlays/"+overlay+" and the Secret, until both replicas are available", time.Since(begun))
 }
 
-// namespace makes a namespace that goes with the test.
+// namespace creates a namespace, and deletes it when the test ends.
 func (c *cluster) namespace(t *testing.T, name string) {
 	t.Helper()
 	c.kubectl(t, "create", "namespace", name)
@@ -143,8 +143,8 @@ func (c *cluster) namespace(t *testing.T, name string) {
 	})
 }
 
-// uninstall takes everything away, as docs/operate/maintain.md says, and looks that
-// nothing is left.
+// uninstall deletes everything as in docs/operate/maintain.md, and checks that nothing is
+// left.
 func (c *cluster) uninstall(t *testing.T, overlay string, o *cloud) {
 	c.kubectl(t, "delete", "networks.samplecrd.k8s.io", "--all", "-A", "--timeout=90s")
 	if o != nil {
@@ -165,7 +165,7 @@ func (c *cluster) uninstall(t *testing.T, overlay string, o *cloud) {
 	c.timed(t, "kubectl delete -k deploy/overlays/"+overlay, time.Since(begun))
 }
 
-// nothingLeft says what of the installation is still there.
+// nothingLeft returns an error with the objects of an installation that exist.
 func (c *cluster) nothingLeft(ctx context.Context) error {
 	output, _, err := c.tryKubectl(ctx, "", "get", "--ignore-not-found", "-o", "name",
 		"namespace/"+system, "customresourcedefinition/networks.samplecrd.k8s.io")
@@ -192,8 +192,8 @@ func (c *cluster) nothingLeft(ctx context.Context) error {
 	return nil
 }
 
-// removedAndBack removes the controller alone: networks stay, and it goes on when
-// it comes back.
+// removedAndBack deletes only the controller, and installs it again. The networks
+// stay, and then follow changes again.
 func (c *cluster) removedAndBack(t *testing.T, o *cloud) {
 	c.apply(t, home, "stays", "10.9.0.0/24", "10.9.0.1")
 	network := c.ready(t, home, "stays", "10.9.0.1")
@@ -214,14 +214,14 @@ func (c *cluster) removedAndBack(t *testing.T, o *cloud) {
 	}
 }
 
-// namespaceDeleted deletes a watched namespace before the Networks in it, against
-// what deploy/overlays/namespaces says: the controller's rights go with the
-// namespace, and may go first. The cure is written there, too.
+// namespaceDeleted deletes a watched namespace with a Network in it, against the
+// advice of deploy/overlays/namespaces: the controller's Role may be deleted before
+// the Network. The remedy is from there, too.
 func (c *cluster) namespaceDeleted(t *testing.T, namespace string, o *cloud) {
 	c.apply(t, namespace, "late", "10.2.0.0/24", "10.2.0.1")
 	c.ready(t, namespace, "late", "10.2.0.1")
 	c.kubectl(t, "delete", "namespace", namespace, "--wait=false")
-	until(t, 30*time.Second, "the controller's rights go with the namespace", func(ctx context.Context) error {
+	until(t, 30*time.Second, "the controller's Role is deleted with the namespace", func(ctx context.Context) error {
 		_, err := c.kube.RbacV1().Roles(namespace).Get(ctx, controller, metav1.GetOptions{})
 		return isGone(err)
 	})
@@ -237,10 +237,10 @@ func (c *cluster) namespaceDeleted(t *testing.T, namespace string, o *cloud) {
 	c.kubectl(t, "delete", "clusterrolebinding", controller, controller+"-metrics")
 }
 
-// upgradeAndBack replaces the version by another one, and goes back.
+// upgradeAndBack upgrades to another version, and downgrades again.
 func (c *cluster) upgradeAndBack(t *testing.T, o *cloud) {
 	if c.upgrade == "" {
-		c.cannot(t, "an upgrade takes a second image: UPGRADE_IMAGE=…")
+		c.cannot(t, "an upgrade needs a second image: set UPGRADE_IMAGE")
 	}
 	versions := map[string]string{c.image: c.version(t)}
 	for i, image := range []string{c.upgrade, c.image} {
@@ -263,17 +263,16 @@ func (c *cluster) upgradeAndBack(t *testing.T, o *cloud) {
 	t.Logf("versions: %v", versions)
 }
 
-// version returns what the program in a pod says of itself. There is no shell in
-// the image.
+// version returns the output of -version in a pod. The image has no shell.
 func (c *cluster) version(t *testing.T) string {
 	t.Helper()
 	return strings.TrimSpace(c.kubectl(t, "exec", "-n", system, c.mustPods(t)[0].Name, "--", "/"+controller, "-version"))
 }
 
-// isGone says that something is still there.
+// isGone returns an error unless the error is that an object was not found.
 func isGone(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	return errors.Join(err, errors.New("it is still there"))
+	return errors.Join(err, errors.New("it still exists"))
 }

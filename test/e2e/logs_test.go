@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// logs are all that the controller's containers have written, those included
-// that are gone.
+// logs are the logs of all containers of the controller, including those that have
+// ended.
 type logs struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -28,15 +28,14 @@ func (l *logs) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// all returns all that there is by now.
+// all returns the logs so far.
 func (l *logs) all() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
 }
 
-// keepLogs begins to follow each container of the controller, until the test
-// ends.
+// keepLogs follows the log of each container of the controller until the test ends.
 func (c *cluster) keepLogs(t *testing.T) {
 	t.Helper()
 	c.logs = &logs{seen: map[string]bool{}}
@@ -59,8 +58,8 @@ func (c *cluster) keepLogs(t *testing.T) {
 	t.Cleanup(func() { cancel(); running.Wait() })
 }
 
-// follow copies the log of a container until that ends. Where the stream breaks,
-// it begins again: lines may be there twice.
+// follow copies the log of a container until the container ends. If the stream
+// breaks, it begins again, so that lines may appear twice.
 func (c *cluster) follow(ctx context.Context, pod, id string) {
 	_ = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
 		stream, err := c.streams.CoreV1().Pods(system).GetLogs(pod, &corev1.PodLogOptions{Follow: true}).Stream(ctx)
@@ -73,13 +72,14 @@ func (c *cluster) follow(ctx context.Context, pod, id string) {
 	})
 }
 
-// isOver reports whether a pod runs another container by now, or none.
+// isOver reports whether a container of a pod has ended: the pod has another one, or
+// none.
 func (c *cluster) isOver(ctx context.Context, name, id string) bool {
 	pod, err := c.kube.CoreV1().Pods(system).Get(ctx, name, metav1.GetOptions{})
 	return err != nil || len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].ContainerID != id
 }
 
-// showOnFailure shows what somebody wants to see who looks for the reason.
+// showOnFailure logs pods, objects and the controller's log if the test fails.
 func (c *cluster) showOnFailure(t *testing.T) {
 	t.Cleanup(func() {
 		if !t.Failed() {
@@ -94,22 +94,22 @@ func (c *cluster) showOnFailure(t *testing.T) {
 		}
 		const last = 20000
 		text := c.logs.all()
-		t.Logf("The controller's log, the end of it:\n%s", text[max(0, len(text)-last):])
+		t.Logf("The end of the controller's log:\n%s", text[max(0, len(text)-last):])
 	})
 }
 
-// wantNoSecrets fails where one is in a log, an event or a Network.
+// wantNoSecrets fails if a secret is in a log, an event, a Network or a pod.
 func (c *cluster) wantNoSecrets(t *testing.T, secrets []string) {
 	t.Helper()
 	places := map[string]string{
-		"the log":  c.logs.all(),
+		"logs":     c.logs.all(),
 		"events":   c.kubectl(t, "get", "events", "-A", "-o", "json"),
 		"Networks": c.kubectl(t, "get", "networks", "-A", "-o", "json"),
 		"pods":     c.kubectl(t, "get", "pods", "-n", system, "-o", "json"),
 	}
 	for where, text := range places {
 		if len(text) < 100 {
-			t.Errorf("%s: there is nothing to look at: %q", where, text)
+			t.Errorf("%s are empty: %q", where, text)
 		}
 		for i, secret := range secrets {
 			if len(secret) < 8 {

@@ -14,14 +14,14 @@ import (
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 )
 
-// apply has kubectl apply a Network.
+// apply applies a Network with kubectl.
 func (c *cluster) apply(t *testing.T, namespace, name, cidr, gateway string) {
 	t.Helper()
 	c.kubectlReads(t, fmt.Sprintf(`{"apiVersion": "samplecrd.k8s.io/v1", "kind": "Network", "metadata": {"name": %q}, "spec": {"cidr": %q, "gateway": %q}}`, name, cidr, gateway),
 		"apply", "-n", namespace, "-f", "-")
 }
 
-// ready waits until a Network is ready, with that gateway.
+// ready waits until a Network is ready with a gateway.
 func (c *cluster) ready(t *testing.T, namespace, name, gateway string) (network *samplecrdv1.Network) {
 	t.Helper()
 	until(t, time.Minute, "the Network "+namespace+"/"+name+" is ready", func(ctx context.Context) (err error) {
@@ -38,13 +38,13 @@ func (c *cluster) ready(t *testing.T, namespace, name, gateway string) (network 
 	return network
 }
 
-// gone deletes a Network, and waits until it is gone.
+// gone deletes a Network, and waits until it does not exist.
 func (c *cluster) gone(t *testing.T, namespace, name string) {
 	t.Helper()
 	c.kubectl(t, "delete", "network", "-n", namespace, name, "--timeout=60s")
 }
 
-// walkthrough is that of the README: create, edit, delete.
+// walkthrough creates, edits and deletes a Network as in the README.
 func (c *cluster) walkthrough(t *testing.T, namespace string, o *cloud) {
 	const name = "example-network"
 	example, err := os.ReadFile("example/example-network.yaml")
@@ -76,8 +76,8 @@ func (c *cluster) walkthrough(t *testing.T, namespace string, o *cloud) {
 	}
 }
 
-// inNeutron looks at what there is of a Network. Nobody sees into the Neutron that
-// is in the controller's memory.
+// inNeutron checks the network and the subnet of a Network in Neutron. Without a
+// cloud, Neutron is embedded in the controller and cannot be read.
 func (c *cluster) inNeutron(t *testing.T, o *cloud, network *samplecrdv1.Network, gateway string) {
 	t.Helper()
 	if o == nil {
@@ -92,8 +92,8 @@ func (c *cluster) inNeutron(t *testing.T, o *cloud, network *samplecrdv1.Network
 	}
 }
 
-// deploymentGetsNetwork has a Deployment ask for a Network, ask for another one,
-// ask for none, and, where there is time for that, go with one.
+// deploymentGetsNetwork adds the annotations of a Network to a Deployment, changes
+// and removes them. If collect is true, it also deletes a Deployment that has them.
 func (c *cluster) deploymentGetsNetwork(t *testing.T, namespace string, collect bool) {
 	const name = "web"
 	annotate := func(annotations ...string) {
@@ -110,7 +110,7 @@ func (c *cluster) deploymentGetsNetwork(t *testing.T, namespace string, collect 
 	annotate("samplecrd.k8s.io/gateway=10.40.0.2")
 	c.ready(t, namespace, name, "10.40.0.2")
 	annotate("samplecrd.k8s.io/gateway-", "samplecrd.k8s.io/cidr-")
-	noNetwork(30*time.Second, "the Network goes with the annotation")
+	noNetwork(30*time.Second, "the Network is deleted with the annotation")
 	if !collect {
 		c.kubectl(t, "delete", "-n", namespace, "deployment", name)
 		return
@@ -118,11 +118,11 @@ func (c *cluster) deploymentGetsNetwork(t *testing.T, namespace string, collect 
 	annotate("samplecrd.k8s.io/gateway=10.40.0.3", "samplecrd.k8s.io/cidr=10.40.0.0/24")
 	c.ready(t, namespace, name, "10.40.0.3")
 	c.kubectl(t, "delete", "-n", namespace, "deployment", name)
-	// Garbage collection notices a new CustomResourceDefinition after a while.
-	c.timed(t, "a Network goes with its Deployment (garbage collection)", noNetwork(90*time.Second, "the Network goes with the Deployment"))
+	// The garbage collector discovers a new CustomResourceDefinition after a while.
+	c.timed(t, "a Network is deleted with its Deployment (garbage collection)", noNetwork(90*time.Second, "the Network is deleted with the Deployment"))
 }
 
-// drift is what somebody does to a network in Neutron, past Kubernetes.
+// drift is a change of a network that is made in Neutron, not in Kubernetes.
 type drift struct {
 	*cluster
 	cloud   *cloud
@@ -130,21 +130,21 @@ type drift struct {
 	begun   time.Time
 }
 
-// begin switches the network of a Network off.
+// begin sets the network of a Network down in Neutron.
 func (d *drift) begin(t *testing.T) {
 	if d.network == nil {
 		d.apply(t, home, "drifting", "10.7.0.0/24", "10.7.0.1")
 		d.network = d.ready(t, home, "drifting", "10.7.0.1")
 	}
 	if err := d.cloud.update(t.Context(), "network", d.network.Status.NetworkID, object{"admin_state_up": false}); err != nil {
-		t.Fatalf("switching a network off: %v", err)
+		t.Fatalf("setting a network down: %v", err)
 	}
 	d.begun = time.Now()
 }
 
-// repaired waits until it is on again.
+// repaired waits until the network is up again.
 func (d *drift) repaired(t *testing.T) {
-	until(t, 45*time.Second, "the network is switched on again", func(ctx context.Context) error {
+	until(t, 45*time.Second, "the network is up again", func(ctx context.Context) error {
 		all, err := d.cloud.content(ctx)
 		if err != nil {
 			return err
@@ -156,15 +156,14 @@ func (d *drift) repaired(t *testing.T) {
 	})
 }
 
-// becomesSeries looks that what has happened twice is told in one event, with a
-// count.
+// becomesSeries checks that two equal events are one event with a count of two.
 func (d *drift) becomesSeries(t *testing.T) {
 	until(t, 10*time.Second, "an event is a series", func(ctx context.Context) error {
 		list, err := d.kube.EventsV1().Events(home).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
-		var told []string
+		var events []string
 		for _, event := range list.Items {
 			if event.Regarding.UID != d.network.UID {
 				continue
@@ -172,14 +171,14 @@ func (d *drift) becomesSeries(t *testing.T) {
 			if event.Reason == "Drifted" && event.Series != nil && event.Series.Count == 2 {
 				return nil
 			}
-			told = append(told, event.Reason+": "+event.Note)
+			events = append(events, event.Reason+": "+event.Note)
 		}
-		return fmt.Errorf("there is none: %q", told)
+		return fmt.Errorf("no event is a series: %q", events)
 	})
 }
 
-// leftAlone looks that nothing becomes of a Network in a namespace that is not
-// watched, while others become ready.
+// leftAlone checks that the controller ignores a Network in a namespace that it does
+// not watch, while another Network becomes ready.
 func (c *cluster) leftAlone(t *testing.T, namespace string, o *cloud) {
 	c.apply(t, namespace, "unseen", "10.6.0.0/24", "10.6.0.1")
 	c.apply(t, "a", "seen", "10.6.0.0/24", "10.6.0.1")
@@ -190,7 +189,7 @@ func (c *cluster) leftAlone(t *testing.T, namespace string, o *cloud) {
 	}
 	// The API server itself sets a condition: Pending.
 	if is := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady); len(network.Finalizers) > 0 || is == nil || is.Reason != "Pending" || network.Status.NetworkID != "" {
-		t.Errorf("the controller has worked on it: %v %+v", network.Finalizers, network.Status)
+		t.Errorf("the controller has changed it: %v %+v", network.Finalizers, network.Status)
 	}
 	if found := o.mustContent(t).named(namespace + "/unseen"); found != nil {
 		t.Errorf("it is in Neutron: %v", found)

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// node is the machine, as `node exec` has started it: this process is in its
-// namespaces, and sees its processes only.
+// node is the node of `node exec`. This process is in its namespaces, and sees only
+// its processes.
 type node struct {
 	folder   string // NAME.pid for each component
 	auditLog string
@@ -30,7 +30,7 @@ func (n *node) pidOf(component string) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
 
-// kill kills a component with -9. The node starts it again by itself.
+// kill kills a component with -9. `node exec` starts it again.
 func (n *node) kill(t *testing.T, component string) (back func(context.Context) error) {
 	t.Helper()
 	pid, err := n.pidOf(component)
@@ -51,14 +51,14 @@ func (n *node) kill(t *testing.T, component string) (back func(context.Context) 
 	}
 }
 
-// process is one that runs on the node.
+// process is a process on the node.
 type process struct {
 	pid           int
 	name, cgroups string
 	command       string
 }
 
-// processes returns those that a function picks.
+// processes returns the processes for which a function returns true.
 func (n *node) processes(pick func(process) bool) (picked []process) {
 	paths, _ := filepath.Glob("/proc/[0-9]*")
 	for _, path := range paths {
@@ -66,7 +66,7 @@ func (n *node) processes(pick func(process) bool) (picked []process) {
 		if err != nil {
 			continue
 		}
-		read := func(name string) string { // nothing of one that has just ended
+		read := func(name string) string { // empty if the process has just ended
 			text, _ := os.ReadFile(filepath.Join(path, name))
 			return string(bytes.TrimSpace(bytes.ReplaceAll(text, []byte{0}, []byte{' '})))
 		}
@@ -77,14 +77,14 @@ func (n *node) processes(pick func(process) bool) (picked []process) {
 	return picked
 }
 
-// controllers returns the controller's processes in a pod, or in all.
+// controllers returns the controller's processes in a pod, or in all pods.
 func (n *node) controllers(podUID string) []process {
 	return n.processes(func(p process) bool {
 		return strings.HasPrefix(p.command, "/"+controller) && strings.Contains(p.cgroups, podUID)
 	})
 }
 
-// killContainers kills all containers and what watches over them.
+// killContainers kills all containers and their shims.
 func (n *node) killContainers(t *testing.T) (count int) {
 	t.Helper()
 	victims := n.processes(func(p process) bool {
@@ -98,11 +98,11 @@ func (n *node) killContainers(t *testing.T) (count int) {
 	return len(victims)
 }
 
-// needsNode ends a part of the test that is nothing for a cluster of others.
+// needsNode skips a part of the test that cannot run on an existing cluster.
 func (c *cluster) needsNode(t *testing.T, what string) {
 	t.Helper()
 	if c.node == nil {
-		c.cannot(t, what+", which takes a node of our own: `make e2e` without KUBECONFIG")
+		c.cannot(t, what+", which needs a node of `make e2e` without KUBECONFIG")
 	}
 }
 

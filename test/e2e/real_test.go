@@ -17,7 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// realCloud is what is read of the clouds.yaml and secure.yaml of test/openstack.
+// realCloud is the part of test/openstack's clouds.yaml and secure.yaml that this
+// test reads.
 type realCloud struct {
 	Clouds map[string]struct {
 		Auth struct {
@@ -29,8 +30,8 @@ type realCloud struct {
 	}
 }
 
-// startReal makes the Keystone and the Neutron of test/openstack, which are on
-// loopback, reachable from pods.
+// startReal lets pods reach the Keystone and the Neutron of test/openstack, which
+// listen on loopback.
 func startReal(t *testing.T, address string) *cloud {
 	t.Helper()
 	clouds := os.Getenv("OS_CLIENT_CONFIG_FILE")
@@ -38,10 +39,10 @@ func startReal(t *testing.T, address string) *cloud {
 	secret := readCloud(t, filepath.Join(filepath.Dir(clouds), "secure.yaml")).Clouds["ours"].Auth
 	inside := os.Getenv("NEUTRON_KEYSTONE_ENDPOINT")
 	if inside == "" || public.AuthURL == "" || secret.Password == "" {
-		t.Fatalf("test/openstack does not say where its Neutron is, or how to log in: %s", clouds)
+		t.Fatalf("the environment of test/openstack has no Neutron or no login: %s", clouds)
 	}
 	neutron := startProxy(t, address, inside, func(*http.Response) error { return nil })
-	// The catalog leads to Neutron, which has another address for pods.
+	// In the catalog, Neutron must have the address for pods.
 	given := new(tokens)
 	keystone := startProxy(t, address, public.AuthURL, func(r *http.Response) error {
 		given.add(r.Header.Get("X-Subject-Token"))
@@ -73,7 +74,7 @@ func readCloud(t *testing.T, path string) (c realCloud) {
 	return c
 }
 
-// startProxy passes requests on to the server of a URL, and returns its own one.
+// startProxy starts a proxy for the server at a URL, and returns the proxy's URL.
 func startProxy(t *testing.T, address, to string, change func(*http.Response) error) string {
 	t.Helper()
 	target, err := url.Parse(to)
@@ -82,7 +83,7 @@ func startProxy(t *testing.T, address, to string, change func(*http.Response) er
 	}
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
-		t.Fatalf("listening where pods can reach it: %v", err)
+		t.Fatalf("listening at an address that pods can reach: %v", err)
 	}
 	proxy := &httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host },

@@ -18,10 +18,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// account is the user that the controller is.
+// account is the controller's user name.
 const account = "system:serviceaccount:" + system + ":" + controller
 
-// request is what is read of one in the audit log.
+// request is the part of a line of the audit log that this test reads.
 type request struct {
 	User       struct{ Username string }
 	Verb       string
@@ -37,7 +37,7 @@ type request struct {
 	Annotations map[string]string
 }
 
-// right is a part of a rule of RBAC: one verb on one resource.
+// right is a part of an RBAC rule: one verb on one resource.
 type right struct {
 	namespace             string // empty for all
 	verb, group, resource string
@@ -60,19 +60,19 @@ func (r right) usedBy(request request) bool {
 		(len(r.names) == 0 || slices.Contains(r.names, o.Name))
 }
 
-// rights are what the controller may do, and what it has done since a time.
+// rights compares the controller's rights with its requests since a time.
 type rights struct {
 	*cluster
 	since time.Time
 }
 
-// watchRights begins to look at what the controller does.
+// watchRights begins to watch the controller's requests.
 func (c *cluster) watchRights(t *testing.T) *rights {
 	t.Helper()
 	return &rights{c, time.Now()}
 }
 
-// requests returns those of the controller.
+// requests returns the controller's requests.
 func (r *rights) requests(t *testing.T) (all []request) {
 	t.Helper()
 	r.needsNode(t, "the audit log of the API server is read")
@@ -87,7 +87,7 @@ func (r *rights) requests(t *testing.T) (all []request) {
 		var one request
 		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
 			// kube-apiserver was killed while it wrote it.
-			t.Logf("a line of the audit log cannot be read: %v", err)
+			t.Logf("decoding a line of the audit log: %v", err)
 			continue
 		}
 		if one.User.Username == account && !one.At.Before(r.since) {
@@ -103,8 +103,8 @@ func (r *rights) requests(t *testing.T) (all []request) {
 	return all
 }
 
-// nothingForbidden fails where the controller was refused something for want of a
-// right. An API server that has just started forbids everything for a moment.
+// nothingForbidden fails if a request of the controller was forbidden. An API server
+// that has just started forbids everything for a moment.
 func (r *rights) nothingForbidden(t *testing.T) {
 	all := r.requests(t)
 	for _, one := range all {
@@ -116,7 +116,7 @@ func (r *rights) nothingForbidden(t *testing.T) {
 	t.Logf("%d requests of the controller", len(all))
 }
 
-// allUsed fails where the controller has a right that it has not used.
+// allUsed fails if the controller has a right that it has not used.
 func (r *rights) allUsed(t *testing.T) {
 	all := r.requests(t)
 	granted := r.granted(t)
@@ -134,12 +134,13 @@ func (r *rights) allUsed(t *testing.T) {
 		}
 	}
 	if len(granted) < 15 {
-		t.Errorf("the controller has only these rights: %v", granted)
+		t.Errorf("the controller has only the rights %v", granted)
 	}
 }
 
-// sameRules fails where a Role of deploy/watched-namespace is other than the
-// ClusterRole of deploy/base, of which it is shown that each right is used.
+// sameRules fails if a Role of deploy/watched-namespace has other rules than the
+// ClusterRole of deploy/base. Another part of the test checks that the controller uses
+// each of these.
 func (c *cluster) sameRules(t *testing.T, namespaces ...string) {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(c.kubectl(t, "create", "--dry-run=client", "-o", "json", "-f", "deploy/base/rbac.yaml")))
@@ -161,8 +162,8 @@ func (c *cluster) sameRules(t *testing.T, namespaces ...string) {
 	}
 }
 
-// granted returns what the controller's ServiceAccount may do, as the API server
-// has it, beyond what every ServiceAccount may.
+// granted returns the rights of the controller's ServiceAccount in the API server,
+// without those of every ServiceAccount.
 func (r *rights) granted(t *testing.T) (all []right) {
 	t.Helper()
 	ofCluster, err := r.kube.RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{})
@@ -220,9 +221,9 @@ func (r *rights) rulesOf(t *testing.T, namespace string, ref rbacv1.RoleRef) (al
 	return all
 }
 
-// serviceAccount makes one in our namespace, which goes with the test, and
-// returns a token of it. It is bound to a ClusterRole, in that namespace only
-// where the binding says so.
+// serviceAccount creates a ServiceAccount that is deleted when the test ends, and
+// returns a token of it. If a role is given, it is bound to that ClusterRole: in one
+// namespace by a rolebinding, in all by a clusterrolebinding.
 func (c *cluster) serviceAccount(t *testing.T, name string, binding, role string) (token string) {
 	t.Helper()
 	c.kubectl(t, "create", "serviceaccount", "-n", home, name)
@@ -242,7 +243,7 @@ func (c *cluster) goesAfter(t *testing.T, kind, name string) {
 	})
 }
 
-// users looks that the roles that users have anyway hold for Networks.
+// users checks that the standard ClusterRoles edit and view cover Networks.
 func (c *cluster) users(t *testing.T) {
 	c.wantMay(t, "edit", map[string]bool{"create": true, "update": true, "patch": true, "delete": true, "deletecollection": true, "get": true, "list": true, "watch": true})
 	c.wantMay(t, "view", map[string]bool{"create": false, "update": false, "patch": false, "delete": false, "deletecollection": false, "get": true, "list": true, "watch": true})
@@ -250,33 +251,33 @@ func (c *cluster) users(t *testing.T) {
 	viewer := c.serviceAccount(t, "e2e-viewer", "rolebinding", "view")
 	const network = `{"apiVersion": "samplecrd.k8s.io/v1", "kind": "Network", "metadata": {"name": "by-user"}, "spec": {"cidr": "10.3.0.0/24"}}`
 	as := func(token, namespace string, args ...string) error {
-		// The client certificate of the kubeconfig file must not speak for them.
 		args = append([]string{"--kubeconfig=" + c.withToken(t, token), "-n", namespace}, args...)
 		_, _, err := c.tryKubectl(t.Context(), network, args...)
 		return err
 	}
 	if err := as(viewer, home, "create", "-f", "-"); err == nil || !strings.Contains(err.Error(), "Forbidden") {
-		t.Errorf("who may view creates a Network: %v, want Forbidden", err)
+		t.Errorf("a user with view creates a Network: %v, want Forbidden", err)
 	}
 	if err := as(editor, "kube-public", "create", "-f", "-"); err == nil || !strings.Contains(err.Error(), "Forbidden") {
-		t.Errorf("who may edit one namespace creates a Network in another one: %v, want Forbidden", err)
+		t.Errorf("a user with edit in one namespace creates a Network in another: %v, want Forbidden", err)
 	}
 	if err := as(editor, home, "create", "-f", "-"); err != nil {
-		t.Errorf("who may edit creates a Network: %v", err)
+		t.Errorf("a user with edit creates a Network: %v", err)
 	}
 	c.ready(t, home, "by-user", "10.3.0.1")
 	if err := as(viewer, home, "get", "network", "by-user"); err != nil {
-		t.Errorf("who may view reads a Network: %v", err)
+		t.Errorf("a user with view reads a Network: %v", err)
 	}
 	if err := as(editor, home, "patch", "network", "by-user", "--subresource=status", "--type=merge", "-p", `{"status":{"networkID":"x"}}`); err == nil || !strings.Contains(err.Error(), "Forbidden") {
-		t.Errorf("who may edit writes a status: %v, want Forbidden", err)
+		t.Errorf("a user with edit writes a status: %v, want Forbidden", err)
 	}
 	if err := as(editor, home, "delete", "network", "by-user", "--timeout=30s"); err != nil {
-		t.Errorf("who may edit deletes a Network: %v", err)
+		t.Errorf("a user with edit deletes a Network: %v", err)
 	}
 }
 
-// wantMay waits until a ClusterRole has what is aggregated to it, and compares.
+// wantMay waits until a ClusterRole has the verbs for Networks, which are aggregated
+// to it.
 func (c *cluster) wantMay(t *testing.T, role string, want map[string]bool) {
 	t.Helper()
 	until(t, 30*time.Second, "the ClusterRole "+role+" is aggregated", func(ctx context.Context) error {
@@ -296,8 +297,8 @@ func (c *cluster) wantMay(t *testing.T, role string, want map[string]bool) {
 	})
 }
 
-// metricsReader installs the ServiceAccount for Prometheus, until the test ends,
-// and returns its token.
+// metricsReader installs the ServiceAccount for Prometheus until the test ends, and
+// returns its token.
 func (c *cluster) metricsReader(t *testing.T) (token string) {
 	t.Helper()
 	const folder = "deploy/monitoring/reader"
@@ -320,8 +321,8 @@ func (c *cluster) metricsReader(t *testing.T) (token string) {
 	return token
 }
 
-// metricsOverHTTPS asks a pod for metrics: without a token, with somebody else's,
-// and with one that may read them.
+// metricsOverHTTPS reads metrics from a pod: without a token, with an invalid token,
+// and with tokens of ServiceAccounts without and with the right to read them.
 func (c *cluster) metricsOverHTTPS(t *testing.T) {
 	reader := c.metricsReader(t)
 	other := c.serviceAccount(t, "e2e-other", "", "")
@@ -330,37 +331,37 @@ func (c *cluster) metricsOverHTTPS(t *testing.T) {
 		who, token string
 		want       int
 	}{
-		{"nobody", "", http.StatusUnauthorized},
-		{"somebody with a wrong token", "wrong", http.StatusUnauthorized},
-		{"another ServiceAccount", other, http.StatusForbidden},
-		{"one that may read metrics", reader, http.StatusOK},
+		{"a client without a token", "", http.StatusUnauthorized},
+		{"a client with an invalid token", "wrong", http.StatusUnauthorized},
+		{"a ServiceAccount without the right", other, http.StatusForbidden},
+		{"a ServiceAccount with the right", reader, http.StatusOK},
 	} {
 		status, body := get(t, url, test.token)
 		if status != test.want {
 			t.Errorf("%s gets %d, want %d: %s", test.who, status, test.want, body)
 		}
 		if strings.Contains(body, "samplecrd_build_info") != (test.want == http.StatusOK) {
-			t.Errorf("%s gets metrics, or gets none:\n%s", test.who, body)
+			t.Errorf("%s: the body has metrics, or has none:\n%s", test.who, body)
 		}
 	}
 }
 
-// metricsOnLoopback asks a pod for metrics where it serves them only to those who
-// may forward a port of it.
+// metricsOnLoopback reads metrics from a pod that serves them only on loopback: to
+// users who may forward its ports.
 func (c *cluster) metricsOnLoopback(t *testing.T) {
 	pod := c.mustPods(t)[0]
 	if status, body := get(t, "http://"+c.forward(t, pod, "8443")+"/metrics", ""); status != http.StatusOK || !strings.Contains(body, "samplecrd_build_info") {
 		t.Errorf("metrics on loopback: %d\n%s", status, body)
 	}
-	c.needsNode(t, "the address of a pod is tried")
+	c.needsNode(t, "connections go to the address of a pod")
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+pod.Status.PodIP+":8443/metrics", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if response, err := plain.Do(request); err == nil {
 		_ = response.Body.Close()
-		t.Errorf("metrics are served at the address of the pod, too: %s", response.Status)
+		t.Errorf("the address of the pod serves metrics, too: %s", response.Status)
 	} else if !strings.Contains(err.Error(), "refused") {
-		t.Errorf("the address of the pod cannot be tried: %v", errors.Unwrap(err))
+		t.Errorf("connecting to the address of the pod: %v, want refused", errors.Unwrap(err))
 	}
 }

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs the end-to-end test: on a node of its own, or on the cluster of the
+# Runs the end-to-end test: on a node that it starts, or on the cluster of the
 # kubeconfig file given; `-openstack` uses a real Keystone and Neutron.
 #
 #	test/e2e/run.sh [-openstack | KUBECONFIG]
 #
-# On a cluster that is there, the image has to be loaded before (IMAGE says
-# another name than deploy/ does, UPGRADE_IMAGE one to upgrade to), and
-# NEUTRON_ADDRESS is an address of this machine that pods reach. Every Network of
-# that cluster is deleted: take one that has none, and no controller.
+# On an existing cluster, load the image first. IMAGE is its name, if it is not that
+# in deploy/; UPGRADE_IMAGE is an image to upgrade to; NEUTRON_ADDRESS is an address
+# of this machine that pods can reach. The test deletes every Network of the
+# cluster: use one that has none, and no controller.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -19,7 +19,7 @@ if [[ $# -gt 0 && $1 != -openstack ]]; then
 	exec "${test[@]}"
 fi
 
-# Two versions of the program, in images of the name that deploy/ has.
+# Two versions of the program, in images with the name in deploy/.
 repository=ghcr.io/samplecrd/network-controller
 arch=$(go env GOARCH)
 mkdir -p build/e2e
@@ -28,7 +28,7 @@ VERSION=v0.0.0-e2e.2 IMAGE=$repository:e2e-upgrade hack/image/image.sh build/e2e
 export IMAGE=$repository:latest UPGRADE_IMAGE=$repository:e2e-upgrade
 
 if [[ ${1:-} == -openstack ]]; then
-	# There is no way out of the node's network: packages are installed before.
+	# The node's network has no route out, so packages are installed before.
 	code=0
 	build/bin/openstack exec -- true || code=$?
 	((code == 0)) || exit "$code"

@@ -1,7 +1,6 @@
-package main
+package monitoring
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -17,9 +16,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/samplecrd/network-controller/test/controlplane"
+	"github.com/samplecrd/network-controller/test/internal/require"
 )
 
-// TestMain goes to the module's root, as those who run the program do.
+// folder contains the files, in the module's root, in which the tests run.
+var folder = filepath.Join("deploy", "monitoring")
+
+// job is the name of the scrape job, by which rules and dashboard select.
+const job = "samplecrd-controller"
+
+// TestMain changes into the module's root.
 func TestMain(m *testing.M) {
 	root, err := controlplane.ModuleRoot()
 	if err == nil {
@@ -32,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// rulesFile is what a file of rules has in it.
+// rulesFile is a file of rules.
 type rulesFile struct {
 	Groups []struct {
 		Rules []rule
@@ -74,20 +80,14 @@ func read(t *testing.T, path string) []byte {
 	return text
 }
 
-// needed returns the path of a program of Debian's package prometheus. Where it
-// is missing, the test is skipped, but not in CI.
+// needed returns the path of a program of Debian's package prometheus.
 func needed(t *testing.T, program string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
-	if err == nil {
-		return path
+	if err != nil {
+		require.Skip(t, "%s is not installed, so THE RULES WERE NOT TESTED: apt-get install prometheus (with RUNLEVEL=1 in the environment, it starts no service)", program)
 	}
-	const cure = "%s is not installed, so THE RULES WERE NOT TESTED: apt-get install prometheus (with RUNLEVEL=1 in the environment it starts no service)"
-	if os.Getenv("CI") != "" {
-		t.Fatalf(cure, program)
-	}
-	t.Skipf(cure, program)
-	return ""
+	return path
 }
 
 func promtool(t *testing.T, args ...string) {
@@ -98,20 +98,7 @@ func promtool(t *testing.T, args ...string) {
 	}
 }
 
-// TestGenerated: what is generated is up to date.
-func TestGenerated(t *testing.T) {
-	files, err := generated(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, want := range files {
-		if !bytes.Equal(read(t, path), want) {
-			t.Errorf("%s is not what go run ./test/monitoring writes", path)
-		}
-	}
-}
-
-// TestRules runs promtool's checks and unit tests.
+// TestRules runs promtool's checks and unit tests of the rules.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	promtool(t, "check", "rules", filepath.Join(folder, "rules.yaml"))
@@ -122,9 +109,9 @@ func TestRules(t *testing.T) {
 	promtool(t, append([]string{"test", "rules"}, tests...)...)
 }
 
-// TestConfig checks the example of a configuration. Debian builds Prometheus
-// without a client of Kubernetes: what finds the targets is left out here, and
-// has been compared with its documentation alone.
+// TestConfig checks the example configuration. Debian builds Prometheus without a
+// Kubernetes client, so the discovery of targets is left out: it has only been
+// compared with its documentation.
 func TestConfig(t *testing.T) {
 	text := string(read(t, filepath.Join(folder, "prometheus.yaml")))
 	discovery := regexp.MustCompile(`(?m)^    kubernetes_sd_configs:\n(      .*\n)+`)
@@ -144,7 +131,7 @@ func write(t *testing.T, name, text string) (path string) {
 	return path
 }
 
-// testsFile is what a file of unit tests has in it.
+// testsFile is a file of unit tests.
 type testsFile struct {
 	Tests []struct {
 		AlertRuleTest []struct {
@@ -154,8 +141,8 @@ type testsFile struct {
 	}
 }
 
-// TestEveryAlertIsTestedAndDocumented: for each alert there is a unit test in
-// which it fires and one in which it does not, and a section of docs/reference/alerts.md.
+// Each alert has a unit test in which it fires, one in which it does not, and a
+// section in docs/reference/alerts.md.
 func TestEveryAlertIsTestedAndDocumented(t *testing.T) {
 	fires, quiet := map[string]bool{}, map[string]bool{}
 	files, err := filepath.Glob(filepath.Join(folder, "tests", "*.yaml"))
@@ -184,13 +171,12 @@ func TestEveryAlertIsTestedAndDocumented(t *testing.T) {
 	}
 	for what, have := range map[string]map[string]bool{"alerts that fire in a test": fires, "alerts that do not fire in a test": quiet, "sections of docs/reference/alerts.md": sections} {
 		if diff := cmp.Diff(alerts, have); diff != "" {
-			t.Errorf("%s (-there are +have):\n%s", what, diff)
+			t.Errorf("%s (-rules +found):\n%s", what, diff)
 		}
 	}
 }
 
-// TestAlertsAreComplete: who gets an alert at night finds in it what it means
-// and where to read on.
+// An alert contains its meaning, an action, and a link to its section in the docs.
 func TestAlertsAreComplete(t *testing.T) {
 	for _, r := range readRules(t) {
 		if r.Alert == "" {
@@ -210,7 +196,7 @@ func TestAlertsAreComplete(t *testing.T) {
 	}
 }
 
-// grafana is what we read of a dashboard.
+// grafana is the part of a dashboard that the tests read.
 type grafana struct {
 	Panels []struct {
 		Title, Description, Type string
@@ -232,8 +218,8 @@ func readDashboard(t *testing.T) (dashboard grafana) {
 	return dashboard
 }
 
-// dashboardQueries returns the expressions of the dashboard, with its variables
-// replaced, by what they are called here.
+// dashboardQueries returns the expressions of the dashboard with its variables
+// replaced. The keys are only for these tests.
 func dashboardQueries(t *testing.T) map[string]string {
 	t.Helper()
 	queries, dashboard := map[string]string{}, readDashboard(t)
@@ -248,14 +234,13 @@ func dashboardQueries(t *testing.T) map[string]string {
 	}
 	for name, query := range queries {
 		if query == "" || strings.Contains(query, "$") {
-			t.Errorf("%s asks for %q", name, query)
+			t.Errorf("%s has the query %q", name, query)
 		}
 	}
 	return queries
 }
 
-// TestDashboard: each panel says what it shows and in which unit, and asks for
-// something that can be asked for.
+// Each panel has a description, a unit and valid queries.
 func TestDashboard(t *testing.T) {
 	titles := map[string]bool{}
 	for _, panel := range readDashboard(t).Panels {
@@ -282,11 +267,11 @@ func TestDashboard(t *testing.T) {
 	promtool(t, "check", "rules", write(t, "dashboard.yaml", string(text))) // JSON is YAML
 }
 
-// selector matches the name of a metric and what it is chosen by. Names that are
-// chosen by nothing are those that our own rules record.
+// selector matches the name of a metric and its selector. Metrics without a selector
+// are recorded by our rules.
 var selector = regexp.MustCompile(`([a-zA-Z_:][a-zA-Z0-9_:]*)\{([^}]*)\}`)
 
-// usedMetrics returns the metrics that rules and dashboard ask for.
+// usedMetrics returns the metrics in rules and dashboard.
 func usedMetrics(t *testing.T) []string {
 	t.Helper()
 	used := map[string]bool{}
@@ -298,12 +283,12 @@ func usedMetrics(t *testing.T) []string {
 		for _, match := range selector.FindAllStringSubmatch(expression, -1) {
 			used[match[1]] = true
 			if !strings.Contains(match[2], `job="`+job+`"`) && match[1] != "ALERTS" {
-				t.Errorf("%s is not chosen by its job in %s", match[1], expression)
+				t.Errorf("%s is not selected by its job in %s", match[1], expression)
 			}
 		}
 		bare := regexp.MustCompile(`\b(samplecrd|workqueue|rest_client|leader_election|process|go)_\w+`)
 		if rest := bare.FindString(selector.ReplaceAllString(regexp.MustCompile(`\w+:\w+:\w+|on \(.*?\)|by \(.*?\)|\(version, go_version\)`).ReplaceAllString(expression, ""), "")); rest != "" {
-			t.Errorf("%s is not chosen by anything in %s", rest, expression)
+			t.Errorf("%s has no selector in %s", rest, expression)
 		}
 	}
 	delete(used, "ALERTS")

@@ -1,4 +1,4 @@
-package main
+package monitoring
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// manifest is an object of Kubernetes, as far as we read it.
+// manifest is the part of a Kubernetes object that the tests read.
 type manifest struct {
 	Kind     string
 	Metadata struct {
@@ -30,7 +30,7 @@ type manifest struct {
 	RoleRef struct{ Name string }
 }
 
-// kustomize returns what a folder comes to, by kind and name.
+// kustomize builds a folder, and returns its objects by kind and name.
 func kustomize(t *testing.T, folder string) map[string]manifest {
 	t.Helper()
 	output, err := exec.CommandContext(t.Context(), filepath.Join("build", "bin", "kubectl"), "kustomize", folder).Output()
@@ -50,13 +50,13 @@ func kustomize(t *testing.T, folder string) map[string]manifest {
 	}
 }
 
-// TestOperator: what the Prometheus Operator gets fits what is installed.
+// The objects of the Prometheus Operator match those in deploy/base.
 func TestOperator(t *testing.T) {
 	installed, ours := kustomize(t, "deploy/base"), kustomize(t, filepath.Join(folder, "operator"))
 	service, monitor := installed["Service/samplecrd-controller-metrics"], ours["ServiceMonitor/samplecrd-controller"]
 	var chosen struct{ MatchLabels map[string]string }
 	if err := json.Unmarshal(monitor.Spec.Selector, &chosen); err != nil || len(chosen.MatchLabels) == 0 || len(monitor.Spec.Endpoints) != 1 {
-		t.Fatalf("the ServiceMonitor chooses by %s: %v", monitor.Spec.Selector, err)
+		t.Fatalf("the ServiceMonitor selects by %s: %v", monitor.Spec.Selector, err)
 	}
 	for key, value := range chosen.MatchLabels {
 		if service.Metadata.Labels[key] != value {

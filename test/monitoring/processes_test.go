@@ -1,90 +1,40 @@
-package main
+package monitoring
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"net"
-	"os/exec"
-	"sync"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/samplecrd/network-controller/test/internal/process"
 )
 
-// timeout is for anything that should take seconds.
+// timeout limits everything that should take seconds.
 const timeout = 2 * time.Minute
 
-// process is a program that runs until it is stopped, and no longer than this
-// process: a shell waits for the end of its standard input, which only this
-// process holds open, and then ends the program. So it ends after a kill -9, too.
-type process struct {
-	stdin io.Closer
-	ended chan struct{}
-	log   *output
-}
+// stopTimeout is the time that a program gets to end before it is killed.
+const stopTimeout = 10 * time.Second
 
-// output is what a program says. It may be read while the program runs.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
-// guard runs a program, asks it to end when the standard input ends, and kills
-// it after ten seconds more.
-const guard = `"$@" </dev/null & program=$!
-cat >/dev/null
-kill -TERM $program
-(i=0; while kill -0 $program && [ $i -lt 100 ]; do i=$((i+1)); sleep 0.1; done; kill -KILL $program) 2>/dev/null &
-wait $program`
-
-func start(t *testing.T, program string, args ...string) *process {
+// start starts a program that ends with the test.
+func start(t *testing.T, program string, args ...string) *process.Process {
 	t.Helper()
-	p := &process{ended: make(chan struct{}), log: &output{}}
-	command := exec.Command("sh", append([]string{"-c", guard, "sh", program}, args...)...)
-	command.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + t.TempDir()}
-	command.Stdout, command.Stderr = p.log, p.log
-	stdin, err := command.StdinPipe()
-	if err == nil {
-		err = command.Start()
-	}
+	p, err := process.Start(t.TempDir(), process.Program{Name: filepath.Base(program), Args: append([]string{program}, args...)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.stdin = stdin
-	go func() {
-		_ = command.Wait() // what it was ended by does not matter
-		close(p.ended)
-	}()
 	t.Cleanup(func() {
-		p.stop()
+		p.Stop(stopTimeout)
 		if t.Failed() {
-			t.Logf("%s said\n%s", program, p.log)
+			t.Logf("%s printed\n%s", program, p.Log())
 		}
 	})
 	return p
 }
 
-// stop asks the program to end, and returns when it has.
-func (p *process) stop() {
-	_ = p.stdin.Close() // it may be closed already
-	<-p.ended
-}
-
-// freeAddress returns a loopback address that nobody listens at, now.
+// freeAddress returns a loopback address at which no server listens now.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -95,7 +45,7 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// eventually waits until a check passes, and fails with what it said last.
+// eventually waits until a check passes, and fails with its last error.
 func eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 	var last error

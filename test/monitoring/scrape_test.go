@@ -1,4 +1,4 @@
-package main
+package monitoring
 
 import (
 	"context"
@@ -17,12 +17,13 @@ import (
 
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/test/controlplane"
+	"github.com/samplecrd/network-controller/test/internal/process"
 )
 
-// prometheus is a real one, at an address of loopback.
+// prometheus is a real Prometheus at a loopback address.
 type prometheus struct{ address string }
 
-// get asks the HTTP API for something.
+// get reads from the HTTP API.
 func (p prometheus) get(ctx context.Context, path string, values url.Values, data any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.address+"/api/v1/"+path+"?"+values.Encode(), nil)
 	if err != nil {
@@ -30,7 +31,7 @@ func (p prometheus) get(ctx context.Context, path string, values url.Values, dat
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return fmt.Errorf("asking Prometheus: %w", err)
+		return fmt.Errorf("reading from Prometheus: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	answer := struct {
@@ -38,15 +39,15 @@ func (p prometheus) get(ctx context.Context, path string, values url.Values, dat
 		Data          any
 	}{Data: data}
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		return fmt.Errorf("reading Prometheus' answer (%s): %w", response.Status, err)
+		return fmt.Errorf("decoding the response of Prometheus (%s): %w", response.Status, err)
 	}
 	if answer.Status != "success" {
-		return fmt.Errorf("asking Prometheus for %s %v: %s", path, values, answer.Error)
+		return fmt.Errorf("reading %s %v from Prometheus: %s", path, values, answer.Error)
 	}
 	return nil
 }
 
-// sample is a series that a query found.
+// sample is a series that a query returns.
 type sample struct {
 	Metric map[string]string
 	Value  [2]any
@@ -58,7 +59,7 @@ func (p prometheus) query(ctx context.Context, expression string) ([]sample, err
 	return data.Result, err
 }
 
-// number waits until a query finds so many series.
+// number waits until a query returns this number of series.
 func (p prometheus) number(t *testing.T, expression string, want int) (found []sample) {
 	t.Helper()
 	eventually(t, expression, func(ctx context.Context) (err error) {
@@ -70,7 +71,7 @@ func (p prometheus) number(t *testing.T, expression string, want int) (found []s
 	return found
 }
 
-// alerts returns the alerts that are pending or fire, by their name.
+// alerts returns the states of the alerts that are pending or firing, by name.
 func (p prometheus) alerts(ctx context.Context) (map[string]string, error) {
 	var data struct {
 		Alerts []struct {
@@ -86,9 +87,8 @@ func (p prometheus) alerts(ctx context.Context) (map[string]string, error) {
 	return states, err
 }
 
-// configuration is that of a Prometheus that is in a hurry. The second file of
-// rules is the first one with alerts that fire after a second, under names of
-// their own.
+// configuration has short intervals. The second file of rules is the first one with
+// alerts that fire after a second, under other names.
 const configuration = `
 global: {scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 500ms}
 rule_files: [%q, %q]
@@ -99,7 +99,7 @@ scrape_configs:
 
 const soon = "Soon"
 
-// hasten returns the alerts of rules, so that they fire soon.
+// hasten returns the alerts of rules with other names and a wait of a second.
 func hasten(t *testing.T, rules string) string {
 	t.Helper()
 	_, alerts, ok := strings.Cut(rules, "\n  - name: samplecrd-controller.alerts\n")
@@ -111,13 +111,12 @@ func hasten(t *testing.T, rules string) string {
 	return "groups:\n  - name: soon\n" + alerts
 }
 
-// setting is what is watched: a cluster, a Neutron, a controller that leads, one
-// that stands by, and a Prometheus.
+// setting is a cluster, a Neutron, a leader, a standby replica, and a Prometheus.
 type setting struct {
 	prometheus
 	cluster         *controlplane.Cluster
 	neutron         *embedded.Server
-	leader, standby *process
+	leader, standby *process.Process
 	// addresses at which the two are scraped
 	leaderAddress, standbyAddress string
 }
@@ -137,15 +136,15 @@ func newSetting(t *testing.T) *setting {
 	t.Cleanup(func() { _ = s.cluster.Stop() })
 
 	controller := buildController(t)
-	startController := func() (*process, string) {
+	startController := func() (*process.Process, string) {
 		address := freeAddress(t)
 		return start(t, controller, "-kubeconfig="+s.cluster.Kubeconfig(), "-neutron-endpoint="+s.neutron.URL(), "-metrics-bind-address="+address,
 			"-leader-elect", "-leader-elect-resource-namespace=default", "-resync-period=1s"), address
 	}
 	s.leader, s.leaderAddress = startController()
 	eventually(t, "waiting for a leader", func(context.Context) error {
-		if !strings.Contains(s.leader.log.String(), "Starting workers") {
-			return errors.New("the first instance does not lead")
+		if !strings.Contains(s.leader.Log(), "Starting workers") {
+			return errors.New("the first replica does not lead")
 		}
 		return nil
 	})
@@ -170,8 +169,8 @@ func buildController(t *testing.T) (path string) {
 	return path
 }
 
-// TestScrape: a real Prometheus finds in two real controllers all that rules and
-// dashboard ask for; nothing is wrong with what is well; and what breaks is told.
+// A real Prometheus scrapes two real replicas: it finds every metric of rules and
+// dashboard, fires no alert for a healthy system, and fires when something breaks.
 func TestScrape(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t)
@@ -181,18 +180,18 @@ func TestScrape(t *testing.T) {
 	s.number(t, `up == 1`, 2)
 	s.number(t, `samplecrd_networks{ready="True", reason="Provisioned"} == 1`, 1)
 
-	t.Run("every metric is there", s.everyMetricIsThere)
+	t.Run("every metric is stored", s.everyMetricIsThere)
 	t.Run("every panel shows something", s.everyPanelShowsSomething)
-	t.Run("no rule is broken", s.noRuleIsBroken)
-	t.Run("the leader works, and nobody else", s.theLeaderWorks)
+	t.Run("every rule can be evaluated", s.noRuleIsBroken)
+	t.Run("only the leader reconciles", s.theLeaderWorks)
 	t.Run("no alert on a healthy system", s.noAlert)
-	t.Run("Neutron goes", s.neutronGoes)
-	t.Run("the leader goes", s.leaderGoes)
+	t.Run("Neutron stops", s.neutronStops)
+	t.Run("the leader stops", s.leaderStops)
 }
 
 func (s *setting) everyMetricIsThere(t *testing.T) {
 	var served []string
-	eventually(t, "every metric that rules and dashboard ask for", func(ctx context.Context) error {
+	eventually(t, "every metric of rules and dashboard", func(ctx context.Context) error {
 		if err := s.get(ctx, "label/__name__/values", nil, &served); err != nil {
 			return err
 		}
@@ -207,12 +206,12 @@ func (s *setting) everyMetricIsThere(t *testing.T) {
 		}
 		return nil
 	})
-	t.Logf("rules and dashboard ask for %d metrics; %d are stored", len(usedMetrics(t)), len(served))
+	t.Logf("rules and dashboard need %d metrics; %d are stored", len(usedMetrics(t)), len(served))
 }
 
-// emptyWhenHealthy are the queries that find nothing where nothing is wrong.
+// emptyWhenHealthy are the queries that return nothing for a healthy system.
 var emptyWhenHealthy = map[string]string{
-	"Failed requests to Neutron 1": "there are no such requests",
+	"Failed requests to Neutron 1": "no request fails",
 	"annotation 1":                 "no alert fires",
 }
 
@@ -226,7 +225,7 @@ func (s *setting) everyPanelShowsSomething(t *testing.T) {
 		eventually(t, name, func(ctx context.Context) error {
 			found, err := s.query(ctx, queries[name])
 			if err == nil && len(found) == 0 {
-				err = fmt.Errorf("nothing is found for %s", queries[name])
+				err = fmt.Errorf("%s returns nothing", queries[name])
 			}
 			return err
 		})
@@ -264,12 +263,12 @@ func (s *setting) theLeaderWorks(t *testing.T) {
 	s.number(t, `leader_election_master_status{name="samplecrd-controller"}`, 2)
 	works := s.number(t, `instance:samplecrd_working:bool`, 1)
 	if works[0].Metric["instance"] != s.leaderAddress {
-		t.Errorf("%s works, and %s leads", works[0].Metric["instance"], s.leaderAddress)
+		t.Errorf("%s reconciles, and %s leads", works[0].Metric["instance"], s.leaderAddress)
 	}
 }
 
-// noAlert: not even one that is pending, so that time makes no difference. The
-// start has its own: there was a moment without a leader.
+// noAlert waits until no alert is even pending. At the start, some are: there was no
+// leader for a moment.
 func (s *setting) noAlert(t *testing.T) {
 	eventually(t, "alerts", func(ctx context.Context) error {
 		alerts, err := s.alerts(ctx)
@@ -280,7 +279,7 @@ func (s *setting) noAlert(t *testing.T) {
 	})
 }
 
-// waitForAlerts waits until each of these is in that state.
+// waitForAlerts waits until each of these alerts is in a state.
 func (s *setting) waitForAlerts(t *testing.T, state string, names ...string) {
 	t.Helper()
 	eventually(t, "alerts", func(ctx context.Context) error {
@@ -294,7 +293,7 @@ func (s *setting) waitForAlerts(t *testing.T, state string, names ...string) {
 	})
 }
 
-func (s *setting) neutronGoes(t *testing.T) {
+func (s *setting) neutronStops(t *testing.T) {
 	if err := s.neutron.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -312,13 +311,13 @@ func (s *setting) neutronGoes(t *testing.T) {
 	}
 }
 
-func (s *setting) leaderGoes(t *testing.T) {
-	s.leader.stop()
+func (s *setting) leaderStops(t *testing.T) {
+	s.leader.Stop(stopTimeout)
 	s.waitForAlerts(t, "firing", "SamplecrdInstanceDown"+soon)
 	works := s.number(t, `instance:samplecrd_working:bool{instance="`+s.standbyAddress+`"}`, 1)
 	s.number(t, `samplecrd_networks{reason="Provisioned", instance="`+s.standbyAddress+`"} == 1`, 1)
-	t.Logf("%s works now", works[0].Metric["instance"])
-	s.standby.stop()
+	t.Logf("%s reconciles now", works[0].Metric["instance"])
+	s.standby.Stop(stopTimeout)
 	s.waitForAlerts(t, "firing", "SamplecrdDown"+soon)
 	s.waitForAlerts(t, "pending", "SamplecrdDown", "SamplecrdInstanceDown")
 }

@@ -1,4 +1,4 @@
-package main
+package monitoring
 
 import (
 	"context"
@@ -13,18 +13,19 @@ import (
 	"testing"
 
 	"github.com/samplecrd/network-controller/test/controlplane"
+	"github.com/samplecrd/network-controller/test/internal/require"
 )
 
-// inNamespace is the environment variable that tells this program that it runs
-// in a network namespace of its own, with an address that is not loopback.
+// inNamespace is the environment variable of this test binary in a private network
+// namespace, which has an address other than loopback.
 const inNamespace = "MONITORING_TEST_IN_NAMESPACE"
 
 // podAddress is that address.
 const podAddress = "192.0.2.1"
 
-// TestScrapeSecured: with the example of a configuration and the token of
-// deploy/monitoring/reader, Prometheus gets the metrics where they are served
-// over HTTPS to those who may read them; and without that token it does not.
+// With the example configuration and the token of deploy/monitoring/reader,
+// Prometheus scrapes metrics over HTTPS with authorization. Without that token it
+// does not.
 func TestScrapeSecured(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(inNamespace) != "" {
@@ -37,11 +38,7 @@ func TestScrapeSecured(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := exec.CommandContext(t.Context(), "unshare", "--net", "ip", "link", "set", "lo", "up").Run(); err != nil {
-		const why = "a network namespace cannot be made here (it takes Linux, root, unshare and ip): %v"
-		if os.Getenv("CI") != "" {
-			t.Fatalf(why, err)
-		}
-		t.Skipf(why, err)
+		require.Skip(t, "making a network namespace, which needs Linux, root, unshare and ip: %v", err)
 	}
 	command := exec.CommandContext(t.Context(), "unshare", "--net", "sh", "-c",
 		"ip link set lo up && ip addr add "+podAddress+`/32 dev lo && exec "$@"`, "sh", self, "-test.run=^TestScrapeSecured$", "-test.v", "-test.timeout=5m")
@@ -86,7 +83,8 @@ func scrapeSecured(t *testing.T) {
 	p.refused(t, "403")
 }
 
-// tokenOfTheReader waits until Kubernetes has put it into the Secret.
+// tokenOfTheReader waits until Kubernetes has filled the Secret, and returns its
+// token.
 func tokenOfTheReader(t *testing.T, cluster *controlplane.Cluster) (token string) {
 	t.Helper()
 	eventually(t, "the token in the Secret", func(ctx context.Context) error {
@@ -104,8 +102,8 @@ func tokenOfTheReader(t *testing.T, cluster *controlplane.Cluster) (token string
 	return token
 }
 
-// exampleFor returns the example of a configuration, for one target and in a
-// hurry. How targets are found is left out: see TestConfig.
+// exampleFor returns the example configuration with one target and short intervals.
+// The discovery of targets is left out: see TestConfig.
 func exampleFor(t *testing.T, target, tokenFile string) string {
 	t.Helper()
 	text := string(read(t, filepath.Join(folder, "prometheus.yaml")))
@@ -117,17 +115,17 @@ func exampleFor(t *testing.T, target, tokenFile string) string {
 	} {
 		pattern := regexp.MustCompile(change[0])
 		if !pattern.MatchString(text) {
-			t.Fatalf("the example has nothing like %s", pattern)
+			t.Fatalf("the example does not match %s", pattern)
 		}
 		text = pattern.ReplaceAllString(text, change[1])
 	}
 	return text
 }
 
-// refused waits until the target refuses to be scraped, with this code.
+// refused waits until the target rejects scrapes with a status code.
 func (p prometheus) refused(t *testing.T, code string) {
 	t.Helper()
-	eventually(t, "a scrape that is refused", func(ctx context.Context) error {
+	eventually(t, "a scrape that is rejected", func(ctx context.Context) error {
 		var data struct {
 			ActiveTargets []struct{ Health, LastError string }
 		}
@@ -135,7 +133,7 @@ func (p prometheus) refused(t *testing.T, code string) {
 			return err
 		}
 		if len(data.ActiveTargets) != 1 || data.ActiveTargets[0].Health != "down" || !strings.Contains(data.ActiveTargets[0].LastError, code) {
-			return fmt.Errorf("the targets are %+v, want one that answers %s", data.ActiveTargets, code)
+			return fmt.Errorf("the targets are %+v, want one that returns %s", data.ActiveTargets, code)
 		}
 		return nil
 	})

@@ -20,11 +20,11 @@ import (
 	"github.com/samplecrd/network-controller/test/internal/process"
 )
 
-// roleVariable makes the test binary a command that is run with a node.
+// roleVariable makes the test binary the command of a node.
 const roleVariable = "NODE_TEST_ROLE"
 
-// exitCodeInside is that of the command when all is well, to see that it is
-// passed on.
+// exitCodeInside is the exit code of the command if nothing fails. `node exec` must
+// pass it on.
 const exitCodeInside = 42
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// inside is the command that is run with a node.
+// inside is the command of a node.
 func inside(role string) (exitCode int) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
@@ -51,12 +51,12 @@ func inside(role string) (exitCode int) {
 	return exitCodeInside
 }
 
-// useNode does with a node what its users do.
+// useNode uses a node as its users do.
 func useNode(ctx context.Context) error {
 	fmt.Println(os.Getenv(runFolderVariable))
 	read, err := io.ReadAll(os.Stdin)
 	if err != nil || string(read) != "input" {
-		return fmt.Errorf("read %q, %w; want what is the input outside", read, err)
+		return fmt.Errorf("read %q, %w; want the input of node exec", read, err)
 	}
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", os.Getenv("NODE_ADDRESS")+":0")
@@ -68,13 +68,13 @@ func useNode(ctx context.Context) error {
 			_, _ = fmt.Fprint(w, "from the node")
 		}))
 	}()
-	if err := kubectlSays(ctx, "node/node\n", "get", "nodes", "-o", "name"); err != nil {
+	if err := wantKubectl(ctx, "node/node\n", "get", "nodes", "-o", "name"); err != nil {
 		return err
 	}
 	return errors.Join(runPod(ctx, listener.Addr().String()), loadMore(ctx), restart(ctx))
 }
 
-// runPod runs a pod that has as few rights as possible, and looks what it can do.
+// runPod runs a pod with as few rights as possible, and checks what it can do.
 func runPod(ctx context.Context, address string) error {
 	manifest, err := os.ReadFile("testdata/pod.yaml")
 	if err != nil {
@@ -95,7 +95,7 @@ func runPod(ctx context.Context, address string) error {
 		return fmt.Errorf("waiting for a log: %w: %s\n%s", err, log, events)
 	}
 	for _, want := range []string{
-		`cannot list resource \"secrets\"`, // the API server was reached, and knows who asks
+		`cannot list resource \"secrets\"`, // the API server was reached, and authenticated the pod
 		"server of the node: 200 from the node\n",
 		"writing: open /file: read-only file system\n",
 	} {
@@ -113,12 +113,12 @@ func runPod(ctx context.Context, address string) error {
 		}
 	}
 	if !bytes.Contains(audit, []byte(`"authorization.k8s.io/decision":"forbid"`)) {
-		return fmt.Errorf("the audit log has no request that was refused:\n%s", audit)
+		return fmt.Errorf("the audit log has no request that was forbidden:\n%s", audit)
 	}
-	return kubectlSays(ctx, "hello\n", "exec", "-n", "demo", "probe", "--", "/probe", "say", "hello")
+	return wantKubectl(ctx, "hello\n", "exec", "-n", "demo", "probe", "--", "/probe", "say", "hello")
 }
 
-// loadMore loads one more image, and runs it.
+// loadMore loads another image, and runs it.
 func loadMore(ctx context.Context) error {
 	archive := filepath.Join(os.Getenv(runFolderVariable), "more.tar")
 	program := filepath.Join(os.Getenv("NODE_TEST_DIR"), "probe")
@@ -134,10 +134,10 @@ func loadMore(ctx context.Context) error {
 	if _, err := kubectl(ctx, "wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/more", "--timeout=60s"); err != nil {
 		return err
 	}
-	return kubectlSays(ctx, "more\n", "logs", "more")
+	return wantKubectl(ctx, "more\n", "logs", "more")
 }
 
-// restart kills all that can be killed, and waits until it has come back.
+// restart kills all programs and containers, and waits until they run again.
 func restart(ctx context.Context) error {
 	for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "containerd"} {
 		path := filepath.Join(os.Getenv(runFolderVariable), name+".pid")
@@ -160,19 +160,19 @@ func restart(ctx context.Context) error {
 			return fmt.Errorf("waiting for another %s: %w", name, err)
 		}
 	}
-	// The container dies with its shim: the pod gets another one.
+	// A container ends with its shim, and the pod gets another one.
 	if err := exec.CommandContext(ctx, "pkill", "-9", "containerd-shim").Run(); err != nil {
 		return fmt.Errorf("killing shims: %w", err)
 	}
-	var said string
+	var state string
 	err := process.Poll(ctx, pollPeriod, func(ctx context.Context) (bool, error) {
-		said, _ = kubectl(ctx, "get", "pod", "-n", "demo", "probe", "-o", "jsonpath={.status.containerStatuses[0].restartCount} {.status.phase} {.status.containerStatuses[0].ready}")
-		return said == "1 Running true", nil
+		state, _ = kubectl(ctx, "get", "pod", "-n", "demo", "probe", "-o", "jsonpath={.status.containerStatuses[0].restartCount} {.status.phase} {.status.containerStatuses[0].ready}")
+		return state == "1 Running true", nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for the pod to come back: %w: %s", err, said)
+		return fmt.Errorf("waiting until the pod runs again: %w: %s", err, state)
 	}
-	// Nobody waits for shims and containers but process 1.
+	// Only process 1 waits for shims and containers.
 	return process.Poll(ctx, pollPeriod, func(context.Context) (bool, error) {
 		processes, err := exec.CommandContext(ctx, "ps", "-A", "-o", "ppid=,stat=").Output()
 		for line := range strings.Lines(string(processes)) {
@@ -192,10 +192,10 @@ func kubectl(ctx context.Context, args ...string) (string, error) {
 	return string(output), nil
 }
 
-func kubectlSays(ctx context.Context, want string, args ...string) error {
+func wantKubectl(ctx context.Context, want string, args ...string) error {
 	got, err := kubectl(ctx, args...)
 	if err == nil && got != want {
-		err = fmt.Errorf("kubectl %s says %q, want %q", args, got, want)
+		err = fmt.Errorf("kubectl %s printed %q, want %q", args, got, want)
 	}
 	return err
 }

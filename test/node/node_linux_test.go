@@ -22,8 +22,8 @@ import (
 	"github.com/samplecrd/network-controller/test/internal/require"
 )
 
-// bin makes a folder with this program and what it runs, and an image of probe
-// beside it. It skips the test where no node can be started.
+// bin makes a folder with this program, the programs that it runs, and an image of
+// testdata/probe. It skips the test if no node can be started.
 func bin(t *testing.T) string {
 	t.Helper()
 	if err := debian.Check(); err != nil {
@@ -59,18 +59,18 @@ func bin(t *testing.T) string {
 	return dir
 }
 
-// nodeExec is `node exec` of this test binary, in one of its roles.
+// nodeExec returns the command `node exec` with this test binary in a role.
 func nodeExec(t *testing.T, dir, role string, flags ...string) *exec.Cmd {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), filepath.Join(dir, "node"), slices.Concat([]string{"exec"}, flags, []string{"--", os.Args[0]})...)
 	command.Env = append(os.Environ(), roleVariable+"="+role, "NODE_TEST_DIR="+dir)
 	command.Stderr = os.Stderr
-	// Without this, a test that fails leaves nothing behind either, but kills.
+	// A test that fails ends the node gracefully.
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	return command
 }
 
-// machine is what a node could leave behind on a machine, or change.
+// machine returns what a node could leave behind on a machine, or change.
 func machine(t *testing.T) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
@@ -93,7 +93,7 @@ func machine(t *testing.T) map[string]bool {
 		if err == nil && entry.IsDir() {
 			found["cgroup "+path] = true
 		}
-		return nil // what has just gone is not left behind
+		return nil // a cgroup may have just been removed
 	})
 	for _, folder := range []string{"/var/lib", "/var/log", "/run", "/opt", "/etc/cni"} {
 		entries, _ := os.ReadDir(folder)
@@ -108,13 +108,13 @@ func machine(t *testing.T) map[string]bool {
 	return found
 }
 
-// checkNothingLeft compares the machine with what it was. Other nodes may have
-// come and gone; the run folder is that of ours.
+// checkNothingLeft compares the machine with its state before the test. Other nodes
+// may have run meanwhile; runFolder is that of this test.
 func checkNothingLeft(t *testing.T, before map[string]bool, runFolder string) {
 	t.Helper()
 	for left := range machine(t) {
 		if ofOther := strings.Contains(left, "samplecrd-node-") && !strings.Contains(left, filepath.Base(runFolder)); !before[left] && !ofOther {
-			t.Errorf("there was no %s", left)
+			t.Errorf("left behind: %s", left)
 		}
 	}
 	folders, err := filepath.Glob(filepath.Join(filepath.Dir(runFolder), folderPattern))
@@ -139,20 +139,20 @@ func TestExec(t *testing.T) {
 	}
 	checkNothingLeft(t, before, runFolder)
 	if info, err := os.Stat(auditLog); err != nil || info.Size() == 0 {
-		t.Errorf("the audit log is not where it was wanted: %v", err)
+		t.Errorf("the audit log is not in the file of -audit-log: %v", err)
 	}
 }
 
-// However a node ends, nothing is left.
+// Nothing is left, however a node ends.
 func TestEnd(t *testing.T) {
 	dir := bin(t)
 	tests := map[string]struct {
 		end  func(t *testing.T, pid int) error
 		want string
 	}{
-		"killed":        {func(_ *testing.T, pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }, "signal: killed"},
-		"keeper killed": {func(t *testing.T, pid int) error { return syscall.Kill(childOf(t, pid), syscall.SIGKILL) }, "exit status 137"},
-		"asked to stop": {func(_ *testing.T, pid int) error { return syscall.Kill(pid, syscall.SIGTERM) }, "exit status 143"},
+		"killed":            {func(_ *testing.T, pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }, "signal: killed"},
+		"keeper killed":     {func(t *testing.T, pid int) error { return syscall.Kill(childOf(t, pid), syscall.SIGKILL) }, "exit status 137"},
+		"requested to stop": {func(_ *testing.T, pid int) error { return syscall.Kill(pid, syscall.SIGTERM) }, "exit status 143"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -186,13 +186,13 @@ func TestEnd(t *testing.T) {
 			if err != nil {
 				t.Errorf("processes %d are left, or the run folder: %v", processesIn(fields[0]), err)
 			}
-			t.Logf("all was gone after %v", time.Since(began).Round(time.Millisecond))
+			t.Logf("everything was gone after %v", time.Since(began).Round(time.Millisecond))
 			checkNothingLeft(t, before, fields[1])
 		})
 	}
 }
 
-// A node that has not come yet can be stopped too.
+// A node can be stopped while it starts.
 func TestEndOfStart(t *testing.T) {
 	dir := bin(t)
 	before := machine(t)
@@ -219,8 +219,7 @@ func TestEndOfStart(t *testing.T) {
 	checkNothingLeft(t, before, filepath.Dir(logs[0]))
 }
 
-// processesIn returns the processes in a PID namespace that run, and do not just
-// wait for somebody to notice their end.
+// processesIn returns the processes in a PID namespace. Zombies have none.
 func processesIn(namespace string) []int {
 	var pids []int
 	paths, _ := filepath.Glob("/proc/[0-9]*/ns/pid")
@@ -233,7 +232,7 @@ func processesIn(namespace string) []int {
 	return pids
 }
 
-// childOf returns the one child of a process.
+// childOf returns the only child of a process.
 func childOf(t *testing.T, pid int) int {
 	t.Helper()
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
@@ -272,9 +271,9 @@ func TestRunExitCodes(t *testing.T) {
 		})
 	}
 	if _, err := run("exec", []string{"--", "/no/such/command"}); err == nil {
-		t.Error("a command was run that is not there")
+		t.Error("a command that does not exist was run")
 	}
 	if _, err := run("load", []string{"image.tar"}); err == nil {
-		t.Error("outside of a node an image was loaded")
+		t.Error("an image was loaded outside of a node")
 	}
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What runs against the real OpenStack whose environment this has, from
-# `make test-openstack`: the contract of every Neutron, and the stories.
+# Runs the tests on the real OpenStack of the environment, for `make
+# test-openstack`: the contract of every Neutron, and the stories.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

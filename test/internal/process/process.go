@@ -86,14 +86,6 @@ func Environment(dir string) []string {
 // PID returns the process ID.
 func (p *Process) PID() int { return p.command.Process.Pid }
 
-// State describes how the program ended. It is nil before that.
-func (p *Process) State() *os.ProcessState {
-	if p.Ended() {
-		return p.command.ProcessState
-	}
-	return nil
-}
-
 // Done returns a channel that is closed when the program has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 

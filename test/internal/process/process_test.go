@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -37,7 +38,7 @@ func play(role, dir string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Println(p.PID())
+		fmt.Println("program", p.PID())
 		<-p.Done()
 	case "run", "run-tied": // a command
 		var quit chan struct{}
@@ -45,7 +46,7 @@ func play(role, dir string) error {
 			quit = make(chan struct{})
 			AfterParent(0, func() { close(quit) })
 		}
-		command := exec.Command("sh", "-c", "trap 'exit 7' TERM; trap '' HUP QUIT; sleep 600 & echo $!; wait")
+		command := exec.Command("sh", "-c", "trap 'exit 7' TERM; trap '' HUP QUIT; sh -c 'echo program $$; exec sleep 600' & wait")
 		code, err := Run(command, Signals(), quit)
 		fmt.Println("exit code", code)
 		return err
@@ -59,12 +60,12 @@ func play(role, dir string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Println(child.Process.Pid)
 		if role == "release" {
 			if err := lifeline.Release(); err != nil {
 				return err
 			}
 		}
+		fmt.Println("child", child.Process.Pid)
 		return child.Wait()
 	}
 	return nil
@@ -86,18 +87,21 @@ func startRole(t *testing.T, role string) (command *exec.Cmd, output *bufio.Read
 	return command, bufio.NewReader(pipe)
 }
 
-// readPID reads the process ID of a program that runs.
-func readPID(t *testing.T, output *bufio.Reader) int {
+// readPIDs reads lines with a name and the process ID of a program that runs, in any
+// order.
+func readPIDs(t *testing.T, output *bufio.Reader, names ...string) map[string]int {
 	t.Helper()
-	line, err := output.ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
+	pids := map[string]int{}
+	for range names {
+		line, err := output.ReadString('\n')
+		name, number, _ := strings.Cut(strings.TrimSpace(line), " ")
+		pid, _ := strconv.Atoi(number)
+		if err != nil || !slices.Contains(names, name) || pid == 0 || !Running(pid) {
+			t.Fatalf("printed %q (%v), want %q with the process ID of a program that runs", line, err, names)
+		}
+		pids[name] = pid
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil || !Running(pid) {
-		t.Fatalf("printed %q (%v), want the process ID of a program that runs", line, err)
-	}
-	return pid
+	return pids
 }
 
 func waitUntilEnded(t *testing.T, pid int) {
@@ -115,7 +119,7 @@ func TestProgramDiesWithItsParent(t *testing.T) {
 		t.Skip("on other systems, a program must watch its standard input")
 	}
 	parent, output := startRole(t, "start")
-	pid := readPID(t, output)
+	pid := readPIDs(t, output, "program")["program"]
 	_ = parent.Process.Kill()
 	_ = parent.Wait()
 	waitUntilEnded(t, pid)
@@ -125,24 +129,22 @@ func TestProgramDiesWithItsParent(t *testing.T) {
 // released them.
 func TestLifeline(t *testing.T) {
 	parent, output := startRole(t, "tie")
-	readPID(t, output)
-	grandchild := readPID(t, output)
+	pids := readPIDs(t, output, "child", "program")
 	_ = parent.Process.Kill()
 	_ = parent.Wait()
-	waitUntilEnded(t, grandchild)
+	waitUntilEnded(t, pids["program"])
 
 	parent, output = startRole(t, "release")
-	child := readPID(t, output)
-	grandchild = readPID(t, output)
+	pids = readPIDs(t, output, "child", "program")
 	_ = parent.Process.Kill()
-	if err := syscall.Kill(child, syscall.SIGTERM); err != nil {
+	if err := syscall.Kill(pids["child"], syscall.SIGTERM); err != nil {
 		t.Errorf("a released child has ended: %v", err)
 	}
 	if line, err := output.ReadString('\n'); line != "exit code 7\n" {
 		t.Errorf("a released child printed %q, %v, want what the command did with a signal", line, err)
 	}
 	_ = parent.Wait()
-	waitUntilEnded(t, grandchild)
+	waitUntilEnded(t, pids["program"])
 }
 
 func TestRun(t *testing.T) {
@@ -156,7 +158,7 @@ func TestRun(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			command, output := startRole(t, "run")
-			child := readPID(t, output)
+			pid := readPIDs(t, output, "program")["program"]
 			for _, one := range test.signals {
 				if err := command.Process.Signal(one); err != nil {
 					t.Fatal(err)
@@ -166,7 +168,7 @@ func TestRun(t *testing.T) {
 				t.Errorf("printed %q, %v, want %q", line, err, test.want)
 			}
 			_ = command.Wait()
-			waitUntilEnded(t, child)
+			waitUntilEnded(t, pid)
 		})
 	}
 }
@@ -234,8 +236,8 @@ func TestProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.Stop(50 * time.Millisecond)
-		if p.State() == nil || p.State().String() != "signal: killed" {
-			t.Errorf("it ended with %v", p.State())
+		if state := p.command.ProcessState.String(); state != "signal: killed" {
+			t.Errorf("it ended with %s", state)
 		}
 	})
 }

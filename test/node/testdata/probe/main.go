@@ -1,5 +1,5 @@
-// Command probe is run in a pod by the tests: it asks the API server, as the
-// pod's service account, and the server whose URL it gets, and tells the answers.
+// Command probe runs in a pod. It sends a request to the API server, as the pod's
+// service account, and one to a server at a URL, and prints the responses.
 package main
 
 import (

@@ -165,7 +165,7 @@ func leaderStates(panel object) {
 	panel["options"] = object{"mergeValues": true, "showValue": "auto", "alignValue": "left", "rowHeight": 0.8, "legend": object{"showLegend": false, "displayMode": "list", "placement": "bottom", "calcs": []string{}}, "tooltip": object{"mode": "single", "sort": "none"}}
 }
 
-// instanceColumns makes one row of an instance, and says what its columns are.
+// instanceColumns makes one row of each instance, and names the columns.
 func instanceColumns(panel object) {
 	panel["options"] = object{"showHeader": true, "cellHeight": "sm"}
 	panel["transformations"] = []object{

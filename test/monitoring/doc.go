@@ -1,0 +1,3 @@
+// Package monitoring tests deploy/monitoring: the rules with promtool, and rules and
+// dashboard with a real Prometheus that scrapes a real controller.
+package monitoring
