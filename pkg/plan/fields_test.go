@@ -11,7 +11,7 @@ import (
 // The rows of the decision table for the fields beside cidr and gateway.
 
 // all are the extensions of a Neutron that has all that we know of.
-var all = []string{neutron.ExtensionMTU, neutron.ExtensionPortSecurity, neutron.ExtensionDNS, neutron.ExtensionTags, neutron.ExtensionSubnetPools}
+var allExtensions = []string{neutron.ExtensionMTU, neutron.ExtensionPortSecurity, neutron.ExtensionDNS, neutron.ExtensionTags, neutron.ExtensionSubnetPools}
 
 // asking returns what the walkthrough's spec with a change asks for.
 func asking(change func(*samplecrdv1.NetworkSpec)) plan.Desired {
@@ -23,12 +23,12 @@ func asking(change func(*samplecrdv1.NetworkSpec)) plan.Desired {
 // found returns what is known when our network and subnet were looked for, in a
 // cloud that can do all, and the network has a change.
 func found(change func(*neutron.Network)) plan.Actual {
-	return marked(settled, with(network, change)).WithSubnets("net-1", []neutron.Subnet{subnet}).WithExtensions(all)
+	return marked(settled, with(network, change)).WithSubnets("net-1", []neutron.Subnet{subnet}).WithExtensions(allExtensions)
 }
 
 // foundSubnet does the same with a change of the subnet.
 func foundSubnet(change func(*neutron.Subnet)) plan.Actual {
-	return marked(settled, network).WithSubnets("net-1", []neutron.Subnet{with(subnet, change)}).WithExtensions(all)
+	return marked(settled, network).WithSubnets("net-1", []neutron.Subnet{with(subnet, change)}).WithExtensions(allExtensions)
 }
 
 func same[T any](*T) {}
@@ -40,7 +40,7 @@ func pool(start, end string) []neutron.Pool {
 // updateNetwork returns the step that changes one setting of our network.
 func updateNetwork(change plan.Change, settings neutron.NetworkSettings) plan.Step {
 	return plan.UpdateNetwork{ID: "net-1", Changes: []plan.Change{change}, Update: neutron.NetworkUpdate{
-		Name: "default/example", Description: mark, NetworkSettings: settings, Revision: 3,
+		Name: "default/example", Description: marker, NetworkSettings: settings, Revision: 3,
 	}}
 }
 
@@ -62,8 +62,8 @@ var networkRows = map[string]row{
 		plan.FindExtensions{}, "find extensions",
 	},
 	"settings, no network": {
-		withMTU, marked(fresh).WithExtensions(all),
-		plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: mark, NetworkSettings: neutron.NetworkSettings{MTU: new(1400)}}},
+		withMTU, marked(fresh).WithExtensions(allExtensions),
+		plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: marker, NetworkSettings: neutron.NetworkSettings{MTU: new(1400)}}},
 		"create network default/example",
 	},
 	"settings, no network, and an extension missing": {
@@ -72,7 +72,7 @@ var networkRows = map[string]row{
 	},
 	"settings that every Neutron has, no network": {
 		asking(func(s *samplecrdv1.NetworkSpec) { s.AdminStateUp = new(false) }), marked(fresh),
-		plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: mark, NetworkSettings: neutron.NetworkSettings{AdminStateUp: new(false)}}},
+		plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: marker, NetworkSettings: neutron.NetworkSettings{AdminStateUp: new(false)}}},
 		"create network default/example",
 	},
 	"another MTU": {
@@ -94,7 +94,7 @@ var networkRows = map[string]row{
 		"update network net-1: MTU 1400 → the largest allowed",
 	},
 	"MTU taken out of the spec, with which the network was made": {
-		want, marked(plan.Actual{Finalizer: true, Record: plan.Record{NetworkID: "net-1", SubnetID: "sub-1", MTU: 1400}}, with(network, func(n *neutron.Network) { n.MTU = new(1400) })).WithExtensions(all),
+		want, marked(plan.Actual{Finalizer: true, Record: plan.Record{NetworkID: "net-1", SubnetID: "sub-1", MTU: 1400}}, with(network, func(n *neutron.Network) { n.MTU = new(1400) })).WithExtensions(allExtensions),
 		updateNetwork(plan.Change{What: "MTU", From: "1400", To: "the largest allowed"}, neutron.NetworkSettings{MTU: new(0)}),
 		"update network net-1: MTU 1400 → the largest allowed",
 	},
@@ -107,7 +107,7 @@ var networkRows = map[string]row{
 		plan.Nothing{}, "nothing to do",
 	},
 	"MTU of a network that no status speaks of, and the spec was edited": {
-		with(want, func(d *plan.Desired) { d.Edited = true }), marked(fresh, with(network, func(n *neutron.Network) { n.MTU = new(1400) })).WithExtensions(all),
+		with(want, func(d *plan.Desired) { d.Edited = true }), marked(fresh, with(network, func(n *neutron.Network) { n.MTU = new(1400) })).WithExtensions(allExtensions),
 		updateNetwork(plan.Change{What: "MTU", From: "1400", To: "the largest allowed"}, neutron.NetworkSettings{MTU: new(0)}),
 		"update network net-1: MTU 1400 → the largest allowed",
 	},
@@ -212,7 +212,7 @@ var subnetRows = map[string]row{
 		}),
 		marked(settled, bare),
 		plan.CreateSubnet{Subnet: neutron.NewSubnet{
-			NetworkID: "net-1", Name: "default/example", Description: mark, CIDR: prefix("192.168.0.0/16"),
+			NetworkID: "net-1", Name: "default/example", Description: marker, CIDR: prefix("192.168.0.0/16"),
 			SubnetSettings: neutron.SubnetSettings{
 				Gateway:     new(netip.Addr),
 				Pools:       []neutron.Pool{{Start: addr("192.168.0.1"), End: addr("192.168.0.9")}, {Start: addr("192.168.9.0"), End: addr("192.168.9.9")}},
@@ -320,41 +320,41 @@ var subnetPoolRows = map[string]row{
 		"blocked: ExtensionMissing: this cloud lacks a Neutron extension: spec.subnetPool requires \"subnet_allocation\". Set spec.cidr instead, or ask the operator of the cloud for the extension.",
 	},
 	"subnet pool not looked for": {
-		withPool, marked(fresh, bare).WithExtensions(all),
+		withPool, marked(fresh, bare).WithExtensions(allExtensions),
 		plan.FindSubnetPool{Filter: neutron.SubnetPoolFilter{Name: "campus"}}, `find subnet pool with name "campus"`,
 	},
 	"subnet pool not looked for, by ID": {
 		asking(func(s *samplecrdv1.NetworkSpec) {
 			s.CIDR, s.Gateway, s.SubnetPool = "", "", &samplecrdv1.SubnetPoolReference{ID: "pool-1"}
-		}), marked(fresh, bare).WithExtensions(all),
+		}), marked(fresh, bare).WithExtensions(allExtensions),
 		plan.FindSubnetPool{Filter: neutron.SubnetPoolFilter{ID: "pool-1"}}, "find subnet pool pool-1",
 	},
 	"no such subnet pool": {
-		withPool, marked(fresh, bare).WithExtensions(all).WithSubnetPools(nil),
+		withPool, marked(fresh, bare).WithExtensions(allExtensions).WithSubnetPools(nil),
 		plan.Blocked{Reason: plan.ReasonNotFound},
 		`blocked: NotFound: subnet pool "campus", which spec.subnetPool names, does not exist, or the controller's project cannot see it.`,
 	},
 	"several subnet pools of the name": {
-		withPool, marked(fresh, bare).WithExtensions(all).WithSubnetPools([]neutron.SubnetPool{campus, {ID: "pool-0", Name: "campus", IPVersion: 4}}),
+		withPool, marked(fresh, bare).WithExtensions(allExtensions).WithSubnetPools([]neutron.SubnetPool{campus, {ID: "pool-0", Name: "campus", IPVersion: 4}}),
 		plan.Blocked{Reason: plan.ReasonAmbiguous},
 		`blocked: Ambiguous: Neutron has 2 subnet pools with the name "campus" (pool-0, pool-1). Set spec.subnetPool.id to one of these IDs, and remove spec.subnetPool.name.`,
 	},
 	"subnet pool of another IP version": {
 		asking(func(s *samplecrdv1.NetworkSpec) {
 			s.CIDR, s.Gateway, s.SubnetPool, s.DNSNameservers = "", "", &samplecrdv1.SubnetPoolReference{Name: "campus"}, []string{"fd00::53"}
-		}), marked(fresh, bare).WithExtensions(all).WithSubnetPools([]neutron.SubnetPool{campus}),
+		}), marked(fresh, bare).WithExtensions(allExtensions).WithSubnetPools([]neutron.SubnetPool{campus}),
 		plan.Blocked{Reason: plan.ReasonSubnetPoolMismatch},
 		`blocked: SubnetPoolMismatch: subnet pool "campus" allocates IPv4 ranges, but spec.dnsNameservers has an address of another IP version.`,
 	},
 	"subnet pool that hands out no such range": {
-		withPool, marked(fresh, bare).WithExtensions(all).WithSubnetPools([]neutron.SubnetPool{{ID: "pool-1", Name: "campus", IPVersion: 4, MinPrefixLength: 26, MaxPrefixLength: 28}}),
+		withPool, marked(fresh, bare).WithExtensions(allExtensions).WithSubnetPools([]neutron.SubnetPool{{ID: "pool-1", Name: "campus", IPVersion: 4, MinPrefixLength: 26, MaxPrefixLength: 28}}),
 		plan.Blocked{Reason: plan.ReasonSubnetPoolMismatch},
 		`blocked: SubnetPoolMismatch: subnet pool "campus" allocates ranges from /26 to /28, but spec.subnetPool.prefixLength is 24.`,
 	},
 	"subnet pool, no subnet": {
-		withPool, marked(fresh, bare).WithExtensions(all).WithSubnetPools([]neutron.SubnetPool{campus}),
+		withPool, marked(fresh, bare).WithExtensions(allExtensions).WithSubnetPools([]neutron.SubnetPool{campus}),
 		plan.CreateSubnet{Subnet: neutron.NewSubnet{
-			NetworkID: "net-1", Name: "default/example", Description: mark,
+			NetworkID: "net-1", Name: "default/example", Description: marker,
 			FromPool: &neutron.FromPool{SubnetPoolID: "pool-1", IPVersion: 4, PrefixLength: 24},
 		}},
 		"create subnet: a /24 from subnet pool pool-1",
@@ -364,7 +364,7 @@ var subnetPoolRows = map[string]row{
 		plan.Nothing{}, "nothing to do",
 	},
 	"subnet from a subnet pool, and the status has lost its name": {
-		withPool, marked(settled, network).WithSubnets("net-1", []neutron.Subnet{with(subnet, fromPool)}).WithExtensions(all),
+		withPool, marked(settled, network).WithSubnets("net-1", []neutron.Subnet{with(subnet, fromPool)}).WithExtensions(allExtensions),
 		plan.FindSubnetPool{Filter: neutron.SubnetPoolFilter{Name: "campus"}}, `find subnet pool with name "campus"`,
 	},
 	"subnet that is not from the subnet pool": {
@@ -377,13 +377,13 @@ var subnetPoolRows = map[string]row{
 		`blocked: NotFound: subnet pool "campus", which spec.subnetPool names, does not exist, or the controller's project cannot see it.`,
 	},
 	"subnet with another prefix length": {
-		withPool, marked(poolStatus, network).WithExtensions(all).WithSubnetPools([]neutron.SubnetPool{campus}).
+		withPool, marked(poolStatus, network).WithExtensions(allExtensions).WithSubnetPools([]neutron.SubnetPool{campus}).
 			WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { fromPool(s); s.CIDR = prefix("10.7.0.0/26") })}),
 		plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("10.7.0.0/26"), For: "a /24 from subnet pool campus"},
 		"delete subnet: 10.7.0.0/26 makes room for a /24 from subnet pool campus",
 	},
 	"subnet with another prefix length, and the subnet pool not looked for": {
-		withPool, marked(poolStatus, network).WithExtensions(all).
+		withPool, marked(poolStatus, network).WithExtensions(allExtensions).
 			WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { fromPool(s); s.CIDR = prefix("10.7.0.0/26") })}),
 		plan.FindSubnetPool{Filter: neutron.SubnetPoolFilter{ID: "pool-1"}}, "find subnet pool pool-1",
 	},
@@ -399,7 +399,7 @@ var subnetPoolRows = map[string]row{
 		"delete subnet: 10.7.1.0/24 makes room for a /24 from subnet pool campus",
 	},
 	"two subnets from the subnet pool, and the status names none": {
-		withPool, marked(fresh, network).WithExtensions(all).WithSubnetPools([]neutron.SubnetPool{campus}).WithSubnets("net-1", []neutron.Subnet{
+		withPool, marked(fresh, network).WithExtensions(allExtensions).WithSubnetPools([]neutron.SubnetPool{campus}).WithSubnets("net-1", []neutron.Subnet{
 			with(subnet, fromPool), with(subnet, func(s *neutron.Subnet) { fromPool(s); s.ID, s.CIDR = "sub-2", prefix("10.7.1.0/24") }),
 		}),
 		plan.Nothing{}, "nothing to do",

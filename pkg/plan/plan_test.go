@@ -15,39 +15,39 @@ import (
 )
 
 var (
-	owner = neutron.Owner{Cluster: "c1", Namespace: "default", Name: "example"}
-	mark  = owner.Marker()
+	owner  = neutron.Owner{Cluster: "c1", Namespace: "default", Name: "example"}
+	marker = owner.Marker()
 
-	born    = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	up      = neutron.NetworkSettings{AdminStateUp: new(true), PortSecurity: new(true), MTU: new(1450)}
-	network = neutron.Network{ID: "net-1", Name: "default/example", Description: mark, NetworkSettings: up, SubnetIDs: []string{"sub-1"}, CreatedAt: born, Revision: 3}
-	subnet  = neutron.Subnet{ID: "sub-1", NetworkID: "net-1", Name: "default/example", Description: mark, CIDR: prefix("192.168.0.0/16"), Gateway: addr("192.168.0.1"), Pools: plan.Pools(prefix("192.168.0.0/16"), addr("192.168.0.1")), DHCP: true, CreatedAt: born, Revision: 4}
+	createdAt = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	up        = neutron.NetworkSettings{AdminStateUp: new(true), PortSecurity: new(true), MTU: new(1450)}
+	network   = neutron.Network{ID: "net-1", Name: "default/example", Description: marker, NetworkSettings: up, SubnetIDs: []string{"sub-1"}, CreatedAt: createdAt, Revision: 3}
+	subnet    = neutron.Subnet{ID: "sub-1", NetworkID: "net-1", Name: "default/example", Description: marker, CIDR: prefix("192.168.0.0/16"), Gateway: addr("192.168.0.1"), Pools: plan.Pools(prefix("192.168.0.0/16"), addr("192.168.0.1")), DHCP: true, CreatedAt: createdAt, Revision: 4}
 
 	want    = wanting("192.168.0.0/16", "192.168.0.1")
 	absent  = plan.DesiredAbsent(owner)
 	retain  = plan.Desired{Owner: owner, Absent: true, Leave: plan.LeaveAll}
 	adopt   = adopting(want)
 	byID    = neutron.NetworkFilter{ID: "net-1"}
-	byMark  = neutron.NetworkFilter{Descriptions: []string{mark}}
-	byMarks = neutron.NetworkFilter{Descriptions: []string{mark, owner.RetainedMarker()}}
+	byMark  = neutron.NetworkFilter{Descriptions: []string{marker}}
+	byMarks = neutron.NetworkFilter{Descriptions: []string{marker, owner.RetainedMarker()}}
 	on      = neutron.SubnetFilter{NetworkID: "net-1"}
 
 	fresh   = plan.Actual{Finalizer: true}                                                                                          // nothing in the status
 	settled = plan.Actual{Finalizer: true, Record: plan.Record{NetworkID: "net-1", SubnetID: "sub-1", MTU: 1450, DefaultMTU: 1450}} // a full status
 
-	theirs   = neutron.Network{ID: "net-1", Name: "mine", Description: "mine", NetworkSettings: up, Revision: 3}                        // the ID, without the mark
-	another  = neutron.Owner{Cluster: "c2", Namespace: "default", Name: "example"}.Marker()                                             // of another cluster
-	twin     = neutron.Network{ID: "net-2", Name: network.Name, Description: mark, NetworkSettings: up, CreatedAt: born, Revision: 1}   // born when ours was
-	copied   = neutron.Network{ID: "net-2", Name: network.Name, Description: mark, NetworkSettings: up, CreatedAt: born.Add(time.Hour)} // by a person, later
-	foreign  = neutron.Subnet{ID: "sub-9", NetworkID: "net-1", Description: "theirs", CIDR: prefix("10.9.0.0/24")}                      // on our network
-	bare     = with(network, func(n *neutron.Network) { n.SubnetIDs = nil })
-	retained = with(network, func(n *neutron.Network) { n.Description = owner.RetainedMarker() })
-	crowded  = with(network, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-1", "sub-9"} })
-	oldRange = with(subnet, func(s *neutron.Subnet) { s.ID, s.CIDR = "sub-2", prefix("10.0.0.0/24") }) // born when ours was
+	theirs       = neutron.Network{ID: "net-1", Name: "mine", Description: "mine", NetworkSettings: up, Revision: 3}                               // the ID, without the mark
+	otherCluster = neutron.Owner{Cluster: "c2", Namespace: "default", Name: "example"}.Marker()                                                    // of another cluster
+	twin         = neutron.Network{ID: "net-2", Name: network.Name, Description: marker, NetworkSettings: up, CreatedAt: createdAt, Revision: 1}   // born when ours was
+	copied       = neutron.Network{ID: "net-2", Name: network.Name, Description: marker, NetworkSettings: up, CreatedAt: createdAt.Add(time.Hour)} // by a person, later
+	foreign      = neutron.Subnet{ID: "sub-9", NetworkID: "net-1", Description: "theirs", CIDR: prefix("10.9.0.0/24")}                             // on our network
+	bare         = with(network, func(n *neutron.Network) { n.SubnetIDs = nil })
+	retained     = with(network, func(n *neutron.Network) { n.Description = owner.RetainedMarker() })
+	crowded      = with(network, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-1", "sub-9"} })
+	oldRange     = with(subnet, func(s *neutron.Subnet) { s.ID, s.CIDR = "sub-2", prefix("10.0.0.0/24") }) // born when ours was
 
-	newNetwork = plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: mark}}
+	newNetwork = plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: marker}}
 	newSubnet  = plan.CreateSubnet{Subnet: neutron.NewSubnet{
-		NetworkID: "net-1", Name: "default/example", Description: mark,
+		NetworkID: "net-1", Name: "default/example", Description: marker,
 		CIDR: prefix("192.168.0.0/16"), SubnetSettings: neutron.SubnetSettings{Gateway: new(addr("192.168.0.1"))},
 	}}
 )
@@ -242,7 +242,7 @@ var leavingRows = map[string]row{
 		plan.RemoveFinalizer{}, "remove finalizer",
 	},
 	"retain, twin that came late": {
-		retain, settled.WithNetworks(byMarks, []neutron.Network{with(twin, func(n *neutron.Network) { n.CreatedAt = born.Add(10 * time.Second) }), retained}),
+		retain, settled.WithNetworks(byMarks, []neutron.Network{with(twin, func(n *neutron.Network) { n.CreatedAt = createdAt.Add(10 * time.Second) }), retained}),
 		plan.DeleteNetwork{ID: "net-2", Revision: 1, DuplicateOf: "net-1"}, twinGoes,
 	},
 	"retain, twin": {
@@ -290,7 +290,7 @@ var leavingRows = map[string]row{
 		plan.RemoveFinalizer{}, "remove finalizer",
 	},
 	"adopted network to go, but another object has it": {
-		adopting(absent), named(settled, with(theirs, func(n *neutron.Network) { n.Description = another })).WithSubnets("net-1", []neutron.Subnet{foreign}),
+		adopting(absent), named(settled, with(theirs, func(n *neutron.Network) { n.Description = otherCluster })).WithSubnets("net-1", []neutron.Subnet{foreign}),
 		plan.RemoveFinalizer{}, "remove finalizer",
 	},
 }
@@ -342,11 +342,11 @@ var presentRows = map[string]row{
 		plan.Blocked{Reason: plan.ReasonNotOurs}, notMarked,
 	},
 	"present, a network with the ID and another object's mark": {
-		want, named(marked(settled), with(network, func(n *neutron.Network) { n.Description = another + "-2" })),
+		want, named(marked(settled), with(network, func(n *neutron.Network) { n.Description = otherCluster + "-2" })),
 		plan.Blocked{Reason: plan.ReasonNotOurs}, notMarked,
 	},
 	"present, a network with the ID and our mark, but of another cluster": {
-		want, named(marked(settled), with(network, func(n *neutron.Network) { n.Description = another })),
+		want, named(marked(settled), with(network, func(n *neutron.Network) { n.Description = otherCluster })),
 		plan.Blocked{Reason: plan.ReasonNotOurs},
 		`blocked: NotOurs: network net-1, which status.networkID names, has an owner marker of the cluster "c2", but this cluster is "c1". If both are the same cluster, restore its name with -cluster-name. Otherwise remove status.networkID (kubectl edit --subresource=status).`,
 	},
@@ -356,20 +356,20 @@ var presentRows = map[string]row{
 	},
 	"present, a network with the ID, without our mark, but our subnet on it": {
 		want, named(marked(settled), theirs).WithSubnets("net-1", []neutron.Subnet{subnet}),
-		plan.UpdateNetwork{ID: "net-1", Changes: []plan.Change{{What: "name", From: strconv.Quote("mine"), To: `"default/example"`}, {What: "description", From: strconv.Quote("mine"), To: strconv.Quote(mark)}}, Update: neutron.NetworkUpdate{Name: "default/example", Description: mark, Revision: 3}},
+		plan.UpdateNetwork{ID: "net-1", Changes: []plan.Change{{What: "name", From: strconv.Quote("mine"), To: `"default/example"`}, {What: "description", From: strconv.Quote("mine"), To: strconv.Quote(marker)}}, Update: neutron.NetworkUpdate{Name: "default/example", Description: marker, Revision: 3}},
 		`update network net-1: name "mine" → "default/example", description "mine" → "samplecrd.k8s.io owner: c1/default/example"`,
 	},
 	"present, our network, with another name": {
 		want, marked(settled, with(network, func(n *neutron.Network) { n.Name = "x" })),
-		plan.UpdateNetwork{ID: "net-1", Changes: []plan.Change{{What: "name", From: strconv.Quote("x"), To: `"default/example"`}}, Update: neutron.NetworkUpdate{Name: "default/example", Description: mark, Revision: 3}},
+		plan.UpdateNetwork{ID: "net-1", Changes: []plan.Change{{What: "name", From: strconv.Quote("x"), To: `"default/example"`}}, Update: neutron.NetworkUpdate{Name: "default/example", Description: marker, Revision: 3}},
 		`update network net-1: name "x" → "default/example"`,
 	},
 	"present, our network, retained before": {
-		want, marked(plan.Actual{Finalizer: true}.WithExtensions(all), retained),
+		want, marked(plan.Actual{Finalizer: true}.WithExtensions(allExtensions), retained),
 		plan.UpdateNetwork{
 			ID:      "net-1",
-			Changes: []plan.Change{{What: "description", From: strconv.Quote(owner.RetainedMarker()), To: strconv.Quote(mark)}, {What: "MTU", From: "1450", To: "the largest allowed"}},
-			Update:  neutron.NetworkUpdate{Name: "default/example", Description: mark, NetworkSettings: neutron.NetworkSettings{MTU: new(0)}, Revision: 3},
+			Changes: []plan.Change{{What: "description", From: strconv.Quote(owner.RetainedMarker()), To: strconv.Quote(marker)}, {What: "MTU", From: "1450", To: "the largest allowed"}},
+			Update:  neutron.NetworkUpdate{Name: "default/example", Description: marker, NetworkSettings: neutron.NetworkSettings{MTU: new(0)}, Revision: 3},
 		},
 		`update network net-1: description "samplecrd.k8s.io retained: c1/default/example" → "samplecrd.k8s.io owner: c1/default/example", MTU 1450 → the largest allowed`,
 	},
@@ -419,8 +419,8 @@ var presentRows = map[string]row{
 		want, marked(settled, network).WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { s.Name, s.Description = "x", "" })}),
 		plan.UpdateSubnet{
 			ID:      "sub-1",
-			Changes: []plan.Change{{What: "name", From: `"x"`, To: `"default/example"`}, {What: "description", From: `""`, To: strconv.Quote(mark)}},
-			Update:  neutron.SubnetUpdate{Name: "default/example", Description: mark, Revision: 4},
+			Changes: []plan.Change{{What: "name", From: `"x"`, To: `"default/example"`}, {What: "description", From: `""`, To: strconv.Quote(marker)}},
+			Update:  neutron.SubnetUpdate{Name: "default/example", Description: marker, Revision: 4},
 		},
 		`update subnet: name "x" → "default/example", description "" → "samplecrd.k8s.io owner: c1/default/example"`,
 	},
@@ -444,19 +444,19 @@ var twinRows = map[string]row{
 		plan.Nothing{}, "nothing to do",
 	},
 	"twin that is the elder, and the status names none yet: that with subnets is ours": {
-		want, marked(fresh, with(twin, func(n *neutron.Network) { n.CreatedAt = born.Add(-time.Minute) }), network),
+		want, marked(fresh, with(twin, func(n *neutron.Network) { n.CreatedAt = createdAt.Add(-time.Minute) }), network),
 		plan.FindSubnets{Filter: on}, "find subnets of network net-1",
 	},
 	"twin, and neither has subnets: the elder is ours": {
-		want, marked(fresh, with(twin, func(n *neutron.Network) { n.CreatedAt = born.Add(time.Second) }), bare),
+		want, marked(fresh, with(twin, func(n *neutron.Network) { n.CreatedAt = createdAt.Add(time.Second) }), bare),
 		newSubnet, "create subnet: 192.168.0.0/16, gateway 192.168.0.1",
 	},
 	"twin at the edge of the window": {
-		want, marked(settled, with(twin, func(n *neutron.Network) { n.CreatedAt = born.Add(-plan.DuplicateWindow) }), network).WithSubnets("net-1", []neutron.Subnet{subnet}),
+		want, marked(settled, with(twin, func(n *neutron.Network) { n.CreatedAt = createdAt.Add(-plan.DuplicateWindow) }), network).WithSubnets("net-1", []neutron.Subnet{subnet}),
 		plan.DeleteNetwork{ID: "net-2", Revision: 1, DuplicateOf: "net-1"}, twinGoes,
 	},
 	"born outside of the window": {
-		want, marked(settled, with(twin, func(n *neutron.Network) { n.CreatedAt = born.Add(plan.DuplicateWindow + time.Second) }), network).WithSubnets("net-1", []neutron.Subnet{subnet}),
+		want, marked(settled, with(twin, func(n *neutron.Network) { n.CreatedAt = createdAt.Add(plan.DuplicateWindow + time.Second) }), network).WithSubnets("net-1", []neutron.Subnet{subnet}),
 		plan.Blocked{Reason: plan.ReasonAmbiguous}, two + " The status names net-1. Delete the ones that are not needed.",
 	},
 	"born at a time that the cloud does not tell": {
@@ -501,7 +501,7 @@ var twinRows = map[string]row{
 		"delete subnet: 10.0.0.0/24 makes room for 192.168.0.0/16",
 	},
 	"two subnets with our mark, one born later": {
-		want, marked(settled, network).WithSubnets("net-1", []neutron.Subnet{subnet, with(oldRange, func(s *neutron.Subnet) { s.CreatedAt = born.Add(time.Hour) })}),
+		want, marked(settled, network).WithSubnets("net-1", []neutron.Subnet{subnet, with(oldRange, func(s *neutron.Subnet) { s.CreatedAt = createdAt.Add(time.Hour) })}),
 		plan.Blocked{Reason: plan.ReasonAmbiguous},
 		`blocked: Ambiguous: Neutron has 2 subnets with the description "samplecrd.k8s.io owner: c1/default/example" (sub-1, sub-2), but there must be only one. The status names sub-1. Delete the ones that are not needed.`,
 	},
@@ -523,7 +523,7 @@ var adoptingRows = map[string]row{
 		"blocked: NotFound: network net-1, which spec.networkID names, does not exist, or the controller's project cannot see it.",
 	},
 	"adopting, another object's network": {
-		adopt, named(fresh, with(theirs, func(n *neutron.Network) { n.Description = another })),
+		adopt, named(fresh, with(theirs, func(n *neutron.Network) { n.Description = otherCluster })),
 		plan.Blocked{Reason: plan.ReasonNotOurs},
 		`blocked: NotOurs: network net-1 cannot be adopted: it has the owner marker of another Network ("samplecrd.k8s.io owner: c2/default/example").`,
 	},
@@ -559,7 +559,7 @@ var adoptingRows = map[string]row{
 
 // TestOurs says which network and subnet go into the status.
 func TestOurs(t *testing.T) {
-	second := with(subnet, func(s *neutron.Subnet) { s.ID, s.CreatedAt = "sub-2", born.Add(time.Hour) })
+	second := with(subnet, func(s *neutron.Subnet) { s.ID, s.CreatedAt = "sub-2", createdAt.Add(time.Hour) })
 	for name, test := range map[string]struct {
 		desired         plan.Desired
 		actual          plan.Actual
@@ -581,7 +581,7 @@ func TestOurs(t *testing.T) {
 		"copies, none in the status": {want, marked(fresh, copied, network), "", ""},
 		"adopted":                    {adopt, named(fresh, theirs).WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { s.Description = "mine" })}), "net-1", "sub-1"},
 		"to adopt, not there":        {adopt, named(fresh), "", ""},
-		"to adopt, another's":        {adopt, named(fresh, with(theirs, func(n *neutron.Network) { n.Description = another })), "", ""},
+		"to adopt, another's":        {adopt, named(fresh, with(theirs, func(n *neutron.Network) { n.Description = otherCluster })), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := test.actual.Ours(test.desired); got.NetworkID != test.network || got.SubnetID != test.subnet {
