@@ -21,6 +21,7 @@ func FuzzConverge(f *testing.F) {
 		f.Add(seed, false)
 		f.Add(seed, true)
 	}
+	f.Add(uint64(3525), true) // an adopted network with a foreign subnet of the desired range
 	f.Fuzz(func(t *testing.T, seed uint64, absent bool) {
 		before, status, desired := randomWorld(rand.New(rand.NewPCG(seed, 0)), absent)
 		if desired.Invalid != "" {

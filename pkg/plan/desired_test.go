@@ -39,6 +39,8 @@ func TestDesiredFor(t *testing.T) {
 		"everything":                    {cidr: "0.0.0.0/0", wantInvalid: "from /1 to /30"},
 		"multicast":                     {cidr: "239.1.0.0/16", wantInvalid: "multicast or loopback range"},
 		"multicast, IPv6":               {cidr: "ff05::/64", wantInvalid: "multicast or loopback range"},
+		"multicast, all of it":          {cidr: "224.0.0.0/4", wantInvalid: "multicast or loopback range"},
+		"more than multicast":           {cidr: "192.0.0.0/2", wantCIDR: "192.0.0.0/2"},
 		"loopback":                      {cidr: "127.0.0.0/24", wantInvalid: "multicast or loopback range"},
 		"first of all":                  {cidr: "0.0.0.0/8", wantInvalid: "begins with 0.0.0.0"},
 		"first of all, IPv6":            {cidr: "::1:2:3/64", wantInvalid: "begins with 0.0.0.0 or ::"},
@@ -54,7 +56,7 @@ func TestDesiredFor(t *testing.T) {
 		"gateway is broadcast address":  {cidr: "10.0.0.0/24", gateway: "10.0.0.255", wantInvalid: "broadcast address"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := wanting(test.cidr, test.gateway)
+			got := desiredFor(test.cidr, test.gateway)
 			if test.wantInvalid != "" {
 				if !strings.Contains(got.Invalid, test.wantInvalid) {
 					t.Errorf("Invalid = %q, want a sentence with %q", got.Invalid, test.wantInvalid)
@@ -83,6 +85,11 @@ func TestPools(t *testing.T) {
 		"smallest":                   {"10.0.0.0/30", "10.0.0.1", []string{"10.0.0.2-10.0.0.2"}},
 		"IPv6":                       {"fd00::/64", "fd00::1", []string{"fd00::2-fd00::ffff:ffff:ffff:ffff"}},
 		"IPv6, gateway last":         {"fd00::/126", "fd00::3", []string{"fd00::1-fd00::2"}},
+		"no gateway":                 {"10.0.0.0/29", "", []string{"10.0.0.1-10.0.0.6"}},
+		"one address":                {"10.0.0.9/32", "", []string{"10.0.0.9-10.0.0.9"}},
+		"two addresses":              {"10.0.0.8/31", "", []string{"10.0.0.8-10.0.0.9"}},
+		"IPv6, one address":          {"fd00::9/128", "", []string{"fd00::9-fd00::9"}},
+		"IPv6, two addresses":        {"fd00::8/127", "", []string{"fd00::9-fd00::9"}},
 		"odd prefix length":          {"10.0.64.0/18", "10.0.64.1", []string{"10.0.64.2-10.0.127.254"}},
 		"gateway outside":            {"10.0.0.0/30", "10.0.9.1", []string{"10.0.0.1-10.0.0.2"}},
 		"gateway of the other kind":  {"10.0.0.0/30", "fd00::1", []string{"10.0.0.1-10.0.0.2"}},
@@ -91,7 +98,8 @@ func TestPools(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, pool := range plan.Pools(prefix(test.cidr), addr(test.gateway)) {
+			gateway, _ := netip.ParseAddr(test.gateway) // the zero Addr for none
+			for _, pool := range plan.Pools(prefix(test.cidr), gateway) {
 				got = append(got, pool.Start.String()+"-"+pool.End.String())
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -101,8 +109,8 @@ func TestPools(t *testing.T) {
 	}
 }
 
-// TestDesiredForFields: what is refused of the other fields. The CRD refuses most of it
-// before; what it cannot say is refused here alone.
+// TestDesiredForFields checks the rules of the other fields. The CRD rejects most
+// invalid specs before; some rules it cannot express.
 func TestDesiredForFields(t *testing.T) {
 	type spec = samplecrdv1.NetworkSpec
 	pools := func(startEnd ...string) func(*spec) {
@@ -117,9 +125,15 @@ func TestDesiredForFields(t *testing.T) {
 			s.HostRoutes = append(s.HostRoutes, samplecrdv1.HostRoute{Destination: destination, NextHop: nextHop})
 		}
 	}
+	mtu := func(n int32) func(*spec) { return func(s *spec) { s.MTU = new(n) } }
+	length := func(n int32) func(*spec) {
+		return func(s *spec) {
+			s.CIDR, s.SubnetPool = "", &samplecrdv1.SubnetPoolReference{Name: "p", PrefixLength: n}
+		}
+	}
 	for name, test := range map[string]struct {
 		change      func(*spec)
-		wantInvalid string // a part of the sentence; empty where all is well
+		wantInvalid string // a part of the sentence; empty for a valid spec
 	}{
 		"two pools":                    {pools("10.0.0.100", "10.0.0.200", "10.0.0.2", "10.0.0.9"), ""},
 		"pools side by side":           {pools("10.0.0.2", "10.0.0.9", "10.0.0.10", "10.0.0.20"), ""},
@@ -131,12 +145,15 @@ func TestDesiredForFields(t *testing.T) {
 		"a pool to the broadcast":      {pools("10.0.0.2", "10.0.0.255"), "is not inside the host addresses"},
 		"a pool of IPv6":               {pools("fd00::1", "fd00::2"), "is not inside the host addresses"},
 		"a pool of words":              {pools("here", "there"), `from "here" to "there" must have an IP address`},
+		"a pool of one word":           {pools("10.0.0.2", "there"), "must have an IP address"},
 		"a name server":                {func(s *spec) { s.DNSNameservers = []string{"9.9.9.9"} }, ""},
 		"a name server by name":        {func(s *spec) { s.DNSNameservers = []string{"dns.example.org"} }, "is not an IP address"},
 		"a name server twice":          {func(s *spec) { s.DNSNameservers = []string{"9.9.9.9", "9.9.9.9"} }, "contains 9.9.9.9 twice"},
 		"a name server of IPv6":        {func(s *spec) { s.DNSNameservers = []string{"fd00::1"} }, "does not have the IP version of spec.cidr"},
 		"a route":                      {route("10.9.0.0/16", "10.0.0.9"), ""},
 		"a route with host bits":       {route("10.9.0.1/16", "10.0.0.9"), "without host bits"},
+		"a route to a name":            {route("there/16", "10.0.0.9"), `"there/16" is not a range in CIDR notation`},
+		"a route to IPv4 in IPv6":      {route("::ffff:10.9.0.0/112", "10.0.0.9"), "is not a range in CIDR notation"},
 		"a route over a name":          {route("10.9.0.0/16", "router"), "is not an IP address"},
 		"a route of IPv6":              {route("fd00::/16", "fd00::1"), "must have the IP version of spec.cidr in both addresses"},
 		"a route of two IP versions":   {route("fd00::/16", "10.0.0.1"), "must have the IP version of spec.cidr in both addresses"},
@@ -158,7 +175,14 @@ func TestDesiredForFields(t *testing.T) {
 			s.CIDR, s.IPv6, s.SubnetPool = "", &samplecrdv1.IPv6Options{RAMode: "slaac"}, &samplecrdv1.SubnetPoolReference{Name: "p", PrefixLength: 80}
 		}, "prefixLength is 80"},
 		"stateful does not":          {func(s *spec) { s.CIDR, s.IPv6 = "fd00::/63", &samplecrdv1.IPv6Options{RAMode: "dhcpv6-stateful"} }, ""},
-		"MTU too small":              {func(s *spec) { s.MTU = new(int32(67)) }, "from 68 to 65535"},
+		"MTU too small":              {mtu(67), "from 68 to 65535"},
+		"MTU too large":              {mtu(65536), "from 68 to 65535"},
+		"smallest MTU":               {mtu(68), ""},
+		"largest MTU":                {mtu(65535), ""},
+		"smallest MTU for IPv6":      {func(s *spec) { s.CIDR, s.MTU = "fd00::/64", new(int32(1280)) }, ""},
+		"prefix length too long":     {length(127), "prefixLength is 127"},
+		"prefix length of -1":        {length(-1), "prefixLength is -1"},
+		"longest prefix length":      {length(126), ""},
 		"MTU too small for IPv6":     {func(s *spec) { s.CIDR, s.MTU = "fd00::/64", new(int32(1279)) }, "at least 1280"},
 		"MTU of an adopted network":  {func(s *spec) { s.NetworkID, s.MTU = "net-1", new(int32(1400)) }, "which is not changed"},
 		"tags of an adopted network": {func(s *spec) { s.NetworkID, s.Tags = "net-1", []string{"a"} }, "which is not changed"},
@@ -187,8 +211,8 @@ func TestDesiredForFields(t *testing.T) {
 	}
 }
 
-// FuzzDesiredFor: whatever a spec says, the answer is a sentence or something that
-// Neutron can have.
+// FuzzDesiredFor checks that each spec is invalid, or describes a subnet that
+// Neutron accepts.
 func FuzzDesiredFor(f *testing.F) {
 	f.Add("192.168.1.0/16", "192.168.1.1", "192.168.2.0", "192.168.3.0", "10.0.0.0/8")
 	f.Add("fd00::/126", "fd00::3", "fd00::1", "fd00::2", "::/0")
