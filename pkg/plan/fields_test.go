@@ -25,12 +25,12 @@ func desiredWith(change func(*samplecrdv1.NetworkSpec)) plan.Desired {
 // found returns the state after our network, with a change, and our subnet were
 // found in a cloud with all extensions.
 func found(change func(*neutron.Network)) plan.Actual {
-	return foundByMarker(recorded, with(network, change)).WithSubnets("net-1", []neutron.Subnet{subnet}).WithExtensions(allExtensions)
+	return foundByMarker(recorded, with(network, change)).WithSubnets("net-1", ourSubnet).WithExtensions(allExtensions)
 }
 
 // foundSubnet returns that state with a change of the subnet.
 func foundSubnet(change func(*neutron.Subnet)) plan.Actual {
-	return foundByMarker(recorded, network).WithSubnets("net-1", []neutron.Subnet{with(subnet, change)}).WithExtensions(allExtensions)
+	return foundSubnets(with(subnet, change)).WithExtensions(allExtensions)
 }
 
 func unchanged[T any](*T) {}
@@ -75,7 +75,7 @@ var networkRows = map[string]row{
 	},
 	"another MTU, extensions not looked for": {withMTU, foundByMarker(recorded, network), plan.FindExtensions{}},
 	"the right MTU, extensions not looked for": {
-		withMTU, foundByMarker(recorded, with(network, func(n *neutron.Network) { n.MTU = new(1400) })).WithSubnets("net-1", []neutron.Subnet{subnet}),
+		withMTU, foundByMarker(recorded, with(network, func(n *neutron.Network) { n.MTU = new(1400) })).WithSubnets("net-1", ourSubnet),
 		plan.Nothing{},
 	},
 	"MTU removed from the spec": {
@@ -87,11 +87,11 @@ var networkRows = map[string]row{
 		updateNetwork(plan.Change{What: "MTU", From: "1400", To: "the largest allowed"}, neutron.NetworkSettings{MTU: new(0)}),
 	},
 	"MTU in a status that is older than the field": {
-		present, foundByMarker(plan.Actual{Finalizer: true, Record: plan.Record{NetworkID: "net-1", SubnetID: "sub-1"}}, with(network, func(n *neutron.Network) { n.MTU = new(9000) })).WithSubnets("net-1", []neutron.Subnet{subnet}),
+		present, foundByMarker(plan.Actual{Finalizer: true, Record: plan.Record{NetworkID: "net-1", SubnetID: "sub-1"}}, with(network, func(n *neutron.Network) { n.MTU = new(9000) })).WithSubnets("net-1", ourSubnet),
 		plan.Nothing{},
 	},
 	"MTU of a network that no status records": {
-		present, foundByMarker(fresh, with(network, func(n *neutron.Network) { n.MTU = new(9000) })).WithSubnets("net-1", []neutron.Subnet{subnet}),
+		present, foundByMarker(fresh, with(network, func(n *neutron.Network) { n.MTU = new(9000) })).WithSubnets("net-1", ourSubnet),
 		plan.Nothing{},
 	},
 	"MTU of a network that no status records, and the spec was edited": {
@@ -128,17 +128,14 @@ var networkRows = map[string]row{
 		newSubnet,
 	},
 	"settings of a network that was adopted": {
-		adopt, foundByID(recorded, with(unmarked, func(n *neutron.Network) { n.AdminStateUp, n.Tags = new(false), []string{"theirs"} })).WithSubnets("net-1", []neutron.Subnet{subnet}),
+		adopt, foundByID(recorded, with(unmarked, func(n *neutron.Network) { n.AdminStateUp, n.Tags = new(false), []string{"theirs"} })).WithSubnets("net-1", ourSubnet),
 		plan.Nothing{},
 	},
 }
 
 var tagRows = map[string]row{
-	"tags, extensions not looked for": {
-		withTags, foundByMarker(recorded, network).WithSubnets("net-1", []neutron.Subnet{subnet}),
-		plan.FindExtensions{},
-	},
-	"tags that are not recorded": {withTags, found(unchanged), plan.RecordTags{Tags: []string{"amber", "blue"}}},
+	"tags, extensions not looked for": {withTags, foundSubnets(subnet), plan.FindExtensions{}},
+	"tags that are not recorded":      {withTags, found(unchanged), plan.RecordTags{Tags: []string{"amber", "blue"}}},
 	"tags, of which somebody else added one": {
 		withTags, found(func(n *neutron.Network) { n.Tags = []string{"blue"} }),
 		plan.RecordTags{Tags: []string{"amber"}},
@@ -169,7 +166,7 @@ var tagRows = map[string]row{
 		plan.Blocked{Reason: plan.ReasonExtensionMissing, Message: "this cloud lacks a Neutron extension: spec.tags requires \"standard-attr-tag\". Everything else is as desired. Omit the field, or ask the operator of the cloud for the extension."},
 	},
 	"a duplicate with our tags": {
-		withTags, foundByMarker(recorded, network, with(duplicate, func(n *neutron.Network) { n.Tags = []string{"blue"} })).WithSubnets("net-1", []neutron.Subnet{subnet}).
+		withTags, foundByMarker(recorded, network, with(duplicate, func(n *neutron.Network) { n.Tags = []string{"blue"} })).WithSubnets("net-1", ourSubnet).
 			WithTag("net-1", "amber", true).WithTag("net-1", "blue", true),
 		deleteDuplicate,
 	},
@@ -178,7 +175,7 @@ var tagRows = map[string]row{
 var subnetRows = map[string]row{
 	"another RA mode than that of an adopted subnet": {
 		adopting(with(slaac, func(d *plan.Desired) { d.AddressMode = "" })),
-		foundByID(recorded, unmarked).WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { s.Description, s.CIDR = "mine", prefix("fd00::/64") })}),
+		foundToAdopt(recorded, with(subnet, func(s *neutron.Subnet) { s.Description, s.CIDR = "mine", prefix("fd00::/64") })),
 		plan.Blocked{Reason: plan.ReasonNotOurs, Message: "subnet sub-1 with the range fd00::/64 was adopted: it is not deleted to make room for fd00::/64 with RA mode slaac. Delete the subnet, or restore the previous spec."},
 	},
 	"no subnet, all fields": {
@@ -250,13 +247,13 @@ var subnetRows = map[string]row{
 		plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("fd00::/64"), For: "fd00::/64 with address mode slaac and RA mode slaac"},
 	},
 	"an edit of the range, from one subnet that was adopted to another one": {
-		adopting(desiredFor("10.9.0.0/24", "")), foundByID(recorded, unmarked).WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { s.Description = "mine" }), foreign}),
+		adopting(desiredFor("10.9.0.0/24", "")), foundToAdopt(recorded, with(subnet, func(s *neutron.Subnet) { s.Description = "mine" }), foreign),
 		plan.Nothing{},
 	},
 	"an adopted subnet keeps what the spec leaves out": {
-		adopting(desiredFor("192.168.0.0/16", "")), foundByID(fresh, unmarked).WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) {
+		adopting(desiredFor("192.168.0.0/16", "")), foundToAdopt(fresh, with(subnet, func(s *neutron.Subnet) {
 			s.Description, s.Gateway, s.DHCP, s.Nameservers, s.Pools, s.AddressMode = "mine", addr("192.168.0.254"), false, []netip.Addr{addr("9.9.9.9")}, pool("192.168.0.7", "192.168.0.8"), ""
-		})}),
+		})),
 		plan.Nothing{},
 	},
 }
@@ -323,7 +320,7 @@ var subnetPoolRows = map[string]row{
 		plan.Nothing{},
 	},
 	"subnet from a subnet pool, and the status has lost its name": {
-		withPool, foundByMarker(recorded, network).WithSubnets("net-1", []neutron.Subnet{with(subnet, fromPool)}).WithExtensions(allExtensions),
+		withPool, foundSubnets(with(subnet, fromPool)).WithExtensions(allExtensions),
 		plan.FindSubnetPool{Filter: neutron.SubnetPoolFilter{Name: "campus"}},
 	},
 	"subnet that is not from the subnet pool": {

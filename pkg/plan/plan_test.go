@@ -18,6 +18,7 @@ var (
 	owner  = neutron.Owner{Cluster: "c1", Namespace: "default", Name: "example"}
 	marker = owner.Marker()
 
+	ourSubnet = []neutron.Subnet{subnet}
 	createdAt = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	defaults  = neutron.NetworkSettings{AdminStateUp: new(true), PortSecurity: new(true), MTU: new(1450)}
 	network   = neutron.Network{ID: "net-1", Name: "default/example", Description: marker, NetworkSettings: defaults, SubnetIDs: []string{"sub-1"}, CreatedAt: createdAt, Revision: 3}
@@ -27,6 +28,7 @@ var (
 	absent       = plan.DesiredAbsent(owner)
 	retain       = plan.Desired{Owner: owner, Absent: true, Leave: plan.LeaveAll}
 	adopt        = adopting(present)
+	release      = adopting(plan.Desired{Owner: owner, Absent: true, Leave: plan.LeaveNetwork})
 	idFilter     = neutron.NetworkFilter{ID: "net-1"}
 	markerFilter = neutron.NetworkFilter{Descriptions: []string{marker}}
 
@@ -85,6 +87,17 @@ func foundByID(actual plan.Actual, networks ...neutron.Network) plan.Actual {
 	return actual.WithNetworks(idFilter, networks)
 }
 
+// foundSubnets returns the state after our network and subnets on it were found.
+func foundSubnets(subnets ...neutron.Subnet) plan.Actual {
+	return foundByMarker(recorded, network).WithSubnets("net-1", subnets)
+}
+
+// foundToAdopt returns the state after a network without a marker and subnets on
+// it were found.
+func foundToAdopt(actual plan.Actual, subnets ...neutron.Subnet) plan.Actual {
+	return foundByID(actual, unmarked).WithSubnets("net-1", subnets)
+}
+
 // compareValues makes cmp compare addresses as values.
 var compareValues = cmp.Options{
 	cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}),
@@ -116,6 +129,8 @@ var (
 	findByMarkers   = plan.FindNetwork{Filter: neutron.NetworkFilter{Descriptions: []string{marker, owner.RetainedMarker()}}}
 	findByID        = plan.FindNetwork{Filter: idFilter}
 	findSubnets     = plan.FindSubnets{Filter: neutron.SubnetFilter{NetworkID: "net-1"}}
+	deleteSubnet    = plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16")}
+	retainNetwork   = plan.RetainNetwork{ID: "net-1", Update: neutron.NetworkUpdate{Name: "default/example", Description: owner.RetainedMarker(), Revision: 3}}
 	deleteNetwork   = plan.DeleteNetwork{ID: "net-1", Revision: 3}
 	deleteDuplicate = plan.DeleteNetwork{ID: "net-2", Revision: 1, DuplicateOf: "net-1"}
 
@@ -127,29 +142,22 @@ var (
 )
 
 var absentRows = map[string]row{
-	"absent, no finalizer":                               {absent, plan.Actual{Record: plan.Record{NetworkID: "net-1"}}, plan.Nothing{}},
-	"absent, network not looked for by marker":           {absent, fresh, findByMarker},
-	"absent, network not looked for by marker, ID known": {absent, recorded, findByMarker},
-	"absent, none with our marker, ID not looked for":    {absent, foundByMarker(recorded), findByID},
-	"absent, none with our marker, ID gone":              {absent, foundByID(foundByMarker(recorded)), plan.RemoveFinalizer{}},
-	"absent, no network":                                 {absent, foundByMarker(fresh), plan.RemoveFinalizer{}},
-	"absent, network deleted":                            {absent, foundByMarker(recorded, network).WithoutNetwork("net-1"), plan.RemoveFinalizer{}},
-	"absent, duplicate":                                  {absent, foundByMarker(recorded, duplicate, network), deleteDuplicate},
-	"absent, duplicate, and neither in the status": {
-		absent, foundByMarker(fresh, duplicate, network),
-		deleteDuplicate,
-	},
-	"absent, several networks with our marker": {absent, foundByMarker(fresh, copied, network), twoNetworks},
+	"absent, no finalizer":                            {absent, plan.Actual{Record: plan.Record{NetworkID: "net-1"}}, plan.Nothing{}},
+	"absent, network not looked for by marker":        {absent, fresh, findByMarker},
+	"absent, none with our marker, ID not looked for": {absent, foundByMarker(recorded), findByID},
+	"absent, none with our marker, ID gone":           {absent, foundByID(foundByMarker(recorded)), plan.RemoveFinalizer{}},
+	"absent, no network":                              {absent, foundByMarker(fresh), plan.RemoveFinalizer{}},
+	"absent, network deleted":                         {absent, foundByMarker(recorded, network).WithoutNetwork("net-1"), plan.RemoveFinalizer{}},
+	"absent, duplicate":                               {absent, foundByMarker(recorded, duplicate, network), deleteDuplicate},
+	"absent, duplicate, and neither in the status":    {absent, foundByMarker(fresh, duplicate, network), deleteDuplicate},
+	"absent, several networks with our marker":        {absent, foundByMarker(fresh, copied, network), twoNetworks},
 	"absent, several networks with our marker, one in the status": {
 		absent, foundByMarker(recorded, copied, network),
 		twoInStatus,
 	},
-	"absent, a network with the ID but not our marker": {
-		absent, foundByID(foundByMarker(recorded), unmarked),
-		notOurs,
-	},
+	"absent, a network with the ID but not our marker": {absent, foundByID(foundByMarker(recorded), unmarked), notOurs},
 	"absent, a network with the ID, without our marker, but our subnet on it": {
-		absent, foundByID(foundByMarker(recorded), with(network, func(n *neutron.Network) { n.Description = "" })).WithSubnets("net-1", []neutron.Subnet{subnet}),
+		absent, foundByID(foundByMarker(recorded), unmarked).WithSubnets("net-1", ourSubnet),
 		deleteNetwork,
 	},
 	"absent, a network with the ID that was retained before": {
@@ -163,15 +171,12 @@ var absentRows = map[string]row{
 		inUse,
 	},
 	"absent, network with a subnet that we cannot see": {
-		absent, foundByMarker(recorded, crowded).WithSubnets("net-1", []neutron.Subnet{subnet}),
+		absent, foundByMarker(recorded, crowded).WithSubnets("net-1", ourSubnet),
 		inUse,
 	},
-	"absent, network with no subnet but the one in the status": {
-		absent, foundByMarker(recorded, network),
-		deleteNetwork,
-	},
+	"absent, network with no subnet but the one in the status": {absent, foundByMarker(recorded, network), deleteNetwork},
 	"absent, network with no subnet but ours": {
-		absent, foundByMarker(fresh, network).WithSubnets("net-1", []neutron.Subnet{subnet}),
+		absent, foundByMarker(fresh, network).WithSubnets("net-1", ourSubnet),
 		deleteNetwork,
 	},
 }
@@ -187,11 +192,8 @@ var leavingRows = map[string]row{
 			WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { s.Description = "mine" })}),
 		deleteNetwork,
 	},
-	"retain, network not looked for": {retain, recorded, findByMarkers},
-	"retain, network with our marker": {
-		retain, foundByMarker(recorded, network),
-		plan.RetainNetwork{ID: "net-1", Update: neutron.NetworkUpdate{Name: "default/example", Description: owner.RetainedMarker(), Revision: 3}},
-	},
+	"retain, network not looked for":  {retain, recorded, findByMarkers},
+	"retain, network with our marker": {retain, foundByMarker(recorded, network), retainNetwork},
 	"retain, network that is retained": {
 		retain, foundByMarker(recorded, network).WithNetwork(retained),
 		plan.RemoveFinalizer{},
@@ -202,26 +204,22 @@ var leavingRows = map[string]row{
 	},
 	"retain, no network": {retain, foundByMarker(fresh), plan.RemoveFinalizer{}},
 	"retain, network without our marker, but our subnet on it": {
-		retain, foundByID(foundByMarker(recorded), with(network, func(n *neutron.Network) { n.Description = "" })).WithSubnets("net-1", []neutron.Subnet{subnet}),
-		plan.RetainNetwork{ID: "net-1", Update: neutron.NetworkUpdate{Name: "default/example", Description: owner.RetainedMarker(), Revision: 3}},
+		retain, foundByID(foundByMarker(recorded), unmarked).WithSubnets("net-1", ourSubnet),
+		with(retainNetwork, func(s *plan.RetainNetwork) { s.Update.Name = "mine" }),
 	},
 	"retain, network without our marker": {retain, foundByID(foundByMarker(recorded), unmarked), plan.RemoveFinalizer{}},
 	"retain, duplicate that was created later": {
 		retain, recorded.WithNetworks(findByMarkers.Filter, []neutron.Network{with(duplicate, func(n *neutron.Network) { n.CreatedAt = createdAt.Add(10 * time.Second) }), retained}),
 		deleteDuplicate,
 	},
-	"retain, duplicate": {retain, foundByMarker(recorded, network, duplicate), deleteDuplicate},
-	"retain, adopted":   {adopting(retain), recorded, plan.RemoveFinalizer{}},
-	"leave the network, subnets not looked for": {
-		adopting(plan.Desired{Owner: owner, Absent: true, Leave: plan.LeaveNetwork}), recorded,
-		findSubnets,
-	},
+	"retain, adopted": {adopting(retain), recorded, plan.RemoveFinalizer{}},
+	"leave the network, subnets not looked for": {release, recorded, findSubnets},
 	"leave the network, our subnet on it": {
-		adopting(plan.Desired{Owner: owner, Absent: true, Leave: plan.LeaveNetwork}), recorded.WithSubnets("net-1", []neutron.Subnet{foreign, subnet}),
-		plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16")},
+		release, recorded.WithSubnets("net-1", []neutron.Subnet{foreign, subnet}),
+		deleteSubnet,
 	},
 	"leave the network, no subnet of ours": {
-		adopting(plan.Desired{Owner: owner, Absent: true, Leave: plan.LeaveNetwork}), recorded.WithSubnets("net-1", []neutron.Subnet{foreign}),
+		release, recorded.WithSubnets("net-1", []neutron.Subnet{foreign}),
 		plan.RemoveFinalizer{},
 	},
 	"adopted network is deleted, not looked for": {adopting(absent), recorded, findByID},
@@ -229,20 +227,13 @@ var leavingRows = map[string]row{
 		adopting(absent), foundByID(recorded, with(unmarked, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-1"} })),
 		deleteNetwork,
 	},
-	"adopted network is deleted, with a foreign subnet": {
-		adopting(absent), foundByID(recorded, with(unmarked, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-1", "sub-9"} })).WithSubnets("net-1", []neutron.Subnet{subnet, foreign}),
-		inUse,
-	},
-	"adopted network is deleted, but it never became ours": {
-		adopting(absent), foundByID(fresh, unmarked),
-		findSubnets,
-	},
+	"adopted network is deleted, but it never became ours": {adopting(absent), foundByID(fresh, unmarked), findSubnets},
 	"adopted network is deleted, but it never became ours, though a subnet on it did": {
-		adopting(absent), foundByID(fresh, unmarked).WithSubnets("net-1", []neutron.Subnet{foreign, subnet}),
-		plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16")},
+		adopting(absent), foundToAdopt(fresh, foreign, subnet),
+		deleteSubnet,
 	},
 	"adopted network is deleted, but it never became ours, nor a subnet on it": {
-		adopting(absent), foundByID(fresh, unmarked).WithSubnets("net-1", []neutron.Subnet{foreign}),
+		adopting(absent), foundToAdopt(fresh, foreign),
 		plan.RemoveFinalizer{},
 	},
 	"adopted network is deleted, but another object has it": {
@@ -257,7 +248,7 @@ var presentRows = map[string]row{
 		plan.Blocked{Reason: plan.ReasonInvalidSpec, Message: `spec.cidr "nonsense" is not a range in CIDR notation, such as 192.168.0.0/16 or fd00:1234::/64`},
 	},
 	"invalid, all created": {
-		desiredFor("192.168.0.0/16", "10.0.0.1"), recorded.WithSubnets("net-1", []neutron.Subnet{subnet}),
+		desiredFor("192.168.0.0/16", "10.0.0.1"), recorded.WithSubnets("net-1", ourSubnet),
 		plan.Blocked{Reason: plan.ReasonInvalidSpec, Message: "spec.gateway 10.0.0.1 is not inside spec.cidr: use an address from 192.168.0.1 to 192.168.255.254"},
 	},
 	"obstacle": {
@@ -267,16 +258,13 @@ var presentRows = map[string]row{
 		plan.Blocked{Reason: plan.ReasonAdoptionNotAllowed, Message: "no."},
 	},
 
-	"present, no finalizer":                            {present, plan.Actual{}, plan.AddFinalizer{}},
-	"present, network not looked for by marker":        {present, recorded, findByMarkers},
-	"present, none with our marker, ID not looked for": {present, foundByMarker(recorded), findByID},
-	"present, ID gone":                                 {present, foundByID(foundByMarker(recorded)), newNetwork},
-	"present, no network":                              {present, foundByMarker(fresh), newNetwork},
-	"present, several networks with our marker":        {present, foundByMarker(fresh, network, copied), twoNetworks},
-	"present, a network with the ID but not our marker": {
-		present, foundByID(foundByMarker(recorded), unmarked),
-		notOurs,
-	},
+	"present, no finalizer":                             {present, plan.Actual{}, plan.AddFinalizer{}},
+	"present, network not looked for by marker":         {present, recorded, findByMarkers},
+	"present, none with our marker, ID not looked for":  {present, foundByMarker(recorded), findByID},
+	"present, ID gone":                                  {present, foundByID(foundByMarker(recorded)), newNetwork},
+	"present, no network":                               {present, foundByMarker(fresh), newNetwork},
+	"present, several networks with our marker":         {present, foundByMarker(fresh, network, copied), twoNetworks},
+	"present, a network with the ID but not our marker": {present, foundByID(foundByMarker(recorded), unmarked), notOurs},
 	"present, a network with the ID and another object's marker": {
 		present, foundByID(foundByMarker(recorded), with(network, func(n *neutron.Network) { n.Description = otherCluster + "-2" })),
 		notOurs,
@@ -290,7 +278,7 @@ var presentRows = map[string]row{
 		findSubnets,
 	},
 	"present, a network with the ID, without our marker, but our subnet on it": {
-		present, foundByID(foundByMarker(recorded), unmarked).WithSubnets("net-1", []neutron.Subnet{subnet}),
+		present, foundByID(foundByMarker(recorded), unmarked).WithSubnets("net-1", ourSubnet),
 		plan.UpdateNetwork{ID: "net-1", Changes: []plan.Change{{What: "name", From: strconv.Quote("mine"), To: `"default/example"`}, {What: "description", From: strconv.Quote("mine"), To: strconv.Quote(marker)}}, Update: neutron.NetworkUpdate{Name: "default/example", Description: marker, Revision: 3}},
 	},
 	"present, our network, with another name": {
@@ -307,21 +295,15 @@ var presentRows = map[string]row{
 	},
 	"present, our network, subnets not looked for": {present, foundByMarker(recorded, network), findSubnets},
 	"present, our network, without subnets":        {present, foundByMarker(recorded, empty), newSubnet},
-	"present, our network, none of our subnets": {
-		present, foundByMarker(fresh, network).WithSubnets("net-1", []neutron.Subnet{foreign}),
-		newSubnet,
-	},
-	"present, our network, just created": {present, foundByMarker(fresh).WithNetwork(empty), newSubnet},
+	"present, our network, none of our subnets":    {present, foundSubnets(foreign), newSubnet},
+	"present, our network, just created":           {present, foundByMarker(fresh).WithNetwork(empty), newSubnet},
 	"present, our subnet, with another CIDR": {
-		desiredFor("10.0.0.0/24", ""), foundByMarker(recorded, network).WithSubnets("net-1", []neutron.Subnet{subnet}),
+		desiredFor("10.0.0.0/24", ""), foundSubnets(subnet),
 		plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16"), For: "10.0.0.0/24"},
 	},
-	"present, our subnet deleted for another CIDR": {
-		present, foundByMarker(recorded, network).WithSubnets("net-1", []neutron.Subnet{oldRange}).WithoutSubnet("sub-2"),
-		newSubnet,
-	},
+	"present, our subnet deleted for another CIDR": {present, foundSubnets(oldRange).WithoutSubnet("sub-2"), newSubnet},
 	"present, our subnet, with another gateway": {
-		desiredFor("192.168.1.0/16", "192.168.1.1"), foundByMarker(recorded, network).WithSubnets("net-1", []neutron.Subnet{subnet}),
+		desiredFor("192.168.1.0/16", "192.168.1.1"), foundSubnets(subnet),
 		updateSubnet(plan.Change{What: "gateway", From: "192.168.0.1", To: "192.168.1.1"}, neutron.SubnetSettings{
 			Gateway: new(addr("192.168.1.1")), Pools: []neutron.Pool{
 				{Start: addr("192.168.0.1"), End: addr("192.168.1.0")},
@@ -330,53 +312,63 @@ var presentRows = map[string]row{
 		}),
 	},
 	"present, our subnet, without a gateway": {
-		present, foundByMarker(recorded, network).WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { s.Gateway, s.Pools = netip.Addr{}, plan.Pools(s.CIDR, netip.Addr{}) })}),
+		present, foundSubnets(with(subnet, func(s *neutron.Subnet) { s.Gateway, s.Pools = netip.Addr{}, plan.Pools(s.CIDR, netip.Addr{}) })),
 		updateSubnet(plan.Change{What: "gateway", From: "none", To: "192.168.0.1"}, neutron.SubnetSettings{
 			Gateway: new(addr("192.168.0.1")), Pools: []neutron.Pool{{Start: addr("192.168.0.2"), End: addr("192.168.255.254")}},
 		}),
 	},
 	"present, our subnet, without its marker": {
-		present, foundByMarker(recorded, network).WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { s.Name, s.Description = "x", "" })}),
+		present, foundSubnets(with(subnet, func(s *neutron.Subnet) { s.Name, s.Description = "x", "" })),
 		plan.UpdateSubnet{
 			ID:      "sub-1",
 			Changes: []plan.Change{{What: "name", From: `"x"`, To: `"default/example"`}, {What: "description", From: `""`, To: strconv.Quote(marker)}},
 			Update:  neutron.SubnetUpdate{Name: "default/example", Description: marker, Revision: 4},
 		},
 	},
-	"present, all as desired": {
-		present, foundByMarker(recorded, network).WithSubnets("net-1", []neutron.Subnet{foreign, subnet}),
-		plan.Nothing{},
-	},
-	"present, all as desired with host bits": {
-		desiredFor("192.168.1.0/16", ""), foundByMarker(recorded, network).WithSubnets("net-1", []neutron.Subnet{subnet}),
-		plan.Nothing{},
-	},
+	"present, all as desired":                {present, foundSubnets(foreign, subnet), plan.Nothing{}},
+	"present, all as desired with host bits": {desiredFor("192.168.1.0/16", ""), foundSubnets(subnet), plan.Nothing{}},
+}
+
+// TestDuplicates checks when a second network with our marker is deleted.
+func TestDuplicates(t *testing.T) {
+	type net = neutron.Network
+	created := func(at time.Time) func(*net) { return func(n *net) { n.CreatedAt = at } }
+	withSubnet := func(id string) func(*net) { return func(n *net) { n.SubnetIDs = []string{id} } }
+	later := with(subnet, func(s *neutron.Subnet) { s.CreatedAt = createdAt.Add(time.Hour) })
+	for name, test := range map[string]struct {
+		change  func(*net)       // of the second network
+		subnets []neutron.Subnet // on it
+		want    plan.Step
+	}{
+		"all as we create it":           {func(*net) {}, nil, deleteDuplicate},
+		"at the edge of the window":     {created(createdAt.Add(-plan.DuplicateWindow)), nil, deleteDuplicate},
+		"outside of the window":         {created(createdAt.Add(plan.DuplicateWindow + time.Second)), nil, twoInStatus},
+		"unknown creation time":         {created(time.Time{}), nil, twoInStatus},
+		"another name":                  {func(n *net) { n.Name = "x" }, nil, twoInStatus},
+		"a foreign tag":                 {func(n *net) { n.Tags = []string{"x"} }, nil, twoInStatus},
+		"retained":                      {func(n *net) { n.Description = owner.RetainedMarker() }, nil, twoInStatus},
+		"subnets not looked for":        {withSubnet("sub-2"), nil, plan.FindSubnets{Filter: neutron.SubnetFilter{NetworkID: "net-2"}}},
+		"a subnet of ours":              {withSubnet("sub-1"), ourSubnet, deleteDuplicate},
+		"a subnet of ours, but later":   {withSubnet("sub-1"), []neutron.Subnet{later}, twoInStatus},
+		"a foreign subnet":              {withSubnet("sub-9"), []neutron.Subnet{foreign}, twoInStatus},
+		"a subnet that we cannot see":   {withSubnet("sub-9"), []neutron.Subnet{}, twoInStatus},
+		"a subnet of ours, and another": {func(n *net) { n.SubnetIDs = []string{"sub-1", "sub-9"} }, ourSubnet, twoInStatus},
+	} {
+		t.Run(name, func(t *testing.T) {
+			actual := foundByMarker(recorded, with(duplicate, test.change), network).WithSubnets("net-1", ourSubnet)
+			if test.subnets != nil {
+				actual = actual.WithSubnets("net-2", test.subnets)
+			}
+			if diff := cmp.Diff(test.want, plan.Next(present, actual), compareValues); diff != "" {
+				t.Errorf("Next() differs (-want +got):\n%s", diff)
+			}
+		})
+	}
 }
 
 var duplicateRows = map[string]row{
-	"a retained network is no duplicate": {
-		present, foundByMarker(recorded, with(duplicate, func(n *neutron.Network) { n.Description = owner.RetainedMarker() }), network).WithSubnets("net-1", []neutron.Subnet{subnet}),
-		twoInStatus,
-	},
-	"unknown creation times are no proof": {
-		present, foundByMarker(recorded, with(duplicate, func(n *neutron.Network) { n.CreatedAt = time.Time{} }), with(network, func(n *neutron.Network) { n.CreatedAt = time.Time{} })).WithSubnets("net-1", []neutron.Subnet{subnet}),
-		twoInStatus,
-	},
-	"duplicate with a subnet of ours that was created later": {
-		present, foundByMarker(recorded, with(duplicate, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-2"} }), network).
-			WithSubnets("net-1", []neutron.Subnet{subnet}).WithSubnets("net-2", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { s.CreatedAt = createdAt.Add(time.Hour) })}),
-		twoInStatus,
-	},
-	"two subnets with our marker, one with another name": {
-		present, foundByMarker(recorded, network).WithSubnets("net-1", []neutron.Subnet{subnet, with(oldRange, func(s *neutron.Subnet) { s.Name = "x" })}),
-		twoSubnets,
-	},
-	"duplicate, and the status names ours": {
-		present, foundByMarker(recorded, duplicate, network).WithSubnets("net-1", []neutron.Subnet{subnet}),
-		deleteDuplicate,
-	},
 	"duplicate, and the status names none yet": {
-		present, foundByMarker(fresh, duplicate, network).WithSubnets("net-1", []neutron.Subnet{subnet}),
+		present, foundByMarker(fresh, duplicate, network).WithSubnets("net-1", ourSubnet),
 		plan.Nothing{},
 	},
 	"duplicate that is older, and the status names none yet: that with subnets is ours": {
@@ -387,59 +379,28 @@ var duplicateRows = map[string]row{
 		present, foundByMarker(fresh, with(duplicate, func(n *neutron.Network) { n.CreatedAt = createdAt.Add(time.Second) }), empty),
 		newSubnet,
 	},
-	"duplicate at the edge of the window": {
-		present, foundByMarker(recorded, with(duplicate, func(n *neutron.Network) { n.CreatedAt = createdAt.Add(-plan.DuplicateWindow) }), network).WithSubnets("net-1", []neutron.Subnet{subnet}),
-		deleteDuplicate,
-	},
-	"created outside of the window": {
-		present, foundByMarker(recorded, with(duplicate, func(n *neutron.Network) { n.CreatedAt = createdAt.Add(plan.DuplicateWindow + time.Second) }), network).WithSubnets("net-1", []neutron.Subnet{subnet}),
+	"both creation times are unknown": {
+		present, foundByMarker(recorded, with(duplicate, func(n *neutron.Network) { n.CreatedAt = time.Time{} }), with(network, func(n *neutron.Network) { n.CreatedAt = time.Time{} })).WithSubnets("net-1", ourSubnet),
 		twoInStatus,
 	},
-	"unknown creation time": {
-		present, foundByMarker(recorded, with(duplicate, func(n *neutron.Network) { n.CreatedAt = time.Time{} }), network).WithSubnets("net-1", []neutron.Subnet{subnet}),
-		twoInStatus,
-	},
-	"another name than we would have given": {
-		present, foundByMarker(recorded, with(duplicate, func(n *neutron.Network) { n.Name = "x" }), network).WithSubnets("net-1", []neutron.Subnet{subnet}),
-		twoInStatus,
-	},
-	"tags, which we set none of": {
-		present, foundByMarker(recorded, with(duplicate, func(n *neutron.Network) { n.Tags = []string{"x"} }), network).WithSubnets("net-1", []neutron.Subnet{subnet}),
-		twoInStatus,
-	},
-	"duplicate with a subnet that is unknown": {
-		present, foundByMarker(recorded, with(duplicate, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-2"} }), network).WithSubnets("net-1", []neutron.Subnet{subnet}),
-		plan.FindSubnets{Filter: neutron.SubnetFilter{NetworkID: "net-2"}},
-	},
-	"duplicate with a subnet that we created on it": {
-		present, foundByMarker(recorded, with(duplicate, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-1"} }), network).
-			WithSubnets("net-1", []neutron.Subnet{subnet}).WithSubnets("net-2", []neutron.Subnet{subnet}),
-		deleteDuplicate,
-	},
-	"duplicate with a foreign subnet on it": {
-		present, foundByMarker(recorded, with(duplicate, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-9"} }), network).
-			WithSubnets("net-1", []neutron.Subnet{subnet}).WithSubnets("net-2", []neutron.Subnet{foreign}),
-		twoInStatus,
-	},
-	"duplicate with a subnet that we cannot see": {
-		present, foundByMarker(recorded, with(duplicate, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-9"} }), network).
-			WithSubnets("net-1", []neutron.Subnet{subnet}).WithSubnets("net-2", nil),
-		twoInStatus,
+	"two subnets with our marker, one with another name": {
+		present, foundSubnets(subnet, with(oldRange, func(s *neutron.Subnet) { s.Name = "x" })),
+		twoSubnets,
 	},
 	"ours is updated although somebody copied its description": {
-		desiredFor("192.168.0.0/16", "192.168.0.7"), foundByMarker(recorded, copied, network).WithSubnets("net-1", []neutron.Subnet{subnet}),
+		desiredFor("192.168.0.0/16", "192.168.0.7"), foundByMarker(recorded, copied, network).WithSubnets("net-1", ourSubnet),
 		updateSubnet(plan.Change{What: "gateway", From: "192.168.0.1", To: "192.168.0.7"}, neutron.SubnetSettings{Gateway: new(addr("192.168.0.7")), Pools: plan.Pools(prefix("192.168.0.0/16"), addr("192.168.0.7"))}),
 	},
 	"two subnets with our marker, one of a range desired just now": {
-		present, foundByMarker(recorded, network).WithSubnets("net-1", []neutron.Subnet{subnet, oldRange}),
+		present, foundSubnets(subnet, oldRange),
 		plan.DeleteSubnet{ID: "sub-2", Revision: 4, From: prefix("10.0.0.0/24"), For: "192.168.0.0/16"},
 	},
 	"two subnets with our marker, one created later": {
-		present, foundByMarker(recorded, network).WithSubnets("net-1", []neutron.Subnet{subnet, with(oldRange, func(s *neutron.Subnet) { s.CreatedAt = createdAt.Add(time.Hour) })}),
+		present, foundSubnets(subnet, with(oldRange, func(s *neutron.Subnet) { s.CreatedAt = createdAt.Add(time.Hour) })),
 		twoSubnets,
 	},
 	"two subnets with our marker, neither as desired": {
-		desiredFor("172.16.0.0/24", ""), foundByMarker(recorded, network).WithSubnets("net-1", []neutron.Subnet{subnet, oldRange}),
+		desiredFor("172.16.0.0/24", ""), foundSubnets(subnet, oldRange),
 		twoSubnets,
 	},
 }
@@ -458,23 +419,20 @@ var adoptingRows = map[string]row{
 		adopt, foundByID(fresh, with(unmarked, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-9"} })),
 		findSubnets,
 	},
-	"adopting, no subnet": {adopt, foundByID(fresh, unmarked), newSubnet},
-	"adopting, our subnet on it": {
-		adopt, foundByID(recorded, unmarked).WithSubnets("net-1", []neutron.Subnet{foreign, subnet}),
-		plan.Nothing{},
-	},
+	"adopting, no subnet":        {adopt, foundByID(fresh, unmarked), newSubnet},
+	"adopting, our subnet on it": {adopt, foundToAdopt(recorded, foreign, subnet), plan.Nothing{}},
 	"adopting, a foreign subnet of the range desired": {
-		adopt, foundByID(fresh, unmarked).WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { s.Name, s.Description = "x", "mine" })}),
+		adopt, foundToAdopt(fresh, with(subnet, func(s *neutron.Subnet) { s.Name, s.Description = "x", "mine" })),
 		plan.Nothing{},
 	},
 	"adopting, a foreign subnet of the range desired, with another gateway": {
-		adopt, foundByID(fresh, unmarked).WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) {
+		adopt, foundToAdopt(fresh, with(subnet, func(s *neutron.Subnet) {
 			s.Description, s.Gateway, s.Pools = "mine", addr("192.168.0.9"), pool("192.168.0.1", "192.168.0.8")
-		})}),
+		})),
 		updateSubnet(plan.Change{What: "gateway", From: "192.168.0.9", To: "192.168.0.1"}, neutron.SubnetSettings{Gateway: new(addr("192.168.0.1")), Pools: pool("192.168.0.2", "192.168.0.8")}),
 	},
 	"adopted, and the range of a foreign subnet is no longer desired": {
-		adopting(desiredFor("10.0.0.0/24", "")), foundByID(recorded, unmarked).WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { s.Description = "mine" })}),
+		adopting(desiredFor("10.0.0.0/24", "")), foundToAdopt(recorded, with(subnet, func(s *neutron.Subnet) { s.Description = "mine" })),
 		plan.Blocked{Reason: plan.ReasonNotOurs, Message: "subnet sub-1 with the range 192.168.0.0/16 was adopted: it is not deleted to make room for 10.0.0.0/24. Delete the subnet, or restore the previous spec."},
 	},
 }
@@ -499,14 +457,14 @@ func TestOurs(t *testing.T) {
 		"found":                          {present, foundByMarker(fresh, network).WithSubnets("net-1", []neutron.Subnet{foreign, subnet}), full},
 		"found, subnets unknown":         {present, foundByMarker(recorded, network), recorded.Record},
 		"another one, subnets unknown":   {present, foundByMarker(fromOther, network), noSubnet},
-		"subnet gone":                    {present, foundByMarker(recorded, network).WithSubnets("net-1", []neutron.Subnet{foreign}), noSubnet},
-		"subnets ambiguous":              {present, foundByMarker(recorded, network).WithSubnets("net-1", []neutron.Subnet{subnet, later}), noSubnet},
+		"subnet gone":                    {present, foundSubnets(foreign), noSubnet},
+		"subnets ambiguous":              {present, foundSubnets(subnet, later), noSubnet},
 		"subnet created":                 {present, foundByMarker(fresh).WithNetwork(empty).WithSubnet(subnet), full},
-		"subnet deleted":                 {present, foundByMarker(recorded, network).WithSubnets("net-1", []neutron.Subnet{subnet}).WithoutSubnet("sub-1"), noSubnet},
-		"duplicates, one in the status":  {present, foundByMarker(recorded, duplicate, network).WithSubnets("net-1", []neutron.Subnet{subnet}), full},
-		"duplicates, none in the status": {present, foundByMarker(fresh, duplicate, network).WithSubnets("net-1", []neutron.Subnet{subnet}), full},
+		"subnet deleted":                 {present, foundSubnets(subnet).WithoutSubnet("sub-1"), noSubnet},
+		"duplicates, one in the status":  {present, foundByMarker(recorded, duplicate, network).WithSubnets("net-1", ourSubnet), full},
+		"duplicates, none in the status": {present, foundByMarker(fresh, duplicate, network).WithSubnets("net-1", ourSubnet), full},
 		"copies, none in the status":     {present, foundByMarker(fresh, copied, network), plan.Record{}},
-		"adopted":                        {adopt, foundByID(fresh, unmarked).WithSubnets("net-1", []neutron.Subnet{mine}), adopted},
+		"adopted":                        {adopt, foundToAdopt(fresh, mine), adopted},
 		"to adopt, does not exist":       {adopt, foundByID(fresh), plan.Record{}},
 		"to adopt, another's":            {adopt, foundByID(fresh, with(unmarked, func(n *neutron.Network) { n.Description = otherCluster })), plan.Record{}},
 		"Neutron chose the MTU":          {present, foundByMarker(fresh).WithNewNetwork(neutron.NewNetwork{}, empty), noSubnet},
