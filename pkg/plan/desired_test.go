@@ -112,7 +112,6 @@ func TestPools(t *testing.T) {
 // TestDesiredForFields checks the rules of the other fields. The CRD rejects most
 // invalid specs before; some rules it cannot express.
 func TestDesiredForFields(t *testing.T) {
-	type spec = samplecrdv1.NetworkSpec
 	pools := func(startEnd ...string) func(*spec) {
 		return func(s *spec) {
 			for i := 0; i < len(startEnd); i += 2 {
@@ -201,7 +200,7 @@ func TestDesiredForFields(t *testing.T) {
 		}, "the range is not known in advance"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			spec := samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}
+			spec := spec{CIDR: "10.0.0.0/24"}
 			test.change(&spec)
 			got := plan.DesiredFor(owner, spec).Invalid
 			if (got == "") != (test.wantInvalid == "") || !strings.Contains(got, test.wantInvalid) {
@@ -220,7 +219,7 @@ func FuzzDesiredFor(f *testing.F) {
 	f.Add("10.0.0.0/24", "None", "10.0.0.1", "10.0.0.1", "10.9.0.0/24")
 	f.Add("::ffff:1.2.3.4/120", "::ffff:1.2.3.5", "::ffff:1.2.3.6", "1.2.3.7", "0.0.0.0/0")
 	f.Fuzz(func(t *testing.T, cidr, gateway, start, end, destination string) {
-		spec := samplecrdv1.NetworkSpec{CIDR: cidr, Gateway: gateway}
+		spec := spec{CIDR: cidr, Gateway: gateway}
 		if start != "" {
 			spec.AllocationPools = []samplecrdv1.AllocationPool{{Start: start, End: end}}
 			spec.DNSNameservers = []string{end}

@@ -11,26 +11,24 @@ import (
 	"github.com/samplecrd/network-controller/pkg/plan"
 )
 
-// The rows of the decision table for the fields beside cidr and gateway.
-
 // allExtensions are the extensions that a plan can require.
 var allExtensions = []string{neutron.ExtensionMTU, neutron.ExtensionPortSecurity, neutron.ExtensionDNS, neutron.ExtensionTags, neutron.ExtensionSubnetPools}
 
 // desiredWith returns the desired state of the first spec with a change.
-func desiredWith(change func(*samplecrdv1.NetworkSpec)) plan.Desired {
-	spec := samplecrdv1.NetworkSpec{CIDR: "192.168.0.0/16", Gateway: "192.168.0.1"}
+func desiredWith(change func(*spec)) plan.Desired {
+	spec := spec{CIDR: "192.168.0.0/16", Gateway: "192.168.0.1"}
 	change(&spec)
 	return plan.DesiredFor(owner, spec)
 }
 
 // found returns the state after our network, with a change, and our subnet were
 // found in a cloud with all extensions.
-func found(change func(*neutron.Network)) plan.Actual {
+func found(change func(*net)) plan.Actual {
 	return foundByMarker(recorded, with(network, change)).WithSubnets("net-1", ourSubnet).WithExtensions(allExtensions)
 }
 
 // foundSubnet returns that state with a change of the subnet.
-func foundSubnet(change func(*neutron.Subnet)) plan.Actual {
+func foundSubnet(change func(*sub)) plan.Actual {
 	return foundSubnets(with(subnet, change)).WithExtensions(allExtensions)
 }
 
@@ -48,13 +46,13 @@ func updateNetwork(change plan.Change, settings neutron.NetworkSettings) plan.St
 }
 
 var (
-	withMTU  = desiredWith(func(s *samplecrdv1.NetworkSpec) { s.MTU = new(int32(1400)) })
-	withDNS  = desiredWith(func(s *samplecrdv1.NetworkSpec) { s.DNSDomain = "Example.org" })
-	withTags = desiredWith(func(s *samplecrdv1.NetworkSpec) { s.Tags = []string{"blue", "amber"} })
-	withPool = desiredWith(func(s *samplecrdv1.NetworkSpec) {
+	withMTU  = desiredWith(func(s *spec) { s.MTU = new(int32(1400)) })
+	withDNS  = desiredWith(func(s *spec) { s.DNSDomain = "Example.org" })
+	withTags = desiredWith(func(s *spec) { s.Tags = []string{"blue", "amber"} })
+	withPool = desiredWith(func(s *spec) {
 		s.CIDR, s.Gateway, s.SubnetPool = "", "", &samplecrdv1.SubnetPoolReference{Name: "campus", PrefixLength: 24}
 	})
-	slaac = plan.DesiredFor(owner, samplecrdv1.NetworkSpec{CIDR: "fd00::/64", IPv6: &samplecrdv1.IPv6Options{AddressMode: "slaac", RAMode: "slaac"}})
+	slaac = plan.DesiredFor(owner, spec{CIDR: "fd00::/64", IPv6: &samplecrdv1.IPv6Options{AddressMode: "slaac", RAMode: "slaac"}})
 
 	noDNS = "this cloud lacks a Neutron extension: spec.dnsDomain requires \"dns-integration\". Everything else is as desired. Omit the field, or ask the operator of the cloud for the extension."
 )
@@ -67,32 +65,32 @@ var networkRows = map[string]row{
 	},
 	"settings, no network, and an extension missing": {withMTU, foundByMarker(fresh).WithExtensions(nil), newNetwork},
 	"settings that every Neutron has, no network": {
-		desiredWith(func(s *samplecrdv1.NetworkSpec) { s.AdminStateUp = new(false) }), foundByMarker(fresh),
+		desiredWith(func(s *spec) { s.AdminStateUp = new(false) }), foundByMarker(fresh),
 		plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: marker, NetworkSettings: neutron.NetworkSettings{AdminStateUp: new(false)}}},
 	},
 	"another MTU, extensions not looked for": {withMTU, foundByMarker(recorded, network), plan.FindExtensions{}},
 	"the right MTU, extensions not looked for": {
-		withMTU, foundByMarker(recorded, with(network, func(n *neutron.Network) { n.MTU = new(1400) })).WithSubnets("net-1", ourSubnet),
+		withMTU, foundByMarker(recorded, with(network, func(n *net) { n.MTU = new(1400) })).WithSubnets("net-1", ourSubnet),
 		plan.Nothing{},
 	},
 	"MTU removed from the spec, with which the network was created": {
-		present, foundByMarker(plan.Actual{Finalizer: true, Record: plan.Record{NetworkID: "net-1", SubnetID: "sub-1", MTU: 1400}}, with(network, func(n *neutron.Network) { n.MTU = new(1400) })).WithExtensions(allExtensions),
+		present, foundByMarker(plan.Actual{Finalizer: true, Record: plan.Record{NetworkID: "net-1", SubnetID: "sub-1", MTU: 1400}}, with(network, func(n *net) { n.MTU = new(1400) })).WithExtensions(allExtensions),
 		updateNetwork(plan.Change{What: "MTU", From: "1400", To: "the largest allowed"}, neutron.NetworkSettings{MTU: new(0)}),
 	},
 	"MTU in a status that is older than the field": {
-		present, foundByMarker(plan.Actual{Finalizer: true, Record: plan.Record{NetworkID: "net-1", SubnetID: "sub-1"}}, with(network, func(n *neutron.Network) { n.MTU = new(9000) })).WithSubnets("net-1", ourSubnet),
+		present, foundByMarker(plan.Actual{Finalizer: true, Record: plan.Record{NetworkID: "net-1", SubnetID: "sub-1"}}, with(network, func(n *net) { n.MTU = new(9000) })).WithSubnets("net-1", ourSubnet),
 		plan.Nothing{},
 	},
 	"MTU of a network that no status records": {
-		present, foundByMarker(fresh, with(network, func(n *neutron.Network) { n.MTU = new(9000) })).WithSubnets("net-1", ourSubnet),
+		present, foundByMarker(fresh, with(network, func(n *net) { n.MTU = new(9000) })).WithSubnets("net-1", ourSubnet),
 		plan.Nothing{},
 	},
 	"MTU of a network that no status records, and the spec was edited": {
-		with(present, func(d *plan.Desired) { d.Edited = true }), foundByMarker(fresh, with(network, func(n *neutron.Network) { n.MTU = new(1400) })).WithExtensions(allExtensions),
+		with(present, func(d *plan.Desired) { d.Edited = true }), foundByMarker(fresh, with(network, func(n *net) { n.MTU = new(1400) })).WithExtensions(allExtensions),
 		updateNetwork(plan.Change{What: "MTU", From: "1400", To: "the largest allowed"}, neutron.NetworkSettings{MTU: new(0)}),
 	},
 	"MTU, just left to Neutron, which chose another one than before": {
-		present, found(unchanged).WithUpdatedNetwork(neutron.NetworkUpdate{NetworkSettings: neutron.NetworkSettings{MTU: new(0)}}, with(network, func(n *neutron.Network) { n.MTU = new(8950) })),
+		present, found(unchanged).WithUpdatedNetwork(neutron.NetworkUpdate{NetworkSettings: neutron.NetworkSettings{MTU: new(0)}}, with(network, func(n *net) { n.MTU = new(8950) })),
 		plan.Nothing{},
 	},
 	"DNS domain without its extension": {
@@ -104,7 +102,7 @@ var networkRows = map[string]row{
 		newSubnet,
 	},
 	"settings of a network that was adopted": {
-		adopt, foundByID(recorded, with(unmarked, func(n *neutron.Network) { n.AdminStateUp, n.Tags = new(false), []string{"theirs"} })).WithSubnets("net-1", ourSubnet),
+		adopt, foundByID(recorded, with(unmarked, func(n *net) { n.AdminStateUp, n.Tags = new(false), []string{"theirs"} })).WithSubnets("net-1", ourSubnet),
 		plan.Nothing{},
 	},
 }
@@ -112,11 +110,6 @@ var networkRows = map[string]row{
 // TestSettings checks which differences of our network and subnet are corrected.
 // FuzzConverge checks the values that the updates set.
 func TestSettings(t *testing.T) {
-	type (
-		spec = samplecrdv1.NetworkSpec
-		net  = neutron.Network
-		sub  = neutron.Subnet
-	)
 	someRoutes := []neutron.HostRoute{{Destination: prefix("10.0.0.0/16"), NextHop: addr("192.168.0.9")}, {Destination: prefix("10.1.0.0/16"), NextHop: addr("192.168.0.9")}}
 	swapped := []samplecrdv1.HostRoute{{Destination: "10.1.0.0/16", NextHop: "192.168.0.9"}, {Destination: "10.0.0.0/16", NextHop: "192.168.0.9"}}
 	servers := []netip.Addr{addr("9.9.9.9"), addr("1.1.1.1")}
@@ -173,23 +166,23 @@ var tagRows = map[string]row{
 	"tags, extensions not looked for": {withTags, foundSubnets(subnet), plan.FindExtensions{}},
 	"tags that are not recorded":      {withTags, found(unchanged), plan.RecordTags{Tags: []string{"amber", "blue"}}},
 	"tags, of which somebody else added one": {
-		withTags, found(func(n *neutron.Network) { n.Tags = []string{"blue"} }),
+		withTags, found(func(n *net) { n.Tags = []string{"blue"} }),
 		plan.RecordTags{Tags: []string{"amber"}},
 	},
 	"tags that are recorded": {
-		withTags, found(func(n *neutron.Network) { n.Tags = []string{"blue", "theirs"} }).WithRecordedTags([]string{"amber", "blue"}),
+		withTags, found(func(n *net) { n.Tags = []string{"blue", "theirs"} }).WithRecordedTags([]string{"amber", "blue"}),
 		plan.AddTag{ID: "net-1", Tag: "amber"},
 	},
 	"tags, added just now": {
-		withTags, found(func(n *neutron.Network) { n.Tags = []string{"blue"} }).WithTag("net-1", "amber", true),
+		withTags, found(func(n *net) { n.Tags = []string{"blue"} }).WithTag("net-1", "amber", true),
 		plan.Nothing{},
 	},
 	"a tag that is no longer desired": {
-		present, found(func(n *neutron.Network) { n.Tags = []string{"theirs", "blue"} }).WithRecordedTags([]string{"blue"}),
+		present, found(func(n *net) { n.Tags = []string{"theirs", "blue"} }).WithRecordedTags([]string{"blue"}),
 		plan.RemoveTag{ID: "net-1", Tag: "blue"},
 	},
 	"a tag that was removed just now": {
-		present, found(func(n *neutron.Network) { n.Tags = []string{"theirs", "blue"} }).WithRecordedTags([]string{"blue"}).WithTag("net-1", "blue", false),
+		present, found(func(n *net) { n.Tags = []string{"theirs", "blue"} }).WithRecordedTags([]string{"blue"}).WithTag("net-1", "blue", false),
 		plan.Nothing{},
 	},
 	"tags without their extension": {
@@ -197,7 +190,7 @@ var tagRows = map[string]row{
 		plan.Blocked{Reason: plan.ReasonExtensionMissing, Message: "this cloud lacks a Neutron extension: spec.tags requires \"standard-attr-tag\". Everything else is as desired. Omit the field, or ask the operator of the cloud for the extension."},
 	},
 	"a duplicate with our tags": {
-		withTags, foundByMarker(recorded, network, with(duplicate, func(n *neutron.Network) { n.Tags = []string{"blue"} })).WithSubnets("net-1", ourSubnet).
+		withTags, foundByMarker(recorded, network, with(duplicate, func(n *net) { n.Tags = []string{"blue"} })).WithSubnets("net-1", ourSubnet).
 			WithTag("net-1", "amber", true).WithTag("net-1", "blue", true),
 		deleteDuplicate,
 	},
@@ -206,11 +199,11 @@ var tagRows = map[string]row{
 var subnetRows = map[string]row{
 	"another RA mode than that of an adopted subnet": {
 		adopting(with(slaac, func(d *plan.Desired) { d.AddressMode = "" })),
-		foundToAdopt(recorded, with(subnet, func(s *neutron.Subnet) { s.Description, s.CIDR = "mine", prefix("fd00::/64") })),
+		foundToAdopt(recorded, with(subnet, func(s *sub) { s.Description, s.CIDR = "mine", prefix("fd00::/64") })),
 		plan.Blocked{Reason: plan.ReasonNotOurs, Message: "subnet sub-1 with the range fd00::/64 was adopted: it is not deleted to make room for fd00::/64 with RA mode slaac. Delete the subnet, or restore the previous spec."},
 	},
 	"no subnet, all fields": {
-		desiredWith(func(s *samplecrdv1.NetworkSpec) {
+		desiredWith(func(s *spec) {
 			s.Gateway, s.EnableDHCP = "None", new(false)
 			s.AllocationPools = []samplecrdv1.AllocationPool{{Start: "192.168.9.0", End: "192.168.9.9"}, {Start: "192.168.0.1", End: "192.168.0.9"}}
 			s.DNSNameservers = []string{"192.168.0.53", "192.168.0.54"}
@@ -228,15 +221,15 @@ var subnetRows = map[string]row{
 		}},
 	},
 	"another IPv6 mode": {
-		slaac, foundSubnet(func(s *neutron.Subnet) { s.CIDR = prefix("fd00::/64") }),
+		slaac, foundSubnet(func(s *sub) { s.CIDR = prefix("fd00::/64") }),
 		plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("fd00::/64"), For: "fd00::/64 with address mode slaac and RA mode slaac"},
 	},
 	"an edit of the range, from one subnet that was adopted to another one": {
-		adopting(desiredFor("10.9.0.0/24", "")), foundToAdopt(recorded, with(subnet, func(s *neutron.Subnet) { s.Description = "mine" }), foreign),
+		adopting(desiredFor("10.9.0.0/24", "")), foundToAdopt(recorded, with(subnet, func(s *sub) { s.Description = "mine" }), foreign),
 		plan.Nothing{},
 	},
 	"an adopted subnet keeps what the spec leaves out": {
-		adopting(desiredFor("192.168.0.0/16", "")), foundToAdopt(fresh, with(subnet, func(s *neutron.Subnet) {
+		adopting(desiredFor("192.168.0.0/16", "")), foundToAdopt(fresh, with(subnet, func(s *sub) {
 			s.Description, s.Gateway, s.DHCP, s.Nameservers, s.Pools, s.AddressMode = "mine", addr("192.168.0.254"), false, []netip.Addr{addr("9.9.9.9")}, pool("192.168.0.7", "192.168.0.8"), ""
 		})),
 		plan.Nothing{},
@@ -244,7 +237,7 @@ var subnetRows = map[string]row{
 }
 
 // fromPool is our subnet with a range from the subnet pool.
-func fromPool(s *neutron.Subnet) {
+func fromPool(s *sub) {
 	s.CIDR, s.SubnetPoolID, s.Gateway = prefix("10.7.0.0/24"), "pool-1", addr("10.7.0.1")
 	s.Pools = plan.Pools(s.CIDR, s.Gateway)
 }
@@ -260,7 +253,7 @@ var (
 
 var subnetPoolRows = map[string]row{
 	"two subnets from a subnet pool that is unknown": {
-		withPool, foundByMarker(recorded, network).WithExtensions(allExtensions).WithSubnets("net-1", []neutron.Subnet{with(subnet, fromPool), oldRange}),
+		withPool, foundByMarker(recorded, network).WithExtensions(allExtensions).WithSubnets("net-1", []sub{with(subnet, fromPool), oldRange}),
 		findCampus,
 	},
 	"subnet pool, extensions not looked for": {withPool, foundByMarker(fresh, empty), plan.FindExtensions{}},
@@ -270,7 +263,7 @@ var subnetPoolRows = map[string]row{
 	},
 	"subnet pool not looked for": {withPool, ready, findCampus},
 	"subnet pool not looked for, by ID": {
-		desiredWith(func(s *samplecrdv1.NetworkSpec) {
+		desiredWith(func(s *spec) {
 			s.CIDR, s.Gateway, s.SubnetPool = "", "", &samplecrdv1.SubnetPoolReference{ID: "pool-1"}
 		}), ready,
 		plan.FindSubnetPool{Filter: neutron.SubnetPoolFilter{ID: "pool-1"}},
@@ -291,7 +284,7 @@ var subnetPoolRows = map[string]row{
 		}},
 	},
 	"subnet from the subnet pool that the status names": {
-		withPool, foundByMarker(poolStatus, network).WithSubnets("net-1", []neutron.Subnet{with(subnet, fromPool)}),
+		withPool, foundByMarker(poolStatus, network).WithSubnets("net-1", []sub{with(subnet, fromPool)}),
 		plan.Nothing{},
 	},
 	"subnet from a subnet pool, and the status has lost its name": {
@@ -305,12 +298,12 @@ var subnetPoolRows = map[string]row{
 	},
 	"subnet with another prefix length": {
 		withPool, foundByMarker(poolStatus, network).WithExtensions(allExtensions).WithSubnetPools(campusOnly).
-			WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { fromPool(s); s.CIDR = prefix("10.7.0.0/26") })}),
+			WithSubnets("net-1", []sub{with(subnet, func(s *sub) { fromPool(s); s.CIDR = prefix("10.7.0.0/26") })}),
 		plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("10.7.0.0/26"), For: "a /24 from subnet pool campus"},
 	},
 	"subnet with another prefix length, and the subnet pool not looked for": {
 		withPool, foundByMarker(poolStatus, network).WithExtensions(allExtensions).
-			WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { fromPool(s); s.CIDR = prefix("10.7.0.0/26") })}),
+			WithSubnets("net-1", []sub{with(subnet, func(s *sub) { fromPool(s); s.CIDR = prefix("10.7.0.0/26") })}),
 		plan.FindSubnetPool{Filter: neutron.SubnetPoolFilter{ID: "pool-1"}},
 	},
 	"a range from a subnet pool, and now the same range as cidr": {
@@ -318,14 +311,14 @@ var subnetPoolRows = map[string]row{
 		plan.Nothing{},
 	},
 	"two subnets from the subnet pool, and the status names one": {
-		withPool, foundByMarker(poolStatus, network).WithSubnets("net-1", []neutron.Subnet{
-			with(subnet, func(s *neutron.Subnet) { fromPool(s); s.ID, s.CIDR = "sub-0", prefix("10.7.1.0/24") }), with(subnet, fromPool),
+		withPool, foundByMarker(poolStatus, network).WithSubnets("net-1", []sub{
+			with(subnet, func(s *sub) { fromPool(s); s.ID, s.CIDR = "sub-0", prefix("10.7.1.0/24") }), with(subnet, fromPool),
 		}),
 		plan.DeleteSubnet{ID: "sub-0", Revision: 4, From: prefix("10.7.1.0/24"), For: "a /24 from subnet pool campus"},
 	},
 	"two subnets from the subnet pool, and the status names none": {
-		withPool, foundByMarker(fresh, network).WithExtensions(allExtensions).WithSubnetPools(campusOnly).WithSubnets("net-1", []neutron.Subnet{
-			with(subnet, fromPool), with(subnet, func(s *neutron.Subnet) { fromPool(s); s.ID, s.CIDR = "sub-2", prefix("10.7.1.0/24") }),
+		withPool, foundByMarker(fresh, network).WithExtensions(allExtensions).WithSubnetPools(campusOnly).WithSubnets("net-1", []sub{
+			with(subnet, fromPool), with(subnet, func(s *sub) { fromPool(s); s.ID, s.CIDR = "sub-2", prefix("10.7.1.0/24") }),
 		}),
 		plan.Nothing{},
 	},
@@ -333,7 +326,6 @@ var subnetPoolRows = map[string]row{
 
 // TestSubnetPoolFits checks which subnet pools can be used for which spec.
 func TestSubnetPoolFits(t *testing.T) {
-	type spec = samplecrdv1.NetworkSpec
 	length := func(n int32) func(*spec) { return func(s *spec) { s.SubnetPool.PrefixLength = n } }
 	mtu := func(n int32) func(*spec) { return func(s *spec) { s.MTU = new(n) } }
 	ipv4 := neutron.SubnetPool{ID: "pool-1", Name: "campus", IPVersion: 4, MinPrefixLength: 20, MaxPrefixLength: 28}
@@ -370,7 +362,7 @@ func TestSubnetPoolFits(t *testing.T) {
 				s.CIDR, s.Gateway, s.SubnetPool = "", "", &samplecrdv1.SubnetPoolReference{Name: "campus"}
 				test.change(s)
 			})
-			actual := foundByMarker(fresh, with(empty, func(n *neutron.Network) { n.MTU = desired.Settings.MTU })).WithExtensions(allExtensions).WithSubnetPools([]neutron.SubnetPool{test.pool})
+			actual := foundByMarker(fresh, with(empty, func(n *net) { n.MTU = desired.Settings.MTU })).WithExtensions(allExtensions).WithSubnetPools([]neutron.SubnetPool{test.pool})
 			step := plan.Next(desired, actual)
 			blocked, isBlocked := step.(plan.Blocked)
 			if _, fits := step.(plan.CreateSubnet); fits != (test.want == "") || isBlocked && blocked.Reason != plan.ReasonSubnetPoolMismatch || !strings.Contains(blocked.Message, test.want) {

@@ -14,11 +14,18 @@ import (
 	"github.com/samplecrd/network-controller/pkg/plan"
 )
 
+// The types that many rows change.
+type (
+	spec = samplecrdv1.NetworkSpec
+	net  = neutron.Network
+	sub  = neutron.Subnet
+)
+
 var (
 	owner  = neutron.Owner{Cluster: "c1", Namespace: "default", Name: "example"}
 	marker = owner.Marker()
 
-	ourSubnet = []neutron.Subnet{subnet}
+	ourSubnet = []sub{subnet}
 	createdAt = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	defaults  = neutron.NetworkSettings{AdminStateUp: new(true), PortSecurity: new(true), MTU: new(1450)}
 	network   = neutron.Network{ID: "net-1", Name: "default/example", Description: marker, NetworkSettings: defaults, SubnetIDs: []string{"sub-1"}, CreatedAt: createdAt, Revision: 3}
@@ -40,10 +47,10 @@ var (
 	duplicate    = neutron.Network{ID: "net-2", Name: network.Name, Description: marker, NetworkSettings: defaults, CreatedAt: createdAt, Revision: 1}   // created with ours
 	copied       = neutron.Network{ID: "net-2", Name: network.Name, Description: marker, NetworkSettings: defaults, CreatedAt: createdAt.Add(time.Hour)} // by a person, later
 	foreign      = neutron.Subnet{ID: "sub-9", NetworkID: "net-1", Description: "theirs", CIDR: prefix("10.9.0.0/24")}                                   // on our network
-	empty        = with(network, func(n *neutron.Network) { n.SubnetIDs = nil })
-	retained     = with(network, func(n *neutron.Network) { n.Description = owner.RetainedMarker() })
-	crowded      = with(network, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-1", "sub-9"} })
-	oldRange     = with(subnet, func(s *neutron.Subnet) { s.ID, s.CIDR = "sub-2", prefix("10.0.0.0/24") }) // created with ours
+	empty        = with(network, func(n *net) { n.SubnetIDs = nil })
+	retained     = with(network, func(n *net) { n.Description = owner.RetainedMarker() })
+	crowded      = with(network, func(n *net) { n.SubnetIDs = []string{"sub-1", "sub-9"} })
+	oldRange     = with(subnet, func(s *sub) { s.ID, s.CIDR = "sub-2", prefix("10.0.0.0/24") }) // created with ours
 
 	newNetwork = plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: marker}}
 	newSubnet  = plan.CreateSubnet{Subnet: neutron.NewSubnet{
@@ -54,7 +61,7 @@ var (
 
 // desiredFor returns the desired state of the spec with this CIDR and gateway.
 func desiredFor(cidr, gateway string) plan.Desired {
-	return plan.DesiredFor(owner, samplecrdv1.NetworkSpec{CIDR: cidr, Gateway: gateway})
+	return plan.DesiredFor(owner, spec{CIDR: cidr, Gateway: gateway})
 }
 
 func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }
@@ -167,7 +174,7 @@ var absentRows = map[string]row{
 	"absent, network with unknown subnets":                 {absent, foundByMarker(recorded, crowded), findSubnets},
 	"absent, network with a subnet and none in the status": {absent, foundByMarker(fresh, network), findSubnets},
 	"absent, network with a foreign subnet": {
-		absent, foundByMarker(recorded, crowded).WithSubnets("net-1", []neutron.Subnet{subnet, foreign}),
+		absent, foundByMarker(recorded, crowded).WithSubnets("net-1", []sub{subnet, foreign}),
 		inUse,
 	},
 	"absent, network with a subnet that we cannot see": {
@@ -183,13 +190,13 @@ var absentRows = map[string]row{
 
 var leavingRows = map[string]row{
 	"adopted network is deleted, with a foreign subnet of the desired range": {
-		with(adopt, func(d *plan.Desired) { d.Absent = true }), foundByID(recorded, with(unmarked, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-1", "sub-9"} })).
-			WithSubnets("net-1", []neutron.Subnet{subnet, with(foreign, func(s *neutron.Subnet) { s.CIDR = subnet.CIDR })}),
+		with(adopt, func(d *plan.Desired) { d.Absent = true }), foundByID(recorded, with(unmarked, func(n *net) { n.SubnetIDs = []string{"sub-1", "sub-9"} })).
+			WithSubnets("net-1", []sub{subnet, with(foreign, func(s *sub) { s.CIDR = subnet.CIDR })}),
 		inUse,
 	},
 	"adopted network is deleted, with an adopted subnet that the status names": {
 		with(adopt, func(d *plan.Desired) { d.Absent = true }), foundByID(recorded, unmarked).
-			WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { s.Description = "mine" })}),
+			WithSubnets("net-1", []sub{with(subnet, func(s *sub) { s.Description = "mine" })}),
 		deleteNetwork,
 	},
 	"retain, network not looked for":  {retain, recorded, findByMarkers},
@@ -209,22 +216,16 @@ var leavingRows = map[string]row{
 	},
 	"retain, network without our marker": {retain, foundByID(foundByMarker(recorded), unmarked), plan.RemoveFinalizer{}},
 	"retain, duplicate that was created later": {
-		retain, recorded.WithNetworks(findByMarkers.Filter, []neutron.Network{with(duplicate, func(n *neutron.Network) { n.CreatedAt = createdAt.Add(10 * time.Second) }), retained}),
+		retain, recorded.WithNetworks(findByMarkers.Filter, []neutron.Network{with(duplicate, func(n *net) { n.CreatedAt = createdAt.Add(10 * time.Second) }), retained}),
 		deleteDuplicate,
 	},
 	"retain, adopted": {adopting(retain), recorded, plan.RemoveFinalizer{}},
-	"leave the network, subnets not looked for": {release, recorded, findSubnets},
-	"leave the network, our subnet on it": {
-		release, recorded.WithSubnets("net-1", []neutron.Subnet{foreign, subnet}),
-		deleteSubnet,
-	},
-	"leave the network, no subnet of ours": {
-		release, recorded.WithSubnets("net-1", []neutron.Subnet{foreign}),
-		plan.RemoveFinalizer{},
-	},
+	"leave the network, subnets not looked for":  {release, recorded, findSubnets},
+	"leave the network, our subnet on it":        {release, recorded.WithSubnets("net-1", []sub{foreign, subnet}), deleteSubnet},
+	"leave the network, no subnet of ours":       {release, recorded.WithSubnets("net-1", []sub{foreign}), plan.RemoveFinalizer{}},
 	"adopted network is deleted, not looked for": {adopting(absent), recorded, findByID},
 	"adopted network is deleted": {
-		adopting(absent), foundByID(recorded, with(unmarked, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-1"} })),
+		adopting(absent), foundByID(recorded, with(unmarked, func(n *net) { n.SubnetIDs = []string{"sub-1"} })),
 		deleteNetwork,
 	},
 	"adopted network is deleted, but it never became ours": {adopting(absent), foundByID(fresh, unmarked), findSubnets},
@@ -237,7 +238,7 @@ var leavingRows = map[string]row{
 		plan.RemoveFinalizer{},
 	},
 	"adopted network is deleted, but another object has it": {
-		adopting(absent), foundByID(recorded, with(unmarked, func(n *neutron.Network) { n.Description = otherCluster })).WithSubnets("net-1", []neutron.Subnet{foreign}),
+		adopting(absent), foundByID(recorded, with(unmarked, func(n *net) { n.Description = otherCluster })).WithSubnets("net-1", []sub{foreign}),
 		plan.RemoveFinalizer{},
 	},
 }
@@ -266,15 +267,15 @@ var presentRows = map[string]row{
 	"present, several networks with our marker":         {present, foundByMarker(fresh, network, copied), twoNetworks},
 	"present, a network with the ID but not our marker": {present, foundByID(foundByMarker(recorded), unmarked), notOurs},
 	"present, a network with the ID and another object's marker": {
-		present, foundByID(foundByMarker(recorded), with(network, func(n *neutron.Network) { n.Description = otherCluster + "-2" })),
+		present, foundByID(foundByMarker(recorded), with(network, func(n *net) { n.Description = otherCluster + "-2" })),
 		notOurs,
 	},
 	"present, a network with the ID and our marker, but of another cluster": {
-		present, foundByID(foundByMarker(recorded), with(network, func(n *neutron.Network) { n.Description = otherCluster })),
+		present, foundByID(foundByMarker(recorded), with(network, func(n *net) { n.Description = otherCluster })),
 		plan.Blocked{Reason: plan.ReasonNotOurs, Message: `network net-1, which status.networkID names, has an owner marker of the cluster "c2", but this cluster is "c1". If both are the same cluster, restore its name with -cluster-name. Otherwise remove status.networkID (kubectl edit --subresource=status).`},
 	},
 	"present, a network with the ID, without our marker, subnets not looked for": {
-		present, foundByID(foundByMarker(recorded), with(unmarked, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-1"} })),
+		present, foundByID(foundByMarker(recorded), with(unmarked, func(n *net) { n.SubnetIDs = []string{"sub-1"} })),
 		findSubnets,
 	},
 	"present, a network with the ID, without our marker, but our subnet on it": {
@@ -282,7 +283,7 @@ var presentRows = map[string]row{
 		plan.UpdateNetwork{ID: "net-1", Changes: []plan.Change{{What: "name", From: strconv.Quote("mine"), To: `"default/example"`}, {What: "description", From: strconv.Quote("mine"), To: strconv.Quote(marker)}}, Update: neutron.NetworkUpdate{Name: "default/example", Description: marker, Revision: 3}},
 	},
 	"present, our network, with another name": {
-		present, foundByMarker(recorded, with(network, func(n *neutron.Network) { n.Name = "x" })),
+		present, foundByMarker(recorded, with(network, func(n *net) { n.Name = "x" })),
 		plan.UpdateNetwork{ID: "net-1", Changes: []plan.Change{{What: "name", From: strconv.Quote("x"), To: `"default/example"`}}, Update: neutron.NetworkUpdate{Name: "default/example", Description: marker, Revision: 3}},
 	},
 	"present, our network, retained before": {
@@ -312,13 +313,13 @@ var presentRows = map[string]row{
 		}),
 	},
 	"present, our subnet, without a gateway": {
-		present, foundSubnets(with(subnet, func(s *neutron.Subnet) { s.Gateway, s.Pools = netip.Addr{}, plan.Pools(s.CIDR, netip.Addr{}) })),
+		present, foundSubnets(with(subnet, func(s *sub) { s.Gateway, s.Pools = netip.Addr{}, plan.Pools(s.CIDR, netip.Addr{}) })),
 		updateSubnet(plan.Change{What: "gateway", From: "none", To: "192.168.0.1"}, neutron.SubnetSettings{
 			Gateway: new(addr("192.168.0.1")), Pools: []neutron.Pool{{Start: addr("192.168.0.2"), End: addr("192.168.255.254")}},
 		}),
 	},
 	"present, our subnet, without its marker": {
-		present, foundSubnets(with(subnet, func(s *neutron.Subnet) { s.Name, s.Description = "x", "" })),
+		present, foundSubnets(with(subnet, func(s *sub) { s.Name, s.Description = "x", "" })),
 		plan.UpdateSubnet{
 			ID:      "sub-1",
 			Changes: []plan.Change{{What: "name", From: `"x"`, To: `"default/example"`}, {What: "description", From: `""`, To: strconv.Quote(marker)}},
@@ -331,10 +332,9 @@ var presentRows = map[string]row{
 
 // TestDuplicates checks when a second network with our marker is deleted.
 func TestDuplicates(t *testing.T) {
-	type net = neutron.Network
 	created := func(at time.Time) func(*net) { return func(n *net) { n.CreatedAt = at } }
 	withSubnet := func(id string) func(*net) { return func(n *net) { n.SubnetIDs = []string{id} } }
-	later := with(subnet, func(s *neutron.Subnet) { s.CreatedAt = createdAt.Add(time.Hour) })
+	later := with(subnet, func(s *sub) { s.CreatedAt = createdAt.Add(time.Hour) })
 	for name, test := range map[string]struct {
 		change  func(*net)       // of the second network
 		subnets []neutron.Subnet // on it
@@ -349,9 +349,9 @@ func TestDuplicates(t *testing.T) {
 		"retained":                      {func(n *net) { n.Description = owner.RetainedMarker() }, nil, twoInStatus},
 		"subnets not looked for":        {withSubnet("sub-2"), nil, plan.FindSubnets{Filter: neutron.SubnetFilter{NetworkID: "net-2"}}},
 		"a subnet of ours":              {withSubnet("sub-1"), ourSubnet, deleteDuplicate},
-		"a subnet of ours, but later":   {withSubnet("sub-1"), []neutron.Subnet{later}, twoInStatus},
-		"a foreign subnet":              {withSubnet("sub-9"), []neutron.Subnet{foreign}, twoInStatus},
-		"a subnet that we cannot see":   {withSubnet("sub-9"), []neutron.Subnet{}, twoInStatus},
+		"a subnet of ours, but later":   {withSubnet("sub-1"), []sub{later}, twoInStatus},
+		"a foreign subnet":              {withSubnet("sub-9"), []sub{foreign}, twoInStatus},
+		"a subnet that we cannot see":   {withSubnet("sub-9"), []sub{}, twoInStatus},
 		"a subnet of ours, and another": {func(n *net) { n.SubnetIDs = []string{"sub-1", "sub-9"} }, ourSubnet, twoInStatus},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -372,19 +372,19 @@ var duplicateRows = map[string]row{
 		plan.Nothing{},
 	},
 	"duplicate that is older, and the status names none yet: that with subnets is ours": {
-		present, foundByMarker(fresh, with(duplicate, func(n *neutron.Network) { n.CreatedAt = createdAt.Add(-time.Minute) }), network),
+		present, foundByMarker(fresh, with(duplicate, func(n *net) { n.CreatedAt = createdAt.Add(-time.Minute) }), network),
 		findSubnets,
 	},
 	"duplicate, and neither has subnets: the older one is ours": {
-		present, foundByMarker(fresh, with(duplicate, func(n *neutron.Network) { n.CreatedAt = createdAt.Add(time.Second) }), empty),
+		present, foundByMarker(fresh, with(duplicate, func(n *net) { n.CreatedAt = createdAt.Add(time.Second) }), empty),
 		newSubnet,
 	},
 	"both creation times are unknown": {
-		present, foundByMarker(recorded, with(duplicate, func(n *neutron.Network) { n.CreatedAt = time.Time{} }), with(network, func(n *neutron.Network) { n.CreatedAt = time.Time{} })).WithSubnets("net-1", ourSubnet),
+		present, foundByMarker(recorded, with(duplicate, func(n *net) { n.CreatedAt = time.Time{} }), with(network, func(n *net) { n.CreatedAt = time.Time{} })).WithSubnets("net-1", ourSubnet),
 		twoInStatus,
 	},
 	"two subnets with our marker, one with another name": {
-		present, foundSubnets(subnet, with(oldRange, func(s *neutron.Subnet) { s.Name = "x" })),
+		present, foundSubnets(subnet, with(oldRange, func(s *sub) { s.Name = "x" })),
 		twoSubnets,
 	},
 	"ours is updated although somebody copied its description": {
@@ -396,7 +396,7 @@ var duplicateRows = map[string]row{
 		plan.DeleteSubnet{ID: "sub-2", Revision: 4, From: prefix("10.0.0.0/24"), For: "192.168.0.0/16"},
 	},
 	"two subnets with our marker, one created later": {
-		present, foundSubnets(subnet, with(oldRange, func(s *neutron.Subnet) { s.CreatedAt = createdAt.Add(time.Hour) })),
+		present, foundSubnets(subnet, with(oldRange, func(s *sub) { s.CreatedAt = createdAt.Add(time.Hour) })),
 		twoSubnets,
 	},
 	"two subnets with our marker, neither as desired": {
@@ -412,35 +412,35 @@ var adoptingRows = map[string]row{
 		plan.Blocked{Reason: plan.ReasonNotFound, Message: "network net-1, which spec.networkID names, does not exist, or the controller's project cannot see it."},
 	},
 	"adopting, another object's network": {
-		adopt, foundByID(fresh, with(unmarked, func(n *neutron.Network) { n.Description = otherCluster })),
+		adopt, foundByID(fresh, with(unmarked, func(n *net) { n.Description = otherCluster })),
 		plan.Blocked{Reason: plan.ReasonNotOurs, Message: `network net-1 cannot be adopted: it has the owner marker of another Network ("samplecrd.k8s.io owner: c2/default/example").`},
 	},
 	"adopting, subnets not looked for": {
-		adopt, foundByID(fresh, with(unmarked, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-9"} })),
+		adopt, foundByID(fresh, with(unmarked, func(n *net) { n.SubnetIDs = []string{"sub-9"} })),
 		findSubnets,
 	},
 	"adopting, no subnet":        {adopt, foundByID(fresh, unmarked), newSubnet},
 	"adopting, our subnet on it": {adopt, foundToAdopt(recorded, foreign, subnet), plan.Nothing{}},
 	"adopting, a foreign subnet of the range desired": {
-		adopt, foundToAdopt(fresh, with(subnet, func(s *neutron.Subnet) { s.Name, s.Description = "x", "mine" })),
+		adopt, foundToAdopt(fresh, with(subnet, func(s *sub) { s.Name, s.Description = "x", "mine" })),
 		plan.Nothing{},
 	},
 	"adopting, a foreign subnet of the range desired, with another gateway": {
-		adopt, foundToAdopt(fresh, with(subnet, func(s *neutron.Subnet) {
+		adopt, foundToAdopt(fresh, with(subnet, func(s *sub) {
 			s.Description, s.Gateway, s.Pools = "mine", addr("192.168.0.9"), pool("192.168.0.1", "192.168.0.8")
 		})),
 		updateSubnet(plan.Change{What: "gateway", From: "192.168.0.9", To: "192.168.0.1"}, neutron.SubnetSettings{Gateway: new(addr("192.168.0.1")), Pools: pool("192.168.0.2", "192.168.0.8")}),
 	},
 	"adopted, and the range of a foreign subnet is no longer desired": {
-		adopting(desiredFor("10.0.0.0/24", "")), foundToAdopt(recorded, with(subnet, func(s *neutron.Subnet) { s.Description = "mine" })),
+		adopting(desiredFor("10.0.0.0/24", "")), foundToAdopt(recorded, with(subnet, func(s *sub) { s.Description = "mine" })),
 		plan.Blocked{Reason: plan.ReasonNotOurs, Message: "subnet sub-1 with the range 192.168.0.0/16 was adopted: it is not deleted to make room for 10.0.0.0/24. Delete the subnet, or restore the previous spec."},
 	},
 }
 
 // TestOurs checks which network and subnet go into the status.
 func TestOurs(t *testing.T) {
-	later := with(subnet, func(s *neutron.Subnet) { s.ID, s.CreatedAt = "sub-2", createdAt.Add(time.Hour) })
-	mine := with(subnet, func(s *neutron.Subnet) { s.Description = "mine" })
+	later := with(subnet, func(s *sub) { s.ID, s.CreatedAt = "sub-2", createdAt.Add(time.Hour) })
+	mine := with(subnet, func(s *sub) { s.Description = "mine" })
 	fromOther := plan.Actual{Record: plan.Record{NetworkID: "net-0", SubnetID: "sub-0"}}
 	full := plan.Record{NetworkID: "net-1", SubnetID: "sub-1", CIDR: subnet.CIDR, Gateway: subnet.Gateway, MTU: 1450, DefaultMTU: 1450}
 	noSubnet := plan.Record{NetworkID: "net-1", MTU: 1450, DefaultMTU: 1450}
@@ -454,7 +454,7 @@ func TestOurs(t *testing.T) {
 		"not looked for by ID":           {present, foundByMarker(recorded), recorded.Record},
 		"gone":                           {present, foundByID(foundByMarker(recorded)), plan.Record{}},
 		"gone, and never known":          {present, foundByMarker(fresh), plan.Record{}},
-		"found":                          {present, foundByMarker(fresh, network).WithSubnets("net-1", []neutron.Subnet{foreign, subnet}), full},
+		"found":                          {present, foundByMarker(fresh, network).WithSubnets("net-1", []sub{foreign, subnet}), full},
 		"found, subnets unknown":         {present, foundByMarker(recorded, network), recorded.Record},
 		"another one, subnets unknown":   {present, foundByMarker(fromOther, network), noSubnet},
 		"subnet gone":                    {present, foundSubnets(foreign), noSubnet},
@@ -466,11 +466,11 @@ func TestOurs(t *testing.T) {
 		"copies, none in the status":     {present, foundByMarker(fresh, copied, network), plan.Record{}},
 		"adopted":                        {adopt, foundToAdopt(fresh, mine), adopted},
 		"to adopt, does not exist":       {adopt, foundByID(fresh), plan.Record{}},
-		"to adopt, another's":            {adopt, foundByID(fresh, with(unmarked, func(n *neutron.Network) { n.Description = otherCluster })), plan.Record{}},
+		"to adopt, another's":            {adopt, foundByID(fresh, with(unmarked, func(n *net) { n.Description = otherCluster })), plan.Record{}},
 		"Neutron chose the MTU":          {present, foundByMarker(fresh).WithNewNetwork(neutron.NewNetwork{}, empty), noSubnet},
 		"the spec chose the MTU": {withMTU, foundByMarker(fresh).WithNewNetwork(neutron.NewNetwork{NetworkSettings: neutron.NetworkSettings{MTU: new(1450)}}, empty),
 			plan.Record{NetworkID: "net-1", MTU: 1450}},
-		"tags that are neither desired nor on the network": {withTags, foundByMarker(recorded, with(empty, func(n *neutron.Network) { n.Tags = []string{"old", "theirs"} })).WithRecordedTags([]string{"blue", "gone", "old"}),
+		"tags that are neither desired nor on the network": {withTags, foundByMarker(recorded, with(empty, func(n *net) { n.Tags = []string{"old", "theirs"} })).WithRecordedTags([]string{"blue", "gone", "old"}),
 			with(noSubnet, func(r *plan.Record) { r.Tags = []string{"blue", "old"} })},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -458,7 +458,6 @@ func (d dice) desired(absent bool) plan.Desired {
 
 // spec returns a valid spec with the fields of the subnet.
 func (d dice) spec() samplecrdv1.NetworkSpec {
-	type spec = samplecrdv1.NetworkSpec
 	route := []samplecrdv1.HostRoute{{Destination: "10.99.0.0/16", NextHop: "10.0.0.9"}}
 	s := pick(d,
 		spec{CIDR: "192.168.1.0/16", Gateway: pick(d, "", "192.168.1.1", samplecrdv1.GatewayNone)},
@@ -480,7 +479,7 @@ func (d dice) spec() samplecrdv1.NetworkSpec {
 }
 
 // addNetworkFields adds the fields that a network of our own can have.
-func (d dice) addNetworkFields(spec *samplecrdv1.NetworkSpec) {
+func (d dice) addNetworkFields(spec *spec) {
 	if d.oneIn(3) {
 		spec.MTU = new(int32(1400))
 	}
