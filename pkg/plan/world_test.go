@@ -86,8 +86,9 @@ func (w *world) isAdopted(n neutron.Network, desired plan.Desired) bool {
 }
 
 // isDuplicate reports whether a network is exactly what we create, with nothing of
-// others on it, and was created at the same time as another one of ours.
-func (w *world) isDuplicate(n neutron.Network, desired plan.Desired, status plan.Record) bool {
+// others on it, and was created at the same time as another one of ours. A process
+// of ours may have restored its looks.
+func (w *world) isDuplicate(n neutron.Network, desired plan.Desired, status plan.Record, restored bool) bool {
 	isForeignTag := func(tag string) bool {
 		return !slices.Contains(desired.Tags, tag) && !slices.Contains(status.Tags, tag)
 	}
@@ -95,7 +96,7 @@ func (w *world) isDuplicate(n neutron.Network, desired plan.Desired, status plan
 	isTogether := func(m neutron.Network) bool {
 		return m.ID != n.ID && w.isOurs(m, status) && !m.CreatedAt.IsZero() && m.CreatedAt.Sub(n.CreatedAt).Abs() <= plan.DuplicateWindow
 	}
-	return n.Description == marker && n.Name == owner.String() && !n.CreatedAt.IsZero() && slices.ContainsFunc(w.networks, isTogether) &&
+	return (n.Description == marker && n.Name == owner.String() || restored && w.isOurs(n, status)) && !n.CreatedAt.IsZero() && slices.ContainsFunc(w.networks, isTogether) &&
 		!slices.ContainsFunc(n.Tags, isForeignTag) && !slices.ContainsFunc(w.subnets, isForeign)
 }
 
@@ -236,15 +237,9 @@ func setNetwork(n *neutron.Network, to neutron.NetworkSettings) {
 	if to.MTU != nil && n.MTU == nil || to.PortSecurity != nil && n.PortSecurity == nil || to.DNSDomain != nil && n.DNSDomain == nil {
 		panic("400 Unrecognized attribute(s)")
 	}
-	if to.AdminStateUp != nil {
-		n.AdminStateUp = to.AdminStateUp
-	}
-	if to.PortSecurity != nil {
-		n.PortSecurity = to.PortSecurity
-	}
-	if to.DNSDomain != nil {
-		n.DNSDomain = to.DNSDomain
-	}
+	n.AdminStateUp = cmp.Or(to.AdminStateUp, n.AdminStateUp)
+	n.PortSecurity = cmp.Or(to.PortSecurity, n.PortSecurity)
+	n.DNSDomain = cmp.Or(to.DNSDomain, n.DNSDomain)
 	if to.MTU != nil {
 		n.MTU = new(cmp.Or(*to.MTU, 1450))
 	}
@@ -263,38 +258,25 @@ func (w *world) newSubnet(request neutron.NewSubnet) neutron.Subnet {
 			created.CIDR = prefix(fmt.Sprintf("fd77:%x::/%d", w.created, cmp.Or(pool.PrefixLength, 64)))
 		}
 	}
-	created.Gateway = created.CIDR.Addr()
-	if created.Gateway.Is4() || request.FromPool != nil {
+	if created.Gateway = created.CIDR.Addr(); created.Gateway.Is4() || request.FromPool != nil {
 		created.Gateway = created.Gateway.Next()
 	}
-	if request.Gateway != nil {
-		created.Gateway = *request.Gateway
-	}
+	created.Gateway = *cmp.Or(request.Gateway, &created.Gateway)
 	created.Pools = plan.Pools(created.CIDR, created.Gateway)
 	setSubnet(&created, request.SubnetSettings)
 	return created
 }
 
 func setSubnet(s *neutron.Subnet, to neutron.SubnetSettings) {
-	if to.Gateway != nil {
-		s.Gateway = *to.Gateway
-	}
+	s.Gateway = *cmp.Or(to.Gateway, &s.Gateway)
+	s.DHCP = *cmp.Or(to.DHCP, &s.DHCP)
+	s.Nameservers = *cmp.Or(to.Nameservers, &s.Nameservers)
+	s.HostRoutes = *cmp.Or(to.HostRoutes, &s.HostRoutes)
 	if to.Pools != nil {
 		s.Pools = to.Pools
 	}
-	if to.DHCP != nil {
-		s.DHCP = *to.DHCP
-	}
-	if to.Nameservers != nil {
-		s.Nameservers = *to.Nameservers
-	}
-	if to.HostRoutes != nil {
-		s.HostRoutes = *to.HostRoutes
-	}
-	for _, pool := range s.Pools {
-		if s.Gateway.IsValid() && contains(pool, s.Gateway) {
-			panic("409 GatewayConflictWithAllocationPools")
-		}
+	if slices.ContainsFunc(s.Pools, func(p neutron.Pool) bool { return contains(p, s.Gateway) }) {
+		panic("409 GatewayConflictWithAllocationPools")
 	}
 }
 
@@ -368,14 +350,12 @@ func (d dice) network(w *world, id string) neutron.Network {
 	if d.oneIn(8) {
 		n.CreatedAt = time.Time{}
 	}
-	if d.oneIn(4) {
-		n.AdminStateUp = new(false)
+	n.AdminStateUp = new(!d.oneIn(4))
+	if n.PortSecurity != nil {
+		n.PortSecurity = new(!d.oneIn(4))
 	}
-	if d.oneIn(4) && n.PortSecurity != nil {
-		n.PortSecurity = new(false)
-	}
-	if d.oneIn(4) && n.DNSDomain != nil {
-		n.DNSDomain = new("theirs.")
+	if n.DNSDomain != nil {
+		n.DNSDomain = new(pick(d, "", "", "", "theirs."))
 	}
 	return n
 }
