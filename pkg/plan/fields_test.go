@@ -120,17 +120,19 @@ func TestSettings(t *testing.T) {
 		subnet  func(*sub)
 		want    string
 	}{
-		"as desired":                {nil, nil, nil, "nothing to do"},
-		"another MTU":               {func(s *spec) { s.MTU = new(int32(1400)) }, nil, nil, "update network net-1: MTU 1450 → 1400"},
-		"MTU removed from the spec": {nil, func(n *net) { n.MTU = new(1400) }, nil, "update network net-1: MTU 1400 → the largest allowed"},
-		"MTU unknown":               {nil, func(n *net) { n.MTU = nil }, nil, "nothing to do"},
-		"MTU unknown, one desired":  {func(s *spec) { s.MTU = new(int32(1400)) }, func(n *net) { n.MTU = nil }, nil, "update network net-1: MTU unknown → 1400"},
-		"down":                      {nil, func(n *net) { n.AdminStateUp = new(false) }, nil, "update network net-1: admin state up false → true"},
-		"without port security":     {nil, func(n *net) { n.PortSecurity = new(false) }, nil, "update network net-1: port security false → true"},
-		"another DNS domain":        {func(s *spec) { s.DNSDomain = "Example.org" }, func(n *net) { n.DNSDomain = new("") }, nil, "update network net-1: DNS domain none → example.org."},
-		"DNS domain not desired":    {nil, func(n *net) { n.DNSDomain = new("theirs.") }, nil, "update network net-1: DNS domain theirs. → none"},
-		"a foreign tag":             {nil, func(n *net) { n.Tags = []string{"theirs"} }, nil, "nothing to do"},
-		"no gateway desired":        {func(s *spec) { s.Gateway = "None" }, nil, nil, "update subnet: gateway 192.168.0.1 → none"},
+		"as desired":                 {nil, nil, nil, "nothing to do"},
+		"another MTU":                {func(s *spec) { s.MTU = new(int32(1400)) }, nil, nil, "update network net-1: MTU 1450 → 1400"},
+		"MTU removed from the spec":  {nil, func(n *net) { n.MTU = new(1400) }, nil, "update network net-1: MTU 1400 → the largest allowed"},
+		"MTU unknown":                {nil, func(n *net) { n.MTU = nil }, nil, "nothing to do"},
+		"MTU unknown, one desired":   {func(s *spec) { s.MTU = new(int32(1400)) }, func(n *net) { n.MTU = nil }, nil, "update network net-1: MTU unknown → 1400"},
+		"down":                       {nil, func(n *net) { n.AdminStateUp = new(false) }, nil, "update network net-1: admin state up false → true"},
+		"without port security":      {nil, func(n *net) { n.PortSecurity = new(false) }, nil, "update network net-1: port security false → true"},
+		"another DNS domain":         {func(s *spec) { s.DNSDomain = "Example.org" }, func(n *net) { n.DNSDomain = new("") }, nil, "update network net-1: DNS domain none → example.org."},
+		"DNS domain not desired":     {nil, func(n *net) { n.DNSDomain = new("theirs.") }, nil, "update network net-1: DNS domain theirs. → none"},
+		"a foreign tag":              {nil, func(n *net) { n.Tags = []string{"theirs"} }, nil, "nothing to do"},
+		"another gateway":            {func(s *spec) { s.Gateway = "192.168.1.1" }, nil, nil, "update subnet: gateway 192.168.0.1 → 192.168.1.1"},
+		"no gateway, one is desired": {nil, nil, func(s *sub) { s.Gateway = none }, "update subnet: gateway none → 192.168.0.1"},
+		"no gateway desired":         {func(s *spec) { s.Gateway = "None" }, nil, nil, "update subnet: gateway 192.168.0.1 → none"},
 		"other pools": {func(s *spec) {
 			s.AllocationPools = []samplecrdv1.AllocationPool{{Start: "192.168.0.10", End: "192.168.0.20"}}
 		}, nil, nil, "update subnet: allocation pools 192.168.0.2-192.168.255.254 → 192.168.0.10-192.168.0.20"},
