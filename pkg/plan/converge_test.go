@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -299,7 +300,18 @@ var blockedFor = map[plan.Reason]func(w world, desired plan.Desired, status plan
 		return false
 	},
 	plan.ReasonSubnetPoolMismatch: func(w world, desired plan.Desired, _ plan.Record) bool {
-		return desired.SubnetPool != nil && (desired.SubnetPool.PrefixLength != 0 || desired.AddressMode+desired.RAMode != "" || desired.Nameservers != nil || desired.HostRoutes != nil || desired.Settings.MTU != nil)
+		if desired.SubnetPool == nil {
+			return false
+		}
+		length := desired.SubnetPool.PrefixLength
+		doesNotFit := func(p neutron.SubnetPool) bool {
+			isOther := func(address netip.Addr) bool { return address.Is4() != (p.IPVersion == 4) }
+			isOtherRoute := func(r neutron.HostRoute) bool { return isOther(r.NextHop) }
+			return p.IPVersion == 4 && desired.AddressMode+desired.RAMode != "" ||
+				slices.ContainsFunc(desired.Nameservers, isOther) || slices.ContainsFunc(desired.HostRoutes, isOtherRoute) ||
+				length != 0 && (length < p.MinPrefixLength || length > p.MaxPrefixLength)
+		}
+		return slices.ContainsFunc(w.findPools(neutron.SubnetPoolFilter{ID: desired.SubnetPool.ID, Name: desired.SubnetPool.Name}), doesNotFit)
 	},
 	plan.ReasonInUse: func(w world, desired plan.Desired, status plan.Record) bool {
 		isForeign := func(s neutron.Subnet) bool {
