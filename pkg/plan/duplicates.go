@@ -53,10 +53,10 @@ func areDuplicates(desired Desired, actual Actual, kept neutron.Network, others 
 	})
 }
 
-// createdTogether reports whether two creation times are known and lie within
-// the DuplicateWindow.
+// createdTogether reports whether two creation times lie within the
+// DuplicateWindow. Unknown times do not.
 func createdTogether(a, b time.Time) bool {
-	return !a.IsZero() && !b.IsZero() && a.Sub(b).Abs() <= DuplicateWindow
+	return !a.IsZero() && a.Sub(b).Abs() <= DuplicateWindow
 }
 
 // stepToNoDuplicates deletes the duplicates of a network. It returns nil if there

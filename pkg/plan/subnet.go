@@ -19,9 +19,8 @@ func stepToSubnet(desired Desired, actual Actual, network neutron.Network) Step 
 		return FindSubnets{neutron.SubnetFilter{NetworkID: network.ID}}
 	}
 	if _, known := actual.subnetPoolID(desired); !known {
-		if _, step := selectSubnetPool(desired, actual); step != nil {
-			return step
-		}
+		_, step := selectSubnetPool(desired, actual)
+		return step
 	}
 	ours := actual.ourSubnets(desired, network, subnets)
 	if len(ours) == 0 {

@@ -1,0 +1,478 @@
+package plan_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/plan"
+)
+
+// none is the address of no gateway.
+var none netip.Addr
+
+// world is a Neutron, as far as it matters to a plan, and the object's finalizer.
+type world struct {
+	finalizer  bool
+	networks   []neutron.Network
+	subnets    []neutron.Subnet
+	pools      []neutron.SubnetPool
+	extensions []string
+	created    int
+}
+
+func (w *world) clone() world {
+	clone := *w
+	clone.networks, clone.subnets = slices.Clone(w.networks), slices.Clone(w.subnets)
+	return clone
+}
+
+func (w *world) network(id string) *neutron.Network {
+	if i := slices.IndexFunc(w.networks, func(n neutron.Network) bool { return n.ID == id }); i >= 0 {
+		return &w.networks[i]
+	}
+	return nil
+}
+
+func (w *world) subnet(id string) *neutron.Subnet {
+	if i := slices.IndexFunc(w.subnets, func(s neutron.Subnet) bool { return s.ID == id }); i >= 0 {
+		return &w.subnets[i]
+	}
+	return nil
+}
+
+func (w *world) subnetsOf(network string) []neutron.Subnet {
+	return slices.DeleteFunc(slices.Clone(w.subnets), func(s neutron.Subnet) bool { return s.NetworkID != network })
+}
+
+func (w *world) findNetworks(filter neutron.NetworkFilter) []neutron.Network {
+	var found []neutron.Network
+	for _, n := range w.networks {
+		if (filter.ID == "" || n.ID == filter.ID) && (filter.Descriptions == nil || slices.Contains(filter.Descriptions, n.Description)) {
+			n.SubnetIDs = nil
+			for _, s := range w.subnetsOf(n.ID) {
+				n.SubnetIDs = append(n.SubnetIDs, s.ID)
+			}
+			found = append(found, n)
+		}
+	}
+	return found
+}
+
+func (w *world) findPools(filter neutron.SubnetPoolFilter) []neutron.SubnetPool {
+	return slices.DeleteFunc(slices.Clone(w.pools), func(p neutron.SubnetPool) bool {
+		return filter.ID != "" && p.ID != filter.ID || filter.Name != "" && p.Name != filter.Name
+	})
+}
+
+// isOurs reports whether a network belongs to the object: it has one of its
+// markers; or the status names it, somebody removed the marker, and our subnet is
+// on it.
+func (w *world) isOurs(n neutron.Network, status plan.Record) bool {
+	isMarked := func(s neutron.Subnet) bool { return s.NetworkID == n.ID && s.Description == marker }
+	return n.Description == marker || n.Description == owner.RetainedMarker() ||
+		n.ID == status.NetworkID && !neutron.IsMarker(n.Description) && slices.ContainsFunc(w.subnets, isMarked)
+}
+
+func (w *world) isAdopted(n neutron.Network, desired plan.Desired) bool {
+	return desired.Adopted == n.ID && !neutron.IsMarker(n.Description)
+}
+
+// isDuplicate reports whether a network is exactly what we create, with nothing of
+// others on it, and was created at the same time as another one of ours. A process
+// of ours may have restored its looks.
+func (w *world) isDuplicate(n neutron.Network, desired plan.Desired, status plan.Record, restored bool) bool {
+	isForeignTag := func(tag string) bool {
+		return !slices.Contains(desired.Tags, tag) && !slices.Contains(status.Tags, tag)
+	}
+	isForeign := func(s neutron.Subnet) bool { return s.NetworkID == n.ID && s.Description != marker }
+	isTogether := func(m neutron.Network) bool {
+		return m.ID != n.ID && w.isOurs(m, status) && !m.CreatedAt.IsZero() && m.CreatedAt.Sub(n.CreatedAt).Abs() <= plan.DuplicateWindow
+	}
+	return (n.Description == marker && n.Name == owner.String() || restored && w.isOurs(n, status)) && !n.CreatedAt.IsZero() && slices.ContainsFunc(w.networks, isTogether) &&
+		!slices.ContainsFunc(n.Tags, isForeignTag) && !slices.ContainsFunc(w.subnets, isForeign)
+}
+
+// hasOther reports whether another subnet of ours is on the same network.
+func (w *world) hasOther(s neutron.Subnet) bool {
+	return slices.ContainsFunc(w.subnets, func(r neutron.Subnet) bool {
+		return r.ID != s.ID && r.NetworkID == s.NetworkID && r.Description == marker
+	})
+}
+
+// hasRangeOf reports whether a subnet has all that cannot be changed later. The
+// subnet pool may be known by its name only.
+func hasRangeOf(s neutron.Subnet, desired plan.Desired) bool {
+	if s.AddressMode != desired.AddressMode || s.RAMode != desired.RAMode {
+		return false
+	}
+	if pool := desired.SubnetPool; pool != nil {
+		return s.SubnetPoolID != "" && s.SubnetPoolID == pool.ID && (pool.PrefixLength == 0 || s.CIDR.Bits() == pool.PrefixLength)
+	}
+	return s.CIDR == desired.CIDR
+}
+
+func (w *world) find(actual plan.Actual, step plan.Step) plan.Actual {
+	switch step := step.(type) {
+	case plan.FindNetwork:
+		return actual.WithNetworks(step.Filter, w.findNetworks(step.Filter))
+	case plan.FindSubnets:
+		return actual.WithSubnets(step.Filter.NetworkID, w.subnetsOf(step.Filter.NetworkID))
+	case plan.FindSubnetPool:
+		return actual.WithSubnetPools(w.findPools(step.Filter))
+	}
+	return actual.WithExtensions(w.extensions)
+}
+
+// apply carries out one request. Like Neutron, it rejects one with an outdated
+// revision.
+func (w *world) apply(t *testing.T, actual plan.Actual, step plan.Step) plan.Actual {
+	t.Helper()
+	checkRevision := func(sent, current int) {
+		if sent != current {
+			t.Fatalf("412: %s has the revision %d, and not %d", step, sent, current)
+		}
+	}
+	switch step := step.(type) {
+	case plan.AddFinalizer:
+		w.finalizer = true
+		return actual.WithFinalizer(true)
+	case plan.RemoveFinalizer:
+		w.finalizer = false
+		return actual.WithFinalizer(false)
+	case plan.RecordTags:
+		return actual.WithRecordedTags(step.Tags)
+	case plan.CreateNetwork:
+		created := w.newNetwork(step.Network)
+		w.networks = append(w.networks, created)
+		return actual.WithNewNetwork(step.Network, created)
+	case plan.UpdateNetwork:
+		checkRevision(step.Update.Revision, w.network(step.ID).Revision)
+		return actual.WithUpdatedNetwork(step.Update, w.updateNetwork(step.ID, step.Update))
+	case plan.RetainNetwork:
+		checkRevision(step.Update.Revision, w.network(step.ID).Revision)
+		return actual.WithNetwork(w.updateNetwork(step.ID, step.Update))
+	case plan.DeleteNetwork:
+		checkRevision(step.Revision, w.network(step.ID).Revision)
+		w.networks = slices.DeleteFunc(w.networks, func(n neutron.Network) bool { return n.ID == step.ID })
+		w.subnets = slices.DeleteFunc(w.subnets, func(s neutron.Subnet) bool { return s.NetworkID == step.ID })
+		return actual.WithoutNetwork(step.ID)
+	case plan.AddTag:
+		w.setTag(step.ID, step.Tag, true)
+		return actual.WithTag(step.ID, step.Tag, true)
+	case plan.RemoveTag:
+		w.setTag(step.ID, step.Tag, false)
+		return actual.WithTag(step.ID, step.Tag, false)
+	case plan.CreateSubnet:
+		created := w.newSubnet(step.Subnet)
+		w.subnets = append(w.subnets, created)
+		w.network(created.NetworkID).Revision++
+		return actual.WithSubnet(created)
+	case plan.UpdateSubnet:
+		s := w.subnet(step.ID)
+		checkRevision(step.Update.Revision, s.Revision)
+		s.Name = cmp.Or(step.Update.Name, s.Name)
+		s.Description = cmp.Or(step.Update.Description, s.Description)
+		setSubnet(s, step.Update.SubnetSettings)
+		s.Revision++
+		return actual.WithSubnet(*s)
+	case plan.DeleteSubnet:
+		checkRevision(step.Revision, w.subnet(step.ID).Revision)
+		w.subnets = slices.DeleteFunc(w.subnets, func(s neutron.Subnet) bool { return s.ID == step.ID })
+		return actual.WithoutSubnet(step.ID)
+	}
+	t.Fatalf("unknown step: %T", step)
+	return actual
+}
+
+func (w *world) updateNetwork(id string, update neutron.NetworkUpdate) neutron.Network {
+	n := w.network(id)
+	n.Name = cmp.Or(update.Name, n.Name)
+	n.Description = cmp.Or(update.Description, n.Description)
+	setNetwork(n, update.NetworkSettings)
+	n.Revision++
+	return w.findNetworks(neutron.NetworkFilter{ID: id})[0]
+}
+
+func (w *world) setTag(networkID, tag string, added bool) {
+	n := w.network(networkID)
+	n.Tags = slices.DeleteFunc(slices.Clone(n.Tags), func(s string) bool { return s == tag })
+	if added {
+		n.Tags = append(n.Tags, tag)
+	}
+	n.Revision++
+}
+
+// newNetwork creates a network as Neutron does.
+func (w *world) newNetwork(request neutron.NewNetwork) neutron.Network {
+	created := neutron.Network{ID: w.newID("net"), Name: request.Name, Description: request.Description, NetworkSettings: w.defaults(), CreatedAt: createdAt.Add(24 * time.Hour)}
+	setNetwork(&created, request.NetworkSettings)
+	return created
+}
+
+// defaults are the settings that Neutron chooses: those of its extensions.
+func (w *world) defaults() neutron.NetworkSettings {
+	settings := neutron.NetworkSettings{AdminStateUp: new(true)}
+	if slices.Contains(w.extensions, neutron.ExtensionMTU) {
+		settings.MTU = new(1450)
+	}
+	if slices.Contains(w.extensions, neutron.ExtensionPortSecurity) {
+		settings.PortSecurity = new(true)
+	}
+	if slices.Contains(w.extensions, neutron.ExtensionDNS) {
+		settings.DNSDomain = new("")
+	}
+	return settings
+}
+
+// setNetwork changes settings. Neutron rejects an attribute without its extension.
+func setNetwork(n *neutron.Network, to neutron.NetworkSettings) {
+	if to.MTU != nil && n.MTU == nil || to.PortSecurity != nil && n.PortSecurity == nil || to.DNSDomain != nil && n.DNSDomain == nil {
+		panic("400 Unrecognized attribute(s)")
+	}
+	n.AdminStateUp = cmp.Or(to.AdminStateUp, n.AdminStateUp)
+	n.PortSecurity = cmp.Or(to.PortSecurity, n.PortSecurity)
+	n.DNSDomain = cmp.Or(to.DNSDomain, n.DNSDomain)
+	if to.MTU != nil {
+		n.MTU = new(cmp.Or(*to.MTU, 1450))
+	}
+}
+
+// newSubnet creates a subnet as Neutron does.
+func (w *world) newSubnet(request neutron.NewSubnet) neutron.Subnet {
+	created := neutron.Subnet{
+		ID: w.newID("sub"), NetworkID: request.NetworkID, Name: request.Name, Description: request.Description,
+		CIDR: request.CIDR, DHCP: true, CreatedAt: createdAt.Add(24 * time.Hour), AddressMode: request.AddressMode, RAMode: request.RAMode,
+	}
+	if pool := request.FromPool; pool != nil {
+		created.SubnetPoolID = pool.SubnetPoolID
+		created.CIDR = prefix(fmt.Sprintf("10.77.%d.0/%d", w.created, cmp.Or(pool.PrefixLength, 26)))
+		if pool.IPVersion == 6 {
+			created.CIDR = prefix(fmt.Sprintf("fd77:%x::/%d", w.created, cmp.Or(pool.PrefixLength, 64)))
+		}
+	}
+	if created.Gateway = created.CIDR.Addr(); created.Gateway.Is4() || request.FromPool != nil {
+		created.Gateway = created.Gateway.Next()
+	}
+	created.Gateway = *cmp.Or(request.Gateway, &created.Gateway)
+	created.Pools = plan.Pools(created.CIDR, created.Gateway)
+	setSubnet(&created, request.SubnetSettings)
+	return created
+}
+
+func setSubnet(s *neutron.Subnet, to neutron.SubnetSettings) {
+	s.Gateway = *cmp.Or(to.Gateway, &s.Gateway)
+	s.DHCP = *cmp.Or(to.DHCP, &s.DHCP)
+	s.Nameservers = *cmp.Or(to.Nameservers, &s.Nameservers)
+	s.HostRoutes = *cmp.Or(to.HostRoutes, &s.HostRoutes)
+	if to.Pools != nil {
+		s.Pools = to.Pools
+	}
+	if slices.ContainsFunc(s.Pools, func(p neutron.Pool) bool { return contains(p, s.Gateway) }) {
+		panic("409 GatewayConflictWithAllocationPools")
+	}
+}
+
+func (w *world) newID(kind string) string {
+	w.created++
+	return fmt.Sprintf("new-%s-%d", kind, w.created)
+}
+
+// The choices of a random world.
+var (
+	extensionSets = [][]string{
+		allExtensions, allExtensions, allExtensions, allExtensions, allExtensions, allExtensions, allExtensions, allExtensions,
+		{neutron.ExtensionMTU, neutron.ExtensionTags}, {neutron.ExtensionDNS, neutron.ExtensionPortSecurity, neutron.ExtensionSubnetPools}, {},
+	}
+	subnetPools = []neutron.SubnetPool{
+		{ID: "pool-1", Name: "one", IPVersion: 4, MinPrefixLength: 16, MaxPrefixLength: 28},
+		{ID: "pool-2", Name: "two", IPVersion: 6, MinPrefixLength: 48, MaxPrefixLength: 64},
+		{ID: "pool-3", Name: "both", IPVersion: 4}, {ID: "pool-4", Name: "both", IPVersion: 4},
+	}
+)
+
+// dice makes random choices.
+type dice struct{ *rand.Rand }
+
+// oneIn reports true once in n times.
+func (d dice) oneIn(n int) bool { return d.IntN(n) == 0 }
+
+func pick[T any](d dice, choices ...T) T { return choices[d.IntN(len(choices))] }
+
+// randomWorld returns a world with a few networks and subnets, a status that may
+// name them, and a desired state that resembles some of them.
+func randomWorld(random *rand.Rand, absent bool) (world, plan.Actual, plan.Desired) {
+	d := dice{random}
+	w := world{finalizer: !d.oneIn(6), pools: subnetPools, extensions: pick(d, extensionSets...)}
+	desired := d.desired(absent)
+	var status plan.Actual
+	for i := range pick(d, 0, 1, 1, 1, 2, 2, 3) {
+		n := d.network(&w, fmt.Sprintf("net-%d", i))
+		w.networks = append(w.networks, n)
+		for range d.IntN(3) {
+			s := d.subnet(n, fmt.Sprintf("sub-%d", len(w.subnets)), desired)
+			overlaps := func(r neutron.Subnet) bool { return r.NetworkID == n.ID && r.CIDR == s.CIDR }
+			if !slices.ContainsFunc(w.subnets, overlaps) { // Neutron rejects one that does
+				w.subnets = append(w.subnets, s)
+			}
+		}
+		if n.Description == marker && !d.oneIn(3) || n.ID == desired.Adopted && d.oneIn(2) || d.oneIn(6) {
+			status.NetworkID = n.ID
+		}
+	}
+	if d.oneIn(9) {
+		status.NetworkID = "gone"
+	}
+	d.fillStatus(&w, &status)
+	return w, status, desired
+}
+
+func (d dice) network(w *world, id string) neutron.Network {
+	n := neutron.Network{
+		ID:              id,
+		Name:            pick(d, owner.String(), owner.String(), owner.String(), owner.String(), owner.String(), "x"),
+		Description:     pick(d, marker, marker, marker, owner.RetainedMarker(), "", "theirs", marker+"x", otherCluster),
+		CreatedAt:       createdAt.Add(time.Duration(d.IntN(7)) * plan.DuplicateWindow / 4),
+		NetworkSettings: w.defaults(),
+		Tags:            pick(d, nil, nil, nil, []string{"theirs"}, []string{"a"}, []string{"old", "theirs"}),
+		Revision:        d.IntN(9),
+	}
+	if !slices.Contains(w.extensions, neutron.ExtensionTags) {
+		n.Tags = nil
+	}
+	if d.oneIn(8) {
+		n.CreatedAt = time.Time{}
+	}
+	n.AdminStateUp = new(!d.oneIn(4))
+	if n.PortSecurity != nil {
+		n.PortSecurity = new(!d.oneIn(4))
+	}
+	if n.DNSDomain != nil {
+		n.DNSDomain = new(pick(d, "", "", "", "theirs."))
+	}
+	return n
+}
+
+func (d dice) subnet(n neutron.Network, id string, desired plan.Desired) neutron.Subnet {
+	s := neutron.Subnet{
+		ID: id, NetworkID: n.ID, Name: n.Name,
+		Description: pick(d, n.Description, n.Description, n.Description, marker, "theirs", otherCluster),
+		CIDR:        pick(d, desired.CIDR, desired.CIDR, prefix("192.168.0.0/16"), prefix("10.0.0.0/24"), prefix("fd00::/64")),
+		CreatedAt:   createdAt.Add(time.Duration(d.IntN(7)) * plan.DuplicateWindow / 4),
+		DHCP:        !d.oneIn(4),
+		Revision:    d.IntN(9),
+	}
+	if desired.SubnetPool != nil && d.oneIn(2) || d.oneIn(8) {
+		s.SubnetPoolID, s.CIDR = pick(d, "pool-1", "pool-1", "pool-2"), prefix(fmt.Sprintf("10.66.%s.0/%d", id[4:], 24+d.IntN(5)))
+	}
+	if !s.CIDR.IsValid() {
+		s.CIDR = prefix("172.16.0.0/24")
+	}
+	s.Gateway = pick(d, s.CIDR.Addr().Next(), s.CIDR.Addr().Next(), s.CIDR.Addr().Next().Next(), none)
+	s.Pools = plan.Pools(s.CIDR, s.Gateway)
+	if d.oneIn(4) {
+		s.Nameservers = []netip.Addr{s.CIDR.Addr().Next()}
+	}
+	if d.oneIn(4) {
+		s.HostRoutes = []neutron.HostRoute{{Destination: prefix("10.98.0.0/16"), NextHop: s.CIDR.Addr().Next()}}
+	}
+	if d.oneIn(3) && s.CIDR.Addr().Is6() {
+		s.AddressMode, s.RAMode = "slaac", pick(d, "slaac", "")
+	}
+	return s
+}
+
+// fillStatus adds to a status what it says of the network and subnet that it
+// names. Somebody may have removed the owner marker of the subnet since.
+func (d dice) fillStatus(w *world, status *plan.Actual) {
+	n := w.network(status.NetworkID)
+	if n == nil {
+		return
+	}
+	if n.MTU != nil && n.Description == marker {
+		status.MTU, status.DefaultMTU = 1450, 1450
+		n.MTU = new(pick(d, 1450, 1450, 1400))
+	}
+	status.Tags = pick(d, nil, []string{"old"}, []string{"a", "old"})
+	if subnets := w.subnetsOf(n.ID); len(subnets) > 0 && !d.oneIn(3) {
+		s := w.subnet(pick(d, subnets...).ID)
+		if s.Description != marker {
+			return
+		}
+		status.SubnetID, status.CIDR, status.Gateway = s.ID, s.CIDR, s.Gateway
+		if status.SubnetPoolID = s.SubnetPoolID; s.SubnetPoolID == "pool-1" {
+			status.SubnetPoolName = "one"
+		}
+		if d.oneIn(4) {
+			s.Description = ""
+		}
+	}
+}
+
+// desired returns the desired state of a valid spec.
+func (d dice) desired(absent bool) plan.Desired {
+	spec := d.spec()
+	switch {
+	case d.oneIn(5):
+		spec.NetworkID = pick(d, "net-0", "net-0", "net-0", "net-1")
+	default:
+		d.addNetworkFields(&spec)
+	}
+	desired := plan.DesiredFor(owner, spec)
+	desired.Absent = absent
+	switch {
+	case d.oneIn(4):
+		desired.Leave = plan.LeaveAll
+	case d.oneIn(2) && desired.Adopted != "":
+		desired.Leave = plan.LeaveNetwork
+	}
+	return desired
+}
+
+// spec returns a valid spec with the fields of the subnet.
+func (d dice) spec() samplecrdv1.NetworkSpec {
+	route := []samplecrdv1.HostRoute{{Destination: "10.99.0.0/16", NextHop: "10.0.0.9"}}
+	s := pick(d,
+		spec{CIDR: "192.168.1.0/16", Gateway: pick(d, "", "192.168.1.1", samplecrdv1.GatewayNone)},
+		spec{CIDR: "10.0.0.0/24", Gateway: pick(d, "", "10.0.0.7", samplecrdv1.GatewayNone), HostRoutes: pick(d, nil, route),
+			AllocationPools: pick(d, nil, []samplecrdv1.AllocationPool{{Start: "10.0.0.100", End: "10.0.0.200"}})},
+		spec{CIDR: "fd00::/64", Gateway: pick(d, "", "fd00::7", samplecrdv1.GatewayNone),
+			IPv6: pick(d, nil, &samplecrdv1.IPv6Options{AddressMode: "slaac"}, &samplecrdv1.IPv6Options{AddressMode: "slaac", RAMode: "slaac"}, &samplecrdv1.IPv6Options{RAMode: "dhcpv6-stateful"})},
+		spec{Gateway: pick(d, "", samplecrdv1.GatewayNone), HostRoutes: pick(d, nil, nil, route), SubnetPool: pick(d,
+			&samplecrdv1.SubnetPoolReference{Name: "one"},
+			&samplecrdv1.SubnetPoolReference{Name: pick(d, "one", "one", "one", "two", "two", "both", "missing"), PrefixLength: int32(d.IntN(2) * 28)},
+			&samplecrdv1.SubnetPoolReference{ID: pick(d, "pool-1", "pool-1", "pool-1", "pool-2", "pool-2", "missing"), PrefixLength: int32(d.IntN(2) * 26)})})
+	if d.oneIn(3) && !strings.Contains(s.CIDR, ":") {
+		s.DNSNameservers = []string{"1.1.1.1", "9.9.9.9"}
+	}
+	if d.oneIn(3) && s.IPv6 == nil {
+		s.EnableDHCP = new(d.oneIn(2))
+	}
+	return s
+}
+
+// addNetworkFields adds the fields that a network of our own can have.
+func (d dice) addNetworkFields(spec *spec) {
+	if d.oneIn(3) {
+		spec.MTU = new(int32(1400))
+	}
+	if d.oneIn(3) {
+		spec.AdminStateUp = new(d.oneIn(2))
+	}
+	if d.oneIn(3) {
+		spec.PortSecurityEnabled = new(false)
+	}
+	if d.oneIn(3) {
+		spec.DNSDomain = "example.org"
+	}
+	if d.oneIn(3) {
+		spec.Tags = []string{"b", "a"}
+	}
+}
