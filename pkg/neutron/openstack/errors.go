@@ -170,7 +170,7 @@ func withoutAnswer(r request, err error) string {
 	case errors.As(err, &lookup):
 		return lookupFailed(lookup)
 	case isTimeout(err):
-		return fmt.Sprintf("no answer from %s within %v", r.host, r.timeout)
+		return fmt.Sprintf("timed out: no answer from %s within %v", r.host, r.timeout)
 	case errors.As(err, &network):
 		stable := *network
 		stable.Source = nil // its port is another one each time

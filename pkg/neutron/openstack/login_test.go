@@ -413,11 +413,11 @@ func TestLoginTimeout(t *testing.T) {
 	k, client := newCloud(t, openstack.WithTimeout(50*time.Millisecond))
 	k.fail(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	wantError(t, "while Keystone hangs", list(t, client), neutron.ErrUnavailable,
-		"login: unavailable: no answer from "+strings.TrimPrefix(k.URL, "http://")+" within 50ms")
+		"login: unavailable: timed out: no answer from "+strings.TrimPrefix(k.URL, "http://")+" within 50ms")
 	k.fail(nil)
 	defer k.neutron.Inject(embedded.Fault{Delay: time.Hour})()
 	wantError(t, "while Neutron hangs", list(t, client), neutron.ErrUnavailable,
-		"list networks: unavailable: no answer from "+strings.TrimPrefix(k.front.URL, "http://")+" within 50ms")
+		"list networks: unavailable: timed out: no answer from "+strings.TrimPrefix(k.front.URL, "http://")+" within 50ms")
 }
 
 // TestCallerGivesUp: a caller that gives up does not fail the login for others.
