@@ -290,6 +290,12 @@ func testSubnetPool(s *suite) {
 	_, err = s.Client.CreateSubnet(s.Context(), s.subnetOn(neutron.Network{ID: asked.NetworkID}, "10.9.0.0/24"))
 	s.want("creating a subnet with a CIDR beside it", err, neutron.ErrRefused, http.StatusBadRequest, "NetworkSubnetPoolAffinityError")
 
+	other := s.createNetwork()
+	s.createSubnet(other, "10.9.0.0/24")
+	asked.NetworkID = other.ID
+	_, err = s.Client.CreateSubnet(s.Context(), asked)
+	s.want("creating beside a subnet with a CIDR", err, neutron.ErrRefused, http.StatusBadRequest, "NetworkSubnetPoolAffinityError")
+
 	asked.NetworkID, asked.FromPool, asked.Gateway = s.createNetwork().ID, &neutron.FromPool{SubnetPoolID: four, IPVersion: 4, PrefixLength: 26}, new(netip.Addr)
 	asked.DHCP, asked.Nameservers, asked.HostRoutes = allSettings().DHCP, allSettings().Nameservers, allSettings().HostRoutes
 	made, err = s.Client.CreateSubnet(s.Context(), asked)
