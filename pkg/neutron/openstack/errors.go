@@ -189,7 +189,7 @@ func isTimeout(err error) bool {
 		return false
 	}
 	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout()
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // lookupFailed omits the name server and the local port, which vary.

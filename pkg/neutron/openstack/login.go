@@ -113,7 +113,7 @@ func (c *cloud) tryLogin(ctx context.Context, config *cloudConfig) (*session, *n
 		return s, nil
 	}
 	failed := c.loginFailed(config, err)
-	if ctx.Err() == nil {
+	if ctx.Err() == nil || errors.Is(context.Cause(ctx), errTimeLimit) { // the caller has not given up
 		wait := min(max(failed.RetryAfter, retryLogin), maxRetryLogin)
 		c.failure = &failure{config, failed, c.now().Add(wait)}
 	}
