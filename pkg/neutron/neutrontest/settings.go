@@ -245,6 +245,9 @@ func testModes(s *suite) {
 	request.RAMode = "slaac"
 	_, err = s.Client.CreateSubnet(s.Context(), request)
 	s.want("creating with SLAAC in a /80", err, neutron.ErrRefused, http.StatusBadRequest, "InvalidInput")
+	request.RAMode, request.DHCP = "dhcpv6-stateful", new(false)
+	_, err = s.Client.CreateSubnet(s.Context(), request)
+	s.want("creating with a mode and without DHCP", err, neutron.ErrRefused, http.StatusBadRequest, "InvalidInput")
 }
 
 func testSmallRanges(s *suite) {
@@ -309,9 +312,12 @@ func testSubnetPool(s *suite) {
 	request.NetworkID, request.FromPool = s.createNetwork().ID, &neutron.FromPool{SubnetPoolID: four, IPVersion: 4, PrefixLength: 24}
 	_, err = s.Client.CreateSubnet(s.Context(), request)
 	s.want("creating from an exhausted pool", err, neutron.ErrRefused, http.StatusInternalServerError, "SubnetAllocationError")
-	request.FromPool.PrefixLength = 7 // the pool's minimum is 8
-	_, err = s.Client.CreateSubnet(s.Context(), request)
-	s.want("creating a /7", err, neutron.ErrRefused, http.StatusBadRequest, "MinPrefixSubnetAllocationError")
+	s.mustSend(http.MethodPut, "/v2.0/subnetpools/"+four, `{"subnetpool": {"max_prefixlen": 28}}`, http.StatusOK, nil)
+	for length, typ := range map[int]string{7: "MinPrefixSubnetAllocationError", 29: "MaxPrefixSubnetAllocationError"} {
+		request.FromPool.PrefixLength = length
+		_, err = s.Client.CreateSubnet(s.Context(), request)
+		s.want(fmt.Sprintf("creating a /%d", length), err, neutron.ErrRefused, http.StatusBadRequest, typ)
+	}
 	request.FromPool.IPVersion = 6
 	_, err = s.Client.CreateSubnet(s.Context(), request)
 	s.want("creating with another IP version", err, neutron.ErrRefused, http.StatusBadRequest, "BadRequest")
