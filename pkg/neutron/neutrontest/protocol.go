@@ -9,7 +9,8 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// protocolTests check what the client depends on, with requests of their own.
+// protocolTests check what the client depends on, with requests that it does not
+// make.
 var protocolTests = []test{
 	{"host bits are dropped", func(s *suite) {
 		network := s.createNetwork()

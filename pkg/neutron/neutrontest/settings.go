@@ -113,7 +113,7 @@ var settingTests = []test{
 	{"a subnet gets other settings, and the defaults again", testSubnetSettings},
 	{"IPv6 modes are read-only", testModes},
 	{"a range of one or two addresses needs no gateway and DHCP", testSmallRanges},
-	{"a subnet pool hands out ranges", testSubnetPool},
+	{"a subnet pool allocates ranges", testSubnetPool},
 	{"subnet pools are found", testFindSubnetPools},
 }
 

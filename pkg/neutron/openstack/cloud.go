@@ -74,8 +74,8 @@ type cloud struct {
 // errTimeLimit distinguishes the client's time limit from the caller's.
 var errTimeLimit = fmt.Errorf("time limit of the client: %w", context.DeadlineExceeded)
 
-// RoundTrip sends a request with a token. If Neutron answers 401, it did not
-// carry out the request, and RoundTrip sends it once more with a new token.
+// RoundTrip sends a request with a token. If Neutron answers 401, it has not
+// applied the request, and RoundTrip repeats it with a new token.
 func (c *cloud) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Body != nil {
 		defer func() { _ = request.Body.Close() }() // copies of it are sent

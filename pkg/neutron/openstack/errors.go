@@ -24,7 +24,7 @@ import (
 // maxMessage limits the text of a server in a message, in runes.
 const maxMessage = 500
 
-// maxRetryAfter limits the delay that a server can ask for: its clock may be
+// maxRetryAfter limits the delay that a server can request: its clock may be
 // wrong.
 const maxRetryAfter = time.Hour
 

@@ -268,7 +268,7 @@ func TestLoginRetry(t *testing.T) {
 }
 
 // TestSharedLogin: callers that meet an expired token share one login, and each
-// request is carried out once.
+// request is applied once.
 func TestSharedLogin(t *testing.T) {
 	k, client := newCloud(t)
 	const many = 50
@@ -316,7 +316,7 @@ func TestRepeatedRequest(t *testing.T) {
 	}
 }
 
-// TestNotRepeated: only 401 proves that a request was not carried out.
+// TestNotRepeated: only 401 proves that a request was not applied.
 func TestNotRepeated(t *testing.T) {
 	k, client := newCloud(t)
 	wantList(t, client)
