@@ -89,9 +89,9 @@ var protocolTests = []test{
 		}
 		before := s.network(network.ID)
 		s.mustSend(http.MethodPost, "/v2.0/subnets", bulk("10.0.0.0/24", "10.0.1.0/24", "10.0.2.0/24"), http.StatusCreated, nil)
-		// It is one revision more, or two if a second has passed meanwhile.
-		if after := s.network(network.ID); len(after.SubnetIDs) != 3 || after.Revision <= before.Revision || after.Revision > before.Revision+2 {
-			s.Errorf("the network went from %+v to %+v, want three subnets and one revision more", before, after)
+		// It is usually one revision more, but one per subnet if Neutron is slow.
+		if after := s.network(network.ID); len(after.SubnetIDs) != 3 || after.Revision <= before.Revision || after.Revision > before.Revision+3 {
+			s.Errorf("the network went from %+v to %+v, want three subnets and one to three revisions more", before, after)
 		}
 	}},
 	{"a subnet pool is not deleted while a subnet has a range of it", func(s *suite) {
