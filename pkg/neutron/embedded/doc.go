@@ -12,7 +12,7 @@
 // no agents, routers, address scopes or security groups. A port gets the first free
 // address, and a subnet the first free range of its subnet pool.
 //
-// server.go has the HTTP, collection.go and list.go what all kinds of objects have
-// in common, and networks.go, subnets.go, subnetpools.go and ports.go a table of
-// attributes each, with the rules that no table can hold. One mutex guards it all.
+// server.go has the HTTP; collection.go and list.go are the part that all kinds of
+// objects share. networks.go, subnets.go, subnetpools.go and ports.go have a table
+// of attributes each, and the rules that no table can hold. One mutex guards it all.
 package embedded

@@ -35,7 +35,7 @@ func (s *Server) newSubnetPools() *collection {
 }
 
 // validateSubnetPool checks a subnet pool, and completes a new one.
-func validateSubnetPool(o, _, before object) *apiError {
+func validateSubnetPool(o, _, _ object) *apiError {
 	prefixes := prefixesOf(o)
 	if len(prefixes) == 0 {
 		return &apiError{http.StatusBadRequest, "EmptySubnetPoolPrefixList", "Empty subnet pool prefix list."}
@@ -43,14 +43,6 @@ func validateSubnetPool(o, _, before object) *apiError {
 	longest := prefixes[0].Addr().BitLen()
 	if slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Addr().BitLen() != longest }) {
 		return &apiError{http.StatusBadRequest, "PrefixVersionMismatch", "Cannot mix IPv4 and IPv6 prefixes in a subnet pool."}
-	}
-	if before != nil {
-		for _, old := range prefixesOf(before) {
-			if !slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(old.Addr()) && p.Bits() <= old.Bits() }) {
-				return &apiError{http.StatusBadRequest, "IllegalSubnetPoolPrefixUpdate",
-					"Illegal update to prefixes: Existing prefixes must be a subset of the new prefixes."}
-			}
-		}
 	}
 	o["ip_version"], o["min_prefixlen"] = 4, orDefault(o["min_prefixlen"], 8)
 	if longest == 128 {
@@ -137,7 +129,7 @@ func (s *Server) allocate(subnetPool object, wanted netip.Prefix, bits int) (net
 			if wanted.IsValid() {
 				break
 			}
-			// Continue after the longer range of the two.
+			// Skip the larger of the two ranges.
 			start = lastAddr(free).Next()
 			if taken[i].Bits() < bits {
 				start = lastAddr(taken[i]).Next()

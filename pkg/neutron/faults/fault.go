@@ -16,12 +16,12 @@ type Fault struct {
 	Times  int    // the number of requests; defaults to all
 
 	// Delay is the time until a request arrives. If the client gives up before,
-	// Neutron does not carry out the request.
+	// Neutron does not apply the request.
 	Delay time.Duration
-	// DropRequest closes the connection before Neutron carries out the request.
+	// DropRequest closes the connection before Neutron applies the request.
 	// (Go's client then repeats a GET, if the connection was not a new one.)
 	DropRequest bool
-	// Work is the time that Neutron needs for a request before it carries it out.
+	// Work is the time that Neutron needs for a request before it applies it.
 	// As with a real Neutron, it does not matter if the client gives up.
 	Work time.Duration
 	// Status, Header and Body are the answer; Neutron does not get the request.
@@ -29,7 +29,7 @@ type Fault struct {
 	Status int
 	Header http.Header
 	Body   string
-	// DropAnswer closes the connection after Neutron has carried out the request.
+	// DropAnswer closes the connection after Neutron has applied the request.
 	// The client cannot tell it from DropRequest.
 	DropAnswer bool
 	// Truncate sends half of the answer of Neutron.

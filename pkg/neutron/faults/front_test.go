@@ -15,12 +15,12 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron/faults"
 )
 
-// neutron counts the requests that it carries out.
-type neutron struct{ carriedOut int }
+// neutron counts the requests that it applies.
+type neutron struct{ applied int }
 
 func (n *neutron) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Context().Err() == nil {
-		n.carriedOut++
+		n.applied++
 	}
 	w.WriteHeader(http.StatusCreated)
 	_, _ = io.WriteString(w, "created by Neutron")
@@ -50,7 +50,7 @@ func TestFaults(t *testing.T) {
 		status  int // in the list of requests; 0 for no answer
 		body    string
 		aborted bool
-		carried int
+		applied int
 		took    time.Duration
 	}{
 		"none":                {faults.Fault{}, 201, created, false, 1, 0},
@@ -76,8 +76,8 @@ func TestFaults(t *testing.T) {
 				if answer.Body.String() != test.body || aborted != test.aborted || !aborted && answer.Code != test.status {
 					t.Errorf("the answer is %d %q, aborted: %v", answer.Code, answer.Body, aborted)
 				}
-				if took := time.Since(began); neutron.carriedOut != test.carried || took != test.took {
-					t.Errorf("carried out %d times after %v", neutron.carriedOut, took)
+				if took := time.Since(began); neutron.applied != test.applied || took != test.took {
+					t.Errorf("applied %d times after %v", neutron.applied, took)
 				}
 				want := faults.Request{Method: http.MethodPost, Path: "/v2.0/networks", Query: "x", Status: test.status}
 				if got := front.Requests(); len(got) != 1 || got[0] != want || len(front.UnderWay()) != 0 {
@@ -88,13 +88,13 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestClientGivesUp: Neutron carries out a request that it works on, even if the
+// TestClientGivesUp: Neutron applies a request that it works on, even if the
 // client has given up, but none that has not arrived.
 func TestClientGivesUp(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault    faults.Fault
 		underWay int // when the client gives up
-		carried  int
+		applied  int
 	}{
 		"while Neutron works":       {faults.Fault{Work: time.Hour}, 1, 1},
 		"while the request is sent": {faults.Fault{Delay: time.Hour}, 0, 0},
@@ -113,12 +113,12 @@ func TestClientGivesUp(t *testing.T) {
 				synctest.Wait()
 				giveUp()
 				synctest.Wait()
-				if got := front.UnderWay(); len(got) != test.underWay || neutron.carriedOut != 0 {
-					t.Errorf("under way: %+v, carried out %d times", got, neutron.carriedOut)
+				if got := front.UnderWay(); len(got) != test.underWay || neutron.applied != 0 {
+					t.Errorf("under way: %+v, applied %d times", got, neutron.applied)
 				}
 				<-done
-				if got := front.Requests(); len(got) != 1 || neutron.carriedOut != test.carried {
-					t.Errorf("the requests are %+v, carried out %d times", got, neutron.carriedOut)
+				if got := front.Requests(); len(got) != 1 || neutron.applied != test.applied {
+					t.Errorf("the requests are %+v, applied %d times", got, neutron.applied)
 				}
 			})
 		})

@@ -34,7 +34,7 @@ type Cloud struct {
 	// http://127.0.0.1:9696, for requests that a Client does not make.
 	Endpoint string
 	// SetQuotas allows the tests to change the quotas of the project. They reset
-	// them to the defaults. Nobody else should use the project meanwhile.
+	// them to the defaults. No other user should work in the project meanwhile.
 	SetQuotas bool
 }
 

@@ -68,4 +68,37 @@ var rangeTests = []test{
 			s.want("creating with pools "+name, err, neutron.ErrRefused, test.status, test.typ)
 		}
 	}},
+	{"rejected name servers and host routes", func(s *suite) {
+		network := s.createNetwork()
+		address := netip.MustParseAddr
+		servers := func(addresses ...netip.Addr) neutron.SubnetSettings {
+			return neutron.SubnetSettings{Nameservers: &addresses}
+		}
+		routes := func(count int, destination, nextHop string) neutron.SubnetSettings {
+			var all []neutron.HostRoute
+			prefix := netip.MustParsePrefix(destination)
+			for range count {
+				all = append(all, neutron.HostRoute{Destination: prefix, NextHop: address(nextHop)})
+				prefix = netip.PrefixFrom(prefix.Addr().Next(), prefix.Bits())
+			}
+			return neutron.SubnetSettings{HostRoutes: &all}
+		}
+		for name, test := range map[string]struct {
+			settings neutron.SubnetSettings
+			typ      string
+		}{
+			"six name servers":      {servers(address("1.1.1.1"), address("1.1.1.2"), address("1.1.1.3"), address("1.1.1.4"), address("1.1.1.5"), address("1.1.1.6")), "DNSNameServersExhausted"},
+			"equal name servers":    {servers(address("1.1.1.1"), address("1.1.1.1")), "HTTPBadRequest"},
+			"a name server of IPv6": {servers(address("fd00::1")), "InvalidInput"},
+			"21 routes":             {routes(21, "10.9.0.0/32", "10.0.0.9"), "HostRoutesExhausted"},
+			"a next hop of IPv6":    {routes(1, "10.9.0.0/32", "fd00::1"), "InvalidInput"},
+			"a destination of IPv6": {routes(1, "fd00::/64", "10.0.0.9"), "InvalidInput"},
+			"host bits":             {routes(1, "10.9.0.1/16", "10.0.0.9"), "HTTPBadRequest"},
+		} {
+			subnet := s.subnetOn(network, "10.0.0.0/24")
+			subnet.SubnetSettings = test.settings
+			_, err := s.Client.CreateSubnet(s.Context(), subnet)
+			s.want("creating with "+name, err, neutron.ErrRefused, http.StatusBadRequest, test.typ)
+		}
+	}},
 }

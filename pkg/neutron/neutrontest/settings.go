@@ -43,17 +43,17 @@ func testSetting(extension string, set func(settings *neutron.NetworkSettings), 
 		plain := s.createNetwork()
 		if !s.can(extension) && extension != "" {
 			readable := extension == neutron.ExtensionMTU && s.can("net-mtu") // but not writable
-			if asked := with(neutron.NetworkSettings{}, set); plain.NetworkSettings != without(plain.NetworkSettings, asked) && !readable {
+			if request := with(neutron.NetworkSettings{}, set); plain.NetworkSettings != without(plain.NetworkSettings, request) && !readable {
 				s.Errorf("without %s, a network has %+v", extension, plain.NetworkSettings)
 			}
 			_, err := s.Client.CreateNetwork(s.Context(), neutron.NewNetwork{Description: s.marker, NetworkSettings: with(neutron.NetworkSettings{}, set)})
 			s.want("creating", err, neutron.ErrRefused, http.StatusBadRequest, "HTTPBadRequest")
 			return
 		}
-		made, err := s.Client.CreateNetwork(s.Context(), neutron.NewNetwork{Name: "neutrontest", Description: s.marker, NetworkSettings: with(neutron.NetworkSettings{}, set)})
+		created, err := s.Client.CreateNetwork(s.Context(), neutron.NewNetwork{Name: "neutrontest", Description: s.marker, NetworkSettings: with(neutron.NetworkSettings{}, set)})
 		s.wantNil("creating", err)
-		s.Cleanup(func() { s.remove("networks", made.ID) })
-		s.wantNetwork("creating", made, err, with(plain.NetworkSettings, set))
+		s.Cleanup(func() { s.remove("networks", created.ID) })
+		s.wantNetwork("creating", created, err, with(plain.NetworkSettings, set))
 
 		updated, err := s.Client.UpdateNetwork(s.Context(), plain.ID, neutron.NetworkUpdate{Revision: plain.Revision, NetworkSettings: with(neutron.NetworkSettings{}, set)})
 		s.wantNetwork("updating", updated, err, with(plain.NetworkSettings, set))
@@ -62,7 +62,7 @@ func testSetting(extension string, set func(settings *neutron.NetworkSettings), 
 		}
 		back, err := s.Client.UpdateNetwork(s.Context(), plain.ID, neutron.NetworkUpdate{Revision: updated.Revision, NetworkSettings: unset})
 		s.wantNetwork("changing it back", back, err, plain.NetworkSettings)
-		back, err = s.Client.UpdateNetwork(s.Context(), made.ID, neutron.NetworkUpdate{Revision: made.Revision, NetworkSettings: unset})
+		back, err = s.Client.UpdateNetwork(s.Context(), created.ID, neutron.NetworkUpdate{Revision: created.Revision, NetworkSettings: unset})
 		s.wantNetwork("removing the setting of the create", back, err, plain.NetworkSettings)
 	}
 }
@@ -113,7 +113,7 @@ var settingTests = []test{
 	{"a subnet gets other settings, and the defaults again", testSubnetSettings},
 	{"IPv6 modes are read-only", testModes},
 	{"a range of one or two addresses needs no gateway and DHCP", testSmallRanges},
-	{"a subnet pool hands out ranges", testSubnetPool},
+	{"a subnet pool allocates ranges", testSubnetPool},
 	{"subnet pools are found", testFindSubnetPools},
 }
 
@@ -186,21 +186,21 @@ func (s *suite) wantSubnet(doing string, got neutron.Subnet, err error, want neu
 }
 
 func testNewSubnet(s *suite) {
-	asked := s.subnetOn(s.createNetwork(), "10.0.0.0/24")
-	asked.SubnetSettings = allSettings()
-	made, err := s.Client.CreateSubnet(s.Context(), asked)
-	s.wantSubnet("creating", made, err, neutron.Subnet{
-		ID: made.ID, NetworkID: asked.NetworkID, Name: asked.Name, Description: asked.Description, CIDR: asked.CIDR, CreatedAt: made.CreatedAt,
-		Gateway: *asked.Gateway, Pools: asked.Pools, Nameservers: *asked.Nameservers, HostRoutes: *asked.HostRoutes,
+	request := s.subnetOn(s.createNetwork(), "10.0.0.0/24")
+	request.SubnetSettings = allSettings()
+	created, err := s.Client.CreateSubnet(s.Context(), request)
+	s.wantSubnet("creating", created, err, neutron.Subnet{
+		ID: created.ID, NetworkID: request.NetworkID, Name: request.Name, Description: request.Description, CIDR: request.CIDR, CreatedAt: created.CreatedAt,
+		Gateway: *request.Gateway, Pools: request.Pools, Nameservers: *request.Nameservers, HostRoutes: *request.HostRoutes,
 	})
 
-	asked = s.subnetOn(s.createNetwork(), "10.0.0.0/24")
-	asked.Gateway = new(netip.Addr)
-	made, err = s.Client.CreateSubnet(s.Context(), asked)
-	if err != nil || made.Gateway.IsValid() {
-		s.Errorf("CreateSubnet without a gateway = %+v, %v", made, err)
+	request = s.subnetOn(s.createNetwork(), "10.0.0.0/24")
+	request.Gateway = new(netip.Addr)
+	created, err = s.Client.CreateSubnet(s.Context(), request)
+	if err != nil || created.Gateway.IsValid() {
+		s.Errorf("CreateSubnet without a gateway = %+v, %v", created, err)
 	}
-	if diff := cmp.Diff(pools("10.0.0.1", "10.0.0.254"), made.Pools, compareAddresses); diff != "" {
+	if diff := cmp.Diff(pools("10.0.0.1", "10.0.0.254"), created.Pools, compareAddresses); diff != "" {
 		s.Errorf("pools of a subnet without a gateway (-want +got):\n%s", diff)
 	}
 }
@@ -226,25 +226,28 @@ func testSubnetSettings(s *suite) {
 
 func testModes(s *suite) {
 	for _, mode := range []string{"slaac", "dhcpv6-stateful", "dhcpv6-stateless"} {
-		asked := s.subnetOn(s.createNetwork(), "fd00::/64")
-		asked.AddressMode, asked.RAMode = mode, mode
-		asked.Gateway = new(netip.MustParseAddr("fd00::1"))
-		made, err := s.Client.CreateSubnet(s.Context(), asked)
-		if err != nil || made.AddressMode != mode || made.RAMode != mode {
-			s.Errorf("CreateSubnet with %s = %+v, %v", mode, made, err)
+		request := s.subnetOn(s.createNetwork(), "fd00::/64")
+		request.AddressMode, request.RAMode = mode, mode
+		request.Gateway = new(netip.MustParseAddr("fd00::1"))
+		created, err := s.Client.CreateSubnet(s.Context(), request)
+		if err != nil || created.AddressMode != mode || created.RAMode != mode {
+			s.Errorf("CreateSubnet with %s = %+v, %v", mode, created, err)
 		}
-		s.wantRejected(http.MethodPut, "/v2.0/subnets/"+made.ID, `{"subnet": {"ipv6_ra_mode": "slaac"}}`, http.StatusBadRequest, "HTTPBadRequest")
-		_, err = s.Client.UpdateSubnet(s.Context(), made.ID, neutron.SubnetUpdate{SubnetSettings: neutron.SubnetSettings{DHCP: new(false)}, Revision: made.Revision})
+		s.wantRejected(http.MethodPut, "/v2.0/subnets/"+created.ID, `{"subnet": {"ipv6_ra_mode": "slaac"}}`, http.StatusBadRequest, "HTTPBadRequest")
+		_, err = s.Client.UpdateSubnet(s.Context(), created.ID, neutron.SubnetUpdate{SubnetSettings: neutron.SubnetSettings{DHCP: new(false)}, Revision: created.Revision})
 		s.want("disabling DHCP", err, neutron.ErrRefused, http.StatusBadRequest, "InvalidInput")
 	}
-	asked := s.subnetOn(s.createNetwork(), "fd00::/64")
-	asked.AddressMode, asked.RAMode = "slaac", "dhcpv6-stateful"
-	_, err := s.Client.CreateSubnet(s.Context(), asked)
+	request := s.subnetOn(s.createNetwork(), "fd00::/64")
+	request.AddressMode, request.RAMode = "slaac", "dhcpv6-stateful"
+	_, err := s.Client.CreateSubnet(s.Context(), request)
 	s.want("creating with two modes", err, neutron.ErrRefused, http.StatusBadRequest, "InvalidInput")
-	asked = s.subnetOn(s.createNetwork(), "fd00::/80")
-	asked.RAMode = "slaac"
-	_, err = s.Client.CreateSubnet(s.Context(), asked)
+	request = s.subnetOn(s.createNetwork(), "fd00::/80")
+	request.RAMode = "slaac"
+	_, err = s.Client.CreateSubnet(s.Context(), request)
 	s.want("creating with SLAAC in a /80", err, neutron.ErrRefused, http.StatusBadRequest, "InvalidInput")
+	request.RAMode, request.DHCP = "dhcpv6-stateful", new(false)
+	_, err = s.Client.CreateSubnet(s.Context(), request)
+	s.want("creating with a mode and without DHCP", err, neutron.ErrRefused, http.StatusBadRequest, "InvalidInput")
 }
 
 func testSmallRanges(s *suite) {
@@ -254,11 +257,11 @@ func testSmallRanges(s *suite) {
 		"fd00::/127":  pools("fd00::1", "fd00::1"),
 		"fd00::/128":  pools("fd00::", "fd00::"),
 	} {
-		asked := s.subnetOn(s.createNetwork(), cidr)
-		asked.Gateway, asked.DHCP = new(netip.Addr), new(false)
-		made, err := s.Client.CreateSubnet(s.Context(), asked)
-		if diff := cmp.Diff(want, made.Pools, compareAddresses); err != nil || made.Gateway.IsValid() || made.DHCP || diff != "" {
-			s.Errorf("%s: %+v, %v, pools (-want +got):\n%s", cidr, made, err, diff)
+		request := s.subnetOn(s.createNetwork(), cidr)
+		request.Gateway, request.DHCP = new(netip.Addr), new(false)
+		created, err := s.Client.CreateSubnet(s.Context(), request)
+		if diff := cmp.Diff(want, created.Pools, compareAddresses); err != nil || created.Gateway.IsValid() || created.DHCP || diff != "" {
+			s.Errorf("%s: %+v, %v, pools (-want +got):\n%s", cidr, created, err, diff)
 		}
 	}
 }
@@ -280,45 +283,54 @@ func testSubnetPool(s *suite) {
 	}
 	_, four := s.createSubnetPool(`"10.77.0.0/23"`, 24)
 	_, six := s.createSubnetPool(`"fd77::/48"`, 64)
-	asked := s.subnetOn(s.createNetwork(), "10.0.0.0/8")
-	asked.CIDR, asked.FromPool = netip.Prefix{}, &neutron.FromPool{SubnetPoolID: four, IPVersion: 4}
-	made, err := s.Client.CreateSubnet(s.Context(), asked)
-	s.wantSubnet("creating", made, err, neutron.Subnet{
-		ID: made.ID, NetworkID: asked.NetworkID, Name: asked.Name, Description: asked.Description, CreatedAt: made.CreatedAt,
+	request := s.subnetOn(s.createNetwork(), "10.0.0.0/8")
+	request.CIDR, request.FromPool = netip.Prefix{}, &neutron.FromPool{SubnetPoolID: four, IPVersion: 4}
+	created, err := s.Client.CreateSubnet(s.Context(), request)
+	s.wantSubnet("creating", created, err, neutron.Subnet{
+		ID: created.ID, NetworkID: request.NetworkID, Name: request.Name, Description: request.Description, CreatedAt: created.CreatedAt,
 		CIDR: netip.MustParsePrefix("10.77.0.0/24"), SubnetPoolID: four, Gateway: netip.MustParseAddr("10.77.0.1"), Pools: pools("10.77.0.2", "10.77.0.254"), DHCP: true,
 	})
-	_, err = s.Client.CreateSubnet(s.Context(), s.subnetOn(neutron.Network{ID: asked.NetworkID}, "10.9.0.0/24"))
+	_, err = s.Client.CreateSubnet(s.Context(), s.subnetOn(neutron.Network{ID: request.NetworkID}, "10.9.0.0/24"))
 	s.want("creating a subnet with a CIDR beside it", err, neutron.ErrRefused, http.StatusBadRequest, "NetworkSubnetPoolAffinityError")
 
-	asked.NetworkID, asked.FromPool, asked.Gateway = s.createNetwork().ID, &neutron.FromPool{SubnetPoolID: four, IPVersion: 4, PrefixLength: 26}, new(netip.Addr)
-	asked.DHCP, asked.Nameservers, asked.HostRoutes = allSettings().DHCP, allSettings().Nameservers, allSettings().HostRoutes
-	made, err = s.Client.CreateSubnet(s.Context(), asked)
-	s.wantSubnet("creating a /26 without a gateway", made, err, neutron.Subnet{
-		ID: made.ID, NetworkID: asked.NetworkID, Name: asked.Name, Description: asked.Description, CreatedAt: made.CreatedAt,
+	other := s.createNetwork()
+	s.createSubnet(other, "10.9.0.0/24")
+	request.NetworkID = other.ID
+	_, err = s.Client.CreateSubnet(s.Context(), request)
+	s.want("creating beside a subnet with a CIDR", err, neutron.ErrRefused, http.StatusBadRequest, "NetworkSubnetPoolAffinityError")
+
+	request.NetworkID, request.FromPool, request.Gateway = s.createNetwork().ID, &neutron.FromPool{SubnetPoolID: four, IPVersion: 4, PrefixLength: 26}, new(netip.Addr)
+	request.DHCP, request.Nameservers, request.HostRoutes = allSettings().DHCP, allSettings().Nameservers, allSettings().HostRoutes
+	created, err = s.Client.CreateSubnet(s.Context(), request)
+	s.wantSubnet("creating a /26 without a gateway", created, err, neutron.Subnet{
+		ID: created.ID, NetworkID: request.NetworkID, Name: request.Name, Description: request.Description, CreatedAt: created.CreatedAt,
 		CIDR: netip.MustParsePrefix("10.77.1.0/26"), SubnetPoolID: four, Pools: pools("10.77.1.2", "10.77.1.62"),
 		Gateway:     netip.MustParseAddr("10.77.1.1"), // despite the request
-		Nameservers: *asked.Nameservers, HostRoutes: *asked.HostRoutes,
+		Nameservers: *request.Nameservers, HostRoutes: *request.HostRoutes,
 	})
-	asked.DHCP, asked.Nameservers, asked.HostRoutes = nil, nil, nil
-	asked.NetworkID, asked.FromPool = s.createNetwork().ID, &neutron.FromPool{SubnetPoolID: four, IPVersion: 4, PrefixLength: 24}
-	_, err = s.Client.CreateSubnet(s.Context(), asked)
+	request.DHCP, request.Nameservers, request.HostRoutes = nil, nil, nil
+	request.NetworkID, request.FromPool = s.createNetwork().ID, &neutron.FromPool{SubnetPoolID: four, IPVersion: 4, PrefixLength: 24}
+	_, err = s.Client.CreateSubnet(s.Context(), request)
 	s.want("creating from an exhausted pool", err, neutron.ErrRefused, http.StatusInternalServerError, "SubnetAllocationError")
-	asked.FromPool.PrefixLength = 7 // the pool's minimum is 8
-	_, err = s.Client.CreateSubnet(s.Context(), asked)
-	s.want("creating a /7", err, neutron.ErrRefused, http.StatusBadRequest, "MinPrefixSubnetAllocationError")
-	asked.FromPool.IPVersion = 6
-	_, err = s.Client.CreateSubnet(s.Context(), asked)
+	s.mustSend(http.MethodPut, "/v2.0/subnetpools/"+four, `{"subnetpool": {"max_prefixlen": 28}}`, http.StatusOK, nil)
+	for length, typ := range map[int]string{7: "MinPrefixSubnetAllocationError", 29: "MaxPrefixSubnetAllocationError"} {
+		request.FromPool.PrefixLength = length
+		_, err = s.Client.CreateSubnet(s.Context(), request)
+		s.want(fmt.Sprintf("creating a /%d", length), err, neutron.ErrRefused, http.StatusBadRequest, typ)
+	}
+	request.FromPool.IPVersion = 6
+	_, err = s.Client.CreateSubnet(s.Context(), request)
 	s.want("creating with another IP version", err, neutron.ErrRefused, http.StatusBadRequest, "BadRequest")
-	asked.FromPool = &neutron.FromPool{SubnetPoolID: missing, IPVersion: 4}
-	_, err = s.Client.CreateSubnet(s.Context(), asked)
+	request.FromPool = &neutron.FromPool{SubnetPoolID: missing, IPVersion: 4}
+	_, err = s.Client.CreateSubnet(s.Context(), request)
 	s.want("creating from a missing pool", err, neutron.ErrNotFound, http.StatusNotFound, "SubnetPoolNotFound")
 
-	asked.FromPool, asked.Gateway = &neutron.FromPool{SubnetPoolID: six, IPVersion: 6}, nil
-	made, err = s.Client.CreateSubnet(s.Context(), asked)
-	if err != nil || made.CIDR != netip.MustParsePrefix("fd77::/64") || made.Gateway != netip.MustParseAddr("fd77::1") {
-		s.Errorf("CreateSubnet of IPv6 = %+v, %v", made, err)
+	request.FromPool, request.Gateway = &neutron.FromPool{SubnetPoolID: six, IPVersion: 6}, nil
+	created, err = s.Client.CreateSubnet(s.Context(), request)
+	if err != nil || created.CIDR != netip.MustParsePrefix("fd77::/64") || created.Gateway != netip.MustParseAddr("fd77::1") {
+		s.Errorf("CreateSubnet of IPv6 = %+v, %v", created, err)
 	}
-	updated, err := s.Client.UpdateSubnet(s.Context(), made.ID, neutron.SubnetUpdate{Revision: made.Revision, SubnetSettings: neutron.SubnetSettings{
+	updated, err := s.Client.UpdateSubnet(s.Context(), created.ID, neutron.SubnetUpdate{Revision: created.Revision, SubnetSettings: neutron.SubnetSettings{
 		Gateway: new(netip.Addr), Pools: pools("fd77::1", "fd77::ffff:ffff:ffff:ffff"),
 	}})
 	if err != nil || updated.Gateway.IsValid() || updated.SubnetPoolID != six {

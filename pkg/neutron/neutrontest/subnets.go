@@ -190,12 +190,13 @@ var gatewayTests = []test{
 		s.want("updating", err, neutron.ErrRefused, http.StatusConflict, "GatewayConflictWithAllocationPools")
 		s.wantRejected(http.MethodPut, "/v2.0/subnets/"+created.ID, `{"subnet": {"gateway_ip": "10.0.0.9"}}`, http.StatusConflict, "GatewayConflictWithAllocationPools")
 	}},
-	{"a gateway is changed while the network has a port", func(s *suite) {
+	{"gateway, pools and DHCP are changed while a port has an address", func(s *suite) {
 		network := s.createNetwork()
 		created := s.createSubnet(network, "10.0.0.0/24")
-		s.createPort(network)
+		s.createPort(network) // its address is then outside the pools
 		_, err := s.Client.UpdateSubnet(s.Context(), created.ID, neutron.SubnetUpdate{
-			SubnetSettings: neutron.SubnetSettings{Gateway: new(netip.MustParseAddr("10.0.0.254")), Pools: pools("10.0.0.1", "10.0.0.253")}, Revision: created.Revision,
+			SubnetSettings: neutron.SubnetSettings{Gateway: new(netip.MustParseAddr("10.0.0.254")), Pools: pools("10.0.0.253", "10.0.0.253"), DHCP: new(false)},
+			Revision:       created.Revision,
 		})
 		s.wantNil("updating", err)
 	}},

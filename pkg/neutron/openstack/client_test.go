@@ -155,7 +155,7 @@ func TestPages(t *testing.T) {
 		want  string
 	}{
 		"cut off": {embedded.Fault{Truncate: true}, "ends too early"},
-		"a network that a page ended with is gone": {
+		"the last network of a page is deleted": {
 			embedded.Fault{Status: 404, Body: `{"NeutronError": {"type": "NetworkNotFound", "message": "Network x could not be found.", "detail": ""}}`},
 			"404 NetworkNotFound",
 		},

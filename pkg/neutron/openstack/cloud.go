@@ -71,13 +71,16 @@ type cloud struct {
 	failure *failure      // of the last login, or nil
 }
 
-// RoundTrip sends a request with a token. If Neutron answers 401, it did not
-// carry out the request, and RoundTrip sends it once more with a new token.
+// errTimeLimit distinguishes the client's time limit from the caller's.
+var errTimeLimit = fmt.Errorf("time limit of the client: %w", context.DeadlineExceeded)
+
+// RoundTrip sends a request with a token. If Neutron answers 401, it has not
+// applied the request, and RoundTrip repeats it with a new token.
 func (c *cloud) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Body != nil {
 		defer func() { _ = request.Body.Close() }() // copies of it are sent
 	}
-	ctx, cancel := context.WithTimeout(request.Context(), c.timeout)
+	ctx, cancel := context.WithTimeoutCause(request.Context(), c.timeout, errTimeLimit)
 	response, err := c.send(ctx, request)
 	if err != nil {
 		cancel()

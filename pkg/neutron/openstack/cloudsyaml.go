@@ -22,7 +22,7 @@ import (
 	"gopkg.in/yaml.v2"
 )
 
-// cloudConfig is what clouds.yaml and secure.yaml say about one cloud.
+// cloudConfig holds the settings of one cloud in clouds.yaml and secure.yaml.
 type cloudConfig struct {
 	name      string
 	auth      gophercloud.AuthOptions
@@ -33,8 +33,8 @@ type cloudConfig struct {
 	transport *boundedTransport
 }
 
-// loadCloud reads what the files say about a cloud. It returns old, which may be
-// nil, if nothing has changed. The errors name the files and hold no secret.
+// loadCloud reads the settings of a cloud. It returns old, which may be nil, if
+// nothing has changed. The errors name the files and hold no secret.
 func loadCloud(name string, old *cloudConfig, wrap func(http.RoundTripper) http.RoundTripper) (*cloudConfig, error) {
 	plain, secure, err := readCloudFiles()
 	if err != nil {

@@ -4,16 +4,16 @@
 // It adds strict checks to gophercloud, because a mistake here creates a network
 // twice, or forgets one that exists:
 //
-//   - An answer without the expected content (no JSON, a list without its key, an
-//     object without its revision, an invalid address) is neutron.ErrUnavailable,
-//     never an empty list or a zero value.
+//   - An answer without the expected content is neutron.ErrUnavailable, never an
+//     empty list or a zero value: no JSON, a list without its key, an object
+//     without its revision, an invalid address.
 //   - "Not found" is accepted from Neutron only, and for one object only. A 404
 //     from a proxy, or for a list, is ErrUnavailable.
 //   - One method call is one request (for a list: one per page). The package
 //     repeats no request, follows no redirect and waits for no rate limit: the
 //     caller has a queue, and the error holds Retry-After. There are two
 //     exceptions. A request whose token is rejected, which Neutron has not
-//     carried out, is repeated with a new token. If ports use a subnet, one more
+//     applied, is repeated with a new token. If ports use a subnet, one more
 //     request lists them, because Neutron's error does not.
 //   - Every failure is a *neutron.Error. Equal failures have equal texts, so that
 //     a condition with the text does not change.

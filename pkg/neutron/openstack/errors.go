@@ -24,7 +24,7 @@ import (
 // maxMessage limits the text of a server in a message, in runes.
 const maxMessage = 500
 
-// maxRetryAfter limits the delay that a server can ask for: its clock may be
+// maxRetryAfter limits the delay that a server can request: its clock may be
 // wrong.
 const maxRetryAfter = time.Hour
 
@@ -170,7 +170,7 @@ func withoutAnswer(r request, err error) string {
 	case errors.As(err, &lookup):
 		return lookupFailed(lookup)
 	case isTimeout(err):
-		return fmt.Sprintf("no answer from %s within %v", r.host, r.timeout)
+		return fmt.Sprintf("timed out: no answer from %s within %v", r.host, r.timeout)
 	case errors.As(err, &network):
 		stable := *network
 		stable.Source = nil // its port is another one each time
@@ -189,7 +189,7 @@ func isTimeout(err error) bool {
 		return false
 	}
 	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout()
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // lookupFailed omits the name server and the local port, which vary.

@@ -21,12 +21,12 @@ func TestClassOf(t *testing.T) {
 		typ    string
 		want   error
 	}{
-		"gone":                           {"delete network", 404, "NetworkNotFound", neutron.ErrNotFound},
-		"its network is gone":            {"create subnet", 404, "NetworkNotFound", neutron.ErrNotFound},
+		"deleted":                        {"delete network", 404, "NetworkNotFound", neutron.ErrNotFound},
+		"its network is deleted":         {"create subnet", 404, "NetworkNotFound", neutron.ErrNotFound},
 		"not ours to see":                {"delete network", 404, "HTTPNotFound", neutron.ErrRefused},
 		"404 out of a proxy":             {"delete network", 404, "", neutron.ErrUnavailable},
-		"a list is never gone":           {listNetworks, 404, "NetworkNotFound", neutron.ErrUnavailable},
-		"nor the other":                  {listSubnets, 404, "HTTPNotFound", neutron.ErrUnavailable},
+		"a list is never not found":      {listNetworks, 404, "NetworkNotFound", neutron.ErrUnavailable},
+		"nor is the other":               {listSubnets, 404, "HTTPNotFound", neutron.ErrUnavailable},
 		"ports on a network":             {"delete network", 409, "NetworkInUse", neutron.ErrInUse},
 		"ports on a subnet":              {"delete subnet", 409, "SubnetInUse", neutron.ErrInUse},
 		"a router has the gateway":       {"update subnet", 409, "GatewayIpInUse", neutron.ErrInUse},
@@ -53,8 +53,8 @@ func TestClassOf(t *testing.T) {
 		"overloaded":                     {"create subnet", 503, "", neutron.ErrUnavailable},
 		"gateway time-out":               {"create subnet", 504, "", neutron.ErrUnavailable},
 		"moved":                          {"create subnet", 301, "", neutron.ErrUnavailable},
-		"done, but not as it should be":  {"create subnet", 200, "", neutron.ErrUnavailable},
-		"taken, but not as it should be": {"delete network", 200, "", neutron.ErrUnavailable},
+		"200 in place of 201":            {"create subnet", 200, "", neutron.ErrUnavailable},
+		"200 in place of 204":            {"delete network", 200, "", neutron.ErrUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := classOf(test.op, test.status, test.typ); !errors.Is(got, test.want) {

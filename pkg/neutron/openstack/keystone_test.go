@@ -4,8 +4,8 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -392,27 +392,29 @@ func answerWith(status int, h http.Header, body string) http.HandlerFunc {
 // quiet discards what a server logs about failed handshakes.
 var quiet = log.New(io.Discard, "", 0)
 
-// pemKey returns the private key of a certificate.
-func pemKey(t *testing.T, certificate tls.Certificate) string {
+// pemPair returns a certificate and its key as they are in files.
+func pemPair(t *testing.T, certificate []byte, privateKey any) (cert, key string) {
 	t.Helper()
-	der, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)
+	der, err := x509.MarshalPKCS8PrivateKey(privateKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-// pemCertificate returns a new certificate.
-func pemCertificate(t *testing.T) string {
+// newPair returns a new certificate and its key.
+func newPair(t *testing.T) (cert, key string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour), Subject: pkix.Name{Organization: []string{"new"}},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	return pemPair(t, der, private)
 }

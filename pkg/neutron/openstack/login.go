@@ -20,7 +20,7 @@ import (
 )
 
 // The client reads the files again after checkFiles. It repeats a failed login
-// after retryLogin, or after the time that Keystone asks for but at most
+// after retryLogin, or after the Retry-After of Keystone but at most
 // maxRetryLogin, unless the files change: thousands of Networks wait for one
 // login, and Keystone may lock a user after too many failures.
 const (
@@ -113,7 +113,7 @@ func (c *cloud) tryLogin(ctx context.Context, config *cloudConfig) (*session, *n
 		return s, nil
 	}
 	failed := c.loginFailed(config, err)
-	if ctx.Err() == nil {
+	if ctx.Err() == nil || errors.Is(context.Cause(ctx), errTimeLimit) { // the caller has not given up
 		wait := min(max(failed.RetryAfter, retryLogin), maxRetryLogin)
 		c.failure = &failure{config, failed, c.now().Add(wait)}
 	}

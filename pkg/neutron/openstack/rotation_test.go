@@ -2,7 +2,6 @@ package openstack_test
 
 import (
 	"crypto/tls"
-	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -211,7 +210,8 @@ func TestCloudTLS(t *testing.T) {
 	}
 	k.set(func() { k.catalog = []object{networkAt(endpointAt("public", "RegionOne", secureNeutron.URL))} })
 	certificate := secureKeystone.TLS.Certificates[0]
-	ca, otherCA := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]})), pemCertificate(t)
+	ca, key := pemPair(t, certificate.Certificate[0], certificate.PrivateKey)
+	otherCA, otherKey := newPair(t)
 	const unknown = "x509: certificate signed by unknown authority"
 	cloud := func(more ...string) string { return clouds(withPassword(secureKeystone.URL, password, more...)...) }
 
@@ -222,18 +222,31 @@ func TestCloudTLS(t *testing.T) {
 	})
 	t.Run("cacert and a client certificate", func(t *testing.T) {
 		f := useFiles(t)
+		f.write("clouds.yaml", cloud("cacert: ~/ca.pem", "cert: "+f.path("cert.pem"), "key: ~/key.pem"))
 		f.write("ca.pem", ca)
-		f.write("key.pem", pemKey(t, certificate))
-		f.write("clouds.yaml", cloud("cacert: "+f.path("ca.pem"), "cert: "+f.path("ca.pem"), "key: ~/key.pem"))
-		k.requests()
-		wantList(t, connectCloud(t))
-		if got := k.requests(); len(got) != 1 || len(got[0].TLS.PeerCertificates) != 1 {
-			t.Errorf("the requests are %+v, want one with a certificate", got)
+		f.write("cert.pem", ca)
+		f.write("key.pem", key)
+		watch := &clock{}
+		client := connectCloud(t, openstack.WithClock(watch.Now))
+		for _, want := range []string{"Acme Co", "new"} {
+			k.requests()
+			wantList(t, client)
+			if got := k.requests(); len(got) != 1 || len(got[0].TLS.PeerCertificates) != 1 || got[0].TLS.PeerCertificates[0].Subject.Organization[0] != want {
+				t.Errorf("the requests are %+v, want one with a certificate of %s", got, want)
+			}
+			f.write("cert.pem", otherCA)
+			f.write("key.pem", otherKey)
+			watch.pass(time.Minute)
 		}
 	})
 	t.Run("verify: false", func(t *testing.T) {
-		useFiles(t).write("clouds.yaml", cloud("verify: false"))
-		wantList(t, connectCloud(t))
+		f, watch := useFiles(t), &clock{}
+		f.write("clouds.yaml", cloud("verify: false"))
+		client := connectCloud(t, openstack.WithClock(watch.Now))
+		wantList(t, client)
+		f.write("clouds.yaml", cloud())
+		watch.pass(time.Minute)
+		wantError(t, "a list without it", list(t, client), neutron.ErrUnavailable, unknown)
 	})
 	t.Run("a CA that changes", func(t *testing.T) {
 		f := useFiles(t)

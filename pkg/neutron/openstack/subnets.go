@@ -146,7 +146,8 @@ func (c *client) portsOn(ctx context.Context, subnetID string) string {
 			Owner string `json:"device_owner"`
 		}
 	}
-	if _, err := c.service.Get(ctx, c.service.ServiceURL("ports")+"?"+query.Encode(), &answer, nil); err != nil || len(answer.Ports) == 0 { //nolint:bodyclose // gophercloud closes the body
+	_, err := c.service.Get(ctx, c.service.ServiceURL("ports")+"?"+query.Encode(), &answer, nil) //nolint:bodyclose // gophercloud closes the body
+	if err != nil || len(answer.Ports) == 0 {
 		return ""
 	}
 	var words []string
