@@ -259,10 +259,9 @@ func hasLabels(network *samplecrdv1.Network, labels map[string]string) bool {
 
 // specText describes a spec in a few words.
 func specText(spec samplecrdv1.NetworkSpec) string {
-	desired := plan.DesiredFor(neutron.Owner{}, spec)
-	text := desired.RangeText()
-	if desired.Invalid != "" {
-		text = spec.CIDR
+	text := spec.CIDR
+	if spec.SubnetPool != nil {
+		text = plan.DesiredFor(neutron.Owner{}, spec).RangeText()
 	}
 	if spec.Gateway != "" {
 		text += ", gateway " + spec.Gateway

@@ -176,7 +176,36 @@ func TestEveryAlertIsTestedAndDocumented(t *testing.T) {
 	}
 }
 
-// An alert contains its meaning, an action, and a link to its section in the docs.
+// TestRunbookOrder checks that the index and the sections of the runbook have the
+// order of the rules.
+func TestRunbookOrder(t *testing.T) {
+	var alerts []string
+	for _, r := range readRules(t) {
+		if r.Alert != "" {
+			alerts = append(alerts, r.Alert)
+		}
+	}
+	runbook := string(read(t, "docs/reference/alerts.md"))
+	index, _, _ := strings.Cut(runbook, "\n## ")
+	for what, pattern := range map[string]*regexp.Regexp{
+		"index":    regexp.MustCompile(`\[(Samplecrd\w+)\]`),
+		"sections": regexp.MustCompile(`(?m)^## (\w+)$`),
+	} {
+		text, have := runbook, []string(nil)
+		if what == "index" {
+			text = index
+		}
+		for _, match := range pattern.FindAllStringSubmatch(text, -1) {
+			have = append(have, match[1])
+		}
+		if diff := cmp.Diff(alerts, have); diff != "" {
+			t.Errorf("the %s of docs/reference/alerts.md (-rules +have):\n%s", what, diff)
+		}
+	}
+}
+
+// TestAlertsAreComplete: an alert contains its meaning, an action, and a link to its
+// section in the docs.
 func TestAlertsAreComplete(t *testing.T) {
 	for _, r := range readRules(t) {
 		if r.Alert == "" {
