@@ -103,8 +103,16 @@ lint: ## Run the linters, which also hold the architecture
 .PHONY: fuzz
 fuzz: ## Look for a state of the world in which a plan goes wrong, for a minute
 	go test -run '^$$' -fuzz FuzzConverge -fuzztime 30s -fuzzminimizetime 1x ./pkg/plan
-	go test -run '^$$' -fuzz FuzzWant -fuzztime 30s -fuzzminimizetime 1x ./pkg/plan
-	go test -run '^$$' -fuzz FuzzWishes -fuzztime 30s -fuzzminimizetime 1x .
+	go test -run '^$$' -fuzz FuzzDesiredFor -fuzztime 30s -fuzzminimizetime 1x ./pkg/plan
+	go test -run '^$$' -fuzz FuzzRequestOf -fuzztime 30s -fuzzminimizetime 1x ./pkg/deployments
+
+# The packages that only compute, whose own tests must notice nearly every change
+# of their code.
+PURE_PACKAGES := pkg/plan pkg/status pkg/deployments
+
+.PHONY: mutation
+mutation: ## Check that the tests of the pure packages fail when their code is changed (about 15 minutes)
+	@hack/mutation/run.sh $(PURE_PACKAGES)
 
 # What a release is made of. VERSION, IMAGE and ARCH can be given: make image
 # VERSION=v1.2.3 ARCH=arm64. The image is published nowhere yet: its name only
@@ -153,3 +161,9 @@ vulncheck: ## Look for known vulnerabilities (GOVULNDB=file:///… for a copy of
 .PHONY: clean
 clean: ## Remove all that was built (Go's own cache stays)
 	rm -rf build samplecrd-controller
+
+.PHONY: prose
+prose: ## Check the words, sentences and lines of the text
+	@CGO_ENABLED=0 go run -trimpath ./hack/prose
+
+lint: prose

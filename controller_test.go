@@ -17,6 +17,7 @@ import (
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/plan"
+	"github.com/samplecrd/network-controller/pkg/reconcile"
 )
 
 // TestWalkthrough is what newcomers do first: create, edit, delete. It counts
@@ -232,7 +233,7 @@ func TestRefused(t *testing.T) {
 // out all the same, later. There is one network in the end.
 func TestAnswerComesTooLate(t *testing.T) {
 	h := newHarness(t)
-	h.timeout, h.inFlight = 100*time.Millisecond, time.Second
+	h.timeout, h.settings.reconcile.MaxInFlight = 100*time.Millisecond, time.Second
 	reached := h.holdCreateNetwork()
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")
@@ -248,7 +249,7 @@ func TestAnswerComesTooLate(t *testing.T) {
 // TestDeletedBeforeTheAnswer: the same, and the user no longer wants it.
 func TestDeletedBeforeTheAnswer(t *testing.T) {
 	h := newHarness(t)
-	h.timeout, h.inFlight = 100*time.Millisecond, time.Second
+	h.timeout, h.settings.reconcile.MaxInFlight = 100*time.Millisecond, time.Second
 	reached := h.holdCreateNetwork()
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")
@@ -317,8 +318,8 @@ func TestStatusWriteFails(t *testing.T) {
 
 	err := c.syncHandler(t.Context(), h.key())
 
-	if _, again := c.retry.after(err); err == nil || !again {
-		t.Errorf("syncHandler() = %v, which is not tried again", err)
+	if retry, _ := c.reconciler.Retry(err); retry == reconcile.RetryNever {
+		t.Errorf("syncHandler() = %v, which is not retried", err)
 	}
 }
 
@@ -390,7 +391,7 @@ func TestOthersStay(t *testing.T) {
 	h.waitReady("example")
 	h.delete("example")
 
-	h.waitCondition("example", metav1.ConditionFalse, "InUse", "not ours")
+	h.waitCondition("example", metav1.ConditionFalse, "InUse", "do not belong to this Network")
 	h.wantCounts(2, 2)
 }
 
@@ -463,15 +464,15 @@ func TestStatusIsNotWrittenToAnother(t *testing.T) {
 	if err := h.informer.GetStore().Add(old); err != nil { // the cache has not heard of it
 		t.Fatal(err)
 	}
-	desired, made := c.desired(old), plan.Actual{Record: plan.Record{NetworkID: "made"}}
+	desired, made := c.reconciler.Desired(h.key(), old), plan.Actual{Record: plan.Record{NetworkID: "made"}}
 
-	if err := c.writeStatus(t.Context(), old, desired, made, nil); err != nil {
+	if err := c.reconciler.Report(t.Context(), h.key(), old, desired, made, nil); err != nil {
 		t.Errorf("reporting on an object that has gone: %v", err)
 	}
 	h.waitGone("example")
 
 	h.create("example", "10.0.1.0/24", "")
-	if err := c.writeStatus(t.Context(), old, desired, made, nil); err == nil {
+	if err := c.reconciler.Report(t.Context(), h.key(), old, desired, made, nil); err == nil {
 		t.Error("a status was written to another object of the same name")
 	}
 	if got := h.get("example").Status.NetworkID; got != "" {
@@ -521,8 +522,8 @@ func TestStoppingTakesTooLong(t *testing.T) {
 
 	cancel()
 
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "cut off") {
-		t.Errorf("Run() = %v, want an error that says that requests were cut off", err)
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "canceled") {
+		t.Errorf("Run() = %v, want an error that says that requests were canceled", err)
 	}
 }
 
@@ -564,9 +565,9 @@ func TestOwnWritesAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.networks.wrote(newer)
+	c.networks.Written(newer)
 
-	got, err := c.networks.get(h.key())
+	got, err := c.networks.Get(h.key())
 
 	if err != nil || got.ResourceVersion != newer.ResourceVersion {
 		t.Errorf("get() has version %v (%v), want our own write, %v", got.ResourceVersion, err, newer.ResourceVersion)

@@ -154,7 +154,7 @@ func TestCrashes(t *testing.T) {
 }
 
 func (s crashStory) begin(h *harness) {
-	h.options.AllowAdoption = true
+	h.settings.reconcile.AllowAdoption = true
 	if s.before != nil {
 		stop := h.startController()
 		s.before(h)
@@ -176,7 +176,7 @@ func (s crashStory) dies(h *harness, n int, death death) {
 	first := &mortal{h: h, at: n, death: death}
 	first.run(func(*harness) error { return errors.New("it did not die") })
 
-	h.options.ResyncPeriod = 50 * time.Millisecond
+	h.settings.drift.ResyncPeriod = 50 * time.Millisecond
 	stop := h.startController()
 	h.eventually(func() error { return s.check(h) })
 	if first.late != nil {

@@ -15,22 +15,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/deployments"
 )
 
 // newDeploymentHarness is a harness whose controllers watch Deployments. The
 // garbage collector is Kubernetes' own.
 func newDeploymentHarness(t *testing.T) *harness {
 	h := newHarness(t)
-	h.deployments = annotated
+	h.settings.deployments = deployments.Options{Which: deployments.Annotated}
 	return h
 }
 
 // deploy makes a Deployment, whose pods never run: there is no node.
 func (h *harness) deploy(name string, annotations ...string) *appsv1.Deployment {
 	h.Helper()
-	labels := map[string]string{"app": name}
+	labels, metadata := map[string]string{"app": name}, metav1.ObjectMeta{Name: name}
+	for _, annotation := range annotations {
+		key, value, _ := strings.Cut(annotation, "=")
+		metav1.SetMetaDataAnnotation(&metadata, samplecrdv1.GroupName+"/"+key, value)
+	}
 	deployment := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: deploymentOf(annotations...).Annotations},
+		ObjectMeta: metadata,
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(0)),
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -300,7 +305,7 @@ func TestAnnotationRemovedMeanwhile(t *testing.T) {
 // declines; and other flags take nothing away.
 func TestAllDeployments(t *testing.T) {
 	h := newDeploymentHarness(t)
-	h.deployments = every
+	h.settings.deployments = deployments.Options{Which: deployments.All, DefaultSubnetPool: "campus"}
 	h.post("/v2.0/subnetpools", `{"subnetpool":{"name":"campus","prefixes":["10.77.0.0/16"],"default_prefixlen":24}}`)
 	stop := h.startController()
 	h.deploy("web")
@@ -315,7 +320,7 @@ func TestAllDeployments(t *testing.T) {
 	stop()
 
 	h.post("/v2.0/subnetpools", `{"subnetpool":{"name":"other","prefixes":["10.88.0.0/16"],"default_prefixlen":24}}`)
-	h.deployments.DefaultSubnetPool = "other"
+	h.settings.deployments.DefaultSubnetPool = "other"
 	stop = h.startController()
 	h.deploy("late")
 	if late := h.waitReady("late"); !strings.HasPrefix(late.Status.CIDR, "10.88.") {
@@ -328,7 +333,7 @@ func TestAllDeployments(t *testing.T) {
 	h.waitGone("late")
 	stop()
 
-	h.deployments = annotated
+	h.settings.deployments = deployments.Options{Which: deployments.Annotated}
 	stop = h.startController()
 	h.deploy("marker", "cidr=10.0.1.0/24")
 	h.waitReady("marker")
@@ -337,7 +342,7 @@ func TestAllDeployments(t *testing.T) {
 	h.waitGone("web")
 	stop()
 
-	h.deployments.ExcludedNamespaces = []string{"other", h.namespace}
+	h.settings.deployments.ExcludedNamespaces = []string{"other", h.namespace}
 	h.startController()
 	h.annotate("own", "cidr")
 	h.deploy("later", "cidr=10.0.2.0/24")
@@ -388,7 +393,7 @@ func TestDeploymentsMustNotBeWatched(t *testing.T) {
 // Deployment asks for, its Network is looked after as it is.
 func TestDeploymentsNetworkIsRefused(t *testing.T) {
 	h := newDeploymentHarness(t)
-	h.options.ResyncPeriod = quickly
+	h.settings.drift.ResyncPeriod = quickly
 	h.transport = func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/networks/web") {

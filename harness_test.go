@@ -29,14 +29,21 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
+	"k8s.io/utils/clock"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
 	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/scheme"
 	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
 	networkinformers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/deployments"
+	"github.com/samplecrd/network-controller/pkg/drift"
+	"github.com/samplecrd/network-controller/pkg/instrument"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
+	"github.com/samplecrd/network-controller/pkg/reconcile"
+	"github.com/samplecrd/network-controller/pkg/store"
+	"github.com/samplecrd/network-controller/pkg/watchdog"
 	"github.com/samplecrd/network-controller/test/controlplane"
 )
 
@@ -69,14 +76,12 @@ type harness struct {
 	transport func(http.RoundTripper) http.RoundTripper // to Kubernetes, if not the plain one
 
 	timeout  time.Duration // of a request to Neutron
-	inFlight time.Duration // how long one may be carried out after that
-	others   time.Duration // how long to wait when somebody else writes a status
-	options  Options
+	settings settings
 
-	deployments DeploymentOptions // none where Which is empty
-
-	controller *Controller // the last one that was made
+	controller *Controller // the last one that was created
+	watchdog   *watchdog.Watchdog
 	informer   cache.SharedIndexInformer
+	log        ktesting.Buffer // of the last controller
 	writes     writes
 }
 
@@ -84,13 +89,18 @@ func newHarness(t *testing.T) *harness {
 	t.Helper()
 	t.Parallel()
 	h := &harness{
-		T:        t,
-		client:   clientset.NewForConfigOrDie(cluster.RESTConfig()),
-		kube:     kubernetes.NewForConfigOrDie(cluster.RESTConfig()),
-		timeout:  openstack.DefaultTimeout,
-		inFlight: 50 * time.Millisecond,
-		others:   50 * time.Millisecond,
-		options:  Options{Cluster: testCluster, ResyncPeriod: time.Hour},
+		T:       t,
+		client:  clientset.NewForConfigOrDie(cluster.RESTConfig()),
+		kube:    kubernetes.NewForConfigOrDie(cluster.RESTConfig()),
+		timeout: openstack.DefaultTimeout,
+		settings: settings{
+			reconcile: reconcile.Options{
+				FieldManager: controllerName, Cluster: testCluster, MaxInFlight: 50 * time.Millisecond,
+				Retry: reconcile.RetryDelays{InUse: 50 * time.Millisecond, Rejected: 5 * time.Minute, OverwrittenStatus: 50 * time.Millisecond},
+			},
+			drift:       drift.Options{Cluster: testCluster, ResyncPeriod: time.Hour},
+			deployments: deployments.Options{Which: deployments.None},
+		},
 	}
 	h.namespace = h.newNamespace()
 	h.neutron = embedded.New(embedded.Options{})
@@ -110,7 +120,7 @@ func (h *harness) beside() *harness {
 	h.Helper()
 	return &harness{
 		T: h.T, client: h.client, kube: h.kube, namespace: h.newNamespace(), neutron: h.neutron, neutronURL: h.neutronURL,
-		timeout: h.timeout, inFlight: h.inFlight, others: h.others, options: h.options, deployments: h.deployments,
+		timeout: h.timeout, settings: h.settings,
 	}
 }
 
@@ -136,36 +146,47 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 	if h.transport != nil {
 		config.Wrap(h.transport)
 	}
-	client, kube := clientset.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config)
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kube.EventsV1()})
+	metadataClient := metadata.NewForConfigOrDie(config)
+	k := clients{kube: kubernetes.NewForConfigOrDie(config), networks: clientset.NewForConfigOrDie(config), metadata: metadataClient}
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: k.kube.EventsV1()})
 	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
 		h.Fatalf("starting to send events: %v", err)
 	}
-	neutronClient, err := openstack.New(h.neutronURL, openstack.WithTimeout(h.timeout))
+	neutronClient, err := openstack.New(h.neutronURL, openstack.WithTimeout(h.timeout), openstack.WithTransport(instrument.Neutron))
 	if err != nil {
 		h.Fatalf("connecting to Neutron: %v", err)
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(h.namespace))
-	networks := map[string]networkinformers.TypedNetworkInformer{h.namespace: factory.Samplecrd().V1().Networks()}
-	c, err = NewController(ctx, client, networks, neutronClient, broadcaster.NewRecorder(scheme.Scheme, controllerName), h.options)
+	factory := informers.NewSharedInformerFactoryWithOptions(k.networks, 0, informers.WithNamespace(h.namespace))
+	networks, err := store.New(klog.FromContext(ctx),
+		store.ByNamespace[networkinformers.TypedNetworkInformer]{h.namespace: factory.Samplecrd().V1().Networks()}, k.resource().LogWatchError(""))
 	if err != nil {
-		h.Fatalf("making a controller: %v", err)
+		h.Fatalf("preparing the informer: %v", err)
 	}
-	startDeployments := func() {}
-	if h.deployments.Which != "" {
-		metadataClient := metadata.NewForConfigOrDie(config)
-		deploymentFactory := metadatainformer.NewFilteredSharedInformerFactory(metadataClient, 0, h.namespace, nil)
-		deployments := map[string]cache.SharedIndexInformer{h.namespace: deploymentFactory.ForResource(deploymentResource).Informer()}
-		if err := c.WatchDeployments(deployments, metadataClient, h.deployments); err != nil {
-			h.Fatalf("watching Deployments: %v", err)
-		}
-		startDeployments = func() { deploymentFactory.Start(ctx.Done()) }
+	deploymentFactory := metadatainformer.NewFilteredSharedInformerFactory(metadataClient, 0, h.namespace, nil)
+	deploymentInformers := store.ByNamespace[cache.SharedIndexInformer]{}
+	if h.settings.deployments.Which != deployments.None {
+		deploymentInformers[h.namespace] = deploymentFactory.ForResource(deployments.Resource).Informer()
 	}
-	c.retry.inUse = 50 * time.Millisecond
-	c.retry.otherStatus = h.others
-	c.inFlight.wait = h.inFlight
+	h.watchdog = watchdog.New(clock.RealClock{})
+	c, err = newController(h.settings, k, networks, deploymentInformers, neutronClient, broadcaster.NewRecorder(scheme.Scheme, controllerName), h.watchdog)
+	if err != nil {
+		h.Fatalf("creating a controller: %v", err)
+	}
 	h.controller, h.informer = c, factory.Samplecrd().V1().Networks().Informer()
-	return c, func() { startDeployments(); factory.StartWithContext(ctx) }
+	return c, func() { deploymentFactory.Start(ctx.Done()); factory.StartWithContext(ctx) }
+}
+
+// setCluster names the cluster of the next controller.
+func (h *harness) setCluster(name string) {
+	h.settings.reconcile.Cluster, h.settings.drift.Cluster = name, name
+}
+
+// logged reports whether the last controller has logged a text.
+func (h *harness) logged(text string) error {
+	if !strings.Contains(h.log.String(), text) {
+		return fmt.Errorf("the log does not contain %q", text)
+	}
+	return nil
 }
 
 // startController starts a controller, and returns what stops it and waits. It
@@ -173,6 +194,10 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 func (h *harness) startController() (stop func()) {
 	h.Helper()
 	logger := ktesting.NewLogger(h.T, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	if underlier, ok := logger.GetSink().(ktesting.Underlier); ok {
+		h.log = underlier.GetBuffer()
+	}
+	log := h.log
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logger))
 	c, start := h.newController(ctx)
 	start()
@@ -184,16 +209,14 @@ func (h *harness) startController() (stop func()) {
 			h.Errorf("Run() = %v", err)
 		}
 		if h.Failed() {
-			if log, ok := logger.GetSink().(ktesting.Underlier); ok {
-				h.Logf("the controller's log:\n%s", log.GetBuffer().String())
-			}
+			h.Logf("the controller's log:\n%s", log.String())
 		}
 	})
 	h.Cleanup(stop)
 	return stop
 }
 
-// warmUpAndRun does what the program does where there is no leader election.
+// warmUpAndRun does what the program does without leader election.
 func warmUpAndRun(ctx context.Context, c *Controller, workers int, grace time.Duration) error {
 	if !c.WarmUp(ctx) {
 		return nil

@@ -1,8 +1,8 @@
-// Command samplecrd-controller makes a network and a subnet in OpenStack
-// Neutron of every Network object in a Kubernetes cluster.
+// Command samplecrd-controller creates and maintains a network in OpenStack Neutron
+// for every Network object in a Kubernetes cluster.
 //
-// This file puts the program together: flags, clients, informers, the
-// controller. What the controller does is in controller.go.
+// This file connects the parts and decides nothing. To learn how a controller works,
+// read controller.go.
 package main
 
 import (
@@ -13,45 +13,60 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"slices"
+	"reflect"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
-	_ "golang.org/x/crypto/x509roots/fallback" // for images that have no certificates
+	_ "golang.org/x/crypto/x509roots/fallback" // for images without certificates
 
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
 	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/scheme"
 	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
 	networkinformers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/deployments"
+	"github.com/samplecrd/network-controller/pkg/drift"
+	"github.com/samplecrd/network-controller/pkg/instrument"
+	"github.com/samplecrd/network-controller/pkg/kube"
 	"github.com/samplecrd/network-controller/pkg/metrics"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
+	"github.com/samplecrd/network-controller/pkg/reconcile"
+	"github.com/samplecrd/network-controller/pkg/server"
+	"github.com/samplecrd/network-controller/pkg/store"
+	"github.com/samplecrd/network-controller/pkg/watchdog"
 )
 
-// version is the version of this program, which the linker sets.
+// controllerName identifies the controller in requests to Kubernetes and Neutron, in
+// field managers and in events.
+const controllerName = "samplecrd-controller"
+
+// version is the version of this program. The linker sets it.
 var version = "unknown"
 
 func main() {
-	options, err := parseFlags(os.Args[1:])
+	options, err := parseOptions(os.Args[1:])
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return
 	case err != nil:
-		fmt.Fprintf(os.Stderr, "%s: %v (run with -help to see the flags)\n", controllerName, err)
+		fmt.Fprintf(os.Stderr, "%s: %v (run with -help for a list of flags)\n", controllerName, err)
 		os.Exit(2)
 	}
-	// The first signal asks for a clean stop, the second one ends the process.
+	// The first signal starts a graceful stop, the second one ends the process.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 
@@ -65,32 +80,31 @@ func main() {
 
 // run runs the controller until the context ends.
 func run(ctx context.Context, o options) error {
-	logger := klog.FromContext(ctx)
-	logger.Info("Starting", "version", version, "settings", o.settings)
+	klog.FromContext(ctx).Info("Starting", "version", version, "flags", o.given)
 	metrics.SetVersion(version)
-	health := newHealth()
-	for _, e := range []endpoint{
-		{name: "health", path: "/readyz", flag: "-health-probe-bind-address", address: o.serving.healthAddress, handler: health.handler()},
-		{name: "profiles", path: "/debug/pprof/", flag: "-profiling-bind-address", address: o.serving.profilingAddress, handler: profiling()},
-	} {
-		if err := e.serve(ctx); err != nil {
-			return err
-		}
+	health := server.NewHealth()
+	if err := errors.Join(o.server.ServeHealth(ctx, health), o.server.ServeProfiles(ctx)); err != nil {
+		return err
 	}
-	endTracing, err := o.tracing.start(ctx)
+	endTracing, err := o.tracing.Export(ctx, controllerName, version)
 	if err != nil {
 		return err
 	}
 	defer endTracing()
-	k, err := connectKubernetes(o)
+
+	config, err := o.kube.Config(controllerName, watchdog.Transport)
 	if err != nil {
 		return err
 	}
-	metricsServer, err := metricsEndpoint(o.serving, k.kube)
+	clients, err := newClients(config)
 	if err != nil {
 		return err
 	}
-	if err := metricsServer.serve(ctx); err != nil {
+	elector, err := o.leaderElection.New(config, kube.OwnNamespace())
+	if err != nil {
+		return err
+	}
+	if err := o.server.ServeMetrics(ctx, metrics.Handler(), clients.kube); err != nil {
 		return err
 	}
 	neutronClient, closeNeutron, err := connectNeutron(ctx, o)
@@ -99,105 +113,163 @@ func run(ctx context.Context, o options) error {
 	}
 	defer closeNeutron()
 
-	health.waitFor("Kubernetes")
-	cluster, forbidden, err := waitForKubernetes(ctx, k, o, health.waitFor)
+	health.WaitFor("Kubernetes")
+	cluster, forbidden, err := o.kube.Wait(ctx, clients.kube, config.Host, clients.resource(), health.WaitFor)
 	if err != nil {
-		return nil // asked to stop before it came
+		return nil // stopped
 	}
-	controller, stopInformers, err := startController(ctx, o, k, neutronClient, cluster)
+	parts, err := assemble(ctx, o, clients, neutronClient, cluster)
 	if err != nil {
 		return err
 	}
-	defer stopInformers()
-	health.mustHold("workers", func(*http.Request) error { return controller.Hangs(2*o.neutronTimeout + 2*time.Minute) })
+	defer parts.stop()
+	stuck := 2*o.neutronTimeout + 2*time.Minute // longer than the requests of a step can take
+	health.AddLiveCheck("workers", func(*http.Request) error { return parts.watchdog.Check(stuck) })
 
-	health.waitFor("the caches")
-	if !controller.WarmUp(ctx, forbidden...) {
-		return nil // asked to stop before it began
+	health.WaitFor("the informer caches and the cache of Neutron's state")
+	parts.startInformers()
+	if !parts.controller.WarmUp(ctx, forbidden...) {
+		return nil // stopped
 	}
-	work := func(ctx context.Context) error { return controller.Run(ctx, o.workers, o.shutdownTimeout) }
-	if !o.election.enabled {
-		health.waitFor("")
-		return work(ctx)
-	}
-	health.waitFor("the Lease " + k.lock.Describe() + ": it could neither be read nor made yet")
-	k.lock.found = sync.OnceFunc(func() { health.waitFor("") })
-	watchDog := leaderelection.NewLeaderHealthzAdaptor(o.election.retryPeriod)
-	health.mustHold("lease", watchDog.Check)
-	return o.election.lead(ctx, k.lock, watchDog, work)
+	health.WaitFor("the Lease " + elector.Lease() + ", which could not be read or created yet")
+	health.AddLiveCheck("lease", elector.Check)
+	return elector.Run(ctx, sync.OnceFunc(health.Ready), func(ctx context.Context) error {
+		metrics.CountNetworks(parts.networks.List)
+		return parts.controller.Run(ctx, o.workers, o.shutdownTimeout)
+	})
 }
 
-// startController makes a controller and starts its informers.
-func startController(ctx context.Context, o options, k kubernetesClients, neutronClient neutron.Client, cluster string) (*Controller, func(), error) {
-	// Events are sent in the background, and nobody waits for the last ones:
-	// what they would tell is in the status, too.
-	broadcaster := events.NewBroadcaster(eventSink{&events.EventSinkImpl{Interface: k.kube.EventsV1()}})
-	stop := []func(){broadcaster.Shutdown}
-	stopAll := func() {
-		for _, stop := range slices.Backward(stop) {
-			stop()
-		}
+// clients are the clients of the API server. Requests of the first three are
+// bounded; those of the others, which informers use, have no end.
+type clients struct {
+	kube     kubernetes.Interface
+	networks clientset.Interface
+	metadata metadata.Interface
+
+	watchNetworks clientset.Interface
+	watchMetadata metadata.Interface
+}
+
+func newClients(config *rest.Config) (c clients, err error) {
+	bounded := kube.WithTimeout(config)
+	var errs [5]error
+	c.kube, errs[0] = kubernetes.NewForConfig(bounded)
+	c.networks, errs[1] = clientset.NewForConfig(bounded)
+	c.metadata, errs[2] = metadata.NewForConfig(bounded)
+	c.watchNetworks, errs[3] = clientset.NewForConfig(config)
+	c.watchMetadata, errs[4] = metadata.NewForConfig(config)
+	if err := errors.Join(errs[:]...); err != nil {
+		return c, fmt.Errorf("creating clients for Kubernetes: %w", err)
 	}
-	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
-		return nil, nil, fmt.Errorf("starting to send events: %w", err)
+	return c, nil
+}
+
+// resource describes Networks.
+func (c clients) resource() kube.Resource {
+	return kube.Resource{
+		GroupVersion: samplecrdv1.SchemeGroupVersion, Kind: "Network", Plural: "Networks",
+		Spec: reflect.TypeFor[samplecrdv1.NetworkSpec](), Status: reflect.TypeFor[samplecrdv1.NetworkStatus](),
+		List: func(ctx context.Context, namespace string) error {
+			_, err := c.networks.SamplecrdV1().Networks(namespace).List(ctx, metav1.ListOptions{Limit: 1})
+			return err
+		},
 	}
-	networks, deployments := map[string]networkinformers.TypedNetworkInformer{}, map[string]cache.SharedIndexInformer{}
-	var start []func()
-	for _, namespace := range o.watched() {
+}
+
+// parts are what run needs of a controller that is not running yet.
+type parts struct {
+	controller     *Controller
+	networks       *store.Networks
+	watchdog       *watchdog.Watchdog
+	startInformers func()
+	stop           func()
+}
+
+// assemble creates a controller and everything that it consists of.
+func assemble(ctx context.Context, o options, k clients, neutronClient neutron.Client, cluster string) (p parts, err error) {
+	broadcaster, err := kube.NewBroadcaster(ctx, k.kube)
+	if err != nil {
+		return p, err
+	}
+	networkInformers, deploymentInformers := store.ByNamespace[networkinformers.TypedNetworkInformer]{}, store.ByNamespace[cache.SharedIndexInformer]{}
+	var starts, stops []func()
+	for _, namespace := range o.kube.Namespaces() {
 		name, err := cache.NewInformerName(strings.TrimSuffix(controllerName+"/"+namespace, "/"))
 		if err != nil {
-			return nil, nil, fmt.Errorf("naming an informer: %w", err)
+			return p, fmt.Errorf("naming an informer: %w", err)
 		}
-		factory := informers.NewSharedInformerFactoryWithOptions(k.watchedNetworks, 0,
-			informers.WithNamespace(namespace), informers.WithTransform(dropManagedFields), informers.WithInformerName(name))
-		networks[namespace] = factory.Samplecrd().V1().Networks()
-		start, stop = append(start, func() { factory.StartWithContext(ctx) }), append(stop, factory.Shutdown)
+		factory := informers.NewSharedInformerFactoryWithOptions(k.watchNetworks, 0,
+			informers.WithNamespace(namespace), informers.WithTransform(kube.DropManagedFields), informers.WithInformerName(name))
+		networkInformers[namespace] = factory.Samplecrd().V1().Networks()
+		starts, stops = append(starts, func() { factory.StartWithContext(ctx) }), append(stops, factory.Shutdown)
 
-		ofDeployments := metadatainformer.NewFilteredSharedInformerFactory(k.watchedMetadata, 0, namespace, nil)
-		if o.deployments.Which != NoDeployments {
-			deployments[namespace] = ofDeployments.ForResource(deploymentResource).Informer()
-			start, stop = append(start, func() { ofDeployments.Start(ctx.Done()) }), append(stop, ofDeployments.Shutdown)
+		if o.deployments.Which != deployments.None {
+			factory := metadatainformer.NewFilteredSharedInformerFactory(k.watchMetadata, 0, namespace, nil)
+			deploymentInformers[namespace] = factory.ForResource(deployments.Resource).Informer()
+			starts, stops = append(starts, func() { factory.Start(ctx.Done()) }), append(stops, factory.Shutdown)
 		}
 	}
-	controller, err := NewController(ctx, k.networks, networks, neutronClient, broadcaster.NewRecorder(scheme.Scheme, controllerName), o.controllerOptions(cluster))
-	if err == nil && o.deployments.Which != NoDeployments {
-		err = controller.WatchDeployments(deployments, k.metadata, o.deployments)
+	p.startInformers = func() { callAll(starts) }
+	p.stop = func() { callAll(stops); broadcaster.Shutdown() }
+
+	if p.networks, err = store.New(klog.FromContext(ctx), networkInformers, k.resource().LogWatchError("")); err != nil {
+		return p, err
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, start := range start {
-		start()
-	}
-	return controller, stopAll, nil
+	p.watchdog = watchdog.New(clock.RealClock{})
+	recorder := broadcaster.NewRecorder(scheme.Scheme, controllerName)
+	p.controller, err = newController(o.settings(cluster), k, p.networks, deploymentInformers, neutronClient, recorder, p.watchdog)
+	return p, err
 }
 
-func (o options) controllerOptions(cluster string) Options {
-	options := Options{Cluster: cluster, ResyncPeriod: o.resyncPeriod, AllowAdoption: o.allowAdoption}
+func callAll(functions []func()) {
+	for _, call := range functions {
+		call()
+	}
+}
+
+// settings are the options of the packages that make up the controller.
+type settings struct {
+	reconcile   reconcile.Options
+	drift       drift.Options
+	deployments deployments.Options
+}
+
+func (o options) settings(cluster string) settings {
+	s := settings{
+		reconcile: reconcile.Options{
+			FieldManager: controllerName, Cluster: cluster, AllowAdoption: o.allowAdoption,
+			MaxInFlight: maxInFlight, Retry: reconcile.DefaultRetryDelays(),
+		},
+		drift:       drift.Options{Cluster: cluster, ResyncPeriod: o.resyncPeriod},
+		deployments: o.deployments,
+	}
 	if o.deleteOrphans {
-		options.OrphanGracePeriod = o.orphanGracePeriod
+		s.drift.OrphanGracePeriod = o.orphanGracePeriod
 	}
-	return options
+	return s
 }
 
-// eventSink sends events, except to a namespace that is being deleted: it takes
-// none any more, and each would be logged as an error.
-type eventSink struct{ events.EventSink }
-
-func (s eventSink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
-	created, err := s.EventSink.Create(ctx, event)
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return event, nil
+// newController creates the packages that make up the controller, from the bottom up.
+func newController(
+	s settings, k clients, networks *store.Networks, deploymentInformers store.ByNamespace[cache.SharedIndexInformer],
+	neutronClient neutron.Client, recorder events.EventRecorder, watchdog *watchdog.Watchdog,
+) (*Controller, error) {
+	neutronCache := neutron.NewCache(neutronClient, time.Now)
+	reconciler := reconcile.New(k.networks, networks, neutronCache, recorder, clock.RealClock{}, s.reconcile)
+	detector := drift.New(neutronCache, networks, reconciler, clock.RealClock{}, s.drift)
+	deployed, err := deployments.New(deploymentInformers, k.metadata, k.networks, networks, recorder, s.deployments)
+	if err != nil {
+		return nil, err
 	}
-	return created, err
+	return NewController(networks, reconciler, detector, deployed, watchdog), nil
 }
 
-// connectNeutron returns a client for the Neutron that the flags name, and a
-// function that closes what was opened for it. That a Neutron is away is no
-// error: it is waited for.
+// connectNeutron returns a client for the Neutron that the flags name, and a function
+// that closes what was opened for it. A Neutron that is unavailable is no error:
+// Networks wait for it.
 func connectNeutron(ctx context.Context, o options) (client neutron.Client, closeAll func(), err error) {
 	logger := klog.FromContext(ctx)
-	timeout, observed := openstack.WithTimeout(o.neutronTimeout), openstack.WithTransport(observeNeutron)
+	timeout, observed := openstack.WithTimeout(o.neutronTimeout), openstack.WithTransport(instrument.Neutron)
 	if o.cloud != "" {
 		client, err = openstack.NewFromCloud(o.cloud, timeout, observed)
 		if err != nil {
@@ -210,10 +282,10 @@ func connectNeutron(ctx context.Context, o options) (client neutron.Client, clos
 	if endpoint == "" {
 		server := embedded.New(embedded.Options{With: []string{neutron.ExtensionDNS}})
 		if err := server.Listen(o.embeddedAddress); err != nil {
-			return nil, nil, fmt.Errorf("starting the embedded Neutron at -embedded-neutron-address %s: %w", o.embeddedAddress, err)
+			return nil, nil, fmt.Errorf("starting the embedded Neutron on -embedded-neutron-address %s: %w", o.embeddedAddress, err)
 		}
 		endpoint, closeAll = server.URL(), func() { _ = server.Close() }
-		logger.Info("NO OPENSTACK IS NAMED: networks exist only in the memory of this process, and end with it. To look at them: curl " + endpoint + "/v2.0/networks")
+		logger.Info("NO CLOUD CONFIGURED: using the embedded Neutron, whose networks exist only in the memory of this process. To list them: curl " + endpoint + "/v2.0/networks")
 	}
 	client, err = openstack.New(endpoint, timeout, observed)
 	if err != nil {
@@ -224,7 +296,7 @@ func connectNeutron(ctx context.Context, o options) (client neutron.Client, clos
 	return client, closeAll, nil
 }
 
-// tryNeutron makes a request that changes nothing, and says how it went.
+// tryNeutron sends a request that changes nothing, and logs the result.
 func tryNeutron(ctx context.Context, client neutron.Client, key, value string) {
 	logger := klog.FromContext(ctx).WithValues(key, value)
 	_, err := client.Networks(ctx, neutron.NetworkFilter{ID: "00000000-0000-0000-0000-000000000000"})
@@ -235,6 +307,6 @@ func tryNeutron(ctx context.Context, client neutron.Client, key, value string) {
 	case err == nil:
 		logger.Info("Using Neutron")
 	case ctx.Err() == nil:
-		logger.Error(err, "Neutron gives no usable answer; starting all the same: Networks wait until it does")
+		logger.Error(err, "Neutron is unavailable; starting anyway, Networks wait until it is available")
 	}
 }

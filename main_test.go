@@ -60,9 +60,9 @@ func TestBadInput(t *testing.T) {
 		want string
 	}{
 		"unknown flag":               {[]string{"-nonsense"}, 2, "-nonsense"},
-		"argument that is no flag":   {[]string{"start"}, 2, `"start" is not a flag`},
+		"argument that is no flag":   {[]string{"start"}, 2, `unexpected argument "start"`},
 		"no number":                  {[]string{"-workers=many"}, 2, "-workers"},
-		"no workers":                 {[]string{"-workers=0"}, 2, "-workers is 0: it must be from 1 to 100"},
+		"no workers":                 {[]string{"-workers=0"}, 2, "-workers is 0: it must be between 1 and 100"},
 		"too many workers":           {[]string{"-workers=101"}, 2, "-workers is 101"},
 		"no time to stop":            {[]string{"-shutdown-timeout=0s"}, 2, "-shutdown-timeout is 0s: it must be positive"},
 		"password in the server":     {[]string{"-master=https://bob:s3cret@127.0.0.1:1"}, 1, "reading -master: "},
@@ -71,20 +71,20 @@ func TestBadInput(t *testing.T) {
 		"no time between lists":      {[]string{"-resync-period=0s"}, 2, "-resync-period is 0s: it must be at least 1s"},
 		"no grace for orphans":       {[]string{"-orphan-grace-period=0s"}, 2, "-orphan-grace-period is 0s"},
 		"some Deployments":           {[]string{"-deployment-networks=some"}, 2, `-deployment-networks is "some": it must be annotated, all or none`},
-		"all, and no subnet pool":    {[]string{"-deployment-networks=all"}, 2, "-deployment-networks=all needs -default-subnet-pool"},
-		"a subnet pool for none":     {[]string{"-default-subnet-pool=campus"}, 2, "-default-subnet-pool has no effect without -deployment-networks=all"},
-		"two Neutrons":               {[]string{"-cloud=mine", "-neutron-endpoint=http://127.0.0.1:9696"}, 2, "give one of them"},
+		"all, and no subnet pool":    {[]string{"-deployment-networks=all"}, 2, "-deployment-networks=all requires -default-subnet-pool"},
+		"a subnet pool for none":     {[]string{"-default-subnet-pool=campus"}, 2, "-default-subnet-pool requires -deployment-networks=all"},
+		"two Neutrons":               {[]string{"-cloud=mine", "-neutron-endpoint=http://127.0.0.1:9696"}, 2, "exclude each other"},
 		"cloud without a name":       {[]string{"-cloud="}, 2, "-cloud is empty"},
 		"no clouds.yaml":             {[]string{kubeconfig, "-cloud=mine"}, 1, "there is no clouds.yaml"},
 		"metrics nowhere":            {[]string{kubeconfig, "-metrics-bind-address=127.0.0.1:99999"}, 2, "-metrics-bind-address is \"127.0.0.1:99999\""},
-		"metrics of another":         {[]string{kubeconfig, "-metrics-bind-address=192.0.2.1:8080"}, 1, "serving metrics at -metrics-bind-address 192.0.2.1:8080"},
+		"metrics of another":         {[]string{kubeconfig, "-metrics-bind-address=192.0.2.1:8080"}, 1, "listening on -metrics-bind-address 192.0.2.1:8080 to serve metrics"},
 		"probes nowhere":             {[]string{kubeconfig, "-health-probe-bind-address=8081"}, 2, "-health-probe-bind-address"},
 		"profiles for everybody":     {[]string{kubeconfig, "-profiling-bind-address=:6060"}, 2, "it must be a loopback address"},
-		"half a certificate":         {[]string{kubeconfig, "-tls-cert-file=cert.pem"}, 2, "belong together"},
+		"half a certificate":         {[]string{kubeconfig, "-tls-cert-file=cert.pem"}, 2, "must be set together"},
 		"no such certificate":        {[]string{kubeconfig, "-metrics-bind-address=:0", "-tls-cert-file=" + empty, "-tls-private-key-file=" + empty}, 1, "-tls-cert-file"},
-		"lease nowhere":              {[]string{kubeconfig, "-leader-elect"}, 1, "needs -leader-elect-resource-namespace"},
+		"lease nowhere":              {[]string{kubeconfig, "-leader-elect"}, 1, "requires -leader-elect-resource-namespace"},
 		"lease too short":            {[]string{kubeconfig, "-leader-elect", "-leader-elect-lease-duration=5s"}, 2, "-leader-elect-lease-duration is 5s"},
-		"lease of part of a second":  {[]string{kubeconfig, "-leader-elect", "-leader-elect-lease-duration=15500ms"}, 2, "whole seconds"},
+		"lease of part of a second":  {[]string{kubeconfig, "-leader-elect", "-leader-elect-lease-duration=15500ms"}, 2, "whole number of seconds"},
 		"no namespaces":              {[]string{kubeconfig, "-namespaces="}, 2, "-namespaces is empty"},
 		"adoption in two places":     {[]string{kubeconfig, "-namespaces=a", "-allow-adoption"}, 2, "cannot be combined"},
 		"password in what is no URL": {[]string{kubeconfig, "-neutron-endpoint=http://bob:s3cret%zz@host"}, 1, "-neutron-endpoint"},
@@ -94,10 +94,10 @@ func TestBadInput(t *testing.T) {
 		"too many traces":            {[]string{kubeconfig, "-tracing-sampling-ratio=2"}, 2, "must be from 0 to 1"},
 		"cluster name with a slash":  {[]string{"-cluster-name=a/b"}, 2, `-cluster-name is "a/b"`},
 		"logging format":             {[]string{"-logging-format=xml"}, 2, `-logging-format is "xml": it must be text or json`},
-		"no cluster":                 {nil, 1, "-kubeconfig is not given"},
+		"no cluster":                 {nil, 1, "no cluster configured: set -kubeconfig"},
 		"kubeconfig is missing":      {[]string{"-kubeconfig=/does/not/exist"}, 1, "reading -kubeconfig /does/not/exist"},
 		"kubeconfig is broken":       {[]string{"-kubeconfig=" + broken}, 1, "reading -kubeconfig " + broken},
-		"kubeconfig is empty":        {[]string{"-kubeconfig=" + empty}, 1, "names no cluster, or has no current context"},
+		"kubeconfig is empty":        {[]string{"-kubeconfig=" + empty}, 1, "contains no cluster or no current context"},
 		"Neutron is no URL":          {[]string{kubeconfig, "-neutron-endpoint=neutron"}, 1, "-neutron-endpoint"},
 		"Neutron in another scheme":  {[]string{kubeconfig, "-neutron-endpoint=ftp://127.0.0.1"}, 1, "-neutron-endpoint"},
 		"embedded for everybody":     {[]string{kubeconfig, "-embedded-neutron-address=0.0.0.0:0"}, 1, "-embedded-neutron-address 0.0.0.0:0"},
@@ -140,7 +140,7 @@ func TestUnknownCloud(t *testing.T) {
 	}
 }
 
-// TestMetrics: what docs/metrics.md says is served, and no other metric of ours.
+// TestMetrics: what docs/reference/metrics.md says is served, and no other metric of ours.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	own := ownCluster(t)
@@ -169,7 +169,7 @@ func TestMetrics(t *testing.T) {
 	for _, match := range regexp.MustCompile(`(?m)^# TYPE (samplecrd_\w+)`).FindAllStringSubmatch(string(body), -1) {
 		served[match[1]] = true
 	}
-	for _, match := range regexp.MustCompile("(?m)^\\| `(samplecrd_\\w+)").FindAllStringSubmatch(read(t, "docs/metrics.md"), -1) {
+	for _, match := range regexp.MustCompile("(?m)^\\| `(samplecrd_\\w+)").FindAllStringSubmatch(read(t, "docs/reference/metrics.md"), -1) {
 		documented[match[1]] = true
 	}
 	if diff := cmp.Diff(documented, served); diff != "" {
@@ -194,7 +194,7 @@ func TestHelp(t *testing.T) {
 	if err := p.Run(); err != nil {
 		t.Errorf("-help ended with %v", err)
 	}
-	for _, flag := range []string{"-kubeconfig path", "-workers", "-neutron-endpoint URL", "-alsologtostderr", "-v value"} {
+	for _, flag := range []string{"-kubeconfig Path", "-workers", "-neutron-endpoint URL", "-alsologtostderr", "-v value"} {
 		if !strings.Contains(p.log.String(), flag) {
 			t.Errorf("-help says nothing of %s", flag)
 		}
@@ -219,13 +219,13 @@ func TestStartsBeforeEverything(t *testing.T) {
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p.waitFor(t, `"why":"the API server does not answer: .*connection refused"`)
+	p.waitFor(t, `"reason":"the API server is unavailable: .*connection refused"`)
 	if err := bare.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	p.waitFor(t, `"why":"the API server does not know Networks: install .* kubectl apply -f crd/"`)
+	p.waitFor(t, `"reason":"the CustomResourceDefinition for Networks is not installed: run kubectl apply -f crd/"`)
 	kubectl(t, bare, "apply", "-f", olderCRD(t, "mtu", "defaultMTU"))
-	p.waitFor(t, `"why":"the CustomResourceDefinition is older than this controller \(it does not know status.defaultMTU, status.mtu\): install .* kubectl apply -f crd/"`)
+	p.waitFor(t, `"reason":"the CustomResourceDefinition is older than the controller \(it lacks the fields status.defaultMTU, status.mtu\): install .* kubectl apply -f crd/"`)
 	kubectl(t, bare, "apply", "-f", "crd/")
 	p.waitFor(t, `"msg":"Starting workers"`)
 	kubectl(t, bare, "apply", "-f", "example/example-network.yaml", "-f", "example/ipv6-network.yaml", "-f", "example/dns-network.yaml")
@@ -287,7 +287,7 @@ func TestNeutronIsAway(t *testing.T) {
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p.waitFor(t, "Neutron gives no usable answer; starting all the same")
+	p.waitFor(t, "Neutron is unavailable; starting anyway")
 	p.waitFor(t, "Using Kubernetes")
 }
 

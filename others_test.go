@@ -25,7 +25,7 @@ var errAway = errors.New("no route to host")
 // meanwhile is not written over: its network may be in use by now.
 func TestStatusOfAnotherController(t *testing.T) {
 	h := newHarness(t)
-	h.options.ResyncPeriod = quickly
+	h.settings.drift.ResyncPeriod = quickly
 	reached := h.holdCreateNetwork()
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")
@@ -36,7 +36,7 @@ func TestStatusOfAnotherController(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.eventually(func() error {
-		if n, err := h.controller.networks.get(h.key()); err != nil || n.Status.NetworkID != theirs {
+		if n, err := h.controller.networks.Get(h.key()); err != nil || n.Status.NetworkID != theirs {
 			return fmt.Errorf("the cache has %v, %w", n, err)
 		}
 		return nil
@@ -53,18 +53,18 @@ func TestStatusOfAnotherController(t *testing.T) {
 // each other for ever.
 func TestTwoThatDisagree(t *testing.T) {
 	h := newHarness(t)
-	h.others = time.Hour
-	h.options.AllowAdoption = true
+	h.settings.reconcile.Retry.OverwrittenStatus = time.Hour
+	h.settings.reconcile.AllowAdoption = true
 	id := h.postNetwork("theirs", "")
 	h.startController()
 	h.createAdopting("example", "10.0.0.0/24", id)
 	h.waitReady("example")
 	first := h.controller
-	h.options.AllowAdoption = false
+	h.settings.reconcile.AllowAdoption = false
 	h.startController()
 	h.waitCondition("example", metav1.ConditionFalse, "AdoptionNotAllowed", "")
 	h.eventually(func() error { // the first one has seen it
-		if n, err := first.networks.get(h.key()); err != nil || n.Status.Conditions[0].Reason != "AdoptionNotAllowed" {
+		if n, err := first.networks.Get(h.key()); err != nil || n.Status.Conditions[0].Reason != "AdoptionNotAllowed" {
 			return fmt.Errorf("the cache has %v, %w", n, err)
 		}
 		return nil
@@ -126,41 +126,11 @@ func (b cutBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestLostStatusAnswer: that a network was made, and no status names it, is
-// forgotten when the status does, though the answer to that write was lost. What
-// is not forgotten would be deleted without a grace period when the object goes.
-func TestLostStatusAnswer(t *testing.T) {
-	h := newHarness(t)
-	var lost atomic.Bool
-	h.transport = func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			response, err := next.RoundTrip(r)
-			if err == nil && r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/status") && lost.CompareAndSwap(false, true) {
-				_ = response.Body.Close()
-				return nil, errAway
-			}
-			return response, err
-		})
-	}
-	h.startController()
-	h.create("example", "10.0.0.0/24", "")
-	h.waitReady("example")
-	h.eventually(func() error {
-		o := &h.controller.orphans
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		if len(o.unwritten) > 0 {
-			return fmt.Errorf("it remembers %v", o.unwritten)
-		}
-		return nil
-	})
-}
-
 // TestStatusOfAnotherManager: what somebody has written into the status under
 // another name is put right once, and then there is rest.
 func TestStatusOfAnotherManager(t *testing.T) {
 	h := newHarness(t)
-	h.options.ResyncPeriod = quickly
+	h.settings.drift.ResyncPeriod = quickly
 	h.startController()
 	h.createWith("example", fancySpec())
 	before := h.waitReady("example").Status
@@ -185,7 +155,7 @@ func TestStatusOfAnotherManager(t *testing.T) {
 // goes with its object, though no status ever spoke of it.
 func TestAdoptedDeleteBeforeStatus(t *testing.T) {
 	h := newHarness(t)
-	h.options.AllowAdoption = true
+	h.settings.reconcile.AllowAdoption = true
 	id := h.postNetwork("theirs", "")
 	h.transport = func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -208,8 +178,8 @@ func TestAdoptedDeleteBeforeStatus(t *testing.T) {
 // making a subnet for it that would not go with its network.
 func TestSubnetInFlightOnAdopted(t *testing.T) {
 	h := newHarness(t)
-	h.options.AllowAdoption = true
-	h.timeout, h.inFlight = 300*time.Millisecond, 2*time.Second
+	h.settings.reconcile.AllowAdoption = true
+	h.timeout, h.settings.reconcile.MaxInFlight = 300*time.Millisecond, 2*time.Second
 	id := h.postNetwork("theirs", "")
 	reached, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once

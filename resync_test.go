@@ -27,19 +27,19 @@ func TestDrift(t *testing.T) {
 		events       []string
 		told         string
 	}{
-		"the network is deleted": {path: "/v2.0/networks/NETWORK", events: []string{"Drifted", "Drifted"}, told: "the network is gone. Put right: create network"},
-		"the subnet is deleted":  {path: "/v2.0/subnets/SUBNET", events: []string{"Drifted"}, told: "the subnet is gone. Put right: create subnet"},
+		"the network is deleted": {path: "/v2.0/networks/NETWORK", events: []string{"Drifted", "Drifted"}, told: "the Neutron network was deleted. The controller reverted it: create network"},
+		"the subnet is deleted":  {path: "/v2.0/subnets/SUBNET", events: []string{"Drifted"}, told: "the subnet was deleted. The controller reverted it: create subnet"},
 		"another gateway": {
 			path: "/v2.0/subnets/SUBNET", change: `{"subnet":{"gateway_ip":"10.0.0.99","allocation_pools":[{"start":"10.0.0.1","end":"10.0.0.9"}]}}`,
-			events: []string{"Drifted"}, told: "Put right: update subnet: gateway 10.0.0.99 → 10.0.0.1",
+			events: []string{"Drifted"}, told: "The controller reverted it: update subnet: gateway 10.0.0.99 → 10.0.0.1",
 		},
 		"no gateway": {
 			path: "/v2.0/subnets/SUBNET", change: `{"subnet":{"gateway_ip":null}}`,
-			events: []string{"Drifted"}, told: "Put right: update subnet: gateway none → 10.0.0.1",
+			events: []string{"Drifted"}, told: "The controller reverted it: update subnet: gateway none → 10.0.0.1",
 		},
 		"the network has another name": {
 			path: "/v2.0/networks/NETWORK", change: `{"network":{"name":"mine"}}`,
-			events: []string{"Drifted"}, told: `Put right: update network NETWORK: name "mine"`,
+			events: []string{"Drifted"}, told: `The controller reverted it: update network NETWORK: name "mine"`,
 		},
 		"the network has lost its mark": {
 			path: "/v2.0/networks/NETWORK", change: `{"network":{"description":""}}`,
@@ -47,12 +47,12 @@ func TestDrift(t *testing.T) {
 		},
 		"the subnet has lost its mark": {
 			path: "/v2.0/subnets/SUBNET", change: `{"subnet":{"description":""}}`,
-			events: []string{"Drifted"}, told: `Put right: update subnet: description "" → "samplecrd.k8s.io owner`,
+			events: []string{"Drifted"}, told: `The controller reverted it: update subnet: description "" → "samplecrd.k8s.io owner`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
-			h.options.ResyncPeriod = quickly
+			h.settings.drift.ResyncPeriod = quickly
 			h.startController()
 			h.create("example", "10.0.0.0/24", "")
 			h.waitReady("example")
@@ -77,7 +77,7 @@ func TestDrift(t *testing.T) {
 func TestResyncOfHealthyNetworks(t *testing.T) {
 	const many = 50
 	h := newHarness(t)
-	h.options.ResyncPeriod = quickly
+	h.settings.drift.ResyncPeriod = quickly
 	h.startController()
 	for i := range many {
 		h.create(fmt.Sprintf("n%d", i), fmt.Sprintf("10.0.%d.0/24", i), "")
@@ -109,7 +109,7 @@ func TestListFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
-			h.options.ResyncPeriod = quickly
+			h.settings.drift.ResyncPeriod = quickly
 			h.startController()
 			h.create("example", "10.0.0.0/24", "")
 			before := h.waitReady("example")
@@ -144,7 +144,7 @@ func TestStartsWithoutAList(t *testing.T) {
 	networkID, _ := h.idsInNeutron("drifted")
 	h.do(http.MethodDelete, "/v2.0/networks/"+networkID, "", nil)
 	heal := h.neutron.Inject(embedded.Fault{Status: 503})
-	h.options.ResyncPeriod = quickly
+	h.settings.drift.ResyncPeriod = quickly
 	h.startController()
 
 	h.waitCondition("drifted", metav1.ConditionFalse, "NeutronUnavailable", "503")
@@ -161,9 +161,9 @@ func TestOrphans(t *testing.T) {
 	for name, grace := range map[string]time.Duration{"left alone": 0, "deleted": quickly} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
-			h.options.ResyncPeriod = quickly
-			h.options.OrphanGracePeriod = grace
-			h.options.Cluster = h.namespace // other tests' networks are not in this Neutron, but their names are
+			h.settings.drift.ResyncPeriod = quickly
+			h.settings.drift.OrphanGracePeriod = grace
+			h.setCluster(h.namespace) // other tests' networks are not in this Neutron, but their names are
 			stop := h.startController()
 			h.create("example", "10.0.0.0/24", "")
 			h.waitReady("example")
@@ -177,14 +177,7 @@ func TestOrphans(t *testing.T) {
 			h.wantCounts(4, 1)
 
 			h.startController()
-			h.eventually(func() error {
-				h.controller.orphans.mu.Lock()
-				defer h.controller.orphans.mu.Unlock()
-				if n := len(h.controller.orphans.since); n != 1 && grace == 0 {
-					return fmt.Errorf("%d orphans, want 1", n)
-				}
-				return nil
-			})
+			h.eventually(func() error { return h.logged("Found an orphan") })
 			if grace > 0 {
 				h.eventually(func() error { return h.countsAre(3, 0) })
 				return
@@ -205,7 +198,7 @@ func TestOrphans(t *testing.T) {
 // TestOrphanInUse: an orphan with ports on it is not deleted.
 func TestOrphanInUse(t *testing.T) {
 	h := newHarness(t)
-	h.options.ResyncPeriod, h.options.OrphanGracePeriod = quickly, quickly
+	h.settings.drift.ResyncPeriod, h.settings.drift.OrphanGracePeriod = quickly, quickly
 	port := h.createPort(h.postNetwork("mine", h.mark("gone")))
 	h.startController()
 
@@ -219,27 +212,16 @@ func TestOrphanInUse(t *testing.T) {
 // TestOrphanIsTakenUp: one whose Network is created again is no orphan.
 func TestOrphanIsTakenUp(t *testing.T) {
 	h := newHarness(t)
-	h.options.ResyncPeriod, h.options.OrphanGracePeriod = quickly, time.Hour
+	h.settings.drift.ResyncPeriod, h.settings.drift.OrphanGracePeriod = quickly, time.Hour
 	id := h.postNetwork("mine", h.mark("example"))
 	h.startController()
-	h.eventually(func() error {
-		if h.controller.orphans.due(h.key(), time.Nanosecond) {
-			return nil
-		}
-		return errors.New("not found yet")
-	})
+	h.eventually(func() error { return h.logged("Found an orphan") })
 
 	h.create("example", "10.0.0.0/24", "")
 
 	if got := h.waitReady("example").Status.NetworkID; got != id {
 		t.Errorf("the network is %s, want %s", got, id)
 	}
-	h.eventually(func() error {
-		if h.controller.orphans.due(h.key(), time.Nanosecond) {
-			return errors.New("still taken for an orphan")
-		}
-		return nil
-	})
 	h.wantCounts(1, 1)
 }
 
@@ -254,16 +236,16 @@ func TestRenamedCluster(t *testing.T) {
 	h.waitReady("example")
 	h.waitReady("deleted")
 	stop()
-	h.options.Cluster = "renamed"
+	h.setCluster("renamed")
 	stop = h.startController()
 
-	h.waitCondition("example", metav1.ConditionFalse, "NotOurs", `the cluster "`+testCluster+`", and this is the cluster "renamed"`)
+	h.waitCondition("example", metav1.ConditionFalse, "NotOurs", `the cluster "`+testCluster+`", but this cluster is "renamed"`)
 	h.delete("deleted")
 	h.waitCondition("deleted", metav1.ConditionFalse, "NotOurs", "-cluster-name")
 	h.wantCounts(2, 2)
 	stop()
 
-	h.options.Cluster = testCluster
+	h.setCluster(testCluster)
 	h.startController()
 	h.waitReady("example")
 	h.waitGone("deleted")
@@ -275,7 +257,7 @@ func TestRenamedCluster(t *testing.T) {
 func TestTwoControllers(t *testing.T) {
 	const many = 60
 	h := newHarness(t)
-	h.options.ResyncPeriod = quickly
+	h.settings.drift.ResyncPeriod = quickly
 	h.startController()
 	h.startController()
 	name := func(i int) string { return fmt.Sprintf("n%d", i) }
@@ -296,29 +278,10 @@ func TestTwoControllers(t *testing.T) {
 	h.eventually(func() error { return h.countsAre(0, 0) })
 }
 
-// TestPauseAfter: listing takes a tenth of the time at most, and pauses differ.
-func TestPauseAfter(t *testing.T) {
-	const period = 30 * time.Second
-	different := map[time.Duration]bool{}
-	for range 100 {
-		pause := pauseAfter(time.Second, period)
-		if pause < period*3/4 || pause > period {
-			t.Errorf("pauseAfter(1s, 30s) = %v", pause)
-		}
-		different[pause] = true
-	}
-	if len(different) < 50 {
-		t.Errorf("100 pauses have %d lengths", len(different))
-	}
-	if pause := pauseAfter(9*time.Second, period); pause != 81*time.Second {
-		t.Errorf("pauseAfter(9s, 30s) = %v, want 81s", pause)
-	}
-}
-
 // TestRetain: what is retained waits for the next Network of the same name.
 func TestRetain(t *testing.T) {
 	h := newHarness(t)
-	h.options.ResyncPeriod, h.options.OrphanGracePeriod = quickly, quickly
+	h.settings.drift.ResyncPeriod, h.settings.drift.OrphanGracePeriod = quickly, quickly
 	h.startController()
 	h.createWith("example", samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", DeletionPolicy: samplecrdv1.DeletionPolicyRetain})
 	before := h.waitReady("example").Status
@@ -349,7 +312,7 @@ func TestRetain(t *testing.T) {
 // when the object goes.
 func TestAdopt(t *testing.T) {
 	h := newHarness(t)
-	h.options.AllowAdoption = true
+	h.settings.reconcile.AllowAdoption = true
 	id := h.postNetwork("theirs", "for the printers")
 	h.startController()
 	h.createAdopting("example", "10.0.0.0/24", id)
@@ -401,7 +364,7 @@ func TestUpgrade(t *testing.T) {
 // stays as well.
 func TestAdoptWithItsSubnet(t *testing.T) {
 	h := newHarness(t)
-	h.options.AllowAdoption = true
+	h.settings.reconcile.AllowAdoption = true
 	id := h.postNetwork("theirs", "")
 	h.post("/v2.0/subnets", `{"subnet":{"network_id":"`+id+`","name":"theirs","cidr":"10.0.0.0/24","ip_version":4,"gateway_ip":"10.0.0.254"}}`)
 	h.startController()
@@ -443,14 +406,14 @@ func TestAdoptNotAllowed(t *testing.T) {
 // cannot be adopted.
 func TestAdoptAnothers(t *testing.T) {
 	h := newHarness(t)
-	h.options.AllowAdoption = true
+	h.settings.reconcile.AllowAdoption = true
 	id := h.postNetwork("x", neutron.Owner{Cluster: "other", Namespace: "default", Name: "x"}.Marker())
 	h.startController()
 	h.createAdopting("example", "10.0.0.0/24", id)
 	h.createAdopting("nowhere", "10.0.0.0/24", "0b6c9c48-0000-0000-0000-000000000000")
 
-	h.waitCondition("example", metav1.ConditionFalse, "NotOurs", "belongs to another Network")
-	h.waitCondition("nowhere", metav1.ConditionFalse, "NotFound", "is not there")
+	h.waitCondition("example", metav1.ConditionFalse, "NotOurs", "owner marker of another Network")
+	h.waitCondition("nowhere", metav1.ConditionFalse, "NotFound", "does not exist")
 	h.wantCounts(1, 0)
 }
 
@@ -459,7 +422,7 @@ func TestAdoptAnothers(t *testing.T) {
 // does not let the object go before the network can no longer come.
 func TestDeletedWhileInFlight(t *testing.T) {
 	h := newHarness(t)
-	h.inFlight = 2 * time.Second
+	h.settings.reconcile.MaxInFlight = 2 * time.Second
 	h.create("example", "10.0.0.0/24", "")
 	m := &mortal{h: h, at: 5, death: farAfter}
 	requests := m.run(func(*harness) error { return errors.New("it did not die") })

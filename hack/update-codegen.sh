@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Makes everything that is generated: the deepcopy and register functions beside
-# the types, the client packages in pkg/client, the CRD in crd/ and deploy/base, and the
-# reference in docs/reference. The
-# generators' versions are those of hack/tools/go.mod.
+# Generates the deepcopy and register functions of the types, the packages in
+# pkg/client, the CRD in crd/ and deploy/base, and docs/reference. The versions of
+# the generators are those of hack/tools/go.mod.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -24,8 +23,9 @@ kube::codegen::gen_client \
 
 go -C hack/tools install sigs.k8s.io/controller-tools/cmd/controller-gen
 "$GOBIN/controller-gen" crd paths=./pkg/apis/... output:crd:stdout >crd/network.yaml
-cp crd/network.yaml deploy/base/crd.yaml # kustomize reads no file outside of its folder
+cp crd/network.yaml deploy/base/crd.yaml # kustomize cannot read files outside of its folder
 
-# What it says while all is well is of no use to anybody.
-go -C hack/tools tool crd-ref-docs --log-level=WARN --renderer=markdown --config="$PWD/hack/reference.yaml" \
-	--source-path="$PWD/pkg/apis" --output-path="$PWD/docs/reference/samplecrd.k8s.io-v1.md" >/dev/null
+# crd-ref-docs prints warnings for standard types, which are expected.
+go -C hack/tools tool crd-ref-docs --log-level=WARN --renderer=markdown --config="$PWD/hack/reference/api.yaml" \
+	--source-path="$PWD/pkg/apis" --output-path="$PWD/docs/reference/api.md" >/dev/null
+CGO_ENABLED=0 go run -trimpath ./hack/reference # conditions, flags and metrics

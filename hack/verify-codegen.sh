@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fails where what is generated is not what hack/update-codegen.sh makes of the
-# types now. It works on a copy and leaves the tree as it is.
+# Fails if generated files differ from the output of hack/update-codegen.sh. It
+# works on a copy and does not change the tree.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -9,7 +9,7 @@ rm -rf "$copy"
 mkdir -p "$copy"
 trap 'rm -rf "$copy"' EXIT
 mkdir -p "$copy/docs" "$copy/deploy/base"
-cp -R go.mod go.sum hack pkg crd "$copy"
+cp -R ./*.go go.mod go.sum hack pkg crd "$copy"
 cp -R docs/reference "$copy/docs"
 
 GOBIN="${GOBIN:-$PWD/build/bin}" "$copy/hack/update-codegen.sh" >/dev/null

@@ -1,6 +1,6 @@
-// Package metrics has the controller's own metrics, in the registry that
-// client-go's are in. Their names begin with samplecrd_; durations are in
-// seconds. No label has values without bounds.
+// Package metrics contains the controller's own metrics, in the registry of
+// client-go's metrics. Their names begin with samplecrd_. Durations are in seconds.
+// Every label has a bounded number of values.
 package metrics
 
 import (
@@ -10,42 +10,43 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // of queues, requests to Kubernetes, leader election, informers
 
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/status"
 )
 
 const subsystem = "samplecrd"
 
 var (
-	// Orphans is how many networks are marked as this cluster's and have no
-	// Network object.
-	Orphans = gauge("orphans", "Networks in Neutron that are marked as this cluster's and have no Network object.")
-	// DriftDetected counts the Networks that were in step with Neutron and were
-	// found to be no longer, without a change of theirs.
-	DriftDetected = counter("drift_detected_total", "Networks that Neutron was found to differ from at a list, and had not before.")
-	// DriftRepaired counts the changes that put right what somebody else had
-	// changed in Neutron.
-	DriftRepaired = counter("drift_repaired_total", "Changes that put right what somebody else had changed in Neutron.")
+	// Orphans is the number of Neutron networks without a Network object.
+	Orphans = gauge("orphans", "Neutron networks that carry an owner marker of this cluster but have no Network object. Only the leader counts them.")
+	// DriftDetected counts Networks that Neutron no longer matches.
+	DriftDetected = counter("drift_detected_total", "Networks for which a refresh of the cache of Neutron's state found a new difference from the spec.")
+	// DriftRepaired counts steps that reverted a change in Neutron.
+	DriftRepaired = counter("drift_repaired_total", "Changes in Neutron by others that the controller reverted.")
 
 	readyDuration = metrics.NewHistogram(&metrics.HistogramOpts{Subsystem: subsystem, Name: "network_ready_duration_seconds",
-		Help: "Time from the creation of a Network until it was Ready for the first time.", Buckets: []float64{0.5, 1, 2, 5, 10, 30, 60, 300, 600, 3600}})
+		Help: "Time from the creation of a Network until it was Ready for the first time. A Network that was already provisioned when this replica became the leader is not counted.", Buckets: []float64{0.5, 1, 2, 5, 10, 30, 60, 300, 600, 3600}})
 	neutronDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{Subsystem: subsystem, Name: "neutron_request_duration_seconds",
-		Help:    "Requests to Neutron and Keystone, until their answer began, by operation and HTTP status code (none where no answer came).",
+		Help:    "Duration of requests to Neutron and Keystone until the response headers arrived, by operation and HTTP status code. The code is none if there was no response.",
 		Buckets: []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}}, []string{"operation", "code"})
 
-	mirrorObjects = metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: subsystem, Name: "mirror_objects",
-		Help: "What Neutron had when it was last listed, by kind (network, subnet)."}, []string{"kind"})
-	mirrorRefreshes = metrics.NewCounterVec(&metrics.CounterOpts{Subsystem: subsystem, Name: "mirror_refreshes_total",
-		Help: "Lists of all that Neutron has, by result (success, failure)."}, []string{"result"})
-	mirrorDuration = gauge("mirror_refresh_duration_seconds", "How long the last list of all that Neutron has took.")
-	mirrorPeriod   = gauge("mirror_period_seconds", "The present pause between two lists of all that Neutron has. It grows beyond -resync-period where a list takes more than a tenth of that.")
-	mirrorTime     = gauge("mirror_last_success_timestamp_seconds", "When Neutron was last listed whole, in seconds since 1970.")
+	cacheObjects = metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: subsystem, Name: "mirror_objects",
+		Help: "Objects in the cache of Neutron's state after the last successful refresh, by kind (network, subnet)."}, []string{"kind"})
+	cacheRefreshes = metrics.NewCounterVec(&metrics.CounterOpts{Subsystem: subsystem, Name: "mirror_refreshes_total",
+		Help: "Refreshes of the cache of Neutron's state, by result (success, failure)."}, []string{"result"})
+	cacheDuration = gauge("mirror_refresh_duration_seconds", "Duration of the last refresh of the cache of Neutron's state.")
+	cachePeriod   = gauge("mirror_period_seconds", "Current interval between two refreshes of the cache of Neutron's state. It exceeds -resync-period if a refresh takes more than a tenth of it. It is 0 before the first refresh has ended.")
+	cacheTime     = gauge("mirror_last_success_timestamp_seconds", "Time of the last successful refresh of the cache of Neutron's state, in seconds since the Unix epoch.")
 
 	buildInfo = metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: subsystem, Name: "build_info",
-		Help: "Always 1: the version of this program and of Go."}, []string{"version", "go_version"})
+		Help: "Always 1. The labels contain the version of the controller and of Go."}, []string{"version", "go_version"})
 )
 
 func gauge(name, help string) *metrics.Gauge {
@@ -58,21 +59,21 @@ func counter(name, help string) *metrics.Counter {
 
 func init() {
 	legacyregistry.MustRegister(Orphans, DriftDetected, DriftRepaired, readyDuration, neutronDuration,
-		mirrorObjects, mirrorRefreshes, mirrorDuration, mirrorPeriod, mirrorTime, buildInfo)
+		cacheObjects, cacheRefreshes, cacheDuration, cachePeriod, cacheTime, buildInfo)
 	legacyregistry.CustomMustRegister(&networks)
 	for _, result := range []string{"success", "failure"} { // so that their rate is 0 and not unknown
-		mirrorRefreshes.WithLabelValues(result)
+		cacheRefreshes.WithLabelValues(result)
 	}
 }
 
-// SetVersion says which version of the program serves the metrics.
+// SetVersion sets the version of the program.
 func SetVersion(version string) { buildInfo.WithLabelValues(version, runtime.Version()).Set(1) }
 
-// ObserveReady notes how long it took until a new Network was Ready.
+// ObserveReady records the time until a new Network was Ready.
 func ObserveReady(took time.Duration) { readyDuration.Observe(took.Seconds()) }
 
-// ObserveNeutron notes a request to Neutron or Keystone. The code is 0 where no
-// answer came.
+// ObserveNeutron records a request to Neutron or Keystone. The code is 0 if there was
+// no response.
 func ObserveNeutron(operation string, code int, took time.Duration) {
 	text := "none"
 	if code != 0 {
@@ -81,38 +82,34 @@ func ObserveNeutron(operation string, code int, took time.Duration) {
 	neutronDuration.WithLabelValues(operation, text).Observe(took.Seconds())
 }
 
-// ObserveListing notes what a list of all that Neutron has came to, and after
-// which pause the next one comes.
+// ObserveListing records a refresh of the cache of Neutron's state, and the pause
+// until the next one.
 func ObserveListing(listing neutron.Listing, pause time.Duration, err error) {
-	mirrorDuration.Set(listing.Took.Seconds())
-	mirrorPeriod.Set(pause.Seconds())
+	cacheDuration.Set(listing.Took.Seconds())
+	cachePeriod.Set(pause.Seconds())
 	if err != nil {
-		mirrorRefreshes.WithLabelValues("failure").Inc()
+		cacheRefreshes.WithLabelValues("failure").Inc()
 		return
 	}
-	mirrorRefreshes.WithLabelValues("success").Inc()
-	mirrorObjects.WithLabelValues("network").Set(float64(listing.Networks))
-	mirrorObjects.WithLabelValues("subnet").Set(float64(listing.Subnets))
-	mirrorTime.Set(float64(time.Now().Unix()))
+	cacheRefreshes.WithLabelValues("success").Inc()
+	cacheObjects.WithLabelValues("network").Set(float64(listing.Networks))
+	cacheObjects.WithLabelValues("subnet").Set(float64(listing.Subnets))
+	cacheTime.Set(float64(time.Now().Unix()))
 }
 
-// State is what a Network's condition Ready says: its status and reason, of
-// which there must be few.
-type State struct{ Ready, Reason string }
+// CountNetworks makes the metric samplecrd_networks count the Networks that list
+// returns, whenever the metrics are scraped. Only the leader calls it.
+func CountNetworks(list func() []*samplecrdv1.Network) { networks.list.Store(&list) }
 
-// CountNetworks has the metric samplecrd_networks tell what count returns,
-// whenever it is asked for.
-func CountNetworks(count func() map[State]int) { networks.count.Store(&count) }
-
-// networks counts when it is asked, so that it needs no bookkeeping.
+// networks counts when it is scraped, so that nobody has to keep count.
 var networks networkCollector
 
 type networkCollector struct {
 	metrics.BaseStableCollector
-	count atomic.Pointer[func() map[State]int]
+	list atomic.Pointer[func() []*samplecrdv1.Network]
 }
 
-var networksDesc = metrics.NewDesc(subsystem+"_networks", "Networks by status and reason of their condition Ready. Only the process that has the lead counts them.",
+var networksDesc = metrics.NewDesc(subsystem+"_networks", "Networks by status and reason of their condition Ready. Only the leader counts them. A reason that the controller never sets counts as Other.",
 	[]string{"ready", "reason"}, nil, metrics.ALPHA, "")
 
 // DescribeWithStability implements metrics.StableCollector.
@@ -120,12 +117,21 @@ func (*networkCollector) DescribeWithStability(descs chan<- *metrics.Desc) { des
 
 // CollectWithStability implements metrics.StableCollector.
 func (c *networkCollector) CollectWithStability(values chan<- metrics.Metric) {
-	count := c.count.Load()
-	if count == nil {
+	list := c.list.Load()
+	if list == nil {
 		return
 	}
-	for state, n := range (*count)() {
-		values <- metrics.NewLazyConstMetric(networksDesc, metrics.GaugeValue, float64(n), state.Ready, state.Reason)
+	type state struct{ ready, reason string }
+	count := map[state]int{}
+	for _, network := range (*list)() {
+		in := state{string(metav1.ConditionUnknown), status.Pending}
+		if ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady); ready != nil {
+			in = state{string(ready.Status), status.KnownReason(ready.Reason)}
+		}
+		count[in]++
+	}
+	for in, n := range count {
+		values <- metrics.NewLazyConstMetric(networksDesc, metrics.GaugeValue, float64(n), in.ready, in.reason)
 	}
 }
 

@@ -8,70 +8,77 @@ import (
 	"time"
 )
 
-// Cache is a Client that remembers what Neutron has: all of it as it was when
-// it was last listed, overlaid with what has been read and written through it
-// since. What it remembers may be out of date; it is good for telling what is
-// worth a look, and not for deciding what to change.
+// Cache is a Client that keeps a copy of Neutron's state in memory: the result
+// of the last complete list, overlaid with everything that was read or written
+// through the Cache since. It is for Neutron what an informer's store is for
+// Kubernetes.
 //
-// It is safe for concurrent use.
+// The copy may be out of date. Use it to find what needs a closer look, not to
+// decide what to change.
+//
+// A Cache is safe for concurrent use.
 type Cache struct {
 	client Client
+	now    func() time.Time
 
 	mu      sync.RWMutex
-	content *content // nil until the first list
-	// overlay is what was read and written while a list was under way: the list
-	// may or may not have it.
+	content *content // nil until the first list has succeeded
+	// listedAt is when the last complete list began.
+	listedAt time.Time
+	// overlay holds what was read and written while a list was running: the list
+	// may or may not contain it.
 	overlay []func(*content)
 	listing bool
 
-	extensions   []string // as they were last asked for
+	extensions   []string // nil until the first request
 	extensionsAt time.Time
 }
 
-// NewCache returns a Cache that is empty until it is refreshed.
-func NewCache(client Client) *Cache { return &Cache{client: client} }
+// NewCache returns an empty Cache in front of a client. Refresh fills it. Now
+// returns the current time.
+func NewCache(client Client, now func() time.Time) *Cache { return &Cache{client: client, now: now} }
 
-// Listing is what a list of everything came to.
+// Listing describes one complete list of Neutron's state.
 type Listing struct {
 	Networks, Subnets int
+	Began             time.Time
 	Took              time.Duration
 }
 
-// Refresh lists all networks and subnets, and the extensions if anybody has
-// asked for them. Where that fails, the mirror stays as
-// it is: of half a list nothing can be concluded. It must not be called twice at
-// a time.
-func (m *Cache) Refresh(ctx context.Context) (Listing, error) {
-	begun := time.Now()
-	m.mu.Lock()
-	m.listing, m.overlay = true, nil
-	m.mu.Unlock()
+// Refresh lists all networks and subnets, and the extensions if they were ever
+// requested. If a request fails, the Cache keeps its content: an incomplete list
+// proves nothing. Refresh must not be called concurrently.
+func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
+	begun := c.now()
+	c.mu.Lock()
+	c.listing, c.overlay = true, nil
+	c.mu.Unlock()
 
-	fresh, err := m.list(ctx)
-	if _, asked := m.KnownExtensions(); asked && err == nil {
-		_, err = m.Extensions(ctx)
+	fresh, err := c.list(ctx)
+	if _, asked := c.KnownExtensions(); asked && err == nil {
+		_, err = c.Extensions(ctx)
 	}
 
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.listing = false
-	took := time.Since(begun)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listing = false
+	took := c.now().Sub(begun)
 	if err != nil {
-		return Listing{Took: took}, err
+		return Listing{Began: begun, Took: took}, err
 	}
-	for _, change := range m.overlay {
+	for _, change := range c.overlay {
 		change(fresh)
 	}
-	m.content, m.overlay = fresh, nil
-	return Listing{Networks: len(fresh.networks), Subnets: len(fresh.subnets), Took: took}, nil
+	c.content, c.overlay, c.listedAt = fresh, nil, begun
+	return Listing{Networks: len(fresh.networks), Subnets: len(fresh.subnets), Began: begun, Took: took}, nil
 }
 
-func (m *Cache) list(ctx context.Context) (*content, error) {
-	networks, err := m.client.Networks(ctx, NetworkFilter{})
+func (c *Cache) list(ctx context.Context) (*content, error) {
+	networks, err := c.client.Networks(ctx, NetworkFilter{})
 	if err != nil {
 		return nil, err
 	}
-	subnets, err := m.client.Subnets(ctx, SubnetFilter{})
+	subnets, err := c.client.Subnets(ctx, SubnetFilter{})
 	if err != nil {
 		return nil, err
 	}
@@ -85,54 +92,61 @@ func (m *Cache) list(ctx context.Context) (*content, error) {
 	return fresh, nil
 }
 
-// View is what the mirror remembers of one object's networks.
+// ListedSince reports whether a complete list began after a point in time.
+func (c *Cache) ListedSince(t time.Time) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.listedAt.After(t)
+}
+
+// View is the part of a Cache that belongs to one Kubernetes object.
 type View struct {
-	// Marked are the networks with one of the descriptions asked for.
+	// Marked are the networks with one of the requested descriptions.
 	Marked []Network
-	// Named is the network with the ID asked for: one, or none.
+	// Named is the network with the requested ID: one, or none.
 	Named []Network
-	// Subnets are those on the networks above, by network.
+	// Subnets are the subnets of these networks, by network ID.
 	Subnets map[string][]Subnet
 }
 
-// View returns what is remembered of the networks with one of these
-// descriptions, and of the one with the ID. It returns false where nothing has
-// been listed yet.
-func (m *Cache) Lookup(descriptions []string, id string) (View, bool) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if m.content == nil {
+// Lookup returns the networks that have one of the descriptions, and the one
+// with the ID, without a request. It returns false until the first list has
+// succeeded.
+func (c *Cache) Lookup(descriptions []string, id string) (View, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.content == nil {
 		return View{}, false
 	}
-	glance := View{Subnets: map[string][]Subnet{}}
+	view := View{Subnets: map[string][]Subnet{}}
 	for _, description := range descriptions {
-		for networkID := range m.content.described[description] {
-			glance.Marked = append(glance.Marked, m.content.networks[networkID])
+		for networkID := range c.content.described[description] {
+			view.Marked = append(view.Marked, c.content.networks[networkID])
 		}
 	}
-	if network, ok := m.content.networks[id]; ok {
-		glance.Named = []Network{network}
+	if network, ok := c.content.networks[id]; ok {
+		view.Named = []Network{network}
 	}
-	for _, network := range slices.Concat(glance.Marked, glance.Named) {
+	for _, network := range slices.Concat(view.Marked, view.Named) {
 		var subnets []Subnet
-		for subnetID := range m.content.on[network.ID] {
-			subnets = append(subnets, m.content.subnets[subnetID])
+		for subnetID := range c.content.on[network.ID] {
+			subnets = append(subnets, c.content.subnets[subnetID])
 		}
-		glance.Subnets[network.ID] = subnets
+		view.Subnets[network.ID] = subnets
 	}
-	return glance, true
+	return view, true
 }
 
-// Owned returns the IDs of the networks that carry a mark of the cluster, by
-// owner.
-func (m *Cache) Owned(cluster string) map[Owner][]string {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
+// Owned returns the IDs of the networks that carry an owner marker of the
+// cluster, by owner.
+func (c *Cache) Owned(cluster string) map[Owner][]string {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
 	owned := map[Owner][]string{}
-	if m.content == nil {
+	if c.content == nil {
 		return owned
 	}
-	for description, ids := range m.content.described {
+	for description, ids := range c.content.described {
 		owner, ok := ParseMarker(description)
 		if !ok || owner.Cluster != cluster {
 			continue
@@ -145,88 +159,88 @@ func (m *Cache) Owned(cluster string) map[Owner][]string {
 	return owned
 }
 
-// note makes a change to what is remembered.
-func (m *Cache) note(change func(*content)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.content != nil {
-		change(m.content)
+// note applies a change to the content.
+func (c *Cache) note(change func(*content)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.content != nil {
+		change(c.content)
 	}
-	if m.listing {
-		m.overlay = append(m.overlay, change)
+	if c.listing {
+		c.overlay = append(c.overlay, change)
 	}
 }
 
 // Networks implements Reader.
-func (m *Cache) Networks(ctx context.Context, filter NetworkFilter) ([]Network, error) {
-	found, err := m.client.Networks(ctx, filter)
+func (c *Cache) Networks(ctx context.Context, filter NetworkFilter) ([]Network, error) {
+	found, err := c.client.Networks(ctx, filter)
 	if err == nil && (filter.ID != "" || filter.Descriptions != nil) {
-		m.note(func(c *content) { c.replaceNetworks(filter, found) })
+		c.note(func(s *content) { s.replaceNetworks(filter, found) })
 	}
 	return found, err
 }
 
 // Subnets implements Reader.
-func (m *Cache) Subnets(ctx context.Context, filter SubnetFilter) ([]Subnet, error) {
-	found, err := m.client.Subnets(ctx, filter)
+func (c *Cache) Subnets(ctx context.Context, filter SubnetFilter) ([]Subnet, error) {
+	found, err := c.client.Subnets(ctx, filter)
 	if err == nil && filter.NetworkID != "" && filter.Description == "" {
-		m.note(func(c *content) { c.replaceSubnets(filter.NetworkID, found) })
+		c.note(func(s *content) { s.replaceSubnets(filter.NetworkID, found) })
 	}
 	return found, err
 }
 
-// SubnetPools implements Reader. None are remembered.
-func (m *Cache) SubnetPools(ctx context.Context, filter SubnetPoolFilter) ([]SubnetPool, error) {
-	return m.client.SubnetPools(ctx, filter)
+// SubnetPools implements Reader. They are not cached.
+func (c *Cache) SubnetPools(ctx context.Context, filter SubnetPoolFilter) ([]SubnetPool, error) {
+	return c.client.SubnetPools(ctx, filter)
 }
 
-// extensionsLast is for how long the extensions of a Neutron are believed to be
-// what they were: they change when somebody upgrades it.
-const extensionsLast = time.Minute
+// extensionsLifetime is how long a list of extensions is valid: it changes when
+// an operator upgrades Neutron.
+const extensionsLifetime = time.Minute
 
-// Extensions implements Reader. It asks once a minute at most.
-func (m *Cache) Extensions(ctx context.Context) ([]string, error) {
-	m.mu.RLock()
-	known, fresh := m.extensions, time.Since(m.extensionsAt) < extensionsLast
-	m.mu.RUnlock()
+// Extensions implements Reader. It sends at most one request a minute.
+func (c *Cache) Extensions(ctx context.Context) ([]string, error) {
+	c.mu.RLock()
+	known, fresh := c.extensions, c.now().Sub(c.extensionsAt) < extensionsLifetime
+	c.mu.RUnlock()
 	if known != nil && fresh {
 		return known, nil
 	}
-	found, err := m.client.Extensions(ctx)
+	found, err := c.client.Extensions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.extensions, m.extensionsAt = found, time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.extensions, c.extensionsAt = found, c.now()
 	return found, nil
 }
 
-// KnownExtensions returns the extensions as they were last asked for; false
-// where nobody has asked.
-func (m *Cache) KnownExtensions() ([]string, bool) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.extensions, m.extensions != nil
+// KnownExtensions returns the extensions of the last request, or false if there
+// was none.
+func (c *Cache) KnownExtensions() ([]string, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.extensions, c.extensions != nil
 }
 
 // AddNetworkTag implements Tagger.
-func (m *Cache) AddNetworkTag(ctx context.Context, id, tag string) error {
-	err := m.client.AddNetworkTag(ctx, id, tag)
+func (c *Cache) AddNetworkTag(ctx context.Context, id, tag string) error {
+	err := c.client.AddNetworkTag(ctx, id, tag)
 	if err == nil {
-		m.note(func(c *content) {
-			c.changeTags(id, func(tags []string) []string { return append(slices.Clone(tags), tag) })
+		c.note(func(s *content) {
+			s.changeTags(id, func(tags []string) []string { return append(slices.Clone(tags), tag) })
 		})
 	}
 	return err
 }
 
 // RemoveNetworkTag implements Tagger.
-func (m *Cache) RemoveNetworkTag(ctx context.Context, id, tag string) error {
-	err := m.client.RemoveNetworkTag(ctx, id, tag)
+func (c *Cache) RemoveNetworkTag(ctx context.Context, id, tag string) error {
+	err := c.client.RemoveNetworkTag(ctx, id, tag)
 	if err == nil {
-		m.note(func(c *content) {
-			c.changeTags(id, func(tags []string) []string {
+		c.note(func(s *content) {
+			s.changeTags(id, func(tags []string) []string {
 				return slices.DeleteFunc(slices.Clone(tags), func(t string) bool { return t == tag })
 			})
 		})
@@ -235,60 +249,60 @@ func (m *Cache) RemoveNetworkTag(ctx context.Context, id, tag string) error {
 }
 
 // CreateNetwork implements Writer.
-func (m *Cache) CreateNetwork(ctx context.Context, network NewNetwork) (Network, error) {
-	created, err := m.client.CreateNetwork(ctx, network)
+func (c *Cache) CreateNetwork(ctx context.Context, network NewNetwork) (Network, error) {
+	created, err := c.client.CreateNetwork(ctx, network)
 	if err == nil {
-		m.note(func(c *content) { c.putNetwork(created) })
+		c.note(func(s *content) { s.putNetwork(created) })
 	}
 	return created, err
 }
 
 // UpdateNetwork implements Writer.
-func (m *Cache) UpdateNetwork(ctx context.Context, id string, update NetworkUpdate) (Network, error) {
-	updated, err := m.client.UpdateNetwork(ctx, id, update)
+func (c *Cache) UpdateNetwork(ctx context.Context, id string, update NetworkUpdate) (Network, error) {
+	updated, err := c.client.UpdateNetwork(ctx, id, update)
 	if err == nil {
-		m.note(func(c *content) { c.putNetwork(updated) })
+		c.note(func(s *content) { s.putNetwork(updated) })
 	}
 	return updated, err
 }
 
 // DeleteNetwork implements Writer.
-func (m *Cache) DeleteNetwork(ctx context.Context, id string, revision int) error {
-	err := m.client.DeleteNetwork(ctx, id, revision)
+func (c *Cache) DeleteNetwork(ctx context.Context, id string, revision int) error {
+	err := c.client.DeleteNetwork(ctx, id, revision)
 	if err == nil || errors.Is(err, ErrNotFound) {
-		m.note(func(c *content) { c.removeNetwork(id) })
+		c.note(func(s *content) { s.removeNetwork(id) })
 	}
 	return err
 }
 
 // CreateSubnet implements Writer.
-func (m *Cache) CreateSubnet(ctx context.Context, subnet NewSubnet) (Subnet, error) {
-	created, err := m.client.CreateSubnet(ctx, subnet)
+func (c *Cache) CreateSubnet(ctx context.Context, subnet NewSubnet) (Subnet, error) {
+	created, err := c.client.CreateSubnet(ctx, subnet)
 	if err == nil {
-		m.note(func(c *content) { c.putSubnet(created) })
+		c.note(func(s *content) { s.putSubnet(created) })
 	}
 	return created, err
 }
 
 // UpdateSubnet implements Writer.
-func (m *Cache) UpdateSubnet(ctx context.Context, id string, update SubnetUpdate) (Subnet, error) {
-	updated, err := m.client.UpdateSubnet(ctx, id, update)
+func (c *Cache) UpdateSubnet(ctx context.Context, id string, update SubnetUpdate) (Subnet, error) {
+	updated, err := c.client.UpdateSubnet(ctx, id, update)
 	if err == nil {
-		m.note(func(c *content) { c.putSubnet(updated) })
+		c.note(func(s *content) { s.putSubnet(updated) })
 	}
 	return updated, err
 }
 
 // DeleteSubnet implements Writer.
-func (m *Cache) DeleteSubnet(ctx context.Context, id string, revision int) error {
-	err := m.client.DeleteSubnet(ctx, id, revision)
+func (c *Cache) DeleteSubnet(ctx context.Context, id string, revision int) error {
+	err := c.client.DeleteSubnet(ctx, id, revision)
 	if err == nil || errors.Is(err, ErrNotFound) {
-		m.note(func(c *content) { c.removeSubnet(id) })
+		c.note(func(s *content) { s.removeSubnet(id) })
 	}
 	return err
 }
 
-// content is networks and subnets, and how to find them.
+// content holds networks and subnets with their indexes.
 type content struct {
 	networks  map[string]Network
 	subnets   map[string]Subnet
@@ -334,10 +348,10 @@ func (c *content) removeSubnet(id string) {
 	delete(c.subnets, id)
 }
 
-// replaceNetworks puts what was found with a filter in the place of what is
-// remembered that fits it.
+// replaceNetworks replaces the networks that match a filter by those that were
+// found with it.
 func (c *content) replaceNetworks(filter NetworkFilter, found []Network) {
-	for _, id := range c.fitting(filter) {
+	for _, id := range c.matching(filter) {
 		if !slices.ContainsFunc(found, func(n Network) bool { return n.ID == id }) {
 			c.removeNetwork(id)
 		}
@@ -347,9 +361,10 @@ func (c *content) replaceNetworks(filter NetworkFilter, found []Network) {
 	}
 }
 
-// fitting returns the IDs of the networks that fit a filter. One with an ID
-// and a description is gone only where neither is there.
-func (c *content) fitting(filter NetworkFilter) []string {
+// matching returns the IDs of the networks that match a filter. It returns none
+// for a filter by ID and description: that a network with the ID has another
+// description does not mean that it is gone.
+func (c *content) matching(filter NetworkFilter) []string {
 	if filter.ID != "" {
 		if _, ok := c.networks[filter.ID]; ok && filter.Descriptions == nil {
 			return []string{filter.ID}

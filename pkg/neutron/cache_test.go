@@ -23,7 +23,7 @@ var (
 	subnet = neutron.Subnet{ID: "sub-1", NetworkID: "net-1", Description: owner.Marker(), CIDR: netip.MustParsePrefix("10.0.0.0/24")}
 )
 
-// fake answers with what it holds. It is not a Neutron: what the mirror does
+// fake answers with what it holds. It is not a Neutron: what the Cache does
 // with one is tested with the controller.
 type fake struct {
 	networks   []neutron.Network
@@ -89,7 +89,7 @@ func full() *fake {
 // filled returns a mirror that has been refreshed.
 func filled(t *testing.T, client neutron.Client) *neutron.Cache {
 	t.Helper()
-	mirror := neutron.NewCache(client)
+	mirror := neutron.NewCache(client, time.Now)
 	if _, err := mirror.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func TestMirror(t *testing.T) {
 // TestMirrorBeforeTheFirstList: that nothing is known is not that nothing is
 // there, also after something was written.
 func TestMirrorBeforeTheFirstList(t *testing.T) {
-	m := neutron.NewCache(full())
+	m := neutron.NewCache(full(), time.Now)
 	if _, err := m.CreateNetwork(t.Context(), neutron.NewNetwork{Name: "x", Description: owner.Marker()}); err != nil {
 		t.Fatal(err)
 	}

@@ -8,187 +8,181 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// Actual is what is known of the actual state. What has not been looked for is
-// not known, which is something else than not there: the zero value knows
-// nothing, and each answer from Neutron adds to it.
+// Actual is what is known of the actual state. The zero value knows nothing, and
+// each response from Neutron adds to it. Unknown is different from absent: absent
+// means that a response did not contain the object.
 //
-// It is a value: the methods return what is known afterwards and leave the
-// receiver as it was.
+// It is a value: each method returns the new state and leaves the receiver
+// unchanged.
 type Actual struct {
 	// Finalizer reports whether the object in Kubernetes has our finalizer.
 	Finalizer bool
-	// Record is what the status of the object says.
+	// Record is the content of the object's status.
 	Record
 
-	marked     *[]neutron.Network          // found by our marks
-	named      *[]neutron.Network          // found by an ID: one, or none
-	subnets    map[string][]neutron.Subnet // by the network that they are on
+	byMarker   *[]neutron.Network          // found by owner marker
+	byID       *[]neutron.Network          // found by ID: one, or none
+	subnets    map[string][]neutron.Subnet // by the ID of their network
 	pools      *[]neutron.SubnetPool       // found by the name or ID in the spec
 	extensions *[]string
 }
 
-// Record is what the status of an object tells of its network and subnet. What
-// is not known is empty.
+// Record is what the status of an object records of its network and subnet. An
+// unknown value is empty.
 type Record struct {
 	NetworkID, SubnetID string
 	CIDR                netip.Prefix
-	Gateway             netip.Addr // the zero Addr for none, where there is a CIDR
-	// SubnetPoolID is the subnet pool that the range is from, and SubnetPoolName
-	// what the spec called it when it was looked for.
+	Gateway             netip.Addr // the zero Addr if there is a CIDR but no gateway
+	// SubnetPoolID is the subnet pool that allocated the range. SubnetPoolName is
+	// the name in the spec that led to this ID.
 	SubnetPoolID, SubnetPoolName string
 	MTU                          int
-	// DefaultMTU is what Neutron gave the network by itself.
+	// DefaultMTU is the MTU that Neutron chose for the network.
 	DefaultMTU int
-	// Tags are those that we have put on the network, or were about to.
+	// Tags are those that the controller added to the network, or was about to add.
 	Tags []string
 }
 
-// WithNetworks returns what is known after the networks were looked for with
-// the filter of a FindNetwork.
+// WithNetworks returns the state after a FindNetwork with this filter.
 func (a Actual) WithNetworks(filter neutron.NetworkFilter, found []neutron.Network) Actual {
 	if filter.ID != "" {
-		a.named = &found
+		a.byID = &found
 	} else {
-		a.marked = &found
+		a.byMarker = &found
 	}
 	return a
 }
 
-// WithSubnets returns what is known after the subnets of a network were looked
-// for.
+// WithSubnets returns the state after a FindSubnets.
 func (a Actual) WithSubnets(networkID string, found []neutron.Subnet) Actual {
-	a.subnets = maps.Clone(a.subnets)
-	if a.subnets == nil {
-		a.subnets = map[string][]neutron.Subnet{}
-	}
-	a.subnets[networkID] = found
+	subnets := map[string][]neutron.Subnet{}
+	maps.Copy(subnets, a.subnets)
+	subnets[networkID] = found
+	a.subnets = subnets
 	return a
 }
 
-// WithSubnetPools returns what is known after the subnet pool in the spec was
-// looked for.
+// WithSubnetPools returns the state after a FindSubnetPool.
 func (a Actual) WithSubnetPools(found []neutron.SubnetPool) Actual {
 	a.pools = &found
 	return a
 }
 
-// WithExtensions returns what is known after the extensions were looked for.
+// WithExtensions returns the state after a FindExtensions.
 func (a Actual) WithExtensions(found []string) Actual {
 	a.extensions = &found
 	return a
 }
 
-// WithNewNetwork returns what is known after a network was created.
-func (a Actual) WithNewNetwork(asked neutron.NewNetwork, made neutron.Network) Actual {
+// WithNewNetwork returns the state after a network was created.
+func (a Actual) WithNewNetwork(request neutron.NewNetwork, created neutron.Network) Actual {
 	a.DefaultMTU = 0
-	if asked.MTU == nil {
-		a.DefaultMTU = mtuOf(made)
+	if request.MTU == nil {
+		a.DefaultMTU = mtuOf(created)
 	}
-	return a.WithNetwork(made)
+	return a.WithNetwork(created)
 }
 
-// WithUpdatedNetwork returns what is known after a network was changed.
-func (a Actual) WithUpdatedNetwork(asked neutron.NetworkUpdate, made neutron.Network) Actual {
-	if asked.MTU != nil && *asked.MTU == 0 {
-		a.DefaultMTU = mtuOf(made)
+// WithUpdatedNetwork returns the state after a network was updated.
+func (a Actual) WithUpdatedNetwork(request neutron.NetworkUpdate, updated neutron.Network) Actual {
+	if request.MTU != nil && *request.MTU == 0 {
+		a.DefaultMTU = mtuOf(updated)
 	}
-	return a.WithNetwork(made)
+	return a.WithNetwork(updated)
 }
 
-// WithTag returns what is known after a tag was put on a network, or taken away.
-func (a Actual) WithTag(networkID, tag string, there bool) Actual {
-	for _, list := range []**[]neutron.Network{&a.marked, &a.named} {
-		if *list == nil {
-			continue
-		}
-		changed := slices.Clone(**list)
-		for i := range changed {
-			if changed[i].ID == networkID {
-				changed[i].Tags = slices.DeleteFunc(slices.Clone(changed[i].Tags), func(t string) bool { return t == tag })
-				if there {
-					changed[i].Tags = append(changed[i].Tags, tag)
-				}
+// WithTag returns the state after a tag was added to a network, or removed.
+func (a Actual) WithTag(networkID, tag string, added bool) Actual {
+	return a.withEditedNetworks(func(networks []neutron.Network) []neutron.Network {
+		for i := range networks {
+			if networks[i].ID != networkID {
+				continue
+			}
+			networks[i].Tags = slices.DeleteFunc(slices.Clone(networks[i].Tags), func(t string) bool { return t == tag })
+			if added {
+				networks[i].Tags = append(networks[i].Tags, tag)
 			}
 		}
-		*list = &changed
-	}
-	return a
+		return networks
+	})
 }
 
-// WithNotedTags returns what is known after tags were noted as ours.
-func (a Actual) WithNotedTags(tags []string) Actual {
+// WithRecordedTags returns the state after tags were recorded in the status.
+func (a Actual) WithRecordedTags(tags []string) Actual {
 	a.Tags = tags
 	return a
 }
 
-// WithNetwork returns what is known after a network of ours was created, or
-// changed.
+// WithNetwork returns the state after our network was created or updated.
 func (a Actual) WithNetwork(network neutron.Network) Actual {
-	a = a.without(network.ID)
-	marked := append(slices.Clone(dereference(a.marked)), network)
-	a.marked = &marked
-	if _, known := a.subnets[network.ID]; !known && len(network.SubnetIDs) == 0 {
-		a = a.WithSubnets(network.ID, nil)
-	}
+	a = a.withoutNetwork(network.ID)
+	byMarker := append(slices.Clone(valueOf(a.byMarker)), network)
+	a.byMarker = &byMarker
 	return a
 }
 
-// WithoutNetwork returns what is known after a network was deleted.
+// WithoutNetwork returns the state after a network was deleted.
 func (a Actual) WithoutNetwork(id string) Actual {
-	a = a.without(id).WithSubnets(id, nil)
+	a = a.withoutNetwork(id).WithSubnets(id, nil)
 	if id == a.NetworkID {
-		a.named = new([]neutron.Network)
+		a.byID = new([]neutron.Network)
 	}
 	return a
 }
 
-func (a Actual) without(id string) Actual {
-	for _, list := range []**[]neutron.Network{&a.marked, &a.named} {
+func (a Actual) withoutNetwork(id string) Actual {
+	return a.withEditedNetworks(func(networks []neutron.Network) []neutron.Network {
+		return slices.DeleteFunc(networks, func(n neutron.Network) bool { return n.ID == id })
+	})
+}
+
+// withEditedNetworks returns the state with each list of networks edited.
+func (a Actual) withEditedNetworks(edit func([]neutron.Network) []neutron.Network) Actual {
+	for _, list := range []**[]neutron.Network{&a.byMarker, &a.byID} {
 		if *list != nil {
-			rest := slices.DeleteFunc(slices.Clone(**list), func(n neutron.Network) bool { return n.ID == id })
-			*list = &rest
+			edited := edit(slices.Clone(**list))
+			*list = &edited
 		}
 	}
 	return a
 }
 
-// WithSubnet returns what is known after a subnet was created or changed.
+// WithSubnet returns the state after a subnet was created or updated.
 func (a Actual) WithSubnet(subnet neutron.Subnet) Actual {
 	a = a.WithoutSubnet(subnet.ID)
 	return a.WithSubnets(subnet.NetworkID, append(slices.Clone(a.subnets[subnet.NetworkID]), subnet))
 }
 
-// WithoutSubnet returns what is known after a subnet was deleted.
+// WithoutSubnet returns the state after a subnet was deleted.
 func (a Actual) WithoutSubnet(id string) Actual {
+	a.subnets = maps.Clone(a.subnets)
 	for network, subnets := range a.subnets {
-		isIt := func(s neutron.Subnet) bool { return s.ID == id }
-		if slices.ContainsFunc(subnets, isIt) {
-			a = a.WithSubnets(network, slices.DeleteFunc(slices.Clone(subnets), isIt))
-		}
+		a.subnets[network] = slices.DeleteFunc(slices.Clone(subnets), func(s neutron.Subnet) bool { return s.ID == id })
 	}
 	return a
 }
 
-// WithFinalizer returns what is known after our finalizer was set or removed.
-func (a Actual) WithFinalizer(set bool) Actual {
-	a.Finalizer = set
+// WithFinalizer returns the state after our finalizer was added or removed.
+func (a Actual) WithFinalizer(added bool) Actual {
+	a.Finalizer = added
 	return a
 }
 
-// Sees reports whether a network of this ID was found.
-func (a Actual) Sees(id string) bool {
-	return slices.ContainsFunc(slices.Concat(dereference(a.marked), dereference(a.named)), func(n neutron.Network) bool { return n.ID == id })
+// HasNetwork reports whether a network with this ID was found.
+func (a Actual) HasNetwork(id string) bool {
+	found := slices.Concat(valueOf(a.byMarker), valueOf(a.byID))
+	return slices.ContainsFunc(found, func(n neutron.Network) bool { return n.ID == id })
 }
 
-// Ours returns what is known of the network and subnet that belong to the
-// object: of those that were found, or where nobody has looked, what its status
-// says. The record is empty where there is none, or where it cannot be told which one.
+// Ours returns the network and subnet that belong to the object. If they were not
+// looked for, it returns the record in the status. The record is empty if there
+// are none, or if it is not clear which ones belong to the object.
 func (a Actual) Ours(desired Desired) Record {
-	network, known := a.ourNetwork(desired)
-	switch {
-	case !known:
+	network, _, step := selectNetwork(desired, a)
+	if _, unknown := step.(FindNetwork); unknown {
 		return a.Record
-	case network == nil:
+	}
+	if network == nil || desired.Adopted != "" && neutron.IsMarker(network.Description) {
 		return Record{Tags: a.Tags}
 	}
 	record := Record{NetworkID: network.ID, MTU: mtuOf(*network), Tags: a.Tags}
@@ -210,7 +204,7 @@ func (a Actual) Ours(desired Desired) Record {
 	if len(ours) == 0 {
 		return record
 	}
-	if kept, _, ok := chooseSubnet(desired, a, ours); ok {
+	if kept, _, ok := selectSubnet(desired, a, ours); ok {
 		record.SubnetID, record.CIDR, record.Gateway = kept.ID, kept.CIDR, kept.Gateway
 		record.SubnetPoolID = kept.SubnetPoolID
 		if id, known := a.subnetPoolID(desired); known && id == record.SubnetPoolID && id != "" {
@@ -220,84 +214,54 @@ func (a Actual) Ours(desired Desired) Record {
 	return record
 }
 
-// ourNetwork returns the network that belongs to the object, as far as that is
-// known.
-func (a Actual) ourNetwork(desired Desired) (network *neutron.Network, known bool) {
-	candidates := a.named
-	if desired.Adopted == "" && (a.marked == nil || len(*a.marked) > 0) {
-		candidates = a.marked
-	}
-	switch {
-	case candidates == nil && desired.Adopted == "" && a.marked != nil && a.NetworkID == "":
-		return nil, true // no mark, and no ID to look for
-	case candidates == nil:
-		return nil, false
-	case len(*candidates) == 0:
-		return nil, true
-	}
-	kept, others := choose(*candidates, a.NetworkID)
-	if desired.Adopted != "" && neutron.IsMarker(kept.Description) {
-		return nil, true // it is another object's
-	}
-	if kept.ID != a.NetworkID && !areTwins(desired, a, kept, others) {
-		return nil, true
-	}
-	return &kept, true
-}
-
-// subnetsOf returns the subnets on a network, as far as they are known.
+// subnetsOf returns the subnets on a network, if they are known.
 func (a Actual) subnetsOf(network neutron.Network) (subnets []neutron.Subnet, known bool) {
 	subnets, known = a.subnets[network.ID]
 	return subnets, known || len(network.SubnetIDs) == 0
 }
 
-// ourSubnets returns the subnets that belong to the object: those that carry
-// its mark; or else, on a network that was adopted, the one with the range asked
-// for; or else the one that its status names, if somebody took the mark away.
+// ourSubnets returns the subnets that belong to the object: those with its owner
+// marker; or else the one with the desired range, on a network that is to be
+// adopted; or else the one in the status, if somebody removed its owner marker.
+// The range alone is no reason to delete a subnet with its network.
 func (a Actual) ourSubnets(desired Desired, network neutron.Network, subnets []neutron.Subnet) []neutron.Subnet {
-	with := func(is func(neutron.Subnet) bool) (found []neutron.Subnet) {
-		for _, subnet := range subnets {
-			if is(subnet) {
-				found = append(found, subnet)
-			}
+	adoptsRange := desired.Adopted != "" && desired.SubnetPool == nil && !desired.Absent
+	for _, isOurs := range []func(neutron.Subnet) bool{
+		func(s neutron.Subnet) bool { return s.Description == desired.Owner.Marker() },
+		func(s neutron.Subnet) bool {
+			return adoptsRange && s.CIDR == desired.CIDR && !neutron.IsMarker(s.Description)
+		},
+		func(s neutron.Subnet) bool {
+			return s.ID == a.SubnetID && network.ID == a.NetworkID && !neutron.IsMarker(s.Description)
+		},
+	} {
+		notOurs := func(s neutron.Subnet) bool { return !isOurs(s) }
+		if ours := slices.DeleteFunc(slices.Clone(subnets), notOurs); len(ours) > 0 {
+			return ours
 		}
-		return found
 	}
-	if ours := with(func(s neutron.Subnet) bool { return s.Description == desired.Owner.Marker() }); len(ours) > 0 {
-		return ours
-	}
-	adopted := with(func(s neutron.Subnet) bool {
-		return desired.Adopted != "" && desired.SubnetPool == nil && s.CIDR == desired.CIDR && !neutron.IsMarker(s.Description)
-	})
-	if len(adopted) > 0 {
-		return adopted
-	}
-	return with(func(s neutron.Subnet) bool {
-		return s.ID == a.SubnetID && network.ID == a.NetworkID && !neutron.IsMarker(s.Description)
-	})
+	return nil
 }
 
-// otherSubnets returns the IDs of the subnets on a network that are not the
-// object's. One that is on the network, but that we are not shown when we ask
-// for its subnets, is somebody else's as well. They are known where the subnets
-// were looked for, or where there is none but the one in the status.
-func (a Actual) otherSubnets(desired Desired, network neutron.Network) (others []string, known bool) {
+// foreignSubnets returns the IDs of the subnets on a network that do not belong
+// to the object. A subnet that is on the network, but not in the response to
+// FindSubnets, is one of them. They are known after FindSubnets, or if the
+// network has no subnet but the one in the status.
+func (a Actual) foreignSubnets(desired Desired, network neutron.Network) (foreign []string, known bool) {
 	subnets, known := a.subnetsOf(network)
 	ours := subnetIDs(a.ourSubnets(desired, network, subnets))
 	if !known && network.ID == a.NetworkID {
 		known = !slices.ContainsFunc(network.SubnetIDs, func(id string) bool { return id != a.SubnetID })
 		ours = append(ours, a.SubnetID)
 	}
-	for _, id := range slices.Concat(network.SubnetIDs, subnetIDs(subnets)) {
-		if !slices.Contains(ours, id) && !slices.Contains(others, id) {
-			others = append(others, id)
-		}
-	}
-	slices.Sort(others)
-	return others, known
+	foreign = slices.Concat(network.SubnetIDs, subnetIDs(subnets))
+	foreign = slices.DeleteFunc(foreign, func(id string) bool { return slices.Contains(ours, id) })
+	slices.Sort(foreign)
+	return slices.Compact(foreign), known
 }
 
-func dereference[T any](list *[]T) []T {
+// valueOf returns a list, which is nil if it is unknown.
+func valueOf[T any](list *[]T) []T {
 	if list == nil {
 		return nil
 	}

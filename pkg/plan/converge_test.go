@@ -104,8 +104,8 @@ func (w *world) apply(t *testing.T, actual plan.Actual, step plan.Step) plan.Act
 		return actual.WithSubnetPools(slices.DeleteFunc(slices.Clone(w.pools), func(p neutron.SubnetPool) bool {
 			return step.Filter.ID != "" && p.ID != step.Filter.ID || step.Filter.Name != "" && p.Name != step.Filter.Name
 		}))
-	case plan.NoteTags:
-		return actual.WithNotedTags(step.Tags)
+	case plan.RecordTags:
+		return actual.WithRecordedTags(step.Tags)
 	}
 	w.log = append(w.log, step.String())
 	switch step := step.(type) {

@@ -6,46 +6,45 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// Desired is what a Network object asks for, as values that can be compared:
-// 192.168.0.0/16 and 192.168.1.0/16 are two texts for one range. What the object
-// leaves out has the value that Neutron gives by itself, unless it is said
-// otherwise.
+// Desired is the desired state of one Network object, as values that can be
+// compared: 192.168.0.0/16 and 192.168.1.0/16 are two texts for one range. A
+// field that the spec omits gets Neutron's default, unless documented otherwise.
 type Desired struct {
 	Owner neutron.Owner
-	// Absent is true when the object is being deleted.
+	// Absent is true if the object is being deleted.
 	Absent bool
-	// Leave says what stays in Neutron then.
+	// Leave selects what stays in Neutron then.
 	Leave Leave
-	// Adopted is the ID of a network that was there before, to be used in place
-	// of one of our own; empty where we make one.
+	// Adopted is the ID of an existing network to use instead of a new one. It is
+	// empty if the controller creates the network.
 	Adopted string
-	// Obstacle is why the object must not be worked on, where something outside
-	// of Neutron stands in the way; its Reason is empty where nothing does.
+	// Obstacle blocks the plan for a reason outside of Neutron. Its Reason is
+	// empty if there is none.
 	Obstacle Blocked
-	// Invalid says, in a sentence, why the spec cannot be met; empty where it
-	// can.
+	// Invalid is a sentence that explains why the spec cannot be met. It is empty
+	// for a valid spec.
 	Invalid string
 
-	// Edited is true where the object has asked for something else before.
+	// Edited is true if the spec was different at an earlier time.
 	Edited bool
-	// Settings are those of the network; nil for what is left out.
+	// Settings are those of the network; nil for each one that the spec omits.
 	Settings neutron.NetworkSettings
-	// Tags are those to be on the network, sorted, beside those of others.
+	// Tags are the tags that the network must have, sorted. Other tags stay.
 	Tags []string
 
-	// CIDR is the range of the subnet, without host bits; the zero Prefix where
-	// SubnetPool hands it out.
+	// CIDR is the range of the subnet, without host bits. It is the zero Prefix if
+	// SubnetPool is set.
 	CIDR netip.Prefix
-	// SubnetPool is where the range is from, or nil.
+	// SubnetPool allocates the range, if it is not nil.
 	SubnetPool *SubnetPool
-	// Gateway is the address of the gateway, if the spec names one, and the zero
-	// Addr otherwise.
+	// Gateway is the address of the gateway. It is the zero Addr if the spec omits
+	// it.
 	Gateway netip.Addr
-	// NoGateway is true where there must be none.
+	// NoGateway is true if the subnet must not have a gateway.
 	NoGateway bool
-	// Pools are the allocation pools, if the spec names any.
+	// Pools are the allocation pools. They are nil if the spec omits them.
 	Pools []neutron.Pool
-	// DHCP is nil where it is left out.
+	// DHCP is nil if the spec omits it.
 	DHCP        *bool
 	Nameservers []netip.Addr
 	HostRoutes  []neutron.HostRoute
@@ -56,24 +55,46 @@ type Desired struct {
 // SubnetPool is a subnet pool by its ID or by its name.
 type SubnetPool struct {
 	ID, Name     string
-	PrefixLength int // 0 for whatever the subnet pool gives
+	PrefixLength int // 0 for the default of the subnet pool
 }
 
-// Leave says what stays in Neutron when an object goes.
+// Leave selects what stays in Neutron when an object is deleted.
 type Leave int
 
 const (
-	// LeaveNothing means that the network goes, with our subnet on it.
+	// LeaveNothing deletes the network, with the subnet on it.
 	LeaveNothing Leave = iota
-	// LeaveNetwork means that a network that was adopted stays, and our subnet on
-	// it goes.
+	// LeaveNetwork keeps an adopted network, and deletes the subnet that was
+	// created on it.
 	LeaveNetwork
-	// LeaveAll means that the network stays with all that is on it, for the next object of
-	// the same name to take up.
+	// LeaveAll keeps the network and all subnets on it, for the next object of the
+	// same name.
 	LeaveAll
 )
 
-// DesiredAbsent returns that nothing should be left of the owner's object.
+// DesiredAbsent returns the desired state of an object that no longer exists.
 func DesiredAbsent(owner neutron.Owner) Desired {
 	return Desired{Owner: owner, Absent: true}
+}
+
+// RangeText describes the range of the subnet, with the properties that cannot
+// be changed later: "192.168.0.0/16", or "a /24 from subnet pool campus".
+func (d Desired) RangeText() string {
+	text := d.CIDR.String()
+	if pool := d.SubnetPool; pool != nil {
+		text = allocationText(pool.Name+pool.ID, pool.PrefixLength)
+	}
+	return text + modesText(d.AddressMode, d.RAMode)
+}
+
+// gatewayOr returns the desired gateway, which is byDefault if the spec omits it.
+// The zero Addr stands for none.
+func (d Desired) gatewayOr(byDefault netip.Addr) netip.Addr {
+	switch {
+	case d.NoGateway:
+		return netip.Addr{}
+	case d.Gateway.IsValid():
+		return d.Gateway
+	}
+	return byDefault
 }

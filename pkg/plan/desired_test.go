@@ -45,10 +45,10 @@ func TestWant(t *testing.T) {
 		"gateway with a zone":           {cidr: "fe80::/64", gateway: "fe80::1%eth0", wantInvalid: "is not an IP address"},
 		"gateway is multicast":          {cidr: "128.0.0.0/1", gateway: "230.0.0.1", wantInvalid: "multicast or loopback address"},
 		"gateway is loopback":           {cidr: "126.0.0.0/7", gateway: "127.0.0.1", wantInvalid: "multicast or loopback address"},
-		"gateway outside":               {cidr: "10.0.0.0/24", gateway: "10.0.1.1", wantInvalid: "goes from 10.0.0.0 to 10.0.0.255"},
+		"gateway outside":               {cidr: "10.0.0.0/24", gateway: "10.0.1.1", wantInvalid: "use an address from 10.0.0.1 to 10.0.0.254"},
 		"gateway of the other family":   {cidr: "10.0.0.0/24", gateway: "fd00::1", wantInvalid: "not inside"},
 		"gateway is IPv4 in IPv6":       {cidr: "10.0.0.0/24", gateway: "::ffff:10.0.0.1", wantInvalid: "is not an IP address"},
-		"gateway is network address":    {cidr: "10.0.0.0/24", gateway: "10.0.0.0", wantInvalid: "network address of spec.cidr: take another one, such as 10.0.0.1"},
+		"gateway is network address":    {cidr: "10.0.0.0/24", gateway: "10.0.0.0", wantInvalid: "network address of spec.cidr: use another one, such as 10.0.0.1"},
 		"gateway is IPv6 first address": {cidr: "fd00::/64", gateway: "fd00::", wantInvalid: "network address"},
 		"gateway is broadcast address":  {cidr: "10.0.0.0/24", gateway: "10.0.0.255", wantInvalid: "broadcast address"},
 	} {
@@ -122,58 +122,58 @@ func TestWantFields(t *testing.T) {
 	}{
 		"two pools":                    {pools("10.0.0.100", "10.0.0.200", "10.0.0.2", "10.0.0.9"), ""},
 		"pools side by side":           {pools("10.0.0.2", "10.0.0.9", "10.0.0.10", "10.0.0.20"), ""},
-		"pools that overlap":           {pools("10.0.0.100", "10.0.0.200", "10.0.0.2", "10.0.0.100"), "two pools with the same addresses: 10.0.0.2 to 10.0.0.100, and 10.0.0.100 to 10.0.0.200"},
-		"a pool backwards":             {pools("10.0.0.9", "10.0.0.2"), "goes backwards"},
-		"a pool with the gateway":      {pools("10.0.0.1", "10.0.0.9"), "has the gateway 10.0.0.1 in it"},
+		"pools that overlap":           {pools("10.0.0.100", "10.0.0.200", "10.0.0.2", "10.0.0.100"), "two pools that overlap: 10.0.0.2 to 10.0.0.100, and 10.0.0.100 to 10.0.0.200"},
+		"a pool backwards":             {pools("10.0.0.9", "10.0.0.2"), "ends before it starts"},
+		"a pool with the gateway":      {pools("10.0.0.1", "10.0.0.9"), "contains the gateway 10.0.0.1"},
 		"a pool, gateway adopted":      {func(s *spec) { pools("10.0.0.1", "10.0.0.9")(s); s.NetworkID = "net-1" }, ""},
-		"a pool outside":               {pools("10.0.1.1", "10.0.1.9"), "is not inside the addresses of hosts in spec.cidr, which go from 10.0.0.1 to 10.0.0.254"},
-		"a pool to the broadcast":      {pools("10.0.0.2", "10.0.0.255"), "is not inside the addresses of hosts"},
-		"a pool of IPv6":               {pools("fd00::1", "fd00::2"), "is not inside the addresses of hosts"},
-		"a pool of words":              {pools("here", "there"), `from "here" to "there": these are not two IP addresses`},
+		"a pool outside":               {pools("10.0.1.1", "10.0.1.9"), "is not inside the host addresses of spec.cidr: use addresses from 10.0.0.1 to 10.0.0.254"},
+		"a pool to the broadcast":      {pools("10.0.0.2", "10.0.0.255"), "is not inside the host addresses"},
+		"a pool of IPv6":               {pools("fd00::1", "fd00::2"), "is not inside the host addresses"},
+		"a pool of words":              {pools("here", "there"), `from "here" to "there" must have an IP address`},
 		"a name server":                {func(s *spec) { s.DNSNameservers = []string{"9.9.9.9"} }, ""},
 		"a name server by name":        {func(s *spec) { s.DNSNameservers = []string{"dns.example.org"} }, "is not an IP address"},
-		"a name server twice":          {func(s *spec) { s.DNSNameservers = []string{"9.9.9.9", "9.9.9.9"} }, "says 9.9.9.9 twice"},
-		"a name server of IPv6":        {func(s *spec) { s.DNSNameservers = []string{"fd00::1"} }, "not of the IP version of spec.cidr"},
+		"a name server twice":          {func(s *spec) { s.DNSNameservers = []string{"9.9.9.9", "9.9.9.9"} }, "contains 9.9.9.9 twice"},
+		"a name server of IPv6":        {func(s *spec) { s.DNSNameservers = []string{"fd00::1"} }, "does not have the IP version of spec.cidr"},
 		"a route":                      {route("10.9.0.0/16", "10.0.0.9"), ""},
 		"a route with host bits":       {route("10.9.0.1/16", "10.0.0.9"), "without host bits"},
 		"a route over a name":          {route("10.9.0.0/16", "router"), "is not an IP address"},
-		"a route of IPv6":              {route("fd00::/16", "fd00::1"), "is not of one IP version"},
-		"a route of two IP versions":   {route("fd00::/16", "10.0.0.1"), "is not of one IP version"},
-		"a route twice":                {func(s *spec) { route("10.9.0.0/16", "10.0.0.9")(s); route("10.9.0.0/16", "10.0.0.9")(s) }, "says twice that 10.9.0.0/16 is reached over 10.0.0.9"},
+		"a route of IPv6":              {route("fd00::/16", "fd00::1"), "must have the IP version of spec.cidr in both addresses"},
+		"a route of two IP versions":   {route("fd00::/16", "10.0.0.1"), "must have the IP version of spec.cidr in both addresses"},
+		"a route twice":                {func(s *spec) { route("10.9.0.0/16", "10.0.0.9")(s); route("10.9.0.0/16", "10.0.0.9")(s) }, "contains the route to 10.9.0.0/16 via 10.0.0.9 twice"},
 		"no gateway":                   {func(s *spec) { s.Gateway = "None" }, ""},
 		"no gateway, in small letters": {func(s *spec) { s.Gateway = "none" }, "nor None"},
 		"two addresses":                {func(s *spec) { s.CIDR, s.Gateway, s.EnableDHCP = "10.0.0.0/31", "None", new(false) }, ""},
 		"two addresses and a gateway":  {func(s *spec) { s.CIDR, s.EnableDHCP = "10.0.0.0/31", new(false) }, "leaves no room"},
-		"IPv6 modes for IPv4":          {func(s *spec) { s.IPv6 = &samplecrdv1.IPv6Options{RAMode: "slaac"} }, "for an IPv6 range only"},
+		"IPv6 modes for IPv4":          {func(s *spec) { s.IPv6 = &samplecrdv1.IPv6Options{RAMode: "slaac"} }, "requires an IPv6 range, but spec.cidr is 10.0.0.0/24"},
 		"IPv6 modes":                   {func(s *spec) { s.CIDR, s.IPv6 = "fd00::/64", &samplecrdv1.IPv6Options{RAMode: "slaac"} }, ""},
 		"IPv6 modes without DHCP": {func(s *spec) {
 			s.CIDR, s.IPv6, s.EnableDHCP = "fd00::/64", &samplecrdv1.IPv6Options{RAMode: "slaac"}, new(false)
-		}, "needs DHCP"},
+		}, "requires DHCP"},
 		"IPv6 modes that differ": {func(s *spec) {
 			s.CIDR, s.IPv6 = "fd00::/64", &samplecrdv1.IPv6Options{RAMode: "slaac", AddressMode: "dhcpv6-stateful"}
 		}, "must be the same"},
-		"SLAAC needs a /64": {func(s *spec) { s.CIDR, s.IPv6 = "fd00::/63", &samplecrdv1.IPv6Options{RAMode: "slaac"} }, "needs a /64"},
+		"SLAAC requires a /64": {func(s *spec) { s.CIDR, s.IPv6 = "fd00::/63", &samplecrdv1.IPv6Options{RAMode: "slaac"} }, "requires a /64"},
 		"SLAAC, out of a pool": {func(s *spec) {
 			s.CIDR, s.IPv6, s.SubnetPool = "", &samplecrdv1.IPv6Options{RAMode: "slaac"}, &samplecrdv1.SubnetPoolReference{Name: "p", PrefixLength: 80}
 		}, "prefixLength is 80"},
 		"stateful does not":          {func(s *spec) { s.CIDR, s.IPv6 = "fd00::/63", &samplecrdv1.IPv6Options{RAMode: "dhcpv6-stateful"} }, ""},
 		"MTU too small":              {func(s *spec) { s.MTU = new(int32(67)) }, "from 68 to 65535"},
 		"MTU too small for IPv6":     {func(s *spec) { s.CIDR, s.MTU = "fd00::/64", new(int32(1279)) }, "at least 1280"},
-		"MTU of an adopted network":  {func(s *spec) { s.NetworkID, s.MTU = "net-1", new(int32(1400)) }, "stays as it is"},
-		"tags of an adopted network": {func(s *spec) { s.NetworkID, s.Tags = "net-1", []string{"a"} }, "stays as it is"},
+		"MTU of an adopted network":  {func(s *spec) { s.NetworkID, s.MTU = "net-1", new(int32(1400)) }, "which is not changed"},
+		"tags of an adopted network": {func(s *spec) { s.NetworkID, s.Tags = "net-1", []string{"a"} }, "which is not changed"},
 		"a subnet pool":              {func(s *spec) { s.CIDR, s.SubnetPool = "", &samplecrdv1.SubnetPoolReference{Name: "p"} }, ""},
 		"a subnet pool and a range":  {func(s *spec) { s.SubnetPool = &samplecrdv1.SubnetPoolReference{Name: "p"} }, "either cidr"},
 		"a subnet pool, twice named": {func(s *spec) { s.CIDR, s.SubnetPool = "", &samplecrdv1.SubnetPoolReference{Name: "p", ID: "i"} }, "either a name or an id"},
 		"a subnet pool, and a gateway": {func(s *spec) {
 			s.CIDR, s.Gateway, s.SubnetPool = "", "10.0.0.1", &samplecrdv1.SubnetPoolReference{Name: "p"}
-		}, "nobody knows the range beforehand"},
+		}, "the range is not known in advance"},
 		"a subnet pool, and no gateway": {func(s *spec) {
 			s.CIDR, s.Gateway, s.SubnetPool = "", "None", &samplecrdv1.SubnetPoolReference{Name: "p"}
 		}, ""},
 		"a subnet pool, and pools": {func(s *spec) {
 			pools("10.0.0.2", "10.0.0.3")(s)
 			s.CIDR, s.SubnetPool = "", &samplecrdv1.SubnetPoolReference{Name: "p"}
-		}, "nobody knows the range beforehand"},
+		}, "the range is not known in advance"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}

@@ -53,7 +53,7 @@ var (
 	})
 	slaac = plan.DesiredFor(owner, samplecrdv1.NetworkSpec{CIDR: "fd00::/64", IPv6: &samplecrdv1.IPv6Options{AddressMode: "slaac", RAMode: "slaac"}})
 
-	noDNS = "blocked: ExtensionMissing: this cloud lacks an extension of Neutron: spec.dnsDomain needs \"dns-integration\". All else is as asked for. Leave the field out, or ask whoever runs the cloud for the extension."
+	noDNS = "blocked: ExtensionMissing: this cloud lacks a Neutron extension: spec.dnsDomain requires \"dns-integration\". Everything else is as desired. Omit the field, or ask the operator of the cloud for the extension."
 )
 
 var networkRows = map[string]row{
@@ -160,14 +160,14 @@ var tagRows = map[string]row{
 	},
 	"tags that are not noted": {
 		withTags, found(same),
-		plan.NoteTags{Tags: []string{"amber", "blue"}}, "note tags as ours: amber, blue",
+		plan.RecordTags{Tags: []string{"amber", "blue"}}, "record tags in the status: amber, blue",
 	},
 	"tags, of which somebody else has set one": {
 		withTags, found(func(n *neutron.Network) { n.Tags = []string{"blue"} }),
-		plan.NoteTags{Tags: []string{"amber"}}, "note tags as ours: amber",
+		plan.RecordTags{Tags: []string{"amber"}}, "record tags in the status: amber",
 	},
 	"tags that are noted": {
-		withTags, found(func(n *neutron.Network) { n.Tags = []string{"blue", "theirs"} }).WithNotedTags([]string{"amber", "blue"}),
+		withTags, found(func(n *neutron.Network) { n.Tags = []string{"blue", "theirs"} }).WithRecordedTags([]string{"amber", "blue"}),
 		plan.AddTag{ID: "net-1", Tag: "amber"}, `add tag "amber" to network net-1`,
 	},
 	"tags that are there": {
@@ -179,11 +179,11 @@ var tagRows = map[string]row{
 		plan.Nothing{}, "nothing to do",
 	},
 	"a tag that is no longer asked for": {
-		want, found(func(n *neutron.Network) { n.Tags = []string{"theirs", "blue"} }).WithNotedTags([]string{"blue"}),
+		want, found(func(n *neutron.Network) { n.Tags = []string{"theirs", "blue"} }).WithRecordedTags([]string{"blue"}),
 		plan.RemoveTag{ID: "net-1", Tag: "blue"}, `remove tag "blue" from network net-1`,
 	},
 	"a tag that was removed a moment ago": {
-		want, found(func(n *neutron.Network) { n.Tags = []string{"theirs", "blue"} }).WithNotedTags([]string{"blue"}).WithTag("net-1", "blue", false),
+		want, found(func(n *neutron.Network) { n.Tags = []string{"theirs", "blue"} }).WithRecordedTags([]string{"blue"}).WithTag("net-1", "blue", false),
 		plan.Nothing{}, "nothing to do",
 	},
 	"a tag of somebody else": {
@@ -193,7 +193,7 @@ var tagRows = map[string]row{
 	"tags without their extension": {
 		withTags, found(same).WithExtensions(nil),
 		plan.Blocked{Reason: plan.ReasonExtensionMissing},
-		"blocked: ExtensionMissing: this cloud lacks an extension of Neutron: spec.tags needs \"standard-attr-tag\". All else is as asked for. Leave the field out, or ask whoever runs the cloud for the extension.",
+		"blocked: ExtensionMissing: this cloud lacks a Neutron extension: spec.tags requires \"standard-attr-tag\". Everything else is as desired. Omit the field, or ask the operator of the cloud for the extension.",
 	},
 	"a twin with our tags": {
 		withTags, marked(settled, network, with(twin, func(n *neutron.Network) { n.Tags = []string{"blue"} })).WithSubnets("net-1", []neutron.Subnet{subnet}).
@@ -317,7 +317,7 @@ var subnetPoolRows = map[string]row{
 	"subnet pool, and this Neutron has none": {
 		withPool, marked(fresh, bare).WithExtensions(nil),
 		plan.Blocked{Reason: plan.ReasonExtensionMissing},
-		"blocked: ExtensionMissing: this cloud lacks an extension of Neutron: spec.subnetPool needs \"subnet_allocation\". Give a cidr, or ask whoever runs the cloud for the extension.",
+		"blocked: ExtensionMissing: this cloud lacks a Neutron extension: spec.subnetPool requires \"subnet_allocation\". Set spec.cidr instead, or ask the operator of the cloud for the extension.",
 	},
 	"subnet pool not looked for": {
 		withPool, marked(fresh, bare).WithExtensions(all),
@@ -332,24 +332,24 @@ var subnetPoolRows = map[string]row{
 	"no such subnet pool": {
 		withPool, marked(fresh, bare).WithExtensions(all).WithSubnetPools(nil),
 		plan.Blocked{Reason: plan.ReasonNotFound},
-		`blocked: NotFound: subnet pool "campus", which spec.subnetPool names, is not there, or the project of the controller cannot see it.`,
+		`blocked: NotFound: subnet pool "campus", which spec.subnetPool names, does not exist, or the controller's project cannot see it.`,
 	},
 	"several subnet pools of the name": {
 		withPool, marked(fresh, bare).WithExtensions(all).WithSubnetPools([]neutron.SubnetPool{campus, {ID: "pool-0", Name: "campus", IPVersion: 4}}),
 		plan.Blocked{Reason: plan.ReasonAmbiguous},
-		`blocked: Ambiguous: Neutron has 2 subnet pools with the name "campus" (pool-0, pool-1). Give the id of one in spec.subnetPool, in place of the name.`,
+		`blocked: Ambiguous: Neutron has 2 subnet pools with the name "campus" (pool-0, pool-1). Set spec.subnetPool.id to one of these IDs, and remove spec.subnetPool.name.`,
 	},
 	"subnet pool of another IP version": {
 		asking(func(s *samplecrdv1.NetworkSpec) {
 			s.CIDR, s.Gateway, s.SubnetPool, s.DNSNameservers = "", "", &samplecrdv1.SubnetPoolReference{Name: "campus"}, []string{"fd00::53"}
 		}), marked(fresh, bare).WithExtensions(all).WithSubnetPools([]neutron.SubnetPool{campus}),
 		plan.Blocked{Reason: plan.ReasonSubnetPoolMismatch},
-		`blocked: SubnetPoolMismatch: subnet pool "campus" has ranges of IPv4, which spec.dnsNameservers does not fit.`,
+		`blocked: SubnetPoolMismatch: subnet pool "campus" allocates IPv4 ranges, but spec.dnsNameservers has an address of another IP version.`,
 	},
 	"subnet pool that hands out no such range": {
 		withPool, marked(fresh, bare).WithExtensions(all).WithSubnetPools([]neutron.SubnetPool{{ID: "pool-1", Name: "campus", IPVersion: 4, MinPrefixLength: 26, MaxPrefixLength: 28}}),
 		plan.Blocked{Reason: plan.ReasonSubnetPoolMismatch},
-		`blocked: SubnetPoolMismatch: subnet pool "campus" hands out ranges from /26 to /28, and spec.subnetPool.prefixLength is 24.`,
+		`blocked: SubnetPoolMismatch: subnet pool "campus" allocates ranges from /26 to /28, but spec.subnetPool.prefixLength is 24.`,
 	},
 	"subnet pool, no subnet": {
 		withPool, marked(fresh, bare).WithExtensions(all).WithSubnetPools([]neutron.SubnetPool{campus}),
@@ -374,7 +374,7 @@ var subnetPoolRows = map[string]row{
 	"subnet that is not from the subnet pool, which is not there": {
 		withPool, foundSubnet(same).WithSubnetPools(nil),
 		plan.Blocked{Reason: plan.ReasonNotFound},
-		`blocked: NotFound: subnet pool "campus", which spec.subnetPool names, is not there, or the project of the controller cannot see it.`,
+		`blocked: NotFound: subnet pool "campus", which spec.subnetPool names, does not exist, or the controller's project cannot see it.`,
 	},
 	"subnet with another prefix length": {
 		withPool, marked(poolStatus, network).WithExtensions(all).WithSubnetPools([]neutron.SubnetPool{campus}).

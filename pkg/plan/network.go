@@ -9,14 +9,15 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// towardsNewNetwork makes the network, with all settings that this Neutron has.
-func towardsNewNetwork(desired Desired, actual Actual) Step {
+// stepToNewNetwork creates the network, with all desired settings that this
+// Neutron supports.
+func stepToNewNetwork(desired Desired, actual Actual) Step {
 	network := neutron.NewNetwork{Name: desired.Owner.String(), Description: desired.Owner.Marker()}
 	for _, s := range settings {
-		if !s.asked(desired.Settings) {
+		if !s.isSet(desired.Settings) {
 			continue
 		}
-		has, known := actual.canDo(s.extension)
+		has, known := actual.hasExtension(s.extension)
 		if !known {
 			return FindExtensions{}
 		}
@@ -27,36 +28,31 @@ func towardsNewNetwork(desired Desired, actual Actual) Step {
 	return CreateNetwork{network}
 }
 
-// towardsNetwork puts our own network right: its name, its mark, its settings;
-// nil where they are. One that was adopted stays as it is.
-func towardsNetwork(desired Desired, actual Actual, network neutron.Network) Step {
+// stepToSettings updates the name, the owner marker and the settings of our
+// network. It returns nil if they are as desired. An adopted network is not
+// changed.
+func stepToSettings(desired Desired, actual Actual, network neutron.Network) Step {
 	if desired.Adopted != "" {
 		return nil
 	}
-	name, mark := desired.Owner.String(), desired.Owner.Marker()
-	if step := provenOurs(desired, actual, network); step != nil {
+	if step := stepToProofOfOwnership(desired, actual, network); step != nil {
 		return step
 	}
-	update := neutron.NetworkUpdate{Name: name, Description: mark, Revision: network.Revision}
-	var changes []Change
-	if network.Name != name {
-		changes = append(changes, Change{"name", strconv.Quote(network.Name), strconv.Quote(name)})
-	}
-	if network.Description != mark {
-		changes = append(changes, Change{"description", strconv.Quote(network.Description), strconv.Quote(mark)})
-	}
-	wanted := wantedSettings(desired, actual, network)
+	name, marker := desired.Owner.String(), desired.Owner.Marker()
+	update := neutron.NetworkUpdate{Name: name, Description: marker, Revision: network.Revision}
+	changes := labelChanges(network.Name, name, network.Description, marker)
+	target := desired.settingsFor(actual, network)
 	for _, s := range settings {
-		if s.same(wanted, network.NetworkSettings) {
+		if s.matches(target, network.NetworkSettings) {
 			continue
 		}
-		has, known := actual.canDo(s.extension)
+		has, known := actual.hasExtension(s.extension)
 		if !known {
 			return FindExtensions{}
 		}
 		if has {
-			s.set(&update.NetworkSettings, wanted)
-			changes = append(changes, Change{s.what, s.text(network.NetworkSettings), s.text(wanted)})
+			s.set(&update.NetworkSettings, target)
+			changes = append(changes, Change{s.label, s.text(network.NetworkSettings), s.text(target)})
 		}
 	}
 	if changes == nil {
@@ -65,55 +61,69 @@ func towardsNetwork(desired Desired, actual Actual, network neutron.Network) Ste
 	return UpdateNetwork{ID: network.ID, Changes: changes, Update: update}
 }
 
-// provenOurs returns why a network must not be treated as ours: nil where it has
-// our mark, or had it when an earlier object went, or where our subnet on it
-// proves it ours though somebody took the mark away.
-func provenOurs(desired Desired, actual Actual, network neutron.Network) Step {
-	if isOurs(desired.Owner, network) {
+// labelChanges returns the changes of a name and of a description.
+func labelChanges(name, desiredName, description, desiredDescription string) (changes []Change) {
+	if name != desiredName {
+		changes = append(changes, Change{"name", strconv.Quote(name), strconv.Quote(desiredName)})
+	}
+	if description != desiredDescription {
+		changes = append(changes, Change{"description", strconv.Quote(description), strconv.Quote(desiredDescription)})
+	}
+	return changes
+}
+
+// stepToProofOfOwnership returns nil if a network belongs to the owner. It does if
+// it has the owner marker or the retained marker. It also does if somebody removed
+// its marker, but our subnet is on it.
+func stepToProofOfOwnership(desired Desired, actual Actual, network neutron.Network) Step {
+	owner := desired.Owner
+	if network.Description == owner.Marker() || network.Description == owner.RetainedMarker() {
 		return nil
 	}
 	subnets, known := actual.subnetsOf(network)
-	isMarked := func(s neutron.Subnet) bool { return s.Description == desired.Owner.Marker() }
+	hasMarker := func(s neutron.Subnet) bool { return s.Description == owner.Marker() }
 	switch {
 	case neutron.IsMarker(network.Description):
-		return notOurs(desired.Owner, network)
+		return notOurs(owner, network)
 	case !known:
 		return FindSubnets{neutron.SubnetFilter{NetworkID: network.ID}}
-	case !slices.ContainsFunc(subnets, isMarked):
-		return notOurs(desired.Owner, network)
+	case !slices.ContainsFunc(subnets, hasMarker):
+		return notOurs(owner, network)
 	}
 	return nil
 }
 
-// wantedSettings returns what a network's settings should be: Neutron's own
-// where the spec says nothing; nil where it does not matter.
-func wantedSettings(desired Desired, actual Actual, network neutron.Network) neutron.NetworkSettings {
-	wanted := desired.Settings
-	if wanted.AdminStateUp == nil {
-		wanted.AdminStateUp = new(true)
+// settingsFor returns the desired settings of a network. A setting that the spec
+// omits has Neutron's default, or nil if this Neutron does not have it.
+func (d Desired) settingsFor(actual Actual, network neutron.Network) neutron.NetworkSettings {
+	target := d.Settings
+	if target.AdminStateUp == nil {
+		target.AdminStateUp = new(true)
 	}
-	if wanted.PortSecurity == nil && network.PortSecurity != nil {
-		wanted.PortSecurity = new(true)
+	if target.PortSecurity == nil && network.PortSecurity != nil {
+		target.PortSecurity = new(true)
 	}
-	if wanted.DNSDomain == nil && network.DNSDomain != nil {
-		wanted.DNSDomain = new("")
+	if target.DNSDomain == nil && network.DNSDomain != nil {
+		target.DNSDomain = new("")
 	}
-	if wanted.MTU == nil && network.MTU != nil && *network.MTU != actual.defaultMTU(desired, network) {
-		wanted.MTU = new(0)
+	if target.MTU == nil && network.MTU != nil && *network.MTU != actual.defaultMTU(d, network) {
+		target.MTU = new(0)
 	}
-	return wanted
+	return target
 }
 
-// defaultMTU returns what is known to be the MTU that Neutron gives our network
-// by itself; 0 where it has to be asked. Neutron does not tell: it is noted when
-// Neutron was left to choose. There is no note in a status that is older than
-// notes are; nor in one that does not speak of the network yet, and then Neutron
-// chose, unless another spec or another object did.
+// defaultMTU returns the MTU that Neutron chose for our network, or 0 if it is
+// unknown. Neutron does not return it separately, so the status records it
+// whenever Neutron chooses.
+//
+// An older version of the controller did not record it, and no status records the
+// network before the first one is written. Then Neutron chose the MTU that the
+// network has, unless another spec or another object set it.
 func (a Actual) defaultMTU(desired Desired, network neutron.Network) int {
-	older := a.NetworkID == network.ID && a.MTU == 0
+	olderVersion := a.NetworkID == network.ID && a.MTU == 0
 	retained := network.Description == desired.Owner.RetainedMarker()
-	unnoted := a.NetworkID != network.ID && !retained && !desired.Edited
-	if a.DefaultMTU == 0 && (older || unnoted) && desired.Settings.MTU == nil {
+	unrecorded := a.NetworkID != network.ID && !retained && !desired.Edited
+	if a.DefaultMTU == 0 && (olderVersion || unrecorded) && desired.Settings.MTU == nil {
 		return mtuOf(network)
 	}
 	return a.DefaultMTU
@@ -128,49 +138,49 @@ func mtuOf(network neutron.Network) int {
 
 // setting is one of a network's settings.
 type setting struct {
-	what      string // in a step's text
+	label     string // in the text of a step
 	field     string // in the spec
-	extension string // which it needs; empty for none
-	asked     func(neutron.NetworkSettings) bool
-	same      func(wanted, have neutron.NetworkSettings) bool
+	extension string // that it requires; empty for none
+	isSet     func(neutron.NetworkSettings) bool
+	matches   func(desired, actual neutron.NetworkSettings) bool
 	set       func(to *neutron.NetworkSettings, from neutron.NetworkSettings)
 	text      func(neutron.NetworkSettings) string
 }
 
 var settings = []setting{
-	settingOf("MTU", "mtu", neutron.ExtensionMTU, func(s *neutron.NetworkSettings) **int { return &s.MTU }),
-	settingOf("admin state up", "adminStateUp", "", func(s *neutron.NetworkSettings) **bool { return &s.AdminStateUp }),
-	settingOf("port security", "portSecurityEnabled", neutron.ExtensionPortSecurity, func(s *neutron.NetworkSettings) **bool { return &s.PortSecurity }),
-	settingOf("DNS domain", "dnsDomain", neutron.ExtensionDNS, func(s *neutron.NetworkSettings) **string { return &s.DNSDomain }),
+	newSetting("MTU", "mtu", neutron.ExtensionMTU, "the largest allowed", func(s *neutron.NetworkSettings) **int { return &s.MTU }),
+	newSetting("admin state up", "adminStateUp", "", "false", func(s *neutron.NetworkSettings) **bool { return &s.AdminStateUp }),
+	newSetting("port security", "portSecurityEnabled", neutron.ExtensionPortSecurity, "false", func(s *neutron.NetworkSettings) **bool { return &s.PortSecurity }),
+	newSetting("DNS domain", "dnsDomain", neutron.ExtensionDNS, "none", func(s *neutron.NetworkSettings) **string { return &s.DNSDomain }),
 }
 
-func settingOf[T comparable](what, field, extension string, of func(*neutron.NetworkSettings) **T) setting {
+// newSetting returns a setting that fieldOf points to. Its zero value is written
+// as zeroText.
+func newSetting[T comparable](label, field, extension, zeroText string, fieldOf func(*neutron.NetworkSettings) **T) setting {
 	return setting{
-		what: what, field: field, extension: extension,
-		asked: func(s neutron.NetworkSettings) bool { return *of(&s) != nil },
-		same: func(wanted, have neutron.NetworkSettings) bool {
-			w, h := *of(&wanted), *of(&have)
-			return w == nil || h != nil && *w == *h
+		label: label, field: field, extension: extension,
+		isSet: func(s neutron.NetworkSettings) bool { return *fieldOf(&s) != nil },
+		matches: func(desired, actual neutron.NetworkSettings) bool {
+			d, a := *fieldOf(&desired), *fieldOf(&actual)
+			return d == nil || a != nil && *d == *a
 		},
-		set: func(to *neutron.NetworkSettings, from neutron.NetworkSettings) { *of(to) = *of(&from) },
+		set: func(to *neutron.NetworkSettings, from neutron.NetworkSettings) { *fieldOf(to) = *fieldOf(&from) },
 		text: func(s neutron.NetworkSettings) string {
-			value := *of(&s)
-			var none T
+			value := *fieldOf(&s)
+			var zero T
 			switch {
 			case value == nil:
 				return "unknown"
-			case *value == none && what == "MTU":
-				return "the largest allowed"
-			case *value == none && what == "DNS domain":
-				return "none"
+			case *value == zero:
+				return zeroText
 			}
 			return fmt.Sprint(*value)
 		},
 	}
 }
 
-// canDo reports whether this Neutron has an extension, as far as that is known.
-func (a Actual) canDo(extension string) (has, known bool) {
+// hasExtension reports whether this Neutron has an extension, if that is known.
+func (a Actual) hasExtension(extension string) (has, known bool) {
 	switch {
 	case extension == "":
 		return true, true
@@ -180,59 +190,60 @@ func (a Actual) canDo(extension string) (has, known bool) {
 	return slices.Contains(*a.extensions, extension), true
 }
 
-// towardsTags puts our tags on our network, and takes away those of them that
-// are no longer asked for. It comes last: a tag gives the network another
-// revision.
-func towardsTags(desired Desired, actual Actual, network neutron.Network) Step {
+// stepToTags adds the desired tags to our network, and removes those of our tags
+// that are no longer desired. It comes last, because a tag changes the revision
+// of the network.
+func stepToTags(desired Desired, actual Actual, network neutron.Network) Step {
 	if desired.Adopted != "" {
 		return nil
 	}
-	var toAdd, toNote []string
+	var toAdd, toRecord []string
 	for _, tag := range desired.Tags {
 		if !slices.Contains(network.Tags, tag) {
 			toAdd = append(toAdd, tag)
 			if !slices.Contains(actual.Tags, tag) {
-				toNote = append(toNote, tag)
+				toRecord = append(toRecord, tag)
 			}
 		}
 	}
-	isGone := func(tag string) bool {
+	isUndesired := func(tag string) bool {
 		return !slices.Contains(desired.Tags, tag) && slices.Contains(network.Tags, tag)
 	}
-	toRemove := slices.IndexFunc(actual.Tags, isGone)
+	toRemove := slices.IndexFunc(actual.Tags, isUndesired)
 	if toAdd == nil && toRemove < 0 {
 		return nil
 	}
-	has, known := actual.canDo(neutron.ExtensionTags)
+	has, known := actual.hasExtension(neutron.ExtensionTags)
 	switch {
 	case !known:
 		return FindExtensions{}
 	case !has:
 		return nil
-	case toNote != nil:
-		return NoteTags{slices.Sorted(slices.Values(slices.Concat(actual.Tags, toNote)))}
+	case toRecord != nil:
+		return RecordTags{slices.Sorted(slices.Values(slices.Concat(actual.Tags, toRecord)))}
 	case toAdd != nil:
 		return AddTag{ID: network.ID, Tag: toAdd[0]}
 	}
 	return RemoveTag{ID: network.ID, Tag: actual.Tags[toRemove]}
 }
 
-// missing ends a plan that has done what can be done: it names what of the spec
-// this Neutron cannot do.
-func missing(desired Desired, network neutron.Network) Step {
-	var words []string
+// endOfPlan returns the end of a plan in which everything possible is done:
+// Nothing, or Blocked with the fields that this Neutron does not support.
+func endOfPlan(desired Desired, network neutron.Network) Step {
+	var unsupported []string
 	for _, s := range settings {
-		if s.asked(desired.Settings) && !s.same(desired.Settings, network.NetworkSettings) {
-			words = append(words, fmt.Sprintf("spec.%s needs %q", s.field, s.extension))
+		if s.isSet(desired.Settings) && !s.matches(desired.Settings, network.NetworkSettings) {
+			unsupported = append(unsupported, fmt.Sprintf("spec.%s requires %q", s.field, s.extension))
 		}
 	}
-	lacksTag := func(tag string) bool { return !slices.Contains(network.Tags, tag) }
-	if desired.Adopted == "" && slices.ContainsFunc(desired.Tags, lacksTag) {
-		words = append(words, fmt.Sprintf("spec.tags needs %q", neutron.ExtensionTags))
+	isMissing := func(tag string) bool { return !slices.Contains(network.Tags, tag) }
+	if slices.ContainsFunc(desired.Tags, isMissing) {
+		unsupported = append(unsupported, fmt.Sprintf("spec.tags requires %q", neutron.ExtensionTags))
 	}
-	if words == nil {
+	if unsupported == nil {
 		return Nothing{}
 	}
 	return Blocked{Reason: ReasonExtensionMissing, Message: fmt.Sprintf(
-		"this cloud lacks an extension of Neutron: %s. All else is as asked for. Leave the field out, or ask whoever runs the cloud for the extension.", strings.Join(words, ", "))}
+		"this cloud lacks a Neutron extension: %s. Everything else is as desired. Omit the field, or ask the operator of the cloud for the extension.",
+		strings.Join(unsupported, ", "))}
 }

@@ -1,11 +1,11 @@
-// Package plan decides what to do next about one Network, and does nothing
-// itself. It is a pure function from what is desired and what is known of the
-// actual state to the next step; whoever calls it carries the step out, tells
-// the state what came of it, and asks again until the answer is [Nothing] or
-// [Blocked].
+// Package plan decides the next step for one Network, and carries out nothing
+// itself. It is a pure function from the desired state and the known actual state
+// to the next step. The caller applies the step, adds the result to the actual
+// state, and calls it again until the answer is [Nothing] or [Blocked].
 //
-// Every step is one request. So a process can only die between two steps, and
-// what the next process does is again decided here, from what it finds.
+// Every step is one request, so a process can only die between two steps. The
+// next process finds the actual state as it is, and the plan continues from
+// there.
 package plan
 
 import (
@@ -16,98 +16,104 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// Next returns the next step towards what is desired.
+// Next returns the next step to the desired state.
 //
 //	desired  finalizer  actual state, as far as it is known        next step
 //	-------  ---------  -----------------------------------------  ----------------
 //	absent   no         any                                        Nothing
-//	absent   yes        network not looked for by mark             FindNetwork
-//	absent   yes        none with our mark, ID not looked for      FindNetwork
+//	absent   yes        network not looked for by owner marker     FindNetwork
+//	absent   yes        none with our marker, ID not looked for    FindNetwork
 //	absent   yes        no network                                 RemoveFinalizer
-//	absent   yes        several with our mark, one of them a twin  FindSubnets, DeleteNetwork
-//	absent   yes        several with our mark otherwise            Blocked: Ambiguous
+//	absent   yes        several with our marker: duplicates        FindSubnets, DeleteNetwork
+//	absent   yes        several with our marker otherwise          Blocked: Ambiguous
 //	absent   yes        a network with the ID, but without our
-//	                    mark and our subnet                        Blocked: NotOurs
-//	absent   yes        network with subnets that we do not know   FindSubnets
-//	absent   yes        network with somebody else's subnet        Blocked: InUse
+//	                    marker and our subnet                      Blocked: NotOurs
+//	absent   yes        network with unknown subnets               FindSubnets
+//	absent   yes        network with a foreign subnet              Blocked: InUse
 //	absent   yes        network with no subnet but ours            DeleteNetwork
 //
-//	absent, but all is to stay:
-//	absent   yes        network with our mark, or our subnet       RetainNetwork
+//	absent, and everything stays:
+//	absent   yes        network with our marker, or our subnet     RetainNetwork
 //	absent   yes        any other                                  RemoveFinalizer
 //
 //	absent, and the network was adopted:
-//	absent   yes        network to stay, subnets not looked for    FindSubnets
-//	absent   yes        network to stay, our subnet on it          DeleteSubnet
-//	absent   yes        network to stay, no subnet of ours         RemoveFinalizer
-//	absent   yes        network to go                              as one of our own
-//	absent   yes        network to go, but it never became ours    as one to stay
+//	absent   yes        network stays, subnets not looked for      FindSubnets
+//	absent   yes        network stays, our subnet on it            DeleteSubnet
+//	absent   yes        network stays, no subnet of ours           RemoveFinalizer
+//	absent   yes        network is deleted                         as one that we created;
+//	                                                               a subnet is ours if it has
+//	                                                               our marker, or if the
+//	                                                               status names it
+//	absent   yes        network is deleted, but the status never
+//	                    named it                                   as if it stays
 //
 //	invalid  any        any                                        Blocked: InvalidSpec
 //	obstacle any        any                                        Blocked
 //
 //	present  no         any                                        AddFinalizer
-//	present  yes        network not looked for by mark             FindNetwork
-//	present  yes        none with our mark, ID not looked for      FindNetwork
+//	present  yes        network not looked for by owner marker     FindNetwork
+//	present  yes        none with our marker, ID not looked for    FindNetwork
 //	present  yes        no network                                 CreateNetwork
-//	present  yes        several with our mark, none in the status  Blocked: Ambiguous
-//	present  yes        a network with the ID but not our mark     Blocked: NotOurs
-//	present  yes        our network, with another name, mark, MTU,
-//	                    state, port security or DNS domain         UpdateNetwork
+//	present  yes        several with our marker, not duplicates,
+//	                    none in the status                         Blocked: Ambiguous
+//	present  yes        a network with the ID but not our marker   Blocked: NotOurs
+//	present  yes        our network, with another name, marker,
+//	                    MTU, state, port security or DNS domain    UpdateNetwork
 //	present  yes        our network, subnets not looked for        FindSubnets
 //	present  yes        our network, none of our subnets           CreateSubnet
 //	present  yes        our subnet, with another CIDR, subnet pool,
 //	                    prefix length or IPv6 mode                 DeleteSubnet
 //	present  yes        our subnet, with another gateway, pools,
 //	                    DHCP, name servers, host routes or name    UpdateSubnet
-//	present  yes        several subnets with our mark, twins       DeleteSubnet
-//	present  yes        several subnets with our mark otherwise    Blocked: Ambiguous
-//	present  yes        a tag to add that we have not noted        NoteTags
+//	present  yes        several subnets with our marker: duplicates DeleteSubnet
+//	present  yes        several subnets with our marker otherwise  Blocked: Ambiguous
+//	present  yes        a tag to add that is not recorded          RecordTags
 //	present  yes        our network, without a tag                 AddTag
-//	present  yes        our network, with a tag that we put there
-//	                    and that is no longer asked for            RemoveTag
-//	present  yes        all as desired, but another network with
-//	                    our mark: a twin                           FindSubnets, DeleteNetwork
-//	present  yes        all as desired, but others with our mark   Blocked: Ambiguous
-//	present  yes        all as desired but for what this Neutron
-//	                    cannot do                                  Blocked: ExtensionMissing
+//	present  yes        our network, with a tag that we added and
+//	                    that is no longer desired                  RemoveTag
+//	present  yes        all as desired, but a duplicate            FindSubnets, DeleteNetwork
+//	present  yes        all as desired, but others with our marker Blocked: Ambiguous
+//	present  yes        all as desired, except for what this
+//	                    Neutron does not support                   Blocked: ExtensionMissing
 //	present  yes        all as desired                             Nothing
 //
-//	present, and something is to be asked for that not every Neutron can do:
+//	present, and a field requires an extension of Neutron:
 //	present  yes        extensions not looked for                  FindExtensions
 //
-//	present, and the range is handed out by a subnet pool:
+//	present, and a subnet pool allocates the range:
 //	present  yes        this Neutron has no subnet pools           Blocked: ExtensionMissing
 //	present  yes        subnet pool not looked for                 FindSubnetPool
 //	present  yes        no such subnet pool                        Blocked: NotFound
-//	present  yes        several of the name                        Blocked: Ambiguous
-//	present  yes        one of another IP version than the rest    Blocked: SubnetPoolMismatch
-//	present  yes        two subnets from it, neither in the status as one that is named there
+//	present  yes        several with the name                      Blocked: Ambiguous
+//	present  yes        another IP version than the spec requires  Blocked: SubnetPoolMismatch
+//	present  yes        two subnets from it, none in the status    the older one is recorded
+//	                                                               in the status first
 //
 //	present, and adopting:
 //	present  yes        network not looked for by its ID           FindNetwork
 //	present  yes        no network                                 Blocked: NotFound
-//	present  yes        network with a mark of ours                Blocked: NotOurs
+//	present  yes        network with an owner marker               Blocked: NotOurs
 //	present  yes        network, none of our subnets               CreateSubnet
-//	present  yes        somebody's subnet with the range asked for as our own, but what is
-//	                                                               left out stays, and it
-//	                                                               is never deleted
+//	present  yes        a subnet with the desired range            as our own, but fields that
+//	                                                               the spec omits are kept, and
+//	                                                               the subnet is never deleted
 //
-// Networks are looked for by our mark first, so that none with it is left
-// behind: an earlier try may have made one although its answer never arrived.
-// The ID that the status remembers finds one whose mark somebody has taken away.
-// Of two networks, a twin is one that provably two processes of ours have made
-// for one object ([DuplicateWindow]); it is deleted once the status names the other.
+// Networks are looked for by our owner marker first, because an earlier attempt
+// may have created one whose response was lost. The ID in the status finds a
+// network whose marker somebody removed.
+//
+// A duplicate is a network that two processes of ours provably created for one
+// object ([DuplicateWindow]). It is deleted once the status names the other one.
 func Next(desired Desired, actual Actual) Step {
 	switch {
 	case desired.Absent && !actual.Finalizer:
 		return Nothing{}
 	case desired.Absent && desired.Leave == LeaveAll:
-		return towardsRetained(desired, actual)
+		return stepToRetained(desired, actual)
 	case desired.Absent && desired.Leave == LeaveNetwork:
-		return towardsLeft(desired, actual)
+		return stepToReleased(desired, actual)
 	case desired.Absent:
-		return towardsAbsent(desired, actual)
+		return stepToAbsent(desired, actual)
 	case desired.Invalid != "":
 		return Blocked{Reason: ReasonInvalidSpec, Message: desired.Invalid}
 	case desired.Obstacle.Reason != "":
@@ -115,63 +121,64 @@ func Next(desired Desired, actual Actual) Step {
 	case !actual.Finalizer:
 		return AddFinalizer{}
 	}
-	return towardsPresent(desired, actual)
+	return stepToPresent(desired, actual)
 }
 
-// towardsAbsent takes away what is there, and lets the object go when nothing
-// is left.
-func towardsAbsent(desired Desired, actual Actual) Step {
-	network, others, step := theNetwork(desired, actual)
+// stepToAbsent deletes the network with our subnet, and then removes the
+// finalizer.
+func stepToAbsent(desired Desired, actual Actual) Step {
+	network, others, step := selectNetwork(desired, actual)
 	switch {
 	case step != nil:
 		return step
 	case network == nil:
 		return RemoveFinalizer{}
 	case desired.Adopted != "" && (network.ID != actual.NetworkID || neutron.IsMarker(network.Description)):
-		return towardsLeft(desired, actual) // it never became ours, but a subnet on it may be
+		return stepToReleased(desired, actual) // the network was never adopted, but our subnet may be on it
 	}
 	if desired.Adopted == "" {
-		if step := provenOurs(desired, actual, *network); step != nil {
+		if step := stepToProofOfOwnership(desired, actual, *network); step != nil {
 			return step
 		}
 	}
-	if step := withoutTwins(desired, actual, *network, others); step != nil {
+	if step := stepToNoDuplicates(desired, actual, *network, others); step != nil {
 		return step
 	}
-	foreign, known := actual.otherSubnets(desired, *network)
+	foreign, known := actual.foreignSubnets(desired, *network)
 	switch {
 	case !known:
 		return FindSubnets{neutron.SubnetFilter{NetworkID: network.ID}}
 	case len(foreign) > 0:
 		return Blocked{Reason: ReasonInUse, Message: fmt.Sprintf(
-			"network %s cannot be deleted: subnets that are not ours are on it and would go with it (%s). Delete them, or move what uses them.",
+			"network %s cannot be deleted: subnets that do not belong to this Network are on it (%s), and Neutron would delete them too. Delete them first, or set spec.deletionPolicy to Retain.",
 			network.ID, strings.Join(foreign, ", "))}
 	}
 	return DeleteNetwork{ID: network.ID, Revision: network.Revision}
 }
 
-// towardsRetained leaves all in Neutron, marked as nobody's for the time being.
-func towardsRetained(desired Desired, actual Actual) Step {
+// stepToRetained leaves everything in Neutron. The network gets the retained
+// marker, so that the next object of the same name can use it.
+func stepToRetained(desired Desired, actual Actual) Step {
 	if desired.Adopted != "" {
-		return RemoveFinalizer{} // it has no mark of ours
+		return RemoveFinalizer{} // an adopted network has no marker
 	}
-	network, others, step := theNetwork(desired, actual)
+	network, others, step := selectNetwork(desired, actual)
 	switch {
 	case step != nil:
 		return step
 	case network == nil:
 		return RemoveFinalizer{}
 	}
-	if step := withoutTwins(desired, actual, *network, others); step != nil {
+	if step := stepToNoDuplicates(desired, actual, *network, others); step != nil {
 		return step
 	}
 	if network.Description == desired.Owner.RetainedMarker() {
 		return RemoveFinalizer{}
 	}
-	switch step := provenOurs(desired, actual, *network).(type) {
+	switch step := stepToProofOfOwnership(desired, actual, *network).(type) {
 	case nil:
 	case Blocked:
-		return RemoveFinalizer{} // it is somebody else's, and stays as it is
+		return RemoveFinalizer{} // the network belongs to somebody else, and is not changed
 	default:
 		return step
 	}
@@ -180,8 +187,8 @@ func towardsRetained(desired Desired, actual Actual) Step {
 	}}
 }
 
-// towardsLeft leaves a network that was adopted as it was: without our subnet.
-func towardsLeft(desired Desired, actual Actual) Step {
+// stepToReleased leaves an adopted network as it was before, without our subnet.
+func stepToReleased(desired Desired, actual Actual) Step {
 	subnets, known := actual.subnets[desired.Adopted]
 	if !known {
 		return FindSubnets{neutron.SubnetFilter{NetworkID: desired.Adopted}}
@@ -194,93 +201,87 @@ func towardsLeft(desired Desired, actual Actual) Step {
 	return RemoveFinalizer{}
 }
 
-// towardsPresent makes what is missing, and mends what is not as desired.
-func towardsPresent(desired Desired, actual Actual) Step {
-	network, others, step := theNetwork(desired, actual)
+// stepToPresent creates what is missing, and corrects what differs.
+func stepToPresent(desired Desired, actual Actual) Step {
+	network, others, step := selectNetwork(desired, actual)
 	switch {
 	case step != nil:
 		return step
 	case network == nil && desired.Adopted != "":
 		return Blocked{Reason: ReasonNotFound, Message: fmt.Sprintf(
-			"network %s, which spec.networkID names, is not there, or the project of the controller cannot see it.", desired.Adopted)}
+			"network %s, which spec.networkID names, does not exist, or the controller's project cannot see it.", desired.Adopted)}
 	case network == nil:
-		return towardsNewNetwork(desired, actual)
+		return stepToNewNetwork(desired, actual)
 	case desired.Adopted != "" && neutron.IsMarker(network.Description):
-		return notToAdopt(*network)
+		return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
+			"network %s cannot be adopted: it has the owner marker of another Network (%q).", network.ID, network.Description)}
 	}
-	for _, towards := range []func(Desired, Actual, neutron.Network) Step{towardsNetwork, towardsSubnet, towardsTags} {
-		if step := towards(desired, actual, *network); step != nil {
+	for _, stepTo := range []func(Desired, Actual, neutron.Network) Step{stepToSettings, stepToSubnet, stepToTags} {
+		if step := stepTo(desired, actual, *network); step != nil {
 			return step
 		}
 	}
-	if len(others) > 0 && (network.ID == actual.NetworkID || !areTwins(desired, actual, *network, others)) {
-		return withoutTwins(desired, actual, *network, others)
-	} // otherwise the status is to name it first: then all agree on which one goes
-	return missing(desired, *network)
+	// The status names the network before its duplicates are deleted: then all
+	// processes agree on which one to keep.
+	if len(others) > 0 && (network.ID == actual.NetworkID || !areDuplicates(desired, actual, *network, others)) {
+		return stepToNoDuplicates(desired, actual, *network, others)
+	}
+	return endOfPlan(desired, *network)
 }
 
-// theNetwork returns the network of the owner, or nil where it is known that
-// there is none; with it, others that carry our mark as well; or the step
-// without which that cannot be said.
-func theNetwork(desired Desired, actual Actual) (network *neutron.Network, others []neutron.Network, step Step) {
-	marks := []string{desired.Owner.Marker(), desired.Owner.RetainedMarker()}
+// selectNetwork returns the network of the object, or nil if it is known to be
+// absent; and the other networks with our owner marker. It returns a step if the
+// network is unknown or ambiguous.
+func selectNetwork(desired Desired, actual Actual) (network *neutron.Network, others []neutron.Network, step Step) {
+	markers := []string{desired.Owner.Marker(), desired.Owner.RetainedMarker()}
 	if desired.Absent && desired.Leave != LeaveAll {
-		marks = marks[:1] // what was left by an earlier object is not this one's to delete
+		markers = markers[:1] // this object must not delete what an earlier object retained
 	}
-	byID, found := desired.Adopted, actual.named
+	id, found := desired.Adopted, actual.byID
 	switch {
-	case desired.Adopted == "" && actual.marked == nil:
-		return nil, nil, FindNetwork{neutron.NetworkFilter{Descriptions: marks}}
-	case desired.Adopted == "" && len(*actual.marked) > 0:
-		found = actual.marked
+	case desired.Adopted == "" && actual.byMarker == nil:
+		return nil, nil, FindNetwork{neutron.NetworkFilter{Descriptions: markers}}
+	case desired.Adopted == "" && len(*actual.byMarker) > 0:
+		found = actual.byMarker
 	case desired.Adopted == "":
-		byID = actual.NetworkID
+		id = actual.NetworkID
 	}
 	switch {
-	case found == nil && byID == "":
+	case found == nil && id == "":
 		return nil, nil, nil
 	case found == nil:
-		return nil, nil, FindNetwork{neutron.NetworkFilter{ID: byID}}
+		return nil, nil, FindNetwork{neutron.NetworkFilter{ID: id}}
 	case len(*found) == 0:
 		return nil, nil, nil
 	}
-	kept, others := choose(*found, actual.NetworkID)
-	if kept.ID != actual.NetworkID && !areTwins(desired, actual, kept, others) {
+	kept, others := selectDuplicate(*found, actual.NetworkID)
+	if kept.ID != actual.NetworkID && !areDuplicates(desired, actual, kept, others) {
 		return nil, nil, ambiguous("networks", networkIDs(*found), desired.Owner, actual.NetworkID)
 	}
 	return &kept, others, nil
 }
 
-// isOurs reports whether a network carries the owner's mark, or carried it when an
-// earlier object of the same name went.
-func isOurs(owner neutron.Owner, network neutron.Network) bool {
-	return network.Description == owner.Marker() || network.Description == owner.RetainedMarker()
-}
-
+// notOurs reports that the network in the status does not belong to the owner.
 func notOurs(owner neutron.Owner, network neutron.Network) Step {
 	if other, ok := neutron.ParseMarker(network.Description); ok && other.String() == owner.String() {
 		return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
-			"network %s, which status.networkID names, is marked as that of the cluster %q, and this is the cluster %q. If it is the same one, give the controller its name back (-cluster-name); if not, remove status.networkID (kubectl edit --subresource=status).",
+			"network %s, which status.networkID names, has an owner marker of the cluster %q, but this cluster is %q. If both are the same cluster, restore its name with -cluster-name. Otherwise remove status.networkID (kubectl edit --subresource=status).",
 			network.ID, other.Cluster, owner.Cluster)}
 	}
 	return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
-		"network %s, which status.networkID names, is not marked as ours: its description is not %q. If it is ours, put the description back; if not, remove status.networkID (kubectl edit --subresource=status).",
+		"network %s, which status.networkID names, does not have the owner marker of this Network: its description is not %q. If the network belongs to this Network, restore the description. Otherwise remove status.networkID (kubectl edit --subresource=status).",
 		network.ID, owner.Marker())}
 }
 
-func notToAdopt(network neutron.Network) Step {
-	return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
-		"network %s cannot be adopted: its description says that it belongs to another Network (%q).", network.ID, network.Description)}
-}
-
-func ambiguous(what string, ids []string, owner neutron.Owner, inStatus string) Step {
-	known := ""
+// ambiguous reports that several networks or subnets have our owner marker.
+func ambiguous(kind string, ids []string, owner neutron.Owner, inStatus string) Step {
+	hint := ""
 	if slices.Contains(ids, inStatus) {
-		known = fmt.Sprintf(" The status names %s.", inStatus)
+		hint = fmt.Sprintf(" The status names %s.", inStatus)
 	}
 	return Blocked{Reason: ReasonAmbiguous, Message: fmt.Sprintf(
-		"Neutron has %d %s with the description %q (%s), and there should be one.%s Delete what nobody needs.",
-		len(ids), what, owner.Marker(), strings.Join(ids, ", "), known)}
+		"Neutron has %d %s with the description %q (%s), but there must be only one.%s Delete the ones that are not needed.",
+		len(ids), kind, owner.Marker(), strings.Join(ids, ", "), hint)}
 }
 
 func networkIDs(networks []neutron.Network) []string {

@@ -36,7 +36,7 @@ var (
 	settled = plan.Actual{Finalizer: true, Record: plan.Record{NetworkID: "net-1", SubnetID: "sub-1", MTU: 1450, DefaultMTU: 1450}} // a full status
 
 	theirs   = neutron.Network{ID: "net-1", Name: "mine", Description: "mine", NetworkSettings: up, Revision: 3}                        // the ID, without the mark
-	another  = neutron.Owner{Cluster: "c2", Namespace: "default", Name: "example"}.Marker()                                               // of another cluster
+	another  = neutron.Owner{Cluster: "c2", Namespace: "default", Name: "example"}.Marker()                                             // of another cluster
 	twin     = neutron.Network{ID: "net-2", Name: network.Name, Description: mark, NetworkSettings: up, CreatedAt: born, Revision: 1}   // born when ours was
 	copied   = neutron.Network{ID: "net-2", Name: network.Name, Description: mark, NetworkSettings: up, CreatedAt: born.Add(time.Hour)} // by a person, later
 	foreign  = neutron.Subnet{ID: "sub-9", NetworkID: "net-1", Description: "theirs", CIDR: prefix("10.9.0.0/24")}                      // on our network
@@ -121,10 +121,10 @@ func TestNext(t *testing.T) {
 const (
 	findMark  = `find network with description "samplecrd.k8s.io owner: c1/default/example"`
 	findMarks = findMark + ` or "samplecrd.k8s.io retained: c1/default/example"`
-	two       = `blocked: Ambiguous: Neutron has 2 networks with the description "samplecrd.k8s.io owner: c1/default/example" (net-1, net-2), and there should be one.`
-	notMarked = `blocked: NotOurs: network net-1, which status.networkID names, is not marked as ours: its description is not "samplecrd.k8s.io owner: c1/default/example". If it is ours, put the description back; if not, remove status.networkID (kubectl edit --subresource=status).`
-	foreignOn = "blocked: InUse: network net-1 cannot be deleted: subnets that are not ours are on it and would go with it (sub-9). Delete them, or move what uses them."
-	twinGoes  = "delete network net-2: a second one that we made, beside net-1, when an answer was lost"
+	two       = `blocked: Ambiguous: Neutron has 2 networks with the description "samplecrd.k8s.io owner: c1/default/example" (net-1, net-2), but there must be only one.`
+	notMarked = `blocked: NotOurs: network net-1, which status.networkID names, does not have the owner marker of this Network: its description is not "samplecrd.k8s.io owner: c1/default/example". If the network belongs to this Network, restore the description. Otherwise remove status.networkID (kubectl edit --subresource=status).`
+	foreignOn = "blocked: InUse: network net-1 cannot be deleted: subnets that do not belong to this Network are on it (sub-9), and Neutron would delete them too. Delete them first, or set spec.deletionPolicy to Retain."
+	twinGoes  = "delete network net-2: duplicate of net-1, created when a response was lost"
 )
 
 var absentRows = map[string]row{
@@ -166,11 +166,11 @@ var absentRows = map[string]row{
 	},
 	"absent, several networks with our mark": {
 		absent, marked(fresh, copied, network),
-		plan.Blocked{Reason: plan.ReasonAmbiguous}, two + " Delete what nobody needs.",
+		plan.Blocked{Reason: plan.ReasonAmbiguous}, two + " Delete the ones that are not needed.",
 	},
 	"absent, several networks with our mark, one in the status": {
 		absent, marked(settled, copied, network),
-		plan.Blocked{Reason: plan.ReasonAmbiguous}, two + " The status names net-1. Delete what nobody needs.",
+		plan.Blocked{Reason: plan.ReasonAmbiguous}, two + " The status names net-1. Delete the ones that are not needed.",
 	},
 	"absent, a network with the ID but not our mark": {
 		absent, named(marked(settled), theirs),
@@ -304,7 +304,7 @@ var presentRows = map[string]row{
 	"invalid, all made": {
 		wanting("192.168.0.0/16", "10.0.0.1"), settled.WithSubnets("net-1", []neutron.Subnet{subnet}),
 		plan.Blocked{Reason: plan.ReasonInvalidSpec},
-		"blocked: InvalidSpec: spec.gateway 10.0.0.1 is not inside spec.cidr, which goes from 192.168.0.0 to 192.168.255.255",
+		"blocked: InvalidSpec: spec.gateway 10.0.0.1 is not inside spec.cidr: use an address from 192.168.0.1 to 192.168.255.254",
 	},
 	"obstacle": {
 		with(adopt, func(d *plan.Desired) {
@@ -335,7 +335,7 @@ var presentRows = map[string]row{
 	},
 	"present, several networks with our mark": {
 		want, marked(fresh, network, copied),
-		plan.Blocked{Reason: plan.ReasonAmbiguous}, two + " Delete what nobody needs.",
+		plan.Blocked{Reason: plan.ReasonAmbiguous}, two + " Delete the ones that are not needed.",
 	},
 	"present, a network with the ID but not our mark": {
 		want, named(marked(settled), theirs),
@@ -348,7 +348,7 @@ var presentRows = map[string]row{
 	"present, a network with the ID and our mark, but of another cluster": {
 		want, named(marked(settled), with(network, func(n *neutron.Network) { n.Description = another })),
 		plan.Blocked{Reason: plan.ReasonNotOurs},
-		`blocked: NotOurs: network net-1, which status.networkID names, is marked as that of the cluster "c2", and this is the cluster "c1". If it is the same one, give the controller its name back (-cluster-name); if not, remove status.networkID (kubectl edit --subresource=status).`,
+		`blocked: NotOurs: network net-1, which status.networkID names, has an owner marker of the cluster "c2", but this cluster is "c1". If both are the same cluster, restore its name with -cluster-name. Otherwise remove status.networkID (kubectl edit --subresource=status).`,
 	},
 	"present, a network with the ID, without our mark, subnets not looked for": {
 		want, named(marked(settled), with(theirs, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-1"} })),
@@ -457,19 +457,19 @@ var twinRows = map[string]row{
 	},
 	"born outside of the window": {
 		want, marked(settled, with(twin, func(n *neutron.Network) { n.CreatedAt = born.Add(plan.DuplicateWindow + time.Second) }), network).WithSubnets("net-1", []neutron.Subnet{subnet}),
-		plan.Blocked{Reason: plan.ReasonAmbiguous}, two + " The status names net-1. Delete what nobody needs.",
+		plan.Blocked{Reason: plan.ReasonAmbiguous}, two + " The status names net-1. Delete the ones that are not needed.",
 	},
 	"born at a time that the cloud does not tell": {
 		want, marked(settled, with(twin, func(n *neutron.Network) { n.CreatedAt = time.Time{} }), network).WithSubnets("net-1", []neutron.Subnet{subnet}),
-		plan.Blocked{Reason: plan.ReasonAmbiguous}, two + " The status names net-1. Delete what nobody needs.",
+		plan.Blocked{Reason: plan.ReasonAmbiguous}, two + " The status names net-1. Delete the ones that are not needed.",
 	},
 	"another name than we would have given": {
 		want, marked(settled, with(twin, func(n *neutron.Network) { n.Name = "x" }), network).WithSubnets("net-1", []neutron.Subnet{subnet}),
-		plan.Blocked{Reason: plan.ReasonAmbiguous}, two + " The status names net-1. Delete what nobody needs.",
+		plan.Blocked{Reason: plan.ReasonAmbiguous}, two + " The status names net-1. Delete the ones that are not needed.",
 	},
 	"tags, which we set none of": {
 		want, marked(settled, with(twin, func(n *neutron.Network) { n.Tags = []string{"x"} }), network).WithSubnets("net-1", []neutron.Subnet{subnet}),
-		plan.Blocked{Reason: plan.ReasonAmbiguous}, two + " The status names net-1. Delete what nobody needs.",
+		plan.Blocked{Reason: plan.ReasonAmbiguous}, two + " The status names net-1. Delete the ones that are not needed.",
 	},
 	"twin with a subnet that we do not know": {
 		want, marked(settled, with(twin, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-2"} }), network).WithSubnets("net-1", []neutron.Subnet{subnet}),
@@ -483,12 +483,12 @@ var twinRows = map[string]row{
 	"twin with somebody's subnet on it": {
 		want, marked(settled, with(twin, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-9"} }), network).
 			WithSubnets("net-1", []neutron.Subnet{subnet}).WithSubnets("net-2", []neutron.Subnet{foreign}),
-		plan.Blocked{Reason: plan.ReasonAmbiguous}, two + " The status names net-1. Delete what nobody needs.",
+		plan.Blocked{Reason: plan.ReasonAmbiguous}, two + " The status names net-1. Delete the ones that are not needed.",
 	},
 	"twin with a subnet that we are not shown": {
 		want, marked(settled, with(twin, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-9"} }), network).
 			WithSubnets("net-1", []neutron.Subnet{subnet}).WithSubnets("net-2", nil),
-		plan.Blocked{Reason: plan.ReasonAmbiguous}, two + " The status names net-1. Delete what nobody needs.",
+		plan.Blocked{Reason: plan.ReasonAmbiguous}, two + " The status names net-1. Delete the ones that are not needed.",
 	},
 	"ours is mended although somebody copied its description": {
 		wanting("192.168.0.0/16", "192.168.0.7"), marked(settled, copied, network).WithSubnets("net-1", []neutron.Subnet{subnet}),
@@ -503,12 +503,12 @@ var twinRows = map[string]row{
 	"two subnets with our mark, one born later": {
 		want, marked(settled, network).WithSubnets("net-1", []neutron.Subnet{subnet, with(oldRange, func(s *neutron.Subnet) { s.CreatedAt = born.Add(time.Hour) })}),
 		plan.Blocked{Reason: plan.ReasonAmbiguous},
-		`blocked: Ambiguous: Neutron has 2 subnets with the description "samplecrd.k8s.io owner: c1/default/example" (sub-1, sub-2), and there should be one. The status names sub-1. Delete what nobody needs.`,
+		`blocked: Ambiguous: Neutron has 2 subnets with the description "samplecrd.k8s.io owner: c1/default/example" (sub-1, sub-2), but there must be only one. The status names sub-1. Delete the ones that are not needed.`,
 	},
 	"two subnets with our mark, neither as desired": {
 		wanting("172.16.0.0/24", ""), marked(settled, network).WithSubnets("net-1", []neutron.Subnet{subnet, oldRange}),
 		plan.Blocked{Reason: plan.ReasonAmbiguous},
-		`blocked: Ambiguous: Neutron has 2 subnets with the description "samplecrd.k8s.io owner: c1/default/example" (sub-1, sub-2), and there should be one. The status names sub-1. Delete what nobody needs.`,
+		`blocked: Ambiguous: Neutron has 2 subnets with the description "samplecrd.k8s.io owner: c1/default/example" (sub-1, sub-2), but there must be only one. The status names sub-1. Delete the ones that are not needed.`,
 	},
 }
 
@@ -520,12 +520,12 @@ var adoptingRows = map[string]row{
 	"adopting, no network": {
 		adopt, named(fresh),
 		plan.Blocked{Reason: plan.ReasonNotFound},
-		"blocked: NotFound: network net-1, which spec.networkID names, is not there, or the project of the controller cannot see it.",
+		"blocked: NotFound: network net-1, which spec.networkID names, does not exist, or the controller's project cannot see it.",
 	},
 	"adopting, another object's network": {
 		adopt, named(fresh, with(theirs, func(n *neutron.Network) { n.Description = another })),
 		plan.Blocked{Reason: plan.ReasonNotOurs},
-		`blocked: NotOurs: network net-1 cannot be adopted: its description says that it belongs to another Network ("samplecrd.k8s.io owner: c2/default/example").`,
+		`blocked: NotOurs: network net-1 cannot be adopted: it has the owner marker of another Network ("samplecrd.k8s.io owner: c2/default/example").`,
 	},
 	"adopting, subnets not looked for": {
 		adopt, named(fresh, with(theirs, func(n *neutron.Network) { n.SubnetIDs = []string{"sub-9"} })),
@@ -553,7 +553,7 @@ var adoptingRows = map[string]row{
 	"adopted, and the range of somebody's subnet is no longer asked for": {
 		adopting(wanting("10.0.0.0/24", "")), named(settled, theirs).WithSubnets("net-1", []neutron.Subnet{with(subnet, func(s *neutron.Subnet) { s.Description = "mine" })}),
 		plan.Blocked{Reason: plan.ReasonNotOurs},
-		"blocked: NotOurs: subnet sub-1 has the range 192.168.0.0/16 and was adopted: it is not deleted to make room for 10.0.0.0/24. Delete it, or put the spec back.",
+		"blocked: NotOurs: subnet sub-1 with the range 192.168.0.0/16 was adopted: it is not deleted to make room for 10.0.0.0/24. Delete the subnet, or restore the previous spec.",
 	},
 }
 

@@ -7,19 +7,19 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// Pools returns the allocation pools that Neutron itself would give a subnet:
-// all addresses that a port can have, but for the gateway (the zero Addr for
-// none). Neutron takes another gateway only together with pools that leave it
-// out.
+// Pools returns the allocation pools that Neutron gives a subnet by default: all
+// host addresses except the gateway, which is the zero Addr for none. Neutron
+// changes a gateway only together with pools that exclude it.
 func Pools(cidr netip.Prefix, gateway netip.Addr) []neutron.Pool {
-	return leaveOut([]neutron.Pool{hostsOf(cidr)}, gateway)
+	return poolsWithout([]neutron.Pool{hostRange(cidr)}, gateway)
 }
 
-// leaveOut returns pools without an address; the zero Addr for none.
-func leaveOut(pools []neutron.Pool, address netip.Addr) []neutron.Pool {
+// poolsWithout returns the pools without an address, which is the zero Addr for
+// none.
+func poolsWithout(pools []neutron.Pool, address netip.Addr) []neutron.Pool {
 	var rest []neutron.Pool
 	for _, pool := range pools {
-		if !address.IsValid() || !has(pool, address) {
+		if !poolContains(pool, address) {
 			rest = append(rest, pool)
 			continue
 		}
@@ -33,40 +33,43 @@ func leaveOut(pools []neutron.Pool, address netip.Addr) []neutron.Pool {
 	return rest
 }
 
-// samePools reports whether pools have the same addresses.
-func samePools(a, b []neutron.Pool) bool { return slices.Equal(joined(a), joined(b)) }
+// samePools reports whether two lists of pools contain the same addresses.
+func samePools(a, b []neutron.Pool) bool { return slices.Equal(mergePools(a), mergePools(b)) }
 
-// joined returns the pools in their order, as one where one ends just before the
-// next one.
-func joined(pools []neutron.Pool) []neutron.Pool {
-	sorted := slices.SortedFunc(slices.Values(pools), func(a, b neutron.Pool) int { return a.Start.Compare(b.Start) })
-	var all []neutron.Pool
-	for _, pool := range sorted {
-		if last := len(all) - 1; last >= 0 && all[last].End.Next() == pool.Start {
-			all[last].End = pool.End
-			continue
+// mergePools returns the pools in order, with adjacent ones merged.
+func mergePools(pools []neutron.Pool) []neutron.Pool {
+	var merged []neutron.Pool
+	for _, pool := range slices.SortedFunc(slices.Values(pools), compareStart) {
+		if last := len(merged) - 1; last >= 0 && merged[last].End.Next() == pool.Start {
+			merged[last].End = pool.End
+		} else {
+			merged = append(merged, pool)
 		}
-		all = append(all, pool)
 	}
-	return all
+	return merged
 }
 
-// hostsOf returns the addresses that hosts can have: for IPv4 all but the
-// network address and the broadcast address, for IPv6 all but the first one.
-// Ranges too small for that have no others.
-func hostsOf(cidr netip.Prefix) neutron.Pool {
+func compareStart(a, b neutron.Pool) int { return a.Start.Compare(b.Start) }
+
+// hostRange returns the addresses that hosts can have: for IPv4 all except the
+// network address and the broadcast address, for IPv6 all except the first one.
+// Hosts can have every address of a range of one address, and of an IPv4 range
+// of two.
+func hostRange(cidr netip.Prefix) neutron.Pool {
 	hosts := neutron.Pool{Start: cidr.Masked().Addr(), End: lastAddr(cidr)}
-	if left := cidr.Addr().BitLen() - cidr.Bits(); left == 0 || left == 1 && cidr.Addr().Is4() {
+	if hosts.Start == hosts.End || hosts.Start.Is4() && hosts.Start.Next() == hosts.End {
 		return hosts
 	}
 	hosts.Start = hosts.Start.Next()
-	if cidr.Addr().Is4() {
+	if hosts.Start.Is4() {
 		hosts.End = hosts.End.Prev()
 	}
 	return hosts
 }
 
-func has(pool neutron.Pool, address netip.Addr) bool {
+// poolContains reports whether a pool contains an address. No pool contains the
+// zero Addr.
+func poolContains(pool neutron.Pool, address netip.Addr) bool {
 	return pool.Start.BitLen() == address.BitLen() && !address.Less(pool.Start) && !pool.End.Less(address)
 }
 

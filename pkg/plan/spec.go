@@ -10,9 +10,9 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// DesiredFor returns what the object of the owner asks for with its spec. It checks
-// the spec as the CRD does, and more: an older CRD may have let something
-// through, and some rules a CRD cannot say.
+// DesiredFor returns the desired state of the owner's object. It checks the spec
+// as the CRD does, and more: an older CRD may have accepted an invalid spec, and
+// a CRD cannot express some rules.
 func DesiredFor(owner neutron.Owner, spec samplecrdv1.NetworkSpec) Desired {
 	desired := Desired{Owner: owner, Adopted: spec.NetworkID}
 	for _, read := range []func(*Desired, samplecrdv1.NetworkSpec) string{
@@ -51,13 +51,13 @@ func parseCIDR(spec samplecrdv1.NetworkSpec) (cidr netip.Prefix, problem string)
 	if cidr.Addr().Is4() {
 		longest = 30
 	}
-	bare := spec.Gateway == samplecrdv1.GatewayNone && spec.EnableDHCP != nil && !*spec.EnableDHCP
-	if cidr.Bits() < 1 || cidr.Bits() > longest && !bare {
-		return netip.Prefix{}, fmt.Sprintf("spec.cidr %q has a prefix length that leaves no room for a gateway and a port, or is the whole address space: take one from /1 to /%d, or say gateway: None and enableDHCP: false", spec.CIDR, longest)
+	needsNoRoom := spec.Gateway == samplecrdv1.GatewayNone && spec.EnableDHCP != nil && !*spec.EnableDHCP
+	if cidr.Bits() < 1 || cidr.Bits() > longest && !needsNoRoom {
+		return netip.Prefix{}, fmt.Sprintf("spec.cidr %q leaves no room for a gateway and a port, or is the whole address space: use a prefix length from /1 to /%d, or set gateway to None and enableDHCP to false", spec.CIDR, longest)
 	}
 	cidr = cidr.Masked()
 	if isPartOf(cidr, "224.0.0.0/4", "ff00::/8", "127.0.0.0/8") || cidr.Addr().IsUnspecified() {
-		return netip.Prefix{}, fmt.Sprintf("spec.cidr %q is a multicast or loopback range, or begins with 0.0.0.0 or ::, which hosts cannot have: take another one, such as 192.168.0.0/16", spec.CIDR)
+		return netip.Prefix{}, fmt.Sprintf("spec.cidr %q is a multicast or loopback range, or begins with 0.0.0.0 or ::, which hosts cannot use: use another range, such as 192.168.0.0/16", spec.CIDR)
 	}
 	return cidr, ""
 }
@@ -78,7 +78,7 @@ func readGateway(desired *Desired, spec samplecrdv1.NetworkSpec) (problem string
 		desired.NoGateway = true
 		return ""
 	case desired.SubnetPool != nil:
-		return fmt.Sprintf("spec.gateway is %q, but with subnetPool nobody knows the range beforehand: leave it out for the first address, or say None", spec.Gateway)
+		return fmt.Sprintf("spec.gateway is %q, but with subnetPool the range is not known in advance: omit gateway to use the first address, or set it to None", spec.Gateway)
 	}
 	gateway, err := parseAddr(spec.Gateway)
 	first := cidr.Addr().Next()
@@ -86,29 +86,30 @@ func readGateway(desired *Desired, spec samplecrdv1.NetworkSpec) (problem string
 	case err != nil:
 		return fmt.Sprintf("spec.gateway %q is not an IP address, such as %s, nor None", spec.Gateway, first)
 	case gateway.IsMulticast() || gateway.IsLoopback():
-		return fmt.Sprintf("spec.gateway %s is a multicast or loopback address: take another one, such as %s", gateway, first)
+		return fmt.Sprintf("spec.gateway %s is a multicast or loopback address: use another one, such as %s", gateway, first)
 	case !cidr.Contains(gateway):
-		return fmt.Sprintf("spec.gateway %s is not inside spec.cidr, which goes from %s to %s", gateway, cidr.Addr(), lastAddr(cidr))
+		return fmt.Sprintf("spec.gateway %s is not inside spec.cidr: use an address from %s to %s", gateway, hostRange(cidr).Start, hostRange(cidr).End)
 	case gateway == cidr.Addr():
-		return fmt.Sprintf("spec.gateway %s is the network address of spec.cidr: take another one, such as %s", gateway, first)
+		return fmt.Sprintf("spec.gateway %s is the network address of spec.cidr: use another one, such as %s", gateway, first)
 	case gateway.Is4() && gateway == lastAddr(cidr):
-		return fmt.Sprintf("spec.gateway %s is the broadcast address of spec.cidr: take another one, such as %s", gateway, first)
+		return fmt.Sprintf("spec.gateway %s is the broadcast address of spec.cidr: use another one, such as %s", gateway, first)
 	}
 	desired.Gateway = gateway
 	return ""
 }
 
-// readPools reads the allocation pools, and sorts them as Neutron does.
+// readPools reads the allocation pools, and sorts them in the order of Neutron.
 func readPools(desired *Desired, spec samplecrdv1.NetworkSpec) (problem string) {
 	if len(spec.AllocationPools) == 0 {
 		return ""
 	}
 	if desired.SubnetPool != nil {
-		return "spec.allocationPools cannot be given with subnetPool: nobody knows the range beforehand"
+		return "spec.allocationPools cannot be set with subnetPool, because the range is not known in advance: omit allocationPools, or set cidr instead of subnetPool"
 	}
-	hosts, gateway := hostsOf(desired.CIDR), desired.gatewayIn(desired.CIDR)
-	if spec.Gateway == "" && desired.Adopted != "" {
-		gateway = netip.Addr{} // a subnet that is there keeps its own
+	hosts := hostRange(desired.CIDR)
+	gateway := desired.gatewayOr(desired.CIDR.Addr().Next())
+	if desired.Adopted != "" {
+		gateway = desired.gatewayOr(netip.Addr{}) // an adopted subnet keeps its own gateway
 	}
 	for i, given := range spec.AllocationPools {
 		start, startErr := parseAddr(given.Start)
@@ -116,20 +117,20 @@ func readPools(desired *Desired, spec samplecrdv1.NetworkSpec) (problem string) 
 		pool := neutron.Pool{Start: start, End: end}
 		switch {
 		case startErr != nil || endErr != nil:
-			return fmt.Sprintf("spec.allocationPools[%d] from %q to %q: these are not two IP addresses", i, given.Start, given.End)
-		case !has(hosts, start) || !has(hosts, end):
-			return fmt.Sprintf("spec.allocationPools[%d] from %s to %s is not inside the addresses of hosts in spec.cidr, which go from %s to %s", i, start, end, hosts.Start, hosts.End)
+			return fmt.Sprintf("spec.allocationPools[%d] from %q to %q must have an IP address as its start and its end", i, given.Start, given.End)
+		case !poolContains(hosts, start) || !poolContains(hosts, end):
+			return fmt.Sprintf("spec.allocationPools[%d] from %s to %s is not inside the host addresses of spec.cidr: use addresses from %s to %s", i, start, end, hosts.Start, hosts.End)
 		case end.Less(start):
-			return fmt.Sprintf("spec.allocationPools[%d] from %s to %s goes backwards: exchange start and end", i, start, end)
-		case gateway.IsValid() && has(pool, gateway):
-			return fmt.Sprintf("spec.allocationPools[%d] from %s to %s has the gateway %s in it: leave it out, or give another gateway", i, start, end, gateway)
+			return fmt.Sprintf("spec.allocationPools[%d] from %s to %s ends before it starts: exchange start and end", i, start, end)
+		case poolContains(pool, gateway):
+			return fmt.Sprintf("spec.allocationPools[%d] from %s to %s contains the gateway %s: exclude it, or use another gateway", i, start, end, gateway)
 		}
 		desired.Pools = append(desired.Pools, pool)
 	}
-	slices.SortFunc(desired.Pools, func(a, b neutron.Pool) int { return a.Start.Compare(b.Start) })
+	slices.SortFunc(desired.Pools, compareStart)
 	for i, pool := range desired.Pools[1:] {
 		if before := desired.Pools[i]; !before.End.Less(pool.Start) {
-			return fmt.Sprintf("spec.allocationPools has two pools with the same addresses: %s to %s, and %s to %s", before.Start, before.End, pool.Start, pool.End)
+			return fmt.Sprintf("spec.allocationPools has two pools that overlap: %s to %s, and %s to %s", before.Start, before.End, pool.Start, pool.End)
 		}
 	}
 	return ""
@@ -142,9 +143,9 @@ func readNameservers(desired *Desired, spec samplecrdv1.NetworkSpec) (problem st
 		case err != nil:
 			return fmt.Sprintf("spec.dnsNameservers[%d] %q is not an IP address, such as 192.168.0.53", i, text)
 		case desired.isOtherVersion(address):
-			return fmt.Sprintf("spec.dnsNameservers[%d] %s is not of the IP version of spec.cidr", i, address)
+			return fmt.Sprintf("spec.dnsNameservers[%d] %s does not have the IP version of spec.cidr", i, address)
 		case slices.Contains(desired.Nameservers, address):
-			return fmt.Sprintf("spec.dnsNameservers says %s twice", address)
+			return fmt.Sprintf("spec.dnsNameservers contains %s twice", address)
 		}
 		desired.Nameservers = append(desired.Nameservers, address)
 	}
@@ -162,9 +163,9 @@ func readHostRoutes(desired *Desired, spec samplecrdv1.NetworkSpec) (problem str
 		case hopErr != nil:
 			return fmt.Sprintf("spec.hostRoutes[%d].nextHop %q is not an IP address, such as 192.168.0.2", i, given.NextHop)
 		case desired.isOtherVersion(nextHop) || destination.Addr().Is4() != nextHop.Is4():
-			return fmt.Sprintf("spec.hostRoutes[%d] from %s over %s is not of one IP version, that of spec.cidr", i, destination, nextHop)
+			return fmt.Sprintf("spec.hostRoutes[%d] to %s via %s must have the IP version of spec.cidr in both addresses", i, destination, nextHop)
 		case slices.Contains(desired.HostRoutes, route):
-			return fmt.Sprintf("spec.hostRoutes says twice that %s is reached over %s", destination, nextHop)
+			return fmt.Sprintf("spec.hostRoutes contains the route to %s via %s twice", destination, nextHop)
 		}
 		desired.HostRoutes = append(desired.HostRoutes, route)
 	}
@@ -179,22 +180,22 @@ func readDHCP(desired *Desired, spec samplecrdv1.NetworkSpec) (problem string) {
 	desired.AddressMode, desired.RAMode = string(spec.IPv6.AddressMode), string(spec.IPv6.RAMode)
 	switch {
 	case desired.AddressMode+desired.RAMode == "":
-		return "spec.ipv6 is empty: give addressMode, raMode or both, or leave it out"
+		return "spec.ipv6 is empty: set addressMode, raMode or both, or omit ipv6"
 	case desired.CIDR.IsValid() && desired.CIDR.Addr().Is4():
-		return fmt.Sprintf("spec.ipv6 is for an IPv6 range only, and spec.cidr is %s", desired.CIDR)
+		return fmt.Sprintf("spec.ipv6 requires an IPv6 range, but spec.cidr is %s: omit ipv6, or use an IPv6 range", desired.CIDR)
 	case desired.DHCP != nil && !*desired.DHCP:
-		return "spec.ipv6 needs DHCP: leave enableDHCP out, or ipv6"
+		return "spec.ipv6 requires DHCP, but enableDHCP is false: omit enableDHCP or ipv6"
 	case desired.AddressMode != "" && desired.RAMode != "" && desired.AddressMode != desired.RAMode:
 		return fmt.Sprintf("spec.ipv6 has the address mode %s and the RA mode %s: they must be the same", desired.AddressMode, desired.RAMode)
-	case needsSlash64(desired.AddressMode, desired.RAMode) && desired.SubnetPool != nil && desired.SubnetPool.PrefixLength != 0 && desired.SubnetPool.PrefixLength != 64:
-		return fmt.Sprintf("spec.ipv6 has a mode in which hosts make their own addresses, which needs a /64, and spec.subnetPool.prefixLength is %d", desired.SubnetPool.PrefixLength)
-	case needsSlash64(desired.AddressMode, desired.RAMode) && desired.CIDR.IsValid() && desired.CIDR.Bits() != 64:
-		return fmt.Sprintf("spec.ipv6 has a mode in which hosts make their own addresses, which needs a /64, and spec.cidr is %s", desired.CIDR)
+	case requiresSlash64(desired.AddressMode, desired.RAMode) && desired.SubnetPool != nil && desired.SubnetPool.PrefixLength != 0 && desired.SubnetPool.PrefixLength != 64:
+		return fmt.Sprintf("spec.ipv6 has a mode in which hosts generate their own addresses, which requires a /64, but spec.subnetPool.prefixLength is %d", desired.SubnetPool.PrefixLength)
+	case requiresSlash64(desired.AddressMode, desired.RAMode) && desired.CIDR.IsValid() && desired.CIDR.Bits() != 64:
+		return fmt.Sprintf("spec.ipv6 has a mode in which hosts generate their own addresses, which requires a /64, but spec.cidr is %s", desired.CIDR)
 	}
 	return ""
 }
 
-func needsSlash64(modes ...string) bool {
+func requiresSlash64(modes ...string) bool {
 	return slices.ContainsFunc(modes, func(mode string) bool {
 		return mode == string(samplecrdv1.IPv6ModeSLAAC) || mode == string(samplecrdv1.IPv6ModeDHCPv6Stateless)
 	})
@@ -210,7 +211,7 @@ func readSettings(desired *Desired, spec samplecrdv1.NetworkSpec) (problem strin
 	}
 	switch {
 	case spec.NetworkID != "" && (settings != neutron.NetworkSettings{} || len(spec.Tags) > 0):
-		return "spec.networkID names a network to be adopted, which stays as it is: leave mtu, adminStateUp, portSecurityEnabled, dnsDomain and tags out"
+		return "spec.networkID names a network to adopt, which is not changed: omit mtu, adminStateUp, portSecurityEnabled, dnsDomain and tags"
 	case spec.MTU != nil && (*spec.MTU < 68 || *spec.MTU > 65535):
 		return fmt.Sprintf("spec.mtu is %d: it must be from 68 to 65535", *spec.MTU)
 	case spec.MTU != nil && *spec.MTU < 1280 && desired.CIDR.IsValid() && desired.CIDR.Addr().Is6():
@@ -221,7 +222,8 @@ func readSettings(desired *Desired, spec samplecrdv1.NetworkSpec) (problem strin
 	return ""
 }
 
-// parseAddr reads an address without a zone, and not one of IPv4 inside IPv6.
+// parseAddr parses an address. It accepts no zone and no IPv4 address in IPv6
+// form.
 func parseAddr(text string) (netip.Addr, error) {
 	address, err := netip.ParseAddr(text)
 	if err == nil && (address.Is4In6() || address.Zone() != "") {
@@ -230,8 +232,8 @@ func parseAddr(text string) (netip.Addr, error) {
 	return address, err
 }
 
-// isOtherVersion reports whether an address is not of the IP version of the range,
-// where that is known.
+// isOtherVersion reports whether the IP version of an address differs from that
+// of the range, if the range is known.
 func (d Desired) isOtherVersion(address netip.Addr) bool {
 	return d.CIDR.IsValid() && d.CIDR.Addr().Is4() != address.Is4()
 }

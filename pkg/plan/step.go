@@ -9,8 +9,8 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// Step is one request to Kubernetes or Neutron, or the end of a plan. Its text
-// is how logs, events and tests speak of it.
+// Step is one request to Kubernetes or Neutron, or the end of a plan. Logs, events
+// and tests contain its text.
 type Step interface {
 	fmt.Stringer
 	step() // the steps are those of this file
@@ -18,113 +18,114 @@ type Step interface {
 
 // The steps that end a plan.
 type (
-	// Nothing is left to do: the actual state is the desired one.
+	// Nothing means that the actual state is the desired state.
 	Nothing struct{}
-	// Blocked means that no step of ours would help: somebody has to change
-	// something in Kubernetes or Neutron first.
+	// Blocked means that the controller cannot continue until somebody changes
+	// something in Kubernetes or Neutron.
 	Blocked struct {
 		Reason  Reason
 		Message string
 	}
 )
 
-// Reason says in one word why a plan is blocked.
+// Reason is why a plan is blocked, as one word.
 type Reason string
 
 // The reasons for which a plan is blocked.
 const (
-	// ReasonInvalidSpec: the spec asks for something that cannot be.
+	// ReasonInvalidSpec: the spec cannot be met.
 	ReasonInvalidSpec Reason = "InvalidSpec"
-	// ReasonAmbiguous: Neutron has several objects that carry our mark.
+	// ReasonAmbiguous: several objects in Neutron have our owner marker, or the
+	// name in the spec.
 	ReasonAmbiguous Reason = "Ambiguous"
-	// ReasonNotOurs: the network that the status names carries no mark of ours,
-	// or the one to adopt is another object's.
+	// ReasonNotOurs: the network in the status does not have our owner marker, or
+	// the network to adopt belongs to another object.
 	ReasonNotOurs Reason = "NotOurs"
-	// ReasonNotFound: there is no network, or subnet pool, that the spec names.
+	// ReasonNotFound: the network or subnet pool in the spec does not exist.
 	ReasonNotFound Reason = "NotFound"
-	// ReasonAdoptionNotAllowed: the spec names a network, which whoever runs the
-	// controller has not allowed. Next never says this by itself; it is an
-	// [Desired.Obstacle].
+	// ReasonAdoptionNotAllowed: the spec names a network to adopt, but the operator
+	// of the controller does not allow adoption. Next does not return it by itself;
+	// it is a [Desired.Obstacle].
 	ReasonAdoptionNotAllowed Reason = "AdoptionNotAllowed"
-	// ReasonExtensionMissing: the spec asks for something that needs an extension
-	// of Neutron that this cloud does not have. All else is as asked for.
+	// ReasonExtensionMissing: a field of the spec requires an extension that this
+	// Neutron does not have. Everything else is as desired.
 	ReasonExtensionMissing Reason = "ExtensionMissing"
-	// ReasonSubnetPoolMismatch: the subnet pool is not of the IP version that the
-	// rest of the spec is, or hands out no range of the length that is asked for.
+	// ReasonSubnetPoolMismatch: the subnet pool has another IP version than the
+	// spec requires, or does not allocate ranges of the desired length.
 	ReasonSubnetPoolMismatch Reason = "SubnetPoolMismatch"
-	// ReasonInUse: something that is not ours would be taken away as well.
+	// ReasonInUse: something that is not ours would be deleted, too.
 	ReasonInUse Reason = "InUse"
-	// ReasonNotConverging: step after step is done and the end does not come.
-	// Next never says this; whoever counts the steps does.
+	// ReasonNotConverging: step after step is done and the plan does not end. Next
+	// does not return it; whoever counts the steps does.
 	ReasonNotConverging Reason = "NotConverging"
 )
 
-// The steps that look.
+// The steps that read.
 type (
-	// FindNetwork looks for our network by its ID or by our mark.
+	// FindNetwork looks for our network by its ID or by our owner marker.
 	FindNetwork struct{ Filter neutron.NetworkFilter }
 	// FindSubnets looks for the subnets on our network.
 	FindSubnets struct{ Filter neutron.SubnetFilter }
-	// FindSubnetPool looks for the subnet pool that the spec names.
+	// FindSubnetPool looks for the subnet pool in the spec.
 	FindSubnetPool struct{ Filter neutron.SubnetPoolFilter }
-	// FindExtensions looks for what this Neutron can do.
+	// FindExtensions looks for the extensions of this Neutron.
 	FindExtensions struct{}
 )
 
-// Change is what a step changes, for people.
+// Change describes what a step changes.
 type Change struct{ What, From, To string }
 
 func (c Change) String() string { return fmt.Sprintf("%s %s → %s", c.What, c.From, c.To) }
 
-// The steps that change something.
+// The steps that write.
 type (
 	// AddFinalizer keeps the object until RemoveFinalizer.
 	AddFinalizer struct{}
-	// CreateNetwork makes a network.
+	// CreateNetwork creates a network.
 	CreateNetwork struct{ Network neutron.NewNetwork }
-	// UpdateNetwork gives our network its settings, name and mark back.
+	// UpdateNetwork restores the settings, name and owner marker of our network.
 	UpdateNetwork struct {
 		ID      string
 		Changes []Change
 		Update  neutron.NetworkUpdate
 	}
-	// RetainNetwork marks our network as one that waits for the next object of
+	// RetainNetwork gives our network the retained marker, for the next object of
 	// the same name.
 	RetainNetwork struct {
 		ID     string
 		Update neutron.NetworkUpdate
 	}
-	// NoteTags notes in the status which tags we are about to put on our network,
-	// beside those noted before.
-	NoteTags struct{ Tags []string }
-	// AddTag puts a tag on our network.
+	// RecordTags records in the status the tags that were added to our network, or
+	// are about to be.
+	RecordTags struct{ Tags []string }
+	// AddTag adds a tag to our network.
 	AddTag struct{ ID, Tag string }
-	// RemoveTag takes a tag of ours away.
+	// RemoveTag removes a tag of ours.
 	RemoveTag struct{ ID, Tag string }
-	// CreateSubnet makes a subnet on our network.
+	// CreateSubnet creates a subnet on our network.
 	CreateSubnet struct{ Subnet neutron.NewSubnet }
-	// UpdateSubnet gives our subnet its settings, name and mark back.
+	// UpdateSubnet restores the settings, name and owner marker of our subnet.
 	UpdateSubnet struct {
 		ID      string
 		Changes []Change
 		Update  neutron.SubnetUpdate
 	}
-	// DeleteSubnet takes our subnet away, to make room for another one where that
-	// is set.
+	// DeleteSubnet deletes our subnet. For describes the subnet that replaces it,
+	// if there is one.
 	DeleteSubnet struct {
 		ID       string
 		Revision int
 		From     netip.Prefix
 		For      string
 	}
-	// DeleteNetwork takes our network away, with our subnet on it; or the twin of
-	// it, where DuplicateOf is set.
+	// DeleteNetwork deletes our network, with our subnet on it. If DuplicateOf is
+	// set, it deletes a duplicate of that network.
 	DeleteNetwork struct {
-		ID       string
-		Revision int
-		DuplicateOf   string
+		ID          string
+		Revision    int
+		DuplicateOf string
 	}
-	// RemoveFinalizer lets the object go.
+	// RemoveFinalizer lets Kubernetes delete the object.
 	RemoveFinalizer struct{}
 )
 
@@ -134,7 +135,7 @@ func (FindNetwork) step()     {}
 func (FindSubnets) step()     {}
 func (FindSubnetPool) step()  {}
 func (FindExtensions) step()  {}
-func (NoteTags) step()        {}
+func (RecordTags) step()      {}
 func (AddTag) step()          {}
 func (RemoveTag) step()       {}
 func (AddFinalizer) step()    {}
@@ -154,7 +155,7 @@ func (s FindNetwork) String() string {
 	if s.Filter.ID != "" {
 		return "find network " + s.Filter.ID
 	}
-	return "find network with description " + quoted(s.Filter.Descriptions...)
+	return "find network with description " + joinTexts(s.Filter.Descriptions, strconv.Quote, " or ")
 }
 
 func (s FindSubnets) String() string {
@@ -173,35 +174,34 @@ func (AddFinalizer) String() string    { return "add finalizer" }
 func (s CreateNetwork) String() string { return "create network " + s.Network.Name }
 
 func (s UpdateNetwork) String() string {
-	return fmt.Sprintf("update network %s: %s", s.ID, join(s.Changes))
+	return fmt.Sprintf("update network %s: %s", s.ID, joinTexts(s.Changes, Change.String, ", "))
 }
 
 func (s RetainNetwork) String() string {
 	return fmt.Sprintf("retain network %s: description → %q", s.ID, s.Update.Description)
 }
 
-func (s NoteTags) String() string  { return "note tags as ours: " + strings.Join(s.Tags, ", ") }
+func (s RecordTags) String() string {
+	return "record tags in the status: " + strings.Join(s.Tags, ", ")
+}
+
 func (s AddTag) String() string    { return fmt.Sprintf("add tag %q to network %s", s.Tag, s.ID) }
 func (s RemoveTag) String() string { return fmt.Sprintf("remove tag %q from network %s", s.Tag, s.ID) }
 
 func (s CreateSubnet) String() string {
-	var words []string
+	text := "create subnet: " + s.Subnet.CIDR.String()
 	if pool := s.Subnet.FromPool; pool != nil {
-		length := ""
-		if pool.PrefixLength > 0 {
-			length = fmt.Sprintf("a /%d ", pool.PrefixLength)
-		}
-		words = append(words, length+"from subnet pool "+pool.SubnetPoolID)
-	} else {
-		words = append(words, s.Subnet.CIDR.String())
+		text = "create subnet: " + allocationText(pool.SubnetPoolID, pool.PrefixLength)
 	}
 	if gateway := s.Subnet.Gateway; gateway != nil {
-		words = append(words, "gateway "+addrText(*gateway))
+		text += ", gateway " + addrText(*gateway)
 	}
-	return "create subnet: " + strings.Join(words, ", ")
+	return text
 }
 
-func (s UpdateSubnet) String() string { return "update subnet: " + join(s.Changes) }
+func (s UpdateSubnet) String() string {
+	return "update subnet: " + joinTexts(s.Changes, Change.String, ", ")
+}
 
 func (s DeleteSubnet) String() string {
 	if s.For == "" {
@@ -212,33 +212,17 @@ func (s DeleteSubnet) String() string {
 
 func (s DeleteNetwork) String() string {
 	if s.DuplicateOf != "" {
-		return fmt.Sprintf("delete network %s: a second one that we made, beside %s, when an answer was lost", s.ID, s.DuplicateOf)
+		return fmt.Sprintf("delete network %s: duplicate of %s, created when a response was lost", s.ID, s.DuplicateOf)
 	}
 	return "delete network " + s.ID
 }
 
 func (RemoveFinalizer) String() string { return "remove finalizer" }
 
-func join(changes []Change) string {
-	var words []string
-	for _, change := range changes {
-		words = append(words, change.String())
+func joinTexts[T any](values []T, text func(T) string, separator string) string {
+	var texts []string
+	for _, value := range values {
+		texts = append(texts, text(value))
 	}
-	return strings.Join(words, ", ")
-}
-
-// addrText returns an address, or "none" for the zero Addr.
-func addrText(address netip.Addr) string {
-	if !address.IsValid() {
-		return "none"
-	}
-	return address.String()
-}
-
-func quoted(texts ...string) string {
-	var all []string
-	for _, text := range texts {
-		all = append(all, strconv.Quote(text))
-	}
-	return strings.Join(all, " or ")
+	return strings.Join(texts, separator)
 }

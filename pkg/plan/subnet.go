@@ -11,90 +11,81 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// towardsSubnet makes the subnet on our network what is desired; nil where it
-// is.
-func towardsSubnet(desired Desired, actual Actual, network neutron.Network) Step {
+// stepToSubnet creates, updates or replaces the subnet on our network. It returns
+// nil if the subnet is as desired.
+func stepToSubnet(desired Desired, actual Actual, network neutron.Network) Step {
 	subnets, known := actual.subnetsOf(network)
 	if !known {
 		return FindSubnets{neutron.SubnetFilter{NetworkID: network.ID}}
 	}
 	if _, known := actual.subnetPoolID(desired); !known {
-		if _, step := theSubnetPool(desired, actual); step != nil {
+		if _, step := selectSubnetPool(desired, actual); step != nil {
 			return step
 		}
 	}
 	ours := actual.ourSubnets(desired, network, subnets)
 	if len(ours) == 0 {
-		return towardsNewSubnet(desired, actual, network)
+		return stepToNewSubnet(desired, actual, network)
 	}
-	kept, others, ok := chooseSubnet(desired, actual, ours)
+	kept, others, ok := selectSubnet(desired, actual, ours)
 	switch {
 	case !ok:
 		return ambiguous("subnets", subnetIDs(ours), desired.Owner, actual.SubnetID)
-	case len(others) > 0 && (kept.ID == actual.SubnetID || !fits(desired, actual, others[0])):
-		return DeleteSubnet{ID: others[0].ID, Revision: others[0].Revision, From: others[0].CIDR, For: desired.rangeText()}
+	case len(others) > 0 && (kept.ID == actual.SubnetID || !hasDesiredRange(desired, actual, others[0])):
+		return DeleteSubnet{ID: others[0].ID, Revision: others[0].Revision, From: others[0].CIDR, For: desired.RangeText()}
 	}
-	return towardsSpec(desired, actual, kept)
+	return stepToSpec(desired, actual, kept)
 }
 
-func towardsNewSubnet(desired Desired, actual Actual, network neutron.Network) Step {
+func stepToNewSubnet(desired Desired, actual Actual, network neutron.Network) Step {
 	subnet := neutron.NewSubnet{
-		NetworkID:   network.ID,
-		Name:        desired.Owner.String(),
-		Description: desired.Owner.Marker(),
-		CIDR:        desired.CIDR,
-		AddressMode: desired.AddressMode,
-		RAMode:      desired.RAMode,
+		NetworkID:      network.ID,
+		Name:           desired.Owner.String(),
+		Description:    desired.Owner.Marker(),
+		CIDR:           desired.CIDR,
+		AddressMode:    desired.AddressMode,
+		RAMode:         desired.RAMode,
+		SubnetSettings: neutron.SubnetSettings{Pools: desired.Pools, DHCP: desired.DHCP},
 	}
-	if desired.SubnetPool == nil { // of a range that nobody knows, the gateway is taken away later
-		subnet.Gateway = new(desired.gatewayIn(desired.CIDR))
-	}
-	subnet.Pools, subnet.DHCP = desired.Pools, desired.DHCP
 	if desired.Nameservers != nil {
 		subnet.Nameservers = &desired.Nameservers
 	}
 	if desired.HostRoutes != nil {
 		subnet.HostRoutes = &desired.HostRoutes
 	}
-	if desired.SubnetPool != nil {
-		pool, step := theSubnetPool(desired, actual)
-		if step != nil {
-			return step
-		}
-		subnet.FromPool = &neutron.FromPool{SubnetPoolID: pool.ID, IPVersion: pool.IPVersion, PrefixLength: desired.SubnetPool.PrefixLength}
+	if desired.SubnetPool == nil {
+		subnet.Gateway = new(desired.gatewayOr(desired.CIDR.Addr().Next()))
+		return CreateSubnet{subnet}
 	}
+	// Neutron gives a subnet from a subnet pool a gateway; an update removes it.
+	pool, step := selectSubnetPool(desired, actual)
+	if step != nil {
+		return step
+	}
+	subnet.FromPool = &neutron.FromPool{SubnetPoolID: pool.ID, IPVersion: pool.IPVersion, PrefixLength: desired.SubnetPool.PrefixLength}
 	return CreateSubnet{subnet}
 }
 
-// towardsSpec makes the subnet that is there the one that is desired. Its range
-// and its IPv6 modes cannot be changed, so one with others has to go first;
-// Neutron refuses that while a port uses it. One that was adopted keeps its
-// name and whatever the spec says nothing of, and never goes.
-func towardsSpec(desired Desired, actual Actual, subnet neutron.Subnet) Step {
-	name, mark := desired.Owner.String(), desired.Owner.Marker()
-	adopted := desired.Adopted != "" && subnet.Description != mark
-	sameModes := subnet.AddressMode == desired.AddressMode && subnet.RAMode == desired.RAMode
-	switch stays := fits(desired, actual, subnet); {
-	case adopted && (!stays || !sameModes && desired.AddressMode+desired.RAMode != ""):
-		return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
-			"subnet %s has the range %s%s and was adopted: it is not deleted to make room for %s. Delete it, or put the spec back.",
-			subnet.ID, subnet.CIDR, modesText(subnet.AddressMode, subnet.RAMode), desired.rangeText())}
-	case !adopted && (!stays || !sameModes):
-		if desired.SubnetPool != nil { // nothing goes for what could not be made
-			if _, step := theSubnetPool(desired, actual); step != nil {
-				return step
-			}
-		}
-		return DeleteSubnet{ID: subnet.ID, Revision: subnet.Revision, From: subnet.CIDR, For: desired.rangeText()}
+// stepToSpec updates the existing subnet. Its range and its IPv6 modes cannot be
+// changed, so a subnet with other ones is deleted first; Neutron refuses that
+// while a port uses it. An adopted subnet is never deleted. It keeps its name and
+// all fields that the spec omits.
+func stepToSpec(desired Desired, actual Actual, subnet neutron.Subnet) Step {
+	name, marker := desired.Owner.String(), desired.Owner.Marker()
+	adopted := desired.Adopted != "" && subnet.Description != marker
+	keepsModes := adopted && desired.AddressMode == "" && desired.RAMode == ""
+	hasModes := subnet.AddressMode == desired.AddressMode && subnet.RAMode == desired.RAMode
+	if !hasDesiredRange(desired, actual, subnet) || !hasModes && !keepsModes {
+		return stepToReplace(desired, actual, subnet, adopted)
 	}
-	wanted := desired.subnetLike(subnet, adopted)
+	target := desired.settingsForSubnet(subnet, adopted)
 	update := neutron.SubnetUpdate{Revision: subnet.Revision}
-	changes := changeSettings(desired, &update.SubnetSettings, subnet, wanted)
-	if !adopted && subnet.Name != name {
-		changes, update.Name = append(changes, Change{"name", strconv.Quote(subnet.Name), strconv.Quote(name)}), name
-	}
-	if !adopted && subnet.Description != mark {
-		changes, update.Description = append(changes, Change{"description", strconv.Quote(subnet.Description), strconv.Quote(mark)}), mark
+	changes := changeSettings(desired, &update.SubnetSettings, subnet, target)
+	if !adopted {
+		labels := labelChanges(subnet.Name, name, subnet.Description, marker)
+		if changes = append(changes, labels...); labels != nil {
+			update.Name, update.Description = name, marker
+		}
 	}
 	if changes == nil {
 		return nil
@@ -102,43 +93,53 @@ func towardsSpec(desired Desired, actual Actual, subnet neutron.Subnet) Step {
 	return UpdateSubnet{ID: subnet.ID, Changes: changes, Update: update}
 }
 
-// subnetLike returns what a subnet should be like: what the spec says, and
-// where it says nothing, what Neutron makes by itself, or what is there where
-// that was adopted.
-func (d Desired) subnetLike(subnet neutron.Subnet, adopted bool) neutron.Subnet {
-	wanted := subnet
-	if !adopted {
-		wanted.Gateway, wanted.DHCP, wanted.Nameservers, wanted.HostRoutes = subnet.CIDR.Addr().Next(), true, nil, nil
+// stepToReplace deletes a subnet whose range or IPv6 modes differ, if the desired
+// one can be created.
+func stepToReplace(desired Desired, actual Actual, subnet neutron.Subnet, adopted bool) Step {
+	if adopted {
+		return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
+			"subnet %s with the range %s%s was adopted: it is not deleted to make room for %s. Delete the subnet, or restore the previous spec.",
+			subnet.ID, subnet.CIDR, modesText(subnet.AddressMode, subnet.RAMode), desired.RangeText())}
 	}
-	switch {
-	case d.NoGateway:
-		wanted.Gateway = netip.Addr{}
-	case d.Gateway.IsValid():
-		wanted.Gateway = d.Gateway
+	if desired.SubnetPool != nil {
+		if _, step := selectSubnetPool(desired, actual); step != nil {
+			return step
+		}
 	}
-	switch {
-	case d.Pools != nil:
-		wanted.Pools = d.Pools
-	case adopted:
-		wanted.Pools = leaveOut(subnet.Pools, wanted.Gateway)
-	default:
-		wanted.Pools = Pools(subnet.CIDR, wanted.Gateway)
-	}
-	if d.DHCP != nil {
-		wanted.DHCP = *d.DHCP
-	}
-	if d.Nameservers != nil {
-		wanted.Nameservers = d.Nameservers
-	}
-	if d.HostRoutes != nil {
-		wanted.HostRoutes = d.HostRoutes
-	}
-	return wanted
+	return DeleteSubnet{ID: subnet.ID, Revision: subnet.Revision, From: subnet.CIDR, For: desired.RangeText()}
 }
 
-// changeSettings puts into an update what differs between two states of a
-// subnet, and returns it in words. Other pools go without saying where they
-// only follow the gateway.
+// settingsForSubnet returns a subnet with the desired settings. A setting that
+// the spec omits has Neutron's default, or is kept if the subnet was adopted.
+func (d Desired) settingsForSubnet(subnet neutron.Subnet, adopted bool) neutron.Subnet {
+	target := subnet
+	if !adopted {
+		target.Gateway, target.DHCP, target.Nameservers, target.HostRoutes = subnet.CIDR.Addr().Next(), true, nil, nil
+	}
+	target.Gateway = d.gatewayOr(target.Gateway)
+	switch {
+	case d.Pools != nil:
+		target.Pools = d.Pools
+	case adopted:
+		target.Pools = poolsWithout(subnet.Pools, target.Gateway)
+	default:
+		target.Pools = Pools(subnet.CIDR, target.Gateway)
+	}
+	if d.DHCP != nil {
+		target.DHCP = *d.DHCP
+	}
+	if d.Nameservers != nil {
+		target.Nameservers = d.Nameservers
+	}
+	if d.HostRoutes != nil {
+		target.HostRoutes = d.HostRoutes
+	}
+	return target
+}
+
+// changeSettings adds the differences between two states of a subnet to an update,
+// and returns them as changes. Pools that change only because of the gateway are
+// not listed.
 func changeSettings(desired Desired, update *neutron.SubnetSettings, from, to neutron.Subnet) (changes []Change) {
 	if from.Gateway != to.Gateway {
 		update.Gateway = &to.Gateway
@@ -165,22 +166,9 @@ func changeSettings(desired Desired, update *neutron.SubnetSettings, from, to ne
 	return changes
 }
 
-// gatewayIn returns the gateway that is asked for in a range: the first address
-// that a host can have where the spec names none, as in Neutron; the zero Addr
-// for none.
-func (d Desired) gatewayIn(cidr netip.Prefix) netip.Addr {
-	switch {
-	case d.NoGateway:
-		return netip.Addr{}
-	case d.Gateway.IsValid():
-		return d.Gateway
-	}
-	return cidr.Addr().Next()
-}
-
-// fits reports whether a subnet has the range that is asked for, or one from the
-// subnet pool that is.
-func fits(desired Desired, actual Actual, subnet neutron.Subnet) bool {
+// hasDesiredRange reports whether a subnet has the desired range, or a range from
+// the desired subnet pool.
+func hasDesiredRange(desired Desired, actual Actual, subnet neutron.Subnet) bool {
 	if desired.SubnetPool == nil {
 		return subnet.CIDR == desired.CIDR
 	}
@@ -189,31 +177,33 @@ func fits(desired Desired, actual Actual, subnet neutron.Subnet) bool {
 	return known && subnet.SubnetPoolID == id && (length == 0 || subnet.CIDR.Bits() == length)
 }
 
-// chooseSubnet returns the one of several subnets with our mark that is to be
-// kept: one that fits, and of several such the one that the status names, or
-// else the eldest. The others are twins, that several processes have made for
-// one object; ok is false where one may be something else.
-func chooseSubnet(desired Desired, actual Actual, ours []neutron.Subnet) (kept neutron.Subnet, others []neutron.Subnet, ok bool) {
+// selectSubnet returns the subnet to keep out of several with our owner marker,
+// and the others. It keeps one that has the desired range; of several such, the
+// one that the status names, or else the oldest one. The others are duplicates
+// that several processes created for one object. ok is false if one may be
+// something else.
+func selectSubnet(desired Desired, actual Actual, ours []neutron.Subnet) (kept neutron.Subnet, others []neutron.Subnet, ok bool) {
 	sorted := slices.SortedFunc(slices.Values(ours), func(a, b neutron.Subnet) int {
 		return cmp.Or(
-			first(fits(desired, actual, a), fits(desired, actual, b)),
-			first(a.ID == actual.SubnetID, b.ID == actual.SubnetID),
+			trueFirst(hasDesiredRange(desired, actual, a), hasDesiredRange(desired, actual, b)),
+			trueFirst(a.ID == actual.SubnetID, b.ID == actual.SubnetID),
 			a.CreatedAt.Compare(b.CreatedAt),
 			cmp.Compare(a.ID, b.ID))
 	})
 	kept, others = sorted[0], sorted[1:]
 	for _, other := range others {
-		if !fits(desired, actual, kept) || other.Name != desired.Owner.String() || other.Description != desired.Owner.Marker() || !bornTogether(kept.CreatedAt, other.CreatedAt) {
+		if !hasDesiredRange(desired, actual, kept) || other.Name != desired.Owner.String() || other.Description != desired.Owner.Marker() || !createdTogether(kept.CreatedAt, other.CreatedAt) {
 			return kept, others, false
 		}
 	}
-	// What does not fit goes first: whichever process looks, it is the same.
+	// Subnets with another range are deleted first: every process decides this in
+	// the same way.
 	slices.Reverse(others)
 	return kept, others, true
 }
 
-// subnetPoolID returns the ID of the subnet pool that the spec names, as far as
-// it is known; empty where it names none.
+// subnetPoolID returns the ID of the desired subnet pool, if it is known. It is
+// empty if there is none.
 func (a Actual) subnetPoolID(desired Desired) (id string, known bool) {
 	pool := desired.SubnetPool
 	switch {
@@ -229,71 +219,67 @@ func (a Actual) subnetPoolID(desired Desired) (id string, known bool) {
 	return "", false
 }
 
-// theSubnetPool returns the subnet pool that the spec names, or the step without
-// which it cannot be told, or what is wrong with it.
-func theSubnetPool(desired Desired, actual Actual) (neutron.SubnetPool, Step) {
+// selectSubnetPool returns the desired subnet pool. It returns a step if the
+// subnet pool is unknown or not suitable.
+func selectSubnetPool(desired Desired, actual Actual) (neutron.SubnetPool, Step) {
 	pool := desired.SubnetPool
-	id, _ := actual.subnetPoolID(desired)
-	has, known := actual.canDo(neutron.ExtensionSubnetPools)
+	blocked := func(reason Reason, format string, values ...any) (neutron.SubnetPool, Step) {
+		return neutron.SubnetPool{}, Blocked{Reason: reason, Message: fmt.Sprintf(format, values...)}
+	}
+	has, known := actual.hasExtension(neutron.ExtensionSubnetPools)
 	switch {
 	case !known:
 		return neutron.SubnetPool{}, FindExtensions{}
 	case !has:
-		return neutron.SubnetPool{}, Blocked{Reason: ReasonExtensionMissing, Message: fmt.Sprintf(
-			"this cloud lacks an extension of Neutron: spec.subnetPool needs %q. Give a cidr, or ask whoever runs the cloud for the extension.", neutron.ExtensionSubnetPools)}
-	case actual.pools == nil && id != "":
-		return neutron.SubnetPool{}, FindSubnetPool{neutron.SubnetPoolFilter{ID: id}}
+		return blocked(ReasonExtensionMissing, "this cloud lacks a Neutron extension: spec.subnetPool requires %q. Set spec.cidr instead, or ask the operator of the cloud for the extension.",
+			neutron.ExtensionSubnetPools)
 	case actual.pools == nil:
+		if id, _ := actual.subnetPoolID(desired); id != "" {
+			return neutron.SubnetPool{}, FindSubnetPool{neutron.SubnetPoolFilter{ID: id}}
+		}
 		return neutron.SubnetPool{}, FindSubnetPool{neutron.SubnetPoolFilter{Name: pool.Name}}
 	case len(*actual.pools) == 0:
-		return neutron.SubnetPool{}, Blocked{Reason: ReasonNotFound, Message: fmt.Sprintf(
-			"subnet pool %q, which spec.subnetPool names, is not there, or the project of the controller cannot see it.", pool.Name+pool.ID)}
+		return blocked(ReasonNotFound, "subnet pool %q, which spec.subnetPool names, does not exist, or the controller's project cannot see it.", pool.Name+pool.ID)
 	case len(*actual.pools) > 1:
 		ids := sortedIDs(*actual.pools, func(p neutron.SubnetPool) string { return p.ID })
-		return neutron.SubnetPool{}, Blocked{Reason: ReasonAmbiguous, Message: fmt.Sprintf(
-			"Neutron has %d subnet pools with the name %q (%s). Give the id of one in spec.subnetPool, in place of the name.", len(ids), pool.Name, strings.Join(ids, ", "))}
+		return blocked(ReasonAmbiguous, "Neutron has %d subnet pools with the name %q (%s). Set spec.subnetPool.id to one of these IDs, and remove spec.subnetPool.name.", len(ids), pool.Name, strings.Join(ids, ", "))
 	}
 	found := (*actual.pools)[0]
-	if what := desired.notOfVersion(found.IPVersion); what != "" {
-		return neutron.SubnetPool{}, Blocked{Reason: ReasonSubnetPoolMismatch, Message: fmt.Sprintf(
-			"subnet pool %q has ranges of IPv%d, which %s does not fit.", pool.Name+pool.ID, found.IPVersion, what)}
+	if conflict := desired.versionConflict(found.IPVersion); conflict != "" {
+		return blocked(ReasonSubnetPoolMismatch, "subnet pool %q allocates IPv%d ranges, but %s.", pool.Name+pool.ID, found.IPVersion, conflict)
 	}
-	if asked := pool.PrefixLength; asked != 0 && (asked < found.MinPrefixLength || found.MaxPrefixLength != 0 && asked > found.MaxPrefixLength) {
-		return neutron.SubnetPool{}, Blocked{Reason: ReasonSubnetPoolMismatch, Message: fmt.Sprintf(
-			"subnet pool %q hands out ranges from /%d to /%d, and spec.subnetPool.prefixLength is %d.", pool.Name+pool.ID, found.MinPrefixLength, found.MaxPrefixLength, asked)}
+	if length := pool.PrefixLength; length != 0 && (length < found.MinPrefixLength || found.MaxPrefixLength != 0 && length > found.MaxPrefixLength) {
+		return blocked(ReasonSubnetPoolMismatch, "subnet pool %q allocates ranges from /%d to /%d, but spec.subnetPool.prefixLength is %d.", pool.Name+pool.ID, found.MinPrefixLength, found.MaxPrefixLength, length)
 	}
 	return found, nil
 }
 
-// notOfVersion returns which field of the spec is not for a subnet of this IP
-// version, or nothing.
-func (d Desired) notOfVersion(version int) string {
+// versionConflict returns the reason why the spec does not allow a subnet of this
+// IP version. It is empty if there is none.
+func (d Desired) versionConflict(version int) string {
 	isOther := func(address netip.Addr) bool { return address.Is4() != (version == 4) }
-	switch {
-	case version == 4 && d.AddressMode+d.RAMode != "":
-		return "spec.ipv6"
-	case version == 4 && d.SubnetPool.PrefixLength > 30:
-		return "spec.subnetPool.prefixLength, which is at most 30 for it,"
-	case version == 6 && d.Settings.MTU != nil && *d.Settings.MTU < 1280:
-		return "spec.mtu, which must be at least 1280 for it,"
+	switch mtu, length := d.Settings.MTU, d.SubnetPool.PrefixLength; {
+	case version == 4 && (d.AddressMode != "" || d.RAMode != ""):
+		return "spec.ipv6 is set"
+	case version == 4 && length > 30:
+		return fmt.Sprintf("spec.subnetPool.prefixLength is %d; the maximum for IPv4 is 30", length)
+	case version == 6 && mtu != nil && *mtu < 1280:
+		return fmt.Sprintf("spec.mtu is %d; the minimum for IPv6 is 1280", *mtu)
 	case slices.ContainsFunc(d.Nameservers, isOther):
-		return "spec.dnsNameservers"
+		return "spec.dnsNameservers has an address of another IP version"
 	case slices.ContainsFunc(d.HostRoutes, func(r neutron.HostRoute) bool { return isOther(r.NextHop) }):
-		return "spec.hostRoutes"
+		return "spec.hostRoutes has an address of another IP version"
 	}
 	return ""
 }
 
-// rangeText says which subnet is asked for, as far as it cannot be changed.
-func (d Desired) rangeText() string {
-	text := d.CIDR.String()
-	if pool := d.SubnetPool; pool != nil {
-		text = "a range from subnet pool " + pool.Name + pool.ID
-		if pool.PrefixLength > 0 {
-			text = fmt.Sprintf("a /%d from subnet pool %s", pool.PrefixLength, pool.Name+pool.ID)
-		}
+// allocationText describes a range from a subnet pool. The prefix length is 0 for
+// the default of the subnet pool.
+func allocationText(pool string, prefixLength int) string {
+	if prefixLength == 0 {
+		return "a range from subnet pool " + pool
 	}
-	return text + modesText(d.AddressMode, d.RAMode)
+	return fmt.Sprintf("a /%d from subnet pool %s", prefixLength, pool)
 }
 
 func modesText(addressMode, raMode string) string {
@@ -318,15 +304,19 @@ func routeText(route neutron.HostRoute) string {
 	return route.Destination.String() + " via " + route.NextHop.String()
 }
 
-func listText[T any](all []T, text func(T) string) string {
-	if len(all) == 0 {
+// addrText returns an address, or "none" for the zero Addr.
+func addrText(address netip.Addr) string {
+	if !address.IsValid() {
 		return "none"
 	}
-	var words []string
-	for _, one := range all {
-		words = append(words, text(one))
+	return address.String()
+}
+
+func listText[T any](values []T, text func(T) string) string {
+	if len(values) == 0 {
+		return "none"
 	}
-	return strings.Join(words, " and ")
+	return joinTexts(values, text, " and ")
 }
 
 func sortedRoutes(routes []neutron.HostRoute) []neutron.HostRoute {

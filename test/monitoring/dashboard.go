@@ -106,7 +106,7 @@ func variables() []object {
 		},
 		{
 			"name": "namespace", "label": "Namespace", "type": "query", "datasource": dataSource,
-			"description": "Where the controller runs. All includes one outside of Kubernetes.",
+			"description": "The namespace of the controller. All includes a controller outside of Kubernetes.",
 			"query":       object{"query": namespaces, "refId": "namespaces", "qryType": 1}, "definition": namespaces,
 			"includeAll": true, "multi": true, "allValue": ".*",
 			"current": object{"text": []string{"All"}, "value": []string{"$__all"}},

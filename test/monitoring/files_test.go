@@ -155,7 +155,7 @@ type testsFile struct {
 }
 
 // TestEveryAlertIsTestedAndDocumented: for each alert there is a unit test in
-// which it fires and one in which it does not, and a section of docs/alerts.md.
+// which it fires and one in which it does not, and a section of docs/reference/alerts.md.
 func TestEveryAlertIsTestedAndDocumented(t *testing.T) {
 	fires, quiet := map[string]bool{}, map[string]bool{}
 	files, err := filepath.Glob(filepath.Join(folder, "tests", "*.yaml"))
@@ -179,10 +179,10 @@ func TestEveryAlertIsTestedAndDocumented(t *testing.T) {
 			alerts[r.Alert] = true
 		}
 	}
-	for _, match := range regexp.MustCompile(`(?m)^## (\w+)$`).FindAllStringSubmatch(string(read(t, "docs/alerts.md")), -1) {
+	for _, match := range regexp.MustCompile(`(?m)^## (\w+)$`).FindAllStringSubmatch(string(read(t, "docs/reference/alerts.md")), -1) {
 		sections[match[1]] = true
 	}
-	for what, have := range map[string]map[string]bool{"alerts that fire in a test": fires, "alerts that do not fire in a test": quiet, "sections of docs/alerts.md": sections} {
+	for what, have := range map[string]map[string]bool{"alerts that fire in a test": fires, "alerts that do not fire in a test": quiet, "sections of docs/reference/alerts.md": sections} {
 		if diff := cmp.Diff(alerts, have); diff != "" {
 			t.Errorf("%s (-there are +have):\n%s", what, diff)
 		}
@@ -203,7 +203,7 @@ func TestAlertsAreComplete(t *testing.T) {
 		if want := []string{"action", "description", "runbook_url", "summary"}; !slices.Equal(names, want) {
 			t.Errorf("%s has annotations %v, want %v", r.Alert, names, want)
 		}
-		_, anchor, _ := strings.Cut(r.Annotations["runbook_url"], "/docs/alerts.md#")
+		_, anchor, _ := strings.Cut(r.Annotations["runbook_url"], "/docs/reference/alerts.md#")
 		if anchor != strings.ToLower(r.Alert) {
 			t.Errorf("%s has runbook_url %s", r.Alert, r.Annotations["runbook_url"])
 		}

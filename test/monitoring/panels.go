@@ -1,31 +1,31 @@
 package main
 
-// panels are the panels of the dashboard, in the order in which an operator
-// asks: how are the Networks, who works, does it keep up, how is Neutron, what
-// differs, how is the API server, what does it cost.
+// panels are the panels of the dashboard, in the order of an operator's questions:
+// the state of the Networks, the leader, the queue, Neutron, drift, the API server,
+// and resource usage.
 var panels = []panel{
 	{
 		title:       "State of Networks",
-		description: "Networks by the reason of their condition Ready. All but Provisioned wait for something: the README's table says for what.",
+		description: "Networks by the reason of their condition Ready. docs/reference/conditions.md explains each reason.",
 		unit:        "short", stacked: true, width: 12,
 		queries: []query{{expr: `sum by (ready, reason) (max by (namespace, ready, reason) (samplecrd_networks{SELECT}))`, legend: "{{reason}} (Ready={{ready}})"}},
 	},
 	{
 		title:       "Time to Ready",
-		description: "From the creation of a Network until it was Ready for the first time, of those that became Ready within the half hour before.",
+		description: "Time from the creation of a Network until it was Ready for the first time, for Networks that became Ready in the last 30 minutes.",
 		unit:        "s", width: 12,
 		queries: quantiles("samplecrd_network_ready_duration_seconds", "30m", "", "0.50", "0.90", "0.99"),
 	},
 	{
 		title:       "Leader",
-		description: "Which instance leads, and which stands by. Empty where there is no leader election.",
+		description: "The leader, and the replicas that wait. Empty if leader election is off.",
 		kind:        "state-timeline", unit: "none",
 		queries: []query{{expr: `max by (namespace, pod, instance) (leader_election_master_status{SELECT})`, legend: "{{pod}} {{instance}}"}},
 		more:    leaderStates,
 	},
 	{
-		title:       "Instances",
-		description: "What runs: its version, for how long, and how often it restarted within the time that is shown.",
+		title:       "Replicas",
+		description: "Version, uptime, and number of restarts in the displayed time range.",
 		kind:        "table", unit: "none", width: 16,
 		queries: []query{
 			{expr: `(time() - process_start_time_seconds{SELECT}) * on (namespace, pod, instance) group_left (version, go_version) max by (namespace, pod, instance, version, go_version) (samplecrd_build_info{SELECT})`, instant: true},
@@ -35,44 +35,44 @@ var panels = []panel{
 	},
 	{
 		title:       "Queue",
-		description: "Networks that wait for a worker. It is empty most of the time.",
+		description: "Networks that wait for a worker. A healthy queue is empty most of the time.",
 		unit:        "short",
 		queries:     []query{{expr: `workqueue_depth{SELECT, name="Networks"}`, legend: "{{pod}} {{instance}}"}},
 	},
 	{
-		title:       "Time in the queue and at work",
-		description: "How long a Network waits for a worker, how long a worker is at it, and how long the longest that is not done has been going on.",
+		title:       "Queue time and sync duration",
+		description: "Time that a Network waits for a worker, duration of a sync, and duration of the syncs in progress.",
 		unit:        "s",
 		queries: append(append(
-			quantiles("workqueue_queue_duration_seconds", "$__rate_interval", "waiting ", "0.50", "0.99"),
-			quantiles("workqueue_work_duration_seconds", "$__rate_interval", "working ", "0.50", "0.99")...),
-			query{expr: `max(workqueue_longest_running_processor_seconds{SELECT, name="Networks"})`, legend: "longest that runs"},
-			query{expr: `max(workqueue_unfinished_work_seconds{SELECT, name="Networks"})`, legend: "all that run, together"}),
+			quantiles("workqueue_queue_duration_seconds", "$__rate_interval", "queue ", "0.50", "0.99"),
+			quantiles("workqueue_work_duration_seconds", "$__rate_interval", "sync ", "0.50", "0.99")...),
+			query{expr: `max(workqueue_longest_running_processor_seconds{SELECT, name="Networks"})`, legend: "longest in progress"},
+			query{expr: `max(workqueue_unfinished_work_seconds{SELECT, name="Networks"})`, legend: "all in progress"}),
 	},
 	{
-		title:       "Into the queue",
-		description: "How many Networks are put into the queue in a second, and how many of those again: after a failure, or to have another look.",
+		title:       "Additions to the queue",
+		description: "Keys added to the queue per second, and those that were added for a retry.",
 		unit:        "ops",
 		queries: []query{
 			{expr: `sum(rate(workqueue_adds_total{SELECT, name="Networks"}[$__rate_interval]))`, legend: "added"},
-			{expr: `sum(rate(workqueue_retries_total{SELECT, name="Networks"}[$__rate_interval]))`, legend: "tried again"},
+			{expr: `sum(rate(workqueue_retries_total{SELECT, name="Networks"}[$__rate_interval]))`, legend: "retries"},
 		},
 	},
 	{
 		title:       "Requests to Neutron",
-		description: "Requests in a second, by what they are for. An idle system lists networks and subnets, and nothing else.",
+		description: "Requests per second, by operation. An idle controller only lists networks and subnets.",
 		unit:        "reqps", stacked: true,
 		queries: []query{{expr: `sum by (operation) (rate(samplecrd_neutron_request_duration_seconds_count{SELECT}[$__rate_interval]))`, legend: "{{operation}}"}},
 	},
 	{
-		title:       "Requests to Neutron that did not succeed",
-		description: "By what they are for, and the code of the answer; none where no answer came. 4xx is often an answer to a wish that cannot be met, 401 a token that ran out and is renewed.",
+		title:       "Failed requests to Neutron",
+		description: "Requests per second that failed, by operation and HTTP status code. The code is none if there was no response. A 4xx often results from a spec that Neutron rejects, a 401 from an expired token, which is renewed.",
 		unit:        "reqps", stacked: true,
 		queries: []query{{expr: `sum by (operation, code) (rate(samplecrd_neutron_request_duration_seconds_count{SELECT, code!~"2.."}[$__rate_interval]))`, legend: "{{operation}}: {{code}}"}},
 	},
 	{
 		title:       "Duration of requests to Neutron",
-		description: "Half of the requests are quicker than p50, all but one in a hundred quicker than p99.",
+		description: "Quantiles of the time until the response headers arrive, by operation.",
 		unit:        "s",
 		queries: []query{
 			{expr: `histogram_quantile(0.5, sum by (operation, le) (rate(samplecrd_neutron_request_duration_seconds_bucket{SELECT}[$__rate_interval])))`, legend: "p50 {{operation}}"},
@@ -80,8 +80,8 @@ var panels = []panel{
 		},
 	},
 	{
-		title:       "Age of the mirror",
-		description: "How long ago it was last listed what Neutron has, the present pause between two lists, and how long the last one took. The age saws between 0 and the period.",
+		title:       "Age of the cache of Neutron's state",
+		description: "Time since the last successful refresh, current interval between refreshes, and duration of the last refresh. The age normally rises from 0 to the interval.",
 		unit:        "s",
 		queries: []query{
 			{expr: `time() - (samplecrd_mirror_last_success_timestamp_seconds{SELECT} > 0)`, legend: "age {{pod}} {{instance}}"},
@@ -90,30 +90,30 @@ var panels = []panel{
 		},
 	},
 	{
-		title:       "Size of the mirror",
-		description: "What Neutron had when it was last listed, others' networks included.",
+		title:       "Size of the cache of Neutron's state",
+		description: "Objects in the cache, including networks of other owners.",
 		unit:        "short",
 		queries:     []query{{expr: `max by (namespace, kind) (samplecrd_mirror_objects{SELECT})`, legend: "{{kind}} {{namespace}}"}},
 	},
 	{
-		title:       "Lists of all that Neutron has",
-		description: "Lists in five minutes that succeeded and that failed.",
+		title:       "Refreshes of the cache of Neutron's state",
+		description: "Successful and failed refreshes in five minutes.",
 		unit:        "short",
 		queries:     []query{{expr: `sum by (result) (increase(samplecrd_mirror_refreshes_total{SELECT}[5m]))`, legend: "{{result}}"}},
 	},
 	{
 		title:       "Drift and orphans",
-		description: "What somebody else changed in Neutron, found and put right within five minutes; and networks of ours there whose Network object is gone.",
+		description: "Changes in Neutron by others that were detected and reverted in five minutes, and networks with an owner marker but without a Network object.",
 		unit:        "short",
 		queries: []query{
-			{expr: `sum(increase(samplecrd_drift_detected_total{SELECT}[5m]))`, legend: "drift found"},
-			{expr: `sum(increase(samplecrd_drift_repaired_total{SELECT}[5m]))`, legend: "drift put right"},
+			{expr: `sum(increase(samplecrd_drift_detected_total{SELECT}[5m]))`, legend: "drift detected"},
+			{expr: `sum(increase(samplecrd_drift_repaired_total{SELECT}[5m]))`, legend: "drift reverted"},
 			{expr: `max by (namespace) (samplecrd_orphans{SELECT})`, legend: "orphans {{namespace}}"},
 		},
 	},
 	{
 		title:       "Requests to the API server",
-		description: "Requests in a second, by method and code; <error> where no answer came. A 409 is a conflict, and normal. p99 of their duration is on the right.",
+		description: "Requests per second, by method and code. The code is <error> if there was no response. A 409 is a conflict, which is normal. The right axis shows p99 of the duration.",
 		unit:        "reqps",
 		queries: []query{
 			{expr: `sum by (method, code) (rate(rest_client_requests_total{SELECT}[$__rate_interval]))`, legend: "{{method}} {{code}}"},
@@ -123,7 +123,7 @@ var panels = []panel{
 	},
 	{
 		title:       "Memory and CPU",
-		description: "Resident memory, and what of it is in use by the heap of Go; CPUs in use are on the right.",
+		description: "Resident memory and Go heap. The right axis shows the CPU usage.",
 		unit:        "bytes",
 		queries: []query{
 			{expr: `process_resident_memory_bytes{SELECT}`, legend: "resident {{pod}} {{instance}}"},
@@ -158,7 +158,7 @@ func leaderStates(panel object) {
 	panel["fieldConfig"] = object{"defaults": object{
 		"unit": "none", "custom": object{"fillOpacity": 70, "lineWidth": 0},
 		"mappings": []object{{"type": "value", "options": object{
-			"0": object{"text": "stands by", "color": "blue", "index": 0},
+			"0": object{"text": "waits", "color": "blue", "index": 0},
 			"1": object{"text": "leads", "color": "green", "index": 1},
 		}}},
 	}, "overrides": []object{}}

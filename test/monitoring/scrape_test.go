@@ -212,8 +212,8 @@ func (s *setting) everyMetricIsThere(t *testing.T) {
 
 // emptyWhenHealthy are the queries that find nothing where nothing is wrong.
 var emptyWhenHealthy = map[string]string{
-	"Requests to Neutron that did not succeed 1": "there are no such requests",
-	"annotation 1": "no alert fires",
+	"Failed requests to Neutron 1": "there are no such requests",
+	"annotation 1":                 "no alert fires",
 }
 
 func (s *setting) everyPanelShowsSomething(t *testing.T) {
@@ -307,7 +307,7 @@ func (s *setting) neutronGoes(t *testing.T) {
 	if found[0].Metric["reason"] != "NeutronUnavailable" {
 		t.Errorf("the Network is not Ready because of %s", found[0].Metric["reason"])
 	}
-	if found, err := s.query(t.Context(), dashboardQueries(t)["Requests to Neutron that did not succeed 1"]); err != nil || len(found) == 0 {
+	if found, err := s.query(t.Context(), dashboardQueries(t)["Failed requests to Neutron 1"]); err != nil || len(found) == 0 {
 		t.Errorf("the dashboard shows no failed requests: %v", err)
 	}
 }

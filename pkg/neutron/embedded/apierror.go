@@ -5,14 +5,14 @@ import (
 	"net/http"
 )
 
-// apiError is an answer that says what is wrong with a request.
+// apiError is an error in an answer.
 type apiError struct {
 	status             int
 	errorType, message string
 }
 
-// Neutron has two ways to say that a value is wrong. Which one it takes depends
-// on where it finds out.
+// Neutron rejects an invalid value in one of two forms. Which one it uses depends
+// on the check.
 
 func badRequest(format string, args ...any) *apiError {
 	return &apiError{http.StatusBadRequest, "HTTPBadRequest", fmt.Sprintf(format, args...)}
@@ -22,7 +22,7 @@ func invalidInput(format string, args ...any) *apiError {
 	return &apiError{http.StatusBadRequest, "InvalidInput", "Invalid input for operation: " + fmt.Sprintf(format, args...)}
 }
 
-// badResource is a request that does not fit together as a whole.
+// badResource rejects a request whose values contradict each other.
 func badResource(resource, format string, args ...any) *apiError {
 	return &apiError{http.StatusBadRequest, "BadRequest", "Bad " + resource + " request: " + fmt.Sprintf(format, args...)}
 }
@@ -36,15 +36,11 @@ func notFound(errorType, format string, args ...any) *apiError {
 }
 
 var (
-	internalError = &apiError{http.StatusInternalServerError, "HTTPInternalServerError",
-		"Request Failed: internal server error while processing your request."}
-	noSuchPath       = notFound("HTTPNotFound", "The resource could not be found.")
-	methodNotAllowed = &apiError{http.StatusMethodNotAllowed, "HTTPMethodNotAllowed",
-		"The server could not comply with the request since it is either malformed or otherwise incorrect."}
-	tooLarge = &apiError{http.StatusRequestEntityTooLarge, "HTTPRequestEntityTooLarge", "Request is too large."}
+	noSuchPath = notFound("HTTPNotFound", "The resource could not be found.")
+	tooLarge   = &apiError{http.StatusRequestEntityTooLarge, "HTTPRequestEntityTooLarge", "Request is too large."}
 )
 
-// body returns the JSON of the answer.
+// body returns the body of the answer.
 func (e *apiError) body() object {
 	return object{"NeutronError": object{"type": e.errorType, "message": e.message, "detail": ""}}
 }

@@ -3,7 +3,6 @@ package embedded
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -14,24 +13,23 @@ import (
 // attribute is a member of an object.
 type attribute struct {
 	name      string
-	post, put bool // whether a request may say it when it creates or updates
+	post, put bool // whether a request can set it in a create or an update
 	required  bool
-	hidden    bool   // it can be said, and is in no answer
-	initial   any    // where it is not said
-	extension string // what it belongs to, if not to every Neutron
-	// check returns the value as it is kept.
+	hidden    bool   // it can be set, but is in no answer
+	initial   any    // the default
+	extension string // that it belongs to; empty for the core of the API
+	// check returns the value as the object keeps it.
 	check func(name string, value any) (any, *apiError)
-	// filter returns what matches a value in a query; nil where objects cannot
-	// be chosen by the attribute.
+	// filter returns a function that matches a value in a query; nil if the
+	// attribute is no filter.
 	filter func(value string) (func(any) bool, *apiError)
 }
 
-// project is the one that everything belongs to, as in a real Neutron without
-// authentication.
+// project owns all objects, as in a real Neutron without authentication.
 const project = "fake_project_id"
 
-// withCommon returns the attributes that every kind of object has, and more, as
-// far as the Server has their extensions. One of a common name takes its place.
+// withCommon returns the attributes of every kind of object, and more, without
+// those of missing extensions. An attribute in more replaces a common one.
 func (s *Server) withCommon(more ...attribute) []attribute {
 	all := []attribute{
 		{name: "id", filter: byText},
@@ -40,19 +38,14 @@ func (s *Server) withCommon(more ...attribute) []attribute {
 		{name: "project_id", filter: byText},
 		{name: "description", post: true, put: true, initial: "", check: shortText, filter: byText},
 		{name: "tags", initial: []any{}, extension: "standard-attr-tag"},
-		{name: "revision_number", filter: byNumberOrNone},
+		{name: "revision_number"},
 		{name: "created_at"},
 		{name: "updated_at"},
 	}
-	for _, a := range more {
-		i := slices.IndexFunc(all, func(common attribute) bool { return common.name == a.name })
-		if i < 0 {
-			all = append(all, a)
-		} else {
-			all[i] = a
-		}
-	}
-	return slices.DeleteFunc(all, func(a attribute) bool { return !s.has(a.extension) })
+	all = slices.DeleteFunc(all, func(common attribute) bool {
+		return slices.ContainsFunc(more, func(a attribute) bool { return a.name == common.name })
+	})
+	return slices.DeleteFunc(append(all, more...), func(a attribute) bool { return !s.has(a.extension) })
 }
 
 func (c *collection) attribute(name string) *attribute {
@@ -65,9 +58,7 @@ func (c *collection) attribute(name string) *attribute {
 
 // The checks.
 
-func anything(_ string, value any) (any, *apiError) { return value, nil }
-
-// wrong is the error of a value that is not what its attribute takes.
+// wrong rejects the value of an attribute.
 func wrong(name, format string, args ...any) *apiError {
 	return badRequest("Invalid input for %s. Reason: %s", name, fmt.Sprintf(format, args...))
 }
@@ -84,31 +75,22 @@ func shortText(name string, value any) (any, *apiError) {
 }
 
 func boolean(_ string, value any) (any, *apiError) {
-	switch strings.ToLower(text(value)) {
-	case "true", "t", "yes", "y", "on", "1":
-		return true, nil
-	case "false", "f", "no", "n", "off", "0":
-		return false, nil
+	yes, err := strconv.ParseBool(text(value))
+	if err != nil {
+		return nil, invalidInput("'%s' cannot be converted to boolean.", text(value))
 	}
-	return nil, invalidInput("'%s' cannot be converted to boolean.", text(value))
+	return yes, nil
 }
 
 func number(_ string, value any) (any, *apiError) {
-	if yes, ok := value.(bool); ok { // to Python, it is a number
-		return map[bool]int{true: 1}[yes], nil
-	}
-	digits := text(value)
-	if n, ok := value.(json.Number); ok { // what comes after the point goes
-		digits, _, _ = strings.Cut(n.String(), ".")
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(digits))
+	n, err := strconv.Atoi(text(value))
 	if err != nil {
 		return nil, invalidInput("'%s' is not an integer.", text(value))
 	}
 	return n, nil
 }
 
-// count takes a number that is not negative.
+// count accepts a number that is not negative.
 func count(name string, value any) (any, *apiError) {
 	n, failure := number(name, value)
 	if failure == nil && n.(int) < 0 {
@@ -125,7 +107,7 @@ func ipVersion(name string, value any) (any, *apiError) {
 	return n, failure
 }
 
-// oneOf takes one of some words.
+// oneOf accepts one of some words.
 func oneOf(valid ...string) func(string, any) (any, *apiError) {
 	return func(name string, value any) (any, *apiError) {
 		if s, ok := value.(string); ok && slices.Contains(valid, s) {
@@ -143,16 +125,22 @@ func uuid(name string, value any) (any, *apiError) {
 	return s, nil
 }
 
-// address takes an IP address, and null for none.
+// domain accepts a domain name with a dot at its end, or none.
+func domain(name string, value any) (any, *apiError) {
+	s, failure := shortText(name, value)
+	if failure == nil && s != "" && !strings.HasSuffix(s.(string), ".") {
+		failure = wrong(name, "'%s' is not a FQDN.", s)
+	}
+	return s, failure
+}
+
+// address accepts an IP address, and null for none.
 func address(name string, value any) (any, *apiError) {
 	if value == nil {
 		return nil, nil
 	}
 	ip, failure := parseAddress(name, value)
-	if failure != nil {
-		return nil, failure
-	}
-	return ip.String(), nil
+	return ip.String(), failure
 }
 
 func parseAddress(name string, value any) (netip.Addr, *apiError) {
@@ -164,114 +152,48 @@ func parseAddress(name string, value any) (netip.Addr, *apiError) {
 	return ip, nil
 }
 
-// anyCIDR takes a range of addresses and drops its host bits. An address alone
-// is a range of one.
+// anyCIDR accepts a range of addresses, and drops its host bits.
 func anyCIDR(_ string, value any) (any, *apiError) {
 	cidr, err := netip.ParsePrefix(text(value))
-	if ip, ipErr := netip.ParseAddr(text(value)); ipErr == nil && ip.Zone() == "" {
-		cidr, err = ip.Prefix(ip.BitLen())
-	}
 	if err != nil {
 		return nil, invalidInput("%s is not in a CIDR format.", text(value))
 	}
 	return cidr.Masked().String(), nil
 }
 
-func listOf(name string, value any) (any, *apiError) {
-	items, ok := value.([]any)
-	if !ok {
-		return nil, wrong(name, "'%s' is not a list.", text(value))
+// listOf accepts a list of different values, and null for an empty one. item
+// returns a value as the object keeps it.
+func listOf(item func(name string, value any) (any, *apiError)) func(string, any) (any, *apiError) {
+	return func(name string, value any) (any, *apiError) {
+		values, ok := value.([]any)
+		if !ok && value != nil {
+			return nil, wrong(name, "'%s' is not a list.", text(value))
+		}
+		seen, kept := map[string]bool{}, []any{}
+		for _, value := range values {
+			checked, failure := item(name, value)
+			if failure != nil {
+				return nil, failure
+			}
+			if seen[text(checked)] {
+				return nil, wrong(name, "Duplicate items in the list: '%s'.", text(value))
+			}
+			seen[text(checked)] = true
+			kept = append(kept, checked)
+		}
+		return kept, nil
 	}
-	return items, nil
 }
 
-func nameservers(name string, value any) (any, *apiError) {
-	if value == nil || value == "" {
-		return []any{}, nil
-	}
-	items, ok := value.([]any)
-	if s, isText := value.(string); isText { // a list of characters, to Python
-		items, ok = []any{s[:1]}, true
-	}
-	if !ok {
-		return nil, wrong(name, "'%s' is not a list.", text(value))
-	}
-	seen := map[any]bool{}
-	for _, item := range items {
-		if _, failure := parseAddress(name, item); failure != nil {
-			return nil, wrong(name, "'%s' is not a valid nameserver. '%s' is not a valid IP address.", text(item), text(item))
-		}
-		if seen[item] {
-			return nil, wrong(name, "Duplicate nameserver '%s'.", text(item))
-		}
-		seen[item] = true
-	}
-	return items, nil
-}
-
-func hostRoutes(name string, value any) (any, *apiError) {
-	if value == nil {
-		return []any{}, nil
-	}
-	items, ok := value.([]any)
-	if !ok {
-		return nil, wrong(name, "Invalid data format for hostroute: '%s'.", text(value))
-	}
-	seen := map[string]bool{}
-	routes := []any{}
-	for _, item := range items {
-		if failure := checkKeys(name, item, "destination", "nexthop"); failure != nil {
-			return nil, failure
-		}
-		route := item.(object)
-		if failure := checkDestination(name, route["destination"]); failure != nil {
-			return nil, failure
-		}
-		nexthop, failure := parseAddress(name, route["nexthop"])
-		if failure != nil {
-			return nil, failure
-		}
-		if seen[text(route)] {
-			return nil, wrong(name, "Duplicate hostroute '%s'.", text(route))
-		}
-		seen[text(route)] = true
-		routes = append(routes, object{"destination": route["destination"], "nexthop": nexthop.String()})
-	}
-	return routes, nil
-}
-
-// checkDestination takes a range of addresses without host bits.
-func checkDestination(name string, value any) *apiError {
-	if ip, err := netip.ParseAddr(text(value)); err == nil && ip.Zone() == "" {
-		return wrong(name, "'%s' is not a recognized CIDR, '%s/%d' is recommended.", text(value), ip, ip.BitLen())
-	}
-	s, _ := value.(string)
-	cidr, err := netip.ParsePrefix(s)
-	switch {
-	case err != nil:
-		return wrong(name, "'%s' is not a valid CIDR.", text(value))
-	case cidr.Addr() != cidr.Masked().Addr():
-		return wrong(name, "'%s' is not a recognized CIDR, '%s' is recommended.", text(value), cidr.Masked())
-	case cidr.Addr().IsLoopback() && lastAddr(cidr).IsLoopback():
-		return wrong(name, "'%s' is not a routable CIDR.", text(value))
-	}
-	return nil
-}
-
-// checkKeys checks that a value is an object with two members, no more and no
-// fewer.
-func checkKeys(name string, value any, first, second string) *apiError {
-	o, ok := value.(object)
-	if !ok {
-		return wrong(name, "Invalid input. '%s' must be a dictionary with keys: ['%s', '%s'].", text(value), first, second)
-	}
-	_, hasFirst := o[first]
-	_, hasSecond := o[second]
+// pair returns the texts of an object with two members, no more and no fewer.
+func pair(name string, value any, first, second string) (a, b string, failure *apiError) {
+	o, _ := value.(object)
+	a, hasFirst := o[first].(string)
+	b, hasSecond := o[second].(string)
 	if !hasFirst || !hasSecond || len(o) != 2 {
-		provided := strings.Join(slices.Sorted(maps.Keys(o)), "', '")
-		return wrong(name, "Validation of dictionary's keys failed. Expected keys: {'%s', '%s'} Provided keys: {'%s'}.", first, second, provided)
+		return "", "", wrong(name, "'%s' must be a dictionary with keys: ['%s', '%s'].", text(value), first, second)
 	}
-	return nil
+	return a, b, nil
 }
 
 // The filters.
@@ -283,48 +205,16 @@ func byText(value string) (func(any) bool, *apiError) {
 // by makes a filter of a check.
 func by(check func(string, any) (any, *apiError)) func(string) (func(any) bool, *apiError) {
 	return func(value string) (func(any) bool, *apiError) {
-		want, failure := check("", value)
-		return func(kept any) bool { return kept == want }, failure
+		wanted, failure := check("", value)
+		return func(kept any) bool { return kept == wanted }, failure
 	}
 }
 
-// byNumberOrNone is matched by nothing where the value is not a number.
-func byNumberOrNone(value string) (func(any) bool, *apiError) {
-	want, err := strconv.Atoi(value)
-	return func(kept any) bool { return err == nil && kept == want }, nil
-}
-
-// text returns a value as Neutron shows it in its messages, which is as Python
-// does.
+// text returns a value as it is in messages.
 func text(value any) string {
 	if s, ok := value.(string); ok {
 		return s
 	}
-	return python(value)
-}
-
-func python(value any) string {
-	switch v := value.(type) {
-	case nil:
-		return "None"
-	case bool:
-		return map[bool]string{true: "True", false: "False"}[v]
-	case string:
-		return "'" + v + "'"
-	case json.Number:
-		return v.String()
-	case []any:
-		var parts []string
-		for _, item := range v {
-			parts = append(parts, python(item))
-		}
-		return "[" + strings.Join(parts, ", ") + "]"
-	case object:
-		var parts []string
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			parts = append(parts, "'"+key+"': "+python(v[key]))
-		}
-		return "{" + strings.Join(parts, ", ") + "}"
-	}
-	return fmt.Sprint(value)
+	data, _ := json.Marshal(value) // all values were decoded from JSON
+	return string(data)
 }

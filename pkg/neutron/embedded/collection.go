@@ -16,90 +16,99 @@ import (
 	"time"
 )
 
-// object is a network, subnet or port as it is in JSON.
+// object is a network, subnet, subnet pool or port, as it is in JSON.
 type object = map[string]any
 
-// collection is all objects of one kind, and what is special about them.
+// collection holds all objects of one kind. See newCollection for the defaults.
 type collection struct {
-	name       string      // in a body: network
-	plural     string      // in a path: networks
-	typeName   string      // in the type of an error: Network
-	title      string      // in its message, where that is another name
+	name       string      // in a body, such as network
+	plural     string      // in a path, such as networks
+	typeName   string      // in the type of an error, such as Network
+	title      string      // in the message of an error; defaults to typeName
 	attributes []attribute // in the order in which they are checked
-	// firstRevision is the revision of an object that was just created.
+	// firstRevision is the revision of a new object.
 	firstRevision int
-	quota         int // 0 or less for any number
+	quota         int
 
-	// validate checks an object for itself, whatever else there is; given is
-	// what the request says, and before what was there, or nil.
+	// validate checks an object by itself; given holds the values of the request,
+	// and before is the object before an update, or nil.
 	validate func(o, given, before object) *apiError
-	// place checks a new object against what else there is, and completes it.
+	// place checks a new object against the other objects, and completes it.
 	place func(o, given object) *apiError
-	// release checks that an object can be deleted, and deletes what goes with
-	// it.
+	// release checks that an object can be deleted.
 	release func(o object) *apiError
-	// added and dropped note an object elsewhere; touched is told of all that
-	// one request created, changed or deleted.
+	// added and dropped keep references between objects up to date; touched
+	// receives all objects that one request has created, updated or deleted.
 	added, dropped func(o object)
 	touched        func(objects []object)
-	// emptyPutCounts: a PUT that names no attribute makes a new revision too.
-	emptyPutCounts bool
-	// noBulk: objects are created one at a time.
-	noBulk bool
-	// wholeAnswers: an answer to a POST or PUT has all fields, whatever the
-	// request asks for.
-	wholeAnswers bool
-	// shown returns an object as answers have it, and shownUpdated as the answer
-	// to a PUT does; where they are nil, that is how it is kept.
-	shown        func(o object) object
-	shownUpdated func(o, given object) object
-	// forgivesMarker: a page after an object that is not there is the first.
+	// shown returns an object as it is in an answer.
+	shown func(o object) object
+	// forgivesMarker: the page after an unknown object is the first page.
 	forgivesMarker bool
 
 	objects map[string]object
-	order   []string // the IDs, as they were created
+	order   []string // the IDs, the oldest first
 }
 
-func nothing(object)    {}
-func nothings([]object) {}
+// newCollection returns a collection that accepts every object, unless c says
+// otherwise.
+func newCollection(c collection) *collection {
+	c.objects, c.quota, c.title = map[string]object{}, unlimited, cmp.Or(c.title, c.typeName)
+	if c.validate == nil {
+		c.validate = func(object, object, object) *apiError { return nil }
+	}
+	if c.place == nil {
+		c.place = func(object, object) *apiError { return nil }
+	}
+	if c.release == nil {
+		c.release = func(object) *apiError { return nil }
+	}
+	if c.added == nil {
+		c.added = func(object) {}
+	}
+	if c.dropped == nil {
+		c.dropped = func(object) {}
+	}
+	if c.touched == nil {
+		c.touched = func([]object) {}
+	}
+	if c.shown == nil {
+		c.shown = func(o object) object { return o }
+	}
+	return &c
+}
 
 // handleCollection adds the paths of a collection.
 func (s *Server) handleCollection(c *collection) {
-	all, one := "/v2.0/"+c.plural, "/v2.0/"+c.plural+"/{id}"
-	s.handle("GET "+all, http.StatusOK, withoutRevision(func(r *http.Request) (object, *apiError) { return s.list(c, r) }))
-	s.handle("POST "+all, http.StatusCreated, c.create)
-	s.handle("GET "+one, http.StatusOK, c.show)
-	s.handle("PUT "+one, http.StatusOK, c.update)
-	s.handle("DELETE "+one, http.StatusNoContent, c.delete)
-	missing := func(*http.Request) (object, *apiError) { return nil, c.missing("None") }
-	s.handle("PUT "+all, http.StatusOK, missing)
-	s.handle("DELETE "+all, http.StatusOK, missing)
-	other := func(*http.Request) (object, *apiError) { return nil, methodNotAllowed }
-	s.handle(all, http.StatusOK, other)
-	s.handle(one, http.StatusOK, other)
+	all, one := " /v2.0/"+c.plural, " /v2.0/"+c.plural+"/{id}"
+	s.handle(http.MethodGet+all, http.StatusOK, func(r *http.Request) (object, *apiError) { return s.list(c, r) })
+	s.handle(http.MethodPost+all, http.StatusCreated, c.create)
+	s.handle(http.MethodGet+one, http.StatusOK, c.show)
+	s.handle(http.MethodPut+one, http.StatusOK, c.update)
+	s.handle(http.MethodDelete+one, http.StatusNoContent, c.delete)
 	if s.has("standard-attr-tag") {
 		s.handleTags(c)
 	}
 }
 
 func (c *collection) missing(id string) *apiError {
-	return notFound(c.typeName+"NotFound", "%s %s could not be found.", cmp.Or(c.title, c.typeName), id)
+	return notFound(c.typeName+"NotFound", "%s %s could not be found.", c.title, id)
 }
 
-// answer returns an object as an answer has it, with some fields only.
+// answer returns an object as it is in an answer, with some fields; none means
+// all.
 func (c *collection) answer(o object, fields []string) object {
-	if c.shown != nil {
-		o = c.shown(o)
+	o = c.shown(o)
+	if len(fields) == 0 {
+		return o
 	}
-	return thin(o, fields)
-}
-
-// answerWritten does so for the answer to a POST or PUT.
-func (c *collection) answerWritten(r *http.Request, o object) object {
-	if c.wholeAnswers {
-		return c.answer(o, nil)
+	thin := object{}
+	for _, field := range fields {
+		if value, ok := o[field]; ok {
+			thin[field] = value
+		}
 	}
-	return c.answer(o, parseQuery(r.URL.RawQuery).all("fields"))
+	return thin
 }
 
 // find returns the object in a path.
@@ -111,45 +120,41 @@ func (c *collection) find(r *http.Request) (object, *apiError) {
 }
 
 func (c *collection) show(r *http.Request) (object, *apiError) {
-	query := parseQuery(r.URL.RawQuery)
-	if _, failure := c.filters(query); failure != nil {
-		return nil, failure
-	}
-	if _, _, failure := askedRevision(r); failure != nil {
-		return nil, failure
-	}
 	o, failure := c.find(r)
 	if failure != nil {
 		return nil, failure
 	}
-	return object{c.name: c.answer(o, query.all("fields"))}, nil
+	return object{c.name: c.answer(o, r.URL.Query()["fields"])}, nil
 }
 
 func (c *collection) create(r *http.Request) (object, *apiError) {
-	items, bulk, failure := c.readBody(r)
-	if failure == nil && bulk && c.noBulk {
-		failure = badRequest("Bulk operation not supported")
-	}
+	body, failure := readObject(r)
 	if failure != nil {
 		return nil, failure
 	}
-	made, failure := c.createAll(r, items)
-	if failure != nil {
+	list, bulk := body[c.plural].([]any)
+	if !bulk {
+		list = []any{body[c.name]}
+	}
+	created, failure := c.createAll(list)
+	switch {
+	case failure != nil:
 		return nil, failure
+	case bulk:
+		return object{c.plural: created}, nil
 	}
-	for i := range made {
-		made[i] = c.answerWritten(r, made[i])
-	}
-	if bulk {
-		return object{c.plural: made}, nil
-	}
-	return object{c.name: made[0]}, nil
+	return object{c.name: created[0]}, nil
 }
 
-// createAll creates all objects of a request, or none.
-func (c *collection) createAll(r *http.Request, items []object) ([]object, *apiError) {
-	var made []object
-	for _, given := range items {
+// createAll creates all objects of a request, or none. It returns them as they are
+// in the answer.
+func (c *collection) createAll(list []any) ([]object, *apiError) {
+	var items, created []object
+	for _, item := range list {
+		given, ok := item.(object)
+		if !ok {
+			return nil, badRequest("Unable to find '%s' in request body", c.name)
+		}
 		o, failure := c.complete(given)
 		if failure == nil {
 			failure = c.validate(o, given, nil)
@@ -157,28 +162,30 @@ func (c *collection) createAll(r *http.Request, items []object) ([]object, *apiE
 		if failure != nil {
 			return nil, failure
 		}
-		made = append(made, o)
+		items, created = append(items, given), append(created, o)
 	}
-	if failure := refuseRevision(r); failure != nil {
-		return nil, failure
+	if len(created) == 0 {
+		return nil, badRequest("Resources required")
 	}
-	if c.quota != unlimited && len(c.objects)+len(made) > c.quota {
+	if c.quota != unlimited && len(c.objects)+len(created) > c.quota {
 		return nil, conflict("OverQuota", "Quota exceeded for resources: ['%s'].", c.name)
 	}
-	for i, o := range made {
+	for i, o := range created {
 		if failure := c.place(o, items[i]); failure != nil {
-			for _, o := range made[:i] {
+			for _, o := range created[:i] {
 				c.drop(o)
 			}
 			return nil, failure
 		}
 		c.add(o)
 	}
-	c.touched(made)
-	return made, nil
+	c.touched(created)
+	for i, o := range created {
+		created[i] = c.shown(o)
+	}
+	return created, nil
 }
 
-// add puts a new object among the others.
 func (c *collection) add(o object) {
 	id := newID()
 	o["id"], o["revision_number"] = id, c.firstRevision
@@ -188,7 +195,6 @@ func (c *collection) add(o object) {
 	c.added(o)
 }
 
-// drop takes an object away.
 func (c *collection) drop(o object) {
 	id := o["id"].(string)
 	delete(c.objects, id)
@@ -196,41 +202,32 @@ func (c *collection) drop(o object) {
 	c.dropped(o)
 }
 
-// complete checks what a request gives for a new object and adds what it
-// leaves out.
+// complete checks the values of a request for a new object, and adds the defaults.
 func (c *collection) complete(given object) (object, *apiError) {
 	if failure := c.checkNames(given); failure != nil {
 		return nil, failure
 	}
-	for _, a := range c.attributes {
-		_, said := given[a.name]
-		switch {
-		case said && !a.post:
-			return nil, badRequest("Attribute '%s' not allowed in POST", a.name)
-		case a.required && !said:
-			return nil, badRequest("Failed to parse request. Required attribute '%s' not specified", a.name)
-		}
-	}
 	o := object{}
 	for _, a := range c.attributes {
-		if !a.hidden {
+		_, set := given[a.name]
+		switch {
+		case set && !a.post:
+			return nil, badRequest("Attribute '%s' not allowed in POST", a.name)
+		case a.required && !set:
+			return nil, badRequest("Failed to parse request. Required attribute '%s' not specified", a.name)
+		case !a.hidden:
 			o[a.name] = a.initial
 		}
 	}
-	if failure := c.take(o, given); failure != nil {
-		return nil, failure
-	}
+	failure := c.take(o, given)
 	o["project_id"] = o["tenant_id"]
-	return o, nil
+	return o, failure
 }
 
-// checkNames refuses attributes that there are not, and takes project_id for
-// what it is called in the oldest of times.
+// checkNames rejects unknown attributes. It renames project_id to tenant_id, its
+// old name.
 func (c *collection) checkNames(given object) *apiError {
-	if projectID, said := given["project_id"]; said {
-		if tenantID, also := given["tenant_id"]; also && text(tenantID) != text(projectID) {
-			return badRequest("'project_id' and 'tenant_id' do not match")
-		}
+	if projectID, ok := given["project_id"]; ok {
 		delete(given, "project_id")
 		given["tenant_id"] = projectID
 	}
@@ -246,11 +243,11 @@ func (c *collection) checkNames(given object) *apiError {
 	return nil
 }
 
-// take checks the values that a request gives, and puts them into an object.
+// take checks the values of a request, and sets them in an object.
 func (c *collection) take(o, given object) *apiError {
 	for _, a := range c.attributes {
-		value, said := given[a.name]
-		if !said {
+		value, ok := given[a.name]
+		if !ok {
 			continue
 		}
 		value, failure := a.check(a.name, value)
@@ -266,44 +263,23 @@ func (c *collection) take(o, given object) *apiError {
 }
 
 func (c *collection) update(r *http.Request) (object, *apiError) {
-	items, bulk, failure := c.readBody(r)
+	body, failure := readObject(r)
 	if failure != nil {
 		return nil, failure
 	}
-	if bulk {
-		return nil, badRequest("Bulk operation not supported")
+	given, ok := body[c.name].(object)
+	if !ok {
+		return nil, badRequest("Unable to find '%s' in request body", c.name)
 	}
 	before, failure := c.find(r)
 	if failure != nil {
 		return nil, failure
 	}
-	given := items[0]
-	o, failure := c.changed(before, given)
-	if failure != nil {
-		return nil, failure
-	}
-	if len(given) > 0 || c.emptyPutCounts {
-		// A real Neutron, too, looks at the revision last of all.
-		if failure := matchRevision(r, before); failure != nil {
-			return nil, failure
-		}
-		maps.Copy(before, o)
-		touch(before)
-		c.touched([]object{before})
-	}
-	if c.shownUpdated != nil {
-		return object{c.name: c.shownUpdated(before, given)}, nil
-	}
-	return object{c.name: c.answerWritten(r, before)}, nil
-}
-
-// changed returns a copy of an object with what a request gives.
-func (c *collection) changed(before, given object) (object, *apiError) {
 	if failure := c.checkNames(given); failure != nil {
 		return nil, failure
 	}
 	for _, a := range c.attributes {
-		if _, said := given[a.name]; said && !a.put {
+		if _, set := given[a.name]; set && !a.put {
 			return nil, badRequest("Cannot update read-only attribute %s", a.name)
 		}
 	}
@@ -311,20 +287,25 @@ func (c *collection) changed(before, given object) (object, *apiError) {
 	if failure := c.take(o, given); failure != nil {
 		return nil, failure
 	}
-	return o, c.validate(o, given, before)
+	if failure := c.validate(o, given, before); failure != nil {
+		return nil, failure
+	}
+	if failure := matchRevision(r, before); failure != nil { // a real Neutron, too, checks it last
+		return nil, failure
+	}
+	maps.Copy(before, o)
+	touch(before)
+	c.touched([]object{before})
+	return object{c.name: c.shown(before)}, nil
 }
 
-// touch notes that an object was changed, if only by a request that changes
-// nothing.
+// touch gives an object the next revision.
 func touch(o object) {
 	o["revision_number"] = o["revision_number"].(int) + 1
 	o["updated_at"] = now()
 }
 
 func (c *collection) delete(r *http.Request) (object, *apiError) {
-	if body, _ := io.ReadAll(r.Body); len(body) > 0 {
-		return nil, badRequest("Request body is not supported in DELETE.")
-	}
 	o, failure := c.find(r)
 	if failure == nil {
 		failure = c.release(o)
@@ -340,102 +321,21 @@ func (c *collection) delete(r *http.Request) (object, *apiError) {
 	return nil, nil
 }
 
-// matchRevision refuses a request for another revision than the object has. An
-// If-Match of any other form is ignored, as a real Neutron does.
+// matchRevision rejects a request with an If-Match for another revision. It
+// ignores an If-Match of any other form, as a real Neutron does.
 func matchRevision(r *http.Request, o object) *apiError {
-	revision, asked, failure := askedRevision(r)
-	if failure != nil || !asked || revision == o["revision_number"] {
-		return failure
+	wanted, ok := strings.CutPrefix(r.Header.Get("If-Match"), "revision_number=")
+	revision, err := strconv.Atoi(wanted)
+	if !ok || err != nil || revision == o["revision_number"] {
+		return nil
 	}
 	return &apiError{http.StatusPreconditionFailed, "RevisionNumberConstraintFailed",
 		fmt.Sprintf("Constrained to %d, but current revision is %v", revision, o["revision_number"])}
 }
 
-// askedRevision returns the revision that a request is for, if it names one.
-func askedRevision(r *http.Request) (revision int, asked bool, failure *apiError) {
-	_, wanted, ok := strings.Cut(strings.ReplaceAll(r.Header.Get("If-Match"), `"`, ""), "revision_number=")
-	if !ok {
-		return 0, false, nil
-	}
-	revision, err := strconv.Atoi(strings.TrimSpace(wanted))
-	if err != nil {
-		return 0, false, badResource("if-match", "Revision number etag must be in the format of revision_number=<int>.")
-	}
-	return revision, true, nil
-}
-
-// refuseRevision refuses a request that names a revision, where there is no one
-// object that could have it. A real Neutron trips over that, too.
-func refuseRevision(r *http.Request) *apiError {
-	_, asked, failure := askedRevision(r)
-	if asked {
-		return internalError
-	}
-	return failure
-}
-
-// withoutRevision has requests refused that name a revision.
-func withoutRevision(do func(*http.Request) (object, *apiError)) func(*http.Request) (object, *apiError) {
-	return func(r *http.Request) (object, *apiError) {
-		if failure := refuseRevision(r); failure != nil {
-			return nil, failure
-		}
-		return do(r)
-	}
-}
-
-// readBody returns the objects in a request; bulk reports whether they were in a
-// list.
-func (c *collection) readBody(r *http.Request) (items []object, bulk bool, failure *apiError) {
-	body, failure := readObject(r)
-	if failure != nil {
-		return nil, false, failure
-	}
-	if list, bulk := body[c.plural]; bulk {
-		if r.Method != http.MethodPost {
-			return nil, true, nil
-		}
-		items, failure := c.bulkItems(list)
-		return items, true, failure
-	}
-	if body[c.name] == nil {
-		return nil, false, badRequest("Unable to find '%s' in request body", c.name)
-	}
-	given, ok := body[c.name].(object)
-	if !ok {
-		return nil, false, badRequest("Object '%s' contains invalid data", c.name)
-	}
-	return []object{given}, false, nil
-}
-
-func (c *collection) bulkItems(list any) ([]object, *apiError) {
-	items, _ := list.([]any)
-	if len(items) == 0 {
-		return nil, badRequest("Resources required")
-	}
-	var all []object
-	for _, item := range items {
-		given, ok := item.(object)
-		if wrapped, is := given[c.name].(object); is {
-			given = wrapped
-		}
-		if !ok {
-			return nil, badRequest("Body contains invalid data")
-		}
-		all = append(all, given)
-	}
-	return all, nil
-}
-
-// readObject returns the body of a request; an empty one is an empty object.
+// readObject returns the body of a request.
 func readObject(r *http.Request) (object, *apiError) {
-	data, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, badRequest("Body contains invalid data")
-	}
-	if len(data) == 0 {
-		return object{}, nil
-	}
+	data, _ := io.ReadAll(r.Body) // which is in memory
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
 	var body object
@@ -457,17 +357,3 @@ func newID() string {
 }
 
 func now() string { return time.Now().UTC().Format(time.RFC3339) }
-
-// thin returns an object with some fields only; none means all.
-func thin(o object, fields []string) object {
-	if len(fields) == 0 {
-		return o
-	}
-	thinned := object{}
-	for _, field := range fields {
-		if value, ok := o[field]; ok {
-			thinned[field] = value
-		}
-	}
-	return thinned
-}

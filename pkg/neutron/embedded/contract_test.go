@@ -4,23 +4,31 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/neutron/neutrontest"
+	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 )
 
-// TestExtensions: whatever extensions it has, it answers as a Neutron with these
-// does. With those that it has by itself, it is tested with a client as well.
-func TestExtensions(t *testing.T) {
-	tests := map[string]embedded.Options{"all": {With: []string{"dns-integration"}}}
-	for _, alias := range []string{
-		"net-mtu", "net-mtu-writable", "port-security", "standard-attr-tag", "subnet_allocation", "default-subnetpools",
+// TestContract: the embedded Neutron fulfils the contract of a Neutron, whatever
+// extensions it has.
+func TestContract(t *testing.T) {
+	for name, options := range map[string]embedded.Options{
+		"by default":                 {},
+		"in pages":                   {MaxPage: 2},
+		"with all extensions":        {With: []string{neutron.ExtensionDNS}},
+		"with the fewest extensions": {Without: []string{"net-mtu", neutron.ExtensionPortSecurity, neutron.ExtensionTags, neutron.ExtensionSubnetPools}},
+		"with a read-only MTU":       {Without: []string{neutron.ExtensionMTU}},
 	} {
-		tests["without "+alias] = embedded.Options{Without: []string{alias}}
-	}
-	tests["the fewest"] = embedded.Options{Without: []string{"net-mtu", "port-security", "standard-attr-tag", "subnet_allocation"}}
-	for name, options := range tests {
 		t.Run(name, func(t *testing.T) {
-			neutrontest.TestAPI(t, func(t *testing.T) string { return start(t, options).URL() })
+			neutrontest.TestClient(t, func(t *testing.T) neutrontest.Cloud {
+				server := start(t, options)
+				client, err := openstack.New(server.URL())
+				if err != nil {
+					t.Fatal(err)
+				}
+				return neutrontest.Cloud{Client: client, Endpoint: server.URL(), SetQuotas: true}
+			})
 		})
 	}
 }
@@ -29,7 +37,7 @@ func TestUnknownExtension(t *testing.T) {
 	for _, options := range []embedded.Options{{With: []string{"router"}}, {Without: []string{"quotas"}}} {
 		func() {
 			defer func() {
-				if message, _ := recover().(string); !strings.Contains(message, "cannot be switched") {
+				if message, _ := recover().(string); !strings.Contains(message, "cannot be") {
 					t.Errorf("New(%+v) panics with %q", options, message)
 				}
 			}()

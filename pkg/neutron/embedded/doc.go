@@ -1,23 +1,18 @@
-// Package embedded is an OpenStack Neutron in memory, behind real HTTP. It is
-// for trying the controller without a cloud, and for tests: those can make it
-// fail in the ways a real one does.
+// Package embedded is an OpenStack Neutron in memory, behind real HTTP: to try the
+// controller without a cloud, and for tests, which can make it fail as a real one
+// does (see package faults).
 //
-// It answers as neutron-server 21.0 with the ml2 plugin does, measured, down to
-// the words of its errors: networks, subnets, subnet pools and ports with their
-// attributes, filters, pages, bulk requests, revisions, tags and quotas, and the
-// list of the extensions that all this belongs to. Options switch some of those
-// on and off. The suite in package neutrontest runs against both.
+// It has the part of the API that the controller uses, and what a user needs to
+// follow along with curl: networks, subnets, subnet pools and ports, with filters,
+// pages, bulk creation, tags, revisions, quotas and extensions. Within that part it
+// answers as neutron-server 21.0 with the ml2 plugin does, with the same error
+// types; the contract in package neutrontest runs against both.
 //
-// It knows one project and asks for no authentication, so it listens on
-// loopback only; what it has is lost when it stops. It has no agents, routers,
-// address scopes, prefix delegation and security groups, no DNS names of ports,
-// and it takes some spellings for errors that a real one takes for addresses
-// (10.0.0/24, 010.0.0.0/24). Where a real one leaves something to chance, it
-// does one of the things that can happen: a port gets the first free address,
-// new host routes are in another order than they were given in.
+// It has one project and no authentication, so it listens on loopback only. It has
+// no agents, routers, address scopes or security groups. A port gets the first free
+// address, and a subnet the first free range of its subnet pool.
 //
-// How it is made, from the outside in: server.go has the HTTP, fault.go what
-// can go wrong with it, collection.go what is done to any kind of object, and
-// networks.go, subnets.go, subnetpools.go and ports.go a table of attributes
-// each, with the rules that no table can hold. One mutex guards it all.
+// server.go has the HTTP, collection.go and list.go what all kinds of objects have
+// in common, and networks.go, subnets.go, subnetpools.go and ports.go a table of
+// attributes each, with the rules that no table can hold. One mutex guards it all.
 package embedded

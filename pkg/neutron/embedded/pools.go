@@ -6,38 +6,32 @@ import (
 	"slices"
 )
 
-// checkPools takes a list of {"start": …, "end": …}.
-func checkPools(name string, value any) (any, *apiError) {
-	items, ok := value.([]any)
-	if !ok {
-		return nil, wrong(name, "Invalid data format for IP pool: '%s'.", text(value))
-	}
-	var pools []pool
-	for _, item := range items {
-		if failure := checkKeys(name, item, "start", "end"); failure != nil {
-			return nil, failure
-		}
-		start, failure := parseAddress(name, item.(object)["start"])
-		if failure != nil {
-			return nil, failure
-		}
-		end, failure := parseAddress(name, item.(object)["end"])
-		if failure != nil {
-			return nil, failure
-		}
-		pools = append(pools, pool{start, end})
-	}
-	return poolObjects(pools), nil
+// pool is a range of addresses, with both ends, such as an allocation pool.
+type pool struct{ start, end netip.Addr }
+
+func (p pool) String() string { return p.start.String() + "-" + p.end.String() }
+
+func (p pool) has(address netip.Addr) bool {
+	return p.start.BitLen() == address.BitLen() && !address.Less(p.start) && !p.end.Less(address)
 }
 
-func poolObjects(pools []pool) []any {
-	items := []any{}
-	for _, p := range pools {
-		items = append(items, object{"start": p.start.String(), "end": p.end.String()})
+func (p pool) object() object { return object{"start": p.start.String(), "end": p.end.String()} }
+
+// allocationPool accepts {"start": …, "end": …}.
+func allocationPool(name string, value any) (any, *apiError) {
+	first, last, failure := pair(name, value, "start", "end")
+	if failure != nil {
+		return nil, failure
 	}
-	return items
+	start, failure := parseAddress(name, first)
+	if failure != nil {
+		return nil, failure
+	}
+	end, failure := parseAddress(name, last)
+	return pool{start, end}.object(), failure
 }
 
+// poolsOf returns the allocation pools of a subnet, in order.
 func poolsOf(o object) []pool {
 	items, _ := o["allocation_pools"].([]any)
 	var pools []pool
@@ -47,47 +41,44 @@ func poolsOf(o object) []pool {
 			netip.MustParseAddr(item.(object)["end"].(string)),
 		})
 	}
+	slices.SortFunc(pools, func(a, b pool) int { return a.start.Compare(b.start) })
 	return pools
 }
 
-// sortedPools returns pools in the order of their addresses.
-func sortedPools(pools []pool) []pool {
-	return slices.SortedFunc(slices.Values(pools), func(a, b pool) int { return a.start.Compare(b.start) })
+// setPools sets the allocation pools of a subnet.
+func setPools(o object, pools []pool) {
+	items := []any{}
+	for _, p := range pools {
+		items = append(items, p.object())
+	}
+	o["allocation_pools"] = items
 }
 
-// checkPoolsFit checks that the pools of a subnet are inside it and apart from
-// each other.
-func checkPoolsFit(cidr netip.Prefix, pools []pool) *apiError {
+// checkPools checks that the allocation pools of a subnet are inside it, do not
+// overlap, and do not contain its gateway.
+func checkPools(o object) *apiError {
+	cidr, pools := cidrOf(o), poolsOf(o)
 	hosts := hostsOf(cidr)
 	if cidr.Addr().Is6() {
-		hosts.start = cidr.Addr().Next() // also where that leaves none
+		hosts.start = cidr.Addr().Next() // also in the smallest ranges
 	}
-	for _, p := range pools {
+	for i, p := range pools {
 		switch {
-		case p.start.BitLen() != p.end.BitLen() || p.end.Less(p.start):
-			return &apiError{http.StatusBadRequest, "InvalidAllocationPool",
-				"The allocation pool {'start': '" + p.start.String() + "', 'end': '" + p.end.String() + "'} is not valid."}
-		case p.start.BitLen() != cidr.Addr().BitLen():
+		case p.start.BitLen() != cidr.Addr().BitLen() || p.end.BitLen() != cidr.Addr().BitLen() || p.end.Less(p.start):
 			return &apiError{http.StatusBadRequest, "InvalidAllocationPool", "The allocation pool " + p.String() + " is not valid."}
 		case !hosts.has(p.start) || !hosts.has(p.end):
 			return &apiError{http.StatusBadRequest, "OutOfBoundsAllocationPool",
 				"The allocation pool " + p.String() + " spans beyond the subnet cidr " + cidr.String() + "."}
+		case i > 0 && !pools[i-1].end.Less(p.start):
+			return conflict("OverlappingAllocationPools", "Found overlapping allocation pools: %s %s for subnet %s.", pools[i-1], p, cidr)
 		}
 	}
-	sorted := sortedPools(pools)
-	for i := 1; i < len(sorted); i++ {
-		if !sorted[i-1].end.Less(sorted[i].start) {
-			return conflict("OverlappingAllocationPools",
-				"Found overlapping allocation pools: %s %s for subnet %s.", sorted[i-1], sorted[i], cidr)
-		}
-	}
-	return nil
+	return checkPoolsLackGateway(o)
 }
 
-// checkPoolsLack checks that no pool has the gateway of a subnet.
-func checkPoolsLack(o object, pools []pool) *apiError {
+func checkPoolsLackGateway(o object) *apiError {
 	gateway, ok := gatewayOf(o)
-	for _, p := range pools {
+	for _, p := range poolsOf(o) {
 		if ok && p.has(gateway) {
 			return conflict("GatewayConflictWithAllocationPools", "Gateway ip %s conflicts with allocation pool %s.", gateway, p)
 		}
@@ -95,25 +86,27 @@ func checkPoolsLack(o object, pools []pool) *apiError {
 	return nil
 }
 
-// defaultGateway returns the gateway of a subnet for which none is given: for
-// IPv4 the first address of a host, for IPv6 the network address itself, which
-// all routers of a subnet have (RFC 4291, section 2.6.1).
-func defaultGateway(cidr netip.Prefix) netip.Addr {
-	if cidr.Addr().Is6() {
-		return cidr.Addr()
+// defaultPools returns all addresses for hosts except the gateway. (As in a real
+// Neutron, a range of one address keeps it.)
+func defaultPools(o object) []pool {
+	cidr := cidrOf(o)
+	all := hostsOf(cidr)
+	gateway, ok := gatewayOf(o)
+	if !ok || !all.has(gateway) || cidr.IsSingleIP() {
+		return []pool{all}
 	}
-	return cidr.Addr().Next()
+	var parts []pool
+	if gateway != all.start {
+		parts = append(parts, pool{all.start, gateway.Prev()})
+	}
+	if gateway != all.end {
+		parts = append(parts, pool{gateway.Next(), all.end})
+	}
+	return parts
 }
 
-// canBeGateway reports whether Neutron accepts a gateway: also one that is not
-// inside the subnet, but not one that no host can have.
-func canBeGateway(cidr netip.Prefix, gateway netip.Addr) bool {
-	return gateway.Is6() || gateway != cidr.Addr() && gateway != lastAddr(cidr)
-}
-
-// hostsOf returns the addresses that hosts can have: for IPv4 all but the first
-// and the last, for IPv6 all but the first. Ranges too small for that have no
-// others.
+// hostsOf returns the addresses for hosts: for IPv4 all but the first and the
+// last, for IPv6 all but the first. The smallest ranges have no other addresses.
 func hostsOf(cidr netip.Prefix) pool {
 	all := pool{cidr.Addr(), lastAddr(cidr)}
 	if host := cidr.Addr().BitLen() - cidr.Bits(); host == 0 || host == 1 && cidr.Addr().Is4() {
@@ -126,20 +119,12 @@ func hostsOf(cidr netip.Prefix) pool {
 	return all
 }
 
-// defaultPools returns all addresses of hosts, but for the gateway. (A real
-// Neutron, too, leaves it in where the subnet has no other address.)
-func defaultPools(cidr netip.Prefix, o object) []any {
-	all := hostsOf(cidr)
-	gateway, ok := gatewayOf(o)
-	if !ok || !all.has(gateway) || cidr.IsSingleIP() {
-		return poolObjects([]pool{all})
+// lastAddr returns the last address of a range without host bits.
+func lastAddr(cidr netip.Prefix) netip.Addr {
+	bytes := cidr.Addr().AsSlice()
+	for bit := cidr.Bits(); bit < 8*len(bytes); bit++ {
+		bytes[bit/8] |= 0x80 >> (bit % 8)
 	}
-	var parts []pool
-	if gateway != all.start {
-		parts = append(parts, pool{all.start, gateway.Prev()})
-	}
-	if gateway != all.end {
-		parts = append(parts, pool{gateway.Next(), all.end})
-	}
-	return poolObjects(parts)
+	last, _ := netip.AddrFromSlice(bytes)
+	return last
 }

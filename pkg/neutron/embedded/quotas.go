@@ -2,31 +2,22 @@ package embedded
 
 import "net/http"
 
-// unlimited is the quota of any number.
+// unlimited is the quota of any number of objects, and the default.
 const unlimited = -1
 
-// quotaOf returns the quota for a number of the Options.
-func quotaOf(option int) int {
-	if option <= 0 {
-		return unlimited
-	}
-	return option
-}
-
-// handleQuotas adds the paths of the quotas. There is one project; requests can
-// call it what they like.
+// handleQuotas adds the paths of the quotas. There is one project, with any name.
 func (s *Server) handleQuotas() {
-	atStart := s.quotas()
-	s.handle("GET /v2.0/quotas/{project}", http.StatusOK, withoutRevision(func(*http.Request) (object, *apiError) {
+	const path = " /v2.0/quotas/{project}"
+	s.handle(http.MethodGet+path, http.StatusOK, func(*http.Request) (object, *apiError) {
 		return object{"quota": s.quotas()}, nil
-	}))
-	s.handle("PUT /v2.0/quotas/{project}", http.StatusOK, func(r *http.Request) (object, *apiError) {
+	})
+	s.handle(http.MethodPut+path, http.StatusOK, func(r *http.Request) (object, *apiError) {
 		failure := s.setQuotas(r)
 		return object{"quota": s.quotas()}, failure
 	})
-	s.handle("DELETE /v2.0/quotas/{project}", http.StatusNoContent, func(*http.Request) (object, *apiError) {
+	s.handle(http.MethodDelete+path, http.StatusNoContent, func(*http.Request) (object, *apiError) {
 		for _, c := range s.collections() {
-			c.quota = atStart[c.name].(int)
+			c.quota = unlimited
 		}
 		return nil, nil
 	})
@@ -49,7 +40,6 @@ func (s *Server) setQuotas(r *http.Request) *apiError {
 	if !ok {
 		return badRequest("Unable to find 'quota' in request body")
 	}
-	wanted := map[string]int{}
 	for name, value := range given {
 		n, failure := number(name, value)
 		_, known := s.quotas()[name]
@@ -61,10 +51,10 @@ func (s *Server) setQuotas(r *http.Request) *apiError {
 		case n.(int) < unlimited:
 			return wrong(name, "'%d' is too small - must be at least '-1'.", n)
 		}
-		wanted[name] = n.(int)
+		given[name] = n
 	}
 	for _, c := range s.collections() {
-		if n, ok := wanted[c.name]; ok {
+		if n, ok := given[c.name].(int); ok {
 			c.quota = n
 		}
 	}

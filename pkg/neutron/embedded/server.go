@@ -8,37 +8,37 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/samplecrd/network-controller/pkg/neutron/faults"
 )
 
-// Options say how a Server differs from one with no limits and with the
-// extensions that the measured Neutron has.
+// Options configure a Server. By default it has the extensions of the Neutron that
+// it was compared with.
 type Options struct {
-	// NetworkQuota, SubnetQuota and PortQuota are how many of each there can
-	// be; 0 stands for any number. PUT /v2.0/quotas/{project} changes them.
-	NetworkQuota, SubnetQuota, PortQuota int
-	// MaxPage is how many objects one answer lists at most; 0 stands for all.
+	// MaxPage limits the number of objects in a list. Defaults to no limit.
 	MaxPage int
-	// With are aliases of extensions to add. There is one: dns-integration.
+	// With lists aliases of extensions to add. There is one: dns-integration.
 	With []string
-	// Without are aliases of extensions to do without: net-mtu, which takes
-	// net-mtu-writable with it, net-mtu-writable alone, port-security,
-	// standard-attr-tag, subnet_allocation, which takes default-subnetpools
-	// with it, and default-subnetpools alone. New panics on any other.
+	// Without lists aliases of extensions to remove: net-mtu (and with it
+	// net-mtu-writable), net-mtu-writable, port-security, standard-attr-tag,
+	// subnet_allocation. New panics on any other.
 	Without []string
 }
 
-// Server is a Neutron in memory. It is an http.Handler; Listen puts it on a
-// port of its own. Requests reach it through a Front, which can make them fail.
+// Fault is a failure that a Server simulates.
+type Fault = faults.Fault
+
+// Request is a request that a Server has received.
+type Request = faults.Request
+
+// Server is a Neutron in memory. It is an http.Handler, and Listen makes it a
+// server. Requests reach it through a Front, which can make them fail.
 type Server struct {
 	*faults.Front
-	options    Options
-	extensions []extension
+	maxPage    int
+	extensions []string
 	mux        *http.ServeMux
 
 	mu                                    sync.Mutex
@@ -47,20 +47,22 @@ type Server struct {
 	http                                  *http.Server
 }
 
-// New returns an empty Server.
+// New returns a Server without any objects.
 func New(options Options) *Server {
-	s := &Server{options: options, extensions: chooseExtensions(options), mux: http.NewServeMux()}
-	s.Front = faults.New(http.HandlerFunc(s.carryOut))
-	s.networks = s.newNetworks(options.NetworkQuota)
-	s.subnets = s.newSubnets(options.SubnetQuota)
-	s.subnetPools = s.newSubnetPools()
-	s.ports = s.newPorts(options.PortQuota)
+	s := &Server{maxPage: options.MaxPage, extensions: chooseExtensions(options), mux: http.NewServeMux()}
+	s.Front = faults.New(http.HandlerFunc(s.serve))
+	s.networks, s.subnets, s.subnetPools, s.ports = s.newNetworks(), s.newSubnets(), s.newSubnetPools(), s.newPorts()
 	for _, c := range s.collections() {
 		s.handleCollection(c)
 	}
 	s.handleQuotas()
 	s.handleExtensions()
-	s.handleVersions()
+	s.handle("GET /{$}", http.StatusOK, func(r *http.Request) (object, *apiError) {
+		return object{"versions": []object{{
+			"id": "v2.0", "status": "CURRENT", "links": []object{{"rel": "self", "href": "http://" + r.Host + "/v2.0/"}},
+		}}}, nil
+	})
+	s.handle("/v2.0/", http.StatusOK, func(*http.Request) (object, *apiError) { return nil, noSuchPath })
 	return s
 }
 
@@ -71,9 +73,8 @@ func (s *Server) collections() []*collection {
 	return []*collection{s.networks, s.subnets, s.subnetPools, s.ports}
 }
 
-// Listen begins to serve at an address of the loopback interface, such as
-// 127.0.0.1:9696, in the background. Port 0 stands for a free one, and the
-// empty address for 127.0.0.1:0.
+// Listen starts to serve, in the background, at an address of the loopback
+// interface, such as 127.0.0.1:9696. Port 0 is a free port. Defaults to 127.0.0.1:0.
 func (s *Server) Listen(address string) error {
 	if address == "" {
 		address = "127.0.0.1:0"
@@ -83,12 +84,12 @@ func (s *Server) Listen(address string) error {
 		return fmt.Errorf("%q is not an address with a port, such as 127.0.0.1:9696", address)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("%q is not a loopback address: the embedded Neutron asks for no password, so it listens on 127.0.0.1, ::1 or localhost only", host)
+		return fmt.Errorf("%q is not a loopback address: the embedded Neutron has no authentication, so it listens on 127.0.0.1, ::1 or localhost only", host)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.listener != nil {
-		return fmt.Errorf("it already listens on %s", s.listener.Addr())
+		return fmt.Errorf("already listening on %s", s.listener.Addr())
 	}
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	if err != nil {
@@ -100,7 +101,7 @@ func (s *Server) Listen(address string) error {
 	return nil
 }
 
-// URL returns where the Server listens, such as http://127.0.0.1:9696; nothing
+// URL returns the URL of the Server, such as http://127.0.0.1:9696; it is empty
 // before Listen.
 func (s *Server) URL() string {
 	s.mu.Lock()
@@ -111,7 +112,7 @@ func (s *Server) URL() string {
 	return "http://" + s.listener.Addr().String()
 }
 
-// Close ends what Listen began, and cuts off what is still being answered.
+// Close stops listening, and closes the connections of running requests.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	server := s.http
@@ -122,40 +123,21 @@ func (s *Server) Close() error {
 	return server.Close()
 }
 
-// carryOut does what a request asks for.
-func (s *Server) carryOut(w http.ResponseWriter, r *http.Request) {
+// serve answers one request at a time.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		writeJSON(w, tooLarge.status, tooLarge.body())
 		return
 	}
-	if !utf8.ValidString(r.URL.Path) { // a real Neutron trips over that, too
-		w.WriteHeader(http.StatusInternalServerError)
-		return
-	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mux.ServeHTTP(w, withPlainPath(r))
+	s.mux.ServeHTTP(w, r)
 }
 
-// withPlainPath takes away the endings that Neutron does not mind.
-func withPlainPath(r *http.Request) *http.Request {
-	path, escaped, ok := tagPath(r.URL.Path)
-	if !ok {
-		path = strings.TrimSuffix(r.URL.Path, "/")
-		path = strings.TrimSuffix(path, ".json")
-		if path == r.URL.Path || !strings.HasPrefix(path, "/v2.0/") {
-			return r
-		}
-	}
-	plain := r.Clone(r.Context())
-	plain.URL.Path, plain.URL.RawPath = path, escaped
-	return plain
-}
-
-// handle has requests answered by a function that returns the body of the
-// answer, or what is wrong. It runs with s.mu held.
+// handle registers a function that returns the body of an answer, or an error. The
+// function runs with s.mu held.
 func (s *Server) handle(pattern string, status int, do func(*http.Request) (object, *apiError)) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		body, failure := do(r)
@@ -174,8 +156,8 @@ func writeJSON(w http.ResponseWriter, status int, body object) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false) // there are links in it, which people read
+	encoder.SetEscapeHTML(false) // users read the links
 	if err := encoder.Encode(body); err != nil {
-		panic(err) // what was read as JSON can be written as JSON
+		panic(err) // all values were decoded from JSON
 	}
 }

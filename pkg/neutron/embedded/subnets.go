@@ -1,108 +1,100 @@
 package embedded
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
-// How many of each a subnet can have.
+// Limits of the lists of a subnet.
 const (
 	maxNameservers = 5
 	maxHostRoutes  = 20
 )
 
-func (s *Server) newSubnets(quota int) *collection {
+func (s *Server) newSubnets() *collection {
 	modes := oneOf("slaac", "dhcpv6-stateful", "dhcpv6-stateless")
-	return &collection{
+	return newCollection(collection{
 		name: "subnet", plural: "subnets", typeName: "Subnet",
-		quota: quotaOf(quota),
 		attributes: s.withCommon(
 			attribute{name: "ip_version", post: true, required: true, check: ipVersion, filter: by(number)},
 			attribute{name: "network_id", post: true, required: true, check: uuid, filter: byText},
-			attribute{name: "subnetpool_id", post: true, check: subnetPoolID, filter: byText},
-			attribute{name: "use_default_subnetpool", post: true, hidden: true, check: boolean, extension: "default-subnetpools"},
+			attribute{name: "subnetpool_id", post: true, check: uuid, filter: byText},
 			attribute{name: "prefixlen", post: true, hidden: true, check: count},
 			attribute{name: "cidr", post: true, check: anyCIDR, filter: by(anyCIDR)},
 			attribute{name: "gateway_ip", post: true, put: true, check: address, filter: byText},
-			attribute{name: "allocation_pools", post: true, put: true, check: checkPools},
-			attribute{name: "dns_nameservers", post: true, put: true, initial: []any{}, check: nameservers},
+			attribute{name: "allocation_pools", post: true, put: true, check: listOf(allocationPool)},
+			attribute{name: "dns_nameservers", post: true, put: true, initial: []any{}, check: listOf(nameserver)},
 			attribute{name: "host_routes", post: true, put: true, initial: []any{}, check: hostRoutes},
 			attribute{name: "enable_dhcp", post: true, put: true, initial: true, check: boolean, filter: by(boolean)},
 			attribute{name: "ipv6_ra_mode", post: true, check: modes, filter: byText},
 			attribute{name: "ipv6_address_mode", post: true, check: modes, filter: byText},
-			attribute{name: "service_types", post: true, put: true, initial: []any{}, check: listOf},
-			attribute{name: "shared", hidden: true, filter: by(boolean)},
 		),
-		validate:       s.validateSubnet,
+		validate:       validateSubnet,
 		place:          s.placeSubnet,
 		release:        s.releaseSubnet,
 		added:          s.subnetAdded,
 		dropped:        s.subnetDropped,
 		touched:        s.subnetsTouched,
-		emptyPutCounts: true,
 		forgivesMarker: true,
-		objects:        map[string]object{},
-	}
+	})
 }
 
-// subnetPoolID takes null for no subnet pool.
-func subnetPoolID(name string, value any) (any, *apiError) {
-	if value == nil {
-		return nil, nil
-	}
-	return uuid(name, value)
+// nameserver accepts an address, and keeps its spelling.
+func nameserver(name string, value any) (any, *apiError) {
+	_, failure := parseAddress(name, value)
+	return value, failure
 }
 
-// validateSubnet checks what has to fit together within one subnet.
-func (s *Server) validateSubnet(o, given, before object) *apiError {
-	if before != nil {
-		return checkChange(o, given, before)
+// hostRoutes accepts a list of {"destination": …, "nexthop": …}. As in a real
+// Neutron, the list is a set, in another order than in the request.
+func hostRoutes(name string, value any) (any, *apiError) {
+	routes, failure := listOf(hostRoute)(name, value)
+	if failure != nil {
+		return nil, failure
 	}
+	return slices.SortedFunc(slices.Values(routes.([]any)), func(a, b any) int {
+		return strings.Compare(a.(object)["destination"].(string), b.(object)["destination"].(string))
+	}), nil
+}
+
+func hostRoute(name string, value any) (any, *apiError) {
+	destination, nexthop, failure := pair(name, value, "destination", "nexthop")
+	if failure != nil {
+		return nil, failure
+	}
+	cidr, err := netip.ParsePrefix(destination)
+	if err != nil || cidr != cidr.Masked() {
+		return nil, wrong(name, "'%s' is not a valid CIDR without host bits.", destination)
+	}
+	ip, failure := parseAddress(name, nexthop)
+	return object{"destination": destination, "nexthop": ip.String()}, failure
+}
+
+// validateSubnet checks that the values of one subnet fit together.
+func validateSubnet(o, given, before object) *apiError {
 	_, hasPrefixLength := given["prefixlen"]
-	if o["cidr"] != nil && hasPrefixLength {
-		return badResource("subnets", "cidr and prefixlen must not be supplied together.")
-	}
-	if failure := s.chooseSubnetPool(o, given); failure != nil {
-		return failure
-	}
 	_, hasPools := given["allocation_pools"]
 	switch {
+	case before != nil:
+		return checkChange(o, given, before)
+	case o["cidr"] != nil && hasPrefixLength:
+		return badResource("subnets", "cidr and prefixlen must not be supplied together.")
 	case o["subnetpool_id"] == nil && o["cidr"] == nil:
 		return badResource("subnets", "a subnetpool must be specified in the absence of a cidr.")
 	case o["subnetpool_id"] == nil:
 		return checkSubnet(o, given, nil)
 	case o["cidr"] == nil && hasPools:
 		return badResource("subnets", "allocation_pools allowed only for specific subnet requests..")
+	case o["cidr"] == nil && o["gateway_ip"] != nil:
+		return badResource("subnets", "the embedded Neutron supports no gateway_ip for a range from a subnet pool.")
 	}
-	return nil // Neutron does not look any closer at a subnet from a subnet pool
+	return nil // a real Neutron, too, checks no more of a subnet from a subnet pool
 }
 
-// chooseSubnetPool finds the subnet pool of a subnet that asks for the default
-// one.
-func (s *Server) chooseSubnetPool(o, given object) *apiError {
-	if given["use_default_subnetpool"] != true {
-		return nil
-	}
-	if o["subnetpool_id"] != nil {
-		return badResource("subnets", "subnetpool_id and use_default_subnetpool cannot both be specified.")
-	}
-	version := o["ip_version"].(int)
-	if o["cidr"] != nil {
-		version = map[bool]int{true: 4, false: 6}[cidrOf(o).Addr().Is4()]
-	}
-	subnetPool := s.defaultSubnetPool(version)
-	if subnetPool == nil {
-		return badResource("subnets", "No default subnetpool found for IPv%d.", version)
-	}
-	o["subnetpool_id"] = subnetPool["id"]
-	return nil
-}
-
-// checkSubnet checks what a request gives for a subnet that is new, or was like
-// before.
+// checkSubnet checks the values of a request for a subnet.
 func checkSubnet(o, given, before object) *apiError {
 	cidr, version := cidrOf(o), o["ip_version"].(int)
 	if !isVersion(cidr.Addr(), version) {
@@ -113,15 +105,16 @@ func checkSubnet(o, given, before object) *apiError {
 			return failure
 		}
 	}
-	if _, said := given["gateway_ip"]; said {
-		if failure := checkGateway(o, cidr, version); failure != nil {
-			return failure
+	gateway, ok := gatewayOf(o)
+	if _, set := given["gateway_ip"]; set && ok {
+		if !isVersion(gateway, version) {
+			return invalidInput("gateway_ip '%s' does not match the ip_version '%d'.", gateway, version)
+		}
+		if !canBeGateway(cidr, gateway) {
+			return invalidInput("Gateway is not valid on subnet.")
 		}
 	}
-	if failure := checkNameservers(o, given, version); failure != nil {
-		return failure
-	}
-	if failure := checkRoutes(o, given, version); failure != nil {
+	if failure := checkLists(given, version); failure != nil {
 		return failure
 	}
 	if before == nil {
@@ -133,155 +126,94 @@ func checkSubnet(o, given, before object) *apiError {
 	return nil
 }
 
-// checkChange checks a change of a subnet. What stays as it was is not looked
-// at: a subnet from a subnet pool may have what no change can give it.
+// checkChange checks an update of a subnet. It ignores what stays the same: a
+// subnet from a subnet pool may have values that no update can set.
 func checkChange(o, given, before object) *apiError {
 	if failure := checkSubnet(o, given, before); failure != nil {
 		return failure
 	}
-	_, hasPools := given["allocation_pools"]
-	_, hasGateway := given["gateway_ip"]
-	if hasPools {
-		if failure := checkPoolsFit(cidrOf(o), poolsOf(o)); failure != nil {
-			return failure
-		}
+	if _, set := given["allocation_pools"]; set {
+		return checkPools(o)
 	}
-	if hasPools || hasGateway { // also where it is the same one
-		if failure := checkPoolsLack(o, poolsOf(o)); failure != nil {
-			return failure
-		}
-	}
-	if routes, said := given["host_routes"].([]any); said {
-		o["host_routes"] = reorder(routes, before["host_routes"].([]any))
+	if _, set := given["gateway_ip"]; set {
+		return checkPoolsLackGateway(o)
 	}
 	return nil
 }
 
-// reorder returns new routes in an order that nobody can rely on: those that
-// were there before come first. A real Neutron keeps them as a set.
-func reorder(routes, before []any) []any {
-	kept := []any{}
-	for _, route := range before {
-		if slices.ContainsFunc(routes, func(r any) bool { return text(r) == text(route) }) {
-			kept = append(kept, route)
-		}
-	}
-	for _, route := range slices.Backward(routes) {
-		if !slices.ContainsFunc(before, func(b any) bool { return text(b) == text(route) }) {
-			kept = append(kept, route)
-		}
-	}
-	return kept
-}
-
-// placeSubnet finds the room for a new subnet, its gateway and its pools.
+// placeSubnet completes a new subnet with its range, gateway and allocation pools,
+// and checks it against the other subnets of its network.
 func (s *Server) placeSubnet(o, given object) *apiError {
-	networkID := o["network_id"].(string)
-	network, ok := s.networks.objects[networkID]
+	network, ok := s.networks.objects[o["network_id"].(string)]
 	if !ok {
-		return s.networks.missing(networkID)
+		return s.networks.missing(o["network_id"].(string))
 	}
-	if o["cidr"] != nil {
-		if failure := completeRange(o, given); failure != nil {
-			return failure
-		}
-	}
+	_, hasGateway := given["gateway_ip"]
 	if id, ok := o["subnetpool_id"].(string); ok {
 		subnetPool, ok := s.subnetPools.objects[id]
 		if !ok {
 			return s.subnetPools.missing(id)
 		}
+		anyRange := o["cidr"] == nil
 		if failure := s.takeFrom(subnetPool, o, given); failure != nil {
 			return failure
 		}
+		if anyRange { // the gateway is then the first address, even for null in the request
+			setGateway(o, cidrOf(o).Addr().Next())
+			hasGateway = true
+		}
 	}
 	cidr := cidrOf(o)
+	if !hasGateway {
+		setGateway(o, defaultGateway(cidr))
+	}
+	if failure := checkPools(o); failure != nil {
+		return failure
+	}
 	if gateway, ok := gatewayOf(o); ok && !canBeGateway(cidr, gateway) {
 		return conflict("IpamValueInvalid", "Gateway IP %s cannot be allocated in CIDR %s", gateway, cidr)
 	}
-	if len(poolsOf(o)) == 0 {
-		o["allocation_pools"] = defaultPools(cidr, o)
+	pools := poolsOf(o)
+	if len(pools) == 0 {
+		pools = defaultPools(o)
 	}
-	o["allocation_pools"] = poolObjects(sortedPools(poolsOf(o)))
+	setPools(o, pools)
 	return s.checkNeighbours(network, o)
 }
 
-// completeRange gives a new subnet with a range its gateway, and checks its
-// pools.
-func completeRange(o, given object) *apiError {
-	cidr := cidrOf(o)
-	if _, said := given["gateway_ip"]; !said {
-		gateway := defaultGateway(cidr)
-		if !gateway.IsValid() { // there is none after the last address of all
-			return internalError
-		}
-		o["gateway_ip"] = gateway.String()
-	}
-	pools := poolsOf(o)
-	if gateway, ok := gatewayOf(o); ok && len(pools) == 0 && gateway.Is4() != cidr.Addr().Is4() {
-		return &apiError{http.StatusBadRequest, "AddrFormatError",
-			fmt.Sprintf("base address '%s' is not IPv%d", gateway, o["ip_version"])}
-	}
-	if failure := checkPoolsFit(cidr, pools); failure != nil {
-		return failure
-	}
-	return checkPoolsLack(o, pools)
-}
-
-// takeFrom takes the range of a new subnet from a subnet pool: the one that it
-// names, the one around its gateway, or any.
+// takeFrom takes the range of a new subnet from a subnet pool: the one in the
+// request, or any.
 func (s *Server) takeFrom(subnetPool, o, given object) *apiError {
 	if o["ip_version"] != subnetPool["ip_version"] {
 		return badResource("subnets", "Cannot allocate IPv%d subnet from IPv%d subnet pool.", o["ip_version"], subnetPool["ip_version"])
 	}
-	bits, said := given["prefixlen"].(int)
-	if !said {
+	bits, ok := given["prefixlen"].(int)
+	if !ok {
 		bits = subnetPool["default_prefixlen"].(int)
 	}
-	around := map[any]netip.Addr{4: netip.IPv4Unspecified(), 6: netip.IPv6Unspecified()}[o["ip_version"]]
-	gateway, hasGateway := gatewayOf(o)
-	if hasGateway {
-		around = gateway
-	}
 	var wanted netip.Prefix
-	switch {
-	case o["cidr"] != nil:
+	if o["cidr"] != nil {
 		wanted = cidrOf(o)
 		bits = wanted.Bits()
-	case bits > around.BitLen():
-		return &apiError{http.StatusBadRequest, "AddrFormatError", fmt.Sprintf("invalid IPNetwork %s/%d", around, bits)}
-	case hasGateway:
-		wanted = netip.PrefixFrom(gateway, bits).Masked()
-	}
-	if wanted.IsValid() && hasGateway && !canBeGateway(wanted, gateway) {
-		return conflict("IpamValueInvalid", "Gateway IP %s cannot be allocated in CIDR %s", gateway, wanted)
 	}
 	cidr, failure := s.allocate(subnetPool, wanted, bits)
-	if failure != nil {
-		return failure
+	if failure == nil {
+		o["cidr"] = cidr.String()
 	}
-	o["cidr"] = cidr.String()
-	if !wanted.IsValid() { // then it is of no avail to ask for no gateway
-		o["gateway_ip"] = cidr.Addr().Next().String()
-	}
-	return nil
+	return failure
 }
 
-// checkNeighbours checks that a new subnet can be on a network with the others
-// there.
+// checkNeighbours checks a new subnet against the other subnets of its network.
 func (s *Server) checkNeighbours(network, o object) *apiError {
 	cidr := cidrOf(o)
 	if cidr.Bits() == 0 {
 		return invalidInput("0 is not allowed as CIDR prefix length.")
 	}
-	others := s.subnetsOf(network)
-	for _, other := range others {
-		if cidrOf(other).Overlaps(cidr) {
+	for _, other := range s.subnetsOf(network) {
+		switch {
+		case cidrOf(other).Overlaps(cidr):
 			return invalidInput("Requested subnet with cidr: %s for network: %s overlaps with another subnet.", cidr, network["id"])
-		}
-	}
-	for _, other := range others {
-		if other["ip_version"] == o["ip_version"] && other["subnetpool_id"] != o["subnetpool_id"] {
+		case other["ip_version"] == o["ip_version"] && other["subnetpool_id"] != o["subnetpool_id"]:
 			return &apiError{http.StatusBadRequest, "NetworkSubnetPoolAffinityError",
 				"Subnets hosted on the same network must be allocated from the same subnet pool."}
 		}
@@ -289,7 +221,7 @@ func (s *Server) checkNeighbours(network, o object) *apiError {
 	return nil
 }
 
-// checkRange refuses ranges that no subnet with DHCP can have.
+// checkRange rejects the ranges that no subnet with DHCP can have.
 func checkRange(cidr netip.Prefix) *apiError {
 	longest := 126
 	if cidr.Addr().Is4() {
@@ -308,21 +240,7 @@ func checkRange(cidr netip.Prefix) *apiError {
 	return nil
 }
 
-// checkGateway checks the gateway that a subnet is to have.
-func checkGateway(o object, cidr netip.Prefix, version int) *apiError {
-	gateway, ok := gatewayOf(o)
-	switch {
-	case !ok:
-		return nil
-	case !isVersion(gateway, version):
-		return invalidInput("gateway_ip '%s' does not match the ip_version '%d'.", gateway, version)
-	case !canBeGateway(cidr, gateway):
-		return invalidInput("Gateway is not valid on subnet.")
-	}
-	return nil
-}
-
-// checkModes checks the two modes of IPv6 subnets.
+// checkModes checks the two modes of an IPv6 subnet.
 func checkModes(o object, cidr netip.Prefix, version int) *apiError {
 	ra, address := o["ipv6_ra_mode"], o["ipv6_address_mode"]
 	byItself := func(mode any) bool { return mode == "slaac" || mode == "dhcpv6-stateless" }
@@ -344,32 +262,22 @@ func checkModes(o object, cidr netip.Prefix, version int) *apiError {
 	return nil
 }
 
-// newOrID is how an error names a subnet.
-func newOrID(o object) any {
-	return cmp.Or(o["id"], any("new subnet"))
-}
-
-// checkNameservers checks the name servers that a request gives.
-func checkNameservers(o, given object, version int) *apiError {
+// checkLists checks the name servers and host routes of a request.
+func checkLists(given object, version int) *apiError {
 	servers, _ := given["dns_nameservers"].([]any)
 	if len(servers) > maxNameservers {
-		return &apiError{http.StatusBadRequest, "DNSNameServersExhausted", fmt.Sprintf(
-			"Unable to complete operation for %v. The number of DNS nameservers exceeds the limit %d.", newOrID(o), maxNameservers)}
+		return &apiError{http.StatusBadRequest, "DNSNameServersExhausted",
+			fmt.Sprintf("Unable to complete operation. The number of DNS nameservers exceeds the limit %d.", maxNameservers)}
 	}
 	for _, server := range servers {
 		if !isVersion(netip.MustParseAddr(server.(string)), version) {
 			return invalidInput("dns_nameserver '%s' does not match the ip_version '%d'.", server, version)
 		}
 	}
-	return nil
-}
-
-// checkRoutes checks the host routes that a request gives.
-func checkRoutes(o, given object, version int) *apiError {
 	routes, _ := given["host_routes"].([]any)
 	if len(routes) > maxHostRoutes {
-		return &apiError{http.StatusBadRequest, "HostRoutesExhausted", fmt.Sprintf(
-			"Unable to complete operation for %v. The number of host routes exceeds the limit %d.", newOrID(o), maxHostRoutes)}
+		return &apiError{http.StatusBadRequest, "HostRoutesExhausted",
+			fmt.Sprintf("Unable to complete operation. The number of host routes exceeds the limit %d.", maxHostRoutes)}
 	}
 	for _, route := range routes {
 		nexthop, destination := route.(object)["nexthop"].(string), route.(object)["destination"].(string)
@@ -383,28 +291,53 @@ func checkRoutes(o, given object, version int) *apiError {
 	return nil
 }
 
-// releaseSubnet refuses to delete a subnet while a port has an address of it.
-// The ports that belong to Neutron itself give theirs back.
+// releaseSubnet rejects the deletion of a subnet while a port has an address of
+// it.
 func (s *Server) releaseSubnet(o object) *apiError {
-	for _, id := range s.ports.order {
-		port := s.ports.objects[id]
-		if !goesByItself(port) && hasAddressOf(port, o["id"]) {
-			return conflict("SubnetInUse",
-				"Unable to complete operation on subnet %s: One or more ports have an IP allocation from this subnet.", o["id"])
+	for _, port := range s.portsOf(object{"id": o["network_id"]}) {
+		for _, fixed := range port["fixed_ips"].([]any) {
+			if fixed.(object)["subnet_id"] == o["id"] {
+				return conflict("SubnetInUse",
+					"Unable to complete operation on subnet %s: One or more ports have an IP allocation from this subnet.", o["id"])
+			}
 		}
 	}
 	return nil
 }
 
+// defaultGateway returns the gateway of a subnet if the request has none: for IPv4
+// the first address for hosts, for IPv6 the network address, which all routers of a
+// subnet have (RFC 4291, section 2.6.1).
+func defaultGateway(cidr netip.Prefix) netip.Addr {
+	if cidr.Addr().Is6() {
+		return cidr.Addr()
+	}
+	return cidr.Addr().Next()
+}
+
+// canBeGateway reports whether Neutron accepts a gateway. It may be outside the
+// subnet, but not its network or broadcast address.
+func canBeGateway(cidr netip.Prefix, gateway netip.Addr) bool {
+	return gateway.Is6() || gateway != cidr.Addr() && gateway != lastAddr(cidr)
+}
+
 func cidrOf(o object) netip.Prefix { return netip.MustParsePrefix(o["cidr"].(string)) }
 
-// gatewayOf returns the gateway of a subnet; false where it has none.
+// gatewayOf returns the gateway of a subnet, and whether it has one.
 func gatewayOf(o object) (netip.Addr, bool) {
 	gateway, ok := o["gateway_ip"].(string)
 	if !ok {
 		return netip.Addr{}, false
 	}
 	return netip.MustParseAddr(gateway), true
+}
+
+// setGateway sets the gateway of a subnet. No address follows the last one of all:
+// then the subnet has no gateway.
+func setGateway(o object, gateway netip.Addr) {
+	if gateway.IsValid() {
+		o["gateway_ip"] = gateway.String()
+	}
 }
 
 func isVersion(address netip.Addr, version int) bool {

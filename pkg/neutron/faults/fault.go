@@ -8,55 +8,52 @@ import (
 	"time"
 )
 
-// Fault is what goes wrong with requests. The fields that choose requests are
-// those above the empty line, the others say what happens to them, in the order
-// in which it happens.
+// Fault is a failure of requests. Method, Path and Times select the requests; the
+// other fields take effect in their order.
 type Fault struct {
-	Method string // such as POST; empty for all
-	Path   string // a regular expression for the path; empty for all
-	Times  int    // how many requests it happens to; 0 for all until it is removed
+	Method string // such as POST; defaults to all
+	Path   string // a regular expression; defaults to all
+	Times  int    // the number of requests; defaults to all
 
-	// Delay is how long a request is on its way. It ends early when the client
-	// gives up; the request is then not carried out.
+	// Delay is the time until a request arrives. If the client gives up before,
+	// Neutron does not carry out the request.
 	Delay time.Duration
-	// DropRequest cuts the connection before the request is carried out. (A
-	// client may send a GET again by itself then; Go's does, where the
-	// connection was not a new one.)
+	// DropRequest closes the connection before Neutron carries out the request.
+	// (Go's client then repeats a GET, if the connection was not a new one.)
 	DropRequest bool
-	// Work is how long Neutron is at a request before it is carried out. Unlike
-	// Delay it does not end when the client gives up or dies: like a real
-	// Neutron, this one finishes what it has begun.
+	// Work is the time that Neutron needs for a request before it carries it out.
+	// As with a real Neutron, it does not matter if the client gives up.
 	Work time.Duration
-	// Status, Header and Body are the answer, in place of carrying the request
-	// out. Without a Body it is what a broken proxy would say, in HTML.
+	// Status, Header and Body are the answer; Neutron does not get the request.
+	// Body defaults to the HTML of a broken proxy.
 	Status int
 	Header http.Header
 	Body   string
-	// DropAnswer carries the request out and cuts the connection then: to the
-	// client it looks the same as DropRequest.
+	// DropAnswer closes the connection after Neutron has carried out the request.
+	// The client cannot tell it from DropRequest.
 	DropAnswer bool
-	// Truncate carries the request out and sends half of the answer.
+	// Truncate sends half of the answer of Neutron.
 	Truncate bool
 
 	path *regexp.Regexp
 }
 
-// fits reports whether the fault happens to a request.
-func (f *Fault) fits(r *http.Request) bool {
+// selects reports whether the fault affects a request.
+func (f *Fault) selects(r *http.Request) bool {
 	return (f.Method == "" || f.Method == r.Method) && f.path.MatchString(r.URL.Path)
 }
 
-// onTheWay waits for the delay, and returns whether the request arrives.
-func (f Fault) onTheWay(ctx context.Context) bool {
+// arrives waits for the delay, and reports whether the request arrives.
+func (f Fault) arrives(ctx context.Context) bool {
 	return pause(ctx, f.Delay) && !f.DropRequest
 }
 
-// work waits for as long as Neutron works, whatever the client does.
+// work waits while Neutron works, even if the client gives up.
 func (f Fault) work(ctx context.Context) {
 	pause(context.WithoutCancel(ctx), f.Work)
 }
 
-// pause returns false where the context ended first.
+// pause reports whether the time passed before the context ended.
 func pause(ctx context.Context, duration time.Duration) bool {
 	if duration == 0 {
 		return true
@@ -71,7 +68,7 @@ func pause(ctx context.Context, duration time.Duration) bool {
 	}
 }
 
-// answer is what a request is answered with in place of being carried out.
+// answer sends the answer of the fault.
 func (f Fault) answer(w http.ResponseWriter) {
 	body, contentType := f.Body, "application/json"
 	if body == "" {

@@ -1,7 +1,7 @@
-// Package faults makes a Neutron fail in the ways that real ones do. A Front
-// stands between the controller and a Neutron – the embedded one, or through
-// Proxy any other – lets requests pass, keeps a list of them, and has those go
-// wrong that it is asked to.
+// Package faults makes a Neutron fail in the ways in which real ones fail: lost
+// requests and answers, errors, delays. A Front is an http.Handler between the
+// controller and a Neutron: the embedded one, or any other through Proxy. It passes
+// requests on, records them, and applies the Faults that a test has injected.
 package faults
 
 import (
@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// maxRequests is how many requests are remembered at most, the latest
-	// ones: a server that runs for months must not grow.
+	// maxRequests limits the number of recorded requests: a server that runs for
+	// months must not grow.
 	maxRequests = 20_000
-	// maxBody is the size of a request's body at most, in bytes.
+	// maxBody limits the size of the body of a request, in bytes.
 	maxBody = 1 << 20
 )
 
@@ -34,19 +34,19 @@ type Front struct {
 	underWay []*Request
 }
 
-// Request is a request that was answered, or cut off, or is under way.
+// Request is a request that is under way, or was answered or dropped.
 type Request struct {
 	Method, Path, Query, UserAgent string
-	// Status is the one of the answer; 0 where there was none.
+	// Status is the status of the answer; 0 for none.
 	Status int
 }
 
 // New returns a Front that lets every request pass to the next handler.
 func New(next http.Handler) *Front { return &Front{next: next} }
 
-// Inject makes a fault happen from now on, and returns what removes it. Of
-// several faults that fit a request, the first one happens. It panics where
-// Path is no regular expression.
+// Inject adds a fault, and returns a function that removes it. If several faults
+// select a request, the first one takes effect. Inject panics if Path is no regular
+// expression.
 func (f *Front) Inject(fault Fault) (remove func()) {
 	fault.path = regexp.MustCompile(fault.Path)
 	f.mu.Lock()
@@ -60,22 +60,22 @@ func (f *Front) Inject(fault Fault) (remove func()) {
 	}
 }
 
-// Requests returns the requests so far, the oldest first, without those under
-// way. There are no more than 20,000; older ones are forgotten.
+// Requests returns the requests that are over, the oldest first. It keeps the
+// latest 20,000 at most.
 func (f *Front) Requests() []Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.requests)
 }
 
-// ResetRequests forgets the requests so far.
+// ResetRequests clears the list of requests.
 func (f *Front) ResetRequests() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.requests = nil
 }
 
-// UnderWay returns the requests that have come and have no answer yet.
+// UnderWay returns the requests without an answer yet.
 func (f *Front) UnderWay() []Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,17 +86,17 @@ func (f *Front) UnderWay() []Request {
 	return all
 }
 
-// ServeHTTP has the next handler answer a request, unless a fault gets in its
-// way.
+// ServeHTTP passes a request to the next handler, and applies the fault that
+// selects it.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// The body is read first: only then can be seen that a client gives up.
+	// net/http notices that a client gives up only after the body was read.
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), endOf(err)))
 	request, fault := f.begin(r)
 	a := &answer{header: http.Header{}}
-	defer f.end(request, a) // whatever happens
-	if !fault.onTheWay(r.Context()) {
-		panic(http.ErrAbortHandler) // cuts the connection
+	defer f.end(request, a) // also after a panic
+	if !fault.arrives(r.Context()) {
+		panic(http.ErrAbortHandler) // closes the connection
 	}
 	fault.work(r.Context())
 	if fault.Status != 0 {
@@ -109,18 +109,18 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.status = 0
 		panic(http.ErrAbortHandler)
 	}
-	f.end(request, a) // whoever has the answer finds its request among the requests
+	f.end(request, a) // before the client has the answer
 	a.send(w, fault.Truncate)
 }
 
-// begin notes a request as under way, and returns the fault that happens to it;
-// the zero Fault where there is none.
+// begin records a request as under way, and returns the fault that selects it, or
+// the zero Fault.
 func (f *Front) begin(r *http.Request) (*Request, Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	request := &Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, UserAgent: r.UserAgent()}
 	f.underWay = append(f.underWay, request)
-	i := slices.IndexFunc(f.faults, func(fault *Fault) bool { return fault.fits(r) })
+	i := slices.IndexFunc(f.faults, func(fault *Fault) bool { return fault.selects(r) })
 	if i < 0 {
 		return request, Fault{}
 	}
@@ -135,7 +135,7 @@ func (f *Front) begin(r *http.Request) (*Request, Fault) {
 	return request, fault
 }
 
-// end notes that a request is over, if that is not noted yet.
+// end records that a request is over. A second call has no effect.
 func (f *Front) end(request *Request, a *answer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -151,15 +151,15 @@ func (f *Front) end(request *Request, a *answer) {
 	f.requests = append(f.requests, *request)
 }
 
-// endOf returns a reader that has nothing, and ends with the error, if any.
+// endOf returns an empty reader that ends with an error, if any.
 func endOf(err error) io.Reader {
 	reader, writer := io.Pipe()
 	_ = writer.CloseWithError(err) // never fails
 	return reader
 }
 
-// answer holds an answer until it is complete: nobody who reads slowly keeps
-// the others waiting. It is an http.ResponseWriter.
+// answer is an http.ResponseWriter that holds an answer until it is complete: a
+// slow reader must not delay the next handler, which serves one request at a time.
 type answer struct {
 	header http.Header
 	status int
@@ -169,7 +169,7 @@ type answer struct {
 func (a *answer) Header() http.Header { return a.header }
 
 func (a *answer) WriteHeader(status int) {
-	if status >= http.StatusOK { // what is below only comes on top of the answer
+	if status >= http.StatusOK { // lower ones are informational
 		a.status = status
 	}
 }
@@ -179,15 +179,14 @@ func (a *answer) Write(p []byte) (int, error) {
 	return a.body.Write(p)
 }
 
-// complete takes the status for OK where nobody has said which it is.
+// complete sets the default status.
 func (a *answer) complete() {
 	if a.status == 0 {
 		a.status = http.StatusOK
 	}
 }
 
-// send sends the answer; where it is to be truncated, half of it, and cuts the
-// connection.
+// send sends the answer, or half of it, and then closes the connection.
 func (a *answer) send(w http.ResponseWriter, truncate bool) {
 	maps.Copy(w.Header(), a.header)
 	if a.status != http.StatusNoContent {

@@ -8,106 +8,181 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/samplecrd/network-controller/pkg/neutron/faults"
 )
 
-// The faults one by one are tested in package embedded, with a Neutron.
+// neutron counts the requests that it carries out.
+type neutron struct{ carriedOut int }
 
-// TestWork: what Neutron works at is carried out though the client has gone.
-func TestWork(t *testing.T) {
-	var carriedOut atomic.Int32
-	front := faults.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if r.Context().Err() == nil {
-			carriedOut.Add(1)
+func (n *neutron) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Context().Err() == nil {
+		n.carriedOut++
+	}
+	w.WriteHeader(http.StatusCreated)
+	_, _ = io.WriteString(w, "created by Neutron")
+}
+
+// exchange returns the answer of a handler to a POST, as net/http would send it;
+// aborted reports whether the handler closed the connection.
+func exchange(ctx context.Context, handler http.Handler) (answer *httptest.ResponseRecorder, aborted bool) {
+	answer = httptest.NewRecorder()
+	defer func() {
+		if err, _ := recover().(error); err != nil {
+			if aborted = errors.Is(err, http.ErrAbortHandler); !aborted {
+				panic(err)
+			}
 		}
-	}))
-	front.Inject(faults.Fault{Work: 100 * time.Millisecond})
-	server := httptest.NewServer(front)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
+	}()
+	handler.ServeHTTP(answer, httptest.NewRequestWithContext(ctx, http.MethodPost, "/v2.0/networks?x", strings.NewReader("a body")))
+	return answer, false
+}
 
-	_, err := get(ctx, server.URL)
-
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("the client got %v, want its own deadline", err)
-	}
-	if len(front.UnderWay()) != 1 || carriedOut.Load() != 0 {
-		t.Errorf("carried out %d times already, and under way are %+v", carriedOut.Load(), front.UnderWay())
-	}
-	server.Close() // waits
-	if got := front.Requests(); carriedOut.Load() != 1 || len(got) != 1 || got[0].Status != http.StatusOK {
-		t.Errorf("carried out %d times, and the requests are %+v", carriedOut.Load(), got)
+// TestFaults: each fault has its effect on the answer, the list of requests, and
+// Neutron.
+func TestFaults(t *testing.T) {
+	const created = "created by Neutron"
+	for name, test := range map[string]struct {
+		fault   faults.Fault
+		status  int // in the list of requests; 0 for no answer
+		body    string
+		aborted bool
+		carried int
+		took    time.Duration
+	}{
+		"none":                {faults.Fault{}, 201, created, false, 1, 0},
+		"another method":      {faults.Fault{Method: http.MethodGet, Status: 500}, 201, created, false, 1, 0},
+		"another path":        {faults.Fault{Path: "^/v2.0/subnets", Status: 500}, 201, created, false, 1, 0},
+		"a status":            {faults.Fault{Method: http.MethodPost, Path: "^/v2.0/networks$", Status: 503}, 503, "<html><head><title>Service Unavailable</title></head><body><h1>Service Unavailable</h1></body></html>", false, 0, 0},
+		"a body":              {faults.Fault{Status: 409, Body: "{}"}, 409, "{}", false, 0, 0},
+		"a lost request":      {faults.Fault{DropRequest: true}, 0, "", true, 0, 0},
+		"a lost answer":       {faults.Fault{DropAnswer: true}, 0, "", true, 1, 0},
+		"half an answer":      {faults.Fault{Truncate: true}, 201, created[:len(created)/2], true, 1, 0},
+		"half of a body":      {faults.Fault{Status: 200, Body: "0123456789", Truncate: true}, 200, "01234", true, 0, 0},
+		"a delay":             {faults.Fault{Delay: time.Hour}, 201, created, false, 1, time.Hour},
+		"a delay, and a loss": {faults.Fault{Delay: time.Hour, DropRequest: true}, 0, "", true, 0, time.Hour},
+		"work":                {faults.Fault{Work: time.Hour}, 201, created, false, 1, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var neutron neutron
+				front := faults.New(&neutron)
+				front.Inject(test.fault)
+				began := time.Now()
+				answer, aborted := exchange(t.Context(), front)
+				if answer.Body.String() != test.body || aborted != test.aborted || !aborted && answer.Code != test.status {
+					t.Errorf("the answer is %d %q, aborted: %v", answer.Code, answer.Body, aborted)
+				}
+				if took := time.Since(began); neutron.carriedOut != test.carried || took != test.took {
+					t.Errorf("carried out %d times after %v", neutron.carriedOut, took)
+				}
+				want := faults.Request{Method: http.MethodPost, Path: "/v2.0/networks", Query: "x", Status: test.status}
+				if got := front.Requests(); len(got) != 1 || got[0] != want || len(front.UnderWay()) != 0 {
+					t.Errorf("the requests are %+v and %+v, want %+v", got, front.UnderWay(), want)
+				}
+			})
+		})
 	}
 }
 
-// TestCutOff: a request that makes the next handler give up is over, too.
-func TestCutOff(t *testing.T) {
-	front := faults.New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
-	server := httptest.NewServer(front)
-	defer server.Close()
+// TestClientGivesUp: Neutron carries out a request that it works on, even if the
+// client has given up, but none that has not arrived.
+func TestClientGivesUp(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault    faults.Fault
+		underWay int // when the client gives up
+		carried  int
+	}{
+		"while Neutron works":       {faults.Fault{Work: time.Hour}, 1, 1},
+		"while the request is sent": {faults.Fault{Delay: time.Hour}, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var neutron neutron
+				front := faults.New(&neutron)
+				front.Inject(test.fault)
+				ctx, giveUp := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					exchange(ctx, front)
+				}()
+				synctest.Wait()
+				giveUp()
+				synctest.Wait()
+				if got := front.UnderWay(); len(got) != test.underWay || neutron.carriedOut != 0 {
+					t.Errorf("under way: %+v, carried out %d times", got, neutron.carriedOut)
+				}
+				<-done
+				if got := front.Requests(); len(got) != 1 || neutron.carriedOut != test.carried {
+					t.Errorf("the requests are %+v, carried out %d times", got, neutron.carriedOut)
+				}
+			})
+		})
+	}
+}
 
-	if _, err := get(t.Context(), server.URL); err == nil {
+func TestFaultTimes(t *testing.T) {
+	front := faults.New(&neutron{})
+	front.Inject(faults.Fault{Status: 503, Times: 2})
+	remove := front.Inject(faults.Fault{Status: 500})
+	for i, want := range []int{503, 503, 500, 500, 201, 201} {
+		if i >= 4 {
+			remove() // also a second time
+		}
+		if answer, _ := exchange(t.Context(), front); answer.Code != want {
+			t.Errorf("request %d: %d, want %d", i, answer.Code, want)
+		}
+	}
+}
+
+// TestAbort: a request that the next handler aborts is over, too.
+func TestAbort(t *testing.T) {
+	front := faults.New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	if _, aborted := exchange(t.Context(), front); !aborted {
 		t.Error("there was an answer")
 	}
-
-	if got := front.Requests(); len(front.UnderWay()) != 0 || len(got) == 0 || got[0].Status != 0 {
+	if got := front.Requests(); len(front.UnderWay()) != 0 || len(got) != 1 || got[0].Status != 0 {
 		t.Errorf("under way %+v, over %+v", front.UnderWay(), got)
 	}
 }
 
-// TestProxy: through a Proxy, faults happen in front of any server.
+func TestRequestsAreBounded(t *testing.T) {
+	front := faults.New(&neutron{})
+	for i := range 50_000 {
+		front.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, fmt.Sprintf("/?%d", i), nil))
+	}
+	if got := front.Requests(); len(got) > 20_000 || got[len(got)-1].Query != "49999" {
+		t.Errorf("%d requests are kept, the last one is %+v", len(got), got[len(got)-1])
+	}
+	front.ResetRequests()
+	if got := front.Requests(); len(got) != 0 {
+		t.Errorf("%d requests are left after ResetRequests", len(got))
+	}
+}
+
+// TestProxy: through a Proxy, requests reach any server.
 func TestProxy(t *testing.T) {
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		w.WriteHeader(http.StatusConflict)
-		_, _ = fmt.Fprintf(w, "%s %s for %s: %s, %s", r.Method, r.URL, r.Host, body, r.Header.Get("If-Match"))
+		_, _ = fmt.Fprintf(w, "%s %s for %s: %s", r.Method, r.URL, r.Host, body)
 	}))
 	defer target.Close()
 	proxy, err := faults.Proxy(target.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	front := faults.New(proxy)
-	server := httptest.NewServer(front)
-	defer server.Close()
-
-	got, err := get(t.Context(), server.URL+"/v2.0/networks?limit=2")
-
-	want := "409 GET /v2.0/networks?limit=2 for " + strings.TrimPrefix(server.URL, "http://") + ": a body, revision_number=1"
-	if got != want || err != nil {
-		t.Errorf("the answer is %q, %v; want %q", got, err, want)
+	answer, _ := exchange(t.Context(), faults.New(proxy))
+	if want := "POST /v2.0/networks?x for example.com: a body"; answer.Code != http.StatusConflict || answer.Body.String() != want {
+		t.Errorf("the answer is %d %s, want %s", answer.Code, answer.Body, want)
 	}
-	front.Inject(faults.Fault{Status: http.StatusServiceUnavailable, Body: "{}"})
-	if got, err := get(t.Context(), server.URL); got != "503 {}" || err != nil {
-		t.Errorf("with a fault the answer is %q, %v", got, err)
-	}
-}
-
-func TestProxyOfNothing(t *testing.T) {
 	for _, endpoint := range []string{"", "neutron", "http://", "::"} {
 		if _, err := faults.Proxy(endpoint); err == nil {
 			t.Errorf("Proxy(%q) succeeds", endpoint)
 		}
 	}
-}
-
-// get makes a request over a connection of its own, and returns the answer.
-func get(ctx context.Context, url string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, strings.NewReader("a body"))
-	if err != nil {
-		return "", err
-	}
-	request.Close = true
-	request.Header.Set("If-Match", "revision_number=1")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	return fmt.Sprintf("%d %s", response.StatusCode, body), err
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// maxProxied is how long another Neutron may work at a request.
+// maxProxied limits the time that another Neutron needs for a request.
 const maxProxied = time.Minute
 
 // Proxy returns a handler that passes requests on to the Neutron at an endpoint
@@ -24,7 +24,7 @@ func Proxy(endpoint string) (http.Handler, error) {
 		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
-			r.Out.Host = r.In.Host // Neutron makes links of it: they lead back here
+			r.Out.Host = r.In.Host // Neutron puts it into links, which then lead back here
 		},
 	}, nil
 }

@@ -15,7 +15,7 @@ import (
 var networkTests = []test{
 	{"a network is created with its name and description", func(s *suite) {
 		created := s.createNetwork()
-		want := neutron.Network{ID: created.ID, Name: "neutrontest", Description: s.mark, NetworkSettings: created.NetworkSettings, SubnetIDs: []string{}, Tags: created.Tags, CreatedAt: created.CreatedAt, Revision: 1}
+		want := neutron.Network{ID: created.ID, Name: "neutrontest", Description: s.marker, NetworkSettings: created.NetworkSettings, SubnetIDs: []string{}, Tags: created.Tags, CreatedAt: created.CreatedAt, Revision: 1}
 		if diff := cmp.Diff(want, created); diff != "" || len(created.Tags) > 0 {
 			s.Errorf("CreateNetwork (-want +got):\n%s", diff)
 		}
@@ -23,7 +23,7 @@ var networkTests = []test{
 			s.Errorf("the network as it was created and as it is listed (-created +listed):\n%s", diff)
 		}
 	}},
-	{"it is told when a network and a subnet were created", func(s *suite) {
+	{"networks and subnets have a creation time", func(s *suite) {
 		first := s.createNetwork()
 		subnet := s.createSubnet(first, "10.0.0.0/24")
 		second := s.createNetwork()
@@ -36,7 +36,7 @@ var networkTests = []test{
 	}},
 	{"a network gets another name and description", func(s *suite) {
 		network := s.createNetwork()
-		update := neutron.NetworkUpdate{Name: "another", Description: s.mark + " retained", Revision: network.Revision}
+		update := neutron.NetworkUpdate{Name: "another", Description: s.marker + " retained", Revision: network.Revision}
 		updated, err := s.Client.UpdateNetwork(s.Context(), network.ID, update)
 		s.wantNil("updating", err)
 		if updated.ID != network.ID || updated.Name != update.Name || updated.Description != update.Description || updated.Revision <= network.Revision {
@@ -48,16 +48,16 @@ var networkTests = []test{
 		_, err = s.Client.UpdateNetwork(s.Context(), network.ID, update)
 		s.want("updating at another revision", err, neutron.ErrConflict, http.StatusPreconditionFailed, "RevisionNumberConstraintFailed")
 		_, err = s.Client.UpdateNetwork(s.Context(), missing, update)
-		s.want("updating what is not there", err, neutron.ErrNotFound, http.StatusNotFound, "NetworkNotFound")
+		s.want("updating a missing network", err, neutron.ErrNotFound, http.StatusNotFound, "NetworkNotFound")
 	}},
 	{"networks are found by one of several descriptions", func(s *suite) {
 		ours := s.createNetwork()
-		mark := s.mark
-		s.mark = mark + " retained"
+		marker := s.marker
+		s.marker = marker + " retained"
 		theirs := s.createNetwork()
-		s.mark = mark + " another"
+		s.marker = marker + " another"
 		s.createNetwork()
-		found, err := s.Client.Networks(s.Context(), neutron.NetworkFilter{Descriptions: []string{mark, theirs.Description, mark + " none"}})
+		found, err := s.Client.Networks(s.Context(), neutron.NetworkFilter{Descriptions: []string{marker, theirs.Description, marker + " none"}})
 		byID := func(a, b neutron.Network) int { return strings.Compare(a.ID, b.ID) }
 		want := []neutron.Network{ours, theirs}
 		slices.SortFunc(want, byID)
@@ -73,46 +73,46 @@ var networkTests = []test{
 	}},
 	{"networks are found by their whole description", func(s *suite) {
 		ours := s.createNetwork()
-		mark := s.mark
-		for _, other := range []string{mark + "x", mark[:len(mark)-1], ""} {
-			s.mark = other
+		marker := s.marker
+		for _, other := range []string{marker + "x", marker[:len(marker)-1], ""} {
+			s.marker = other
 			s.createNetwork()
 		}
-		found, err := s.Client.Networks(s.Context(), neutron.NetworkFilter{Descriptions: []string{mark}})
+		found, err := s.Client.Networks(s.Context(), neutron.NetworkFilter{Descriptions: []string{marker}})
 		if diff := cmp.Diff([]neutron.Network{ours}, found); err != nil || diff != "" {
 			s.Errorf("Networks: %v, (-want +got):\n%s", err, diff)
 		}
 	}},
-	{"a mark is found, whatever is in it", func(s *suite) {
-		for _, mark := range []string{
-			neutron.Owner{Cluster: "c", Namespace: "a-b", Name: strings.ReplaceAll(s.mark[len(s.mark)-8:], " ", "")}.Marker(),
-			s.mark + " ä&=?#%2F+/:,;'\"\\ 😀",
-			s.mark + strings.Repeat("x", 255-len(s.mark)),
+	{"an owner marker with any characters is found", func(s *suite) {
+		for _, marker := range []string{
+			neutron.Owner{Cluster: "c", Namespace: "a-b", Name: strings.ReplaceAll(s.marker[len(s.marker)-8:], " ", "")}.Marker(),
+			s.marker + " ä&=?#%2F+/:,;'\"\\ 😀",
+			s.marker + strings.Repeat("x", 255-len(s.marker)),
 		} {
-			s.mark = mark
+			s.marker = marker
 			created := s.createNetwork()
-			found, err := s.Client.Networks(s.Context(), neutron.NetworkFilter{Descriptions: []string{mark}})
-			if err != nil || len(found) != 1 || found[0].ID != created.ID || found[0].Description != mark {
-				s.Errorf("networks with the description %q: %v, %v; want %s", mark, found, err, created.ID)
+			found, err := s.Client.Networks(s.Context(), neutron.NetworkFilter{Descriptions: []string{marker}})
+			if err != nil || len(found) != 1 || found[0].ID != created.ID || found[0].Description != marker {
+				s.Errorf("networks with the description %q: %v, %v; want %s", marker, found, err, created.ID)
 			}
 		}
 	}},
-	{"a list of everything has it too", func(s *suite) {
+	{"a list of all networks has it too", func(s *suite) {
 		created := s.createNetwork()
 		found, err := s.Client.Networks(s.Context(), neutron.NetworkFilter{})
 		if err != nil || !slices.ContainsFunc(found, func(n neutron.Network) bool { return n.ID == created.ID }) {
 			s.Errorf("the list of all networks lacks %s (error %v)", created.ID, err)
 		}
 	}},
-	{"what is not there makes an empty list", func(s *suite) {
+	{"no match is an empty list", func(s *suite) {
 		created := s.createNetwork()
-		for _, filter := range []neutron.NetworkFilter{{ID: missing}, {ID: "x"}, {Descriptions: []string{s.mark + "x"}}, {ID: created.ID, Descriptions: []string{"another"}}} {
+		for _, filter := range []neutron.NetworkFilter{{ID: missing}, {ID: "x"}, {Descriptions: []string{s.marker + "x"}}, {ID: created.ID, Descriptions: []string{"another"}}} {
 			if found, err := s.Client.Networks(s.Context(), filter); err != nil || len(found) != 0 {
 				s.Errorf("Networks(%+v) = %v, %v; want none", filter, found, err)
 			}
 		}
 		if found, err := s.Client.Subnets(s.Context(), neutron.SubnetFilter{NetworkID: missing}); err != nil || len(found) != 0 {
-			s.Errorf("Subnets of a network that is not there = %v, %v; want none", found, err)
+			s.Errorf("Subnets of a missing network = %v, %v; want none", found, err)
 		}
 	}},
 	{"a network is deleted", func(s *suite) {
@@ -121,7 +121,7 @@ var networkTests = []test{
 		err := s.Client.DeleteNetwork(s.Context(), network.ID, network.Revision)
 		s.want("deleting it again", err, neutron.ErrNotFound, http.StatusNotFound, "NetworkNotFound")
 	}},
-	{"a network goes with its subnets", func(s *suite) {
+	{"a network is deleted with its subnets", func(s *suite) {
 		network := s.createNetwork()
 		s.createSubnet(network, "10.0.0.0/24")
 		s.createSubnet(network, "fd00::/64")
@@ -140,7 +140,7 @@ var networkTests = []test{
 			s.Errorf("after the change: %+v, before: %+v", changed, network)
 		}
 	}},
-	{"a network is not deleted after a subnet was made on it", func(s *suite) {
+	{"a network is not deleted after a subnet was created on it", func(s *suite) {
 		network := s.createNetwork()
 		subnet := s.createSubnet(network, "10.0.0.0/24")
 		err := s.Client.DeleteNetwork(s.Context(), network.ID, network.Revision)
@@ -149,7 +149,7 @@ var networkTests = []test{
 			s.Errorf("the network has the subnets %v, want %s", got, subnet.ID)
 		}
 	}},
-	{"a network is not deleted while a port is on it", func(s *suite) {
+	{"a network is not deleted while it has a port", func(s *suite) {
 		network := s.createNetwork()
 		s.createSubnet(network, "10.0.0.0/24")
 		port := s.createPort(network)
@@ -160,12 +160,12 @@ var networkTests = []test{
 			s.Errorf("the error does not name the port %s: %v", port, err)
 		}
 		if len(s.subnets(network.ID)) != 1 {
-			s.Error("the subnet is gone though the network could not be deleted")
+			s.Error("the subnet was deleted although the network was not")
 		}
 		s.remove("ports", port)
-		s.wantNil("deleting after the port has gone", s.Client.DeleteNetwork(s.Context(), network.ID, network.Revision))
+		s.wantNil("deleting after the port was deleted", s.Client.DeleteNetwork(s.Context(), network.ID, network.Revision))
 	}},
-	{"a port makes no new revision", func(s *suite) {
+	{"a port changes no revision", func(s *suite) {
 		network := s.createNetwork()
 		subnet := s.createSubnet(network, "10.0.0.0/24")
 		before := s.network(network.ID)
@@ -177,16 +177,16 @@ var networkTests = []test{
 			s.Errorf("the subnet's revision went from %d to %d", subnet.Revision, after.Revision)
 		}
 	}},
-	{"texts have 255 characters at most", func(s *suite) {
+	{"texts have at most 255 characters", func(s *suite) {
 		for _, network := range []neutron.NewNetwork{
-			{Name: strings.Repeat("ä", 256), Description: s.mark},
-			{Name: "neutrontest", Description: s.mark + strings.Repeat("x", 256-len(s.mark))},
+			{Name: strings.Repeat("ä", 256), Description: s.marker},
+			{Name: "neutrontest", Description: s.marker + strings.Repeat("x", 256-len(s.marker))},
 		} {
 			_, err := s.Client.CreateNetwork(s.Context(), network)
 			s.want("creating", err, neutron.ErrRefused, http.StatusBadRequest, "HTTPBadRequest")
 		}
 	}},
-	{"a client can be used by several at once", func(s *suite) {
+	{"a client is safe for concurrent use", func(s *suite) {
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
@@ -201,12 +201,12 @@ var networkTests = []test{
 		}
 		all.Wait()
 	}},
-	{"a quota is a refusal", testQuota},
+	{"a quota rejects a create", testQuota},
 }
 
 func testQuota(s *suite) {
 	if !s.SetQuotas {
-		s.Skip("the quotas of this cloud are not to be changed")
+		s.Skip("the quotas of this cloud must not be changed")
 	}
 	network := s.createNetwork()
 	var answer struct {

@@ -12,22 +12,19 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// What a Network can ask for beside a range and a gateway. Where a Neutron lacks
-// an extension, the tests check that it says so.
-
-// can reports whether the Neutron under test has an extension, as the client says.
+// can reports whether the Neutron under test has an extension.
 func (s *suite) can(extension string) bool {
 	s.Helper()
 	extensions, err := s.Client.Extensions(s.Context())
 	s.wantNil("listing the extensions", err)
 	if len(extensions) == 0 {
-		s.Error("Extensions() has none at all")
+		s.Error("Extensions() is empty")
 	}
 	return slices.Contains(extensions, extension)
 }
 
-// wantNetwork checks settings of a network, as they were answered and as they
-// are listed.
+// wantNetwork checks the settings of a network, in the answer to a request and in a
+// list.
 func (s *suite) wantNetwork(doing string, got neutron.Network, err error, want neutron.NetworkSettings) {
 	s.Helper()
 	s.wantNil(doing, err)
@@ -39,21 +36,21 @@ func (s *suite) wantNetwork(doing string, got neutron.Network, err error, want n
 	}
 }
 
-// testSetting makes a network with a setting, and one without; gives the one
-// another, and takes it back.
+// testSetting creates networks with and without a setting, changes it, and changes
+// it back. Without the extension, it checks that the setting is rejected.
 func testSetting(extension string, set func(settings *neutron.NetworkSettings), unset neutron.NetworkSettings) func(*suite) {
 	return func(s *suite) {
 		plain := s.createNetwork()
 		if !s.can(extension) && extension != "" {
-			readable := extension == neutron.ExtensionMTU && s.can("net-mtu") // it can be read, and not set
+			readable := extension == neutron.ExtensionMTU && s.can("net-mtu") // but not writable
 			if asked := with(neutron.NetworkSettings{}, set); plain.NetworkSettings != without(plain.NetworkSettings, asked) && !readable {
 				s.Errorf("without %s, a network has %+v", extension, plain.NetworkSettings)
 			}
-			_, err := s.Client.CreateNetwork(s.Context(), neutron.NewNetwork{Description: s.mark, NetworkSettings: with(neutron.NetworkSettings{}, set)})
+			_, err := s.Client.CreateNetwork(s.Context(), neutron.NewNetwork{Description: s.marker, NetworkSettings: with(neutron.NetworkSettings{}, set)})
 			s.want("creating", err, neutron.ErrRefused, http.StatusBadRequest, "HTTPBadRequest")
 			return
 		}
-		made, err := s.Client.CreateNetwork(s.Context(), neutron.NewNetwork{Name: "neutrontest", Description: s.mark, NetworkSettings: with(neutron.NetworkSettings{}, set)})
+		made, err := s.Client.CreateNetwork(s.Context(), neutron.NewNetwork{Name: "neutrontest", Description: s.marker, NetworkSettings: with(neutron.NetworkSettings{}, set)})
 		s.wantNil("creating", err)
 		s.Cleanup(func() { s.remove("networks", made.ID) })
 		s.wantNetwork("creating", made, err, with(plain.NetworkSettings, set))
@@ -64,9 +61,9 @@ func testSetting(extension string, set func(settings *neutron.NetworkSettings), 
 			s.Errorf("an update of a setting changed the name to %q, the description to %q", updated.Name, updated.Description)
 		}
 		back, err := s.Client.UpdateNetwork(s.Context(), plain.ID, neutron.NetworkUpdate{Revision: updated.Revision, NetworkSettings: unset})
-		s.wantNetwork("taking it back", back, err, plain.NetworkSettings)
+		s.wantNetwork("changing it back", back, err, plain.NetworkSettings)
 		back, err = s.Client.UpdateNetwork(s.Context(), made.ID, neutron.NetworkUpdate{Revision: made.Revision, NetworkSettings: unset})
-		s.wantNetwork("taking away what it was made with", back, err, plain.NetworkSettings)
+		s.wantNetwork("removing the setting of the create", back, err, plain.NetworkSettings)
 	}
 }
 
@@ -75,7 +72,7 @@ func with(settings neutron.NetworkSettings, set func(*neutron.NetworkSettings)) 
 	return settings
 }
 
-// without returns settings with those that others have left out.
+// without returns settings without those that are set in others.
 func without(settings, others neutron.NetworkSettings) neutron.NetworkSettings {
 	if others.MTU != nil {
 		settings.MTU = nil
@@ -89,33 +86,34 @@ func without(settings, others neutron.NetworkSettings) neutron.NetworkSettings {
 	return settings
 }
 
+// settingTests check what a Network can set besides range and gateway.
 var settingTests = []test{
-	{"an MTU is set, and given back to Neutron with 0", testSetting(neutron.ExtensionMTU,
+	{"an MTU is set, and reset with 0", testSetting(neutron.ExtensionMTU,
 		func(settings *neutron.NetworkSettings) { settings.MTU = new(1300) },
 		neutron.NetworkSettings{MTU: new(0)})},
-	{"a network is taken down, and up again", testSetting("",
+	{"a network is set down and up", testSetting("",
 		func(settings *neutron.NetworkSettings) { settings.AdminStateUp = new(false) },
 		neutron.NetworkSettings{AdminStateUp: new(true)})},
-	{"port security is taken away, and put back", testSetting(neutron.ExtensionPortSecurity,
+	{"port security is disabled and enabled", testSetting(neutron.ExtensionPortSecurity,
 		func(settings *neutron.NetworkSettings) { settings.PortSecurity = new(false) },
 		neutron.NetworkSettings{PortSecurity: new(true)})},
-	{"a DNS domain is set, and taken away", testSetting(neutron.ExtensionDNS,
+	{"a DNS domain is set and removed", testSetting(neutron.ExtensionDNS,
 		func(settings *neutron.NetworkSettings) { settings.DNSDomain = new("net.example.org.") },
 		neutron.NetworkSettings{DNSDomain: new("")})},
-	{"an MTU that is too big is refused", func(s *suite) {
+	{"an MTU that is too large is rejected", func(s *suite) {
 		if !s.can(neutron.ExtensionMTU) {
-			return // there is none to be set
+			return
 		}
 		network := s.createNetwork()
 		_, err := s.Client.UpdateNetwork(s.Context(), network.ID, neutron.NetworkUpdate{Revision: network.Revision, NetworkSettings: neutron.NetworkSettings{MTU: new(65000)}})
 		s.want("updating", err, neutron.ErrRefused, http.StatusBadRequest, "InvalidInput")
 	}},
-	{"tags come and go one by one", testTags},
-	{"a subnet is made with all that there is", testNewSubnet},
-	{"a subnet gets other settings, and Neutron's own again", testSubnetSettings},
-	{"IPv6 modes are set once", testModes},
-	{"a range of one or two addresses can be had without gateway and DHCP", testSmallRanges},
-	{"a range is handed out by a subnet pool", testSubnetPool},
+	{"tags are added and removed one by one", testTags},
+	{"a subnet is created with all settings", testNewSubnet},
+	{"a subnet gets other settings, and the defaults again", testSubnetSettings},
+	{"IPv6 modes are read-only", testModes},
+	{"a range of one or two addresses needs no gateway and DHCP", testSmallRanges},
+	{"a subnet pool hands out ranges", testSubnetPool},
 	{"subnet pools are found", testFindSubnetPools},
 }
 
@@ -123,7 +121,7 @@ func testTags(s *suite) {
 	network := s.createNetwork()
 	if !s.can(neutron.ExtensionTags) {
 		if err := s.Client.AddNetworkTag(s.Context(), network.ID, "a"); err == nil {
-			s.Error("a tag was added where there are none")
+			s.Error("a tag was added without the extension")
 		}
 		return
 	}
@@ -144,10 +142,10 @@ func testTags(s *suite) {
 		s.Errorf("after all but one were removed, the tags are %q", got)
 	}
 	if err := s.Client.AddNetworkTag(s.Context(), missing, "a"); err == nil {
-		s.Error("a tag was added to a network that is not there")
+		s.Error("a tag was added to a missing network")
 	}
 	if err := s.Client.RemoveNetworkTag(s.Context(), missing, "a"); err == nil {
-		s.Error("a tag was removed from a network that is not there")
+		s.Error("a tag was removed from a missing network")
 	}
 	for _, tag := range []string{"", ".", "..", "a/b", "ä", "a\nb", "a.json", "a.xml"} {
 		if err := s.Client.AddNetworkTag(s.Context(), network.ID, tag); err == nil {
@@ -156,7 +154,7 @@ func testTags(s *suite) {
 	}
 }
 
-// allSettings are a subnet's settings, none of which Neutron has by itself.
+// allSettings returns settings of a subnet, none with its default.
 func allSettings() neutron.SubnetSettings {
 	return neutron.SubnetSettings{
 		Gateway:     new(netip.MustParseAddr("10.0.0.9")),
@@ -170,7 +168,7 @@ func allSettings() neutron.SubnetSettings {
 	}
 }
 
-// wantSubnet checks a subnet, as it was answered and as it is listed.
+// wantSubnet checks a subnet, in the answer to a request and in a list.
 func (s *suite) wantSubnet(doing string, got neutron.Subnet, err error, want neutron.Subnet) {
 	s.Helper()
 	s.wantNil(doing, err)
@@ -223,7 +221,7 @@ func testSubnetSettings(s *suite) {
 	updated, err = s.Client.UpdateSubnet(s.Context(), plain.ID, neutron.SubnetUpdate{Revision: updated.Revision, SubnetSettings: neutron.SubnetSettings{
 		Gateway: &plain.Gateway, Pools: plain.Pools, DHCP: new(true), Nameservers: &[]netip.Addr{}, HostRoutes: &[]neutron.HostRoute{},
 	}})
-	s.wantSubnet("taking all back", updated, err, plain)
+	s.wantSubnet("resetting all", updated, err, plain)
 }
 
 func testModes(s *suite) {
@@ -235,9 +233,9 @@ func testModes(s *suite) {
 		if err != nil || made.AddressMode != mode || made.RAMode != mode {
 			s.Errorf("CreateSubnet with %s = %+v, %v", mode, made, err)
 		}
-		s.wantRefused(http.MethodPut, "/v2.0/subnets/"+made.ID, `{"subnet": {"ipv6_ra_mode": "slaac"}}`, http.StatusBadRequest, "HTTPBadRequest")
+		s.wantRejected(http.MethodPut, "/v2.0/subnets/"+made.ID, `{"subnet": {"ipv6_ra_mode": "slaac"}}`, http.StatusBadRequest, "HTTPBadRequest")
 		_, err = s.Client.UpdateSubnet(s.Context(), made.ID, neutron.SubnetUpdate{SubnetSettings: neutron.SubnetSettings{DHCP: new(false)}, Revision: made.Revision})
-		s.want("taking DHCP away", err, neutron.ErrRefused, http.StatusBadRequest, "InvalidInput")
+		s.want("disabling DHCP", err, neutron.ErrRefused, http.StatusBadRequest, "InvalidInput")
 	}
 	asked := s.subnetOn(s.createNetwork(), "fd00::/64")
 	asked.AddressMode, asked.RAMode = "slaac", "dhcpv6-stateful"
@@ -265,8 +263,8 @@ func testSmallRanges(s *suite) {
 	}
 }
 
-// createSubnetPool makes a subnet pool that is gone after the test, and before
-// which all networks are that are made later.
+// createSubnetPool creates a subnet pool, and deletes it after the test, later than
+// all networks that the test creates after it.
 func (s *suite) createSubnetPool(prefixes string, defaultLength int) (name, id string) {
 	s.Helper()
 	name = "neutrontest-" + rand.Text()
@@ -278,7 +276,7 @@ func (s *suite) createSubnetPool(prefixes string, defaultLength int) (name, id s
 
 func testSubnetPool(s *suite) {
 	if !s.can(neutron.ExtensionSubnetPools) {
-		return // testFindSubnetPools checks what is answered then
+		return // testFindSubnetPools checks the error
 	}
 	_, four := s.createSubnetPool(`"10.77.0.0/23"`, 24)
 	_, six := s.createSubnetPool(`"fd77::/48"`, 64)
@@ -290,7 +288,7 @@ func testSubnetPool(s *suite) {
 		CIDR: netip.MustParsePrefix("10.77.0.0/24"), SubnetPoolID: four, Gateway: netip.MustParseAddr("10.77.0.1"), Pools: pools("10.77.0.2", "10.77.0.254"), DHCP: true,
 	})
 	_, err = s.Client.CreateSubnet(s.Context(), s.subnetOn(neutron.Network{ID: asked.NetworkID}, "10.9.0.0/24"))
-	s.want("creating another one beside it", err, neutron.ErrRefused, http.StatusBadRequest, "NetworkSubnetPoolAffinityError")
+	s.want("creating a subnet with a CIDR beside it", err, neutron.ErrRefused, http.StatusBadRequest, "NetworkSubnetPoolAffinityError")
 
 	asked.NetworkID, asked.FromPool, asked.Gateway = s.createNetwork().ID, &neutron.FromPool{SubnetPoolID: four, IPVersion: 4, PrefixLength: 26}, new(netip.Addr)
 	asked.DHCP, asked.Nameservers, asked.HostRoutes = allSettings().DHCP, allSettings().Nameservers, allSettings().HostRoutes
@@ -298,19 +296,22 @@ func testSubnetPool(s *suite) {
 	s.wantSubnet("creating a /26 without a gateway", made, err, neutron.Subnet{
 		ID: made.ID, NetworkID: asked.NetworkID, Name: asked.Name, Description: asked.Description, CreatedAt: made.CreatedAt,
 		CIDR: netip.MustParsePrefix("10.77.1.0/26"), SubnetPoolID: four, Pools: pools("10.77.1.2", "10.77.1.62"),
-		Gateway:     netip.MustParseAddr("10.77.1.1"), // whatever was asked for
+		Gateway:     netip.MustParseAddr("10.77.1.1"), // despite the request
 		Nameservers: *asked.Nameservers, HostRoutes: *asked.HostRoutes,
 	})
 	asked.DHCP, asked.Nameservers, asked.HostRoutes = nil, nil, nil
 	asked.NetworkID, asked.FromPool = s.createNetwork().ID, &neutron.FromPool{SubnetPoolID: four, IPVersion: 4, PrefixLength: 24}
 	_, err = s.Client.CreateSubnet(s.Context(), asked)
-	s.want("creating when nothing is left", err, neutron.ErrRefused, http.StatusInternalServerError, "SubnetAllocationError")
+	s.want("creating from an exhausted pool", err, neutron.ErrRefused, http.StatusInternalServerError, "SubnetAllocationError")
+	asked.FromPool.PrefixLength = 7 // the pool's minimum is 8
+	_, err = s.Client.CreateSubnet(s.Context(), asked)
+	s.want("creating a /7", err, neutron.ErrRefused, http.StatusBadRequest, "MinPrefixSubnetAllocationError")
 	asked.FromPool.IPVersion = 6
 	_, err = s.Client.CreateSubnet(s.Context(), asked)
 	s.want("creating with another IP version", err, neutron.ErrRefused, http.StatusBadRequest, "BadRequest")
 	asked.FromPool = &neutron.FromPool{SubnetPoolID: missing, IPVersion: 4}
 	_, err = s.Client.CreateSubnet(s.Context(), asked)
-	s.want("creating from none", err, neutron.ErrNotFound, http.StatusNotFound, "SubnetPoolNotFound")
+	s.want("creating from a missing pool", err, neutron.ErrNotFound, http.StatusNotFound, "SubnetPoolNotFound")
 
 	asked.FromPool, asked.Gateway = &neutron.FromPool{SubnetPoolID: six, IPVersion: 6}, nil
 	made, err = s.Client.CreateSubnet(s.Context(), asked)
@@ -328,7 +329,7 @@ func testSubnetPool(s *suite) {
 func testFindSubnetPools(s *suite) {
 	if !s.can(neutron.ExtensionSubnetPools) {
 		_, err := s.Client.SubnetPools(s.Context(), neutron.SubnetPoolFilter{Name: "x"})
-		s.want("looking for one where there are none", err, neutron.ErrUnavailable, http.StatusNotFound, "HTTPNotFound")
+		s.want("listing without the extension", err, neutron.ErrUnavailable, http.StatusNotFound, "HTTPNotFound")
 		return
 	}
 	name, four := s.createSubnetPool(`"10.77.0.0/16"`, 24)

@@ -30,7 +30,7 @@ var subnetTests = []test{
 		network := s.createNetwork()
 		created := s.createSubnet(network, "192.168.0.0/16")
 		want := neutron.Subnet{
-			ID: created.ID, NetworkID: network.ID, Name: "neutrontest", Description: s.mark,
+			ID: created.ID, NetworkID: network.ID, Name: "neutrontest", Description: s.marker,
 			CIDR:    netip.MustParsePrefix("192.168.0.0/16"),
 			Gateway: netip.MustParseAddr("192.168.0.1"),
 			Pools:   pools("192.168.0.2", "192.168.255.254"),
@@ -48,7 +48,7 @@ var subnetTests = []test{
 			s.Errorf("the network is %+v, want a revision above %d and the subnet %s", after, network.Revision, created.ID)
 		}
 	}},
-	{"a gateway is taken, and left out of the pools", func(s *suite) {
+	{"a gateway is used, and not in the pools", func(s *suite) {
 		for gateway, want := range map[string][]neutron.Pool{
 			"10.0.0.1":   pools("10.0.0.2", "10.0.0.254"),
 			"10.0.0.254": pools("10.0.0.1", "10.0.0.253"),
@@ -62,7 +62,7 @@ var subnetTests = []test{
 			}
 		}
 	}},
-	{"pools are taken", func(s *suite) {
+	{"pools are used", func(s *suite) {
 		subnet := s.subnetOn(s.createNetwork(), "10.0.0.0/24")
 		subnet.Pools = pools("10.0.0.10", "10.0.0.20", "10.0.0.30", "10.0.0.40")
 		created, err := s.Client.CreateSubnet(s.Context(), subnet)
@@ -92,10 +92,10 @@ var subnetTests = []test{
 	}},
 	{"subnets are found by their whole description", func(s *suite) {
 		ours := s.createSubnet(s.createNetwork(), "10.0.0.0/24")
-		mark := s.mark
-		s.mark += "x"
+		marker := s.marker
+		s.marker += "x"
 		s.createSubnet(s.createNetwork(), "10.0.0.0/24")
-		found, err := s.Client.Subnets(s.Context(), neutron.SubnetFilter{Description: mark})
+		found, err := s.Client.Subnets(s.Context(), neutron.SubnetFilter{Description: marker})
 		if diff := cmp.Diff([]neutron.Subnet{ours}, found, compareAddresses); err != nil || diff != "" {
 			s.Errorf("Subnets: %v, (-want +got):\n%s", err, diff)
 		}
@@ -110,7 +110,7 @@ var subnetTests = []test{
 		s.createSubnet(network, "10.1.0.0/16")
 		s.createSubnet(s.createNetwork(), "10.0.0.0/16")
 	}},
-	{"one of several equal requests at once succeeds", func(s *suite) {
+	{"one of several equal concurrent requests succeeds", func(s *suite) {
 		network := s.createNetwork()
 		var all sync.WaitGroup
 		for range 4 {
@@ -151,11 +151,11 @@ var subnetTests = []test{
 			s.Errorf("the error does not name the port %s: %v", port, err)
 		}
 		s.remove("ports", port)
-		s.wantNil("deleting after the port has gone", s.Client.DeleteSubnet(s.Context(), subnet.ID, subnet.Revision))
+		s.wantNil("deleting after the port was deleted", s.Client.DeleteSubnet(s.Context(), subnet.ID, subnet.Revision))
 	}},
 }
 
-// What the controller changes in place: the gateway.
+// gatewayTests check the change of a gateway, which keeps the subnet.
 var gatewayTests = []test{
 	{"a gateway is changed together with the pools", func(s *suite) {
 		network := s.createNetwork()
@@ -175,22 +175,22 @@ var gatewayTests = []test{
 			s.Errorf("the subnet as it was updated and as it is listed (-updated +listed):\n%s", diff)
 		}
 	}},
-	{"a gateway is taken away", func(s *suite) {
+	{"a gateway is removed", func(s *suite) {
 		created := s.createSubnet(s.createNetwork(), "10.0.0.0/24")
 		updated, err := s.Client.UpdateSubnet(s.Context(), created.ID, neutron.SubnetUpdate{SubnetSettings: neutron.SubnetSettings{Gateway: new(netip.Addr), Pools: created.Pools}, Revision: created.Revision})
 		if err != nil || updated.Gateway.IsValid() {
 			s.Errorf("UpdateSubnet = %+v, %v; want no gateway", updated, err)
 		}
 	}},
-	{"a gateway is not changed while ports could get its address", func(s *suite) {
+	{"a gateway is not changed while a pool has its address", func(s *suite) {
 		created := s.createSubnet(s.createNetwork(), "10.0.0.0/24")
 		_, err := s.Client.UpdateSubnet(s.Context(), created.ID, neutron.SubnetUpdate{
 			SubnetSettings: neutron.SubnetSettings{Gateway: new(netip.MustParseAddr("10.0.0.9")), Pools: created.Pools}, Revision: created.Revision,
 		})
 		s.want("updating", err, neutron.ErrRefused, http.StatusConflict, "GatewayConflictWithAllocationPools")
-		s.wantRefused(http.MethodPut, "/v2.0/subnets/"+created.ID, `{"subnet": {"gateway_ip": "10.0.0.9"}}`, http.StatusConflict, "GatewayConflictWithAllocationPools")
+		s.wantRejected(http.MethodPut, "/v2.0/subnets/"+created.ID, `{"subnet": {"gateway_ip": "10.0.0.9"}}`, http.StatusConflict, "GatewayConflictWithAllocationPools")
 	}},
-	{"a gateway is changed while a port is there", func(s *suite) {
+	{"a gateway is changed while the network has a port", func(s *suite) {
 		network := s.createNetwork()
 		created := s.createSubnet(network, "10.0.0.0/24")
 		s.createPort(network)
@@ -207,7 +207,7 @@ var gatewayTests = []test{
 		})
 		s.want("updating", err, neutron.ErrConflict, http.StatusPreconditionFailed, "RevisionNumberConstraintFailed")
 	}},
-	{"what is not there cannot be changed", func(s *suite) {
+	{"a missing subnet is not updated", func(s *suite) {
 		_, err := s.Client.UpdateSubnet(s.Context(), missing, neutron.SubnetUpdate{SubnetSettings: neutron.SubnetSettings{Gateway: new(netip.MustParseAddr("10.0.0.1"))}})
 		s.want("updating", err, neutron.ErrNotFound, http.StatusNotFound, "SubnetNotFound")
 	}},

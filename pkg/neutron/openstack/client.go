@@ -19,11 +19,11 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// DefaultTimeout is how long one request may take, its answer included.
+// DefaultTimeout limits the time of one request, with its answer.
 const DefaultTimeout = 30 * time.Second
 
-// maxAnswer bounds what is read of an answer. A list of 10,000 networks in one
-// page is some 7 MB.
+// maxAnswer limits the size of an answer, in bytes. A list of 10,000 networks in
+// one page has about 7 MB.
 const maxAnswer = 64 << 20
 
 // Option changes how a client behaves.
@@ -43,9 +43,9 @@ func newOptions(opts []Option) options {
 	return o
 }
 
-// WithTimeout sets how long one request may take, its answer included, and a
-// login where it needs one; every page of a list has that long. Without it, or
-// with 0, it is DefaultTimeout.
+// WithTimeout limits the time of one request, with its answer and the login that
+// it may need. Each page of a list is one request. Defaults to DefaultTimeout,
+// also for 0.
 func WithTimeout(timeout time.Duration) Option {
 	return func(o *options) {
 		if timeout > 0 {
@@ -54,8 +54,8 @@ func WithTimeout(timeout time.Duration) Option {
 	}
 }
 
-// WithTransport has each request, logins among them, go through what wrap
-// returns, which must pass it on: to count it, say. See Operation.
+// WithTransport sends each request, logins included, through the RoundTripper
+// that wrap returns, such as one that counts requests by their Operation.
 func WithTransport(wrap func(next http.RoundTripper) http.RoundTripper) Option {
 	return func(o *options) { o.wrap = wrap }
 }
@@ -63,26 +63,25 @@ func WithTransport(wrap func(next http.RoundTripper) http.RoundTripper) Option {
 // client is a neutron.Client.
 type client struct {
 	service *gophercloud.ServiceClient
-	// target is where requests go, and who logs in there.
 	target  target
 	timeout time.Duration
 }
 
-// target is what differs between a Neutron that asks for no authentication and
-// one of a cloud.
+// target describes the Neutron that requests go to. It has two implementations:
+// with a login (cloud) and without (openNeutron).
 type target interface {
 	fmt.Stringer
-	// host is the host and port of Neutron, for messages.
+	// host returns the host and port of Neutron, for messages.
 	host() string
-	// secrets are those that a message must not hold.
+	// secrets returns the texts that no message may hold.
 	secrets() []string
-	// refused says what to think of when a request is answered with 401.
-	refused() string
+	// hint401 returns the likely reason for a 401.
+	hint401() string
 }
 
-// New returns a client for a Neutron that asks for no authentication, such as
-// http://127.0.0.1:9696. It makes no request. As a fmt.Stringer, the client says
-// where its requests go.
+// New returns a client for a Neutron without authentication, such as
+// http://127.0.0.1:9696. It makes no request. As a fmt.Stringer, the client
+// returns the address of Neutron.
 func New(endpoint string, opts ...Option) (neutron.Client, error) {
 	base, err := parseEndpoint(endpoint)
 	if err != nil {
@@ -94,15 +93,17 @@ func New(endpoint string, opts ...Option) (neutron.Client, error) {
 	return newClient(provider, base, openNeutron{base}, o), nil
 }
 
-// openNeutron is a Neutron that asks for no authentication.
+// openNeutron is a Neutron without authentication.
 type openNeutron struct{ base *url.URL }
 
 func (n openNeutron) String() string  { return n.base.String() }
 func (n openNeutron) host() string    { return hostPort(n.base) }
 func (openNeutron) secrets() []string { return nil }
-func (openNeutron) refused() string   { return "it asks for a login, and is used without one" }
+func (openNeutron) hint401() string {
+	return "Neutron requires a login; name a cloud of clouds.yaml with -cloud"
+}
 
-// newClient is the part that does not depend on how one logs in.
+// newClient returns a client whose requests go through a provider.
 func newClient(provider *gophercloud.ProviderClient, base *url.URL, target target, o options) *client {
 	return &client{
 		service: &gophercloud.ServiceClient{
@@ -115,28 +116,27 @@ func newClient(provider *gophercloud.ProviderClient, base *url.URL, target targe
 	}
 }
 
-// String says where requests go, without secrets.
+// String describes where requests go, without secrets.
 func (c *client) String() string { return c.target.String() }
 
-// Format writes the same for every verb: what is inside holds secrets.
+// Format writes String for every verb: the fields hold secrets.
 func (c *client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String()) }
 
-// newProvider returns what makes requests. It has neither RetryFunc nor
-// RetryBackoffFunc nor ReauthFunc: gophercloud then tries nothing again by
-// itself.
+// newProvider returns a gophercloud client that makes requests. It has neither
+// RetryFunc nor RetryBackoffFunc nor ReauthFunc: gophercloud repeats no request.
 func newProvider(transport http.RoundTripper) *gophercloud.ProviderClient {
 	provider := &gophercloud.ProviderClient{HTTPClient: http.Client{
 		Transport: transport,
-		// A redirect is an answer that we cannot use: following it would be a
-		// second request, and would take a login to whoever asks for it.
+		// A redirect is an unusable answer. To follow it would be a second
+		// request, and could send a token to another host.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	provider.UserAgent.Prepend("samplecrd-controller/" + version())
 	return provider
 }
 
-// newTransport returns a transport of its own, so that no other package's
-// settings reach it.
+// newTransport returns a new transport: http.DefaultTransport can be changed by
+// other packages.
 func newTransport(config *tls.Config, wrap func(http.RoundTripper) http.RoundTripper) *boundedTransport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	transport := &http.Transport{
@@ -146,17 +146,17 @@ func newTransport(config *tls.Config, wrap func(http.RoundTripper) http.RoundTri
 		TLSHandshakeTimeout:    10 * time.Second,
 		IdleConnTimeout:        90 * time.Second,
 		MaxIdleConns:           100,
-		MaxIdleConnsPerHost:    100, // as many as there may be workers
+		MaxIdleConnsPerHost:    100, // one per worker
 		MaxResponseHeaderBytes: 1 << 20,
 		ForceAttemptHTTP2:      true,
 	}
 	return &boundedTransport{Transport: transport, next: wrap(transport)}
 }
 
-// boundedTransport refuses to read answers without end.
+// boundedTransport is an http.Transport that limits the size of answers.
 type boundedTransport struct {
 	*http.Transport
-	next http.RoundTripper // the way to it
+	next http.RoundTripper // the Transport, wrapped
 }
 
 func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -167,19 +167,17 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	return response, err
 }
 
-// parseEndpoint returns the URL without its version and without a slash at its
-// end. Its errors don't repeat the endpoint, which may hold a password.
+// parseEndpoint returns the URL of a Neutron, without its version.
 func parseEndpoint(endpoint string) (*url.URL, error) {
 	u, err := parseURL(endpoint, "v2.0")
 	if err != nil {
-		return nil, fmt.Errorf("the endpoint %w; want one such as http://127.0.0.1:9696", err)
+		return nil, fmt.Errorf("the endpoint %w; set it to a URL such as http://127.0.0.1:9696", err)
 	}
 	return u, nil
 }
 
-// parseURL returns the URL of a service without the version, where it ends with
-// that, and without a slash at its end. Its errors say what is wrong with it,
-// and don't repeat it.
+// parseURL returns the URL of a service without a version and slashes at its end.
+// Its errors do not repeat the URL, which may hold a password.
 func parseURL(text, version string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
@@ -188,15 +186,15 @@ func parseURL(text, version string) (*url.URL, error) {
 	case err != nil:
 		return nil, errors.New("is not a URL")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, errors.New("begins with neither http:// nor https://")
+		return nil, errors.New("must begin with http:// or https://")
 	case u.User != nil:
-		return nil, errors.New("holds a user name or password, which does not belong in a URL")
+		return nil, errors.New("holds a user name or password; remove them")
 	case u.Hostname() == "":
-		return nil, errors.New("names no host")
+		return nil, errors.New("has no host")
 	case !validPort(u.Port()):
-		return nil, errors.New("has a port that is not a number from 1 to 65535")
+		return nil, errors.New("must have a port from 1 to 65535, or none")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return nil, errors.New("has a query or a fragment")
+		return nil, errors.New("has a query or a fragment; remove it")
 	}
 	path := strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/"+version)
 	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimRight(path, "/")}, nil
@@ -219,7 +217,7 @@ func hostPort(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// version returns the version of this program where it was built from one.
+// version returns the version of this program, or "dev".
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return info.Main.Version
@@ -227,16 +225,16 @@ func version() string {
 	return "dev"
 }
 
-// guarded returns a client whose requests are carried out only while the object
-// has the revision given. (gophercloud can say so for updates only.)
+// guarded returns a client whose requests fail unless the object has a revision.
+// (gophercloud supports that for updates only.)
 func (c *client) guarded(revision int) *gophercloud.ServiceClient {
 	service := *c.service
 	service.MoreHeaders = map[string]string{"If-Match": "revision_number=" + strconv.Itoa(revision)}
 	return &service
 }
 
-// checkID refuses what would make a path of another object, or of none: IDs
-// come out of a status, which people can write to.
+// checkID rejects an ID that would change the path of a request: IDs come from a
+// status, which users can write to.
 func checkID(op, id string) error {
 	for _, r := range id {
 		if (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '-' {
@@ -251,10 +249,10 @@ func checkID(op, id string) error {
 
 var _ neutron.Client = (*client)(nil)
 
-// failed turns a failure of a request into a *neutron.Error.
+// failed returns a failure of a request as a *neutron.Error, and nil for nil.
 func (c *client) failed(ctx context.Context, op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return classify(ctx, request{op: op, host: c.target.host(), timeout: c.timeout, secrets: c.target.secrets(), hint: c.target.refused()}, err)
+	return classify(ctx, request{op: op, host: c.target.host(), timeout: c.timeout, secrets: c.target.secrets(), hint401: c.target.hint401()}, err)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 )
 
-// start starts a Neutron for one test.
+// start starts an embedded Neutron.
 func start(t *testing.T, options embedded.Options) *embedded.Server {
 	t.Helper()
 	server := embedded.New(options)
@@ -32,7 +32,7 @@ func connect(t *testing.T, endpoint string, options ...openstack.Option) neutron
 	return client
 }
 
-// request is one of each, for what must hold for all of them.
+// requests has one request of each kind, for what must hold for all.
 var requests = map[string]func(context.Context, neutron.Client) error{
 	"list networks": func(ctx context.Context, c neutron.Client) error {
 		_, err := c.Networks(ctx, neutron.NetworkFilter{})
@@ -72,10 +72,10 @@ func TestEndpoint(t *testing.T) {
 	for name, test := range map[string]struct{ endpoint, want string }{
 		"empty":                   {"", "empty"},
 		"without a scheme":        {"127.0.0.1:9696", "not a URL"},
-		"a name without a scheme": {"localhost:9696", "neither http:// nor https://"},
-		"another scheme":          {"ftp://127.0.0.1", "neither http:// nor https://"},
-		"without a host":          {"http://", "names no host"},
-		"a port alone":            {"http://:9696", "names no host"},
+		"a name without a scheme": {"localhost:9696", "must begin with http:// or https://"},
+		"another scheme":          {"ftp://127.0.0.1", "must begin with http:// or https://"},
+		"without a host":          {"http://", "has no host"},
+		"a port alone":            {"http://:9696", "has no host"},
 		"a port too large":        {"http://127.0.0.1:96960", "port"},
 		"port 0":                  {"http://127.0.0.1:0", "port"},
 		"with a password":         {"http://me:secret@127.0.0.1:9696", "user name or password"},
@@ -89,13 +89,13 @@ func TestEndpoint(t *testing.T) {
 				t.Errorf("New(%q): error is %v, want one with %q", test.endpoint, err, test.want)
 			}
 			if err != nil && strings.Contains(err.Error(), "secret") {
-				t.Errorf("the error tells the secret: %v", err)
+				t.Errorf("the error holds the secret: %v", err)
 			}
 		})
 	}
 }
 
-// TestOneRequest: a method is one request, also when it fails.
+// TestOneRequest: a method makes one request, also if it fails.
 func TestOneRequest(t *testing.T) {
 	for name, request := range requests {
 		for _, status := range []int{0, http.StatusFound, http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusServiceUnavailable} {
@@ -107,7 +107,7 @@ func TestOneRequest(t *testing.T) {
 				_ = request(t.Context(), connect(t, server.URL()))
 				got := server.Requests()
 				if len(got) != 1 {
-					t.Fatalf("it took %d requests, want 1: %+v", len(got), got)
+					t.Fatalf("%d requests, want 1: %+v", len(got), got)
 				}
 				if agent := got[0].UserAgent; !strings.HasPrefix(agent, "samplecrd-controller/") {
 					t.Errorf("User-Agent is %q", agent)
@@ -117,7 +117,7 @@ func TestOneRequest(t *testing.T) {
 	}
 }
 
-// TestIDs: an ID that would lead elsewhere makes no request.
+// TestIDs: an ID that would change the path makes no request.
 func TestIDs(t *testing.T) {
 	server := start(t, embedded.Options{})
 	client := connect(t, server.URL())
@@ -135,7 +135,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// TestPages: a list is whole, or it is an error.
+// TestPages: a list is complete, or an error.
 func TestPages(t *testing.T) {
 	server := start(t, embedded.Options{MaxPage: 2})
 	client := connect(t, server.URL())
@@ -159,7 +159,7 @@ func TestPages(t *testing.T) {
 			embedded.Fault{Status: 404, Body: `{"NeutronError": {"type": "NetworkNotFound", "message": "Network x could not be found.", "detail": ""}}`},
 			"404 NetworkNotFound",
 		},
-		"circles":        {embedded.Fault{Status: 200, Body: page}, "circles"},
+		"a loop":         {embedded.Fault{Status: 200, Body: page}, "loop"},
 		"links unusable": {embedded.Fault{Status: 200, Body: `{"networks": [], "networks_links": 5}`}, "links"},
 		"link unusable":  {embedded.Fault{Status: 200, Body: strings.ReplaceAll(page, "?marker=x", "")}, "link"},
 	} {
@@ -175,7 +175,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestPageTwice: Neutron begins again where the subnet that a page ended with
+// TestPageTwice: Neutron returns the first page again if the last subnet of a page
 // is deleted meanwhile.
 func TestPageTwice(t *testing.T) {
 	server := start(t, embedded.Options{})
@@ -192,7 +192,7 @@ func TestPageTwice(t *testing.T) {
 	}
 }
 
-// TestIgnoredFilter: what a server should have left out is left out.
+// TestIgnoredFilter: the client filters a list if the server did not.
 func TestIgnoredFilter(t *testing.T) {
 	server := start(t, embedded.Options{})
 	client := connect(t, server.URL())

@@ -13,31 +13,11 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/config"
 	loader "github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
 
-	"github.com/samplecrd/network-controller/pkg/neutron"
-	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/neutron/neutrontest"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 )
 
-// TestEmbeddedNeutron: the embedded Neutron is one.
-func TestEmbeddedNeutron(t *testing.T) {
-	for name, options := range map[string]embedded.Options{
-		"all at once":                    {},
-		"in pages":                       {MaxPage: 2},
-		"with all extensions":            {With: []string{neutron.ExtensionDNS}},
-		"with the fewest extensions":     {Without: []string{"net-mtu", neutron.ExtensionPortSecurity, neutron.ExtensionTags, neutron.ExtensionSubnetPools}},
-		"with an MTU that cannot be set": {Without: []string{neutron.ExtensionMTU}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			neutrontest.TestClient(t, func(t *testing.T) neutrontest.Cloud {
-				server := start(t, options)
-				return neutrontest.Cloud{Client: connect(t, server.URL()), Endpoint: server.URL(), SetQuotas: true}
-			})
-		})
-	}
-}
-
-// TestRealNeutron runs the same against a real one.
+// TestRealNeutron runs the contract on a real Neutron.
 func TestRealNeutron(t *testing.T) {
 	endpoint := os.Getenv("NEUTRON_ENDPOINT")
 	if endpoint == "" {
@@ -49,8 +29,8 @@ func TestRealNeutron(t *testing.T) {
 	})
 }
 
-// TestRealCloud runs the same as a user of a real OpenStack: with a password,
-// with an application credential, and with tokens that live for seconds.
+// TestRealCloud runs the contract with a login to a real Keystone: with a password,
+// with an application credential, and with tokens that expire within seconds.
 func TestRealCloud(t *testing.T) {
 	for _, name := range []string{"ours", "ours-app", "short"} {
 		t.Run(name, func(t *testing.T) {
@@ -69,8 +49,8 @@ func TestRealCloud(t *testing.T) {
 	}
 }
 
-// withToken returns an address at which a cloud's Neutron asks for no
-// authentication: requests are sent on with a token, which is not our client's.
+// withToken returns the address of a proxy that adds a token to requests to a
+// cloud's Neutron. It is not the token of the client under test.
 func withToken(t *testing.T, name string) string {
 	t.Helper()
 	auth, endpoint, tls, err := loader.Parse(loader.WithCloudName(name))

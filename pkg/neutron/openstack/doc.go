@@ -1,20 +1,20 @@
-// Package openstack speaks to a real Neutron over HTTP. It is the only package
-// that knows of gophercloud.
+// Package openstack is the neutron.Client for a real Neutron, over HTTP, with or
+// without a login to Keystone. It is the only package that imports gophercloud.
 //
-// What it adds to gophercloud is distrust: a mistake here creates a network
-// twice, or forgets one that is still there.
+// It adds strict checks to gophercloud, because a mistake here creates a network
+// twice, or forgets one that exists:
 //
-//   - An answer that is not the one that was asked for (no JSON, a list without
-//     its key, an object without its revision, an address that does not parse)
-//     is neutron.ErrUnavailable, never an empty list or a zero value.
-//   - "Not found" is believed only of Neutron itself, and only of one object: a
-//     404 out of a proxy, or as the answer to a list, is ErrUnavailable.
-//   - One method call is one request (a list: one a page). Nothing is tried
-//     again here, no redirect is followed, no rate limit is waited for: the
-//     caller has a queue for that, and the error says how long to wait. There
-//     are two exceptions: a request whose token was refused, and which so was
-//     not carried out, is sent once more with a new one; and where ports hold a
-//     subnet, they are asked for, since Neutron does not name them.
-//   - Every failure is a *neutron.Error, whose text is the same for the same
-//     failure, so that it can stand in a condition without changing it.
+//   - An answer without the expected content (no JSON, a list without its key, an
+//     object without its revision, an invalid address) is neutron.ErrUnavailable,
+//     never an empty list or a zero value.
+//   - "Not found" is accepted from Neutron only, and for one object only. A 404
+//     from a proxy, or for a list, is ErrUnavailable.
+//   - One method call is one request (for a list: one per page). The package
+//     repeats no request, follows no redirect and waits for no rate limit: the
+//     caller has a queue, and the error holds Retry-After. There are two
+//     exceptions. A request whose token is rejected, which Neutron has not
+//     carried out, is repeated with a new token. If ports use a subnet, one more
+//     request lists them, because Neutron's error does not.
+//   - Every failure is a *neutron.Error. Equal failures have equal texts, so that
+//     a condition with the text does not change.
 package openstack

@@ -21,23 +21,23 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// maxMessage bounds what a server can put into a message, in runes.
+// maxMessage limits the text of a server in a message, in runes.
 const maxMessage = 500
 
-// maxRetryAfter bounds how long a server can have itself left alone: a clock
-// that is wrong must not mean for years.
+// maxRetryAfter limits the delay that a server can ask for: its clock may be
+// wrong.
 const maxRetryAfter = time.Hour
 
-// request is what a failure is described with.
+// request holds what the description of a failure needs.
 type request struct {
 	op      string
 	host    string
 	timeout time.Duration
-	secrets []string // that it was made with
-	hint    string   // what to think of when it is answered with 401
+	secrets []string // which a message must not hold
+	hint401 string   // the likely reason for a 401
 }
 
-// clean makes a text that somebody else wrote fit for a message.
+// clean makes a text from outside fit for a message.
 func (r request) clean(text string) string {
 	for _, secret := range r.secrets {
 		text = strings.ReplaceAll(text, secret, "***")
@@ -45,14 +45,14 @@ func (r request) clean(text string) string {
 	return clean(text)
 }
 
-// unusableAnswer is an answer that came, and that is not one.
+// unusableAnswer is the problem of an answer that cannot be used.
 type unusableAnswer string
 
 func (e unusableAnswer) Error() string { return string(e) }
 
 func unusable(format string, args ...any) error { return unusableAnswer(fmt.Sprintf(format, args...)) }
 
-// classify says what kind of failure an error of gophercloud is.
+// classify turns an error of gophercloud into a *neutron.Error.
 func classify(ctx context.Context, r request, err error) *neutron.Error {
 	failure := &neutron.Error{Op: r.op, Class: neutron.ErrUnavailable}
 	var answer gophercloud.ErrUnexpectedResponseCode
@@ -61,53 +61,53 @@ func classify(ctx context.Context, r request, err error) *neutron.Error {
 	case errors.As(err, &answer):
 		failure.Status = answer.Actual
 		failure.Type, failure.Message = r.readBody(answer.Actual, answer.Body)
-		failure.Class = kind(r.op, failure.Status, failure.Type)
+		failure.Class = classOf(r.op, failure.Status, failure.Type)
 		switch {
 		case failure.Status == http.StatusUnauthorized:
-			failure.Message += fmt.Sprintf(" (%s)", r.hint)
+			failure.Message += fmt.Sprintf(" (%s)", r.hint401)
 		case failure.Type == "" && failure.Status >= 400 && failure.Status < 500:
-			failure.Message += fmt.Sprintf(" (%s does not answer as Neutron would: is it the right address?)", r.host)
+			failure.Message += fmt.Sprintf(" (%s does not answer like a Neutron; check its address)", r.host)
 		}
 		failure.RetryAfter = retryAfter(answer.ResponseHeader.Get("Retry-After"), time.Now())
 	case ctx.Err() != nil:
 		failure.Cause = ctx.Err()
 		failure.Message = ctx.Err().Error()
 	case errors.As(err, &login):
-		*failure = *login // which is the failure of others, too
+		*failure = *login // a copy: the login is shared
 	default:
 		failure.Message = r.clean(withoutAnswer(r, err))
 	}
 	return failure
 }
 
-// kind is the table of what Neutron's answers ask for. typ is Neutron's name of
-// the failure, and empty where the answer is not Neutron's own.
-func kind(op string, status int, typ string) error {
+// classOf returns the class of a failure. typ is Neutron's name for it, and empty
+// if the answer is not Neutron's own.
+func classOf(op string, status int, typ string) error {
 	switch {
 	case typ == "" && status != http.StatusPreconditionFailed:
-		return neutron.ErrUnavailable // a proxy's answer, or that of something that is no Neutron
+		return neutron.ErrUnavailable // the answer of a proxy, or of another server
 	case status == http.StatusNotFound:
-		return kindOfNotFound(op, typ)
+		return classOf404(op, typ)
 	case status == http.StatusConflict:
-		return kindOfConflict(typ)
+		return classOf409(typ)
 	case status == http.StatusPreconditionFailed:
 		return neutron.ErrConflict
 	case status == http.StatusInternalServerError && typ == "SubnetAllocationError":
-		return neutron.ErrRefused // a subnet pool is exhausted: an outage by its status only
+		return neutron.ErrRefused // the subnet pool is exhausted
 	case status == http.StatusUnauthorized, status == http.StatusProxyAuthRequired,
 		status == http.StatusRequestTimeout, status == http.StatusTooEarly,
-		status == http.StatusTooManyRequests, status == 498: // 498: a rate limit of Swift's, which gophercloud knows
+		status == http.StatusTooManyRequests, status == 498: // 498: Swift's rate limit
 		return neutron.ErrUnavailable
 	case status >= 400 && status < 500:
 		return neutron.ErrRefused
 	}
-	return neutron.ErrUnavailable // 5xx; redirects; a 200 where there should be a 201
+	return neutron.ErrUnavailable // 5xx; redirects; a 200 in place of a 201
 }
 
-// kindOfNotFound believes a 404 only of Neutron, and of one object: an object
-// that is taken for gone is forgotten. A list is never "not found" (but Neutron
-// says so when the network that a page ended with is deleted meanwhile).
-func kindOfNotFound(op, typ string) error {
+// classOf404 accepts "not found" from Neutron only, and for one object only: the
+// controller forgets an object that is not found. A list is never "not found",
+// although Neutron answers 404 if the last network of a page was deleted.
+func classOf404(op, typ string) error {
 	switch {
 	case op == listNetworks, op == listSubnets, op == listSubnetPools, op == listExtensions:
 		return neutron.ErrUnavailable
@@ -117,9 +117,8 @@ func kindOfNotFound(op, typ string) error {
 	return neutron.ErrNotFound // NetworkNotFound, SubnetNotFound
 }
 
-// kindOfConflict tells the 409s apart, which Neutron has for anything that does
-// not fit together.
-func kindOfConflict(typ string) error {
+// classOf409 distinguishes Neutron's many reasons for 409.
+func classOf409(typ string) error {
 	switch {
 	case strings.HasSuffix(typ, "InUse"): // NetworkInUse, SubnetInUse, GatewayIpInUse
 		return neutron.ErrInUse
@@ -131,8 +130,8 @@ func kindOfConflict(typ string) error {
 	return neutron.ErrRefused // OverQuota, GatewayConflictWithAllocationPools, OverlappingAllocationPools, …
 }
 
-// readBody returns Neutron's name for a failure and its message, or the status
-// in words where the body is not Neutron's.
+// readBody returns Neutron's name for a failure and its message. If another
+// server answered, it returns the name of the status.
 func (r request) readBody(status int, body []byte) (typ, message string) {
 	var answer struct {
 		NeutronError struct {
@@ -146,7 +145,7 @@ func (r request) readBody(status int, body []byte) (typ, message string) {
 	return "", http.StatusText(status)
 }
 
-// withoutAnswer describes a failure that left us without a usable answer.
+// withoutAnswer describes a failure without a usable answer.
 func withoutAnswer(r request, err error) string {
 	var (
 		bad     unusableAnswer
@@ -156,7 +155,7 @@ func withoutAnswer(r request, err error) string {
 		syntax  *json.SyntaxError
 		typ     *json.UnmarshalTypeError
 	)
-	answer := "the answer of " + r.host + " is not usable: "
+	answer := "the answer of " + r.host + " is unusable: "
 	switch {
 	case errors.As(err, &bad):
 		return answer + string(bad)
@@ -182,8 +181,8 @@ func withoutAnswer(r request, err error) string {
 	return r.host + ": " + rootCause(err).Error()
 }
 
-// isTimeout reports whether it took too long in all. (A time-out of one attempt
-// to connect names the address, and is described by it.)
+// isTimeout reports whether the request as a whole timed out. (An attempt to
+// connect that times out describes itself, with the address.)
 func isTimeout(err error) bool {
 	var network *net.OpError
 	if errors.As(err, &network) && network.Op == "dial" {
@@ -193,15 +192,15 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// lookupFailed leaves out the name server, and the port that it was asked from.
+// lookupFailed omits the name server and the local port, which vary.
 func lookupFailed(err *net.DNSError) string {
 	switch {
 	case err.IsNotFound:
 		return "lookup " + err.Name + ": no such host"
 	case err.IsTimeout:
-		return "lookup " + err.Name + ": the name server gives no answer in time"
+		return "lookup " + err.Name + ": the name server timed out"
 	}
-	return "lookup " + err.Name + ": the name server fails"
+	return "lookup " + err.Name + ": the name server failed"
 }
 
 func isCertificate(err error) bool {
@@ -209,7 +208,7 @@ func isCertificate(err error) bool {
 	return errors.As(err, &verification)
 }
 
-// certificate leaves out the time, which is in the text for an expired one.
+// certificate omits the current time from the text about an expired certificate.
 func certificate(err error) string {
 	var invalid x509.CertificateInvalidError
 	if errors.As(err, &invalid) && invalid.Reason == x509.Expired {
@@ -218,7 +217,7 @@ func certificate(err error) string {
 	return rootCause(err).Error()
 }
 
-// rootCause returns the innermost error: those around it hold the URL.
+// rootCause returns the innermost error: its wrappers hold the URL.
 func rootCause(err error) error {
 	for {
 		inner := errors.Unwrap(err)
@@ -229,7 +228,7 @@ func rootCause(err error) error {
 	}
 }
 
-// retryAfter reads the header of that name: seconds, or a date.
+// retryAfter parses the header of that name: seconds, or a date.
 func retryAfter(header string, now time.Time) time.Duration {
 	var wait time.Duration
 	if seconds, err := strconv.ParseInt(header, 10, 32); err == nil {
@@ -240,10 +239,11 @@ func retryAfter(header string, now time.Time) time.Duration {
 	return min(max(wait, 0), maxRetryAfter)
 }
 
-// requestID is what makes two messages about the same failure differ.
+// requestID matches the part that makes two messages of one failure differ.
 var requestID = regexp.MustCompile(`(?i)\s*\(?(?:request[- ]?id:?\s*)?\breq-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b\)?`)
 
-// clean makes a text fit for a condition, whoever wrote it.
+// clean removes what a condition must not hold: request IDs, control characters,
+// and the end of a long text.
 func clean(text string) string {
 	text = requestID.ReplaceAllString(text, "")
 	text = strings.Map(func(r rune) rune {

@@ -14,7 +14,7 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-func TestKind(t *testing.T) {
+func TestClassOf(t *testing.T) {
 	for name, test := range map[string]struct {
 		op     string
 		status int
@@ -57,14 +57,14 @@ func TestKind(t *testing.T) {
 		"taken, but not as it should be": {"delete network", 200, "", neutron.ErrUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := kind(test.op, test.status, test.typ); !errors.Is(got, test.want) {
-				t.Errorf("kind(%q, %d, %q) = %v, want %v", test.op, test.status, test.typ, got, test.want)
+			if got := classOf(test.op, test.status, test.typ); !errors.Is(got, test.want) {
+				t.Errorf("classOf(%q, %d, %q) = %v, want %v", test.op, test.status, test.typ, got, test.want)
 			}
 		})
 	}
 }
 
-// TestWithoutAnswer: what differs from one time to the next is left out.
+// TestWithoutAnswer: the text omits what varies.
 func TestWithoutAnswer(t *testing.T) {
 	here := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 54321}
 	there := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 9696}
@@ -79,7 +79,7 @@ func TestWithoutAnswer(t *testing.T) {
 		},
 		"the name server": {
 			&net.DNSError{Err: "read udp 10.0.0.9:54321->10.0.0.53:53: i/o timeout", Name: "neutron.example", Server: "10.0.0.53:53", IsTimeout: true},
-			"lookup neutron.example: the name server gives no answer in time",
+			"lookup neutron.example: the name server timed out",
 		},
 		"no such host": {
 			&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "neutron.example", Server: "10.0.0.53:53", IsNotFound: true}},

@@ -14,11 +14,11 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 )
 
-func wantError(t *testing.T, doing string, err, kind error, texts ...string) {
+func wantError(t *testing.T, doing string, err, class error, texts ...string) {
 	t.Helper()
 	var failure *neutron.Error
-	if !errors.As(err, &failure) || !errors.Is(err, kind) {
-		t.Errorf("%s: error is %v, want a *neutron.Error of the kind %q", doing, err, kind)
+	if !errors.As(err, &failure) || !errors.Is(err, class) {
+		t.Errorf("%s: error is %v, want a *neutron.Error of the class %q", doing, err, class)
 		return
 	}
 	for _, text := range texts {
@@ -28,8 +28,8 @@ func wantError(t *testing.T, doing string, err, kind error, texts ...string) {
 	}
 }
 
-// TestUnusableAnswers: an answer that is not one is never taken for "nothing",
-// "gone" or "done".
+// TestUnusableAnswers: an unusable answer never means "none", "not found" or
+// "done".
 func TestUnusableAnswers(t *testing.T) {
 	for name, fault := range map[string]embedded.Fault{
 		"HTML":                    {Status: 200, Body: "<html>", Header: http.Header{"Content-Type": {"text/html"}}},
@@ -66,7 +66,7 @@ func TestUnusableAnswers(t *testing.T) {
 	}
 }
 
-// TestUnusableSubnets: an address that does not parse is an error.
+// TestUnusableSubnets: an invalid address is an error.
 func TestUnusableSubnets(t *testing.T) {
 	const good = `{"subnets": [{"id": "1", "network_id": "n", "name": "", "description": "", "cidr": "10.0.0.0/24",` +
 		` "gateway_ip": "10.0.0.1", "allocation_pools": [{"start": "10.0.0.2", "end": "10.0.0.9"}], "enable_dhcp": true, "dns_nameservers": ["9.9.9.9"], "host_routes": [{"destination": "10.0.0.0/8", "nexthop": "10.0.0.9"}], "revision_number": 1}]}`
@@ -84,7 +84,7 @@ func TestUnusableSubnets(t *testing.T) {
 		"no enable_dhcp":        {`"enable_dhcp": true`, `"x": 1`, "enable_dhcp"},
 		"null for the pools":    {`[{"start": "10.0.0.2", "end": "10.0.0.9"}]`, `null`, "allocation_pools"},
 		"no revision":           {`"revision_number"`, `"x"`, "revision_number"},
-		"a revision in words":   {`"revision_number": 1`, `"revision_number": "1"`, "not usable"},
+		"a revision in words":   {`"revision_number": 1`, `"revision_number": "1"`, "unusable"},
 		"no description":        {`"description"`, `"x"`, "description"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestUnusableSubnets(t *testing.T) {
 	}
 }
 
-// TestTexts: the texts of failures are the same each time, and say where.
+// TestTexts: equal failures have equal texts, which name the server.
 func TestTexts(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -123,7 +123,7 @@ func TestTexts(t *testing.T) {
 		"TLS":             {"https://" + address, embedded.Fault{}, create, "create network: unavailable: " + address + ": "},
 		"a time-out":      {server.URL(), embedded.Fault{Delay: time.Hour}, create, "create network: unavailable: no answer from " + address + " within 50ms"},
 		"a broken proxy":  {server.URL(), embedded.Fault{Status: 502}, create, "create network: unavailable: 502: Bad Gateway"},
-		"not a Neutron":   {server.URL(), embedded.Fault{Status: 200, Body: "hello"}, "list networks", "list networks: unavailable: the answer of " + address + " is not usable: it is not the JSON of an OpenStack service"},
+		"not a Neutron":   {server.URL(), embedded.Fault{Status: 200, Body: "hello"}, "list networks", "list networks: unavailable: the answer of " + address + " is unusable: it is not the JSON of an OpenStack service"},
 		"an unknown kind": {server.URL(), embedded.Fault{Status: 299, Body: "x"}, create, "create network: unavailable: 299"},
 		"Neutron's own words": {
 			server.URL(),
@@ -164,7 +164,7 @@ func TestLongMessage(t *testing.T) {
 	}
 }
 
-// TestGivenUp: that the caller gave up can be told from that Neutron failed.
+// TestGivenUp: the error of a caller that gave up differs from one of Neutron.
 func TestGivenUp(t *testing.T) {
 	server := start(t, embedded.Options{})
 	server.Inject(embedded.Fault{Delay: time.Hour})
@@ -187,7 +187,7 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// TestRetryAfter: how long to wait is told, not waited for.
+// TestRetryAfter: the error holds Retry-After; the client does not wait.
 func TestRetryAfter(t *testing.T) {
 	for name, test := range map[string]struct {
 		header   string

@@ -9,8 +9,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 )
 
-// The lists, in words. A 404 means something else to them than to other
-// requests.
+// The operations that list. They treat a 404 differently: see classOf404.
 const (
 	listNetworks    = "list networks"
 	listSubnets     = "list subnets"
@@ -18,17 +17,16 @@ const (
 	listExtensions  = "list extensions"
 )
 
-// pageSize is how many objects are asked for at a time: Neutron needs about a
-// second for as many, and a cloud may have tens of thousands.
+// pageSize is the number of objects per request: Neutron needs about a second for
+// as many, and a cloud may have tens of thousands.
 const pageSize = 1000
 
-// list reads all pages of the list of a kind of objects, "networks" or
-// "subnets". (gophercloud's own pager takes an answer without that key for an
-// empty list.)
+// list reads all pages of a collection, such as "networks". (gophercloud's own
+// pager treats an answer without that key as an empty list.)
 //
-// An object that is on two pages counts once, as it was read last: when the
-// subnet that a page ended with is deleted before the next page is read,
-// Neutron begins again with the first page.
+// An object on two pages counts once, as it was read last: if the last subnet of a
+// page is deleted before the next page is read, Neutron returns the first page
+// again.
 func list[J, V any](ctx context.Context, service *gophercloud.ServiceClient, kind string, filter url.Values, value func(*J) (V, error), id func(V) string) ([]V, error) {
 	var all []V
 	index := map[string]int{} // by ID
@@ -38,7 +36,7 @@ func list[J, V any](ctx context.Context, service *gophercloud.ServiceClient, kin
 	for more := true; more; {
 		read[query] = true
 		var page map[string]json.RawMessage
-		if _, err := service.Get(ctx, service.ServiceURL(kind)+query, &page, nil); err != nil { //nolint:bodyclose // gophercloud closes what it decodes
+		if _, err := service.Get(ctx, service.ServiceURL(kind)+query, &page, nil); err != nil { //nolint:bodyclose // gophercloud closes the body
 			return nil, err
 		}
 		var items []*J
@@ -62,22 +60,22 @@ func list[J, V any](ctx context.Context, service *gophercloud.ServiceClient, kin
 			return nil, err
 		}
 		if read[query] && more {
-			return nil, unusable("its pages go in circles")
+			return nil, unusable("its links to further pages form a loop")
 		}
 	}
 	return all, nil
 }
 
-// nextPage returns the query of the next page. Of the link, only that is used:
-// a Neutron behind a proxy may well name a host that only it knows, and the
-// next request must not go to a host that an answer names.
+// nextPage returns the query of the next page. It ignores the rest of the link: a
+// Neutron behind a proxy may name a host that only it can reach, and no answer
+// chooses the host of a request.
 func nextPage(links json.RawMessage) (query string, more bool, err error) {
 	if links == nil {
 		return "", false, nil
 	}
 	var all []gophercloud.Link
 	if err := json.Unmarshal(links, &all); err != nil {
-		return "", false, unusable("its links to other pages are not readable")
+		return "", false, unusable("its links to further pages are invalid")
 	}
 	for _, link := range all {
 		if link.Rel != "next" {
@@ -85,7 +83,7 @@ func nextPage(links json.RawMessage) (query string, more bool, err error) {
 		}
 		next, err := url.Parse(link.Href)
 		if err != nil || next.RawQuery == "" {
-			return "", false, unusable("its link to the next page is not readable")
+			return "", false, unusable("its link to the next page is invalid")
 		}
 		return "?" + next.RawQuery, true, nil
 	}

@@ -10,262 +10,174 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
+	gopher "github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// cloud is the way to a Neutron that asks for a token: an http.RoundTripper.
-type cloud struct {
-	name    string
-	timeout time.Duration
-	now     func() time.Time
-	wrap    func(http.RoundTripper) http.RoundTripper
+// The client reads the files again after checkFiles. It repeats a failed login
+// after retryLogin, or after the time that Keystone asks for but at most
+// maxRetryLogin, unless the files change: thousands of Networks wait for one
+// login, and Keystone may lock a user after too many failures.
+const (
+	checkFiles    = 5 * time.Second
+	retryLogin    = 2 * time.Second
+	maxRetryLogin = time.Minute
+)
 
-	mu      sync.Mutex
-	ongoing *renewal     // the one that looks at the files or logs in
-	config  *cloudConfig // what to log in with
-	session *session     // nil before the first login
-	checked time.Time    // when the files were last looked at
-	failure *failure     // of the last login, or nil
-}
-
-// session is what a login gave.
+// session is the result of a login.
 type session struct {
 	config   *cloudConfig
 	token    string
-	project  string   // the ID of the one that the token is for; empty where it is for none
+	project  string   // the ID of the token's project, or empty
 	endpoint *url.URL // of Neutron, without its version
 }
 
-// failure is a login that failed, and is not tried again for a while.
+// failure is a failed login, which is not repeated for a while.
 type failure struct {
 	config *cloudConfig
 	err    *neutron.Error
 	until  time.Time
 }
 
-// renewal is done by one caller, for all.
-type renewal struct {
-	done    chan struct{} // closed when it is over, and the rest is set
-	session *session
-	err     error
-	givenUp bool // because whoever did it gave up, which is no matter of the others
-}
-
-var errGivenUp = errors.New("the login was given up")
-
-// login returns a session other than the one that was refused, which may be
-// nil. One caller at a time looks at the files and logs in, as its context
-// allows; the others wait for what comes of it.
-func (c *cloud) login(ctx context.Context, refused *session) (*session, error) {
-	for {
-		c.mu.Lock()
-		r := c.ongoing
-		switch {
-		case r == nil && c.session != nil && c.session != refused && c.now().Sub(c.checked) < checkFiles:
-			defer c.mu.Unlock()
-			return c.session, nil
-		case r == nil:
-			r = &renewal{done: make(chan struct{}), err: errGivenUp, givenUp: true}
-			c.ongoing = r
-			c.mu.Unlock()
-			c.renew(ctx, r, refused)
-			return r.session, r.err
-		}
-		c.mu.Unlock()
-		select {
-		case <-r.done:
-		case <-ctx.Done():
-			return nil, c.waitedInVain(ctx)
-		}
-		if r.err == nil && r.session != refused {
-			return r.session, nil
-		}
-		if r.err != nil && !r.givenUp {
-			return nil, r.err
-		}
+// login returns a session other than the rejected one, which may be nil. One
+// caller at a time reads the files and logs in; the others wait and use its
+// session, or get its error. If the caller gives up, the next one takes over.
+//
+// The current session stays in use while it belongs to the configured cloud and
+// the login with changed credentials fails: an operator may change the file
+// before Keystone. If the files name another cloud or project, the session ends:
+// nothing may be changed in the previous one.
+func (c *cloud) login(ctx context.Context, rejected *session) (*session, error) {
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return nil, c.loginFailed(c.config.Load(), ctx.Err())
 	}
-}
-
-// renew does what a renewal is for. Where it fails, there is no session any more:
-// the one there was is refused, or belongs to what the files no longer name.
-func (c *cloud) renew(ctx context.Context, r *renewal, refused *session) {
-	current := c.current()
-	if current == refused {
+	current := c.session.Load()
+	if current == rejected {
 		current = nil
 	}
-	defer func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.ongoing, c.session = nil, r.session
-		close(r.done)
-	}()
-	s, failed := c.sessionAfterLook(ctx, current)
-	if failed != nil {
-		r.err, r.givenUp = failed, callerGaveUp(ctx)
-		return
+	if current != nil && c.now().Sub(c.checked) < checkFiles {
+		return current, nil
 	}
-	r.session, r.err, r.givenUp = s, nil, false
-}
-
-// current returns the session there is, or nil.
-func (c *cloud) current() *session {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.session
-}
-
-// sessionAfterLook looks at the files, and logs in where that is needed. The
-// session there is, is kept where it is still what the files say, and while the
-// login with what they say now fails: whoever rotates a password may change the
-// file before Keystone. (But not where they name another cloud or project:
-// nothing more is then to be done in the old one.)
-func (c *cloud) sessionAfterLook(ctx context.Context, current *session) (*session, *neutron.Error) {
 	config, broken := c.reload()
 	if current != nil && current.config == config {
 		return current, nil
 	}
 	s, failed := c.tryLogin(ctx, config)
-	if failed != nil && ctx.Err() == nil {
-		before := config
-		if config, broken = c.reload(); config != before { // they may have been read while they were written
-			s, failed = c.tryLogin(ctx, config)
-		}
+	if failed != nil && current != nil && current.config.sameCloud(config) {
+		return current, nil
 	}
+	c.session.Store(s)
 	switch {
 	case failed == nil:
 		return s, nil
-	case current != nil && current.config.sameCloud(config):
-		return current, nil
 	case broken != nil:
 		both := *failed
-		both.Message += "; the files were changed since, and cannot be used: " + broken.Error()
+		both.Message += "; the changed cloud configuration is unusable: " + broken.Error()
 		return nil, &both
 	}
 	return nil, failed
 }
 
-// reload looks at the files. What was read of them before stays where they are
-// broken; the error says how.
+// reload reads the files. If they are unusable, it returns the previous
+// configuration and the reason.
 func (c *cloud) reload() (*cloudConfig, error) {
-	old := c.config // which only one caller at a time changes
-	config, err := loadCloud(c.name, old, c.wrap)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	old := c.config.Load()
 	c.checked = c.now()
+	config, err := loadCloud(c.name, old, c.wrap)
 	if err != nil {
 		return old, err
 	}
 	if config != old {
 		old.transport.CloseIdleConnections()
-		c.config = config
+		c.config.Store(config)
 	}
 	return config, nil
 }
 
-// tryLogin logs in, unless that failed a moment ago.
+// tryLogin logs in, unless the last attempt failed a moment ago.
 func (c *cloud) tryLogin(ctx context.Context, config *cloudConfig) (*session, *neutron.Error) {
 	if f := c.failure; f != nil && f.config == config && c.now().Before(f.until) {
 		return nil, f.err
 	}
+	c.failure = nil
 	s, err := config.login(ctx)
 	if err == nil {
-		c.failure = nil
 		return s, nil
 	}
-	failed := loginFailed(ctx, config, c.timeout, err)
-	if !callerGaveUp(ctx) {
+	failed := c.loginFailed(config, err)
+	if ctx.Err() == nil {
 		wait := min(max(failed.RetryAfter, retryLogin), maxRetryLogin)
 		c.failure = &failure{config, failed, c.now().Add(wait)}
 	}
 	return nil, failed
 }
 
-// callerGaveUp reports whether the context ended, and not because of our own limit.
-func callerGaveUp(ctx context.Context) bool {
-	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), tooSlow{})
-}
-
-// waitedInVain is the failure of a caller that waited for somebody else's login.
-func (c *cloud) waitedInVain(ctx context.Context) *neutron.Error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return loginFailed(ctx, c.config, c.timeout, ctx.Err())
-}
-
-// login asks Keystone for a token, in one request.
+// login gets a token from Keystone, with one request.
 func (c *cloudConfig) login(ctx context.Context) (*session, error) {
-	service := &gophercloud.ServiceClient{ProviderClient: newProvider(c.transport), Endpoint: c.identity.String() + "/"}
+	provider := newProvider(c.transport)
+	provider.IdentityBase = strings.TrimSuffix(c.identity.String(), "v3")
 	auth := c.auth // gophercloud writes into it
-	var result interface {
-		ExtractTokenID() (string, error)
-		ExtractServiceCatalog() (*tokens.ServiceCatalog, error)
-		ExtractProject() (*tokens.Project, error)
-	}
-	if auth.TokenID != "" && auth.Scope == nil {
-		service.SetToken(auth.TokenID)
-		result = tokens.Get(ctx, service, auth.TokenID) // there is no other token to be had
-	} else {
-		result = tokens.Create(ctx, service, &auth)
-	}
-	token, err := result.ExtractTokenID()
-	if err != nil {
+	if err := gopher.AuthenticateV3(ctx, provider, &auth, gophercloud.EndpointOpts{}); err != nil {
 		return nil, err
 	}
-	catalog, err := result.ExtractServiceCatalog()
-	switch {
-	case err != nil:
-		return nil, unusable("it is not the JSON of a Keystone")
-	case token == "":
+	result, ok := provider.GetAuthResult().(interface {
+		ExtractServiceCatalog() (*tokens.ServiceCatalog, error)
+		ExtractProject() (*tokens.Project, error)
+	})
+	if !ok || provider.Token() == "" {
 		return nil, unusable("it has no token")
+	}
+	catalog, err := result.ExtractServiceCatalog()
+	if err != nil {
+		return nil, err
 	}
 	endpoint, err := c.findNeutron(catalog)
 	if err != nil {
 		return nil, err
 	}
-	s := &session{config: c, token: token, endpoint: endpoint}
+	s := &session{config: c, token: provider.Token(), endpoint: endpoint}
 	if project, err := result.ExtractProject(); err == nil && project != nil {
 		s.project = project.ID
 	}
 	return s, nil
 }
 
-// findNeutron returns the address of the network service. Where it is in several
-// regions and none was chosen, any choice could be another one the next time,
-// and another region looks like one in which everything has gone.
+// findNeutron returns the address of the network service. If several regions have
+// one, the configuration must choose: gophercloud would take any, and in another
+// region all networks would seem to be deleted.
 func (c *cloudConfig) findNeutron(catalog *tokens.ServiceCatalog) (*url.URL, error) {
-	want := "interface " + string(c.endpoint.Availability)
-	if c.endpoint.Region != "" {
-		want += " in region " + c.endpoint.Region
-	}
-	var there, regions, found []string
+	available, wanted := string(c.endpoint.Availability), c.endpoint.Region
+	var all, regions, found []string
 	for _, service := range catalog.Entries {
 		if service.Type != "network" {
 			continue
 		}
 		for _, e := range service.Endpoints {
 			region := cmp.Or(e.RegionID, e.Region)
-			there = append(there, "interface "+e.Interface+" in region "+region)
-			if e.Interface == string(c.endpoint.Availability) && (c.endpoint.Region == "" || e.Region == c.endpoint.Region || e.RegionID == c.endpoint.Region) {
+			all = append(all, e.Interface+" in "+region)
+			if e.Interface == available && (wanted == "" || e.Region == wanted || e.RegionID == wanted) {
 				regions, found = append(regions, region), append(found, e.URL)
 			}
 		}
 	}
-	slices.Sort(there)
+	slices.Sort(all)
 	slices.Sort(regions)
 	regions = slices.Compact(regions)
 	switch {
-	case len(there) == 0:
-		return nil, unusable("its catalog has no network service at all (is the login for a project?)")
+	case len(all) == 0:
+		return nil, unusable("its catalog has no network service; check that the login names a project")
 	case len(found) == 0:
-		return nil, unusable("its catalog has no network service with %s, but with %s", want, strings.Join(slices.Compact(there), ", "))
+		return nil, unusable("its catalog has no network service with interface %s in region %q; it has %s", available, wanted, strings.Join(slices.Compact(all), ", "))
 	case len(regions) > 1:
-		return nil, unusable("its catalog has network services in the regions %s: choose one with region_name", strings.Join(regions, ", "))
+		return nil, unusable("its catalog has network services in the regions %s; set region_name to one of them", strings.Join(regions, ", "))
 	}
 	endpoint, err := parseURL(found[0], "v2.0")
 	if err != nil {
@@ -274,30 +186,26 @@ func (c *cloudConfig) findNeutron(catalog *tokens.ServiceCatalog) (*url.URL, err
 	return endpoint, nil
 }
 
-// loginFailed describes a login that failed.
-func loginFailed(ctx context.Context, config *cloudConfig, timeout time.Duration, err error) *neutron.Error {
-	r := request{op: "login", host: hostPort(config.identity), timeout: timeout, secrets: config.secrets}
-	failure := &neutron.Error{Op: r.op, Class: neutron.ErrUnavailable}
+// loginFailed describes a failed login.
+func (c *cloud) loginFailed(config *cloudConfig, err error) *neutron.Error {
+	r := request{op: "login", host: hostPort(config.identity), timeout: c.timeout, secrets: config.secrets}
+	failed := &neutron.Error{Op: r.op, Class: neutron.ErrUnavailable}
 	var answer gophercloud.ErrUnexpectedResponseCode
-	switch {
-	case errors.As(err, &answer):
-		failure.Status = answer.Actual
-		failure.Type, failure.Message = r.readKeystone(answer.Actual, answer.Body)
-		if failure.Type != "" {
-			failure.Message += fmt.Sprintf(" (it is the login for the cloud %s of clouds.yaml)", config.name)
-		}
-		failure.RetryAfter = retryAfter(answer.ResponseHeader.Get("Retry-After"), time.Now())
-	case callerGaveUp(ctx):
-		failure.Cause = ctx.Err()
-		failure.Message = ctx.Err().Error()
-	default:
-		failure.Message = r.clean(withoutAnswer(r, err))
+	if !errors.As(err, &answer) {
+		failed.Message = r.clean(withoutAnswer(r, err))
+		return failed
 	}
-	return failure
+	failed.Status = answer.Actual
+	failed.RetryAfter = retryAfter(answer.ResponseHeader.Get("Retry-After"), time.Now())
+	failed.Type, failed.Message = r.readKeystone(answer.Actual, answer.Body)
+	if failed.Type != "" {
+		failed.Message += fmt.Sprintf(" (login to cloud %s of clouds.yaml)", config.name)
+	}
+	return failed
 }
 
-// readKeystone returns Keystone's name for a failure and its message, or the
-// status in words where the body is not Keystone's.
+// readKeystone returns Keystone's name for a failure and its message. If another
+// server answered, it returns the name of the status.
 func (r request) readKeystone(status int, body []byte) (typ, message string) {
 	var answer struct {
 		Error struct {
@@ -310,7 +218,7 @@ func (r request) readKeystone(status int, body []byte) (typ, message string) {
 	}
 	message = http.StatusText(status)
 	if status < 500 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests {
-		message += fmt.Sprintf(" (%s does not answer as Keystone would: is auth_url right?)", r.host)
+		message += fmt.Sprintf(" (%s does not answer like a Keystone; check auth_url)", r.host)
 	}
 	return "", message
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -19,15 +18,14 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 )
 
-// TestCloudContract: with a login, Neutron is what it is without; also with
-// tokens that are good for two requests, so that every kind of request meets an
-// expired one.
+// TestCloudContract: the contract holds with a login, also with tokens that are
+// valid for two requests, so that every kind of request meets an expired one.
 func TestCloudContract(t *testing.T) {
 	for name, uses := range map[string]int{"one token": 0, "short tokens": 2} {
 		t.Run(name, func(t *testing.T) {
 			neutrontest.TestClient(t, func(t *testing.T) neutrontest.Cloud {
 				k := startKeystone(t, embedded.Options{MaxPage: 2})
-				if !strings.HasSuffix(t.Name(), "at_once") { // where others could use a new token up first
+				if !strings.Contains(t.Name(), "concurrent") { // there, other callers could use up a new token
 					k.set(func() { k.uses = uses })
 				}
 				useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
@@ -37,25 +35,24 @@ func TestCloudContract(t *testing.T) {
 	}
 }
 
-// TestOnlyOurProject: what others share with our project, or an administrator
-// sees of theirs, is in no list, whatever is written in it. It is found by its
-// ID.
+// TestOnlyOurProject: lists are limited to the token's project, whatever others
+// write into their networks. By its ID, a network of another project is found.
 func TestOnlyOurProject(t *testing.T) {
 	k := startKeystone(t, embedded.Options{MaxPage: 1})
 	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
 	client := connectCloud(t)
-	mark := neutron.Owner{Cluster: "c", Namespace: "default", Name: "example"}.Marker()
+	marker := neutron.Owner{Cluster: "c", Namespace: "default", Name: "example"}.Marker()
 	ours := map[string]bool{}
 	for range 2 {
-		network, err := client.CreateNetwork(t.Context(), neutron.NewNetwork{Name: "ours", Description: mark})
+		network, err := client.CreateNetwork(t.Context(), neutron.NewNetwork{Name: "ours", Description: marker})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ours[network.ID] = true
 	}
-	response, err := http.Post(k.neutron.URL()+"/v2.0/networks", "application/json", strings.NewReader(`{"network": {"tenant_id": "theirs", "description": "`+mark+`"}}`))
+	response, err := http.Post(k.neutron.URL()+"/v2.0/networks", "application/json", strings.NewReader(`{"network": {"tenant_id": "theirs", "description": "`+marker+`"}}`))
 	if err != nil || response.StatusCode != http.StatusCreated {
-		t.Fatalf("making a network of somebody else: %v, %v", response, err)
+		t.Fatalf("creating a network of another project: %v, %v", response, err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	var theirs struct{ Network struct{ ID string } }
@@ -63,7 +60,7 @@ func TestOnlyOurProject(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for _, filter := range []neutron.NetworkFilter{{}, {Descriptions: []string{mark}}} {
+	for _, filter := range []neutron.NetworkFilter{{}, {Descriptions: []string{marker}}} {
 		found, err := client.Networks(t.Context(), filter)
 		if err != nil || len(found) != 2 || !ours[found[0].ID] || !ours[found[1].ID] {
 			t.Errorf("Networks(%+v) = %v, %v, want ours", filter, found, err)
@@ -75,7 +72,7 @@ func TestOnlyOurProject(t *testing.T) {
 	}
 }
 
-// TestLogin: the ways to log in.
+// TestLogin: each way to log in takes one login, whatever the form of auth_url.
 func TestLogin(t *testing.T) {
 	k := startKeystone(t, embedded.Options{})
 	k.set(func() { k.tokens["given-"+secret] = 0 })
@@ -105,7 +102,7 @@ func TestLogin(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := useFiles(t)
-			for _, url := range []string{k.URL, k.URL + "/", k.URL + "/v3", k.URL + "/v3/"} {
+			for _, url := range []string{k.URL, k.URL + "/v3/"} {
 				f.write("clouds.yaml", clouds(append(test.more, "auth: {auth_url: '"+url+"', "+test.auth+"}")...))
 				if test.secure != "" {
 					f.write("secure.yaml", test.secure)
@@ -120,7 +117,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// TestCatalog: where Neutron is.
+// TestCatalog: Neutron is found in the catalog, or the error lists what there is.
 func TestCatalog(t *testing.T) {
 	k := startKeystone(t, embedded.Options{})
 	url := k.front.URL
@@ -145,13 +142,13 @@ func TestCatalog(t *testing.T) {
 		"region by its ID":        {catalog: []object{networkAt(object{"interface": "public", "region_id": "R", "url": url})}, lines: []string{"region_name: R"}},
 		"no such region": {
 			three, []string{"region_name: RegionNine"}, nil,
-			"its catalog has no network service with interface public in region RegionNine, but with interface internal in region RegionOne, interface public in region RegionOne, interface public in region RegionTwo",
+			`its catalog has no network service with interface public in region "RegionNine"; it has internal in RegionOne, public in RegionOne, public in RegionTwo`,
 		},
-		"no such interface": {three, []string{"region_name: RegionTwo", "interface: admin"}, nil, "no network service with interface admin in region RegionTwo, but with"},
-		"no region":         {three, nil, nil, "network services in the regions RegionOne, RegionTwo: choose one with region_name"},
-		"no network":        {three[:1], nil, nil, "no network service at all"},
-		"empty":             {[]object{}, nil, nil, "no network service at all"},
-		"not a URL":         {[]object{networkAt(endpointAt("public", "R", "neutron:9696"))}, nil, nil, "the address of the network service in its catalog begins with neither"},
+		"no such interface": {three, []string{"region_name: RegionTwo", "interface: admin"}, nil, `no network service with interface admin in region "RegionTwo"; it has`},
+		"no region":         {three, nil, nil, "network services in the regions RegionOne, RegionTwo; set region_name to one of them"},
+		"no network":        {three[:1], nil, nil, "no network service; check that the login names a project"},
+		"empty":             {[]object{}, nil, nil, "no network service;"},
+		"not a URL":         {[]object{networkAt(endpointAt("public", "R", "neutron:9696"))}, nil, nil, "the address of the network service in its catalog must begin with http:// or https://"},
 		"with a password":   {[]object{networkAt(endpointAt("public", "R", "http://me:"+secret+"@neutron"))}, nil, nil, "in its catalog holds a user name or password"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +170,8 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
-// TestLoginFails: what a login that fails says, each time the same.
+// TestLoginFails: a failed login is described in the same words each time, without
+// a secret, and Neutron gets no request.
 func TestLoginFails(t *testing.T) {
 	k := startKeystone(t, embedded.Options{})
 	address := strings.TrimPrefix(k.URL, "http://")
@@ -183,83 +181,72 @@ func TestLoginFails(t *testing.T) {
 	}
 	free := listener.Addr().String()
 	_ = listener.Close()
-	html := header("Content-Type", "text/html")
+	html, good := header("Content-Type", "text/html"), withPassword(k.URL, password)
+	application := func(id string) []string {
+		return []string{"auth: {auth_url: '" + k.URL + "', application_credential_id: " + id + ", application_credential_secret: " + secret + "}"}
+	}
+	unusable, noKeystone := "the answer of "+address+" is unusable: ", " ("+address+" does not answer like a Keystone; check auth_url)"
 	for name, test := range map[string]struct {
 		lines []string
 		fault http.HandlerFunc
 		want  string
 	}{
-		"wrong password":   {withPassword(k.URL, "wrong-"+secret), nil, "401 Unauthorized: The request you have made requires authentication. (it is the login for the cloud ours of clouds.yaml)"},
-		"wrong credential": {[]string{"auth: {auth_url: '" + k.URL + "', application_credential_id: gone, application_credential_secret: " + secret + "}"}, nil, "401 Unauthorized: "},
-		"deleted credential": {
-			[]string{"auth: {auth_url: '" + k.URL + "', application_credential_id: app-id, application_credential_secret: " + secret + "}"},
-			answerWith(404, nil, `{"error": {"code": 404, "title": "Not Found", "message": "Could not find Application Credential: app-id."}}`),
-			"404 Not Found: Could not find Application Credential: app-id.",
-		},
-		"token that is over":   {[]string{"auth: {auth_url: '" + k.URL + "', token: over-" + secret + "}"}, nil, "401 Unauthorized: "},
-		"no Keystone there":    {withPassword(k.URL+"/identity", password), nil, "404 Not Found: there is no /identity/v3/auth/tokens"},
-		"nobody listens":       {withPassword("http://"+free, password), nil, "dial tcp " + free + ": connect: connection refused"},
-		"no such host":         {withPassword("http://nosuch.invalid:5000", password), nil, "lookup nosuch.invalid: "},
-		"broken, in HTML":      {withPassword(k.URL, password), answerWith(500, html, "<html>"+secret), "500: Internal Server Error"},
-		"overloaded":           {withPassword(k.URL, password), answerWith(503, header("Retry-After", "7"), ""), "503: Service Unavailable"},
-		"too often":            {withPassword(k.URL, password), answerWith(429, header("Retry-After", "7"), ""), "429: Too Many Requests"},
-		"a login page":         {withPassword(k.URL, password), answerWith(200, html, "<html>"), "200: OK (" + address + " does not answer as Keystone would: is auth_url right?)"},
-		"a redirect":           {withPassword(k.URL, password), answerWith(302, header("Location", k.front.URL), ""), "302: Found (" + address + " does not answer as Keystone would: is auth_url right?)"},
-		"no JSON":              {withPassword(k.URL, password), answerWith(201, nil, "<html>"), "the answer of " + address + " is not usable: it is not the JSON of an OpenStack service"},
-		"null":                 {withPassword(k.URL, password), answerWith(201, header("X-Subject-Token", secret), "null"), "the answer of " + address + " is not usable: "},
-		"other JSON":           {withPassword(k.URL, password), answerWith(201, header("X-Subject-Token", secret), `{"token": []}`), "the answer of " + address + " is not usable: "},
-		"no token":             {withPassword(k.URL, password), answerWith(201, nil, `{"token": {"catalog": []}}`), "the answer of " + address + " is not usable: it has no token"},
-		"cut off":              {withPassword(k.URL, password), func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, address + " closed the connection without an answer"},
-		"an echo":              {withPassword(k.URL, password), answerWith(400, nil, `{"error": {"title": "Bad Request", "message": "`+password+` is not of type 'object' (req-652e9646-3e55-4d17-8cee-f3c3c5cdc1ed)"}}`), "400 Bad Request: *** is not of type 'object'"},
-		"TLS at the wrong end": {withPassword("https://"+address, password), nil, address + ": http: server gave HTTP response to HTTPS client"},
+		"wrong password":     {withPassword(k.URL, "wrong-"+secret), nil, "401 Unauthorized: The request you have made requires authentication. (login to cloud ours of clouds.yaml)"},
+		"wrong credential":   {application("gone"), nil, "401 Unauthorized: "},
+		"deleted credential": {application("app-id"), answerWith(404, nil, `{"error": {"code": 404, "title": "Not Found", "message": "Could not find Application Credential: app-id."}}`), "404 Not Found: Could not find Application Credential: app-id."},
+		"expired token":      {[]string{"auth: {auth_url: '" + k.URL + "', token: over-" + secret + "}"}, nil, "401 Unauthorized: "},
+		"wrong path":         {withPassword(k.URL+"/identity", password), nil, "404 Not Found: there is no /identity/v3/auth/tokens"},
+		"wrong port":         {withPassword("http://"+free, password), nil, "dial tcp " + free + ": connect: connection refused"},
+		"no such host":       {withPassword("http://nosuch.invalid:5000", password), nil, "lookup nosuch.invalid: "},
+		"wrong scheme":       {withPassword("https://"+address, password), nil, address + ": http: server gave HTTP response to HTTPS client"},
+		"500 in HTML":        {good, answerWith(500, html, "<html>"+secret), "500: Internal Server Error"},
+		"overloaded":         {good, answerWith(503, header("Retry-After", "7"), ""), "503: Service Unavailable"},
+		"rate limit":         {good, answerWith(429, header("Retry-After", "7"), ""), "429: Too Many Requests"},
+		"HTML":               {good, answerWith(200, html, "<html>"), "200: OK" + noKeystone},
+		"a redirect":         {good, answerWith(302, header("Location", k.front.URL), ""), "302: Found" + noKeystone},
+		"no JSON":            {good, answerWith(201, nil, "<html>"), unusable + "it is not the JSON of an OpenStack service"},
+		"null":               {good, answerWith(201, header("X-Subject-Token", secret), "null"), unusable},
+		"other JSON":         {good, answerWith(201, header("X-Subject-Token", secret), `{"token": []}`), unusable},
+		"no token":           {good, answerWith(201, nil, `{"token": {"catalog": []}}`), unusable + "it has no token"},
+		"cut off":            {good, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, address + " closed the connection without an answer"},
+		"an echo":            {good, answerWith(400, nil, `{"error": {"title": "Bad Request", "message": "`+password+` is not of type 'object' (req-652e9646-3e55-4d17-8cee-f3c3c5cdc1ed)"}}`), "400 Bad Request: *** is not of type 'object'"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			useFiles(t).write("clouds.yaml", clouds(test.lines...))
 			k.fail(test.fault)
 			watch := &clock{}
 			client := connectCloud(t, openstack.WithClock(watch.Now))
-			first := ""
+			texts := map[string]bool{}
 			for op, request := range requests {
 				err := request(t.Context(), client)
-				wantError(t, op, err, neutron.ErrUnavailable)
+				wantError(t, op, err, neutron.ErrUnavailable, "login: unavailable: "+test.want)
 				noSecrets(t, err)
-				var failure *neutron.Error
-				if !errors.As(err, &failure) || !strings.HasPrefix(err.Error(), "login: unavailable: "+test.want) {
-					t.Errorf("%s: error is %v, want login: unavailable: %s", op, err, test.want)
-				}
-				if first == "" {
-					first = err.Error()
-				} else if err.Error() != first {
-					t.Errorf("the text changes:\n%v\n%v", first, err)
-				}
+				texts[fmt.Sprint(err)] = true
 				watch.pass(time.Minute)
 			}
-			if got := k.neutron.Requests(); len(got) != 0 {
-				t.Errorf("Neutron was asked: %v", got)
+			if len(texts) != 1 || len(k.neutron.Requests()) != 0 {
+				t.Errorf("the texts are %v, the requests to Neutron %v", texts, k.neutron.Requests())
 			}
-			k.fail(nil)
 		})
 	}
 }
 
-// TestLoginLater: a Keystone that is away at first is not asked at the start,
-// nor again for every request, but again after a while.
-func TestLoginLater(t *testing.T) {
+// TestLoginRetry: a failed login is not repeated for each request, but after a
+// while.
+func TestLoginRetry(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault http.HandlerFunc
-		wait  time.Duration // that the error tells
+		wait  time.Duration // RetryAfter of the error
 		quiet time.Duration
 	}{
-		"away":                {answerWith(500, nil, ""), 0, 2 * time.Second},
-		"says for how long":   {answerWith(503, header("Retry-After", "30"), ""), 30 * time.Second, 30 * time.Second},
-		"says for a day":      {answerWith(503, header("Retry-After", "86400"), ""), time.Hour, time.Minute},
-		"the password is old": {answerWith(401, nil, ""), 0, 2 * time.Second},
+		"unavailable":         {answerWith(500, nil, ""), 0, 2 * time.Second},
+		"Retry-After":         {answerWith(503, header("Retry-After", "30"), ""), 30 * time.Second, 30 * time.Second},
+		"Retry-After a day":   {answerWith(503, header("Retry-After", "86400"), ""), time.Hour, time.Minute},
+		"a rejected password": {answerWith(401, nil, ""), 0, 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := startKeystone(t, embedded.Options{})
-			useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
 			watch := &clock{}
-			client := connectCloud(t, openstack.WithClock(watch.Now))
+			k, client := newCloud(t, openstack.WithClock(watch.Now))
 			k.wantLogins(t, 0)
 			k.fail(test.fault)
 			for range 10 {
@@ -271,7 +258,7 @@ func TestLoginLater(t *testing.T) {
 			k.wantLogins(t, 1)
 			k.fail(nil)
 			watch.pass(test.quiet - 1)
-			wantError(t, "before it is time", list(t, client), neutron.ErrUnavailable)
+			wantError(t, "too early", list(t, client), neutron.ErrUnavailable)
 			k.wantLogins(t, 0)
 			watch.pass(1)
 			wantList(t, client)
@@ -280,12 +267,10 @@ func TestLoginLater(t *testing.T) {
 	}
 }
 
-// TestRenewal: whoever meets an expired token gets a new one, all the same one;
-// what was refused is sent again as it was, and nothing is done twice.
-func TestRenewal(t *testing.T) {
-	k := startKeystone(t, embedded.Options{})
-	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
-	client := connectCloud(t)
+// TestSharedLogin: callers that meet an expired token share one login, and each
+// request is carried out once.
+func TestSharedLogin(t *testing.T) {
+	k, client := newCloud(t)
 	const many = 50
 	for range 3 {
 		k.revoke()
@@ -293,59 +278,73 @@ func TestRenewal(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range many {
 			all.Go(func() {
-				made, err := client.CreateNetwork(t.Context(), neutron.NewNetwork{Name: fmt.Sprint("n", i), Description: "d"})
-				if err != nil || made.Name != fmt.Sprint("n", i) || made.Description != "d" {
-					t.Errorf("CreateNetwork = %+v, %v", made, err)
+				created, err := client.CreateNetwork(t.Context(), neutron.NewNetwork{Name: fmt.Sprint("n", i), Description: "d"})
+				if err != nil || created.Name != fmt.Sprint("n", i) || created.Description != "d" {
+					t.Errorf("CreateNetwork = %+v, %v", created, err)
 				}
 			})
 		}
 		all.Wait()
 		k.wantLogins(t, 1)
 		if got := len(k.neutron.Requests()); got != many {
-			t.Errorf("%d networks were made, want %d", got, many)
+			t.Errorf("%d networks were created, want %d", got, many)
 		}
 	}
+}
 
+// TestRepeatedRequest: a request whose token is rejected is repeated unchanged.
+func TestRepeatedRequest(t *testing.T) {
+	k, client := newCloud(t)
 	network, err := client.CreateNetwork(t.Context(), neutron.NewNetwork{Name: "x"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	subnet, err := client.CreateSubnet(t.Context(), neutron.NewSubnet{NetworkID: network.ID, CIDR: netip.MustParsePrefix("10.0.0.0/24")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	k.revoke()
 	k.requests()
-	if _, err = client.UpdateSubnet(t.Context(), subnet.ID, neutron.SubnetUpdate{Revision: subnet.Revision}); err != nil {
+	if _, err = client.UpdateNetwork(t.Context(), network.ID, neutron.NetworkUpdate{Name: "y", Revision: network.Revision}); err != nil {
 		t.Fatal(err)
 	}
 	twice := k.requests()
 	if len(twice) != 2 || twice[0].body != twice[1].body || twice[0].body == "" {
-		t.Fatalf("the requests are %+v, want two of the same", twice)
+		t.Fatalf("the requests are %+v, want two that are equal", twice)
 	}
 	for _, r := range twice {
-		if want := fmt.Sprint("revision_number=", subnet.Revision); r.Header.Get("If-Match") != want {
-			t.Errorf("If-Match is %q, want %q", r.Header.Get("If-Match"), want)
-		}
-		if host := strings.TrimPrefix(k.front.URL, "http://"); r.Host != host || !strings.HasPrefix(r.UserAgent(), "samplecrd-controller/") {
-			t.Errorf("Host is %q and User-Agent %q", r.Host, r.UserAgent())
+		if host := strings.TrimPrefix(k.front.URL, "http://"); r.Host != host || r.Header.Get("If-Match") != fmt.Sprint("revision_number=", network.Revision) ||
+			!strings.HasPrefix(r.UserAgent(), "samplecrd-controller/") {
+			t.Errorf("Host is %q, the headers are %v", r.Host, r.Header)
 		}
 	}
-	k.revoke()
-	wantError(t, "an old revision", client.DeleteNetwork(t.Context(), network.ID, network.Revision-1), neutron.ErrConflict)
 }
 
-// TestFailsForAll: one login that fails is a failure of all who waited for it.
-func TestFailsForAll(t *testing.T) {
-	k := startKeystone(t, embedded.Options{})
-	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
+// TestNotRepeated: only 401 proves that a request was not carried out.
+func TestNotRepeated(t *testing.T) {
+	k, client := newCloud(t)
+	wantList(t, client)
+	k.wantLogins(t, 1)
+	for name, fault := range map[string]embedded.Fault{
+		"forbidden": {Status: 403}, "broken": {Status: 500}, "unavailable": {Status: 503}, "lost": {DropAnswer: true}, "a redirect": {Status: 307, Header: header("Location", k.front.URL)},
+	} {
+		remove := k.neutron.Inject(fault)
+		k.requests()
+		_, err := client.CreateNetwork(t.Context(), neutron.NewNetwork{Name: "x"})
+		wantError(t, name, err, neutron.ErrUnavailable, "create network: unavailable: ")
+		if got := k.requests(); len(got) != 1 {
+			t.Errorf("%s: %d requests, want 1", name, len(got))
+		}
+		remove()
+	}
+	k.wantLogins(t, 0)
+}
+
+// TestSharedFailure: callers that wait for one login share its failure.
+func TestSharedFailure(t *testing.T) {
+	k, client := newCloud(t)
 	arrived, release := make(chan struct{}, 100), make(chan struct{})
 	k.fail(func(w http.ResponseWriter, _ *http.Request) {
 		arrived <- struct{}{}
 		<-release
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})
-	client := connectCloud(t)
 	var all sync.WaitGroup
 	for i := range 100 {
 		all.Go(func() { wantError(t, "a list", list(t, client), neutron.ErrUnavailable, "login: unavailable: 503") })
@@ -358,76 +357,46 @@ func TestFailsForAll(t *testing.T) {
 	k.wantLogins(t, 1)
 }
 
-// TestRefusedTwice: a new token that is refused as well is an error.
-func TestRefusedTwice(t *testing.T) {
-	k := startKeystone(t, embedded.Options{})
-	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
-	client := connectCloud(t)
+// TestRejectedTwice: a new token that is rejected as well is an error.
+func TestRejectedTwice(t *testing.T) {
+	k, client := newCloud(t)
 	wantList(t, client)
 	k.wantLogins(t, 1)
 	k.neutron.Inject(embedded.Fault{Status: 401, Body: `{"error": {"message": "` + secret + `"}}`})
 	for op, request := range requests {
 		k.requests()
 		err := request(t.Context(), client)
-		wantError(t, op, err, neutron.ErrUnavailable, op+": unavailable: 401: Unauthorized (a new token is refused as well: ")
+		wantError(t, op, err, neutron.ErrUnavailable, op+": unavailable: 401: Unauthorized (a new token is rejected as well: ")
 		noSecrets(t, err)
 		k.wantLogins(t, 1)
 		if got := k.requests(); len(got) != 2 {
-			t.Errorf("%s: Neutron was asked %d times, want twice", op, len(got))
+			t.Errorf("%s: %d requests to Neutron, want 2", op, len(got))
 		}
 	}
 }
 
-// TestWithoutLogin: a Neutron that asks for a login, and there is none.
+// TestWithoutLogin: the error of a client without a login names the cure.
 func TestWithoutLogin(t *testing.T) {
-	k := startKeystone(t, embedded.Options{})
+	k, _ := newCloud(t)
 	for op, request := range requests {
 		wantError(t, op, request(t.Context(), connect(t, k.front.URL)), neutron.ErrUnavailable,
-			op+": unavailable: 401: Unauthorized (it asks for a login, and is used without one)")
+			op+": unavailable: 401: Unauthorized (Neutron requires a login; name a cloud of clouds.yaml with -cloud)")
 	}
 }
 
-// TestEcho: a server that repeats what it was sent.
+// TestEcho: a server that repeats the token and password puts neither into an
+// error.
 func TestEcho(t *testing.T) {
-	k := startKeystone(t, embedded.Options{})
-	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
-	client := connectCloud(t)
+	k, client := newCloud(t)
 	wantList(t, client)
 	k.neutron.Inject(embedded.Fault{Status: 400, Body: `{"NeutronError": {"type": "X", "message": "token-` + secret + `-1 and ` + password + ` are bad", "detail": ""}}`})
-	err := list(t, client)
-	if err == nil || err.Error() != "list networks: refused: 400 X: *** and *** are bad" {
-		t.Errorf("error is %v", err)
-	}
+	wantError(t, "a list", list(t, client), neutron.ErrRefused, ": 400 X: *** and *** are bad")
 }
 
-// TestNotSentAgain: only 401 says that a request was not carried out.
-func TestNotSentAgain(t *testing.T) {
-	k := startKeystone(t, embedded.Options{})
-	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
-	client := connectCloud(t)
-	wantList(t, client)
-	k.wantLogins(t, 1)
-	for name, fault := range map[string]embedded.Fault{
-		"forbidden": {Status: 403}, "broken": {Status: 500}, "unavailable": {Status: 503}, "lost": {DropAnswer: true}, "a redirect": {Status: 307, Header: header("Location", k.front.URL)},
-	} {
-		remove := k.neutron.Inject(fault)
-		k.requests()
-		_, err := client.CreateNetwork(t.Context(), neutron.NewNetwork{Name: "x"})
-		wantError(t, name, err, neutron.ErrUnavailable, "create network: unavailable: ")
-		if got := k.requests(); len(got) != 1 {
-			t.Errorf("%s: it was sent %d times", name, len(got))
-		}
-		remove()
-	}
-	k.wantLogins(t, 0)
-}
-
-// TestExpiredWhileAway: an expired token, and nobody to give another one.
-func TestExpiredWhileAway(t *testing.T) {
-	k := startKeystone(t, embedded.Options{})
-	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
+// TestExpiredWhileKeystoneIsUnavailable: the client recovers with Keystone.
+func TestExpiredWhileKeystoneIsUnavailable(t *testing.T) {
 	watch := &clock{}
-	client := connectCloud(t, openstack.WithClock(watch.Now))
+	k, client := newCloud(t, openstack.WithClock(watch.Now))
 	wantList(t, client)
 	k.revoke()
 	k.fail(answerWith(503, nil, ""))
@@ -439,67 +408,54 @@ func TestExpiredWhileAway(t *testing.T) {
 	wantList(t, client)
 }
 
-// TestSlowLogin: a login ends with the time of the request that it is for, and
-// whoever gives up does not give up for others.
-func TestSlowLogin(t *testing.T) {
-	k := startKeystone(t, embedded.Options{})
-	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
-	arrived := make(chan struct{}, 10)
-	hang := func(_ http.ResponseWriter, r *http.Request) {
-		arrived <- struct{}{}
-		<-r.Context().Done()
-	}
-
-	t.Run("our limit", func(t *testing.T) {
-		k.fail(hang)
-		client := connectCloud(t, openstack.WithTimeout(50*time.Millisecond))
-		wantError(t, "a list", list(t, client), neutron.ErrUnavailable,
-			"login: unavailable: no answer from "+strings.TrimPrefix(k.URL, "http://")+" within 50ms")
-		<-arrived
-		k.wantLogins(t, 1)
-	})
-
-	t.Run("the caller's", func(t *testing.T) {
-		k.fail(hang)
-		client := connectCloud(t, openstack.WithTimeout(time.Hour))
-		first, cancel := context.WithCancel(t.Context())
-		failed := make(chan error)
-		go func() {
-			_, err := client.Networks(first, neutron.NetworkFilter{})
-			failed <- err
-		}()
-		<-arrived
-		// Others wait for the same login: one gives up first, the rest get it.
-		impatient, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		defer stop()
-		_, err := client.Networks(impatient, neutron.NetworkFilter{})
-		wantError(t, "one that waits", err, neutron.ErrUnavailable, "list networks: unavailable: context deadline exceeded")
-		var others sync.WaitGroup
-		for range 5 {
-			others.Go(func() { wantList(t, client) })
-		}
-		k.fail(nil)
-		k.wantLogins(t, 1)
-		cancel()
-		err = <-failed
-		wantError(t, "the first", err, neutron.ErrUnavailable, "list networks: unavailable: context canceled")
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("errors.Is(%v, context.Canceled) is false", err)
-		}
-		others.Wait()
-		k.wantLogins(t, 1)
-	})
-
-	t.Run("while Neutron answers", func(t *testing.T) {
-		k.fail(nil)
-		client := connectCloud(t, openstack.WithTimeout(50*time.Millisecond))
-		defer k.neutron.Inject(embedded.Fault{Delay: time.Hour})()
-		wantError(t, "a list", list(t, client), neutron.ErrUnavailable,
-			"list networks: unavailable: no answer from "+strings.TrimPrefix(k.front.URL, "http://")+" within 50ms")
-	})
+// TestLoginTimeout: a login counts towards the time limit of its request.
+func TestLoginTimeout(t *testing.T) {
+	k, client := newCloud(t, openstack.WithTimeout(50*time.Millisecond))
+	k.fail(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	wantError(t, "while Keystone hangs", list(t, client), neutron.ErrUnavailable,
+		"login: unavailable: no answer from "+strings.TrimPrefix(k.URL, "http://")+" within 50ms")
+	k.fail(nil)
+	defer k.neutron.Inject(embedded.Fault{Delay: time.Hour})()
+	wantError(t, "while Neutron hangs", list(t, client), neutron.ErrUnavailable,
+		"list networks: unavailable: no answer from "+strings.TrimPrefix(k.front.URL, "http://")+" within 50ms")
 }
 
-// TestCloudText: what the program logs.
+// TestCallerGivesUp: a caller that gives up does not fail the login for others.
+func TestCallerGivesUp(t *testing.T) {
+	k, client := newCloud(t, openstack.WithTimeout(time.Hour))
+	arrived := make(chan struct{}, 10)
+	k.fail(func(_ http.ResponseWriter, r *http.Request) {
+		arrived <- struct{}{}
+		<-r.Context().Done()
+	})
+	first, cancel := context.WithCancel(t.Context())
+	failed := make(chan error)
+	go func() {
+		_, err := client.Networks(first, neutron.NetworkFilter{})
+		failed <- err
+	}()
+	<-arrived
+	impatient, stop := context.WithCancel(t.Context())
+	stop()
+	_, err := client.Networks(impatient, neutron.NetworkFilter{})
+	wantError(t, "one that waits", err, neutron.ErrUnavailable, "list networks: unavailable: context canceled")
+	var others sync.WaitGroup
+	for range 5 {
+		others.Go(func() { wantList(t, client) })
+	}
+	k.fail(nil)
+	k.wantLogins(t, 1)
+	cancel()
+	err = <-failed
+	wantError(t, "the first", err, neutron.ErrUnavailable, "list networks: unavailable: context canceled")
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("errors.Is(%v, context.Canceled) is false", err)
+	}
+	others.Wait()
+	k.wantLogins(t, 1)
+}
+
+// TestCloudText: the client describes its cloud, without secrets.
 func TestCloudText(t *testing.T) {
 	k := startKeystone(t, embedded.Options{})
 	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password, "verify: false")...))

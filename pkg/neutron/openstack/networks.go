@@ -25,7 +25,7 @@ func (c *client) Networks(ctx context.Context, filter neutron.NetworkFilter) ([]
 	if err != nil {
 		return nil, c.failed(ctx, listNetworks, err)
 	}
-	// An old server may ignore a filter that it does not know.
+	// An old server may ignore an unknown filter.
 	return slices.DeleteFunc(found, func(n neutron.Network) bool {
 		return filter.ID != "" && n.ID != filter.ID || filter.Descriptions != nil && !slices.Contains(filter.Descriptions, n.Description)
 	}), nil
@@ -57,8 +57,8 @@ func (c *client) UpdateNetwork(ctx context.Context, id string, update neutron.Ne
 	return c.network(ctx, op, networks.Update(ctx, c.guarded(update.Revision), id, opts).Result)
 }
 
-// networkOpts are what a request says of a network. (gophercloud has a type of
-// its own for each extension, to be put into one another.)
+// networkOpts is a network in a request. (gophercloud has one type per extension,
+// to be nested.)
 type networkOpts struct {
 	Name        *string `json:"name,omitempty"`
 	Description *string `json:"description,omitempty"`
@@ -75,8 +75,8 @@ func (o networkOpts) ToNetworkUpdateMap() (map[string]any, error) {
 	return gophercloud.BuildRequestBody(o, "network")
 }
 
-// networkSettingsJSON are the settings of a network. A nil pointer, in an
-// answer, is a key that was not in it.
+// networkSettingsJSON holds the settings of a network. In an answer, a nil pointer
+// is a missing key.
 type networkSettingsJSON struct {
 	AdminStateUp *bool   `json:"admin_state_up,omitempty"`
 	PortSecurity *bool   `json:"port_security_enabled,omitempty"`
@@ -97,7 +97,7 @@ func (c *client) DeleteNetwork(ctx context.Context, id string, revision int) err
 	return c.failed(ctx, op, networks.Delete(ctx, c.guarded(revision), id).ExtractErr())
 }
 
-// network reads the answer to a create or an update.
+// network decodes the answer to a create or an update.
 func (c *client) network(ctx context.Context, op string, result gophercloud.Result) (neutron.Network, error) {
 	var answer struct {
 		Network *networkJSON `json:"network"`
@@ -109,8 +109,7 @@ func (c *client) network(ctx context.Context, op string, result gophercloud.Resu
 	return network, c.failed(ctx, op, err)
 }
 
-// networkJSON is what we read of a network. A nil pointer is a key that was not
-// in the answer.
+// networkJSON is a network in an answer. A nil pointer is a missing key.
 type networkJSON struct {
 	ID          *string `json:"id"`
 	Name        *string `json:"name"`
@@ -143,8 +142,8 @@ func (n *networkJSON) value() (neutron.Network, error) {
 	}, nil
 }
 
-// parseTime returns the zero Time where there is none: the extension that tells
-// times may be missing, and nothing but the clean-up of twins depends on it.
+// parseTime returns the zero Time for an invalid one: a Neutron may lack the
+// extension for times, and only the clean-up of duplicates needs them.
 func parseTime(text string) time.Time {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {

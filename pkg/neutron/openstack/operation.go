@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Operation returns what a request asks for, in a few words out of a fixed set,
-// such as "list networks", "update subnet" or "login"; "other" for what this
-// package does not send.
+// Operation returns the name of a request, out of a fixed set, such as "list
+// networks", "update subnet" or "login"; "other" for requests that this package
+// does not send.
 func Operation(request *http.Request) string {
 	path := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
 	for i, part := range path {
@@ -29,7 +29,7 @@ func Operation(request *http.Request) string {
 	return "other"
 }
 
-// kinds are the collections in paths, with the name of one object of each.
+// kinds maps the collections in paths to the name of one object.
 var kinds = map[string]string{"networks": "network", "subnets": "subnet", "subnetpools": "subnet pool", "extensions": "extension", "ports": "port", "tokens": ""}
 
 var (

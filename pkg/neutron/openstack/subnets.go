@@ -28,7 +28,7 @@ func (c *client) Subnets(ctx context.Context, filter neutron.SubnetFilter) ([]ne
 	if err != nil {
 		return nil, c.failed(ctx, listSubnets, err)
 	}
-	// An old server may ignore a filter that it does not know.
+	// An old server may ignore an unknown filter.
 	return slices.DeleteFunc(found, func(s neutron.Subnet) bool {
 		return filter.NetworkID != "" && s.NetworkID != filter.NetworkID || filter.Description != "" && s.Description != filter.Description
 	}), nil
@@ -86,8 +86,8 @@ func (c *client) UpdateSubnet(ctx context.Context, id string, update neutron.Sub
 	return c.subnet(ctx, op, subnets.Update(ctx, c.guarded(update.Revision), id, opts))
 }
 
-// gatewayJSON returns nil for nil, and for the zero Addr the empty text, which
-// gophercloud sends as null: no gateway.
+// gatewayJSON returns the empty text for the zero Addr: gophercloud sends it as
+// null, which means no gateway.
 func gatewayJSON(gateway *netip.Addr) *string {
 	switch {
 	case gateway == nil:
@@ -133,11 +133,11 @@ func (c *client) DeleteSubnet(ctx context.Context, id string, revision int) erro
 	return err
 }
 
-// maxPorts is how many ports an error names at most.
+// maxPorts limits the number of ports that an error names.
 const maxPorts = 10
 
-// portsOn says which ports hold a subnet: of a network, Neutron says so itself.
-// It is empty where that cannot be told.
+// portsOn names the ports that use a subnet. (For a network, Neutron's own error
+// names them.) It returns nothing if the ports cannot be listed.
 func (c *client) portsOn(ctx context.Context, subnetID string) string {
 	query := url.Values{"fixed_ips": {"subnet_id=" + subnetID}, "fields": {"id", "device_owner"}, "limit": {strconv.Itoa(maxPorts + 1)}}
 	var answer struct {
@@ -146,7 +146,7 @@ func (c *client) portsOn(ctx context.Context, subnetID string) string {
 			Owner string `json:"device_owner"`
 		}
 	}
-	if _, err := c.service.Get(ctx, c.service.ServiceURL("ports")+"?"+query.Encode(), &answer, nil); err != nil || len(answer.Ports) == 0 { //nolint:bodyclose // gophercloud closes what it decodes
+	if _, err := c.service.Get(ctx, c.service.ServiceURL("ports")+"?"+query.Encode(), &answer, nil); err != nil || len(answer.Ports) == 0 { //nolint:bodyclose // gophercloud closes the body
 		return ""
 	}
 	var words []string
@@ -164,7 +164,7 @@ func (c *client) portsOn(ctx context.Context, subnetID string) string {
 	return clean("The ports are: " + strings.Join(words, ", ") + ".")
 }
 
-// subnet reads the answer to a create or an update.
+// subnet decodes the answer to a create or an update.
 func (c *client) subnet(ctx context.Context, op string, result interface{ ExtractInto(any) error }) (neutron.Subnet, error) {
 	var answer struct {
 		Subnet *subnetJSON `json:"subnet"`
@@ -191,8 +191,8 @@ func poolsJSON(pools []neutron.Pool) []subnets.AllocationPool {
 	return all
 }
 
-// subnetJSON is what we read of a subnet. A nil pointer is a key that was not
-// in the answer, except for the gateway, which is null where there is none.
+// subnetJSON is a subnet in an answer. A nil pointer is a missing key, except for
+// the gateway, which is null for a subnet without one.
 type subnetJSON struct {
 	ID          *string                   `json:"id"`
 	NetworkID   *string                   `json:"network_id"`

@@ -1,9 +1,8 @@
-// Package v1 is the API that users write: the Network object of the group
-// samplecrd.k8s.io.
+// Package v1 contains version v1 of the API group samplecrd.k8s.io. Its only kind
+// is Network.
 //
-// The custom resource definition in crd/, the deepcopy functions beside this
-// file and everything in pkg/client are generated from it by
-// hack/update-codegen.sh.
+// The CustomResourceDefinition in crd/, the deepcopy functions in this package,
+// and the packages in pkg/client are generated from it: run make generate.
 //
 // +k8s:deepcopy-gen=package
 // +groupName=samplecrd.k8s.io

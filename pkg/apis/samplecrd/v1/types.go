@@ -4,42 +4,43 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The condition that every Network has, and the finalizer that keeps a Network
-// until what was made for it in Neutron has gone.
+// The condition type and the finalizer of a Network.
 const (
-	// ConditionReady is True when Neutron has exactly what spec asks for.
+	// ConditionReady is True if the network and subnet in Neutron match the spec.
 	ConditionReady = "Ready"
-	// Finalizer is set before anything is made in Neutron, and taken away when
-	// Neutron has confirmed that nothing is left.
+	// Finalizer is added before anything is created in Neutron. It is removed
+	// when Neutron has confirmed that everything is deleted.
 	Finalizer = "samplecrd.k8s.io/neutron"
 )
 
-// MaxNameLength is how long the name of a Network can be.
+// MaxNameLength is the maximum length of a Network's name.
 const MaxNameLength = 63
 
-// The annotations with which a Deployment asks for a Network of its own name.
+// The annotations with which a Deployment requests a Network of the same name.
 const (
-	// AnnotationCIDR is the range of the Network, such as 192.168.0.0/16.
+	// AnnotationCIDR is the CIDR of the Network, such as 192.168.0.0/16.
 	AnnotationCIDR = GroupName + "/cidr"
-	// AnnotationGateway is its gateway, if another one than the first address, or
-	// None.
+	// AnnotationGateway is the gateway of the Network, or None. It defaults to the
+	// first host address.
 	AnnotationGateway = GroupName + "/gateway"
-	// AnnotationSubnetPool is the name or ID of the subnet pool that hands out the
-	// range, in place of AnnotationCIDR.
+	// AnnotationSubnetPool is the name or ID of the subnet pool that allocates the
+	// CIDR. It replaces AnnotationCIDR.
 	AnnotationSubnetPool = GroupName + "/subnet-pool"
-	// AnnotationPrefixLength is how much of the subnet pool to take, such as 24.
+	// AnnotationPrefixLength is the prefix length to allocate from the subnet pool,
+	// such as 24.
 	AnnotationPrefixLength = GroupName + "/prefix-length"
-	// AnnotationNetwork, with the value NetworkNone, asks for no Network, where
-	// every Deployment would get one.
+	// AnnotationNetwork with the value NetworkNone opts a Deployment out if every
+	// Deployment gets a Network by default.
 	AnnotationNetwork = GroupName + "/network"
 	NetworkNone       = "none"
 )
 
-// The labels of a Network that was made for a Deployment.
+// The labels of a Network that was created for a Deployment.
 const (
 	// LabelDeployment is the name of the Deployment.
 	LabelDeployment = GroupName + "/deployment"
-	// LabelSource says why it was made: SourceAnnotation or SourceDefault.
+	// LabelSource is the reason for the Network: SourceAnnotation if the Deployment
+	// requested it, SourceDefault if every Deployment gets one.
 	LabelSource      = GroupName + "/source"
 	SourceAnnotation = "annotation"
 	SourceDefault    = "default"
@@ -51,296 +52,319 @@ const (
 // +kubebuilder:resource:shortName=nw
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, a teaching API that no Kubernetes release contains"
-// +kubebuilder:printcolumn:name="CIDR",type=string,JSONPath=`.status.cidr`,description="The range of addresses that the subnet has."
-// +kubebuilder:printcolumn:name="Gateway",type=string,JSONPath=`.status.gateway`,description="The gateway that the subnet has."
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether Neutron has what the spec asks for."
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why the Network is or is not ready.",priority=1
+// +kubebuilder:printcolumn:name="CIDR",type=string,JSONPath=`.status.cidr`,description="The CIDR of the subnet in Neutron."
+// +kubebuilder:printcolumn:name="Gateway",type=string,JSONPath=`.status.gateway`,description="The gateway of the subnet in Neutron."
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the network and subnet in Neutron match the spec."
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="The reason of the condition Ready.",priority=1
 // +kubebuilder:printcolumn:name="Network ID",type=string,JSONPath=`.status.networkID`,description="The ID of the network in Neutron.",priority=1
 // +kubebuilder:printcolumn:name="Subnet ID",type=string,JSONPath=`.status.subnetID`,description="The ID of the subnet in Neutron.",priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must have at most 63 characters: it becomes a part of the network's name and description in Neutron, which are limited to 255"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must have at most 63 characters: it is part of the name and description of the Neutron network, which are limited to 255 characters"
 
 // Network is a network with one subnet in OpenStack Neutron. The controller
-// makes both, keeps them as the spec says, and takes them away when the
-// Network is deleted.
+// creates both, reconciles them with the spec, and deletes them when the Network
+// is deleted.
 type Network struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 
-	// spec is what the network should be.
+	// spec is the desired state of the network and its subnet.
 	// +required
 	Spec NetworkSpec `json:"spec"`
 
-	// status is what the network was when the controller last looked. It is
-	// written by the controller alone.
+	// status is the most recently observed state of the network and its subnet.
+	// Only the controller writes it.
 	// +optional
-	// +kubebuilder:default={conditions: {{type: "Ready", status: "Unknown", reason: "Pending", message: "No controller has looked at this Network yet.", lastTransitionTime: "1970-01-01T00:00:00Z"}}}
+	// +kubebuilder:default={conditions: {{type: "Ready", status: "Unknown", reason: "Pending", message: "No controller has reconciled this Network yet.", lastTransitionTime: "1970-01-01T00:00:00Z"}}}
 	Status NetworkStatus `json:"status,omitempty,omitzero"`
 }
 
-// Rules say !(a == b) of addresses, because the API server's estimate of what a
-// rule costs knows ==, and takes != for something boundless. What they cannot
-// say is checked by the controller: which of two addresses is the smaller one.
+// The rules compare addresses with !(a == b), because the API server's cost
+// estimate accepts == and rejects != as unbounded. CEL cannot order addresses:
+// the controller checks the rules that need it.
 
-// NetworkSpec is what a user asks for.
+// NetworkSpec is the desired state of a network and its subnet.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.cidr) != has(self.subnetPool)",message="give either cidr, for a range of your own, or subnetPool, for one that Neutron hands out"
-// +kubebuilder:validation:XValidation:rule="!has(self.cidr) || !isCIDR(self.cidr) || (cidr(self.cidr).prefixLength() >= 1 && cidr(self.cidr).prefixLength() <= (cidr(self.cidr).ip().family() == 4 ? 30 : 126)) || (cidr(self.cidr).prefixLength() > 1 && has(self.enableDHCP) && !self.enableDHCP && has(self.gateway) && self.gateway == 'None')",message="the prefix length of cidr must be from /1 to /30 for IPv4 and from /1 to /126 for IPv6: a smaller range has no room for a gateway and a port, and needs gateway: None and enableDHCP: false",fieldPath=".cidr"
-// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isIP(self.gateway) || !has(self.cidr) || !isCIDR(self.cidr) || cidr(self.cidr).containsIP(ip(self.gateway))",message="gateway must be an address inside cidr, and of the same IP version (for example, inside 192.168.0.0/16: from 192.168.0.1 to 192.168.255.254)",fieldPath=".gateway"
-// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isIP(self.gateway) || !has(self.cidr) || !isCIDR(self.cidr) || !(cidr(self.cidr).masked().ip() == ip(self.gateway))",message="gateway must not be the network address, which is the first one of cidr: take the next one, or leave gateway out",fieldPath=".gateway"
-// +kubebuilder:validation:XValidation:rule="!has(self.subnetPool) || !has(self.gateway) || self.gateway == 'None'",message="with subnetPool, nobody knows the range beforehand: leave gateway out for its first address, or say None",fieldPath=".gateway"
-// +kubebuilder:validation:XValidation:rule="!has(self.subnetPool) || !has(self.allocationPools)",message="with subnetPool, nobody knows the range beforehand: leave allocationPools out",fieldPath=".allocationPools"
-// +kubebuilder:validation:XValidation:rule="!has(self.allocationPools) || !has(self.cidr) || !isCIDR(self.cidr) || self.allocationPools.all(p, !isIP(p.start) || !isIP(p.end) || cidr(self.cidr).containsIP(ip(p.start)) && cidr(self.cidr).containsIP(ip(p.end)))",message="allocationPools must lie inside cidr, from the first address of start to the last one of end",fieldPath=".allocationPools"
-// +kubebuilder:validation:XValidation:rule="!has(self.dnsNameservers) || !has(self.cidr) || !isCIDR(self.cidr) || self.dnsNameservers.all(a, !isIP(a) || ip(a).family() == cidr(self.cidr).ip().family())",message="dnsNameservers must be of the IP version of cidr",fieldPath=".dnsNameservers"
-// +kubebuilder:validation:XValidation:rule="!has(self.hostRoutes) || !has(self.cidr) || !isCIDR(self.cidr) || self.hostRoutes.all(r, (!isIP(r.nextHop) || ip(r.nextHop).family() == cidr(self.cidr).ip().family()) && (!isCIDR(r.destination) || cidr(r.destination).ip().family() == cidr(self.cidr).ip().family()))",message="hostRoutes must be of the IP version of cidr",fieldPath=".hostRoutes"
-// +kubebuilder:validation:XValidation:rule="!has(self.ipv6) || !has(self.cidr) || !isCIDR(self.cidr) || cidr(self.cidr).ip().family() == 6",message="ipv6 is for an IPv6 cidr only",fieldPath=".ipv6"
-// +kubebuilder:validation:XValidation:rule="!has(self.ipv6) || !has(self.enableDHCP) || self.enableDHCP",message="ipv6 modes need DHCP: leave enableDHCP out, or ipv6",fieldPath=".ipv6"
+// +kubebuilder:validation:XValidation:rule="has(self.cidr) != has(self.subnetPool)",message="exactly one of cidr and subnetPool must be set: cidr for a range of your choice, subnetPool for a range that Neutron allocates"
+// +kubebuilder:validation:XValidation:rule="!has(self.cidr) || !isCIDR(self.cidr) || (cidr(self.cidr).prefixLength() >= 1 && cidr(self.cidr).prefixLength() <= (cidr(self.cidr).ip().family() == 4 ? 30 : 126)) || (cidr(self.cidr).prefixLength() > 1 && has(self.enableDHCP) && !self.enableDHCP && has(self.gateway) && self.gateway == 'None')",message="cidr must have a prefix length from /1 to /30 for IPv4 and from /1 to /126 for IPv6, unless gateway is None and enableDHCP is false: a smaller range has no room for a gateway and a port",fieldPath=".cidr"
+// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isIP(self.gateway) || !has(self.cidr) || !isCIDR(self.cidr) || cidr(self.cidr).containsIP(ip(self.gateway))",message="gateway must be an address inside cidr, and of the same IP version, such as 192.168.0.1 inside 192.168.0.0/16",fieldPath=".gateway"
+// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isIP(self.gateway) || !has(self.cidr) || !isCIDR(self.cidr) || !(cidr(self.cidr).masked().ip() == ip(self.gateway))",message="gateway must not be the network address, which is the first address of cidr: use the next address, or omit gateway",fieldPath=".gateway"
+// +kubebuilder:validation:XValidation:rule="!has(self.subnetPool) || !has(self.gateway) || self.gateway == 'None'",message="gateway must be None or omitted with subnetPool, because the range is not known in advance",fieldPath=".gateway"
+// +kubebuilder:validation:XValidation:rule="!has(self.subnetPool) || !has(self.allocationPools)",message="allocationPools must be omitted with subnetPool, because the range is not known in advance",fieldPath=".allocationPools"
+// +kubebuilder:validation:XValidation:rule="!has(self.allocationPools) || !has(self.cidr) || !isCIDR(self.cidr) || self.allocationPools.all(p, !isIP(p.start) || !isIP(p.end) || cidr(self.cidr).containsIP(ip(p.start)) && cidr(self.cidr).containsIP(ip(p.end)))",message="allocationPools must be inside cidr: set start and end to addresses of cidr",fieldPath=".allocationPools"
+// +kubebuilder:validation:XValidation:rule="!has(self.dnsNameservers) || !has(self.cidr) || !isCIDR(self.cidr) || self.dnsNameservers.all(a, !isIP(a) || ip(a).family() == cidr(self.cidr).ip().family())",message="dnsNameservers must have the IP version of cidr: use IPv4 addresses with an IPv4 cidr, and IPv6 addresses with an IPv6 cidr",fieldPath=".dnsNameservers"
+// +kubebuilder:validation:XValidation:rule="!has(self.hostRoutes) || !has(self.cidr) || !isCIDR(self.cidr) || self.hostRoutes.all(r, (!isIP(r.nextHop) || ip(r.nextHop).family() == cidr(self.cidr).ip().family()) && (!isCIDR(r.destination) || cidr(r.destination).ip().family() == cidr(self.cidr).ip().family()))",message="hostRoutes must have the IP version of cidr, in both destination and nextHop",fieldPath=".hostRoutes"
+// +kubebuilder:validation:XValidation:rule="!has(self.ipv6) || !has(self.cidr) || !isCIDR(self.cidr) || cidr(self.cidr).ip().family() == 6",message="ipv6 requires an IPv6 cidr: omit ipv6, or set cidr to an IPv6 range",fieldPath=".ipv6"
+// +kubebuilder:validation:XValidation:rule="!has(self.ipv6) || !has(self.enableDHCP) || self.enableDHCP",message="ipv6 requires DHCP: omit enableDHCP, or omit ipv6",fieldPath=".ipv6"
 // +kubebuilder:validation:XValidation:rule="!has(self.mtu) || self.mtu >= 1280 || !has(self.cidr) || !isCIDR(self.cidr) || cidr(self.cidr).ip().family() == 4",message="mtu must be at least 1280 for IPv6 (RFC 8200)",fieldPath=".mtu"
 // +kubebuilder:validation:XValidation:rule="has(self.networkID) == has(oldSelf.networkID) && (!has(self.networkID) || self.networkID == oldSelf.networkID)",message="networkID cannot be set, changed or removed later: create another Network",fieldPath=".networkID"
-// +kubebuilder:validation:XValidation:rule="!has(self.networkID) || !(has(self.mtu) || has(self.adminStateUp) || has(self.portSecurityEnabled) || has(self.dnsDomain) || has(self.tags))",message="a network that is adopted stays as it is: leave mtu, adminStateUp, portSecurityEnabled, dnsDomain and tags out, or networkID",fieldPath=".networkID"
+// +kubebuilder:validation:XValidation:rule="!has(self.networkID) || !(has(self.mtu) || has(self.adminStateUp) || has(self.portSecurityEnabled) || has(self.dnsDomain) || has(self.tags))",message="mtu, adminStateUp, portSecurityEnabled, dnsDomain and tags must be omitted with networkID, because the settings of an adopted network are not changed",fieldPath=".networkID"
 type NetworkSpec struct {
-	// cidr is the range of addresses of the subnet, IPv4 (/1 to /30) or IPv6 (/1
-	// to /126), such as 192.168.0.0/16 or fd00:1234::/64. Host bits are dropped, as Neutron does:
-	// 192.168.1.0/16 is the same range as 192.168.0.0/16. A change of the range
-	// replaces the subnet, which Neutron allows only while no port uses it.
-	// A range of one or two addresses needs gateway: None and enableDHCP: false.
+	// cidr is the IPv4 or IPv6 range of the subnet in CIDR notation, such as
+	// 192.168.0.0/16 or fd00:1234::/64 (attribute cidr of a Neutron subnet). Host bits
+	// are ignored, as in Neutron: 192.168.1.0/16 and 192.168.0.0/16 are the same
+	// range. The prefix length is /1 to /30 for IPv4 and /1 to /126 for IPv6. A range
+	// of one or two addresses requires gateway: None and enableDHCP: false. Exactly
+	// one of cidr and subnetPool must be set. Changing the range replaces the subnet,
+	// which Neutron permits only while no port uses it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=49
 	// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="cidr must be an IPv4 or IPv6 range in CIDR notation, such as 192.168.0.0/16 or fd00:1234::/64"
-	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || !(cidr('224.0.0.0/4').containsCIDR(cidr(self)) || cidr('ff00::/8').containsCIDR(cidr(self)) || cidr('127.0.0.0/8').containsCIDR(cidr(self)) || cidr(self).masked().ip().isUnspecified())",message="cidr must not be a multicast or loopback range, nor begin with 0.0.0.0 or ::, since hosts cannot have such addresses"
+	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || !(cidr('224.0.0.0/4').containsCIDR(cidr(self)) || cidr('ff00::/8').containsCIDR(cidr(self)) || cidr('127.0.0.0/8').containsCIDR(cidr(self)) || cidr(self).masked().ip().isUnspecified())",message="cidr must not be a multicast or loopback range, or start with 0.0.0.0 or ::, because hosts cannot use such addresses: use another range, such as 192.168.0.0/16"
 	CIDR string `json:"cidr,omitempty"`
 
-	// subnetPool has Neutron hand out the range, in place of cidr. status.cidr says
-	// which one it is. A change to another pool, to another prefix length, or
-	// between cidr and subnetPool replaces the subnet, as a change of cidr does.
+	// subnetPool is the Neutron subnet pool that allocates the range of the subnet
+	// (attribute subnetpool_id). The allocated range is in status.cidr. Exactly one of
+	// cidr and subnetPool must be set. Changing the pool or the prefix length, or
+	// changing between cidr and subnetPool, replaces the subnet, which Neutron permits
+	// only while no port uses it.
 	// +optional
 	SubnetPool *SubnetPoolReference `json:"subnetPool,omitempty"`
 
-	// gateway is the address of the subnet's gateway, such as 192.168.0.1, or None
-	// for a subnet without one. It
-	// lies inside cidr, and is not its first address, nor, for IPv4, its last one.
-	// Where it is left out, it is the address after the first one. It can be
-	// changed at any time.
+	// gateway is the gateway address of the subnet, such as 192.168.0.1, or None for a
+	// subnet without a gateway (attribute gateway_ip). The address must be inside
+	// cidr. It must not be the first address of cidr, nor the last address of an IPv4
+	// cidr. Defaults to the second address of the range. With subnetPool, only None is
+	// permitted. May be changed at any time.
 	// +optional
 	// +kubebuilder:validation:MaxLength=45
 	// +kubebuilder:validation:XValidation:rule="self == 'None' || isIP(self)",message="gateway must be an IPv4 or IPv6 address, such as 192.168.0.1 or fd00:1234::1, or None"
-	// +kubebuilder:validation:XValidation:rule="!isIP(self) || !(ip(self).isLoopback() || cidr('224.0.0.0/4').containsIP(ip(self)) || cidr('ff00::/8').containsIP(ip(self)))",message="gateway must not be a multicast or loopback address"
+	// +kubebuilder:validation:XValidation:rule="!isIP(self) || !(ip(self).isLoopback() || cidr('224.0.0.0/4').containsIP(ip(self)) || cidr('ff00::/8').containsIP(ip(self)))",message="gateway must not be a multicast or loopback address: use another address inside cidr"
 	Gateway string `json:"gateway,omitempty"`
 
-	// allocationPools are the ranges out of which ports get their addresses. They
-	// lie inside cidr, apart from each other, and do not have the gateway. Where
-	// they are left out, they are all addresses of cidr that a host can have but
-	// the gateway. They can be changed at any time; ports keep their addresses.
+	// allocationPools are the address ranges from which ports get their addresses
+	// (attribute allocation_pools). The pools must be inside cidr, must not overlap,
+	// and must not contain the gateway. Defaults to all host addresses of cidr except
+	// the gateway. Not permitted with subnetPool. May be changed at any time; existing
+	// ports keep their addresses.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	AllocationPools []AllocationPool `json:"allocationPools,omitempty"`
 
-	// enableDHCP reports whether ports get their addresses by DHCP. Where it is left
-	// out, they do. It can be changed at any time.
+	// enableDHCP specifies whether Neutron assigns addresses to ports by DHCP
+	// (attribute enable_dhcp). Defaults to true. May be changed at any time.
 	// +optional
 	EnableDHCP *bool `json:"enableDHCP,omitempty"`
 
-	// dnsNameservers are the name servers that hosts are told of by DHCP, in their
-	// order. Where they are left out, there are none. They can be changed at any time. Clouds
-	// limit how many there can be, usually to 5.
+	// dnsNameservers are the addresses of the DNS servers that DHCP announces to
+	// hosts, in order of preference (attribute dns_nameservers). Defaults to none. May
+	// be changed at any time. Neutron limits the number of DNS servers, by default to
+	// 5.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=45
 	// +kubebuilder:validation:XValidation:rule="self.all(a, isIP(a))",message="dnsNameservers must be IPv4 or IPv6 addresses, such as 192.168.0.53"
-	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, a == b))",message="dnsNameservers must not say an address twice"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, a == b))",message="dnsNameservers must not contain duplicates: remove the repeated address"
 	DNSNameservers []string `json:"dnsNameservers,omitempty"`
 
-	// hostRoutes are the routes that hosts are told of by DHCP, in no order. Where
-	// they are left out, there are none. They can be changed at any time. Clouds
-	// limit how many there can be, usually to 20.
+	// hostRoutes are the routes that DHCP announces to hosts (attribute host_routes).
+	// Their order has no effect. Defaults to none. May be changed at any time. Neutron
+	// limits the number of routes, by default to 20.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	HostRoutes []HostRoute `json:"hostRoutes,omitempty"`
 
-	// ipv6 says how hosts get their addresses in an IPv6 subnet. Where it is left
-	// out, Neutron leaves that to whoever runs the router. A change replaces
-	// the subnet, as a change of cidr does.
+	// ipv6 specifies how hosts in an IPv6 subnet get their addresses (attributes
+	// ipv6_address_mode and ipv6_ra_mode). Defaults to no modes: a router outside of
+	// Neutron configures the hosts. Requires an IPv6 range and DHCP. Changing a mode
+	// replaces the subnet, which Neutron permits only while no port uses it.
 	// +optional
 	IPv6 *IPv6Options `json:"ipv6,omitempty"`
 
-	// mtu is the largest packet that the network carries, in bytes. Where it is left
-	// out, it is the largest one that the cloud allows for the network;
-	// status.mtu says which. It can be changed at any time; hosts learn of it when they
-	// renew their lease. Needs Neutron's extension net-mtu-writable.
+	// mtu is the maximum transmission unit of the network, in bytes (attribute mtu).
+	// Defaults to the largest value that the cloud permits for the network, which is
+	// in status.mtu. An IPv6 subnet requires at least 1280. May be changed at any
+	// time; hosts apply the new value when they renew their DHCP lease. Requires the
+	// Neutron extension net-mtu-writable.
 	// +optional
 	// +kubebuilder:validation:Minimum=68
 	// +kubebuilder:validation:Maximum=65535
 	MTU *int32 `json:"mtu,omitempty"`
 
-	// adminStateUp reports whether the network forwards packets. Where it is left
-	// out, it does. It can be changed at any time.
+	// adminStateUp specifies whether the network forwards packets (attribute
+	// admin_state_up). Defaults to true. May be changed at any time.
 	// +optional
 	AdminStateUp *bool `json:"adminStateUp,omitempty"`
 
-	// portSecurityEnabled reports whether ports have security groups and protection
-	// against forged addresses, unless they say otherwise themselves. Where it is left out, they
-	// have. It can be changed at any time, and is then the default of new ports.
-	// Needs Neutron's extension port-security.
+	// portSecurityEnabled specifies whether new ports of the network have security
+	// groups and protection against address spoofing (attribute
+	// port_security_enabled). A port can override it. Defaults to true. May be changed
+	// at any time; existing ports keep their setting. Requires the Neutron extension
+	// port-security.
 	// +optional
 	PortSecurityEnabled *bool `json:"portSecurityEnabled,omitempty"`
 
 	// dnsDomain is the domain in which the cloud's DNS service names ports, such as
-	// example.org; the dot at its end may be left out. Where it is left out,
-	// there is none. It can be changed at any time. Needs Neutron's extension
+	// example.org (attribute dns_domain). The trailing dot is optional. Defaults to
+	// none. May be changed at any time. Requires the Neutron extension
 	// dns-integration.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?[.])*[A-Za-z]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?[.]?$')",message="dnsDomain must be a domain name, such as lab.example.org: letters, digits and - between dots, the last part beginning with a letter"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?[.])*[A-Za-z]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?[.]?$')",message="dnsDomain must be a domain name, such as lab.example.org: parts of letters, digits and - that are separated by dots, of which the last starts with a letter"
 	DNSDomain string `json:"dnsDomain,omitempty"`
 
-	// tags are put on the network, beside those that others put there. They can be
-	// changed at any time. Needs Neutron's extension standard-attr-tag.
+	// tags are the tags that the controller adds to the network (attribute tags). Tags
+	// of other origin are not removed. Defaults to none. May be changed at any time.
+	// Requires the Neutron extension standard-attr-tag.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=60
-	// +kubebuilder:validation:XValidation:rule="self.all(t, t.matches('^[A-Za-z0-9_]([A-Za-z0-9 ._:=+@-]*[A-Za-z0-9._:=+@-])?$'))",message="tags must have nothing but letters, digits, spaces and . _ : = + @ -, and begin with a letter, a digit or _, such as team=network"
-	// +kubebuilder:validation:XValidation:rule="!self.exists(t, t.endsWith('.json') || t.endsWith('.xml'))",message="tags must not end with .json or .xml, which Neutron takes for something else"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.matches('^[A-Za-z0-9_]([A-Za-z0-9 ._:=+@-]*[A-Za-z0-9._:=+@-])?$'))",message="tags must consist of letters, digits, spaces and . _ : = + @ -, start with a letter, a digit or _, and not end with a space, such as team=network"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(t, t.endsWith('.json') || t.endsWith('.xml'))",message="tags must not end with .json or .xml, because Neutron interprets these suffixes as a content type: use another name"
 	Tags []string `json:"tags,omitempty"`
 
-	// networkID is the ID of a network that is in Neutron already, to be adopted
-	// in place of making one. Whoever runs the controller has to allow that
-	// (-allow-adoption). The subnet of cidr is made on it, or taken over where it
-	// is there. A network that was adopted is deleted only if deletionPolicy says
-	// Delete in so many words. It cannot be set, changed or removed later.
+	// networkID is the ID of an existing Neutron network to adopt. The controller then
+	// creates no network. It creates the subnet on the adopted network, or adopts the
+	// subnet if one with the range of cidr exists. The controller changes only those
+	// settings of an adopted subnet that spec contains. Adoption requires the
+	// controller flag -allow-adoption. The adopted network is deleted only if
+	// deletionPolicy is Delete. Immutable: networkID cannot be set, changed or removed
+	// after creation.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9-]+$`
 	NetworkID string `json:"networkID,omitempty"`
 
-	// deletionPolicy says what becomes of the network in Neutron when this object
-	// is deleted. Delete takes it away, with its subnet. Retain leaves both, and
-	// a Network of the same name in the same namespace takes them up again.
-	// Where it is left out, a network that the controller made is deleted; one
-	// that it adopted stays, and the subnet that was made on it goes.
+	// deletionPolicy specifies what happens in Neutron when the Network is deleted.
+	// Delete deletes the network and its subnet. Retain keeps both; a new Network with
+	// the same namespace and name takes them over. Defaults to Delete for a network
+	// that the controller created. An adopted network is kept by default, and the
+	// subnet that the controller created on it is deleted. May be changed at any time.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
-// GatewayNone is the gateway of a subnet that has none.
+// GatewayNone is the value of gateway for a subnet without a gateway.
 const GatewayNone = "None"
 
-// SubnetPoolReference names a subnet pool in Neutron, and how much of it to
-// take.
+// SubnetPoolReference is a reference to a Neutron subnet pool, and the prefix
+// length to allocate from it.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.name) != has(self.id)",message="give either the name or the id of the subnet pool"
+// +kubebuilder:validation:XValidation:rule="has(self.name) != has(self.id)",message="exactly one of name and id must be set: the name or the ID of the subnet pool"
 type SubnetPoolReference struct {
-	// name is the name of the subnet pool. It has to be the only one of that name
-	// that the project of the controller can see.
+	// name is the name of the subnet pool. It must be unique among the subnet pools
+	// that the controller's OpenStack project can see. Exactly one of name and id must
+	// be set.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	Name string `json:"name,omitempty"`
 
-	// id is the ID of the subnet pool.
+	// id is the ID of the subnet pool. Exactly one of name and id must be set.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9-]+$`
 	ID string `json:"id,omitempty"`
 
-	// prefixLength is that of the range: 24 for 256 addresses of IPv4. Where it is
-	// left out, it is the default of the subnet pool; a subnet that is there keeps its own.
+	// prefixLength is the prefix length of the range to allocate, such as 24 for 256
+	// IPv4 addresses (attribute prefixlen). At most 30 for IPv4. Defaults to the
+	// default prefix length of the subnet pool. Removing prefixLength does not change
+	// an existing subnet.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=126
 	PrefixLength int32 `json:"prefixLength,omitempty"`
 }
 
-// AllocationPool is a range of addresses, both ends included.
+// AllocationPool is a range of addresses, including both ends.
 //
 // +kubebuilder:validation:XValidation:rule="isIP(self.start) && isIP(self.end)",message="start and end must be IPv4 or IPv6 addresses, such as 192.168.0.10"
 type AllocationPool struct {
-	// start is the first address.
+	// start is the first address of the pool.
 	// +required
 	// +kubebuilder:validation:MaxLength=45
 	Start string `json:"start"`
 
-	// end is the last address.
+	// end is the last address of the pool.
 	// +required
 	// +kubebuilder:validation:MaxLength=45
 	End string `json:"end"`
 }
 
-// HostRoute is a route that hosts are told of.
+// HostRoute is a route that DHCP announces to hosts.
 //
 // +kubebuilder:validation:XValidation:rule="isCIDR(self.destination) && cidr(self.destination) == cidr(self.destination).masked()",message="destination must be a range in CIDR notation without host bits, such as 10.20.0.0/16"
 // +kubebuilder:validation:XValidation:rule="isIP(self.nextHop)",message="nextHop must be an IPv4 or IPv6 address, such as 192.168.0.2"
 type HostRoute struct {
-	// destination is the range that the route leads to, such as 10.20.0.0/16.
+	// destination is the destination range of the route in CIDR notation without host
+	// bits, such as 10.20.0.0/16.
 	// +required
 	// +kubebuilder:validation:MaxLength=49
 	Destination string `json:"destination"`
 
-	// nextHop is the address to which packets are sent on.
+	// nextHop is the address of the next hop, such as 192.168.0.2.
 	// +required
 	// +kubebuilder:validation:MaxLength=45
 	NextHop string `json:"nextHop"`
 }
 
-// IPv6Options say how hosts get their IPv6 addresses.
+// IPv6Options specify how hosts get their IPv6 addresses.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.addressMode) || has(self.raMode)",message="give addressMode, raMode or both, or leave ipv6 out"
-// +kubebuilder:validation:XValidation:rule="!has(self.addressMode) || !has(self.raMode) || self.addressMode == self.raMode",message="addressMode and raMode must be the same where both are given, as Neutron wants it"
+// +kubebuilder:validation:XValidation:rule="has(self.addressMode) || has(self.raMode)",message="at least one of addressMode and raMode must be set: set one or both, or omit ipv6"
+// +kubebuilder:validation:XValidation:rule="!has(self.addressMode) || !has(self.raMode) || self.addressMode == self.raMode",message="addressMode and raMode must be equal if both are set: set both to the same mode, or omit one"
 type IPv6Options struct {
-	// addressMode is how Neutron gives addresses to ports.
+	// addressMode is the mode in which Neutron assigns addresses to ports (attribute
+	// ipv6_address_mode). Defaults to none. If addressMode and raMode are both set,
+	// they must be equal.
 	// +optional
 	AddressMode IPv6Mode `json:"addressMode,omitempty"`
 
-	// raMode is what Neutron's router announces. Where it is left out, another
-	// router does.
+	// raMode is the mode that Neutron's router announces in router advertisements
+	// (attribute ipv6_ra_mode). Defaults to none: a router outside of Neutron sends
+	// the advertisements.
 	// +optional
 	RAMode IPv6Mode `json:"raMode,omitempty"`
 }
 
-// IPv6Mode is one of Neutron's modes, as Neutron writes them.
+// IPv6Mode is an IPv6 address assignment mode of Neutron. With slaac, hosts derive
+// their addresses from router advertisements. With dhcpv6-stateful, DHCPv6 assigns
+// addresses and options. With dhcpv6-stateless, hosts derive their addresses from
+// router advertisements, and DHCPv6 announces the other options.
 //
 // +kubebuilder:validation:Enum=slaac;dhcpv6-stateful;dhcpv6-stateless
 type IPv6Mode string
 
 // The IPv6 modes.
 const (
-	// IPv6ModeSLAAC: hosts make their addresses of what the router announces.
+	// IPv6ModeSLAAC means that hosts derive their addresses from router
+	// advertisements.
 	IPv6ModeSLAAC IPv6Mode = "slaac"
-	// IPv6ModeDHCPv6Stateful: DHCPv6 gives addresses and all else.
+	// IPv6ModeDHCPv6Stateful means that DHCPv6 assigns addresses and options.
 	IPv6ModeDHCPv6Stateful IPv6Mode = "dhcpv6-stateful"
-	// IPv6ModeDHCPv6Stateless: as slaac, and DHCPv6 gives all else.
+	// IPv6ModeDHCPv6Stateless means that hosts derive their addresses from router
+	// advertisements, and DHCPv6 announces the other options.
 	IPv6ModeDHCPv6Stateless IPv6Mode = "dhcpv6-stateless"
 )
 
-// DeletionPolicy says what becomes of a network in Neutron when its object goes.
+// DeletionPolicy specifies what happens in Neutron when a Network is deleted.
 //
 // +kubebuilder:validation:Enum=Delete;Retain
 type DeletionPolicy string
 
 // The deletion policies.
 const (
-	// DeletionPolicyDelete: the network is deleted, with its subnet.
+	// DeletionPolicyDelete deletes the network and its subnet.
 	DeletionPolicyDelete DeletionPolicy = "Delete"
-	// DeletionPolicyRetain: the network stays.
+	// DeletionPolicyRetain keeps the network and its subnet.
 	DeletionPolicyRetain DeletionPolicy = "Retain"
 )
 
-// NetworkStatus is what the controller found and did.
+// NetworkStatus is the most recently observed state of a network and its subnet.
 type NetworkStatus struct {
-	// observedGeneration is the metadata.generation of the spec that this
-	// status speaks of.
+	// observedGeneration is the metadata.generation that this status describes.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -355,43 +379,44 @@ type NetworkStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	SubnetID string `json:"subnetID,omitempty"`
 
-	// cidr is the range that the subnet has, without host bits.
+	// cidr is the range of the subnet in CIDR notation, without host bits.
 	// +optional
 	// +kubebuilder:validation:MaxLength=49
 	CIDR string `json:"cidr,omitempty"`
 
-	// gateway is the gateway that the subnet has, or None.
+	// gateway is the gateway address of the subnet, or None if it has no gateway.
 	// +optional
 	// +kubebuilder:validation:MaxLength=45
 	Gateway string `json:"gateway,omitempty"`
 
-	// subnetPool is the subnet pool that the range is from.
+	// subnetPool is the subnet pool that allocated the range.
 	// +optional
 	SubnetPool *SubnetPoolStatus `json:"subnetPool,omitempty"`
 
-	// mtu is the MTU that the network has, in bytes; left out where the cloud does
-	// not tell.
+	// mtu is the MTU of the network, in bytes. It is empty if the cloud does not
+	// report it.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MTU int32 `json:"mtu,omitempty"`
 
-	// defaultMTU is the MTU that Neutron gave the network by itself; left out as
-	// long as it was never asked to.
+	// defaultMTU is the MTU that Neutron assigned by default, in bytes. It is empty if
+	// Neutron never assigned a default to this network.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	DefaultMTU int32 `json:"defaultMTU,omitempty"`
 
-	// tags are those that the controller puts on the network. A tag is noted here
-	// before it is set there, so that none is forgotten there later.
+	// tags are the tags that the controller manages on the network. The controller
+	// records a tag here before it adds the tag in Neutron, so that it can remove the
+	// tag later.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=60
 	Tags []string `json:"tags,omitempty"`
 
-	// conditions tell how the Network is. Ready is True when Neutron has
-	// exactly what spec asks for; otherwise its reason and message say what
-	// stands in the way.
+	// conditions are the current conditions of the Network. Ready is True if the
+	// network and subnet in Neutron match the spec. Otherwise the reason and message
+	// of Ready specify the problem and its solution.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -399,14 +424,15 @@ type NetworkStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// SubnetPoolStatus is the subnet pool that a range is from.
+// SubnetPoolStatus identifies the subnet pool that allocated a range.
 type SubnetPoolStatus struct {
 	// id is the ID of the subnet pool.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	ID string `json:"id,omitempty"`
 
-	// name is the name that the spec gave for it, if it did.
+	// name is the name in spec.subnetPool.name. It is empty if the spec references the
+	// subnet pool by ID.
 	// +optional
 	// +kubebuilder:validation:MaxLength=255
 	Name string `json:"name,omitempty"`

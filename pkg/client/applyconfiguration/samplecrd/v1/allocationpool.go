@@ -10,11 +10,11 @@ package v1
 // AllocationPoolApplyConfiguration represents a declarative configuration of the AllocationPool type for use
 // with apply.
 //
-// AllocationPool is a range of addresses, both ends included.
+// AllocationPool is a range of addresses, including both ends.
 type AllocationPoolApplyConfiguration struct {
-	// start is the first address.
+	// start is the first address of the pool.
 	Start *string `json:"start,omitempty"`
-	// end is the last address.
+	// end is the last address of the pool.
 	End *string `json:"end,omitempty"`
 }
 

@@ -10,11 +10,12 @@ package v1
 // HostRouteApplyConfiguration represents a declarative configuration of the HostRoute type for use
 // with apply.
 //
-// HostRoute is a route that hosts are told of.
+// HostRoute is a route that DHCP announces to hosts.
 type HostRouteApplyConfiguration struct {
-	// destination is the range that the route leads to, such as 10.20.0.0/16.
+	// destination is the destination range of the route in CIDR notation without host
+	// bits, such as 10.20.0.0/16.
 	Destination *string `json:"destination,omitempty"`
-	// nextHop is the address to which packets are sent on.
+	// nextHop is the address of the next hop, such as 192.168.0.2.
 	NextHop *string `json:"nextHop,omitempty"`
 }
 

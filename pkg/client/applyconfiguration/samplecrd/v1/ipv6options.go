@@ -14,12 +14,15 @@ import (
 // IPv6OptionsApplyConfiguration represents a declarative configuration of the IPv6Options type for use
 // with apply.
 //
-// IPv6Options say how hosts get their IPv6 addresses.
+// IPv6Options specify how hosts get their IPv6 addresses.
 type IPv6OptionsApplyConfiguration struct {
-	// addressMode is how Neutron gives addresses to ports.
+	// addressMode is the mode in which Neutron assigns addresses to ports (attribute
+	// ipv6_address_mode). Defaults to none. If addressMode and raMode are both set,
+	// they must be equal.
 	AddressMode *samplecrdv1.IPv6Mode `json:"addressMode,omitempty"`
-	// raMode is what Neutron's router announces. Where it is left out, another
-	// router does.
+	// raMode is the mode that Neutron's router announces in router advertisements
+	// (attribute ipv6_ra_mode). Defaults to none: a router outside of Neutron sends
+	// the advertisements.
 	RAMode *samplecrdv1.IPv6Mode `json:"raMode,omitempty"`
 }
 

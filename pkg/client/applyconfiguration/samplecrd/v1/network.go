@@ -17,15 +17,15 @@ import (
 // with apply.
 //
 // Network is a network with one subnet in OpenStack Neutron. The controller
-// makes both, keeps them as the spec says, and takes them away when the
-// Network is deleted.
+// creates both, reconciles them with the spec, and deletes them when the Network
+// is deleted.
 type NetworkApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration    `json:""`
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the network should be.
+	// spec is the desired state of the network and its subnet.
 	Spec *NetworkSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what the network was when the controller last looked. It is
-	// written by the controller alone.
+	// status is the most recently observed state of the network and its subnet.
+	// Only the controller writes it.
 	Status *NetworkStatusApplyConfiguration `json:"status,omitempty"`
 }
 

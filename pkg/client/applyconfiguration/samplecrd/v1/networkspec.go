@@ -14,79 +14,91 @@ import (
 // NetworkSpecApplyConfiguration represents a declarative configuration of the NetworkSpec type for use
 // with apply.
 //
-// Rules say !(a == b) of addresses, because the API server's estimate of what a
-// rule costs knows ==, and takes != for something boundless. What they cannot
-// say is checked by the controller: which of two addresses is the smaller one.
-// NetworkSpec is what a user asks for.
+// The rules compare addresses with !(a == b), because the API server's cost
+// estimate accepts == and rejects != as unbounded. CEL cannot order addresses:
+// the controller checks the rules that need it.
+// NetworkSpec is the desired state of a network and its subnet.
 type NetworkSpecApplyConfiguration struct {
-	// cidr is the range of addresses of the subnet, IPv4 (/1 to /30) or IPv6 (/1
-	// to /126), such as 192.168.0.0/16 or fd00:1234::/64. Host bits are dropped, as Neutron does:
-	// 192.168.1.0/16 is the same range as 192.168.0.0/16. A change of the range
-	// replaces the subnet, which Neutron allows only while no port uses it.
-	// A range of one or two addresses needs gateway: None and enableDHCP: false.
+	// cidr is the IPv4 or IPv6 range of the subnet in CIDR notation, such as
+	// 192.168.0.0/16 or fd00:1234::/64 (attribute cidr of a Neutron subnet). Host bits
+	// are ignored, as in Neutron: 192.168.1.0/16 and 192.168.0.0/16 are the same
+	// range. The prefix length is /1 to /30 for IPv4 and /1 to /126 for IPv6. A range
+	// of one or two addresses requires gateway: None and enableDHCP: false. Exactly
+	// one of cidr and subnetPool must be set. Changing the range replaces the subnet,
+	// which Neutron permits only while no port uses it.
 	CIDR *string `json:"cidr,omitempty"`
-	// subnetPool has Neutron hand out the range, in place of cidr. status.cidr says
-	// which one it is. A change to another pool, to another prefix length, or
-	// between cidr and subnetPool replaces the subnet, as a change of cidr does.
+	// subnetPool is the Neutron subnet pool that allocates the range of the subnet
+	// (attribute subnetpool_id). The allocated range is in status.cidr. Exactly one of
+	// cidr and subnetPool must be set. Changing the pool or the prefix length, or
+	// changing between cidr and subnetPool, replaces the subnet, which Neutron permits
+	// only while no port uses it.
 	SubnetPool *SubnetPoolReferenceApplyConfiguration `json:"subnetPool,omitempty"`
-	// gateway is the address of the subnet's gateway, such as 192.168.0.1, or None
-	// for a subnet without one. It
-	// lies inside cidr, and is not its first address, nor, for IPv4, its last one.
-	// Where it is left out, it is the address after the first one. It can be
-	// changed at any time.
+	// gateway is the gateway address of the subnet, such as 192.168.0.1, or None for a
+	// subnet without a gateway (attribute gateway_ip). The address must be inside
+	// cidr. It must not be the first address of cidr, nor the last address of an IPv4
+	// cidr. Defaults to the second address of the range. With subnetPool, only None is
+	// permitted. May be changed at any time.
 	Gateway *string `json:"gateway,omitempty"`
-	// allocationPools are the ranges out of which ports get their addresses. They
-	// lie inside cidr, apart from each other, and do not have the gateway. Where
-	// they are left out, they are all addresses of cidr that a host can have but
-	// the gateway. They can be changed at any time; ports keep their addresses.
+	// allocationPools are the address ranges from which ports get their addresses
+	// (attribute allocation_pools). The pools must be inside cidr, must not overlap,
+	// and must not contain the gateway. Defaults to all host addresses of cidr except
+	// the gateway. Not permitted with subnetPool. May be changed at any time; existing
+	// ports keep their addresses.
 	AllocationPools []AllocationPoolApplyConfiguration `json:"allocationPools,omitempty"`
-	// enableDHCP tells whether ports get their addresses by DHCP. Where it is left
-	// out, they do. It can be changed at any time.
+	// enableDHCP specifies whether Neutron assigns addresses to ports by DHCP
+	// (attribute enable_dhcp). Defaults to true. May be changed at any time.
 	EnableDHCP *bool `json:"enableDHCP,omitempty"`
-	// dnsNameservers are the name servers that hosts are told of by DHCP, in their
-	// order. Where they are left out, there are none. They can be changed at any time. Clouds
-	// limit how many there can be, usually to 5.
+	// dnsNameservers are the addresses of the DNS servers that DHCP announces to
+	// hosts, in order of preference (attribute dns_nameservers). Defaults to none. May
+	// be changed at any time. Neutron limits the number of DNS servers, by default to
+	// 5.
 	DNSNameservers []string `json:"dnsNameservers,omitempty"`
-	// hostRoutes are the routes that hosts are told of by DHCP, in no order. Where
-	// they are left out, there are none. They can be changed at any time. Clouds
-	// limit how many there can be, usually to 20.
+	// hostRoutes are the routes that DHCP announces to hosts (attribute host_routes).
+	// Their order has no effect. Defaults to none. May be changed at any time. Neutron
+	// limits the number of routes, by default to 20.
 	HostRoutes []HostRouteApplyConfiguration `json:"hostRoutes,omitempty"`
-	// ipv6 says how hosts get their addresses in an IPv6 subnet. Where it is left
-	// out, Neutron leaves that to whoever runs the router. A change replaces
-	// the subnet, as a change of cidr does.
+	// ipv6 specifies how hosts in an IPv6 subnet get their addresses (attributes
+	// ipv6_address_mode and ipv6_ra_mode). Defaults to no modes: a router outside of
+	// Neutron configures the hosts. Requires an IPv6 range and DHCP. Changing a mode
+	// replaces the subnet, which Neutron permits only while no port uses it.
 	IPv6 *IPv6OptionsApplyConfiguration `json:"ipv6,omitempty"`
-	// mtu is the largest packet that the network carries, in bytes. Where it is left
-	// out, it is the largest one that the cloud allows for the network;
-	// status.mtu says which. It can be changed at any time; hosts learn of it when they
-	// renew their lease. Needs Neutron's extension net-mtu-writable.
+	// mtu is the maximum transmission unit of the network, in bytes (attribute mtu).
+	// Defaults to the largest value that the cloud permits for the network, which is
+	// in status.mtu. An IPv6 subnet requires at least 1280. May be changed at any
+	// time; hosts apply the new value when they renew their DHCP lease. Requires the
+	// Neutron extension net-mtu-writable.
 	MTU *int32 `json:"mtu,omitempty"`
-	// adminStateUp tells whether the network forwards packets. Where it is left
-	// out, it does. It can be changed at any time.
+	// adminStateUp specifies whether the network forwards packets (attribute
+	// admin_state_up). Defaults to true. May be changed at any time.
 	AdminStateUp *bool `json:"adminStateUp,omitempty"`
-	// portSecurityEnabled tells whether ports have security groups and protection
-	// against forged addresses, unless they say otherwise themselves. Where it is left out, they
-	// have. It can be changed at any time, and is then the default of new ports.
-	// Needs Neutron's extension port-security.
+	// portSecurityEnabled specifies whether new ports of the network have security
+	// groups and protection against address spoofing (attribute
+	// port_security_enabled). A port can override it. Defaults to true. May be changed
+	// at any time; existing ports keep their setting. Requires the Neutron extension
+	// port-security.
 	PortSecurityEnabled *bool `json:"portSecurityEnabled,omitempty"`
 	// dnsDomain is the domain in which the cloud's DNS service names ports, such as
-	// example.org; the dot at its end may be left out. Where it is left out,
-	// there is none. It can be changed at any time. Needs Neutron's extension
+	// example.org (attribute dns_domain). The trailing dot is optional. Defaults to
+	// none. May be changed at any time. Requires the Neutron extension
 	// dns-integration.
 	DNSDomain *string `json:"dnsDomain,omitempty"`
-	// tags are put on the network, beside those that others put there. They can be
-	// changed at any time. Needs Neutron's extension standard-attr-tag.
+	// tags are the tags that the controller adds to the network (attribute tags). Tags
+	// of other origin are not removed. Defaults to none. May be changed at any time.
+	// Requires the Neutron extension standard-attr-tag.
 	Tags []string `json:"tags,omitempty"`
-	// networkID is the ID of a network that is in Neutron already, to be adopted
-	// in place of making one. Whoever runs the controller has to allow that
-	// (-allow-adoption). The subnet of cidr is made on it, or taken over where it
-	// is there. A network that was adopted is deleted only if deletionPolicy says
-	// Delete in so many words. It cannot be set, changed or removed later.
+	// networkID is the ID of an existing Neutron network to adopt. The controller then
+	// creates no network. It creates the subnet on the adopted network, or adopts the
+	// subnet if one with the range of cidr exists. The controller changes only those
+	// settings of an adopted subnet that spec contains. Adoption requires the
+	// controller flag -allow-adoption. The adopted network is deleted only if
+	// deletionPolicy is Delete. Immutable: networkID cannot be set, changed or removed
+	// after creation.
 	NetworkID *string `json:"networkID,omitempty"`
-	// deletionPolicy says what becomes of the network in Neutron when this object
-	// is deleted. Delete takes it away, with its subnet. Retain leaves both, and
-	// a Network of the same name in the same namespace takes them up again.
-	// Where it is left out, a network that the controller made is deleted; one
-	// that it adopted stays, and the subnet that was made on it goes.
+	// deletionPolicy specifies what happens in Neutron when the Network is deleted.
+	// Delete deletes the network and its subnet. Retain keeps both; a new Network with
+	// the same namespace and name takes them over. Defaults to Delete for a network
+	// that the controller created. An adopted network is kept by default, and the
+	// subnet that the controller created on it is deleted. May be changed at any time.
 	DeletionPolicy *samplecrdv1.DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 

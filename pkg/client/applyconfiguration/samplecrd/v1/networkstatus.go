@@ -14,33 +14,33 @@ import (
 // NetworkStatusApplyConfiguration represents a declarative configuration of the NetworkStatus type for use
 // with apply.
 //
-// NetworkStatus is what the controller found and did.
+// NetworkStatus is the most recently observed state of a network and its subnet.
 type NetworkStatusApplyConfiguration struct {
-	// observedGeneration is the metadata.generation of the spec that this
-	// status speaks of.
+	// observedGeneration is the metadata.generation that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// networkID is the ID of the network in Neutron.
 	NetworkID *string `json:"networkID,omitempty"`
 	// subnetID is the ID of the subnet in Neutron.
 	SubnetID *string `json:"subnetID,omitempty"`
-	// cidr is the range that the subnet has, without host bits.
+	// cidr is the range of the subnet in CIDR notation, without host bits.
 	CIDR *string `json:"cidr,omitempty"`
-	// gateway is the gateway that the subnet has, or None.
+	// gateway is the gateway address of the subnet, or None if it has no gateway.
 	Gateway *string `json:"gateway,omitempty"`
-	// subnetPool is the subnet pool that the range is from.
+	// subnetPool is the subnet pool that allocated the range.
 	SubnetPool *SubnetPoolStatusApplyConfiguration `json:"subnetPool,omitempty"`
-	// mtu is the MTU that the network has, in bytes; left out where the cloud does
-	// not tell.
+	// mtu is the MTU of the network, in bytes. It is empty if the cloud does not
+	// report it.
 	MTU *int32 `json:"mtu,omitempty"`
-	// defaultMTU is the MTU that Neutron gave the network by itself; left out as
-	// long as it was never asked to.
+	// defaultMTU is the MTU that Neutron assigned by default, in bytes. It is empty if
+	// Neutron never assigned a default to this network.
 	DefaultMTU *int32 `json:"defaultMTU,omitempty"`
-	// tags are those that the controller puts on the network. A tag is noted here
-	// before it is set there, so that none is forgotten there later.
+	// tags are the tags that the controller manages on the network. The controller
+	// records a tag here before it adds the tag in Neutron, so that it can remove the
+	// tag later.
 	Tags []string `json:"tags,omitempty"`
-	// conditions tell how the Network is. Ready is True when Neutron has
-	// exactly what spec asks for; otherwise its reason and message say what
-	// stands in the way.
+	// conditions are the current conditions of the Network. Ready is True if the
+	// network and subnet in Neutron match the spec. Otherwise the reason and message
+	// of Ready specify the problem and its solution.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

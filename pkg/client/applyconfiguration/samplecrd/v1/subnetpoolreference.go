@@ -10,16 +10,19 @@ package v1
 // SubnetPoolReferenceApplyConfiguration represents a declarative configuration of the SubnetPoolReference type for use
 // with apply.
 //
-// SubnetPoolReference names a subnet pool in Neutron, and how much of it to
-// take.
+// SubnetPoolReference is a reference to a Neutron subnet pool, and the prefix
+// length to allocate from it.
 type SubnetPoolReferenceApplyConfiguration struct {
-	// name is the name of the subnet pool. It has to be the only one of that name
-	// that the project of the controller can see.
+	// name is the name of the subnet pool. It must be unique among the subnet pools
+	// that the controller's OpenStack project can see. Exactly one of name and id must
+	// be set.
 	Name *string `json:"name,omitempty"`
-	// id is the ID of the subnet pool.
+	// id is the ID of the subnet pool. Exactly one of name and id must be set.
 	ID *string `json:"id,omitempty"`
-	// prefixLength is that of the range: 24 for 256 addresses of IPv4. Where it is
-	// left out, it is the default of the subnet pool; a subnet that is there keeps its own.
+	// prefixLength is the prefix length of the range to allocate, such as 24 for 256
+	// IPv4 addresses (attribute prefixlen). At most 30 for IPv4. Defaults to the
+	// default prefix length of the subnet pool. Removing prefixLength does not change
+	// an existing subnet.
 	PrefixLength *int32 `json:"prefixLength,omitempty"`
 }
 

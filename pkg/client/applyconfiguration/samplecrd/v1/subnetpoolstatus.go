@@ -10,11 +10,12 @@ package v1
 // SubnetPoolStatusApplyConfiguration represents a declarative configuration of the SubnetPoolStatus type for use
 // with apply.
 //
-// SubnetPoolStatus is the subnet pool that a range is from.
+// SubnetPoolStatus identifies the subnet pool that allocated a range.
 type SubnetPoolStatusApplyConfiguration struct {
 	// id is the ID of the subnet pool.
 	ID *string `json:"id,omitempty"`
-	// name is the name that the spec gave for it, if it did.
+	// name is the name in spec.subnetPool.name. It is empty if the spec references the
+	// subnet pool by ID.
 	Name *string `json:"name,omitempty"`
 }
 

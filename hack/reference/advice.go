@@ -1,0 +1,81 @@
+package main
+
+// advice is what a user needs in addition to the meaning of a reason.
+type advice struct {
+	Status string // of the condition Ready
+	Cure   string
+	Retry  string
+}
+
+// advices has an entry for each reason in the code.
+var advices = map[string]advice{
+	"Provisioned": {
+		Status: "True",
+		Cure:   "None needed.",
+		Retry:  "The controller compares the network with the spec at each refresh of its cache of Neutron's state.",
+	},
+	"Pending": {
+		Status: "Unknown",
+		Cure:   "Wait a few seconds. If the reason stays, check that the controller runs, has a leader, and watches the namespace (`-namespaces`).",
+		Retry:  "Not applicable: no controller has started to reconcile the Network.",
+	},
+	"NeutronUnavailable": {
+		Status: "False",
+		Cure:   "Restore the connection to Neutron or Keystone, or correct the credentials. The message contains the error.",
+		Retry: "After 0.2 s, 0.4 s and so on, up to 2 minutes, or after the time in the response header `Retry-After`. " +
+			"After up to 30 seconds if an earlier create request may still complete.",
+	},
+	"Refused": {
+		Status: "False",
+		Cure:   "Correct the spec, free or raise the quota of the OpenStack project, or ask its administrator for the permission. The message contains the error.",
+		Retry:  "After 5 to 7.5 minutes.",
+	},
+	"InUse": {
+		Status: "False",
+		Cure:   "Delete the ports or subnets that the message names. Nothing was deleted. For a Network that is being deleted, `deletionPolicy: Retain` keeps the network instead.",
+		Retry:  "After 20 to 30 seconds.",
+	},
+	"InvalidSpec": {
+		Status: "False",
+		Cure:   "Change the field that the message names.",
+		Retry:  "Never.",
+	},
+	"Ambiguous": {
+		Status: "False",
+		Cure: "For networks or subnets: delete the ones that are not needed, or remove the owner marker from their description. " +
+			"The controller deletes only provable duplicates itself. For subnet pools: set `spec.subnetPool.id` instead of the name.",
+		Retry: "After 20 to 30 seconds.",
+	},
+	"NotOurs": {
+		Status: "False",
+		Cure: "If the network belongs to this Network, restore its description. Otherwise remove `status.networkID` " +
+			"(`kubectl edit network NAME --subresource=status`), or create a Network with another `spec.networkID`.",
+		Retry: "After 20 to 30 seconds.",
+	},
+	"NotFound": {
+		Status: "False",
+		Cure: "Create the network or subnet pool, or share it with the OpenStack project of the controller. If the spec has the wrong name or ID, " +
+			"change `spec.subnetPool`, or create another Network: `spec.networkID` is immutable.",
+		Retry: "After 20 to 30 seconds.",
+	},
+	"AdoptionNotAllowed": {
+		Status: "False",
+		Cure:   "Create the Network without `spec.networkID`, or run the controller with `-allow-adoption`.",
+		Retry:  "When the controller restarts.",
+	},
+	"ExtensionMissing": {
+		Status: "False",
+		Cure:   "Remove the field that the message names, or ask the administrator of the cloud to enable the extension. Everything else is as the spec requests.",
+		Retry:  "At each refresh of the cache of Neutron's state.",
+	},
+	"SubnetPoolMismatch": {
+		Status: "False",
+		Cure:   "Change the field that the message names, or name another subnet pool.",
+		Retry:  "After 20 to 30 seconds.",
+	},
+	"NotConverging": {
+		Status: "False",
+		Cure:   "Read the controller's log with `-v=4` and the log of Neutron: Neutron's responses do not match the requests.",
+		Retry:  "After 5 to 7.5 minutes.",
+	},
+}

@@ -1,0 +1,271 @@
+package deployments
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/plan"
+)
+
+// request is what a Deployment requests. At most one of spec and problem is set. If
+// neither is, the Deployment requests no Network.
+type request struct {
+	spec *samplecrdv1.NetworkSpec
+	// problem says what is wrong with the annotations, and the cure.
+	problem string
+	// byDefault is true if the Deployment has no annotation for the controller.
+	byDefault bool
+}
+
+// specFor returns the spec that a Network should have. Its deletionPolicy belongs
+// to its users.
+func (r request) specFor(network *samplecrdv1.Network) samplecrdv1.NetworkSpec {
+	spec := *r.spec
+	spec.DeletionPolicy = network.Spec.DeletionPolicy
+	return spec
+}
+
+// requestOf reads the annotations of a Deployment, which must not be nil.
+func (o Options) requestOf(deployment *metav1.PartialObjectMetadata) request {
+	annotations := ourAnnotations(deployment)
+	switch {
+	case len(annotations) == 0 && o.Which == All:
+		return validRequest(deployment, samplecrdv1.NetworkSpec{SubnetPool: subnetPool(o.DefaultSubnetPool)}, true)
+	case len(annotations) == 0:
+		return request{byDefault: true}
+	}
+	spec, problem := readAnnotations(annotations)
+	switch {
+	case problem != "":
+		return request{problem: problem}
+	case spec == nil:
+		return request{}
+	}
+	return validRequest(deployment, *spec, false)
+}
+
+// ourAnnotations returns the annotations for the controller, or nil.
+func ourAnnotations(deployment *metav1.PartialObjectMetadata) map[string]string {
+	var annotations map[string]string
+	for name, value := range deployment.Annotations {
+		if strings.HasPrefix(name, samplecrdv1.GroupName+"/") {
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations[name] = value
+		}
+	}
+	return annotations
+}
+
+// validRequest returns the request for a Network, or the problem that makes it
+// invalid.
+func validRequest(deployment *metav1.PartialObjectMetadata, spec samplecrdv1.NetworkSpec, byDefault bool) request {
+	if invalid := plan.DesiredFor(neutron.Owner{}, spec).Invalid; invalid != "" {
+		return request{problem: fmt.Sprintf("The annotations request an invalid Network: %s.", strings.TrimSuffix(asAnnotations.Replace(invalid), "."))}
+	}
+	if len(deployment.Name) > samplecrdv1.MaxNameLength {
+		return request{problem: fmt.Sprintf("A Network has the name of its Deployment and at most %d characters: give the Deployment a shorter name.", samplecrdv1.MaxNameLength)}
+	}
+	return request{spec: &spec, byDefault: byDefault}
+}
+
+// asAnnotations replaces the fields of a spec in a message by the annotations that
+// set them.
+var asAnnotations = strings.NewReplacer(
+	"spec.cidr", samplecrdv1.AnnotationCIDR,
+	"spec.gateway", samplecrdv1.AnnotationGateway,
+	"spec.subnetPool.prefixLength", samplecrdv1.AnnotationPrefixLength,
+	"spec.subnetPool must have either a name or an id", samplecrdv1.AnnotationSubnetPool+" must be the name or the ID of a subnet pool",
+	"spec must have either cidr, such as 192.168.0.0/16, or subnetPool", samplecrdv1.AnnotationCIDR+" must be a range, such as 192.168.0.0/16",
+	"with subnetPool", "with "+samplecrdv1.AnnotationSubnetPool,
+)
+
+// readAnnotations returns the spec that annotations request, or nil if they request
+// no Network, or what is wrong with them.
+func readAnnotations(annotations map[string]string) (spec *samplecrdv1.NetworkSpec, problem string) {
+	known := []string{samplecrdv1.AnnotationCIDR, samplecrdv1.AnnotationGateway, samplecrdv1.AnnotationSubnetPool, samplecrdv1.AnnotationPrefixLength, samplecrdv1.AnnotationNetwork}
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Sprintf("The annotation %s is unknown: use one of %s, or remove it.", name, strings.Join(known, ", "))
+		}
+	}
+	has := func(name string) bool { _, ok := annotations[name]; return ok }
+	switch {
+	case has(samplecrdv1.AnnotationNetwork) && annotations[samplecrdv1.AnnotationNetwork] != samplecrdv1.NetworkNone:
+		return nil, fmt.Sprintf("The annotation %s is %q: the only valid value is %q, which requests no Network.", samplecrdv1.AnnotationNetwork, annotations[samplecrdv1.AnnotationNetwork], samplecrdv1.NetworkNone)
+	case has(samplecrdv1.AnnotationNetwork) && len(annotations) > 1:
+		return nil, fmt.Sprintf("The annotation %s requests no Network, but other annotations describe one: remove one or the other.", samplecrdv1.AnnotationNetwork)
+	case has(samplecrdv1.AnnotationNetwork):
+		return nil, ""
+	case has(samplecrdv1.AnnotationCIDR) == has(samplecrdv1.AnnotationSubnetPool):
+		return nil, fmt.Sprintf("The annotations must contain either %s, such as 192.168.0.0/16, or %s, the name or ID of a subnet pool.", samplecrdv1.AnnotationCIDR, samplecrdv1.AnnotationSubnetPool)
+	case has(samplecrdv1.AnnotationPrefixLength) && has(samplecrdv1.AnnotationCIDR):
+		return nil, fmt.Sprintf("The annotation %s applies only to %s: the range in %s contains its own prefix length.", samplecrdv1.AnnotationPrefixLength, samplecrdv1.AnnotationSubnetPool, samplecrdv1.AnnotationCIDR)
+	}
+	spec = &samplecrdv1.NetworkSpec{CIDR: annotations[samplecrdv1.AnnotationCIDR], Gateway: annotations[samplecrdv1.AnnotationGateway]}
+	if has(samplecrdv1.AnnotationSubnetPool) {
+		spec.SubnetPool = subnetPool(annotations[samplecrdv1.AnnotationSubnetPool])
+	}
+	if has(samplecrdv1.AnnotationPrefixLength) {
+		length, err := strconv.ParseInt(annotations[samplecrdv1.AnnotationPrefixLength], 10, 32)
+		if err != nil || length < 1 || length > 126 {
+			return nil, fmt.Sprintf("The annotation %s is %q: it must be a number from 1 to 126, such as 24.", samplecrdv1.AnnotationPrefixLength, annotations[samplecrdv1.AnnotationPrefixLength])
+		}
+		spec.SubnetPool.PrefixLength = int32(length)
+	}
+	return spec, ""
+}
+
+// subnetPool returns the reference to a subnet pool by its name or ID. A UUID is an
+// ID.
+func subnetPool(nameOrID string) *samplecrdv1.SubnetPoolReference {
+	parts := strings.Split(nameOrID, "-")
+	lengths := make([]int, len(parts))
+	for i, part := range parts {
+		lengths[i] = len(part)
+	}
+	if slices.Equal(lengths, []int{8, 4, 4, 4, 12}) && strings.Trim(strings.ToLower(nameOrID), "0123456789abcdef-") == "" {
+		return &samplecrdv1.SubnetPoolReference{ID: nameOrID}
+	}
+	return &samplecrdv1.SubnetPoolReference{Name: nameOrID}
+}
+
+// relation is how a Network relates to the Deployment of the same name.
+type relation string
+
+const (
+	missing relation = "missing" // there is no Network
+	owned   relation = "owned"   // created for this Deployment
+	orphan  relation = "orphan"  // created for a Deployment of this name, which left it behind
+	earlier relation = "earlier" // belongs to an earlier Deployment of this name, and is deleted with it
+	foreign relation = "foreign" // belongs to somebody else
+)
+
+func relationOf(network *samplecrdv1.Network, deployment *metav1.PartialObjectMetadata) relation {
+	if network == nil {
+		return missing
+	}
+	owner := metav1.GetControllerOf(network)
+	switch {
+	case owner != nil && owner.UID == deployment.UID:
+		return owned
+	case owner != nil && owner.Kind == "Deployment" && owner.Name == deployment.Name && strings.HasPrefix(owner.APIVersion, appsv1.GroupName+"/"):
+		return earlier
+	case owner == nil && network.Labels[labelManagedBy] == manager && network.Labels[samplecrdv1.LabelDeployment] == deployment.Name:
+		return orphan
+	}
+	return foreign
+}
+
+// OwnershipChanged reports whether an update of a Network changed which Deployment
+// it belongs to.
+func OwnershipChanged(before, after *samplecrdv1.Network) bool {
+	return !equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) ||
+		slices.ContainsFunc(ourLabels, func(name string) bool { return before.Labels[name] != after.Labels[name] })
+}
+
+// action is what to do about the Network of a Deployment.
+type action string
+
+const (
+	keep       action = "keep"
+	create     action = "create"
+	update     action = "update" // the spec, the owner and the labels
+	remove     action = "remove"
+	reportOnly action = "report" // the problem, to the Deployment
+)
+
+// decide returns what to do about the Network of a Deployment, which must not be
+// nil, and the problem to report.
+//
+//	Deployment       Network                                   action
+//	---------------  ----------------------------------------  ------
+//	being deleted    any                                       keep: it is garbage-collected
+//	any              being deleted                             keep: its end is an event
+//	invalid request  any                                       report
+//	requests one     missing                                   create
+//	requests one     owned, as requested                       keep
+//	requests one     owned, different; orphan                  update
+//	by default       exists, and was not requested before      keep: perhaps the flags changed
+//	requests one     earlier                                   keep: it is garbage-collected
+//	requests one     foreign                                   report
+//	requests none    owned                                     remove
+//	requests none,   owned, and created by default             keep: the flags changed
+//	by default
+//	requests none    any other, or missing                     keep
+func decide(deployment *metav1.PartialObjectMetadata, requested request, network *samplecrdv1.Network) (action, string) {
+	is := relationOf(network, deployment)
+	requestedBefore := is == owned && network.Labels[samplecrdv1.LabelSource] == samplecrdv1.SourceAnnotation
+	switch {
+	case deployment.DeletionTimestamp != nil, network != nil && network.DeletionTimestamp != nil:
+		return keep, ""
+	case requested.problem != "":
+		return reportOnly, requested.problem
+	case requested.byDefault && is != missing && !requestedBefore:
+		return keep, ""
+	case requested.spec == nil && is == owned:
+		return remove, ""
+	case requested.spec == nil, is == earlier:
+		return keep, ""
+	case is == missing:
+		return create, ""
+	case is == foreign:
+		return reportOnly, fmt.Sprintf("The Network %s/%s was not created for this Deployment and is left unchanged: delete the Network, rename the Deployment, or opt out with the annotation %s: %s.",
+			network.Namespace, network.Name, samplecrdv1.AnnotationNetwork, samplecrdv1.NetworkNone)
+	case is == owned && equality.Semantic.DeepEqual(network.Spec, requested.specFor(network)) && hasLabels(network, labelsFor(deployment, requested)):
+		return keep, ""
+	}
+	return update, ""
+}
+
+// ourLabels are those that labelsFor sets.
+var ourLabels = []string{labelManagedBy, samplecrdv1.LabelDeployment, samplecrdv1.LabelSource}
+
+const (
+	labelManagedBy = "app.kubernetes.io/managed-by"
+	manager        = "samplecrd-controller"
+)
+
+func labelsFor(deployment *metav1.PartialObjectMetadata, requested request) map[string]string {
+	source := samplecrdv1.SourceAnnotation
+	if requested.byDefault {
+		source = samplecrdv1.SourceDefault
+	}
+	return map[string]string{
+		labelManagedBy:              manager,
+		samplecrdv1.LabelDeployment: deployment.Name,
+		samplecrdv1.LabelSource:     source,
+	}
+}
+
+func hasLabels(network *samplecrdv1.Network, labels map[string]string) bool {
+	for name, value := range labels {
+		if network.Labels[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// specText describes a spec in a few words.
+func specText(spec samplecrdv1.NetworkSpec) string {
+	desired := plan.DesiredFor(neutron.Owner{}, spec)
+	text := desired.RangeText()
+	if desired.Invalid != "" {
+		text = spec.CIDR
+	}
+	if spec.Gateway != "" {
+		text += ", gateway " + spec.Gateway
+	}
+	return text
+}

@@ -1,0 +1,190 @@
+package deployments
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/plan"
+)
+
+// deploymentOf returns a Deployment with annotations, each as "name=value" with
+// the name after the slash.
+func deploymentOf(annotations ...string) *metav1.PartialObjectMetadata {
+	deployment := &metav1.PartialObjectMetadata{}
+	deployment.Namespace, deployment.Name, deployment.UID = "default", "web", "uid-1"
+	for _, annotation := range annotations {
+		name, value, _ := strings.Cut(annotation, "=")
+		metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, samplecrdv1.GroupName+"/"+name, value)
+	}
+	return deployment
+}
+
+var (
+	annotated = Options{Which: Annotated}
+	every     = Options{Which: All, DefaultSubnetPool: "campus"}
+)
+
+func TestRequestOf(t *testing.T) {
+	const anID = "0db7e4ba-9a5c-4e3b-8a41-b1c2f3d4e5f6"
+	for name, test := range map[string]struct {
+		options     Options
+		annotations []string
+		want        *samplecrdv1.NetworkSpec
+		byDefault   bool
+		problem     string // a part of it
+	}{
+		"nothing":                     {options: annotated, byDefault: true},
+		"nothing, and all get one":    {options: every, want: &samplecrdv1.NetworkSpec{SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "campus"}}, byDefault: true},
+		"declined":                    {options: every, annotations: []string{"network=none"}},
+		"declined, though not needed": {options: annotated, annotations: []string{"network=none"}},
+		"a range":                     {options: annotated, annotations: []string{"cidr=192.168.0.0/16"}, want: &samplecrdv1.NetworkSpec{CIDR: "192.168.0.0/16"}},
+		"a range and a gateway":       {options: every, annotations: []string{"cidr=192.168.0.0/16", "gateway=192.168.0.1"}, want: &samplecrdv1.NetworkSpec{CIDR: "192.168.0.0/16", Gateway: "192.168.0.1"}},
+		"no gateway":                  {options: annotated, annotations: []string{"cidr=10.0.0.0/24", "gateway=None"}, want: &samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", Gateway: "None"}},
+		"a subnet pool":               {options: annotated, annotations: []string{"subnet-pool=campus"}, want: &samplecrdv1.NetworkSpec{SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "campus"}}},
+		"a subnet pool by ID":         {options: annotated, annotations: []string{"subnet-pool=" + anID}, want: &samplecrdv1.NetworkSpec{SubnetPool: &samplecrdv1.SubnetPoolReference{ID: anID}}},
+		"a /26 of a subnet pool":      {options: annotated, annotations: []string{"subnet-pool=campus", "prefix-length=26"}, want: &samplecrdv1.NetworkSpec{SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "campus", PrefixLength: 26}}},
+
+		"a range that is none":        {options: annotated, annotations: []string{"cidr=my network"}, problem: `samplecrd.k8s.io/cidr "my network" is not a range in CIDR notation`},
+		"an empty range":              {options: annotated, annotations: []string{"cidr="}, problem: "samplecrd.k8s.io/cidr must be a range, such as 192.168.0.0/16"},
+		"a gateway outside":           {options: annotated, annotations: []string{"cidr=10.0.0.0/24", "gateway=10.0.1.1"}, problem: "samplecrd.k8s.io/gateway 10.0.1.1 is not inside samplecrd.k8s.io/cidr"},
+		"a gateway alone":             {options: annotated, annotations: []string{"gateway=10.0.0.1"}, problem: "must contain either samplecrd.k8s.io/cidr"},
+		"a range and a subnet pool":   {options: annotated, annotations: []string{"cidr=10.0.0.0/24", "subnet-pool=campus"}, problem: "must contain either samplecrd.k8s.io/cidr"},
+		"an empty subnet pool":        {options: annotated, annotations: []string{"subnet-pool="}, problem: "samplecrd.k8s.io/subnet-pool must be the name or the ID of a subnet pool"},
+		"a subnet pool and a gateway": {options: annotated, annotations: []string{"subnet-pool=campus", "gateway=10.0.0.1"}, problem: "the range is not known in advance"},
+		"a prefix length and a range": {options: annotated, annotations: []string{"cidr=10.0.0.0/24", "prefix-length=24"}, problem: "samplecrd.k8s.io/prefix-length applies only to samplecrd.k8s.io/subnet-pool"},
+		"a prefix length in words":    {options: annotated, annotations: []string{"subnet-pool=campus", "prefix-length=/24"}, problem: `samplecrd.k8s.io/prefix-length is "/24"`},
+		"a prefix length of 0":        {options: annotated, annotations: []string{"subnet-pool=campus", "prefix-length=0"}, problem: "from 1 to 126"},
+		"a slip of the pen":           {options: annotated, annotations: []string{"cdir=10.0.0.0/24"}, problem: "The annotation samplecrd.k8s.io/cdir is unknown: use one of samplecrd.k8s.io/cidr"},
+		"declined in other words":     {options: every, annotations: []string{"network=false"}, problem: `the only valid value is "none"`},
+		"declined, and asked for":     {options: every, annotations: []string{"network=none", "cidr=10.0.0.0/24"}, problem: "remove one or the other"},
+		"something that is not of us": {options: annotated, annotations: nil, byDefault: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			deployment := deploymentOf(test.annotations...)
+			metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, "deployment.kubernetes.io/revision", "1")
+			got := test.options.requestOf(deployment)
+			if diff := cmp.Diff(test.want, got.spec); diff != "" || got.byDefault != test.byDefault {
+				t.Errorf("by default: %v, spec (-want +got):\n%s", got.byDefault, diff)
+			}
+			if (got.problem == "") != (test.problem == "") || !strings.Contains(got.problem, test.problem) {
+				t.Errorf("the problem is %q, want %q", got.problem, test.problem)
+			}
+		})
+	}
+	long := deploymentOf("cidr=10.0.0.0/24")
+	long.Name = strings.Repeat("x", 64)
+	if got := annotated.requestOf(long); !strings.Contains(got.problem, "at most 63 characters") {
+		t.Errorf("with a name of 64 characters: %+v", got)
+	}
+}
+
+// FuzzRequestOf: any annotations give a valid spec or a problem.
+func FuzzRequestOf(f *testing.F) {
+	f.Add("192.168.0.0/16", "192.168.0.1", "", "")
+	f.Add("", "None", "campus", "24")
+	f.Fuzz(func(t *testing.T, cidr, gateway, pool, length string) {
+		var annotations []string
+		for name, value := range map[string]string{"cidr": cidr, "gateway": gateway, "subnet-pool": pool, "prefix-length": length} {
+			if value != "" {
+				annotations = append(annotations, name+"="+value)
+			}
+		}
+		got := annotated.requestOf(deploymentOf(annotations...))
+		switch {
+		case got.spec != nil && got.problem != "", len(annotations) > 0 && got.spec == nil && got.problem == "":
+			t.Fatalf("%q: %+v", annotations, got)
+		case got.spec != nil && plan.DesiredFor(neutron.Owner{}, *got.spec).Invalid != "":
+			t.Fatalf("%q requestsOne for %+v", annotations, *got.spec)
+		}
+	})
+}
+
+// TestDecide walks every row of the table above decide.
+func TestDecide(t *testing.T) {
+	requestsOne, requestsNone := deploymentOf("cidr=10.0.0.0/24"), deploymentOf()
+	beingDeleted := deploymentOf("cidr=10.0.0.0/24")
+	beingDeleted.DeletionTimestamp = new(metav1.Now())
+	invalid := deploymentOf("cidr=nonsense")
+
+	made := func(changes ...func(*samplecrdv1.Network)) *samplecrdv1.Network {
+		network := &samplecrdv1.Network{Spec: samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}}
+		network.Namespace, network.Name, network.UID = "default", "web", "uid-2"
+		network.Labels = labelsFor(requestsOne, annotated.requestOf(requestsOne))
+		network.OwnerReferences = []metav1.OwnerReference{ownerReference(requestsOne)}
+		for _, change := range changes {
+			change(network)
+		}
+		return network
+	}
+	edited := func(n *samplecrdv1.Network) { n.Spec.Gateway = "10.0.0.9" }
+	unlabelled := func(n *samplecrdv1.Network) { delete(n.Labels, samplecrdv1.LabelSource) }
+	byDefault := func(n *samplecrdv1.Network) { n.Labels[samplecrdv1.LabelSource] = samplecrdv1.SourceDefault }
+	ownedBy := func(kind, name string, uid types.UID) func(*samplecrdv1.Network) {
+		return func(n *samplecrdv1.Network) {
+			n.OwnerReferences[0].Kind, n.OwnerReferences[0].Name, n.OwnerReferences[0].UID = kind, name, uid
+		}
+	}
+	left := func(n *samplecrdv1.Network) { n.OwnerReferences = nil }
+	byHand := func(n *samplecrdv1.Network) { n.OwnerReferences, n.Labels = nil, nil }
+	deleted := func(n *samplecrdv1.Network) { n.DeletionTimestamp = new(metav1.Now()) }
+
+	for name, test := range map[string]struct {
+		deployment *metav1.PartialObjectMetadata
+		network    *samplecrdv1.Network
+		want       action
+	}{
+		"Deployment being deleted":                  {beingDeleted, nil, keep},
+		"Deployment and Network being deleted":      {beingDeleted, made(), keep},
+		"Network being deleted":                     {requestsOne, made(deleted, edited), keep},
+		"Network being deleted, and none requested": {requestsNone, made(deleted), keep},
+		"invalid request, no Network":               {invalid, nil, reportOnly},
+		"invalid request, own Network":              {invalid, made(), reportOnly},
+		"requests one, no Network":                  {requestsOne, nil, create},
+		"requests one, as requested":                {requestsOne, made(), keep},
+		"requests one, edited by hand":              {requestsOne, made(edited), update},
+		"requests one, label lost":                  {requestsOne, made(unlabelled), update},
+		"requests one, orphan":                      {requestsOne, made(left), update},
+		"requests one, earlier":                     {requestsOne, made(ownedBy("Deployment", "web", "uid-0")), keep},
+		"requests one, of another Deployment":       {requestsOne, made(ownedBy("Deployment", "other", "uid-0")), reportOnly},
+		"requests one, of another kind":             {requestsOne, made(ownedBy("Job", "web", "uid-0")), reportOnly},
+		"requests one, foreign":                     {requestsOne, made(byHand), reportOnly},
+		"requests none, no Network":                 {requestsNone, nil, keep},
+		"requests none, owned":                      {requestsNone, made(), remove},
+		"requests none, created by default":         {requestsNone, made(byDefault), keep},
+		"opts out, created by default":              {deploymentOf("network=none"), made(byDefault), remove},
+		"requests none, label lost":                 {requestsNone, made(unlabelled), keep},
+		"requests one, foreign with a label":        {requestsOne, made(byHand, func(n *samplecrdv1.Network) { n.Labels = map[string]string{samplecrdv1.LabelDeployment: "web"} }), reportOnly},
+		"requests one, retained":                    {requestsOne, made(func(n *samplecrdv1.Network) { n.Spec.DeletionPolicy = samplecrdv1.DeletionPolicyRetain }), keep},
+		"requests none, orphan":                     {requestsNone, made(left), keep},
+		"requests none, foreign":                    {requestsNone, made(byHand), keep},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, problem := decide(test.deployment, annotated.requestOf(test.deployment), test.network)
+			if got != test.want || (problem != "") != (got == reportOnly) {
+				t.Errorf("decide() = %s, %q; want %s", got, problem, test.want)
+			}
+		})
+	}
+	// A default request changes only what was requested before.
+	for name, test := range map[string]struct {
+		network *samplecrdv1.Network
+		want    action
+	}{
+		"missing":                               {nil, create},
+		"created by default, from another pool": {made(byDefault), keep},
+		"requested before":                      {made(), update},
+		"orphan":                                {made(left), keep},
+		"foreign":                               {made(byHand), keep},
+		"label lost":                            {made(unlabelled), keep},
+	} {
+		if got, problem := decide(requestsNone, every.requestOf(requestsNone), test.network); got != test.want {
+			t.Errorf("by default, %s: decide() = %s, %q; want %s", name, got, problem, test.want)
+		}
+	}
+}

@@ -1,0 +1,318 @@
+// Package deployments gives a Deployment a Network of the same name, if the
+// annotations of the Deployment request one. It is complete in itself: an event
+// of a Deployment enqueues the key of the Network, and Sync brings the Network
+// object in line with the Deployment before the Network itself is reconciled.
+package deployments
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
+	"github.com/samplecrd/network-controller/pkg/kube"
+	"github.com/samplecrd/network-controller/pkg/status"
+	"github.com/samplecrd/network-controller/pkg/store"
+)
+
+// Which selects Deployments.
+type Which string
+
+// The values of -deployment-networks.
+const (
+	Annotated Which = "annotated"
+	All       Which = "all"
+	None      Which = "none"
+)
+
+// Options say which Deployments get which Networks.
+type Options struct {
+	Which Which
+	// DefaultSubnetPool is the name or ID of the subnet pool of Deployments without
+	// annotations, with All.
+	DefaultSubnetPool string
+	// ExcludedNamespaces are those whose Deployments are ignored.
+	ExcludedNamespaces []string
+}
+
+// AddFlags adds the flags of the options.
+func (o *Options) AddFlags(flags *flag.FlagSet) {
+	o.ExcludedNamespaces = []string{metav1.NamespaceSystem}
+	flags.StringVar((*string)(&o.Which), "deployment-networks", string(Annotated), "Which Deployments get a Network of the same name: annotated (those with annotations that request one), all (every Deployment that does not opt out) or none.")
+	flags.StringVar(&o.DefaultSubnetPool, "default-subnet-pool", "", "`Name` or ID of the subnet pool for Deployments without annotations. Required with -deployment-networks=all.")
+	flags.Var((*kube.CommaSeparated)(&o.ExcludedNamespaces), "exclude-deployment-namespaces", "Comma-separated `namespaces` whose Deployments are ignored.")
+}
+
+// Validate returns an error that names the flag with an invalid value.
+func (o Options) Validate() error {
+	switch {
+	case o.Which != Annotated && o.Which != All && o.Which != None:
+		return fmt.Errorf("-deployment-networks is %q: it must be annotated, all or none", o.Which)
+	case o.Which == All && o.DefaultSubnetPool == "":
+		return errors.New("-deployment-networks=all requires -default-subnet-pool, the subnet pool of Deployments without annotations")
+	case o.Which != All && o.DefaultSubnetPool != "":
+		return errors.New("-default-subnet-pool requires -deployment-networks=all")
+	}
+	return nil
+}
+
+// Resource is the resource that the informers watch.
+var Resource = appsv1.SchemeGroupVersion.WithResource("deployments")
+
+// Deployments keeps the Networks of Deployments in line with their annotations. It
+// is safe for concurrent use.
+type Deployments struct {
+	options   Options
+	informers store.ByNamespace[cache.SharedIndexInformer]
+	metadata  metadata.Getter
+	client    clientset.Interface
+	networks  *store.Networks
+	events    events.EventRecorder
+
+	mu sync.Mutex
+	// reported is the last problem that an event reported, by Deployment.
+	reported map[cache.ObjectName]string
+}
+
+// New returns a Deployments that uses informers of metadata, which must not have
+// been started. Nobody has to wait until they are synced: nothing follows from a
+// Deployment that has not been received yet.
+func New(from store.ByNamespace[cache.SharedIndexInformer], metadataClient metadata.Interface, client clientset.Interface, networks *store.Networks, recorder events.EventRecorder, options Options) (*Deployments, error) {
+	onWatchError := kube.Resource{Plural: "Deployments"}.LogWatchError(" (not required with -deployment-networks=none)")
+	for _, informer := range from {
+		if err := informer.SetTransform(onlyAnnotations); err != nil {
+			return nil, fmt.Errorf("setting the transform of the informer of Deployments: %w", err)
+		}
+		if err := informer.SetWatchErrorHandlerWithContext(onWatchError); err != nil {
+			return nil, fmt.Errorf("setting the watch error handler of the informer of Deployments: %w", err)
+		}
+	}
+	return &Deployments{
+		options: options, informers: from, metadata: metadataClient.Resource(Resource), client: client, networks: networks,
+		events: recorder, reported: map[cache.ObjectName]string{},
+	}, nil
+}
+
+// Start enqueues the key of each Deployment, and from then on that of each
+// Deployment that changes.
+func (d *Deployments) Start(enqueue func(cache.ObjectName)) error {
+	add := func(deployment any) {
+		if key, err := cache.DeletionHandlingObjectToName(deployment); err == nil {
+			enqueue(key)
+		}
+	}
+	for _, informer := range d.informers {
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: add,
+			UpdateFunc: func(before, after any) {
+				if requestChanged(before.(*metav1.PartialObjectMetadata), after.(*metav1.PartialObjectMetadata)) {
+					add(after)
+				}
+			},
+			DeleteFunc: add,
+		})
+		if err != nil {
+			return fmt.Errorf("adding an event handler for Deployments: %w", err)
+		}
+	}
+	return nil
+}
+
+// get returns a Deployment, or nil if it does not exist or is not watched.
+func (d *Deployments) get(key cache.ObjectName) (*metav1.PartialObjectMetadata, error) {
+	informer, watched := d.informers.For(key.Namespace)
+	if !watched || slices.Contains(d.options.ExcludedNamespaces, key.Namespace) {
+		return nil, nil
+	}
+	object, exists, err := informer.GetStore().GetByKey(key.String())
+	if err != nil || !exists {
+		return nil, err
+	}
+	return object.(*metav1.PartialObjectMetadata), nil
+}
+
+// onlyAnnotations is the transform of the informers: it keeps what decide needs.
+func onlyAnnotations(object any) (any, error) {
+	if deployment, ok := object.(*metav1.PartialObjectMetadata); ok {
+		return thinned(deployment), nil
+	}
+	return object, nil
+}
+
+func thinned(deployment *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace:         deployment.Namespace,
+		Name:              deployment.Name,
+		UID:               deployment.UID,
+		ResourceVersion:   deployment.ResourceVersion,
+		DeletionTimestamp: deployment.DeletionTimestamp,
+		Annotations:       ourAnnotations(deployment),
+	}}
+}
+
+func requestChanged(before, after *metav1.PartialObjectMetadata) bool {
+	return before.UID != after.UID || !before.DeletionTimestamp.Equal(after.DeletionTimestamp) || !maps.Equal(before.Annotations, after.Annotations)
+}
+
+// errOutdated ends a sync on a Deployment that has changed since it was read. The
+// change is an event of its own.
+var errOutdated = errors.New("the Deployment changed since it was read")
+
+// Sync brings a Network, which is nil if it does not exist, in line with the
+// Deployment of the same name. It returns true if it has written the Network: the
+// change enqueues the key again.
+func (d *Deployments) Sync(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network) (changed bool, err error) {
+	deployment, err := d.get(key)
+	if err != nil {
+		return false, fmt.Errorf("reading the Deployment: %w", err)
+	}
+	if deployment == nil {
+		d.forget(key)
+		return false, nil
+	}
+	requested := d.options.requestOf(deployment)
+	action, problem := decide(deployment, requested, network)
+	switch action {
+	case keep:
+		d.forget(key)
+		return false, nil
+	case reportOnly:
+		d.reportProblem(deployment, problem)
+		return false, nil
+	case create:
+		return d.create(ctx, deployment, requested)
+	case update, remove:
+	}
+	// An update or a removal is decided on the live Deployment: the cache may be
+	// stale, and the garbage collector at work.
+	live, err := d.metadata.Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	if err != nil {
+		return false, fmt.Errorf("reading the Deployment before updating its Network: %w", err)
+	}
+	if now, _ := decide(live, d.options.requestOf(live), network); now != action || requestChanged(deployment, thinned(live)) {
+		return false, fmt.Errorf("updating the Network of a Deployment: %w", errOutdated)
+	}
+	if action == remove {
+		return d.remove(ctx, deployment, network)
+	}
+	return d.update(ctx, deployment, requested, network)
+}
+
+func (d *Deployments) create(ctx context.Context, deployment *metav1.PartialObjectMetadata, requested request) (changed bool, err error) {
+	network := &samplecrdv1.Network{Spec: *requested.spec}
+	network.Namespace, network.Name, network.Labels = deployment.Namespace, deployment.Name, labelsFor(deployment, requested)
+	network.OwnerReferences = []metav1.OwnerReference{ownerReference(deployment)}
+	_, err = d.client.SamplecrdV1().Networks(network.Namespace).Create(ctx, network, metav1.CreateOptions{FieldManager: manager})
+	switch {
+	case apierrors.IsAlreadyExists(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return true, nil // the cache does not show it yet; or it is no longer needed
+	case err != nil:
+		return false, d.failed(deployment, "creating", err)
+	}
+	d.announce(ctx, deployment, "NetworkCreated", "CreateNetwork", "Created the Network "+network.Name+": "+specText(network.Spec)+".")
+	return true, nil
+}
+
+func (d *Deployments) update(ctx context.Context, deployment *metav1.PartialObjectMetadata, requested request, network *samplecrdv1.Network) (changed bool, err error) {
+	after := network.DeepCopy()
+	after.Spec = requested.specFor(network)
+	after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == deployment.UID })
+	after.OwnerReferences = append(after.OwnerReferences, ownerReference(deployment))
+	for name, value := range labelsFor(deployment, requested) {
+		metav1.SetMetaDataLabel(&after.ObjectMeta, name, value)
+	}
+	updated, err := d.client.SamplecrdV1().Networks(network.Namespace).Update(ctx, after, metav1.UpdateOptions{FieldManager: manager})
+	if err != nil {
+		return false, d.failed(deployment, "updating", err)
+	}
+	d.networks.Written(updated)
+	if updated.Generation == network.Generation && !OwnershipChanged(network, updated) { // no event enqueues the key
+		d.reportProblem(deployment, "Updates of the Network "+network.Name+" have no effect: check for a mutating admission webhook or policy that reverts them.")
+		return false, nil
+	}
+	d.announce(ctx, deployment, "NetworkUpdated", "UpdateNetwork", "Updated the Network "+network.Name+": "+specText(network.Spec)+" → "+specText(after.Spec)+".")
+	return true, nil
+}
+
+func (d *Deployments) remove(ctx context.Context, deployment *metav1.PartialObjectMetadata, network *samplecrdv1.Network) (changed bool, err error) {
+	err = d.client.SamplecrdV1().Networks(network.Namespace).Delete(ctx, network.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &network.UID, ResourceVersion: &network.ResourceVersion},
+	})
+	switch {
+	case apierrors.IsNotFound(err):
+		return true, nil
+	case err != nil:
+		return false, d.failed(deployment, "deleting", err)
+	}
+	d.announce(ctx, deployment, "NetworkDeleted", "DeleteNetwork", "Deleted the Network "+network.Name+": the Deployment no longer requests it.")
+	return true, nil
+}
+
+// failed reports to the Deployment that the API server rejected a Network. A spec
+// that the API server finds invalid is not retried until the annotations change.
+func (d *Deployments) failed(deployment *metav1.PartialObjectMetadata, doing string, err error) error {
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
+		d.reportProblem(deployment, fmt.Sprintf("The API server rejected the Network: %v", err))
+	}
+	if apierrors.IsInvalid(err) {
+		return nil
+	}
+	return fmt.Errorf("%s the Network of a Deployment: %w", doing, err)
+}
+
+// announce logs what was done for a Deployment, and records an event.
+func (d *Deployments) announce(ctx context.Context, deployment *metav1.PartialObjectMetadata, reason, action, change string) {
+	klog.FromContext(ctx).Info("Reconciled the Network of a Deployment", "reason", reason, "change", change)
+	d.forget(cache.MetaObjectToName(deployment))
+	kube.RecordEvent(d.events, reference(deployment), corev1.EventTypeNormal, reason, action, status.Clip(change))
+}
+
+// reportProblem records an event, unless the last one reported the same problem.
+func (d *Deployments) reportProblem(deployment *metav1.PartialObjectMetadata, problem string) {
+	key, report := cache.MetaObjectToName(deployment), string(deployment.UID)+" "+problem
+	d.mu.Lock()
+	known := d.reported[key] == report
+	d.reported[key] = report
+	d.mu.Unlock()
+	if !known {
+		kube.RecordEvent(d.events, reference(deployment), corev1.EventTypeWarning, "NetworkNotMade", "Sync", status.Clip(problem))
+	}
+}
+
+// forget forgets the problem of a Deployment: it is resolved.
+func (d *Deployments) forget(key cache.ObjectName) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.reported, key)
+}
+
+// ownerReference makes the garbage collector delete a Network after its Deployment.
+// It does not block the deletion of the Deployment: in some clusters, that takes
+// the permission to set finalizers of Deployments.
+func ownerReference(deployment *metav1.PartialObjectMetadata) metav1.OwnerReference {
+	owner := *metav1.NewControllerRef(deployment, appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	owner.BlockOwnerDeletion = nil
+	return owner
+}
+
+// reference is the object that an event of a Deployment regards.
+func reference(deployment *metav1.PartialObjectMetadata) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment",
+		Namespace: deployment.Namespace, Name: deployment.Name, UID: deployment.UID,
+	}
+}

@@ -1,0 +1,190 @@
+// Package drift finds what changes in Neutron. Kubernetes notifies its informers
+// of changes; Neutron notifies nobody. So Neutron's state is listed periodically
+// into a cache and compared in memory with the Networks. The keys of those that
+// differ, and of orphans, go into the work queue like those of any other change.
+package drift
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/metrics"
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/store"
+)
+
+// Options configure a Detector.
+type Options struct {
+	// Cluster identifies this Kubernetes cluster in owner markers.
+	Cluster string
+	// ResyncPeriod is the longest time between two lists, if a list takes at most a
+	// tenth of it.
+	ResyncPeriod time.Duration
+	// OrphanGracePeriod is how long a network must have been an orphan before it is
+	// deleted; 0 means never.
+	OrphanGracePeriod time.Duration
+}
+
+// Reconciler is what a Detector needs of package reconcile.
+type Reconciler interface {
+	// StartedAt returns when this replica started leading, or the zero Time.
+	StartedAt() time.Time
+	// Drift reports whether a Network needs a sync according to the cache of
+	// Neutron's state, and whether that is because Neutron has changed.
+	Drift(network *samplecrdv1.Network) (needsSync, drifted bool)
+	// DeleteOrphan requests that the next sync deletes the networks of a key whose
+	// object does not exist.
+	DeleteOrphan(key cache.ObjectName)
+}
+
+// Detector compares Neutron's state with the Networks, again and again.
+type Detector struct {
+	neutron    *neutron.Cache
+	networks   *store.Networks
+	reconciler Reconciler
+	clock      clock.WithTicker
+	options    Options
+
+	running sync.WaitGroup
+	enqueue func(cache.ObjectName)
+	// orphans are those of the last comparison: since when each network is one, by
+	// the key of its object.
+	orphans map[cache.ObjectName]map[string]time.Time
+}
+
+// New returns a Detector.
+func New(neutron *neutron.Cache, networks *store.Networks, reconciler Reconciler, clock clock.WithTicker, options Options) *Detector {
+	return &Detector{neutron: neutron, networks: networks, reconciler: reconciler, clock: clock, options: options}
+}
+
+// Start lists Neutron's state once, and then periodically in the background until
+// the context ends. It does not wait for a Neutron that is unavailable. From the
+// moment on that this replica leads, keys of Networks that need a sync are
+// enqueued after each list.
+func (d *Detector) Start(ctx context.Context, enqueue func(cache.ObjectName)) {
+	d.enqueue = enqueue
+	pause := d.resync(ctx)
+	d.running.Go(func() {
+		timer := d.clock.NewTimer(pause)
+		defer timer.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-timer.C():
+				timer.Reset(d.resync(ctx))
+			}
+		}
+	})
+}
+
+// Wait waits until the background work has ended.
+func (d *Detector) Wait() { d.running.Wait() }
+
+// resync lists Neutron's state and compares it with the Networks. It returns the
+// pause until the next list.
+func (d *Detector) resync(ctx context.Context) (pause time.Duration) {
+	logger := klog.FromContext(ctx)
+	listing, err := d.neutron.Refresh(ctx)
+	pause = pauseAfter(listing.Took, d.options.ResyncPeriod)
+	metrics.ObserveListing(listing, pause, err)
+	if err != nil {
+		var failure *neutron.Error
+		if errors.As(err, &failure) {
+			pause = max(pause, min(failure.RetryAfter, maxRetryAfter))
+		}
+		if ctx.Err() == nil {
+			logger.Error(err, "Refreshing the cache of Neutron's state failed; drift is not detected until it succeeds", "retryAfter", pause.Round(time.Second))
+		}
+		return pause
+	}
+	logger.V(2).Info("Refreshed the cache of Neutron's state",
+		"networks", listing.Networks, "subnets", listing.Subnets, "duration", listing.Took, "nextRefresh", pause.Round(time.Second))
+	// A list that began before this replica started leading may lack what the
+	// former leader did last.
+	if started := d.reconciler.StartedAt(); !started.IsZero() && listing.Began.After(started) {
+		d.enqueueDrifted()
+		d.enqueueOrphans(logger)
+	}
+	return pause
+}
+
+// maxRetryAfter bounds how long a server can stop the lists with Retry-After.
+const maxRetryAfter = 5 * time.Minute
+
+// pauseAfter returns the pause after a list that took so long: lists take at most
+// a tenth of the time. Pauses are spread, so that several controllers do not list
+// at once.
+func pauseAfter(took, period time.Duration) time.Duration {
+	return max(wait.Jitter(period*3/4, 1.0/3), 9*took)
+}
+
+// enqueueDrifted enqueues each Network that needs a sync.
+func (d *Detector) enqueueDrifted() {
+	for _, listed := range d.networks.List() {
+		key := cache.MetaObjectToName(listed)
+		network, err := d.networks.Get(key) // the last write may be newer
+		if err != nil || network == nil {
+			continue
+		}
+		needsSync, drifted := d.reconciler.Drift(network)
+		if drifted {
+			metrics.DriftDetected.Inc()
+		}
+		if needsSync {
+			d.enqueue(key)
+		}
+	}
+}
+
+// enqueueOrphans looks for orphans: networks in Neutron with an owner marker of
+// this cluster whose Network does not exist. A user removed the finalizer, say, or
+// restored a backup of the cluster that is older than they are. It enqueues those
+// that have been orphans for the grace period.
+func (d *Detector) enqueueOrphans(logger klog.Logger) {
+	before, count := d.orphans, 0
+	d.orphans = map[cache.ObjectName]map[string]time.Time{}
+	for owner, ids := range d.neutron.Owned(d.options.Cluster) {
+		key := cache.NewObjectName(owner.Namespace, owner.Name)
+		if !d.networks.IsComplete(key.Namespace) {
+			continue // the Network may exist
+		}
+		if network, err := d.networks.Get(key); err != nil || network != nil {
+			continue
+		}
+		youngest := time.Duration(1<<63 - 1)
+		d.orphans[key] = map[string]time.Time{}
+		for _, id := range ids {
+			since, known := before[key][id]
+			if !known {
+				since = d.clock.Now()
+				logger.Info("Found an orphan: a Neutron network with an owner marker of this cluster but without a Network object",
+					"network", key, "networkID", id, "deletedAfter", d.fate())
+			}
+			d.orphans[key][id] = since
+			youngest = min(youngest, d.clock.Since(since))
+		}
+		count += len(ids)
+		if d.options.OrphanGracePeriod > 0 && youngest >= d.options.OrphanGracePeriod {
+			d.reconciler.DeleteOrphan(key)
+			d.enqueue(key)
+		}
+	}
+	metrics.Orphans.Set(float64(count))
+}
+
+// fate describes when an orphan is deleted.
+func (d *Detector) fate() string {
+	if d.options.OrphanGracePeriod == 0 {
+		return "never (-delete-orphans is not set)"
+	}
+	return d.options.OrphanGracePeriod.String()
+}

@@ -1,0 +1,34 @@
+package instrument
+
+import (
+	"net/http"
+	"time"
+
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+
+	"github.com/samplecrd/network-controller/pkg/metrics"
+	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
+	"github.com/samplecrd/network-controller/pkg/watchdog"
+)
+
+// Neutron returns a transport that measures each request to Neutron or Keystone,
+// traces it, and counts it as progress.
+func Neutron(next http.RoundTripper) http.RoundTripper {
+	return otelhttp.NewTransport(watchdog.Transport(measured{next}), otelhttp.WithSpanNameFormatter(func(_ string, request *http.Request) string {
+		return openstack.Operation(request)
+	}))
+}
+
+type measured struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (m measured) RoundTrip(request *http.Request) (*http.Response, error) {
+	begun := time.Now()
+	response, err := m.next.RoundTrip(request)
+	code := 0
+	if err == nil {
+		code = response.StatusCode
+	}
+	metrics.ObserveNeutron(openstack.Operation(request), code, time.Since(begun))
+	return response, err
+}

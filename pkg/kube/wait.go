@@ -1,0 +1,170 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// Resource is the custom resource that a controller reconciles.
+type Resource struct {
+	schema.GroupVersion
+	Kind string
+	// Plural names several objects in messages, such as "Networks".
+	Plural string
+	// Spec and Status are the Go types of these fields.
+	Spec, Status reflect.Type
+	// List lists one object of a namespace at most.
+	List func(ctx context.Context, namespace string) error
+}
+
+// Wait waits until the API server is usable: it serves the resource with all
+// fields that the program knows, and permits to list it. It calls explain when the
+// reason for waiting changes. Wait returns the name of the cluster, and those of
+// several namespaces that the controller may not list: the others need not wait
+// for them. It fails only if the context ends.
+func (o Options) Wait(ctx context.Context, client kubernetes.Interface, server string, resource Resource, explain func(string)) (cluster string, forbidden []string, err error) {
+	logger, last := klog.FromContext(ctx), ""
+	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		if cluster, forbidden, err = o.try(ctx, client, resource); err == nil {
+			return true, nil
+		}
+		if reason := resource.explain(err); reason != last {
+			logger.Info("Waiting for Kubernetes", "server", server, "reason", reason)
+			last = reason
+			explain("Kubernetes: " + reason)
+		}
+		return false, nil
+	})
+	if err == nil {
+		logger.Info("Using Kubernetes", "server", server, "clusterName", cluster)
+	}
+	return cluster, forbidden, err
+}
+
+// try sends the requests that must succeed before the controller can start.
+func (o Options) try(ctx context.Context, client kubernetes.Interface, resource Resource) (cluster string, forbidden []string, err error) {
+	for _, namespace := range o.Namespaces() {
+		err := resource.List(ctx, namespace)
+		switch {
+		case apierrors.IsForbidden(err) && len(forbidden) < len(o.Namespaces())-1:
+			klog.FromContext(ctx).Info("Starting without access to a namespace; its "+resource.Plural+" are reconciled once access is granted",
+				"namespace", namespace, "reason", resource.explain(err))
+			forbidden = append(forbidden, namespace)
+		case err != nil:
+			return "", nil, err
+		}
+	}
+	if err := resource.checkSchema(ctx, client); err != nil {
+		return "", nil, err
+	}
+	cluster, err = o.ClusterName(ctx, client)
+	return cluster, forbidden, err
+}
+
+// missingFields are the fields that the API server's schema lacks: it would reject
+// every status that contains one.
+type missingFields []string
+
+func (e missingFields) Error() string { return "it lacks the fields " + strings.Join(e, ", ") }
+
+// noSchema means that the API server does not publish a schema yet: it serves a
+// new resource a moment earlier.
+type noSchema struct{ plural string }
+
+func (e noSchema) Error() string {
+	return "the API server does not publish the schema of " + e.plural + " yet"
+}
+
+// checkSchema returns an error if the CustomResourceDefinition is older than this
+// program. If the controller may not read the schema, it is assumed to be right.
+func (r Resource) checkSchema(ctx context.Context, client kubernetes.Interface) error {
+	type properties map[string]struct{ Properties map[string]any }
+	var api struct {
+		Components struct {
+			Schemas map[string]struct{ Properties properties }
+		}
+	}
+	text, err := client.Discovery().RESTClient().Get().AbsPath("/openapi/v3/apis", r.GroupVersion.String()).Do(ctx).Raw()
+	switch {
+	case apierrors.IsNotFound(err):
+		return noSchema{r.Plural}
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	if err := json.Unmarshal(text, &api); err != nil {
+		return fmt.Errorf("reading the schema of %s: %w", r.Plural, err)
+	}
+	for name, schema := range api.Components.Schemas {
+		if !strings.HasSuffix(name, "."+r.Kind) {
+			continue
+		}
+		var missing missingFields
+		for part, fields := range map[string]reflect.Type{"spec": r.Spec, "status": r.Status} {
+			for field := range fields.Fields() {
+				key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+				if _, known := schema.Properties[part].Properties[key]; !known {
+					missing = append(missing, part+"."+key)
+				}
+			}
+		}
+		if slices.Sort(missing); missing != nil {
+			return missing
+		}
+		return nil
+	}
+	return noSchema{r.Plural}
+}
+
+// explain says why the resource cannot be listed or watched, and what to do.
+func (r Resource) explain(err error) string {
+	var status apierrors.APIStatus
+	var missing missingFields
+	var unpublished noSchema
+	switch {
+	case errors.As(err, &unpublished):
+		return err.Error()
+	case errors.As(err, &missing):
+		return fmt.Sprintf("the CustomResourceDefinition is older than the controller (%v): install the matching version with kubectl apply -f crd/", missing)
+	case apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces":
+		return err.Error()
+	case apierrors.IsNotFound(err):
+		return "the CustomResourceDefinition for " + r.Plural + " is not installed: run kubectl apply -f crd/"
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return fmt.Sprintf("the API server denied access: %v", err)
+	case errors.As(err, &status):
+		return fmt.Sprintf("the API server returned an error: %v", err)
+	}
+	return fmt.Sprintf("the API server is unavailable: %v", err)
+}
+
+// LogWatchError returns a handler that logs why an informer has lost its watch,
+// followed by a hint. The informer retries by itself. A watch that ends, or that
+// has become too old, is routine.
+func (r Resource) LogWatchError(hint string) cache.WatchErrorHandlerWithContext {
+	return func(ctx context.Context, _ *cache.Reflector, err error) {
+		logger, message := klog.FromContext(ctx), "The watch for "+r.Plural+" was interrupted; retrying"+hint
+		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) {
+			logger.V(4).Info(message, "reason", r.explain(err))
+			return
+		}
+		logger.Error(nil, message, "reason", r.explain(err))
+	}
+}

@@ -1,0 +1,215 @@
+// Package leaderelection lets one of several replicas work, while the others wait
+// with filled caches. Only the holder of a Lease works. A Lease is not a fencing
+// token: it cannot stop a request that a former leader has sent already.
+package leaderelection
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+)
+
+// Options configure leader election. The flags have the names that Kubernetes' own
+// controllers use.
+type Options struct {
+	enabled         bool
+	namespace, name string // of the Lease; the namespace defaults to the pod's own
+
+	leaseDuration, renewDeadline, retryPeriod time.Duration
+}
+
+// AddFlags adds the flags of the options.
+func (o *Options) AddFlags(flags *flag.FlagSet, defaultName string) {
+	flags.BoolVar(&o.enabled, "leader-elect", false, "Reconcile only while holding a Lease. Other replicas keep their caches up to date and wait. (default true in a cluster)")
+	flags.StringVar(&o.namespace, "leader-elect-resource-namespace", "", "`Namespace` of the Lease. Defaults to the controller's own namespace in a cluster.")
+	flags.StringVar(&o.name, "leader-elect-resource-name", defaultName, "`Name` of the Lease. Controllers that watch different namespaces (-namespaces) need different names.")
+	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "Duration after which another replica takes over a Lease that its holder no longer renews. Must be whole seconds.")
+	flags.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second, "Duration after which the leader exits if it cannot renew the Lease.")
+	flags.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second, "Interval between attempts to acquire or renew the Lease.")
+}
+
+// Default enables leader election in a cluster, unless the flag was given.
+func (o *Options) Default(inCluster bool, given map[string]bool) {
+	if !given["leader-elect"] {
+		o.enabled = inCluster
+	}
+}
+
+// Validate returns an error that names the flag with an invalid value.
+func (o Options) Validate() error {
+	switch {
+	case !o.enabled:
+		return nil
+	case o.name == "":
+		return errors.New("-leader-elect-resource-name is empty: set it to the name of the Lease")
+	case o.retryPeriod <= 0:
+		return fmt.Errorf("-leader-elect-retry-period is %v: it must be positive", o.retryPeriod)
+	case o.renewDeadline <= time.Duration(float64(o.retryPeriod)*leaderelection.JitterFactor):
+		return fmt.Errorf("-leader-elect-renew-deadline is %v: it must be more than %v times -leader-elect-retry-period (%v)", o.renewDeadline, leaderelection.JitterFactor, o.retryPeriod)
+	case o.leaseDuration%time.Second != 0:
+		return fmt.Errorf("-leader-elect-lease-duration is %v: it must be a whole number of seconds", o.leaseDuration)
+	case len(validation.IsDNS1123Subdomain(o.name)) > 0:
+		return fmt.Errorf("-leader-elect-resource-name is %q, which is not a valid name of a Lease", o.name)
+	case o.namespace != "" && len(validation.IsDNS1123Label(o.namespace)) > 0:
+		return fmt.Errorf("-leader-elect-resource-namespace is %q, which is not a valid namespace name", o.namespace)
+	case o.leaseDuration <= o.renewDeadline:
+		return fmt.Errorf("-leader-elect-lease-duration is %v: it must be more than -leader-elect-renew-deadline (%v)", o.leaseDuration, o.renewDeadline)
+	}
+	return nil
+}
+
+// Elector runs work while this replica is the leader.
+type Elector struct {
+	options  Options
+	lock     *lock
+	watchDog *leaderelection.HealthzAdaptor
+}
+
+// New returns an Elector. The namespace of the Lease defaults to ownNamespace. If
+// leader election is disabled, this replica is always the leader.
+func (o Options) New(config *rest.Config, ownNamespace string) (*Elector, error) {
+	if !o.enabled {
+		return &Elector{}, nil
+	}
+	namespace := o.namespace
+	if namespace == "" {
+		namespace = ownNamespace
+	}
+	if namespace == "" {
+		return nil, errors.New("-leader-elect requires -leader-elect-resource-namespace when the controller runs outside of a cluster")
+	}
+	// After a request that hangs, there must be time for another one before the
+	// deadline.
+	config = rest.CopyConfig(config)
+	config.Timeout = max(time.Second, o.renewDeadline/2)
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("creating a client for leader election: %w", err)
+	}
+	host, _ := os.Hostname() // for people who read the Lease; the UUID makes it unique
+	return &Elector{options: o, watchDog: leaderelection.NewLeaderHealthzAdaptor(o.retryPeriod), lock: &lock{
+		LeaseLock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: o.name},
+			Client:     client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
+		},
+		found: func() {},
+	}}, nil
+}
+
+// Lease returns the namespace and name of the Lease.
+func (e *Elector) Lease() string {
+	if !e.options.enabled {
+		return ""
+	}
+	return e.lock.Describe()
+}
+
+// Check returns an error if the Lease should have been renewed and was not.
+func (e *Elector) Check(request *http.Request) error {
+	if !e.options.enabled {
+		return nil
+	}
+	return e.watchDog.Check(request)
+}
+
+// Run waits until this replica is the leader, and then works until the context
+// ends. It calls found when the Lease has been read or created.
+//
+// If the work ends by itself, the Lease is released, so that another replica takes
+// over at once. If the work returns an error, the Lease expires. If the Lease is
+// lost, the program exits on the spot: another replica is working already, or soon.
+func (e *Elector) Run(ctx context.Context, found func(), work func(context.Context) error) error {
+	if !e.options.enabled {
+		found()
+		return work(ctx)
+	}
+	logger := klog.FromContext(ctx).WithValues("lease", e.Lease(), "identity", e.lock.Identity())
+	exit := func(reason string) {
+		logger.Error(nil, "Lost the lease; exiting", "reason", reason)
+		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
+	}
+	e.lock.found = found
+	e.lock.lost = func(holder string) { exit("another replica holds it: " + holder) }
+	electing, endElection := context.WithCancel(context.WithoutCancel(ctx))
+	defer endElection()
+	began, ended := make(chan struct{}), make(chan error, 1)
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock:          e.lock,
+		Name:          e.options.name,
+		LeaseDuration: e.options.leaseDuration,
+		RenewDeadline: e.options.renewDeadline,
+		RetryPeriod:   e.options.retryPeriod,
+		WatchDog:      e.watchDog,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnNewLeader: func(identity string) { logger.Info("Observed the leader", "leader", identity) },
+			OnStartedLeading: func(leading context.Context) {
+				e.lock.leading.Store(true)
+				close(began)
+				working, stop := context.WithCancel(ctx)
+				defer stop()
+				context.AfterFunc(leading, stop)
+				if working.Err() != nil { // the program was stopped at the same moment
+					ended <- nil
+					return
+				}
+				ended <- work(working)
+			},
+			OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("setting up leader election: %w", err)
+	}
+	e.watchDog.SetLeaderElection(elector)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		elector.Run(electing)
+	}()
+	if err := awaitEnd(ctx, began, ended, over, exit); err != nil {
+		return err // the Lease expires
+	}
+	endElection()
+	<-over
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := e.lock.release(bounded); err != nil {
+		logger.Error(err, "Releasing the lease failed; it will expire")
+	}
+	return nil
+}
+
+// awaitEnd waits until the work has ended, or until the context ends before it
+// began.
+func awaitEnd(ctx context.Context, began <-chan struct{}, ended <-chan error, over <-chan struct{}, exit func(string)) error {
+	select {
+	case <-ctx.Done():
+	case <-began:
+	}
+	select {
+	case <-began:
+	default: // the program was stopped before this replica started leading
+		return nil
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-over:
+		exit("it was not renewed in time")
+		return nil
+	}
+}

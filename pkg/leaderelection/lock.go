@@ -1,0 +1,60 @@
+package leaderelection
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// lock is a Lease that does two things that client-go's does not: it notices that
+// it was lost as soon as another holder is read, and it releases the Lease without
+// taking it from another holder.
+type lock struct {
+	*resourcelock.LeaseLock
+	leading atomic.Bool
+	lost    func(holder string) // called if another replica holds the Lease while this one leads
+	found   func()              // called when the Lease was read or created
+}
+
+// Get implements resourcelock.Interface.
+func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.LeaseLock.Get(ctx)
+	if err == nil {
+		l.found()
+		if holder := record.HolderIdentity; l.leading.Load() && holder != l.Identity() && holder != "" {
+			l.lost(holder)
+		}
+	}
+	return record, raw, err
+}
+
+// Create implements resourcelock.Interface.
+func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	err := l.LeaseLock.Create(ctx, record)
+	if err == nil {
+		l.found()
+	}
+	return err
+}
+
+// release releases the Lease if this replica holds it. Nothing else may use the
+// lock at that time.
+func (l *lock) release(ctx context.Context) error {
+	record, _, err := l.LeaseLock.Get(ctx)
+	if apierrors.IsNotFound(err) || err == nil && record.HolderIdentity != l.Identity() {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the Lease: %w", err)
+	}
+	record.HolderIdentity, record.LeaseDurationSeconds = "", 1
+	record.RenewTime, record.AcquireTime = metav1.Now(), metav1.Now()
+	if err := l.Update(ctx, *record); err != nil { // rejected if it has changed since
+		return fmt.Errorf("updating the Lease: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,214 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/metrics"
+	"github.com/samplecrd/network-controller/pkg/plan"
+	"github.com/samplecrd/network-controller/pkg/status"
+	"github.com/samplecrd/network-controller/pkg/tracing"
+)
+
+var (
+	// errStopping ends a sync between two steps when the controller stops.
+	errStopping = errors.New("the controller is stopping")
+	// errOutdated ends a sync of an object that has changed since it was read. The
+	// change is an event of its own.
+	errOutdated = errors.New("the Network changed since it was read")
+	// errDeleted ends a sync whose object was deleted concurrently.
+	errDeleted = errors.New("the Network was deleted")
+)
+
+// maxSteps is more than any plan needs, unless Neutron keeps returning something
+// else than was requested.
+const maxSteps = 60
+
+// Apply plans and applies one step after the other, until the plan has none left
+// or a step fails. Each step is one request. It returns the actual state as far
+// as it is known at the end.
+func (r *Reconciler) Apply(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual) (plan.Actual, error) {
+	found := false // the network that the status names
+	for range maxSteps {
+		step := plan.Next(desired, actual)
+		switch step := step.(type) {
+		case plan.Nothing:
+			return actual, nil
+		case plan.Blocked:
+			return actual, status.BlockedError{Blocked: step}
+		case plan.RemoveFinalizer:
+			if network == nil { // an orphan is gone
+				return actual, nil
+			}
+		}
+		if err := r.mayApply(ctx, key, network, desired, step, found); err != nil {
+			return actual, err
+		}
+		after, err := r.applyTraced(ctx, network, actual, step)
+		r.recordCreate(key, desired, step, err)
+		if err != nil {
+			return actual, err
+		}
+		r.announce(ctx, key, network, step)
+		actual = after
+		found = found || network != nil && network.Status.NetworkID != "" && actual.HasNetwork(network.Status.NetworkID)
+	}
+	return actual, status.BlockedError{Blocked: plan.Blocked{Reason: plan.ReasonNotConverging, Message: fmt.Sprintf(
+		"Stopped after %d steps: Neutron's responses do not match the requests. See the controller's log for the steps.", maxSteps)}}
+}
+
+// mayApply returns an error if a step must not be applied now.
+func (r *Reconciler) mayApply(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, step plan.Step, found bool) error {
+	select {
+	case <-r.stopping:
+		return errStopping
+	default:
+	}
+	if err := r.mustBeCurrent(ctx, key, network, step); err != nil {
+		return err
+	}
+	return r.mustWait(key, network, desired, step, found)
+}
+
+// mustBeCurrent reads the object again before a step that deletes something, and
+// returns an error if it is no longer the one that the plan was made for: the
+// cache may be stale, and the user may have changed the spec or set Retain.
+func (r *Reconciler) mustBeCurrent(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, step plan.Step) error {
+	switch step.(type) {
+	case plan.DeleteNetwork, plan.DeleteSubnet:
+	default:
+		return nil
+	}
+	latest, err := r.client.SamplecrdV1().Networks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	switch {
+	case network == nil && apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading the Network before %q: %w", step, err)
+	case network == nil || latest.UID != network.UID || latest.Generation != network.Generation:
+		return fmt.Errorf("before %q: %w", step, errOutdated)
+	}
+	return nil
+}
+
+func (r *Reconciler) applyTraced(ctx context.Context, network *samplecrdv1.Network, actual plan.Actual, step plan.Step) (plan.Actual, error) {
+	ctx, end := tracing.Start(ctx, strings.TrimPrefix(fmt.Sprintf("%T", step), "plan."), "samplecrd.step", step)
+	after, err := r.apply(ctx, network, actual, step)
+	end(err)
+	return after, err
+}
+
+// apply applies one step, which is one request to Kubernetes or Neutron. It
+// returns the actual state afterwards, as far as it is known.
+func (r *Reconciler) apply(ctx context.Context, network *samplecrdv1.Network, actual plan.Actual, step plan.Step) (plan.Actual, error) {
+	switch step := step.(type) {
+	case plan.AddFinalizer:
+		return actual.WithFinalizer(true), r.setFinalizer(ctx, network, true)
+	case plan.RemoveFinalizer:
+		return actual.WithFinalizer(false), r.setFinalizer(ctx, network, false)
+	case plan.RecordTags:
+		return actual.WithRecordedTags(step.Tags), r.recordTags(ctx, network, step.Tags)
+
+	case plan.FindNetwork:
+		found, err := r.neutron.Networks(ctx, step.Filter)
+		return actual.WithNetworks(step.Filter, found), err
+	case plan.CreateNetwork:
+		created, err := r.neutron.CreateNetwork(ctx, step.Network)
+		return actual.WithNewNetwork(step.Network, created), err
+	case plan.UpdateNetwork:
+		updated, err := r.neutron.UpdateNetwork(ctx, step.ID, step.Update)
+		return actual.WithUpdatedNetwork(step.Update, updated), err
+	case plan.RetainNetwork:
+		updated, err := r.neutron.UpdateNetwork(ctx, step.ID, step.Update)
+		return actual.WithNetwork(updated), err
+	case plan.DeleteNetwork:
+		return actual.WithoutNetwork(step.ID), r.neutron.DeleteNetwork(ctx, step.ID, step.Revision)
+	case plan.AddTag:
+		return actual.WithTag(step.ID, step.Tag, true), r.neutron.AddNetworkTag(ctx, step.ID, step.Tag)
+	case plan.RemoveTag:
+		return actual.WithTag(step.ID, step.Tag, false), r.neutron.RemoveNetworkTag(ctx, step.ID, step.Tag)
+
+	case plan.FindSubnets:
+		found, err := r.neutron.Subnets(ctx, step.Filter)
+		return actual.WithSubnets(step.Filter.NetworkID, found), err
+	case plan.CreateSubnet:
+		created, err := r.neutron.CreateSubnet(ctx, step.Subnet)
+		return actual.WithSubnet(created), err
+	case plan.UpdateSubnet:
+		updated, err := r.neutron.UpdateSubnet(ctx, step.ID, step.Update)
+		return actual.WithSubnet(updated), err
+	case plan.DeleteSubnet:
+		return actual.WithoutSubnet(step.ID), r.neutron.DeleteSubnet(ctx, step.ID, step.Revision)
+
+	case plan.FindSubnetPool:
+		found, err := r.neutron.SubnetPools(ctx, step.Filter)
+		return actual.WithSubnetPools(found), err
+	case plan.FindExtensions:
+		found, err := r.neutron.Extensions(ctx)
+		return actual.WithExtensions(found), err
+	}
+	panic(fmt.Sprintf("unknown step: %T", step))
+}
+
+// announce logs a step that was applied, and records an event if it changed
+// something in Neutron.
+func (r *Reconciler) announce(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, step plan.Step) {
+	logger := klog.FromContext(ctx)
+	regarding := network
+	if network == nil { // the events of an orphan are found by its name
+		regarding = &samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	}
+	event, ok := status.EventOf(regarding, step)
+	if !ok {
+		if logger := logger.V(4); logger.Enabled() {
+			logger.Info("Applied step", "step", step.String())
+		}
+		return
+	}
+	logger.Info("Applied step", "step", step.String(), "reason", event.Reason)
+	if event.Reason == status.Drifted {
+		metrics.DriftRepaired.Inc()
+	}
+	r.record(regarding, event)
+}
+
+// hasFinalizer reports whether the controller's finalizer is set.
+func hasFinalizer(network *samplecrdv1.Network) bool {
+	return slices.Contains(network.Finalizers, samplecrdv1.Finalizer)
+}
+
+// setFinalizer sets or removes the controller's finalizer and keeps others. It
+// sends nothing else: a client that sends the whole object drops fields that it
+// does not know.
+func (r *Reconciler) setFinalizer(ctx context.Context, network *samplecrdv1.Network, set bool) error {
+	finalizers := slices.DeleteFunc(slices.Clone(network.Finalizers), func(f string) bool { return f == samplecrdv1.Finalizer })
+	if set {
+		finalizers = append(finalizers, samplecrdv1.Finalizer)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":             network.UID,
+		"resourceVersion": network.ResourceVersion, // rejected if another client changed the list
+		"finalizers":      finalizers,
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding finalizers: %w", err)
+	}
+	updated, err := r.client.SamplecrdV1().Networks(network.Namespace).
+		Patch(ctx, network.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: r.options.FieldManager})
+	if err != nil {
+		return fmt.Errorf("updating finalizers: %w", err)
+	}
+	r.networks.Written(updated)
+	return nil
+}

@@ -1,0 +1,198 @@
+// Package reconcile makes Neutron match one Network at a time. Its methods are
+// the words of a sync, in their order: Desired, Observe, Apply, Report.
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/plan"
+	"github.com/samplecrd/network-controller/pkg/status"
+	"github.com/samplecrd/network-controller/pkg/store"
+)
+
+// Options configure a Reconciler.
+type Options struct {
+	// FieldManager owns the fields that the Reconciler writes.
+	FieldManager string
+	// Cluster identifies this Kubernetes cluster in owner markers.
+	Cluster string
+	// AllowAdoption permits spec.networkID.
+	AllowAdoption bool
+	// MaxInFlight is how long Neutron may still execute a request after the
+	// controller stopped waiting for its response.
+	MaxInFlight time.Duration
+	// Retry are the delays after failures.
+	Retry RetryDelays
+}
+
+// Reconciler makes Neutron match one Network at a time. It is safe for concurrent
+// use, but not for two syncs of the same key at once: the work queue ensures that.
+type Reconciler struct {
+	client   clientset.Interface
+	networks *store.Networks
+	neutron  *neutron.Cache
+	events   events.EventRecorder
+	clock    clock.PassiveClock
+	options  Options
+
+	mu      sync.Mutex
+	records map[cache.ObjectName]record
+	// startedAt is when this replica started leading, or zero.
+	startedAt time.Time
+	stopping  <-chan struct{}
+}
+
+// New returns a Reconciler.
+func New(client clientset.Interface, networks *store.Networks, neutron *neutron.Cache, recorder events.EventRecorder, clock clock.PassiveClock, options Options) *Reconciler {
+	return &Reconciler{
+		client: client, networks: networks, neutron: neutron, events: recorder, clock: clock, options: options,
+		records: map[cache.ObjectName]record{},
+	}
+}
+
+// Start is called when this replica starts leading, before the first sync: a
+// former leader may have left create requests pending. When the context ends, a
+// sync stops before its next step.
+func (r *Reconciler) Start(ctx context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.startedAt, r.stopping = r.clock.Now(), ctx.Done()
+	for _, network := range r.networks.List() {
+		if hasFinalizer(network) { // others have not been worked on yet
+			r.records[cache.MetaObjectToName(network)] = inherit(network)
+		}
+	}
+}
+
+// StartedAt returns when this replica started leading, or the zero Time if it has
+// not.
+func (r *Reconciler) StartedAt() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.startedAt
+}
+
+// Desired returns the state that a Network requests. If the Network is nil, it
+// does not exist, and nothing of it should be left.
+func (r *Reconciler) Desired(key cache.ObjectName, network *samplecrdv1.Network) plan.Desired {
+	owner := neutron.Owner{Cluster: r.options.Cluster, Namespace: key.Namespace, Name: key.Name}
+	if network == nil {
+		return plan.DesiredAbsent(owner)
+	}
+	desired := plan.DesiredFor(owner, network.Spec)
+	desired.Absent = network.DeletionTimestamp != nil
+	desired.Edited = network.Generation > 1
+	if network.Spec.NetworkID != "" {
+		desired.Obstacle = r.obstacleToAdoption(network)
+	}
+	policy, adopted := network.Spec.DeletionPolicy, desired.Adopted != ""
+	switch {
+	case policy == samplecrdv1.DeletionPolicyRetain || desired.Obstacle.Reason == plan.ReasonAdoptionNotAllowed:
+		desired.Leave = plan.LeaveAll
+	case adopted && (policy != samplecrdv1.DeletionPolicyDelete || desired.Obstacle.Reason != ""):
+		desired.Leave = plan.LeaveNetwork
+	}
+	return desired
+}
+
+// Observe returns what is known of the actual state without a request. If the
+// cache of Neutron's state shows that nothing is left to do, that is the whole
+// state. Otherwise it is only what the object itself records: a cache may be
+// stale, so the plan has to begin with a look.
+func (r *Reconciler) Observe(key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired) plan.Actual {
+	if network == nil {
+		return plan.Actual{Finalizer: r.isOrphanToDelete(key)} // as if the object held its networks
+	}
+	r.update(network, func(record *record) {
+		record.deleteOrphan = false
+		record.unrecorded = record.unrecorded && network.Status.NetworkID == ""
+	})
+	cached, _, inSync := r.fromCache(network, desired)
+	if inSync && (r.neutron.ListedSince(r.StartedAt()) || statusMatches(network, desired, cached)) {
+		return cached
+	}
+	return r.unobserved(network)
+}
+
+// unobserved returns the actual state as far as the object itself records it.
+func (r *Reconciler) unobserved(network *samplecrdv1.Network) plan.Actual {
+	actual := plan.Actual{Finalizer: hasFinalizer(network), Record: status.RecordOf(network.Status)}
+	if extensions, ok := r.neutron.KnownExtensions(); ok {
+		actual = actual.WithExtensions(extensions)
+	}
+	return actual
+}
+
+// fromCache returns the actual state according to the cache of Neutron's state,
+// the outcome of a plan for it, and whether that plan has no step.
+func (r *Reconciler) fromCache(network *samplecrdv1.Network, desired plan.Desired) (actual plan.Actual, outcome error, inSync bool) {
+	if desired.Absent || !hasFinalizer(network) {
+		return plan.Actual{}, nil, false
+	}
+	id := desired.Adopted
+	if id == "" {
+		id = network.Status.NetworkID
+	}
+	markers := []string{desired.Owner.Marker(), desired.Owner.RetainedMarker()}
+	view, ok := r.neutron.Lookup(markers, id)
+	if !ok {
+		return plan.Actual{}, nil, false
+	}
+	actual = r.unobserved(network).WithNetworks(neutron.NetworkFilter{Descriptions: markers}, view.Marked)
+	if id != "" {
+		actual = actual.WithNetworks(neutron.NetworkFilter{ID: id}, view.Named)
+	}
+	for networkID, subnets := range view.Subnets {
+		actual = actual.WithSubnets(networkID, subnets)
+	}
+	switch step := plan.Next(desired, actual).(type) {
+	case plan.Nothing:
+		return actual, nil, true
+	case plan.Blocked:
+		outcome = status.BlockedError{Blocked: step}
+		return actual, outcome, isComplete(outcome)
+	}
+	return actual, nil, false
+}
+
+// isComplete reports whether a sync with this outcome leaves nothing to do: at
+// most, the cloud lacks an extension.
+func isComplete(outcome error) bool {
+	var blocked status.BlockedError
+	return outcome == nil || errors.As(outcome, &blocked) && blocked.Reason == plan.ReasonExtensionMissing
+}
+
+// statusMatches reports whether the status says that the actual state was reached
+// for the current spec. Then a former leader has changed nothing since the cache
+// was filled.
+func statusMatches(network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual) bool {
+	ours, current := actual.Ours(desired), network.Status
+	return isReadyForSpec(network) && ours.NetworkID == current.NetworkID && ours.SubnetID == current.SubnetID
+}
+
+// Drift compares a Network with the cache of Neutron's state, without a request.
+// It reports whether the Network needs a sync, and whether the reason is a change
+// in Neutron. A Network whose last sync failed has its own retry: it needs a sync
+// only if it is in sync by now.
+func (r *Reconciler) Drift(network *samplecrdv1.Network) (needsSync, drifted bool) {
+	if network.DeletionTimestamp != nil {
+		return false, false
+	}
+	desired, wasInSync := r.Desired(cache.MetaObjectToName(network), network), r.wasInSync(network)
+	actual, outcome, inSync := r.fromCache(network, desired)
+	if inSync && wasInSync { // then the status must say so, too
+		_, changed := status.For(network, desired, actual, outcome, r.now())
+		inSync = !changed
+	}
+	return wasInSync != inSync, wasInSync && !inSync
+}

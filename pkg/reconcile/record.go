@@ -1,0 +1,162 @@
+package reconcile
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/status"
+)
+
+// record is what this replica remembers of a key between two syncs. It begins
+// with the first sync and ends with the sync that finds neither an object nor
+// anything pending. All of it can be lost: it saves requests, and it covers the
+// time in which Neutron does not show yet what it was asked to create.
+type record struct {
+	// uid is the object that the following fields belong to.
+	uid types.UID
+	// observedGeneration is the generation that Neutron matched after the last
+	// sync, or 0.
+	observedGeneration int64
+	// status is the last status that this replica wrote, or found to be right.
+	status samplecrdv1.NetworkStatus
+	// becomingReady is true until a new Network is Ready for the first time.
+	becomingReady bool
+	// inherited is set if the object existed when this replica started leading: a
+	// former leader may have been working on it.
+	inherited *inherited
+
+	// pendingUntil is until when Neutron may still execute a create request whose
+	// response was lost. Until then, absence is not evidence. It belongs to the
+	// key: another object of the same name has to wait, too.
+	pendingUntil time.Time
+	// unrecorded is true while a Network was created that no status names. If the
+	// object is gone by then, another replica has removed the finalizer.
+	unrecorded bool
+	// deleteOrphan is true if the object does not exist and what it left in Neutron
+	// is to be deleted.
+	deleteOrphan bool
+}
+
+// inherited is an object as it was when this replica started leading.
+type inherited struct {
+	networkID string
+	// readySince is when the object became Ready, or zero if it was not.
+	readySince time.Time
+}
+
+func inherit(network *samplecrdv1.Network) record {
+	found := inherited{networkID: network.Status.NetworkID}
+	if ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady); ready != nil && ready.Status == metav1.ConditionTrue {
+		found.readySince = ready.LastTransitionTime.Time
+	}
+	return record{uid: network.UID, inherited: &found}
+}
+
+// recordOf returns the record of a Network. Fields that belong to an earlier
+// object of the same name are empty.
+func (r *Reconciler) recordOf(network *samplecrdv1.Network) record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.records[cache.MetaObjectToName(network)].of(network.UID)
+}
+
+// of returns the record as the one of an object.
+func (r record) of(uid types.UID) record {
+	if r.uid == uid {
+		return r
+	}
+	return record{uid: uid, pendingUntil: r.pendingUntil, unrecorded: r.unrecorded, deleteOrphan: r.deleteOrphan}
+}
+
+// update changes the record of a Network.
+func (r *Reconciler) update(network *samplecrdv1.Network, change func(*record)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := cache.MetaObjectToName(network)
+	record := r.records[key].of(network.UID)
+	change(&record)
+	r.records[key] = record
+}
+
+// forget ends the record of a key whose object does not exist, unless a create
+// request is pending. It returns how long that may take.
+func (r *Reconciler) forget(key cache.ObjectName) (pending time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if pending = r.until(r.records[key].pendingUntil); pending > 0 {
+		return pending
+	}
+	delete(r.records, key)
+	return 0
+}
+
+// wasInSync reports whether Neutron matched the current spec after the last sync.
+func (r *Reconciler) wasInSync(network *samplecrdv1.Network) bool {
+	return r.recordOf(network).observedGeneration == network.Generation
+}
+
+// wroteStatus reports whether the status of a Network is the last one that this
+// replica wrote. If not, another controller may be writing it.
+func (r *Reconciler) wroteStatus(network *samplecrdv1.Network) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.records[cache.MetaObjectToName(network)]
+	return last.uid == network.UID && equality.Semantic.DeepEqual(last.status, network.Status)
+}
+
+// StatusOverwritten reports whether somebody else has changed the status of a
+// Network, and after which delay a sync should correct it.
+func (r *Reconciler) StatusOverwritten(before, after *samplecrdv1.Network) (delay time.Duration, overwritten bool) {
+	overwritten = !equality.Semantic.DeepEqual(before.Status, after.Status) && !r.wroteStatus(after)
+	return wait.Jitter(r.options.Retry.OverwrittenStatus, 0.5), overwritten
+}
+
+// becomesReady reports whether a Network becomes Ready for the first time with
+// the status that was just written. (This is unknown for a Network that already
+// had a network in Neutron and was not Ready when this replica started leading.)
+func (r *Reconciler) becomesReady(network *samplecrdv1.Network, written samplecrdv1.NetworkStatus) (becomes bool) {
+	r.update(network, func(record *record) {
+		becoming := record.becomingReady || network.Status.NetworkID == "" && !status.IsReady(network.Status)
+		becomes = becoming && status.IsReady(written)
+		record.becomingReady = becoming && !becomes
+	})
+	return becomes
+}
+
+// isOrphanToDelete reports whether the networks of a key whose object does not
+// exist are to be deleted.
+func (r *Reconciler) isOrphanToDelete(key cache.ObjectName) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	record := r.records[key]
+	return record.unrecorded || record.deleteOrphan
+}
+
+// DeleteOrphan requests that the next sync of a key deletes what is left of it in
+// Neutron, if the object still does not exist then.
+func (r *Reconciler) DeleteOrphan(key cache.ObjectName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	record := r.records[key]
+	record.deleteOrphan = true
+	r.records[key] = record
+}
+
+// isReadyForSpec reports whether the status says that Neutron has everything that
+// the current spec requests.
+func isReadyForSpec(network *samplecrdv1.Network) bool {
+	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == network.Generation
+}
+
+// until returns the time left until a point in time; it is negative afterwards.
+func (r *Reconciler) until(t time.Time) time.Duration { return t.Sub(r.clock.Now()) }
+
+func (r *Reconciler) now() metav1.Time { return metav1.NewTime(r.clock.Now()).Rfc3339Copy() }

@@ -1,0 +1,223 @@
+package reconcile
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	testingclock "k8s.io/utils/clock/testing"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/fake"
+	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
+	networkinformers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/plan"
+	"github.com/samplecrd/network-controller/pkg/store"
+)
+
+// The record of a key is all that a replica remembers between two syncs. These
+// tests need no Neutron and no API server: they look at the record alone.
+
+const maxInFlight = 30 * time.Second
+
+var key = cache.NewObjectName("default", "example")
+
+// newReconciler returns a Reconciler whose store contains these Networks.
+func newReconciler(t *testing.T, networks ...*samplecrdv1.Network) (*Reconciler, *testingclock.FakePassiveClock) {
+	t.Helper()
+	informer := informers.NewSharedInformerFactory(fake.NewClientset(), 0).Samplecrd().V1().Networks()
+	known, err := store.New(klog.Background(), store.ByNamespace[networkinformers.TypedNetworkInformer]{metav1.NamespaceAll: informer}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, network := range networks {
+		if err := informer.Informer().GetStore().Add(network); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clock := testingclock.NewFakePassiveClock(time.Unix(1_000_000, 0))
+	return New(nil, known, neutron.NewCache(nil, clock.Now), nil, clock, Options{MaxInFlight: maxInFlight, Retry: DefaultRetryDelays()}), clock
+}
+
+func object(uid types.UID, networkID string) *samplecrdv1.Network {
+	network := &samplecrdv1.Network{Status: samplecrdv1.NetworkStatus{NetworkID: networkID}}
+	network.Namespace, network.Name, network.UID, network.Generation, network.Finalizers = key.Namespace, key.Name, uid, 1, []string{samplecrdv1.Finalizer}
+	return network
+}
+
+var (
+	timeout  = &neutron.Error{Op: "create network", Class: neutron.ErrUnavailable}
+	rejected = &neutron.Error{Op: "create network", Class: neutron.ErrUnavailable, Type: "DBError", Status: 503}
+)
+
+// TestPendingCreate: as long as a create request may be pending, nothing is created
+// and the finalizer stays, also for another object of the same name.
+func TestPendingCreate(t *testing.T) {
+	ownRange, fromPool := plan.Desired{}, plan.Desired{SubnetPool: &plan.SubnetPool{Name: "campus"}}
+	adopted := plan.Desired{Adopted: "net-1"}
+	for name, test := range map[string]struct {
+		desired plan.Desired
+		step    plan.Step
+		err     error
+		waits   bool
+	}{
+		"network, no response":                 {ownRange, plan.CreateNetwork{}, timeout, true},
+		"network, rejected by Neutron":         {ownRange, plan.CreateNetwork{}, rejected, false},
+		"network, created":                     {ownRange, plan.CreateNetwork{}, nil, false},
+		"subnet of the user's range":           {ownRange, plan.CreateSubnet{}, timeout, false},
+		"subnet from a subnet pool":            {fromPool, plan.CreateSubnet{}, timeout, true},
+		"subnet on an adopted network":         {adopted, plan.CreateSubnet{}, timeout, true},
+		"a look that failed":                   {ownRange, plan.FindNetwork{}, timeout, false},
+		"an update that failed":                {ownRange, plan.UpdateNetwork{}, timeout, false},
+		"Kubernetes failed, and nothing else":  {ownRange, plan.AddFinalizer{}, errOutdated, false},
+		"a deletion that got no response":      {ownRange, plan.DeleteNetwork{}, timeout, false},
+		"a create that another error stopped":  {ownRange, plan.CreateNetwork{}, errOutdated, false},
+		"a subnet from a pool, and it is made": {fromPool, plan.CreateSubnet{}, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, clock := newReconciler(t)
+			r.recordCreate(key, test.desired, test.step, test.err)
+			for _, network := range []*samplecrdv1.Network{object("uid-1", ""), object("uid-2", "")} {
+				for _, next := range []plan.Step{plan.CreateNetwork{}, plan.RemoveFinalizer{}} {
+					if err := r.mustWait(key, network, test.desired, next, false); (err != nil) != test.waits {
+						t.Errorf("before %q: %v, want to wait: %v", next, err, test.waits)
+					}
+				}
+			}
+			if err := r.mustWait(key, object("uid-1", ""), test.desired, plan.FindNetwork{}, false); err != nil {
+				t.Errorf("a look has to wait: %v", err)
+			}
+			clock.SetTime(clock.Now().Add(maxInFlight))
+			if err := r.mustWait(key, object("uid-1", ""), test.desired, plan.CreateNetwork{}, false); err != nil {
+				t.Errorf("after the time in which a request can be pending: %v", err)
+			}
+		})
+	}
+}
+
+// TestInheritedCreate: after a replica starts leading, a finalizer stays as long as
+// a request of the former leader may be pending.
+func TestInheritedCreate(t *testing.T) {
+	ready := func(network *samplecrdv1.Network, since time.Duration) *samplecrdv1.Network {
+		network.Status.Conditions = []metav1.Condition{{
+			Type: samplecrdv1.ConditionReady, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Unix(1_000_000, 0).Add(-since)),
+		}}
+		return network
+	}
+	old := func() *samplecrdv1.Network { return ready(object("uid-1", "net-1"), time.Hour) }
+	without := old()
+	without.Finalizers = nil
+	for name, test := range map[string]struct {
+		before, now *samplecrdv1.Network
+		found       bool
+		waits       bool
+	}{
+		"not ready":                   {object("uid-1", ""), object("uid-1", ""), false, true},
+		"ready for long, found":       {old(), old(), true, false},
+		"ready for long, not found":   {old(), old(), false, true},
+		"ready for long, now another": {old(), ready(object("uid-1", "net-2"), time.Hour), true, true},
+		"ready just now":              {ready(object("uid-1", "net-1"), time.Second), ready(object("uid-1", "net-1"), time.Second), true, true},
+		"another object of the name":  {object("uid-0", ""), object("uid-1", ""), false, false},
+		"not worked on before":        {without, old(), false, false},
+		"created after the start":     {nil, object("uid-1", ""), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var existing []*samplecrdv1.Network
+			if test.before != nil {
+				existing = append(existing, test.before)
+			}
+			r, clock := newReconciler(t, existing...)
+			r.Start(t.Context())
+			if err := r.mustWait(key, test.now, plan.Desired{}, plan.RemoveFinalizer{}, test.found); (err != nil) != test.waits {
+				t.Errorf("mustWait() = %v, want to wait: %v", err, test.waits)
+			}
+			if err := r.mustWait(key, test.now, plan.Desired{}, plan.CreateNetwork{}, test.found); err != nil {
+				t.Errorf("a create has to wait, which looks first: %v", err)
+			}
+			clock.SetTime(clock.Now().Add(maxInFlight))
+			if err := r.mustWait(key, test.now, plan.Desired{}, plan.RemoveFinalizer{}, test.found); err != nil {
+				t.Errorf("after the time in which a request can be pending: %v", err)
+			}
+		})
+	}
+}
+
+// TestOrphan: networks of an object that does not exist are deleted if the drift
+// detector says so, or if they were created while the object was being removed.
+func TestOrphan(t *testing.T) {
+	r, _ := newReconciler(t)
+	isOrphan := func() bool { return r.Observe(key, nil, r.Desired(key, nil)).Finalizer }
+	if isOrphan() {
+		t.Error("a key without a record is an orphan")
+	}
+	r.DeleteOrphan(key)
+	if !isOrphan() {
+		t.Error("an orphan whose time has come is none")
+	}
+	r.Observe(key, object("uid-1", ""), plan.Desired{})
+	if isOrphan() {
+		t.Error("an orphan whose object exists again is still one")
+	}
+
+	r.recordCreate(key, plan.Desired{}, plan.CreateNetwork{}, nil)
+	if !isOrphan() {
+		t.Error("a network that no status names is no orphan")
+	}
+	r.Observe(key, object("uid-1", "net-1"), plan.Desired{}) // also if the response to the status update was lost
+	if isOrphan() {
+		t.Error("a network that the status names is an orphan")
+	}
+}
+
+// TestRecordLifetime: a record ends with the sync that finds neither an object nor
+// anything pending.
+func TestRecordLifetime(t *testing.T) {
+	r, clock := newReconciler(t)
+	report := func(outcome error) error {
+		return r.Report(t.Context(), key, nil, plan.Desired{}, plan.Actual{}, outcome)
+	}
+	r.Observe(key, object("uid-1", ""), plan.Desired{})
+	if err := report(nil); err != nil || len(r.records) != 0 {
+		t.Errorf("Report() = %v, and %d records are left", err, len(r.records))
+	}
+
+	r.recordCreate(key, plan.Desired{}, plan.CreateNetwork{}, timeout)
+	err := report(nil)
+	if retry, delay := r.Retry(err); retry != RetryLater || delay < maxInFlight || len(r.records) != 1 {
+		t.Errorf("Report() = %v (retry %v after %v) while a request is pending, and %d records are left", err, retry, delay, len(r.records))
+	}
+	clock.SetTime(clock.Now().Add(maxInFlight))
+	if err := report(nil); err != nil || len(r.records) != 0 {
+		t.Errorf("Report() = %v afterwards, and %d records are left", err, len(r.records))
+	}
+
+	r.DeleteOrphan(key)
+	if err := report(timeout); err == nil || len(r.records) != 1 {
+		t.Errorf("Report() = %v after a failure, and %d records are left", err, len(r.records))
+	}
+}
+
+// TestStatusOverwritten: a replica recognizes its own status, and only for the
+// object that it belongs to.
+func TestStatusOverwritten(t *testing.T) {
+	r, _ := newReconciler(t)
+	before, own, foreign := object("uid-1", ""), object("uid-1", "net-1"), object("uid-1", "net-2")
+	r.update(own, func(record *record) { record.status = own.Status })
+	for name, test := range map[string]struct {
+		after *samplecrdv1.Network
+		want  bool
+	}{
+		"unchanged":                  {before, false},
+		"written by this replica":    {own, false},
+		"written by somebody else":   {foreign, true},
+		"own status, another object": {object("uid-2", "net-1"), true},
+	} {
+		if delay, got := r.StatusOverwritten(before, test.after); got != test.want || delay < 5*time.Second || delay > 8*time.Second {
+			t.Errorf("%s: StatusOverwritten() = %v, %v, want %v", name, delay, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/kube"
+	"github.com/samplecrd/network-controller/pkg/metrics"
+	"github.com/samplecrd/network-controller/pkg/plan"
+	"github.com/samplecrd/network-controller/pkg/status"
+)
+
+// Report writes the status and events that follow from the outcome of a sync, if
+// they are new. It returns the error to retry, or nil if the Network needs no
+// sync until something changes.
+func (r *Reconciler) Report(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, outcome error) error {
+	if errors.Is(outcome, errStopping) || errors.Is(outcome, context.Canceled) {
+		return nil // the next start finds the key again
+	}
+	if network == nil {
+		return r.reportDeleted(key, outcome)
+	}
+	err := r.writeStatus(ctx, network, desired, actual, outcome)
+	if err == nil {
+		inSync := isComplete(outcome)
+		r.update(network, func(record *record) {
+			record.observedGeneration = 0
+			if inSync {
+				record.observedGeneration = network.Generation
+			}
+		})
+		if inSync {
+			return nil
+		}
+		err = outcome
+	} // otherwise the next sync has the same outcome
+	r.recordForbidden(network, err)
+	return err
+}
+
+// reportDeleted ends the record of an object that does not exist.
+func (r *Reconciler) reportDeleted(key cache.ObjectName, outcome error) error {
+	if outcome != nil {
+		return outcome
+	}
+	if pending := r.forget(key); pending > 0 {
+		return r.waitError("forget "+key.String(), "an earlier create request timed out and may still complete", pending)
+	}
+	return nil
+}
+
+// writeStatus updates the status if the outcome of a sync changes it, and records
+// an event if there is a new problem.
+func (r *Reconciler) writeStatus(ctx context.Context, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, outcome error) error {
+	after, changed := status.For(network, desired, actual, outcome, r.now())
+	if !changed {
+		r.update(network, func(record *record) { record.status = after })
+		return nil
+	}
+	if written, err := r.applyStatus(ctx, network, after); !written || err != nil {
+		return err
+	}
+	if after.NetworkID != "" {
+		r.update(network, func(record *record) { record.unrecorded = false })
+	}
+	if r.becomesReady(network, after) {
+		metrics.ObserveReady(r.clock.Since(network.CreationTimestamp.Time))
+	}
+	if reason, message := status.NewProblem(network.Status, after); reason != "" {
+		r.record(network, status.Event{Type: corev1.EventTypeWarning, Reason: reason, Action: "Sync", Note: message})
+	}
+	return nil
+}
+
+// recordTags records in the status which tags the controller is about to add to
+// the network: only these may be removed later.
+func (r *Reconciler) recordTags(ctx context.Context, network *samplecrdv1.Network, tags []string) error {
+	after := *network.Status.DeepCopy()
+	after.Tags = tags
+	written, err := r.applyStatus(ctx, network, after)
+	if err == nil && !written {
+		err = errDeleted
+	}
+	return err
+}
+
+// applyStatus writes a status. It returns false if the object no longer exists.
+func (r *Reconciler) applyStatus(ctx context.Context, network *samplecrdv1.Network, after samplecrdv1.NetworkStatus) (written bool, err error) {
+	latest, err := r.networks.Get(cache.MetaObjectToName(network)) // the finalizer may be newer
+	switch {
+	case err != nil || latest == nil || latest.UID != network.UID:
+		return false, err
+	case !equality.Semantic.DeepEqual(latest.Status, network.Status) && !r.wroteStatus(latest):
+		return false, fmt.Errorf("updating status: %w", errOutdated) // another controller's network may be in use
+	}
+	// The event may arrive before the response.
+	r.update(network, func(record *record) { record.status = after })
+	client := r.client.SamplecrdV1().Networks(network.Namespace)
+	updated, err := client.ApplyStatus(ctx, status.ApplyConfiguration(latest, after), metav1.ApplyOptions{FieldManager: r.options.FieldManager, Force: true})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err == nil && !status.SameRecord(updated.Status, after) { // another field manager owns fields of the status
+		updated, err = client.Patch(ctx, network.Name, types.MergePatchType, status.OverwritePatch(updated, after), metav1.PatchOptions{FieldManager: r.options.FieldManager}, "status")
+	}
+	if err != nil {
+		return false, fmt.Errorf("updating status: %w", err)
+	}
+	r.networks.Written(updated)
+	return true, nil
+}
+
+// recordForbidden records an event if the API server denied a request. The status
+// cannot say so: it may be what the controller must not write.
+func (r *Reconciler) recordForbidden(network *samplecrdv1.Network, err error) {
+	if !apierrors.IsForbidden(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return
+	}
+	r.record(network, status.Event{Type: corev1.EventTypeWarning, Reason: "Forbidden", Action: "Sync",
+		Note: fmt.Sprintf("The API server rejected a request of the controller: %v. Check the controller's RBAC roles and the admission policies.", err)})
+}
+
+// record records an event.
+func (r *Reconciler) record(regarding *samplecrdv1.Network, event status.Event) {
+	kube.RecordEvent(r.events, regarding, event.Type, event.Reason, event.Action, status.Clip(event.Note))
+}

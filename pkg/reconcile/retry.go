@@ -1,0 +1,95 @@
+package reconcile
+
+import (
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/plan"
+	"github.com/samplecrd/network-controller/pkg/status"
+)
+
+// RetryDelays are the delays after failures that need more than a moment to pass.
+type RetryDelays struct {
+	// InUse is for what a user may resolve in Neutron, such as a port in use or a
+	// second network with the owner marker. Each retry costs one or two requests.
+	InUse time.Duration
+	// Rejected is for what somebody has to change first: a quota, a policy, a
+	// value that Neutron does not accept.
+	Rejected time.Duration
+	// OverwrittenStatus is the time until a status that somebody else has written is
+	// corrected. Two controllers that disagree must not keep each other busy.
+	OverwrittenStatus time.Duration
+}
+
+// DefaultRetryDelays returns the delays that suit a cloud.
+func DefaultRetryDelays() RetryDelays {
+	return RetryDelays{InUse: 20 * time.Second, Rejected: 5 * time.Minute, OverwrittenStatus: 5 * time.Second}
+}
+
+// Retry classifies the error of a sync.
+type Retry int
+
+const (
+	// RetryNever waits for a change of the object.
+	RetryNever Retry = iota
+	// RetrySoon retries with the queue's backoff.
+	RetrySoon
+	// RetryLater retries after a fixed delay.
+	RetryLater
+)
+
+// Retry returns whether and when a sync that ended with this error is retried. The
+// delay is for RetryLater. Delays are spread, so that many Networks do not return
+// at once.
+func (r *Reconciler) Retry(err error) (retry Retry, delay time.Duration) {
+	return r.options.Retry.classify(err)
+}
+
+func (d RetryDelays) classify(err error) (retry Retry, delay time.Duration) {
+	var blocked status.BlockedError
+	var failure *neutron.Error
+	switch {
+	case err == nil:
+		return RetryNever, 0
+	case errors.As(err, &blocked) && onlyUserHelps(blocked) && err.Error() == blocked.Error(): // nothing else failed
+		return RetryNever, 0
+	case errors.As(err, &blocked) && blocked.Reason == plan.ReasonNotConverging, errors.Is(err, neutron.ErrRefused):
+		return RetryLater, wait.Jitter(d.Rejected, 0.5)
+	case errors.Is(err, neutron.ErrInUse), errors.As(err, &blocked) && !onlyUserHelps(blocked):
+		return RetryLater, wait.Jitter(d.InUse, 0.5)
+	case errors.As(err, &failure) && failure.RetryAfter > 0:
+		return RetryLater, wait.Jitter(min(failure.RetryAfter, d.Rejected), 0.1)
+	}
+	return RetrySoon, 0
+}
+
+// onlyUserHelps reports whether only another spec helps, or another flag of the
+// controller, which takes a new process.
+func onlyUserHelps(blocked status.BlockedError) bool {
+	return blocked.Reason == plan.ReasonInvalidSpec || blocked.Reason == plan.ReasonAdoptionNotAllowed
+}
+
+// MaxBackoff is the longest delay of Backoff. A Network is retried at most this
+// long after the end of an outage.
+const MaxBackoff = 2 * time.Minute
+
+// Backoff returns a rate limiter for failures that may pass any moment. Its delay
+// doubles with each failure and is spread by up to a quarter, so that Networks
+// that failed together are not retried together.
+func Backoff() workqueue.TypedRateLimiter[cache.ObjectName] {
+	return spread{workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](200*time.Millisecond, MaxBackoff)}
+}
+
+type spread struct {
+	workqueue.TypedRateLimiter[cache.ObjectName]
+}
+
+// When implements workqueue.TypedRateLimiter.
+func (s spread) When(key cache.ObjectName) time.Duration {
+	return wait.Jitter(s.TypedRateLimiter.When(key)*3/4, 1.0/3)
+}

@@ -1,0 +1,133 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// authorizer accepts requests with a bearer token that Kubernetes knows, if its
+// user is permitted to get the path (a nonResourceURL in RBAC).
+type authorizer struct {
+	client kubernetes.Interface
+	next   http.Handler
+	clock  clock.PassiveClock
+	// limit bounds the requests to the API server that strangers can cause.
+	limit *rate.Limiter
+
+	mu        sync.Mutex
+	decisions map[[sha256.Size]byte]decision // by path and token
+}
+
+// decision is the status of a response, which is 200 if the request is permitted.
+type decision struct {
+	status     int
+	validUntil time.Time
+}
+
+const (
+	// A scraper returns every few seconds.
+	permissionLifetime = time.Minute
+	// A denial may be a passing failure.
+	denialLifetime = 10 * time.Second
+	maxDecisions   = 1000
+)
+
+func newAuthorizer(client kubernetes.Interface, next http.Handler, clock clock.PassiveClock) *authorizer {
+	return &authorizer{client: client, next: next, clock: clock, limit: rate.NewLimiter(5, 50), decisions: map[[sha256.Size]byte]decision{}}
+}
+
+// ServeHTTP implements http.Handler.
+func (a *authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok || token == "" {
+		http.Error(w, "a bearer token is required: the user or ServiceAccount must be permitted to get the nonResourceURL "+r.URL.Path, http.StatusUnauthorized)
+		return
+	}
+	status, err := a.decide(r.Context(), token, r.URL.Path)
+	switch {
+	case err != nil:
+		klog.FromContext(r.Context()).Error(err, "Authorizing a metrics request failed (required ClusterRole: system:auth-delegator)")
+		http.Error(w, "authorization is unavailable: see the controller's log", http.StatusInternalServerError)
+	case status != http.StatusOK:
+		http.Error(w, http.StatusText(status), status)
+	default:
+		a.next.ServeHTTP(w, r)
+	}
+}
+
+// decide returns the decision of Kubernetes, or a recent one. Clients that were
+// permitted before do not compete with strangers for the limit.
+func (a *authorizer) decide(ctx context.Context, token, path string) (status int, err error) {
+	hash := sha256.Sum256([]byte(path + "\n" + token))
+	a.mu.Lock()
+	last := a.decisions[hash]
+	a.mu.Unlock()
+	switch {
+	case a.clock.Now().Before(last.validUntil):
+		return last.status, nil
+	case last.status != http.StatusOK && !a.limit.Allow():
+		return http.StatusTooManyRequests, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if status, err = a.review(ctx, token, path); err != nil {
+		return 0, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.decisions) >= maxDecisions {
+		maps.DeleteFunc(a.decisions, func(_ [sha256.Size]byte, d decision) bool { return d.status != http.StatusOK })
+	}
+	if len(a.decisions) >= maxDecisions {
+		clear(a.decisions)
+	}
+	lifetime := permissionLifetime
+	if status != http.StatusOK {
+		lifetime = denialLifetime
+	}
+	a.decisions[hash] = decision{status, a.clock.Now().Add(lifetime)}
+	return status, nil
+}
+
+// review sends a token and a path to the API server.
+func (a *authorizer) review(ctx context.Context, token, path string) (status int, err error) {
+	reviewed, err := a.client.AuthenticationV1().TokenReviews().Create(ctx,
+		&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("reviewing a token: %w", err)
+	}
+	if !reviewed.Status.Authenticated {
+		return http.StatusUnauthorized, nil
+	}
+	user, extra := reviewed.Status.User, map[string]authorizationv1.ExtraValue{}
+	for key, value := range user.Extra {
+		extra[key] = authorizationv1.ExtraValue(value)
+	}
+	access, err := a.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: "get"},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("reviewing the access of %s: %w", user.Username, err)
+	}
+	if !access.Status.Allowed {
+		return http.StatusForbidden, nil
+	}
+	return http.StatusOK, nil
+}

@@ -1,0 +1,71 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+)
+
+// Health answers the two questions that a cluster asks about a process. /livez:
+// would a restart help? It would if a worker is stuck or the Lease should have
+// been renewed, but not if Kubernetes or Neutron is unavailable. /readyz: are the
+// caches filled, so that the process could start leading at once?
+type Health struct {
+	mu sync.Mutex
+	// waitingFor is what is missing for /readyz, or empty.
+	waitingFor string
+	live       []check
+}
+
+// check is a part of /livez.
+type check struct {
+	name string
+	err  func(*http.Request) error
+}
+
+// NewHealth returns the Health of a process that is starting.
+func NewHealth() *Health { return &Health{waitingFor: "the controller is starting"} }
+
+// WaitFor sets what is missing for /readyz.
+func (h *Health) WaitFor(what string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.waitingFor = what
+}
+
+// Ready declares that nothing is missing for /readyz.
+func (h *Health) Ready() { h.WaitFor("") }
+
+// AddLiveCheck adds a check to /livez.
+func (h *Health) AddLiveCheck(name string, err func(*http.Request) error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.live = append(h.live, check{name, err})
+}
+
+// handler serves /livez and /readyz: "ok" with status 200, or the reason with 503.
+func (h *Health) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, r *http.Request) {
+		h.mu.Lock()
+		checks := h.live
+		h.mu.Unlock()
+		for _, check := range checks {
+			if err := check.err(r); err != nil {
+				http.Error(w, check.name+": "+err.Error(), http.StatusServiceUnavailable)
+				return
+			}
+		}
+		_, _ = fmt.Fprintln(w, "ok")
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.waitingFor != "" {
+			http.Error(w, "waiting: "+h.waitingFor, http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = fmt.Fprintln(w, "ok")
+	})
+	return mux
+}

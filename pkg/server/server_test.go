@@ -1,0 +1,240 @@
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/cert"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/samplecrd/network-controller/test/controlplane"
+)
+
+var cluster *controlplane.Cluster
+
+func TestMain(m *testing.M) {
+	os.Exit(controlplane.RunTests(m, controlplane.Options{}, func(c *controlplane.Cluster) { cluster = c }))
+}
+
+// TestHealth: /livez fails while a check fails, /readyz while something is missing.
+func TestHealth(t *testing.T) {
+	health, failure := NewHealth(), error(nil)
+	health.AddLiveCheck("workers", func(*http.Request) error { return failure })
+	get := func(path string) string {
+		response := httptest.NewRecorder()
+		health.handler().ServeHTTP(response, httptest.NewRequest(http.MethodGet, path, http.NoBody))
+		return http.StatusText(response.Code) + ": " + strings.TrimSpace(response.Body.String())
+	}
+	want := func(path, want string) {
+		t.Helper()
+		if got := get(path); got != want {
+			t.Errorf("GET %s: got %q, want %q", path, got, want)
+		}
+	}
+	want("/readyz", "Service Unavailable: waiting: the controller is starting")
+	want("/livez", "OK: ok")
+	health.WaitFor("Kubernetes")
+	want("/readyz", "Service Unavailable: waiting: Kubernetes")
+	health.Ready()
+	want("/readyz", "OK: ok")
+	failure = errors.New("stuck")
+	want("/livez", "Service Unavailable: workers: stuck")
+	want("/readyz", "OK: ok")
+}
+
+// newToken returns a token of a new ServiceAccount.
+func newToken(t *testing.T, client kubernetes.Interface, namespace, name string) string {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := client.CoreV1().ServiceAccounts(namespace).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	request, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return request.Status.Token
+}
+
+// TestAuthorizedMetrics: on an address other than loopback, metrics are served over
+// TLS to those whom RBAC permits to read them.
+func TestAuthorizedMetrics(t *testing.T) {
+	client := kubernetes.NewForConfigOrDie(cluster.RESTConfig())
+	reader, stranger := newToken(t, client, "default", "reader"), newToken(t, client, "default", "stranger")
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "metrics"}, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "metrics"},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "metrics"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "reader"}}}
+	if _, err := client.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "the metrics") })
+	endpoint, err := Options{metricsAddress: ":8443"}.metricsEndpoint(metrics, client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(endpoint.handler)
+	server.TLS = endpoint.tls
+	server.StartTLS()
+	defer server.Close()
+	scraper := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // the certificate is self-signed
+
+	for name, test := range map[string]struct {
+		authorization string
+		status        int
+		text          string
+	}{
+		"a reader":       {"Bearer " + reader, http.StatusOK, "the metrics"},
+		"no token":       {"", http.StatusUnauthorized, "a bearer token is required"},
+		"an empty token": {"Bearer ", http.StatusUnauthorized, "a bearer token is required"},
+		"an unknown one": {"Bearer nonsense", http.StatusUnauthorized, ""},
+		"a password":     {"Basic " + reader, http.StatusUnauthorized, "a bearer token is required"},
+		"no permission":  {"Bearer " + stranger, http.StatusForbidden, ""},
+	} {
+		for _, again := range []string{"", ", again"} { // from the cache of decisions
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/metrics", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("Authorization", test.authorization)
+			response, err := scraper.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, _ := io.ReadAll(response.Body)
+			_ = response.Body.Close()
+			if response.StatusCode != test.status || !strings.Contains(string(body), test.text) || test.status != http.StatusOK && strings.Contains(string(body), "the metrics") {
+				t.Errorf("%s%s: got %s %.300s, want status %d and %q", name, again, response.Status, body, test.status, test.text)
+			}
+		}
+	}
+}
+
+// TestStrangersAreLimited: requests with unknown tokens do not all reach the API
+// server, and do not lock out a client that was permitted before.
+func TestStrangersAreLimited(t *testing.T) {
+	client := kubernetes.NewForConfigOrDie(cluster.RESTConfig())
+	now := testingclock.NewFakePassiveClock(time.Now())
+	authorizer := newAuthorizer(client, http.NotFoundHandler(), now)
+	token := newToken(t, client, "default", "scraper")
+	// RBAC permits every authenticated user to get /healthz.
+	if status, err := authorizer.decide(t.Context(), token, "/healthz"); err != nil || status != http.StatusOK {
+		t.Fatalf("decide() = %d, %v for a known token", status, err)
+	}
+	limited := 0
+	for i := range 200 {
+		status, err := authorizer.decide(t.Context(), strings.Repeat("x", i+1), "/healthz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status == http.StatusTooManyRequests {
+			limited++
+		}
+	}
+	if limited < 100 {
+		t.Errorf("%d of 200 unknown tokens were limited, want most of them", limited)
+	}
+	authorizer.limit.SetLimit(0) // as if strangers used it up
+	authorizer.limit.SetBurst(0)
+	now.SetTime(now.Now().Add(2 * permissionLifetime))
+	if status, err := authorizer.decide(t.Context(), token, "/healthz"); err != nil || status != http.StatusOK {
+		t.Errorf("decide() = %d, %v for a token that was permitted before", status, err)
+	}
+}
+
+// TestDecisionsExpire: a permission that was withdrawn ends with the lifetime of
+// the decision, and decisions do not pile up.
+func TestDecisionsExpire(t *testing.T) {
+	client := kubernetes.NewForConfigOrDie(cluster.RESTConfig())
+	now := testingclock.NewFakePassiveClock(time.Now())
+	authorizer := newAuthorizer(client, http.NotFoundHandler(), now)
+	token := newToken(t, client, "default", "leaving")
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "leaving"}, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/leaving"}, Verbs: []string{"get"}}}}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "leaving"},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "leaving"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "leaving"}}}
+	if _, err := client.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	decide := func() int {
+		t.Helper()
+		status, err := authorizer.decide(t.Context(), token, "/leaving")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return status
+	}
+	until := func(want int, lifetime time.Duration) { // the authorizer of the API server needs a moment, too
+		t.Helper()
+		for deadline := time.Now().Add(30 * time.Second); decide() != want; now.SetTime(now.Now().Add(lifetime)) {
+			if time.Now().After(deadline) {
+				t.Fatalf("decide() = %d, want %d", decide(), want)
+			}
+		}
+	}
+	until(http.StatusOK, denialLifetime)
+	if err := client.RbacV1().ClusterRoleBindings().Delete(t.Context(), "leaving", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := decide(); got != http.StatusOK {
+		t.Errorf("decide() = %d before the decision expires", got)
+	}
+	until(http.StatusForbidden, permissionLifetime)
+
+	for i := range maxDecisions {
+		authorizer.decisions[[32]byte{byte(i), byte(i >> 8), 1}] = decision{status: http.StatusOK}
+	}
+	now.SetTime(now.Now().Add(denialLifetime))
+	_ = decide()
+	if n := len(authorizer.decisions); n > maxDecisions {
+		t.Errorf("%d decisions are kept", n)
+	}
+}
+
+// TestCertificateRenewal: a new certificate in the files is served at once.
+func TestCertificateRenewal(t *testing.T) {
+	folder := t.TempDir()
+	o := Options{metricsAddress: ":8443", certFile: filepath.Join(folder, "tls.crt"), keyFile: filepath.Join(folder, "tls.key")}
+	write := func(host string) {
+		certificate, key, err := cert.GenerateSelfSignedCertKey(host, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, content := range map[string][]byte{o.certFile: certificate, o.keyFile: key} {
+			if err := os.WriteFile(name, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write("first")
+	config, err := servingCertificate(o.certFile, o.keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"first", "second"} {
+		write(host)
+		pair, err := config.GetCertificate(nil)
+		if err != nil || pair.Leaf.VerifyHostname(host) != nil {
+			t.Errorf("the certificate is not the one of %s (%v)", host, err)
+		}
+	}
+}

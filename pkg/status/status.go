@@ -1,0 +1,341 @@
+// Package status describes the outcome of a sync as values: the status of the
+// Network, its condition Ready, and events. It is pure: package reconcile writes
+// them.
+package status
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	applyv1 "github.com/samplecrd/network-controller/pkg/client/applyconfiguration/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/plan"
+)
+
+// The reasons of the condition Ready, in addition to those of package plan.
+const (
+	// Provisioned: Neutron has everything that the spec requests.
+	Provisioned = "Provisioned"
+	// InUse: ports use what has to be deleted or replaced.
+	InUse = string(plan.ReasonInUse)
+	// Refused: Neutron rejected the request. The message contains Neutron's error.
+	Refused = "Refused"
+	// Pending: no controller has reconciled the Network yet. The
+	// CustomResourceDefinition sets this reason on a new Network.
+	Pending = "Pending"
+	// NeutronUnavailable: Neutron is unavailable or returns no usable response.
+	NeutronUnavailable = "NeutronUnavailable"
+)
+
+// KnownReason returns the reason of a condition Ready, or "Other" if this package
+// never writes it: everybody who can write a status can set any reason.
+func KnownReason(reason string) string {
+	switch plan.Reason(reason) {
+	case Provisioned, Refused, NeutronUnavailable, Pending,
+		plan.ReasonInvalidSpec, plan.ReasonAmbiguous, plan.ReasonNotOurs, plan.ReasonNotFound, plan.ReasonAdoptionNotAllowed,
+		plan.ReasonExtensionMissing, plan.ReasonSubnetPoolMismatch, plan.ReasonInUse, plan.ReasonNotConverging:
+		return reason
+	}
+	return "Other"
+}
+
+// BlockedError is the outcome of a sync whose plan ended with [plan.Blocked].
+type BlockedError struct{ plan.Blocked }
+
+// Error returns the reason and the message.
+func (e BlockedError) Error() string { return e.String() }
+
+// For returns the status that a Network should have after a sync with this
+// outcome, and whether it differs from the current one. The outcome is nil if the
+// plan ended with [plan.Nothing]. A transient outcome that the next sync is
+// likely to resolve, such as a concurrent change, leaves the status as it is.
+func For(network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, outcome error, now metav1.Time) (samplecrdv1.NetworkStatus, bool) {
+	ready, relevant := readyCondition(desired, outcome)
+	if !relevant {
+		return network.Status, false
+	}
+	ready.ObservedGeneration = network.Generation
+	ready.LastTransitionTime = now
+
+	record := actual.Ours(desired)
+	ready.Message += provisionedMessage(ready, record)
+	after := recordStatus(record)
+	after.ObservedGeneration, after.Conditions = network.Generation, slices.Clone(network.Status.Conditions)
+	meta.SetStatusCondition(&after.Conditions, ready)
+	return after, !equality.Semantic.DeepEqual(after, network.Status)
+}
+
+// retrySentence says when the controller retries, unless the failure's own text
+// does. The user does not have to do anything about the Network.
+func retrySentence(failure *neutron.Error) string {
+	if failure.RetryAfter > 0 {
+		return ""
+	}
+	return " The controller retries until it succeeds, at least every two minutes."
+}
+
+// sentence ends a text with a full stop.
+func sentence(text string) string {
+	if strings.HasSuffix(text, ".") {
+		return text
+	}
+	return text + "."
+}
+
+// cure says what may help after Neutron rejected a request.
+func cure(failure *neutron.Error) string {
+	retry := "The controller retries within 8 minutes, and immediately when the spec changes."
+	switch {
+	case failure.Type == "OverQuota":
+		return "Free quota of the OpenStack project, or raise the quota. " + retry
+	case failure.Status == http.StatusForbidden:
+		return "The OpenStack policy does not permit this request with the controller's credentials: an administrator must change the policy or the credentials. " + retry
+	}
+	return retry
+}
+
+// provisionedMessage describes the network and the subnet if the condition is
+// Provisioned.
+func provisionedMessage(ready metav1.Condition, record plan.Record) string {
+	switch {
+	case ready.Reason != Provisioned:
+		return ""
+	case record.Gateway.IsValid():
+		return fmt.Sprintf("Neutron has the network and its subnet %s with gateway %s.", record.CIDR, record.Gateway)
+	}
+	return fmt.Sprintf("Neutron has the network and its subnet %s without a gateway.", record.CIDR)
+}
+
+// recordStatus returns the status fields for a network and its subnet.
+func recordStatus(record plan.Record) samplecrdv1.NetworkStatus {
+	status := samplecrdv1.NetworkStatus{
+		NetworkID:  record.NetworkID,
+		SubnetID:   record.SubnetID,
+		MTU:        int32(min(record.MTU, math.MaxInt32)),        //nolint:gosec // it is bounded
+		DefaultMTU: int32(min(record.DefaultMTU, math.MaxInt32)), //nolint:gosec // it is bounded
+		Tags:       record.Tags,
+	}
+	if record.CIDR.IsValid() {
+		status.CIDR, status.Gateway = record.CIDR.String(), samplecrdv1.GatewayNone
+	}
+	if record.Gateway.IsValid() {
+		status.Gateway = record.Gateway.String()
+	}
+	if record.SubnetPoolID != "" {
+		status.SubnetPool = &samplecrdv1.SubnetPoolStatus{ID: record.SubnetPoolID, Name: record.SubnetPoolName}
+	}
+	return status
+}
+
+// RecordOf reads the status fields of a network and its subnet. It ignores a
+// value that is no range or address, because people can edit the status.
+func RecordOf(status samplecrdv1.NetworkStatus) plan.Record {
+	record := plan.Record{
+		NetworkID: status.NetworkID, SubnetID: status.SubnetID,
+		MTU: int(status.MTU), DefaultMTU: int(status.DefaultMTU), Tags: status.Tags,
+	}
+	if cidr, err := netip.ParsePrefix(status.CIDR); err == nil {
+		record.CIDR = cidr
+	}
+	if gateway, err := netip.ParseAddr(status.Gateway); err == nil {
+		record.Gateway = gateway
+	}
+	if pool := status.SubnetPool; pool != nil {
+		record.SubnetPoolID, record.SubnetPoolName = pool.ID, pool.Name
+	}
+	return record
+}
+
+func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condition, relevant bool) {
+	no := func(reason, message string) (metav1.Condition, bool) {
+		return metav1.Condition{Type: samplecrdv1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: Clip(message)}, true
+	}
+	var blocked BlockedError
+	var failure *neutron.Error
+	switch {
+	case outcome == nil && desired.Absent:
+		return metav1.Condition{}, false // the object is about to disappear
+	case outcome == nil:
+		return metav1.Condition{
+			Type: samplecrdv1.ConditionReady, Status: metav1.ConditionTrue, Reason: Provisioned,
+		}, true
+	case errors.As(outcome, &blocked):
+		return no(string(blocked.Reason), blocked.Message)
+	case !errors.As(outcome, &failure):
+		return metav1.Condition{}, false
+	case errors.Is(failure, neutron.ErrInUse):
+		return no(InUse, failure.Error()+" Nothing was deleted. The controller retries until the ports are deleted.")
+	case errors.Is(failure, neutron.ErrRefused):
+		return no(Refused, sentence(failure.Error())+" "+cure(failure))
+	case errors.Is(failure, neutron.ErrUnavailable):
+		return no(NeutronUnavailable, sentence(failure.Error())+retrySentence(failure))
+	}
+	return metav1.Condition{}, false
+}
+
+// ApplyConfiguration returns the server-side apply request that writes a status.
+// The API server rejects it if the object has changed since it was read: it may
+// be another object of the same name by now, and a UID alone is not compared in
+// requests for a status.
+func ApplyConfiguration(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) *applyv1.NetworkApplyConfiguration {
+	applied := applyv1.NetworkStatus().WithObservedGeneration(status.ObservedGeneration)
+	if status.NetworkID != "" {
+		applied = applied.WithNetworkID(status.NetworkID)
+	}
+	if status.SubnetID != "" {
+		applied = applied.WithSubnetID(status.SubnetID)
+	}
+	if status.CIDR != "" {
+		applied = applied.WithCIDR(status.CIDR).WithGateway(status.Gateway)
+	}
+	if pool := status.SubnetPool; pool != nil {
+		appliedPool := applyv1.SubnetPoolStatus().WithID(pool.ID)
+		if pool.Name != "" {
+			appliedPool = appliedPool.WithName(pool.Name)
+		}
+		applied = applied.WithSubnetPool(appliedPool)
+	}
+	if status.MTU != 0 {
+		applied = applied.WithMTU(status.MTU)
+	}
+	if status.DefaultMTU != 0 {
+		applied = applied.WithDefaultMTU(status.DefaultMTU)
+	}
+	applied = applied.WithTags(status.Tags...)
+	if ready := meta.FindStatusCondition(status.Conditions, samplecrdv1.ConditionReady); ready != nil {
+		applied = applied.WithConditions(applymetav1.Condition().
+			WithType(ready.Type).
+			WithStatus(ready.Status).
+			WithReason(ready.Reason).
+			WithMessage(ready.Message).
+			WithObservedGeneration(ready.ObservedGeneration).
+			WithLastTransitionTime(ready.LastTransitionTime))
+	}
+	return applyv1.Network(network.Name, network.Namespace).
+		WithUID(network.UID).
+		WithResourceVersion(network.ResourceVersion).
+		WithStatus(applied)
+}
+
+// SameRecord reports whether two statuses are equal except for their conditions.
+func SameRecord(a, b samplecrdv1.NetworkStatus) bool {
+	a.Conditions, b.Conditions = nil, nil
+	return equality.Semantic.DeepEqual(a, b)
+}
+
+// OverwritePatch returns the merge patch that sets all status fields except the
+// conditions, including those that another field manager owns: server-side apply
+// removes only fields of its own manager.
+func OverwritePatch(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) []byte {
+	fields := map[string]any{
+		"observedGeneration": status.ObservedGeneration, "networkID": nil, "subnetID": nil, "cidr": nil, "gateway": nil,
+		"subnetPool": nil, "mtu": nil, "defaultMTU": nil, "tags": nil,
+	}
+	status.Conditions = nil
+	text, _ := json.Marshal(status)   // it is plain data
+	_ = json.Unmarshal(text, &fields) // into a map of the same
+	if pool := status.SubnetPool; pool != nil && pool.Name == "" {
+		fields["subnetPool"] = map[string]any{"id": pool.ID, "name": nil}
+	}
+	text, _ = json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": network.UID, "resourceVersion": network.ResourceVersion},
+		"status":   fields,
+	})
+	return text
+}
+
+// IsReady reports whether the condition Ready is true.
+func IsReady(status samplecrdv1.NetworkStatus) bool {
+	return meta.IsStatusConditionTrue(status.Conditions, samplecrdv1.ConditionReady)
+}
+
+// NewProblem returns the reason and message of the condition Ready if it became
+// false, or false for another reason; otherwise it returns empty strings.
+func NewProblem(before, after samplecrdv1.NetworkStatus) (reason, message string) {
+	was := meta.FindStatusCondition(before.Conditions, samplecrdv1.ConditionReady)
+	is := meta.FindStatusCondition(after.Conditions, samplecrdv1.ConditionReady)
+	if is == nil || is.Status != metav1.ConditionFalse || was != nil && was.Status == is.Status && was.Reason == is.Reason {
+		return "", ""
+	}
+	return is.Reason, is.Message
+}
+
+// Drifted is the reason of an event that reports a change that was made directly
+// in Neutron, and how the controller reverted it.
+const Drifted = "Drifted"
+
+// Event is a Kubernetes event without the object that it regards.
+type Event struct {
+	Type, Reason, Action, Note string
+}
+
+// EventOf returns the event for a step that was applied to a Network. It returns
+// false if the step changes nothing that users see.
+func EventOf(network *samplecrdv1.Network, step plan.Step) (event Event, ok bool) {
+	event = Event{Type: corev1.EventTypeNormal, Note: Clip(step.String())}
+	drift := "" // what must have happened if the Network was ready before
+	switch step := step.(type) {
+	case plan.CreateNetwork:
+		event.Action, event.Reason, drift = "CreateNetwork", "NetworkCreated", "the Neutron network was deleted"
+	case plan.UpdateNetwork:
+		event.Action, event.Reason, drift = "UpdateNetwork", "NetworkUpdated", "the Neutron network was changed"
+	case plan.AddTag:
+		event.Action, event.Reason, drift = "AddTag", "NetworkUpdated", "a tag was removed"
+	case plan.RemoveTag:
+		event.Action, event.Reason = "RemoveTag", "NetworkUpdated"
+	case plan.RetainNetwork:
+		event.Action, event.Reason = "RetainNetwork", "NetworkRetained"
+	case plan.DeleteNetwork:
+		event.Action, event.Reason = "DeleteNetwork", "NetworkDeleted"
+		if step.DuplicateOf != "" {
+			event.Action, event.Reason = "DeleteDuplicate", "DuplicateDeleted"
+		}
+	case plan.CreateSubnet:
+		event.Action, event.Reason, drift = "CreateSubnet", "SubnetCreated", "the subnet was deleted"
+	case plan.UpdateSubnet:
+		event.Action, event.Reason, drift = "UpdateSubnet", "SubnetUpdated", "the subnet was changed"
+	case plan.DeleteSubnet:
+		event.Action, event.Reason, drift = "DeleteSubnet", "SubnetDeleted", "the range of the subnet was changed"
+	default:
+		return Event{}, false
+	}
+	if drift != "" && wasReady(network) {
+		event.Type, event.Reason = corev1.EventTypeWarning, Drifted
+		event.Note = Clip("Drift in Neutron: " + drift + ". The controller reverted it: " + event.Note)
+	}
+	return event, true
+}
+
+// wasReady reports whether the last status said that Neutron has everything that
+// the current spec requests.
+func wasReady(network *samplecrdv1.Network) bool {
+	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
+	return network.DeletionTimestamp == nil && ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == network.Generation
+}
+
+// Clip shortens a text to 1 KiB, the maximum length of an event's note.
+func Clip(text string) string {
+	const most = 1024
+	if len(text) <= most {
+		return text
+	}
+	cut := most - len("…")
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}

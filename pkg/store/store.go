@@ -1,0 +1,165 @@
+// Package store holds the Network objects that the informers have received,
+// overlaid with what this process has written itself: a stale cache must not
+// make the controller act twice.
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
+	listers "github.com/samplecrd/network-controller/pkg/client/listers/samplecrd/v1"
+)
+
+// ByNamespace maps each watched namespace to its informer, or to something that
+// belongs to it. If the whole cluster is watched, there is a single entry,
+// [metav1.NamespaceAll].
+type ByNamespace[T any] map[string]T
+
+// For returns the entry that holds the objects of a namespace, or false if the
+// namespace is not watched.
+func (b ByNamespace[T]) For(namespace string) (T, bool) {
+	if one, ok := b[namespace]; ok {
+		return one, true
+	}
+	all, ok := b[metav1.NamespaceAll]
+	return all, ok
+}
+
+// Handlers are event handlers for Networks.
+type Handlers = cache.TypedResourceEventHandlerFuncs[*samplecrdv1.Network]
+
+// Networks are the Network objects of all watched namespaces.
+type Networks struct {
+	sources ByNamespace[source]
+}
+
+// source is one informer of Networks.
+type source struct {
+	informer informers.TypedNetworkInformer
+	lister   listers.NetworkLister
+	// overlay returns what this process has written until the informer has
+	// received it.
+	overlay cache.MutationCache
+	synced  cache.DoneChecker
+}
+
+// New returns the Networks of these informers, which must not have been started.
+func New(logger klog.Logger, from ByNamespace[informers.TypedNetworkInformer], onWatchError cache.WatchErrorHandlerWithContext) (*Networks, error) {
+	networks := &Networks{sources: ByNamespace[source]{}}
+	for namespace, informer := range from {
+		source, err := newSource(logger, informer, onWatchError)
+		if err != nil {
+			return nil, fmt.Errorf("preparing the informer of Networks: %w", err)
+		}
+		networks.sources[namespace] = source
+	}
+	return networks, nil
+}
+
+func newSource(logger klog.Logger, informer informers.TypedNetworkInformer, onWatchError cache.WatchErrorHandlerWithContext) (source, error) {
+	shared := informer.Informer()
+	if err := shared.AddIndexers(cache.Indexers{byAdoptedNetwork: adoptedNetwork}); err != nil {
+		return source{}, fmt.Errorf("adding an index: %w", err)
+	}
+	if err := shared.SetWatchErrorHandlerWithContext(onWatchError); err != nil {
+		return source{}, fmt.Errorf("setting the watch error handler: %w", err)
+	}
+	overlay := cache.NewIntegerResourceVersionMutationCacheWithOptions(
+		logger, shared.GetStore(), cache.MutationCacheOptions{Indexer: shared.GetIndexer(), MaxCacheSize: 10_000})
+	registration, err := informer.TypedInformer().AddTypedEventHandler(Handlers{ // keeps the overlay small
+		UpdateFunc: func(_, after *samplecrdv1.Network) { overlay.OnAddOrUpdate(after) },
+	}, cache.HandlerOptions{Logger: &logger})
+	if err != nil {
+		return source{}, fmt.Errorf("adding an event handler: %w", err)
+	}
+	return source{informer: informer, lister: informer.Lister(), overlay: overlay, synced: registration.HasSyncedChecker()}, nil
+}
+
+// AddHandlers registers event handlers. They receive each existing Network as an
+// addition first, also if the informers were started long ago.
+func (n *Networks) AddHandlers(logger klog.Logger, handlers Handlers) error {
+	for _, source := range n.sources {
+		if _, err := source.informer.TypedInformer().AddTypedEventHandler(handlers, cache.HandlerOptions{Logger: &logger}); err != nil {
+			return fmt.Errorf("adding event handlers for Networks: %w", err)
+		}
+	}
+	return nil
+}
+
+// WaitForSync waits until the initial list of each namespace has been received,
+// except for the namespaces given. It returns false if the context ends first.
+func (n *Networks) WaitForSync(ctx context.Context, except ...string) bool {
+	var synced []cache.DoneChecker
+	for namespace, source := range n.sources {
+		if !slices.Contains(except, namespace) {
+			synced = append(synced, source.synced)
+		}
+	}
+	return cache.WaitFor(ctx, "", synced...)
+}
+
+// Get returns a Network, or nil if it does not exist or its namespace is not
+// watched.
+func (n *Networks) Get(key cache.ObjectName) (*samplecrdv1.Network, error) {
+	source, watched := n.sources.For(key.Namespace)
+	if !watched {
+		return nil, nil
+	}
+	object, exists, err := source.overlay.GetByKey(key.String())
+	if err != nil || !exists {
+		return nil, err
+	}
+	return object.(*samplecrdv1.Network), nil
+}
+
+// Written records a Network as the API server returned it after a write.
+func (n *Networks) Written(network *samplecrdv1.Network) {
+	if source, watched := n.sources.For(network.Namespace); watched {
+		source.overlay.Mutation(network)
+	}
+}
+
+// List returns all Networks as the informers have received them.
+func (n *Networks) List() (all []*samplecrdv1.Network) {
+	for _, source := range n.sources {
+		some, _ := source.lister.List(labels.Everything()) // a list from memory does not fail
+		all = append(all, some...)
+	}
+	return all
+}
+
+// Adopting returns the Networks whose spec.networkID is this one.
+func (n *Networks) Adopting(networkID string) (all []*samplecrdv1.Network) {
+	for _, source := range n.sources {
+		some, _ := source.overlay.ByIndex(byAdoptedNetwork, networkID) // the index exists
+		for _, object := range some {
+			all = append(all, object.(*samplecrdv1.Network))
+		}
+	}
+	return all
+}
+
+// IsComplete reports whether the initial list of a namespace has been received.
+// If not, a Network that Get does not return may exist.
+func (n *Networks) IsComplete(namespace string) bool {
+	source, watched := n.sources.For(namespace)
+	return watched && cache.IsDone(source.synced)
+}
+
+// byAdoptedNetwork indexes Networks by spec.networkID.
+const byAdoptedNetwork = "adoptedNetwork"
+
+func adoptedNetwork(object any) ([]string, error) {
+	if network, ok := object.(*samplecrdv1.Network); ok && network.Spec.NetworkID != "" {
+		return []string{network.Spec.NetworkID}, nil
+	}
+	return nil, nil
+}

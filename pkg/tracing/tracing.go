@@ -1,0 +1,102 @@
+// Package tracing exports OpenTelemetry traces. Until they are configured, a span
+// costs next to nothing.
+package tracing
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/url"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/klog/v2"
+)
+
+// Options configure tracing.
+type Options struct {
+	endpoint string
+	ratio    float64
+}
+
+// AddFlags adds the flags of the options.
+func (o *Options) AddFlags(flags *flag.FlagSet) {
+	flags.StringVar(&o.endpoint, "tracing-endpoint", "", "`URL` of an OpenTelemetry collector that accepts OTLP over HTTP, such as http://127.0.0.1:4318. The environment variable OTEL_EXPORTER_OTLP_HEADERS holds its credentials. If empty, tracing is disabled.")
+	flags.Float64Var(&o.ratio, "tracing-sampling-ratio", 1, "Fraction of syncs to trace, from 0 to 1.")
+}
+
+// Validate returns an error that names the flag with an invalid value.
+func (o Options) Validate() error {
+	address, err := url.Parse(o.endpoint)
+	switch {
+	case o.ratio < 0 || o.ratio > 1:
+		return fmt.Errorf("-tracing-sampling-ratio is %v: it must be from 0 to 1", o.ratio)
+	case o.endpoint == "":
+		return nil
+	case err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "":
+		return errors.New("-tracing-endpoint must be a URL that begins with http:// or https://, such as http://127.0.0.1:4318")
+	case address.User != nil:
+		return errors.New("-tracing-endpoint contains a user name or password: set them in the environment variable OTEL_EXPORTER_OTLP_HEADERS")
+	}
+	return nil
+}
+
+// Export starts to export traces in the background, if that is configured. A
+// collector that is unavailable delays nothing: what does not fit into a buffer is
+// dropped. The function that it returns sends what is left.
+func (o Options) Export(ctx context.Context, service, version string) (end func(), err error) {
+	if o.endpoint == "" {
+		return func() {}, nil
+	}
+	base, err := url.Parse(o.endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("-tracing-endpoint: %w", err)
+	}
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(base.JoinPath("v1", "traces").String()))
+	if err != nil {
+		return nil, fmt.Errorf("-tracing-endpoint: %w", err)
+	}
+	provider := sdktrace.NewTracerProvider(
+		sdktrace.WithBatcher(exporter),
+		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(o.ratio))),
+		sdktrace.WithResource(resource.NewSchemaless(
+			attribute.String("service.name", service), attribute.String("service.version", version))),
+	)
+	logger := klog.FromContext(ctx)
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.V(2).Info("Sending traces failed", "err", err) }))
+	otel.SetTracerProvider(provider)
+	logger.Info("Exporting traces", "endpoint", o.endpoint, "samplingRatio", o.ratio)
+	return func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_ = provider.Shutdown(ctx) // the error handler logs the error
+	}, nil
+}
+
+// Tracer creates the spans of this program.
+var Tracer = otel.Tracer("github.com/samplecrd/network-controller")
+
+// Start starts a span with one attribute. The function that it returns ends the
+// span.
+func Start(ctx context.Context, name, key string, value fmt.Stringer) (context.Context, func(error)) {
+	ctx, span := Tracer.Start(ctx, name)
+	if span.IsRecording() {
+		span.SetAttributes(attribute.String(key, value.String()))
+	}
+	return ctx, func(err error) { End(span, err) }
+}
+
+// End ends a span with the outcome of what it covers.
+func End(span trace.Span, err error) {
+	if err != nil {
+		span.SetStatus(codes.Error, err.Error())
+	}
+	span.End()
+}
