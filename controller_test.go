@@ -54,19 +54,25 @@ func TestWalkthrough(t *testing.T) {
 	h.wantEvents("NetworkCreated", "SubnetCreated", "SubnetUpdated", "NetworkDeleted")
 }
 
-// TestRest: a healthy system makes no request, whatever reaches its caches.
+// TestRest: a healthy Network costs no request and no write, whatever reaches the
+// caches.
 func TestRest(t *testing.T) {
 	h := newHarness(t)
 	h.startController()
 	h.create("a", "10.0.0.0/24", "")
 	h.waitReady("a")
+	h.eventually(func() error { return h.wroteEvents(2) })
 	h.forgetRequests()
 
-	// The label is an update that asks for nothing; b shows when it is over.
+	// The label is an update that requests nothing. When b is ready, it was processed.
 	h.patch("a", `{"metadata":{"labels":{"touched":"yes"}}}`)
 	h.create("b", "10.0.1.0/24", "")
 	h.waitReady("b")
 
+	h.eventually(func() error { return h.wroteEvents(2) })
+	if got := h.writes.get(); len(got) != 4 {
+		t.Errorf("creating b took the writes %v, want 2 of the Network and 2 events", got)
+	}
 	h.wantRequests("creating b, and nothing else", 3, 2)
 }
 
@@ -158,28 +164,29 @@ func TestCIDRChange(t *testing.T) {
 	h.wantEvents("NetworkCreated", "SubnetCreated", "SubnetDeleted", "SubnetCreated")
 }
 
-// TestOutages: whatever the first requests come to, the end is one network, and
-// the condition says what was wrong.
+// TestOutages: whichever request fails, and however, an event says which one, and
+// the end is one network.
 func TestOutages(t *testing.T) {
 	const networks, subnets = "^/v2.0/networks", "^/v2.0/subnets"
 	for name, test := range map[string]struct {
 		fault   embedded.Fault
-		message string // in the condition, while the fault lasts
+		message string
 	}{
-		"503 on the look-up":            {embedded.Fault{Method: http.MethodGet, Path: networks, Status: 503}, "find"},
-		"500 on creating the network":   {embedded.Fault{Method: http.MethodPost, Path: networks, Status: 500}, "create network"},
-		"no answer from the network":    {embedded.Fault{Method: http.MethodPost, Path: networks, DropAnswer: true}, "create network"},
-		"no answer from the subnet":     {embedded.Fault{Method: http.MethodPost, Path: subnets, DropAnswer: true}, "create subnet"},
-		"no request for the subnet":     {embedded.Fault{Method: http.MethodPost, Path: subnets, DropRequest: true}, "create subnet"},
-		"half an answer to the look-up": {embedded.Fault{Method: http.MethodGet, Path: networks, Truncate: true}, "networks"},
+		"503 on the look-up":                {embedded.Fault{Method: http.MethodGet, Path: networks, Status: 503}, "list networks: unavailable: 503"},
+		"500 on creating the network":       {embedded.Fault{Method: http.MethodPost, Path: networks, Status: 500}, "create network: unavailable: 500"},
+		"network created, response lost":    {embedded.Fault{Method: http.MethodPost, Path: networks, DropAnswer: true}, "create network: unavailable"},
+		"subnet created, response lost":     {embedded.Fault{Method: http.MethodPost, Path: subnets, DropAnswer: true}, "create subnet: unavailable"},
+		"request for the subnet lost":       {embedded.Fault{Method: http.MethodPost, Path: subnets, DropRequest: true}, "create subnet: unavailable"},
+		"truncated response to the look-up": {embedded.Fault{Method: http.MethodGet, Path: networks, Truncate: true}, "list networks: unavailable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
-			test.fault.Times = 2
-			h.neutron.Inject(test.fault)
+			heal := h.neutron.Inject(test.fault)
 			h.startController()
-
 			h.create("example", "10.0.0.0/24", "")
+			h.wantEventNote("NeutronUnavailable", test.message)
+
+			heal()
 
 			h.waitReady("example")
 			h.wantNeutron("example", "10.0.0.0/24", "10.0.0.1")
@@ -239,7 +246,7 @@ func TestAnswerComesTooLate(t *testing.T) {
 	h.create("example", "10.0.0.0/24", "")
 	release := <-reached
 
-	h.waitCondition("example", metav1.ConditionFalse, "NeutronUnavailable", "an earlier request was not answered")
+	h.waitCondition("example", metav1.ConditionFalse, "NeutronUnavailable", "an earlier create request timed out")
 	close(release)
 
 	h.waitReady("example")
@@ -256,7 +263,7 @@ func TestDeletedBeforeTheAnswer(t *testing.T) {
 	release := <-reached
 
 	h.delete("example")
-	h.waitCondition("example", metav1.ConditionFalse, "NeutronUnavailable", "an earlier request was not answered")
+	h.waitCondition("example", metav1.ConditionFalse, "NeutronUnavailable", "an earlier create request timed out")
 	close(release)
 
 	h.waitGone("example")

@@ -193,6 +193,11 @@ func (h *harness) logged(text string) error {
 // is stopped at the end of the test in any case.
 func (h *harness) startController() (stop func()) {
 	h.Helper()
+	return h.startWorkers(5)
+}
+
+func (h *harness) startWorkers(workers int) (stop func()) {
+	h.Helper()
 	logger := ktesting.NewLogger(h.T, ktesting.NewConfig(ktesting.BufferLogs(true)))
 	if underlier, ok := logger.GetSink().(ktesting.Underlier); ok {
 		h.log = underlier.GetBuffer()
@@ -202,7 +207,7 @@ func (h *harness) startController() (stop func()) {
 	c, start := h.newController(ctx)
 	start()
 	ended := make(chan error, 1)
-	go func() { ended <- warmUpAndRun(ctx, c, 5, time.Minute) }()
+	go func() { ended <- warmUpAndRun(ctx, c, workers, time.Minute) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -553,7 +558,7 @@ func (h *harness) wantRequests(doing string, neutron, kubernetes int) {
 	if got := h.neutronRequests(); len(got) != neutron {
 		h.Errorf("%s took %d requests to Neutron, want %d: %+v", doing, len(got), neutron, got)
 	}
-	if got := h.writes.get(); len(got) != kubernetes {
+	if got := h.writes.networks(); len(got) != kubernetes {
 		h.Errorf("%s took %d writes to Kubernetes, want %d: %v", doing, len(got), kubernetes, got)
 	}
 	h.forgetRequests()
@@ -579,12 +584,21 @@ func (h *harness) wantNoWritesTo(path string) {
 	}
 }
 
+// wroteEvents reports whether the controller has sent so many events.
+func (h *harness) wroteEvents(want int) error {
+	all := h.writes.get()
+	if n := len(all) - len(h.writes.networks()); n != want {
+		return fmt.Errorf("%d events were sent, want %d: %v", n, want, all)
+	}
+	return nil
+}
+
 func (h *harness) forgetRequests() {
 	h.neutron.ResetRequests()
 	h.writes.reset()
 }
 
-// writes are the requests that change Networks.
+// writes are the requests to Kubernetes that change something.
 type writes struct {
 	mu   sync.Mutex
 	list []string
@@ -592,13 +606,18 @@ type writes struct {
 
 func (w *writes) count(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/networks") {
+		if r.Method != http.MethodGet {
 			w.mu.Lock()
 			w.list = append(w.list, r.Method+" "+r.URL.Path)
 			w.mu.Unlock()
 		}
 		return next.RoundTrip(r)
 	})
+}
+
+// networks returns the writes of Networks.
+func (w *writes) networks() []string {
+	return slices.DeleteFunc(w.get(), func(write string) bool { return !strings.Contains(write, "/networks") })
 }
 
 func (w *writes) get() []string {

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
@@ -167,7 +168,7 @@ func newClients(config *rest.Config) (c clients, err error) {
 // resource describes Networks.
 func (c clients) resource() kube.Resource {
 	return kube.Resource{
-		GroupVersion: samplecrdv1.SchemeGroupVersion, Kind: "Network", Plural: "Networks",
+		GroupVersion: schema.GroupVersion(samplecrdv1.GroupVersion), Kind: "Network", Plural: "Networks",
 		Spec: reflect.TypeFor[samplecrdv1.NetworkSpec](), Status: reflect.TypeFor[samplecrdv1.NetworkStatus](),
 		List: func(ctx context.Context, namespace string) error {
 			_, err := c.networks.SamplecrdV1().Networks(namespace).List(ctx, metav1.ListOptions{Limit: 1})

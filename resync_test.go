@@ -252,6 +252,37 @@ func TestRenamedCluster(t *testing.T) {
 	h.wantCounts(1, 1)
 }
 
+// TestRebuiltCluster: Networks that are restored without their status, under
+// another cluster name, get a second network. With the old name, they find the
+// first one again, and the second one is not touched.
+func TestRebuiltCluster(t *testing.T) {
+	h := newHarness(t)
+	stop := h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	first := h.waitReady("example").Status.NetworkID
+	stop()
+	h.patch("example", `{"metadata":{"finalizers":null}}`)
+	h.delete("example")
+	h.waitGone("example")
+
+	h.setCluster("rebuilt")
+	stop = h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	if second := h.waitReady("example").Status.NetworkID; second == first {
+		t.Errorf("the network is %s, as before", second)
+	}
+	h.wantCounts(2, 2)
+	stop()
+
+	h.setCluster(testCluster)
+	h.startController()
+	h.edit("example", "10.0.0.0/24", "10.0.0.9")
+	if third := h.waitReady("example").Status.NetworkID; third != first {
+		t.Errorf("with the old name, the network is %s, want %s", third, first)
+	}
+	h.wantCounts(2, 2)
+}
+
 // TestTwoControllers: two that both think they lead make no duplicate that
 // stays.
 func TestTwoControllers(t *testing.T) {

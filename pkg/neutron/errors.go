@@ -7,48 +7,47 @@ import (
 	"time"
 )
 
-// The kinds of failure. Every error of a Client is exactly one of them, told
-// apart with errors.Is, and each asks for something else to be done.
+// The classes of errors. Every error of a Client has exactly one of them. They are
+// told apart with errors.Is, and each requires another reaction.
 var (
-	// ErrNotFound: the object is not there (404).
+	// ErrNotFound: the object does not exist (404).
 	ErrNotFound = errors.New("not found")
-	// ErrInUse: ports hold the object (409). It passes when they go.
+	// ErrInUse: ports use the object (409). It passes when they are deleted.
 	ErrInUse = errors.New("in use")
-	// ErrConflict: somebody else changed the object since it was read (412, or
-	// 409 where Neutron names a concurrent change). Read again, decide again.
-	ErrConflict = errors.New("changed meanwhile")
-	// ErrRefused: Neutron understood and will not do it as things stand: quota,
-	// policy, invalid values. It passes when the request or the cloud changes,
-	// so it is worth another try after minutes, not after seconds.
-	ErrRefused = errors.New("refused")
-	// ErrUnavailable: no usable answer: servers away, overloaded or broken,
-	// a time-out, a login that fails. The request may or may not have been
-	// carried out.
+	// ErrConflict: somebody else changed the object since it was read (412, or 409
+	// if Neutron reports a concurrent change). Read again, decide again.
+	ErrConflict = errors.New("changed concurrently")
+	// ErrRefused: Neutron understood the request and rejected it: quota, policy,
+	// invalid values. It passes when the request or the cloud changes, so a retry is
+	// worth it after minutes, not after seconds.
+	ErrRefused = errors.New("rejected")
+	// ErrUnavailable: no usable response: a server that is down, overloaded or
+	// broken, a timeout, a login that failed. The request may have been executed.
 	ErrUnavailable = errors.New("unavailable")
 )
 
-// Error is a failed request to Neutron. Its text is meant for people, is the
-// same for the same failure (no request IDs, no times), and holds no secret.
+// Error is a failed request to Neutron. Its text is meant for people. It is the
+// same for the same failure (no request IDs, no times), and contains no secret.
 type Error struct {
 	// Op is the request in words, such as "create subnet".
 	Op string
 	// Class is one of the Err variables of this package.
 	Class error
-	// Status is the HTTP status, or 0 where there was no answer.
+	// Status is the HTTP status, or 0 if there was no response.
 	Status int
-	// Type is Neutron's name for the failure, such as "OverQuota", or empty.
+	// Type is Neutron's name of the failure, such as "OverQuota", or empty.
 	Type string
-	// Message is the failure in Neutron's own words where it gave any.
+	// Message is the failure in Neutron's own words, if there are any.
 	Message string
-	// RetryAfter is how long the server asks to be left alone, or 0.
+	// RetryAfter is how long the server requests not to be called, or 0.
 	RetryAfter time.Duration
-	// Cause is the error behind it where there was no answer, such as
-	// context.Canceled, or nil. Its text is not part of this error's.
+	// Cause is the underlying error if there was no response, such as
+	// context.Canceled, or nil. It is not part of the text.
 	Cause error
 }
 
-// Error returns a sentence such as
-// "create network: refused: 409 OverQuota: Quota exceeded for resources: ['network'].".
+// Error returns a text such as
+// "create network: rejected: 409 OverQuota: Quota exceeded for resources: ['network'].".
 func (e *Error) Error() string {
 	words := []string{e.Op, e.Class.Error()}
 	if e.Status != 0 {
@@ -60,7 +59,7 @@ func (e *Error) Error() string {
 	return strings.Join(words, ": ")
 }
 
-// Unwrap makes errors.Is(err, ErrInUse) and its like work.
+// Unwrap returns the class and the cause.
 func (e *Error) Unwrap() []error {
 	if e.Cause == nil {
 		return []error{e.Class}

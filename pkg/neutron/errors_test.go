@@ -15,7 +15,7 @@ func TestErrorText(t *testing.T) {
 	}{
 		"in Neutron's words": {
 			&neutron.Error{Op: "create network", Class: neutron.ErrRefused, Status: 409, Type: "OverQuota", Message: "Quota exceeded."},
-			"create network: refused: 409 OverQuota: Quota exceeded.",
+			"create network: rejected: 409 OverQuota: Quota exceeded.",
 		},
 		"no words": {
 			&neutron.Error{Op: "list networks", Class: neutron.ErrUnavailable, Status: 503},

@@ -1,7 +1,7 @@
-// Package neutron says what the controller needs of OpenStack Neutron: the
-// values it reads and writes, the requests it makes, and the kinds of failure
-// it can act on. The package knows nothing of HTTP; package openstack talks to
-// a server, and package neutrontest holds the tests that every implementation
+// Package neutron defines what the controller needs of OpenStack Neutron: the
+// values that it reads and writes, the requests that it sends, and the classes of
+// errors that it can act on. The package contains no HTTP: package openstack is a
+// client for a server, and package neutrontest contains the tests that every client
 // and every server must pass.
 package neutron
 
@@ -13,69 +13,69 @@ import (
 
 // Client is a connection to one Neutron, as one project.
 //
-// Every method is one request (a list may take several pages), honours its
-// context, and is safe for concurrent use. A failure is an *Error.
+// Every method sends one request (a list may take several pages), ends with its
+// context, and is safe for concurrent use. Every error is an *Error.
 type Client interface {
 	Reader
 	Writer
 	Tagger
 }
 
-// Reader looks, and changes nothing.
+// Reader reads, and changes nothing.
 //
-// A list that could not be read whole is an error: an empty answer means that
-// there is nothing, never that it is not known.
+// A list that was not read completely is an error: an empty result means that
+// nothing exists, never that it is unknown.
 type Reader interface {
 	// Networks lists the networks that match.
 	Networks(context.Context, NetworkFilter) ([]Network, error)
 	// Subnets lists the subnets that match.
 	Subnets(context.Context, SubnetFilter) ([]Subnet, error)
-	// SubnetPools lists the subnet pools that match, those that others share with
-	// the project included.
+	// SubnetPools lists the subnet pools that match, including those that other
+	// projects share with this one.
 	SubnetPools(context.Context, SubnetPoolFilter) ([]SubnetPool, error)
-	// Extensions lists the aliases of the extensions of Neutron's API that this
-	// one has, such as "net-mtu".
+	// Extensions lists the aliases of the API extensions that this Neutron has, such
+	// as "net-mtu".
 	Extensions(context.Context) ([]string, error)
 }
 
-// Writer changes what Neutron has. A request that fails with ErrUnavailable
-// may have been carried out all the same; look before trying again.
+// Writer changes networks and subnets. A request that fails with ErrUnavailable may
+// have been executed: look before you retry.
 type Writer interface {
-	// CreateNetwork makes a network. Neutron allows any number of networks of one
+	// CreateNetwork creates a network. Neutron allows several networks with the same
 	// name: look first.
 	CreateNetwork(context.Context, NewNetwork) (Network, error)
-	// UpdateNetwork changes a network. It fails with ErrConflict where the network
-	// no longer has the revision of the update.
+	// UpdateNetwork changes a network. It fails with ErrConflict if the network no
+	// longer has the revision of the update.
 	UpdateNetwork(ctx context.Context, id string, update NetworkUpdate) (Network, error)
-	// DeleteNetwork takes a network away, and all subnets on it. It fails with
-	// ErrInUse while a port is on it, with ErrConflict where the network no
-	// longer has the revision given (somebody else changed it, or put a subnet
-	// on it), and with ErrNotFound where it has gone.
+	// DeleteNetwork deletes a network and all its subnets. It fails with ErrInUse
+	// while a port uses the network, with ErrConflict if the network no longer has
+	// the revision (somebody else changed it, or created a subnet on it), and with
+	// ErrNotFound if it does not exist.
 	DeleteNetwork(ctx context.Context, id string, revision int) error
 
-	// CreateSubnet makes a subnet.
+	// CreateSubnet creates a subnet.
 	CreateSubnet(context.Context, NewSubnet) (Subnet, error)
-	// UpdateSubnet changes a subnet. It fails with ErrConflict where the subnet no
-	// longer has the revision of the update. Neutron takes another gateway only
-	// together with allocation pools that leave it out.
+	// UpdateSubnet changes a subnet. It fails with ErrConflict if the subnet no longer
+	// has the revision of the update. Neutron accepts another gateway only together
+	// with allocation pools that do not contain it.
 	UpdateSubnet(ctx context.Context, id string, update SubnetUpdate) (Subnet, error)
-	// DeleteSubnet takes a subnet away. It fails as DeleteNetwork does. The errors
-	// of both name the ports, or some of them.
+	// DeleteSubnet deletes a subnet. It fails like DeleteNetwork. The errors of both
+	// name the ports, or some of them.
 	DeleteSubnet(ctx context.Context, id string, revision int) error
 }
 
-// Tagger changes the tags of a network one by one, so that those that others
-// set at the same time are not lost. Neutron guards that with no revision; the
-// network gets another one.
+// Tagger changes the tags of a network one by one, so that tags that others set at
+// the same time are not lost. Neutron does not check a revision for tags, but
+// increases that of the network.
 type Tagger interface {
-	// AddNetworkTag puts a tag on a network, if it is not there yet.
+	// AddNetworkTag adds a tag to a network, if it does not have the tag.
 	AddNetworkTag(ctx context.Context, id, tag string) error
-	// RemoveNetworkTag takes a tag away, if it is there. It fails with ErrNotFound
-	// where the network has gone.
+	// RemoveNetworkTag removes a tag, if the network has it. It fails with ErrNotFound
+	// if the network does not exist.
 	RemoveNetworkTag(ctx context.Context, id, tag string) error
 }
 
-// The extensions of Neutron's API that some attributes need.
+// The API extensions that some attributes require.
 const (
 	ExtensionMTU          = "net-mtu-writable"
 	ExtensionPortSecurity = "port-security"
@@ -89,47 +89,46 @@ type Network struct {
 	ID          string
 	Name        string
 	Description string
-	// NetworkSettings are all there; one is nil where the cloud does not have it.
+	// NetworkSettings are complete: nil means that the cloud lacks the extension.
 	NetworkSettings
-	// SubnetIDs are the subnets on the network, ours and others', in no order.
+	// SubnetIDs are all subnets of the network, in no order.
 	SubnetIDs []string
-	// Tags are the network's tags, ours and others'.
+	// Tags are all tags of the network.
 	Tags []string
-	// CreatedAt is when Neutron made the network, by its own clock, to the
-	// second; the zero Time where the cloud does not tell.
+	// CreatedAt is when Neutron created the network, by Neutron's clock, with a
+	// precision of a second. It is the zero Time if the cloud does not return it.
 	CreatedAt time.Time
-	// Revision grows with every change of the network, and when a subnet is
-	// made on it.
+	// Revision increases with every change of the network, and when a subnet is
+	// created on it.
 	Revision int
 }
 
-// NetworkSettings are what can be changed of a network at any time. In a
-// request, what is nil is left to Neutron in a new network, and as it is in an
-// update.
+// NetworkSettings can be changed at any time. In a request, nil is Neutron's default
+// for a new network, and no change in an update.
 type NetworkSettings struct {
 	AdminStateUp *bool
-	// PortSecurity is the default of the ports on the network. It needs
+	// PortSecurity is the default of the network's ports. It requires
 	// ExtensionPortSecurity.
 	PortSecurity *bool
-	// MTU is in bytes. 0, in a request, is the largest one that Neutron allows. It
-	// needs ExtensionMTU.
+	// MTU is in bytes. In a request, 0 is the largest that Neutron allows. It requires
+	// ExtensionMTU.
 	MTU *int
-	// DNSDomain ends with a dot, or is empty for none. It needs ExtensionDNS.
+	// DNSDomain ends with a dot, or is empty for none. It requires ExtensionDNS.
 	DNSDomain *string
 }
 
-// NewNetwork is a network to be made.
+// NewNetwork is a network to create.
 type NewNetwork struct {
 	Name, Description string
 	NetworkSettings
 }
 
-// NetworkUpdate is what to change of a network.
+// NetworkUpdate is a change of a network.
 type NetworkUpdate struct {
-	// Name and Description are left as they are where they are empty.
+	// Name and Description do not change if they are empty.
 	Name, Description string
 	NetworkSettings
-	// Revision is the one that the network must still have.
+	// Revision is the one that the network must have.
 	Revision int
 }
 
@@ -141,111 +140,104 @@ type Subnet struct {
 	Description string
 	// CIDR has no host bits: Neutron drops them.
 	CIDR netip.Prefix
-	// SubnetPoolID is the subnet pool that the CIDR is from; empty where it is from
-	// none.
+	// SubnetPoolID is the subnet pool that allocated the CIDR, or empty.
 	SubnetPoolID string
-	// Gateway is the zero Addr where the subnet has none.
+	// Gateway is the zero Addr if the subnet has none.
 	Gateway netip.Addr
-	// Pools are the ranges out of which Neutron gives addresses to ports.
+	// Pools are the ranges from which Neutron assigns addresses to ports.
 	Pools []Pool
-	// DHCP reports whether ports get their addresses by DHCP.
+	// DHCP is true if ports get their addresses by DHCP.
 	DHCP bool
-	// Nameservers are in their order, HostRoutes in none.
+	// The order of Nameservers matters, that of HostRoutes does not.
 	Nameservers []netip.Addr
 	HostRoutes  []HostRoute
-	// AddressMode and RAMode are those of IPv6, such as "slaac"; empty for none.
+	// AddressMode and RAMode are the IPv6 modes, such as "slaac", or empty.
 	AddressMode, RAMode string
-	// CreatedAt is when Neutron made the subnet, by its own clock, to the
-	// second; the zero Time where the cloud does not tell.
+	// CreatedAt is when Neutron created the subnet: see Network.
 	CreatedAt time.Time
-	// Revision grows with every change of the subnet. It begins with 0.
+	// Revision increases with every change of the subnet. It starts with 0.
 	Revision int
 }
 
-// SubnetSettings are what can be changed of a subnet at any time. What is nil
-// is left to Neutron in a new subnet, and as it is in an update.
+// SubnetSettings can be changed at any time. In a request, nil is Neutron's default
+// for a new subnet, and no change in an update.
 type SubnetSettings struct {
-	// Gateway is the zero Addr for none. Where it is left to Neutron, it is the
-	// first address for IPv4 (10.0.0.1), and for IPv6 the network address itself
-	// (fd00::).
+	// Gateway is the zero Addr for none. Neutron's default is the first address for
+	// IPv4 (10.0.0.1), and the network address itself for IPv6 (fd00::).
 	Gateway *netip.Addr
-	// Pools, left to Neutron, are all addresses of hosts but the gateway.
+	// Pools default to all host addresses except the gateway.
 	Pools       []Pool
-	DHCP        *bool // left to Neutron, true
+	DHCP        *bool // defaults to true
 	Nameservers *[]netip.Addr
 	HostRoutes  *[]HostRoute
 }
 
-// NewSubnet is a subnet to be made on the network NetworkID.
+// NewSubnet is a subnet to create on a network.
 type NewSubnet struct {
 	NetworkID         string
 	Name, Description string
-	// CIDR is the zero Prefix where FromPool is set.
+	// CIDR is the zero Prefix if FromPool is set.
 	CIDR netip.Prefix
-	// FromPool has Neutron hand out the CIDR.
+	// FromPool lets Neutron allocate the CIDR.
 	FromPool *FromPool
-	// AddressMode and RAMode are those of IPv6, or empty. They cannot be changed
-	// later.
+	// AddressMode and RAMode are the IPv6 modes, or empty. They are immutable.
 	AddressMode, RAMode string
 	SubnetSettings
 }
 
-// FromPool asks for a range out of a subnet pool. Neutron then gives the subnet a
-// gateway, the first address of a host, whatever the request says of it.
+// FromPool requests a range from a subnet pool. Neutron then sets the gateway to the
+// first host address, whatever the request contains.
 type FromPool struct {
 	SubnetPoolID string
-	IPVersion    int // that of the subnet pool: 4 or 6
+	IPVersion    int // of the subnet pool: 4 or 6
 	PrefixLength int // 0 for the default of the subnet pool
 }
 
-// SubnetUpdate is what to change of a subnet.
+// SubnetUpdate is a change of a subnet.
 type SubnetUpdate struct {
-	// Name and Description are left as they are where they are empty.
+	// Name and Description do not change if they are empty.
 	Name, Description string
 	SubnetSettings
-	// Revision is the one that the subnet must still have.
+	// Revision is the one that the subnet must have.
 	Revision int
 }
 
-// SubnetPool is a subnet pool, out of which Neutron hands out ranges.
+// SubnetPool is a subnet pool, from which Neutron allocates ranges.
 type SubnetPool struct {
 	ID, Name  string
 	IPVersion int // 4 or 6
-	// MinPrefixLength and MaxPrefixLength bound what it hands out; 0 where it does
-	// not say.
+	// MinPrefixLength and MaxPrefixLength bound the ranges, or are 0.
 	MinPrefixLength, MaxPrefixLength int
 }
 
-// HostRoute is a route that hosts are told of.
+// HostRoute is a route that DHCP announces to hosts.
 type HostRoute struct {
 	Destination netip.Prefix
 	NextHop     netip.Addr
 }
 
-// Pool is a range of addresses, both ends included.
+// Pool is a range of addresses, including both ends.
 type Pool struct {
 	Start, End netip.Addr
 }
 
-// NetworkFilter selects networks: those that match every field that is set.
-// The zero value selects all that the project can see.
+// NetworkFilter selects the networks that match every field that is set. The zero
+// value selects all networks of the project.
 type NetworkFilter struct {
 	ID string
-	// Descriptions are those of which a network has one, as a whole and not as a
-	// part of it.
+	// Descriptions match a network whose whole description is one of them.
 	Descriptions []string
 }
 
-// SubnetFilter selects subnets: those that match every field that is set.
-// The zero value selects all that the project can see.
+// SubnetFilter selects the subnets that match every field that is set. The zero
+// value selects all subnets of the project.
 type SubnetFilter struct {
 	NetworkID   string
-	Description string // as a whole, not a part of it
+	Description string // the whole one
 }
 
-// SubnetPoolFilter selects subnet pools: those that match every field that is
-// set.
+// SubnetPoolFilter selects the subnet pools that match every field that is set.
 type SubnetPoolFilter struct {
 	ID   string
-	Name string // as a whole
+	Name string // the whole one
 }

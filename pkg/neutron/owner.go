@@ -2,40 +2,39 @@ package neutron
 
 import "strings"
 
-// Owner is the Kubernetes object that a network and a subnet in Neutron
-// belong to.
+// Owner is the Kubernetes object that a network and a subnet in Neutron belong to.
 type Owner struct {
-	// Cluster tells clusters that share an OpenStack project apart.
+	// Cluster distinguishes Kubernetes clusters that share an OpenStack project.
 	Cluster         string
 	Namespace, Name string
 }
 
-// These begin every mark. They are part of what is stored in clouds: a release
-// that changes them no longer finds what the ones before it made.
+// The prefixes of owner markers are stored in clouds. A release with other prefixes
+// would not find what earlier releases created.
 const (
-	markPrefix         = "samplecrd.k8s.io owner: "
-	retainedMarkPrefix = "samplecrd.k8s.io retained: "
+	markerPrefix         = "samplecrd.k8s.io owner: "
+	retainedMarkerPrefix = "samplecrd.k8s.io retained: "
 )
 
-// Mark returns the text that says whose a network or subnet is. It goes into
-// the description, because that is written by the very request that creates
-// the object: a tag would need a second one, and a crash between the two would
-// leave a network that nobody owns. (Neutron's limit for it is 255 characters.)
-func (o Owner) Marker() string { return markPrefix + o.path() }
+// Marker returns the owner marker: the description of a network or subnet that
+// belongs to the owner. It is the description, because the request that creates the
+// object contains it: a tag would need a second request, and a crash between the two
+// would leave a network without owner. (Neutron limits it to 255 characters.)
+func (o Owner) Marker() string { return markerPrefix + o.path() }
 
-// RetainedMarker returns the text that says whose a network was, whose object has
-// gone and has left it in Neutron for the next one of its name.
-func (o Owner) RetainedMarker() string { return retainedMarkPrefix + o.path() }
+// RetainedMarker returns the owner marker of a network whose object was deleted, and
+// that waits for the next object of that name.
+func (o Owner) RetainedMarker() string { return retainedMarkerPrefix + o.path() }
 
-// String returns the owner as kubectl would name it: namespace/name.
+// String returns namespace/name, as in kubectl.
 func (o Owner) String() string { return o.Namespace + "/" + o.Name }
 
 func (o Owner) path() string { return o.Cluster + "/" + o.Namespace + "/" + o.Name }
 
-// ParseMarker returns the owner that a description names as the present one; ok
-// is false where the description is no mark.
+// ParseMarker returns the owner in a description, or false if the description is not
+// an owner marker.
 func ParseMarker(description string) (owner Owner, ok bool) {
-	path, ok := strings.CutPrefix(description, markPrefix)
+	path, ok := strings.CutPrefix(description, markerPrefix)
 	parts := strings.Split(path, "/")
 	if !ok || len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
 		return Owner{}, false
@@ -43,8 +42,8 @@ func ParseMarker(description string) (owner Owner, ok bool) {
 	return Owner{Cluster: parts[0], Namespace: parts[1], Name: parts[2]}, true
 }
 
-// IsMarker reports whether a description is a mark, of whatever owner, past owners
-// included.
+// IsMarker reports whether a description is an owner marker, or one of a retained
+// network.
 func IsMarker(description string) bool {
-	return strings.HasPrefix(description, markPrefix) || strings.HasPrefix(description, retainedMarkPrefix)
+	return strings.HasPrefix(description, markerPrefix) || strings.HasPrefix(description, retainedMarkerPrefix)
 }

@@ -33,7 +33,7 @@ func TestRetry(t *testing.T) {
 		"unavailable":             {failed(neutron.ErrUnavailable, 0), RetrySoon, 0, 0},
 		"unavailable for so long": {failed(neutron.ErrUnavailable, 10*time.Second), RetryLater, 10 * time.Second, 11 * time.Second},
 		"unavailable for ever":    {failed(neutron.ErrUnavailable, time.Hour), RetryLater, 5 * time.Minute, 6 * time.Minute},
-		"changed meanwhile":       {failed(neutron.ErrConflict, 0), RetrySoon, 0, 0},
+		"changed concurrently":    {failed(neutron.ErrConflict, 0), RetrySoon, 0, 0},
 		"anything else":           {errors.New("what is this"), RetrySoon, 0, 0},
 
 		"invalid, and a Deployment failed":  {errors.Join(blocked(plan.ReasonInvalidSpec), errors.New("conflict")), RetrySoon, 0, 0},

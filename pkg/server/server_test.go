@@ -55,14 +55,14 @@ func TestHealth(t *testing.T) {
 	want("/readyz", "OK: ok")
 }
 
-// newToken returns a token of a new ServiceAccount.
-func newToken(t *testing.T, client kubernetes.Interface, namespace, name string) string {
+// newToken returns a token of a new ServiceAccount in the namespace default.
+func newToken(t *testing.T, client kubernetes.Interface, name string) string {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if _, err := client.CoreV1().ServiceAccounts(namespace).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().ServiceAccounts("default").Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	request, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	request, err := client.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func newToken(t *testing.T, client kubernetes.Interface, namespace, name string)
 // TLS to those whom RBAC permits to read them.
 func TestAuthorizedMetrics(t *testing.T) {
 	client := kubernetes.NewForConfigOrDie(cluster.RESTConfig())
-	reader, stranger := newToken(t, client, "default", "reader"), newToken(t, client, "default", "stranger")
+	reader, stranger := newToken(t, client, "reader"), newToken(t, client, "stranger")
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "metrics"}, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "metrics"},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "metrics"},
@@ -132,7 +132,7 @@ func TestStrangersAreLimited(t *testing.T) {
 	client := kubernetes.NewForConfigOrDie(cluster.RESTConfig())
 	now := testingclock.NewFakePassiveClock(time.Now())
 	authorizer := newAuthorizer(client, http.NotFoundHandler(), now)
-	token := newToken(t, client, "default", "scraper")
+	token := newToken(t, client, "scraper")
 	// RBAC permits every authenticated user to get /healthz.
 	if status, err := authorizer.decide(t.Context(), token, "/healthz"); err != nil || status != http.StatusOK {
 		t.Fatalf("decide() = %d, %v for a known token", status, err)
@@ -164,7 +164,7 @@ func TestDecisionsExpire(t *testing.T) {
 	client := kubernetes.NewForConfigOrDie(cluster.RESTConfig())
 	now := testingclock.NewFakePassiveClock(time.Now())
 	authorizer := newAuthorizer(client, http.NotFoundHandler(), now)
-	token := newToken(t, client, "default", "leaving")
+	token := newToken(t, client, "leaving")
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "leaving"}, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/leaving"}, Verbs: []string{"get"}}}}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "leaving"},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "leaving"},

@@ -71,7 +71,7 @@ func TestFor(t *testing.T) {
 		"rejected by Neutron": {
 			desired: present, outcome: failure(neutron.ErrRefused), before: pending,
 			wantChanged: true, wantStatus: "False", wantReason: status.Refused,
-			wantMessage: "create subnet: refused: 409 OverQuota: Quota exceeded. Free quota of the OpenStack project, or raise the quota. The controller retries within 8 minutes, and immediately when the spec changes.", wantSince: now,
+			wantMessage: "create subnet: rejected: 409 OverQuota: Quota exceeded. Free quota of the OpenStack project, or raise the quota. The controller retries within 8 minutes, and immediately when the spec changes.", wantSince: now,
 		},
 		"another problem than before": {
 			desired: present, outcome: failure(neutron.ErrUnavailable), before: ready(metav1.ConditionFalse, status.Refused, "no"),

@@ -1,5 +1,5 @@
 // Package e2e has the end-to-end test: it installs the controller from deploy/
-// into a cluster with a real node, and checks what docs/operations.md promises.
+// into a cluster with a real node, and checks what docs/operate promises.
 //
 //	make e2e                      # on a node of its own, as root on Debian 12
 //	make e2e-openstack            # its part with an OpenStack, on a real one

@@ -115,7 +115,7 @@ func (c *cluster) podsAreRestricted(t *testing.T) {
 }
 
 // installWithSecret installs an overlay that takes a Secret, which comes later, as
-// docs/operations.md says; and what it takes in each of the watched namespaces.
+// docs/operate/install.md says; and what it takes in each of the watched namespaces.
 func (c *cluster) installWithSecret(t *testing.T, overlay string, o *cloud, watched ...string) {
 	t.Helper()
 	begun := time.Now()
@@ -143,7 +143,7 @@ func (c *cluster) namespace(t *testing.T, name string) {
 	})
 }
 
-// uninstall takes everything away, as docs/operations.md says, and looks that
+// uninstall takes everything away, as docs/operate/maintain.md says, and looks that
 // nothing is left.
 func (c *cluster) uninstall(t *testing.T, overlay string, o *cloud) {
 	c.kubectl(t, "delete", "networks.samplecrd.k8s.io", "--all", "-A", "--timeout=90s")

@@ -6,4 +6,4 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 : "${NEUTRON_ENDPOINT:?run make test-openstack}"
 go test -count=1 -timeout 20m ./pkg/neutron/openstack -run 'TestReal'
-go test -count=1 -timeout 30m . -run 'TestReal|TestStories'
+go test -count=1 -timeout 30m ./test/stories

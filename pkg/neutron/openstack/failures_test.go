@@ -128,7 +128,7 @@ func TestTexts(t *testing.T) {
 		"Neutron's own words": {
 			server.URL(),
 			embedded.Fault{Status: 409, Body: `{"NeutronError": {"type": "OverQuota", "message": "Quota exceeded for resources: ['network'].", "detail": ""}}`},
-			create, "create network: refused: 409 OverQuota: Quota exceeded for resources: ['network'].",
+			create, "create network: rejected: 409 OverQuota: Quota exceeded for resources: ['network'].",
 		},
 		"a request ID": {
 			server.URL(),

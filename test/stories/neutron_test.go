@@ -1,0 +1,360 @@
+package stories
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
+	"github.com/samplecrd/network-controller/pkg/neutron/faults"
+)
+
+// neutronServer is the Neutron of a story: controllers reach it through faults
+// and a gate, and the story itself directly.
+type neutronServer struct {
+	*faults.Front
+	gate   *gate
+	server *httptest.Server
+	heal   []func()
+}
+
+func newNeutronServer(endpoint string) (*neutronServer, error) {
+	var target http.Handler = embedded.New(embedded.Options{With: []string{neutron.ExtensionDNS}})
+	if endpoint != "" {
+		proxy, err := faults.Proxy(endpoint)
+		if err != nil {
+			return nil, fmt.Errorf("NEUTRON_ENDPOINT: %w", err)
+		}
+		target = proxy
+	}
+	g := &gate{next: target}
+	front := faults.New(g)
+	return &neutronServer{Front: front, gate: g, server: httptest.NewServer(front)}, nil
+}
+
+// gate holds requests before Neutron carries them out. A held request is carried
+// out when it is released, also if the client has gone.
+type gate struct {
+	next  http.Handler
+	mu    sync.Mutex
+	rules []*holdRule
+	held  []*heldRequest
+}
+
+type holdRule struct {
+	method, path string
+	times        int // 0 for all
+}
+
+type heldRequest struct{ released, done chan struct{} }
+
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if held := g.hold(r); held != nil {
+		defer close(held.done)
+		<-held.released
+	}
+	g.next.ServeHTTP(w, r)
+}
+
+// hold returns nil if no rule is about a request.
+func (g *gate) hold(r *http.Request) *heldRequest {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	i := slices.IndexFunc(g.rules, func(rule *holdRule) bool {
+		return rule.method == r.Method && strings.HasPrefix(r.URL.Path, rule.path)
+	})
+	if i < 0 {
+		return nil
+	}
+	if g.rules[i].times--; g.rules[i].times == 0 {
+		g.rules = slices.Delete(g.rules, i, i+1)
+	}
+	held := &heldRequest{released: make(chan struct{}), done: make(chan struct{})}
+	g.held = append(g.held, held)
+	return held
+}
+
+// open releases the held requests one by one, in the order in which they came.
+func (g *gate) open() {
+	g.mu.Lock()
+	held := g.held
+	g.rules, g.held = nil, nil
+	g.mu.Unlock()
+	for _, one := range held {
+		close(one.released)
+		<-one.done
+	}
+}
+
+// hold METHOD KIND [times=N] holds requests until release.
+func (s *story) hold(args []string) (string, error) {
+	rule := &holdRule{}
+	if len(args) == 3 {
+		_, _ = fmt.Sscanf(args[2], "times=%d", &rule.times)
+	}
+	if len(args) < 2 || len(args) == 3 && rule.times == 0 {
+		return "", errors.New("usage: hold METHOD KIND [times=N]")
+	}
+	rule.method, rule.path = args[0], "/v2.0/"+args[1]
+	s.neutron.gate.mu.Lock()
+	defer s.neutron.gate.mu.Unlock()
+	s.neutron.gate.rules = append(s.neutron.gate.rules, rule)
+	return "", nil
+}
+
+// heldRequests prints how many requests are held.
+func (s *story) heldRequests([]string) (string, error) {
+	s.neutron.gate.mu.Lock()
+	defer s.neutron.gate.mu.Unlock()
+	return strconv.Itoa(len(s.neutron.gate.held)), nil
+}
+
+// release returns when Neutron has carried out every held request.
+func (s *story) release([]string) (string, error) {
+	s.neutron.gate.open()
+	return "", nil
+}
+
+// fault makes requests of the controllers fail. Its arguments are the fields of
+// faults.Fault.
+func (s *story) fault(args []string) (string, error) {
+	if len(args) == 1 && args[0] == "off" {
+		for _, heal := range s.neutron.heal {
+			heal()
+		}
+		s.neutron.heal = nil
+		return "", nil
+	}
+	fields, err := parseFields(args)
+	if err != nil {
+		return "", err
+	}
+	text, _ := json.Marshal(fields) // which came out of JSON
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	var fault faults.Fault
+	if err := decoder.Decode(&fault); err != nil {
+		return "", err
+	}
+	s.neutron.heal = append(s.neutron.heal, s.neutron.Inject(fault))
+	return "", nil
+}
+
+// requests prints the requests of the controllers; with a PATTERN, how many match
+// it, and with another one, how many did so before the first that matches that.
+func (s *story) requests(args []string) (string, error) {
+	if len(args) == 1 && args[0] == "reset" {
+		s.neutron.ResetRequests()
+		return "", nil
+	}
+	var all []string
+	for _, r := range slices.Concat(s.neutron.Requests(), s.neutron.UnderWay()) {
+		all = append(all, fmt.Sprintf("%s %s?%s %d\n", r.Method, strings.TrimPrefix(r.Path, "/v2.0/"), r.Query, r.Status))
+	}
+	switch {
+	case len(args) == 0:
+		return s.readable(strings.Join(all, "")), nil
+	case len(args) == 3 && args[1] == "before":
+		end := slices.IndexFunc(all, regexp.MustCompile(args[2]).MatchString)
+		if end < 0 {
+			return "", fmt.Errorf("no request matches %s", args[2])
+		}
+		all = all[:end]
+	case len(args) != 1:
+		return "", errors.New("usage: requests [reset | PATTERN [before PATTERN]]")
+	}
+	others := slices.DeleteFunc(all, func(r string) bool { return !regexp.MustCompile(args[0]).MatchString(r) })
+	return strconv.Itoa(len(others)), nil
+}
+
+// neutronRequest METHOD PATH [FIELD=VALUE…] is a request of somebody else than the
+// controller; neutron without EXTENSION… replaces the embedded Neutron.
+func (s *story) neutronRequest(args []string) (string, error) {
+	if len(args) < 2 {
+		return "", errors.New("usage: neutron METHOD PATH [FIELD=VALUE…] | neutron without EXTENSION…")
+	}
+	if args[0] == "without" {
+		return "", s.loseExtensions(args[1:])
+	}
+	kind, _, _ := strings.Cut(args[1], "/")
+	kind, _, _ = strings.Cut(kind, "?")
+	one := strings.TrimSuffix(kind, "s")
+	var body any
+	if len(args) > 2 {
+		fields, err := parseFields(args[2:])
+		if err != nil {
+			return "", err
+		}
+		body = map[string]any{one: fields}
+	}
+	var answer map[string]json.RawMessage
+	if err := s.neutron.do(args[0], args[1], body, &answer); err != nil {
+		return "", err
+	}
+	var objects []map[string]any
+	if json.Unmarshal(answer[kind], &objects) != nil {
+		objects = make([]map[string]any, 1)
+		_ = json.Unmarshal(answer[one], &objects[0])
+	}
+	if args[0] == http.MethodPost {
+		id, _ := objects[0]["id"].(string)
+		s.names.add(map[string]string{"network": "net", "subnet": "subnet", "port": "port", "subnetpool": "pool"}[one], id)
+	}
+	var text strings.Builder
+	for _, fields := range objects {
+		for _, field := range slices.Sorted(maps.Keys(fields)) {
+			value, _ := json.Marshal(fields[field])
+			fmt.Fprintf(&text, "%s %s\n", field, value)
+		}
+	}
+	return s.readable(text.String()), nil
+}
+
+// loseExtensions makes it a Neutron without some extensions, from the start.
+func (s *story) loseExtensions(extensions []string) error {
+	if realNeutron != "" {
+		return errors.New("only the embedded Neutron can lose extensions")
+	}
+	options := embedded.Options{With: []string{neutron.ExtensionDNS}}
+	for _, extension := range extensions {
+		if extension == neutron.ExtensionDNS {
+			options.With = nil
+		} else {
+			options.Without = append(options.Without, extension)
+		}
+	}
+	s.neutron.gate.next = embedded.New(options)
+	return nil
+}
+
+// do makes a request without the faults, the gate and the list of requests.
+func (n *neutronServer) do(method, path string, body, answer any) error {
+	var text bytes.Buffer
+	if body != nil {
+		if err := json.NewEncoder(&text).Encode(body); err != nil {
+			return err
+		}
+	}
+	recorder := httptest.NewRecorder()
+	request := httptest.NewRequest(method, n.server.URL+"/v2.0/"+path, &text)
+	request.Header.Set("Content-Type", "application/json")
+	n.gate.next.ServeHTTP(recorder, request)
+	if recorder.Code >= 300 {
+		return fmt.Errorf("%s %s: %d %s", method, path, recorder.Code, recorder.Body)
+	}
+	if answer == nil || recorder.Body.Len() == 0 {
+		return nil
+	}
+	return json.Unmarshal(recorder.Body.Bytes(), answer)
+}
+
+type neutronNetwork struct {
+	ID, Name, Description string
+	AdminStateUp          bool `json:"admin_state_up"`
+	Tags                  []string
+	subnets               []neutronSubnet
+	ports                 []neutronPort
+}
+
+// others returns what is worth a word only if it is there.
+func (n neutronNetwork) others() string {
+	var others []string
+	if !n.AdminStateUp {
+		others = append(others, "down")
+	}
+	if len(n.Tags) > 0 {
+		others = append(others, "tags "+strings.Join(n.Tags, " "))
+	}
+	return strings.Join(others, ", ")
+}
+
+type neutronSubnet struct {
+	ID, CIDR, Description string
+	NetworkID             string `json:"network_id"`
+	Gateway               string `json:"gateway_ip"`
+}
+
+func (s neutronSubnet) String() string { return s.CIDR + ", gateway " + cmp.Or(s.Gateway, "none") }
+
+type neutronPort struct {
+	ID, Name  string
+	NetworkID string `json:"network_id"`
+	Owner     string `json:"device_owner"`
+}
+
+// objects returns the networks that the story is about, in an order that does
+// not depend on IDs.
+func (s *story) objects() ([]neutronNetwork, error) {
+	var got struct {
+		Networks []neutronNetwork
+		Subnets  []neutronSubnet
+		Ports    []neutronPort
+	}
+	// Networks come first: nobody can put anything on a network that is gone.
+	for _, kind := range []string{"networks", "subnets", "ports"} {
+		if err := s.neutron.do(http.MethodGet, kind, nil, &got); err != nil {
+			return nil, err
+		}
+	}
+	networks := slices.DeleteFunc(got.Networks, func(n neutronNetwork) bool {
+		return realNeutron != "" && s.names[n.ID] == "" && !strings.Contains(n.Description, s.clusterName)
+	})
+	for i, network := range networks {
+		for _, subnet := range got.Subnets {
+			if subnet.NetworkID == network.ID {
+				networks[i].subnets = append(networks[i].subnets, subnet)
+			}
+		}
+		for _, port := range got.Ports {
+			if port.NetworkID == network.ID && port.Owner != "network:dhcp" {
+				networks[i].ports = append(networks[i].ports, port)
+			}
+		}
+		slices.SortFunc(networks[i].subnets, func(a, b neutronSubnet) int { return cmp.Compare(a.CIDR, b.CIDR) })
+		slices.SortFunc(networks[i].ports, func(a, b neutronPort) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	slices.SortFunc(networks, func(a, b neutronNetwork) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Description, b.Description))
+	})
+	return networks, nil
+}
+
+// endNeutron ends the story's Neutron. From a real one, it removes what the story
+// made.
+func (s *story) endNeutron() error {
+	_, _ = s.fault([]string{"off"})
+	s.neutron.gate.open()
+	err := wait.PollUntilContextTimeout(context.Background(), pollInterval, patience, true,
+		func(context.Context) (bool, error) { return len(s.neutron.UnderWay()) == 0, nil })
+	s.neutron.server.Close()
+	if err != nil || realNeutron == "" {
+		return err
+	}
+	objects, err := s.objects()
+	for _, network := range objects {
+		for _, port := range network.ports {
+			err = errors.Join(err, s.neutron.do(http.MethodDelete, "ports/"+port.ID, nil, nil))
+		}
+		err = errors.Join(err, s.neutron.do(http.MethodDelete, "networks/"+network.ID, nil, nil))
+	}
+	for id, name := range s.names {
+		if strings.HasPrefix(name, "pool") {
+			err = errors.Join(err, s.neutron.do(http.MethodDelete, "subnetpools/"+id, nil, nil))
+		}
+	}
+	return err
+}

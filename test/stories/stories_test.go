@@ -1,0 +1,333 @@
+// Package stories runs the built controller from outside: each script in this
+// folder is played with a real kube-apiserver, a Neutron behind a proxy that can
+// fail, and the controller as a process. README.md explains the commands.
+package stories
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/samplecrd/network-controller/test/controlplane"
+	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
+)
+
+const (
+	// patience limits how long a story waits for one condition.
+	patience = 2 * time.Minute
+	// pollInterval is the pause between two looks at a condition.
+	pollInterval = 50 * time.Millisecond
+	// maxShownLog limits how much of a controller's log a failed story shows, in bytes.
+	maxShownLog = 100_000
+)
+
+var (
+	// update writes golden sections. Where a script waits, the text is one that
+	// has not changed for so long.
+	update = flag.Duration("update", 0, "write into golden sections what the stories print when it stays so for this time")
+	// builtProgram is the path of the controller under test.
+	builtProgram string
+	// parallelStories is how many stories run at the same time. Stories wait more
+	// than they compute; but a real Neutron may be one process in Python.
+	parallelStories = 4
+	// realNeutron is the endpoint of a Neutron without authentication. If it is
+	// empty, each story has an embedded Neutron.
+	realNeutron = os.Getenv("NEUTRON_ENDPOINT")
+)
+
+func TestMain(m *testing.M) {
+	if realNeutron != "" {
+		parallelStories = 2
+	}
+	_ = flag.Set("test.parallel", strconv.Itoa(parallelStories)) // unless the command line has it
+	flag.Parse()
+	os.Exit(buildAndRun(m))
+}
+
+// buildAndRun builds the controller once for all tests. STORIES_RACE=1 builds it
+// with the race detector.
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "stories-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	builtProgram = filepath.Join(dir, "samplecrd-controller")
+	args := []string{"build", "-o", builtProgram}
+	if os.Getenv("STORIES_RACE") != "" {
+		args = append(args, "-race")
+	}
+	build := exec.Command("go", append(args, "../..")...)
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "building the controller:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// TestStories plays every script in this folder, and the storm.
+func TestStories(t *testing.T) {
+	clusters := newClusterPool(t)
+	t.Run("storm", func(t *testing.T) {
+		t.Parallel()
+		storm(t, clusters)
+	})
+	testscript.Run(t, testscript.Params{
+		Dir: ".",
+		Setup: func(env *testscript.Env) error {
+			s, err := newStory(env.T().(testing.TB), clusters)
+			if err != nil {
+				return err
+			}
+			env.Defer(s.end)
+			env.Values[storyKey{}] = s
+			env.Vars = append(env.Vars, "NAMESPACE="+s.namespace, "CLUSTER="+s.clusterName)
+			return nil
+		},
+		Cmds: commands(),
+		Condition: func(condition string) (bool, error) {
+			if condition == "embedded" {
+				return realNeutron == "", nil
+			}
+			return false, fmt.Errorf("unknown condition %q", condition)
+		},
+		RequireUniqueNames: true,
+	})
+}
+
+// clusterPool has a control plane for each story that runs. A place in it is nil
+// until the first story there starts one. (A controller watches all namespaces, so
+// two stories cannot share one at the same time.)
+type clusterPool chan *controlplane.Cluster
+
+func newClusterPool(t *testing.T) clusterPool {
+	pool := make(clusterPool, parallelStories)
+	for range parallelStories {
+		pool <- nil
+	}
+	t.Cleanup(func() {
+		for range parallelStories {
+			if cluster := <-pool; cluster != nil {
+				_ = cluster.Stop()
+			}
+		}
+	})
+	return pool
+}
+
+// story is the world of one story: a Kubernetes, a Neutron, and controllers.
+type story struct {
+	testing.TB
+	script      *testscript.TestScript // nil in the storm
+	clusters    clusterPool            // where cluster comes from
+	cluster     *controlplane.Cluster
+	clusterName string // -cluster-name of the controllers
+	namespace   string // named after the story
+	client      clientset.Interface
+	kube        kubernetes.Interface
+	neutron     *neutronServer
+	controllers map[string]*controller
+	names       names             // of the objects in Neutron
+	nextNames   names             // with those of the last printed state
+	updates     map[string]string // golden sections to write, by name
+}
+
+type storyKey struct{}
+
+func newStory(t testing.TB, clusters clusterPool) (s *story, err error) {
+	s = &story{
+		TB:          t,
+		clusters:    clusters,
+		cluster:     <-clusters,
+		clusterName: "story-" + rand.String(8),
+		namespace:   t.Name()[strings.LastIndex(t.Name(), "/")+1:],
+		controllers: map[string]*controller{},
+		names:       names{},
+		updates:     map[string]string{},
+	}
+	defer func() {
+		if err != nil {
+			clusters <- s.cluster
+		}
+	}()
+	if s.cluster == nil {
+		if s.cluster, err = controlplane.Start(t.Context(), controlplane.Options{Apply: []string{"crd"}}); err != nil {
+			return s, err
+		}
+	}
+	s.client = clientset.NewForConfigOrDie(s.cluster.RESTConfig())
+	s.kube = kubernetes.NewForConfigOrDie(s.cluster.RESTConfig())
+	if _, err := s.kubectl([]string{"create", "namespace", s.namespace}); err != nil {
+		return s, err
+	}
+	s.neutron, err = newNeutronServer(realNeutron)
+	return s, err
+}
+
+// end removes what the story made. If the story failed, end shows the logs of
+// its controllers.
+func (s *story) end() {
+	for name, c := range s.controllers {
+		_ = c.end(syscall.SIGKILL)
+		log := c.log()
+		if strings.Contains(log, "DATA RACE") { // with STORIES_RACE
+			s.Errorf("the %s controller has a data race", name)
+		}
+		if s.Failed() {
+			s.Logf("the log of the %s controller:\n%s", name, log[max(0, len(log)-maxShownLog):])
+		}
+	}
+	ctx := context.Background()
+	err := errors.Join(s.endNeutron(), s.cluster.StartAPIServer(ctx), s.removeNetworks(ctx), s.writeUpdates())
+	if err != nil {
+		s.Errorf("cleaning up after the story: %v", err)
+	}
+	s.clusters <- s.cluster
+}
+
+// removeNetworks removes the Networks of the story, with their finalizers.
+func (s *story) removeNetworks(ctx context.Context) error {
+	client := s.client.SamplecrdV1().Networks(s.namespace)
+	if err := client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		return err
+	}
+	list, err := client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, network := range list.Items {
+		patch := []byte(`{"metadata":{"finalizers":null}}`)
+		_, failure := client.Patch(ctx, network.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		err = errors.Join(err, failure)
+	}
+	return err
+}
+
+// eventually waits until a check passes. It ends early if a controller ends.
+func (s *story) eventually(check func() error) error {
+	var last, ended error
+	err := wait.PollUntilContextTimeout(s.Context(), pollInterval, patience, true, func(context.Context) (bool, error) {
+		for name, c := range s.controllers {
+			if ended = c.endedByItself(); ended != nil {
+				return false, fmt.Errorf("the %s controller: %w", name, ended)
+			}
+		}
+		last = check()
+		return last == nil, nil
+	})
+	if err != nil && ended == nil {
+		err = fmt.Errorf("still not after %v: %w", patience, last)
+	}
+	return err
+}
+
+// verb is a command of the scripts. It returns what it prints.
+type verb func(s *story, args []string) (output string, err error)
+
+var verbs = map[string]verb{
+	"apiserver":  (*story).apiServer,
+	"apply":      (*story).apply,
+	"condition":  (*story).condition,
+	"controller": (*story).control,
+	"events":     (*story).events,
+	"fault":      (*story).fault,
+	"held":       (*story).heldRequests,
+	"hold":       (*story).hold,
+	"kubectl":    (*story).kubectl,
+	"neutron":    (*story).neutronRequest,
+	"release":    (*story).release,
+	"requests":   (*story).requests,
+	"state":      (*story).state,
+}
+
+// commands returns the verbs as commands of testscript, and check and until,
+// which run a verb and compare what it prints.
+func commands() map[string]func(ts *testscript.TestScript, not bool, args []string) {
+	all := map[string]func(*testscript.TestScript, bool, []string){}
+	for name, do := range verbs {
+		all[name] = func(ts *testscript.TestScript, not bool, args []string) {
+			s := ts.Value(storyKey{}).(*story)
+			s.script = ts
+			output, err := do(s, args)
+			_, _ = ts.Stdout().Write([]byte(output))
+			switch {
+			case err != nil && not:
+				_, _ = ts.Stderr().Write([]byte(err.Error() + "\n"))
+			case err != nil:
+				ts.Fatalf("%v", err)
+			case not:
+				ts.Fatalf("%s succeeded, and must not", name)
+			}
+			s.commitNames()
+		}
+	}
+	for name, wait := range map[string]bool{"check": false, "until": true} {
+		all[name] = func(ts *testscript.TestScript, not bool, args []string) {
+			s := ts.Value(storyKey{}).(*story)
+			s.script = ts
+			e, err := s.parseExpectation(args)
+			switch {
+			case err != nil:
+			case not:
+				err = errors.New("write the expected output instead of !")
+			case wait:
+				err = s.until(e)
+			default:
+				_, err = s.check(e)
+			}
+			ts.Check(err)
+			s.commitNames()
+		}
+	}
+	return all
+}
+
+// kubectl runs kubectl in the story's namespace.
+func (s *story) kubectl(args []string) (string, error) {
+	output, err := s.cluster.Kubectl(s.Context(), append([]string{"--namespace=" + s.namespace}, args...)...)
+	return string(output), err
+}
+
+// apiServer stops and starts the API server, which keeps its data.
+func (s *story) apiServer(args []string) (string, error) {
+	switch strings.Join(args, " ") {
+	case "stop":
+		return "", s.cluster.StopAPIServer()
+	case "start":
+		return "", s.cluster.StartAPIServer(s.Context())
+	}
+	return "", errors.New("usage: apiserver stop | start")
+}
+
+// TestReadmeExplainsVerbs compares the table in README.md with the verbs.
+func TestReadmeExplainsVerbs(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(slices.Sorted(maps.Keys(verbs)), "check", "until") {
+		if !strings.Contains(string(text), "\n| `"+name) {
+			t.Errorf("README.md does not explain %s", name)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package stories
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/samplecrd/network-controller/pkg/neutron/faults"
+)
+
+const (
+	stormKills    = 12 // unless STORM_KILLS says another number
+	stormNetworks = 250
+	stormUsers    = 4
+	// maxLife is how long a controller lives at most before it is killed.
+	maxLife = time.Second
+)
+
+// weather is the storm: users create, change and delete hundreds of Networks
+// while Neutron is slow and loses requests and answers, and while the controller
+// is killed at random moments and started again at once.
+type weather struct {
+	*story
+	first   *controller
+	changes atomic.Int32
+}
+
+// storm checks that in the end Neutron has what Kubernetes asks for, each network
+// once: no duplicate, nothing left over, no deletion lost. STORM_SEED repeats the
+// random choices of a run, and STORM_KILLS is the number of kills.
+func storm(t *testing.T, clusters clusterPool) {
+	if testing.Short() || realNeutron != "" {
+		t.Skip("the storm takes half a minute; a real Neutron in one Python process would take an hour")
+	}
+	seed := envNumber(t, "STORM_SEED", uint64(time.Now().UnixNano()))
+	kills := envNumber(t, "STORM_KILLS", stormKills)
+	t.Logf("STORM_SEED=%d STORM_KILLS=%d", seed, kills)
+	s, err := newStory(t, clusters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.end()
+	w := &weather{story: s, first: newController(t)}
+	s.controllers["first"] = w.first
+
+	w.rage(seed, kills)
+	calm := time.Now()
+	if err := s.eventually(w.converged); err != nil {
+		t.Fatal(err)
+	}
+	left, err := s.client.SamplecrdV1().Networks(s.namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(left.Items) == 0 {
+		t.Fatalf("there are no Networks left: %v", err)
+	}
+	t.Logf("%d kills, %d changes by users, %d requests to Neutron; %v later, %d Networks had converged",
+		kills, w.changes.Load(), len(s.neutron.Requests()), time.Since(calm).Round(time.Second), len(left.Items))
+}
+
+func envNumber(t *testing.T, name string, otherwise uint64) uint64 {
+	t.Helper()
+	number, err := strconv.ParseUint(cmp.Or(os.Getenv(name), strconv.FormatUint(otherwise, 10)), 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return number
+}
+
+// rage is the storm itself. It ends with a controller that lives.
+func (w *weather) rage(seed, kills uint64) {
+	ctx, calm := context.WithCancel(w.Context())
+	var users sync.WaitGroup
+	for user := range stormUsers {
+		random := rand.New(rand.NewPCG(seed, uint64(user)))
+		users.Go(func() { w.changeNetworks(ctx, random, user) })
+	}
+	random := rand.New(rand.NewPCG(seed, stormUsers))
+	for range kills {
+		w.start()
+		w.injectFaults(random)
+		pause(ctx, time.Duration(random.Int64N(int64(maxLife))))
+		_ = w.first.end(syscall.SIGKILL) // which is an error of the process
+	}
+	calm()
+	users.Wait()
+	w.start()
+}
+
+func (w *weather) start() {
+	if err := w.startController(w.first, "-resync-period=1s", "-workers=20"); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// injectFaults replaces the faults: one request is lost, and Neutron makes some
+// networks long after the controller that asked for them was killed.
+func (w *weather) injectFaults(random *rand.Rand) {
+	_, _ = w.fault([]string{"off"})
+	methods := []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}
+	lost := faults.Fault{Times: 1, Method: methods[random.IntN(len(methods))]}
+	lost.DropAnswer = random.IntN(2) == 0
+	lost.DropRequest = !lost.DropAnswer
+	for _, fault := range []faults.Fault{
+		lost,
+		{Method: http.MethodPost, Path: "^/v2.0/networks", Work: 2 * maxLife, Times: 10},
+		{Method: http.MethodPost, Path: "^/v2.0/networks", Work: maxLife / 5},
+	} {
+		w.neutron.heal = append(w.neutron.heal, w.neutron.Inject(fault))
+	}
+}
+
+// changeNetworks applies and deletes Networks at random. Each user has some.
+func (w *weather) changeNetworks(ctx context.Context, random *rand.Rand, user int) {
+	for ctx.Err() == nil {
+		number := random.IntN(stormNetworks/stormUsers)*stormUsers + user
+		name := "n" + strconv.Itoa(number)
+		var err error
+		switch random.IntN(6) {
+		case 0:
+			err = w.client.SamplecrdV1().Networks(w.namespace).Delete(ctx, name, metav1.DeleteOptions{})
+		case 1:
+			_, err = w.apply([]string{name, fmt.Sprintf("cidr=10.1.%d.0/24", number)})
+		default:
+			gateway := fmt.Sprintf("gateway=10.0.%d.%d", number, 1+random.IntN(254))
+			_, err = w.apply([]string{name, fmt.Sprintf("cidr=10.0.%d.0/24", number), gateway})
+		}
+		if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+			w.Errorf("user %d, with %s: %v", user, name, err)
+		}
+		w.changes.Add(1)
+		pause(ctx, time.Duration(random.Int64N(int64(50*time.Millisecond))))
+	}
+}
+
+// converged checks that Neutron has what every Network asks for, once, and no
+// other network with the cluster's owner marker.
+func (w *weather) converged() error {
+	list, err := w.client.SamplecrdV1().Networks(w.namespace).List(w.Context(), metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	objects, err := w.objects()
+	if err != nil {
+		return err
+	}
+	byOwner := map[string][]neutronNetwork{}
+	for _, network := range objects {
+		byOwner[network.Description] = append(byOwner[network.Description], network)
+	}
+	for _, network := range list.Items {
+		marker := w.marker(network.Name)
+		owned := byOwner[marker]
+		delete(byOwner, marker)
+		gateway := cmp.Or(network.Spec.Gateway, strings.TrimSuffix(network.Spec.CIDR, "0/24")+"1")
+		switch want := (neutronSubnet{CIDR: network.Spec.CIDR, Gateway: gateway}).String(); {
+		case readyCell(&network) != "True Provisioned" || network.DeletionTimestamp != nil:
+			return fmt.Errorf("%s: the condition is %q, deleted at %v",
+				network.Name, readyCell(&network), network.DeletionTimestamp)
+		case len(owned) != 1 || owned[0].ID != network.Status.NetworkID:
+			return fmt.Errorf("%s: the status has the network %q, and Neutron has %+v",
+				network.Name, network.Status.NetworkID, owned)
+		case len(owned[0].subnets) != 1 || owned[0].subnets[0].String() != want ||
+			owned[0].subnets[0].Description != marker:
+			return fmt.Errorf("%s: Neutron has the subnets %+v, want %s", network.Name, owned[0].subnets, want)
+		}
+	}
+	if len(byOwner) > 0 {
+		return fmt.Errorf("no Network has these: %+v", byOwner)
+	}
+	return nil
+}
+
+// pause ends early if the context ends.
+func pause(ctx context.Context, duration time.Duration) {
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
