@@ -1,17 +1,17 @@
-# What can be done here: `make` alone lists it. Nothing but Go, git and make is
-# needed; what is built goes to build/ and to ./samplecrd-controller.
+# `make` alone lists the targets. They need Go, git and make. Output goes to build/
+# and to ./samplecrd-controller.
 
 .DEFAULT_GOAL := help
 SHELL := bash
 
-# A cluster to use with `make run KUBECONFIG=…`, in place of a local control
-# plane. The environment variable of that name is not meant: it may well point
-# to a cluster that should not get a second controller.
+# The kubeconfig file of a cluster for demo, run and e2e: make run KUBECONFIG=path.
+# The environment variable of this name has no effect: its cluster may have a
+# controller already.
 ifneq ($(origin KUBECONFIG),command line)
 KUBECONFIG :=
 endif
 
-# More flags for the controller: make run FLAGS='-v=4 -workers=10'
+# Flags for the controller: make run FLAGS='-v=4 -workers=10'
 FLAGS :=
 
 KUBERNETES := build/bin/kubernetes
@@ -20,24 +20,38 @@ OPENSTACK := build/bin/openstack
 NODE := build/bin/node
 NODE_COMPONENTS := build/bin/node-components
 
+# All builds and tests use the flags of a release, so that Go's build cache has
+# each package once.
+export CGO_ENABLED ?= 0
+export GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath
+
 # go build, without a line for each module that it downloads.
-GO_BUILD = CGO_ENABLED=0 go build -trimpath 2> >(sed '/^go: downloading /d' >&2)
+GO_BUILD = go build 2> >(sed '/^go: downloading /d' >&2)
+
+# demo and run build Kubernetes unless there is a cluster, or a folder with
+# programs.
+LOCAL := $(if $(KUBECONFIG)$(KUBEBUILDER_ASSETS),,control-plane)
 
 .PHONY: help
-help: ## List what can be done
+help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: control-plane build ## Watch a Network become a real network: create, edit, delete
+demo: build $(LOCAL) ## Create, edit and delete a Network (KUBECONFIG=path or KUBEBUILDER_ASSETS=folder: on those)
 	@$(GO_BUILD) -o build/bin/demo ./hack/demo
-	@exec build/bin/demo
+	@exec build/bin/demo $(if $(KUBECONFIG),-kubeconfig '$(KUBECONFIG)')
 
-# A local control plane has no business with the cloud that OS_CLOUD names; say
-# FLAGS=-cloud=… where it has.
+# OS_CLOUD has no effect on a local control plane. FLAGS=-cloud=name has.
 .PHONY: run
-run: $(if $(KUBECONFIG),,control-plane) build ## Run the controller on a local control plane, or with KUBECONFIG=path on yours
+run: check-flags $(LOCAL) ## Run the controller with FLAGS on a local control plane (or as for demo)
 	@$(GO_BUILD) -o build/bin/run ./hack/run
 	@exec env $(if $(KUBECONFIG),,-u OS_CLOUD) build/bin/run $(if $(KUBECONFIG),-kubeconfig '$(KUBECONFIG)') -- ./samplecrd-controller $(FLAGS)
+
+# The controller exits with 2 if it rejects a flag, and with 1 if it has no cluster.
+.PHONY: check-flags
+check-flags: build
+	@output=$$(./samplecrd-controller $(FLAGS) -kubeconfig=/dev/null -master= 2>&1) || \
+		[[ $$? != 2 ]] || { echo "make run: FLAGS: $$output" >&2; exit 2; }
 
 .PHONY: test
 test: control-plane ## Run all tests, on a real API server
@@ -48,19 +62,19 @@ openstack: $(OPENSTACK) ## Start a real Keystone and Neutron on loopback (Debian
 	@$(OPENSTACK) up
 
 .PHONY: openstack-down
-openstack-down: $(OPENSTACK) ## Stop them, and leave nothing
+openstack-down: $(OPENSTACK) ## Stop Keystone and Neutron and remove their data
 	@$(OPENSTACK) down
 
 .PHONY: test-openstack
-test-openstack: control-plane $(OPENSTACK) ## Run what there is of tests for it on a real Keystone and Neutron
+test-openstack: control-plane $(OPENSTACK) ## Run the contract and the stories on a real Keystone and Neutron
 	@$(OPENSTACK) exec -- test/openstack/test.sh || { code=$$?; [[ $$code == 3 ]] || exit $$code; }
 
 .PHONY: e2e
-e2e: $(if $(KUBECONFIG),,node) ## Install the controller and try all of it, on a real node (Debian 12, as root), or with KUBECONFIG=path on yours
+e2e: $(if $(KUBECONFIG),,node) ## Test the installation on a real node (Debian 12, as root); KUBECONFIG=path uses your cluster
 	@test/e2e/run.sh $(if $(KUBECONFIG),'$(KUBECONFIG)') || { code=$$?; [[ $$code == 3 ]] || exit $$code; }
 
 .PHONY: e2e-openstack
-e2e-openstack: node $(OPENSTACK) ## Do its part with an OpenStack on a real Keystone and Neutron
+e2e-openstack: node $(OPENSTACK) ## Test the installation with a real Keystone and Neutron
 	@test/e2e/run.sh -openstack || { code=$$?; [[ $$code == 3 ]] || exit $$code; }
 
 .PHONY: $(OPENSTACK)
@@ -77,7 +91,7 @@ control-plane: ## Build etcd, kube-apiserver, kube-controller-manager and kubect
 	@hack/kubernetes/build.sh $(KUBERNETES)
 
 .PHONY: node
-node: control-plane ## Build what runs a command with a whole Kubernetes of one node: build/bin/node
+node: control-plane ## Build build/bin/node, which runs a command with a Kubernetes of one node
 	@hack/kubernetes/build.sh $(NODE_COMPONENTS) ./node
 	@$(GO_BUILD) -o $(NODE) ./test/node
 
@@ -86,25 +100,31 @@ generate: ## Generate clients, deepcopy functions, the CRD and its reference fro
 	@hack/update-codegen.sh
 
 .PHONY: verify
-verify: ## Check that what is generated and formatted is up to date
+verify: ## Check that generated code and go.mod are up to date
 	@hack/verify-codegen.sh
 	@go mod tidy -diff
 	@go mod verify
 
+.PHONY: prose
+prose: ## Check the words, sentences and lines of the text
+	@go run ./hack/prose
+
 .PHONY: lint
-lint: ## Run the linters, which also hold the architecture
+lint: prose ## Run the linters, which also check the imports of packages
 	@go -C hack/lint build -o ../../$(GOLANGCI_LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@$(GOLANGCI_LINT) run --allow-parallel-runners ./...
-	@# Of hack/kubernetes only what imports no Kubernetes: linting main.go would
-	@# type-check all of Kubernetes, which takes 11 GB.
+	@# In hack/kubernetes, only what imports no Kubernetes: otherwise the linter
+	@# type-checks all of Kubernetes, which needs 11 GB of memory.
 	@cd hack/kubernetes && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./multicall
 	@$(GOLANGCI_LINT) fmt --diff
 
+FUZZTIME ?= 30s
+
 .PHONY: fuzz
-fuzz: ## Look for a state of the world in which a plan goes wrong, for a minute
-	go test -run '^$$' -fuzz FuzzConverge -fuzztime 30s -fuzzminimizetime 1x ./pkg/plan
-	go test -run '^$$' -fuzz FuzzDesiredFor -fuzztime 30s -fuzzminimizetime 1x ./pkg/plan
-	go test -run '^$$' -fuzz FuzzRequestOf -fuzztime 30s -fuzzminimizetime 1x ./pkg/deployments
+fuzz: ## Fuzz the pure packages, FUZZTIME=30s each
+	go test -run '^$$' -fuzz FuzzConverge -fuzztime $(FUZZTIME) -fuzzminimizetime 1x ./pkg/plan
+	go test -run '^$$' -fuzz FuzzDesiredFor -fuzztime $(FUZZTIME) -fuzzminimizetime 1x ./pkg/plan
+	go test -run '^$$' -fuzz FuzzRequestOf -fuzztime $(FUZZTIME) -fuzzminimizetime 1x ./pkg/deployments
 
 # The packages that only compute, whose own tests must notice nearly every change
 # of their code.
@@ -114,9 +134,8 @@ PURE_PACKAGES := pkg/plan pkg/status pkg/deployments
 mutation: ## Check that the tests of the pure packages fail when their code is changed (about 15 minutes)
 	@hack/mutation/run.sh $(PURE_PACKAGES)
 
-# What a release is made of. VERSION, IMAGE and ARCH can be given: make image
-# VERSION=v1.2.3 ARCH=arm64. The image is published nowhere yet: its name only
-# says where it would be.
+# The variables of a release: make image VERSION=v1.2.3 ARCH=arm64. The image is
+# not published yet: IMAGE is where it would be.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
@@ -132,22 +151,25 @@ image: ## Build build/image.tar, to load into containerd, Docker, podman or kind
 
 .PHONY: test-image
 test-image: ## Check the contents of the image, and that it is reproducible
-	@go -C hack/image test -count=1 ./...
+	@go -C hack/image test ./...
 
 .PHONY: release
 release: $(if $(KUBECTL),,control-plane) ## Build build/release: binaries, image, install.yaml, SBOMs, checksums
 	@hack/release/release.sh build/release
 
+# TEST_FLAGS=-short leaves out the tests of vulncheck, which take two minutes.
+TEST_FLAGS ?=
+
 .PHONY: test-release
-test-release: ## Check that a licence, a vulnerability or a missing database is not passed over
-	@go -C hack/release test -count=1 ./...
+test-release: ## Check that a bad licence, a vulnerability or a missing database is found
+	@go -C hack/release test $(TEST_FLAGS) ./...
 
 .PHONY: verify-release
-verify-release: control-plane ## Check that two clones give the same release, byte by byte
+verify-release: control-plane ## Check that two clones give identical releases
 	@hack/release/verify.sh
 
 .PHONY: licenses
-licenses: ## Write docs/dependencies.md; fails on a licence that we do not ship
+licenses: ## Write docs/dependencies.md; fails on a licence that may not be shipped
 	@hack/release/licenses.sh
 
 .PHONY: verify-licenses
@@ -155,15 +177,9 @@ verify-licenses: ## Check that docs/dependencies.md is up to date
 	@hack/release/licenses.sh check
 
 .PHONY: vulncheck
-vulncheck: ## Look for known vulnerabilities (GOVULNDB=file:///… for a copy of the database)
+vulncheck: ## Check for known vulnerabilities (GOVULNDB=file:///… uses a copy of the database)
 	@hack/release/vulncheck.sh
 
 .PHONY: clean
-clean: ## Remove all that was built (Go's own cache stays)
+clean: ## Remove build/ and ./samplecrd-controller
 	rm -rf build samplecrd-controller
-
-.PHONY: prose
-prose: ## Check the words, sentences and lines of the text
-	@CGO_ENABLED=0 go run -trimpath ./hack/prose
-
-lint: prose

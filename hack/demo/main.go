@@ -1,14 +1,20 @@
 // Command demo plays the walkthrough: it creates, edits and deletes a Network
-// on a real API server, and shows after each step what Kubernetes says and what
-// Neutron has. It exits with 0 where that is what it should be.
+// on a real API server. After each step it shows the state in Kubernetes and in
+// Neutron. It exits with 0 if the state is as expected. If its output is not a
+// terminal, it is plain text.
+//
+// The API server is a local one, or that of -kubeconfig. The environment variable
+// KUBEBUILDER_ASSETS names a folder with programs for a local one.
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -22,13 +28,15 @@ const (
 )
 
 func main() {
+	kubeconfig := flag.String("kubeconfig", "", "`path` of the kubeconfig file of a cluster to use. Defaults to a local control plane.")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	begun := time.Now()
-	err := play(ctx)
+	err := play(ctx, *kubeconfig)
 	switch {
 	case err == nil:
-		fmt.Printf("\n%s in %.0f s. Next: make run, and try it yourself.\n", bold("All as it should be"), time.Since(begun).Seconds())
+		fmt.Printf("\n%s in %.0f s. Next: make run, and try it yourself.\n", bold("All as expected"), time.Since(begun).Seconds())
 	case ctx.Err() != nil:
 		fmt.Fprintln(os.Stderr, "\ndemo: interrupted; everything is stopped")
 		os.Exit(1)
@@ -39,30 +47,37 @@ func main() {
 }
 
 // play starts everything, plays the three acts, and stops everything.
-func play(ctx context.Context) (err error) {
+func play(ctx context.Context, kubeconfig string) (err error) {
+	if kubeconfig, err = absolute(kubeconfig); err != nil {
+		return err
+	}
 	root, err := controlplane.ModuleRoot()
 	if err != nil {
 		return err
 	}
 	if err := os.Chdir(root); err != nil {
-		return fmt.Errorf("going to the module's root: %w", err)
+		return fmt.Errorf("changing to the module's root: %w", err)
 	}
 	fmt.Println(bold("A Network becomes a real network"))
-	fmt.Print("\nStarting a Kubernetes API server on loopback … ")
-	begun := time.Now()
-	cluster, err := controlplane.Start(ctx, controlplane.Options{})
-	if err != nil {
-		return fmt.Errorf("starting the control plane: %w", err)
+	var c *cluster
+	if kubeconfig == "" {
+		c, err = startCluster(ctx, os.Getenv("KUBEBUILDER_ASSETS"))
+	} else {
+		c, err = useCluster(ctx, kubeconfig)
 	}
-	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	fmt.Printf("ready after %.1f s\n", time.Since(begun).Seconds())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.cleanUp()) }()
 
-	s, err := newStage(ctx, cluster)
+	s, err := newStage(ctx, c)
 	if err != nil {
 		return err
 	}
-	if err := s.kubectl("apply", "-f", "crd/"); err != nil {
-		return err
+	if c.stop != nil || c.madeCRD {
+		if err := s.kubectl("apply", "-f", "crd/"); err != nil {
+			return err
+		}
 	}
 	if err := s.startController(); err != nil {
 		return err
@@ -77,15 +92,22 @@ func play(ctx context.Context) (err error) {
 	return nil
 }
 
+func absolute(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	return filepath.Abs(path)
+}
+
 func create(s *stage) error {
 	s.title("1. Create")
 	if err := s.kubectl("apply", "-f", "example/example-network.yaml"); err != nil {
 		return err
 	}
-	if err := s.kubernetesSays("NetworkCreated", "SubnetCreated"); err != nil {
+	if err := s.showKubernetes("NetworkCreated", "SubnetCreated"); err != nil {
 		return err
 	}
-	return s.neutronHas("192.168.0.0/16", "192.168.0.1")
+	return s.showNeutron("192.168.0.0/16", "192.168.0.1")
 }
 
 func edit(s *stage) error {
@@ -94,10 +116,10 @@ func edit(s *stage) error {
 	if err := s.kubectl("patch", "network", example, "--type=merge", "--patch", patch); err != nil {
 		return err
 	}
-	if err := s.kubernetesSays("SubnetUpdated"); err != nil {
+	if err := s.showKubernetes("SubnetUpdated"); err != nil {
 		return err
 	}
-	return s.neutronHas("192.168.0.0/16", "192.168.1.1")
+	return s.showNeutron("192.168.0.0/16", "192.168.1.1")
 }
 
 func remove(s *stage) error {
@@ -111,10 +133,10 @@ func remove(s *stage) error {
 	if err := s.events("NetworkDeleted"); err != nil {
 		return err
 	}
-	return s.neutronHasNothing()
+	return s.checkNeutronEmpty()
 }
 
-// bold makes a text stand out on a terminal, and leaves it alone elsewhere.
+// bold makes a text bold if the output is a terminal.
 func bold(text string) string {
 	stdout, err := os.Stdout.Stat()
 	if err != nil || stdout.Mode()&os.ModeCharDevice == 0 || os.Getenv("NO_COLOR") != "" {
@@ -123,7 +145,7 @@ func bold(text string) string {
 	return "\x1b[1m" + text + "\x1b[0m"
 }
 
-// shellWords writes a command line as one would type it.
+// shellWords returns a command line as a user would type it.
 func shellWords(args []string) string {
 	var words []string
 	for _, arg := range args {

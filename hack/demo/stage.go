@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -20,15 +19,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-
-	"github.com/samplecrd/network-controller/test/controlplane"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
-// stage is where the walkthrough is played: a cluster, a controller, and the
-// Neutron in it.
+// stage has what the walkthrough uses: a cluster, a controller, and the Neutron
+// embedded in it.
 type stage struct {
 	ctx     context.Context
-	cluster *controlplane.Cluster
+	cluster *cluster
 	client  kubernetes.Interface
 
 	controller    *exec.Cmd
@@ -40,8 +38,12 @@ type stage struct {
 	networkID string          // after the first act
 }
 
-func newStage(ctx context.Context, cluster *controlplane.Cluster) (*stage, error) {
-	client, err := kubernetes.NewForConfig(cluster.RESTConfig())
+func newStage(ctx context.Context, cluster *cluster) (*stage, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", cluster.kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig file: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
@@ -55,14 +57,9 @@ func (s *stage) title(text string) {
 // kubectl shows and runs a kubectl command.
 func (s *stage) kubectl(args ...string) error {
 	fmt.Printf("$ kubectl %s\n", shellWords(args))
-	command := exec.CommandContext(s.ctx, filepath.Join("build", "bin", "kubectl"), args...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+s.cluster.Kubeconfig())
-	output, err := command.CombinedOutput()
-	fmt.Print(indent(string(output)))
-	if err != nil {
-		return fmt.Errorf("kubectl %s: %w", args[0], err)
-	}
-	return nil
+	output, err := s.cluster.kubectl(s.ctx, args...)
+	fmt.Print(indent(output))
+	return err
 }
 
 // startController starts the controller, with a Neutron at a free port.
@@ -79,26 +76,28 @@ func (s *stage) startController() error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("$ ./samplecrd-controller -kubeconfig %s -embedded-neutron-address %s\n", filepath.Base(s.cluster.Kubeconfig()), address)
-	s.controller = exec.Command(program, "-kubeconfig", s.cluster.Kubeconfig(), "-embedded-neutron-address", address) //nolint:noctx // it is asked to stop, not killed
+	args := append([]string{"-kubeconfig", s.cluster.kubeconfig, "-embedded-neutron-address", address}, s.cluster.controllerFlags...)
+	s.controller = exec.Command(program, args...) //nolint:noctx // it is stopped with a signal, not killed
+	args[1] = filepath.Base(args[1])
+	fmt.Printf("$ ./samplecrd-controller %s\n", strings.Join(args, " "))
 	s.controller.Stdout, s.controller.Stderr = &s.controllerLog, &s.controllerLog
-	s.controller.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt reaches it through us
+	s.controller.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it gets no Ctrl-C from the terminal
 	if err := s.controller.Start(); err != nil {
 		return fmt.Errorf("starting the controller: %w", err)
 	}
 	s.ended = make(chan struct{})
-	var noUse context.CancelFunc // without a controller, nothing else is worth waiting for
-	s.ctx, noUse = context.WithCancel(s.ctx)
+	var controllerEnded context.CancelFunc // nothing else happens without it
+	s.ctx, controllerEnded = context.WithCancel(s.ctx)
 	go func() {
 		_ = s.controller.Wait() // its exit code is in ProcessState
 		close(s.ended)
-		noUse()
+		controllerEnded()
 	}()
-	fmt.Printf("  with a Neutron in its memory: %s\n", s.neutron)
+	fmt.Printf("  with an embedded Neutron in memory: %s\n", s.neutron)
 	return nil
 }
 
-// stopController stops the controller as Kubernetes would.
+// stopController stops the controller as the kubelet does.
 func (s *stage) stopController() error {
 	_ = s.controller.Process.Signal(syscall.SIGTERM)
 	select {
@@ -113,9 +112,9 @@ func (s *stage) stopController() error {
 	return nil
 }
 
-// eventually waits until a check passes, and fails with what it said last.
+// eventually waits until a check passes. On a timeout, it returns the last error.
 func (s *stage) eventually(check func() error) error {
-	last := errors.New("there was no time to look")
+	last := errors.New("no check has run")
 	err := wait.PollUntilContextTimeout(s.ctx, 20*time.Millisecond, timeout, true, func(context.Context) (bool, error) {
 		last = check()
 		return last == nil, nil
@@ -126,9 +125,9 @@ func (s *stage) eventually(check func() error) error {
 	return nil
 }
 
-// kubernetesSays waits until the Network is ready, and shows its row, its
-// condition, and its events.
-func (s *stage) kubernetesSays(events ...string) error {
+// showKubernetes waits until the Network is ready, and shows its row, its
+// conditions, and its events.
+func (s *stage) showKubernetes(events ...string) error {
 	if err := s.kubectl("wait", "--for=condition=Ready", "network/"+example, "--timeout", timeout.String()); err != nil {
 		return err
 	}
@@ -136,11 +135,11 @@ func (s *stage) kubernetesSays(events ...string) error {
 		return err
 	}
 	condition := `{range .status.conditions[*]}{.type}={.status}  {.reason}: {.message}{"\n"}{end}`
-	output, err := s.cluster.Kubectl(s.ctx, "get", "network", example, "-o", "jsonpath="+condition)
+	output, err := s.cluster.kubectl(s.ctx, "get", "network", example, "-o", "jsonpath="+condition)
 	if err != nil {
-		return fmt.Errorf("reading the condition: %w", err)
+		return fmt.Errorf("reading the conditions: %w", err)
 	}
-	fmt.Printf("Condition\n%s", indent(string(output)))
+	fmt.Printf("Conditions\n%s", indent(output))
 	return s.events(events...)
 }
 
@@ -149,7 +148,7 @@ func (s *stage) kubernetesSays(events ...string) error {
 func (s *stage) events(reasons ...string) error {
 	var found []eventsv1.Event
 	err := s.eventually(func() error {
-		list, err := s.client.EventsV1().Events(metav1.NamespaceDefault).List(s.ctx, metav1.ListOptions{FieldSelector: "regarding.name=" + example})
+		list, err := s.client.EventsV1().Events(s.cluster.namespace).List(s.ctx, metav1.ListOptions{FieldSelector: "regarding.name=" + example})
 		if err != nil {
 			return fmt.Errorf("listing events: %w", err)
 		}
@@ -160,7 +159,7 @@ func (s *stage) events(reasons ...string) error {
 			got = append(got, e.Reason)
 		}
 		if !slices.Equal(got, reasons) {
-			return fmt.Errorf("the events are %v and should be %v", got, reasons)
+			return fmt.Errorf("the events are %v, want %v", got, reasons)
 		}
 		return nil
 	})
@@ -175,7 +174,7 @@ func (s *stage) events(reasons ...string) error {
 	return nil
 }
 
-// inNeutron is what Neutron has, as it says itself.
+// inNeutron is what Neutron lists.
 type inNeutron struct {
 	Networks []struct {
 		ID, Name string
@@ -187,7 +186,7 @@ type inNeutron struct {
 	}
 }
 
-func (s *stage) askNeutron() (inNeutron, error) {
+func (s *stage) listNeutron() (inNeutron, error) {
 	var all inNeutron
 	for _, path := range []string{"/v2.0/networks", "/v2.0/subnets"} {
 		request, err := http.NewRequestWithContext(s.ctx, http.MethodGet, s.neutron+path, nil)
@@ -196,21 +195,21 @@ func (s *stage) askNeutron() (inNeutron, error) {
 		}
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
-			return all, fmt.Errorf("asking Neutron: %w", err)
+			return all, fmt.Errorf("listing in Neutron: %w", err)
 		}
 		err = json.NewDecoder(response.Body).Decode(&all)
 		_ = response.Body.Close()
 		if err != nil || response.StatusCode != http.StatusOK {
-			return all, fmt.Errorf("asking Neutron for %s: %s: %w", path, response.Status, err)
+			return all, fmt.Errorf("listing %s in Neutron: %s: %w", path, response.Status, err)
 		}
 	}
 	return all, nil
 }
 
-// neutronHas shows what Neutron has, and checks that it is one network with one
-// subnet of this range and gateway: after an edit, the same network.
-func (s *stage) neutronHas(cidr, gateway string) error {
-	all, err := s.askNeutron()
+// showNeutron shows the state of Neutron, and checks that it is one network with
+// one subnet of this range and gateway. After an edit, the ID must not change.
+func (s *stage) showNeutron(cidr, gateway string) error {
+	all, err := s.listNeutron()
 	if err != nil {
 		return err
 	}
@@ -223,28 +222,28 @@ func (s *stage) neutronHas(cidr, gateway string) error {
 	}
 	switch {
 	case len(all.Networks) != 1 || len(all.Subnets) != 1:
-		return fmt.Errorf("there are %d networks and %d subnets in Neutron, and there should be one of each", len(all.Networks), len(all.Subnets))
+		return fmt.Errorf("Neutron has %d networks and %d subnets, want one of each", len(all.Networks), len(all.Subnets))
 	case all.Subnets[0].CIDR != cidr || all.Subnets[0].Gateway != gateway || all.Subnets[0].NetworkID != all.Networks[0].ID:
-		return fmt.Errorf("the subnet in Neutron is not %s with gateway %s on network %s", cidr, gateway, all.Networks[0].ID)
+		return fmt.Errorf("the subnet in Neutron has not range %s and gateway %s on network %s", cidr, gateway, all.Networks[0].ID)
 	case s.networkID != "" && s.networkID != all.Networks[0].ID:
-		return fmt.Errorf("the network in Neutron is not the one that it was before, %s", s.networkID)
+		return fmt.Errorf("the network in Neutron is not %s, which it was before", s.networkID)
 	}
 	s.networkID = all.Networks[0].ID
-	fmt.Println("✔ as asked for")
+	fmt.Println("✔ as requested")
 	return nil
 }
 
-func (s *stage) neutronHasNothing() error {
-	all, err := s.askNeutron()
+func (s *stage) checkNeutronEmpty() error {
+	all, err := s.listNeutron()
 	if err != nil {
 		return err
 	}
 	fmt.Printf("Neutron has (curl %s/v2.0/networks)\n", s.neutron)
 	if len(all.Networks)+len(all.Subnets) > 0 {
-		return fmt.Errorf("there are still %d networks and %d subnets in Neutron", len(all.Networks), len(all.Subnets))
+		return fmt.Errorf("Neutron still has %d networks and %d subnets", len(all.Networks), len(all.Subnets))
 	}
 	fmt.Println("  nothing")
-	fmt.Println("✔ as asked for")
+	fmt.Println("✔ as requested")
 	return nil
 }
 

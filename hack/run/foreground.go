@@ -14,22 +14,22 @@ import (
 	"time"
 )
 
-// stopper passes the wish to stop on: to the controller if it runs, else to
-// what comes before it.
+// stopper forwards signals to the controller if it runs, and otherwise cancels
+// what happens before.
 //
-// The controller has a process group of its own. So a Ctrl-C, which a terminal
-// sends to the whole foreground group, and a SIGTERM, which comes to this
-// process alone, reach it in the same way: once. That matters, since a second
-// signal tells it not to wait for the requests in flight.
+// The controller has its own process group. So a Ctrl-C, which a terminal sends
+// to the whole foreground group, and a SIGTERM, which only this process receives,
+// both reach the controller once. A second signal would end it without waiting
+// for the requests in flight.
 type stopper struct {
-	context context.Context // ends when something asks to stop
+	context context.Context // ends at the first signal
 	cancel  context.CancelFunc
 
 	mu         sync.Mutex
 	controller *os.Process
 }
 
-// listen begins to listen for what asks to stop.
+// listen starts to receive signals.
 func listen() *stopper {
 	s := &stopper{}
 	s.context, s.cancel = context.WithCancel(context.Background())
@@ -43,8 +43,8 @@ func listen() *stopper {
 			case received := <-signals:
 				s.stop(received)
 			case <-orphaned.C:
-				// `go run` waits for this process after a Ctrl-C, but passes no
-				// other signal on: it just ends.
+				// `go run` waits for this process after a Ctrl-C. After any other
+				// signal it ends without forwarding it.
 				if os.Getppid() != parent {
 					orphaned.Stop()
 					s.stop(syscall.SIGTERM)
@@ -55,7 +55,7 @@ func listen() *stopper {
 	return s
 }
 
-// stop passes a signal on.
+// stop forwards a signal.
 func (s *stopper) stop(received os.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ func (s *stopper) stop(received os.Signal) {
 		received = syscall.SIGTERM
 	}
 	if s.controller != nil {
-		_ = s.controller.Signal(received) // it fails when the controller has just ended
+		_ = s.controller.Signal(received) // it fails if the controller has ended
 	}
 }
 
@@ -77,7 +77,7 @@ func (s *stopper) runForeground(command *exec.Cmd) (exitCode int, err error) {
 	s.mu.Lock()
 	if s.context.Err() != nil {
 		s.mu.Unlock()
-		return 130, nil //nolint:nilerr // to be asked to stop is no error
+		return 130, nil //nolint:nilerr // a signal is no error
 	}
 	err = command.Start()
 	if err == nil {
@@ -102,7 +102,7 @@ func (s *stopper) runForeground(command *exec.Cmd) (exitCode int, err error) {
 	return command.ProcessState.ExitCode(), err
 }
 
-// wait waits for a command to end. That it ended with an exit code is no error.
+// wait waits for a command to end. An exit code is no error.
 func wait(command *exec.Cmd) error {
 	var exit *exec.ExitError
 	if err := command.Wait(); err != nil && !errors.As(err, &exit) {
@@ -111,12 +111,12 @@ func wait(command *exec.Cmd) error {
 	return nil
 }
 
-// guardedVariable is the environment variable that makes this program a guard
-// of the process that it names.
+// guardedVariable is the environment variable that makes this program the guard
+// of a process, whose ID is its value.
 const guardedVariable = "RUN_GUARDED_PROCESS"
 
-// startGuard starts a process that ends the controller when this process is
-// killed and so cannot do it itself. It ends when release is called.
+// startGuard starts a process that stops the controller if this process is killed.
+// The guard ends when release is called.
 func startGuard(pid int) (release func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -138,9 +138,9 @@ func startGuard(pid int) (release func(), err error) {
 	}, nil
 }
 
-// guard waits for the other end of the standard input. A byte says that there
-// is nothing left to guard. The end of it without one says that the process
-// there was killed: then the guarded one is asked to end.
+// guard reads from the standard input. If it receives a byte, the controller has
+// ended. If the input ends without one, the parent was killed, and guard stops
+// the controller.
 func guard(pid string) {
 	number, err := strconv.Atoi(pid)
 	if err != nil || number <= 1 {

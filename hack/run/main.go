@@ -1,11 +1,12 @@
-// Command run runs the controller in the foreground, by default against a local
-// Kubernetes that lives as long as the controller does. It is what `make run`
-// calls, after it has built it:
+// Command run runs the controller in the foreground, by default with a local
+// Kubernetes that lives as long as the controller. make run builds the controller
+// and calls this program:
 //
 //	build/bin/run [-kubeconfig PATH] -- ./samplecrd-controller [FLAGS]
 //
-// The controller gets the flag -kubeconfig before its own. Its exit code is
-// that of this program, too.
+// The controller gets the flag -kubeconfig before its own flags. Its exit code is
+// the exit code of this program. The environment variable KUBEBUILDER_ASSETS
+// names a folder with programs for the local Kubernetes.
 package main
 
 import (
@@ -46,14 +47,14 @@ func main() {
 
 // run runs the controller until it ends, and returns its exit code.
 func run(stop *stopper, kubeconfig string, controller []string) (exitCode int, err error) {
-	// Whatever is wrong with the arguments is told before anything starts.
+	// Wrong arguments are reported before anything starts.
 	path, err := exec.LookPath(controller[0])
 	if err != nil {
 		return 1, fmt.Errorf("finding the controller: %w", err)
 	}
 	command := func(kubeconfig string) *exec.Cmd {
 		args := append([]string{"-kubeconfig=" + kubeconfig}, controller[1:]...)
-		return exec.Command(path, args...) //nolint:noctx // it is asked to stop, not killed
+		return exec.Command(path, args...) //nolint:noctx // it is stopped with a signal, not killed
 	}
 	if kubeconfig != "" {
 		if kubeconfig, err = expandHome(kubeconfig); err != nil {
@@ -65,38 +66,79 @@ func run(stop *stopper, kubeconfig string, controller []string) (exitCode int, e
 		return stop.runForeground(command(kubeconfig))
 	}
 
-	cluster, err := startCluster(stop.context, os.Stdout)
+	local, err := startCluster(stop.context, os.Stdout)
 	switch {
 	case errors.Is(err, context.Canceled):
-		return 130, nil // asked to stop before it was ready
+		return 130, nil // stopped before it was ready
 	case err != nil:
 		return 1, err
 	}
-	exitCode, err = stop.runForeground(command(cluster.Kubeconfig()))
-	if stopping := cluster.Stop(); stopping != nil {
+	exitCode, err = stop.runForeground(command(local.kubeconfig))
+	if stopping := local.stop(os.Stdout); stopping != nil {
 		exitCode, err = max(exitCode, 1), errors.Join(err, stopping)
 	}
 	return exitCode, err
 }
 
-// startCluster starts a local Kubernetes and tells how to reach it.
-func startCluster(ctx context.Context, output io.Writer) (*controlplane.Cluster, error) {
+// localCluster is a local Kubernetes.
+type localCluster struct {
+	*controlplane.Cluster
+	kubeconfig string // a link that is the same in every run, if no other run uses it
+}
+
+// startCluster starts a local Kubernetes and prints how to use it.
+func startCluster(ctx context.Context, output io.Writer) (*localCluster, error) {
 	root, err := controlplane.ModuleRoot()
 	if err != nil {
 		return nil, err
 	}
+	options := controlplane.Options{Apply: []string{"crd"}, Assets: os.Getenv("KUBEBUILDER_ASSETS"), ControllerManager: true}
+	kubectl := filepath.Join(root, "build", "bin", "kubectl")
 	_, _ = fmt.Fprintln(output, "Starting a local Kubernetes.")
-	cluster, err := controlplane.Start(ctx, controlplane.Options{Apply: []string{"crd"}, ControllerManager: true})
+	if options.Assets != "" {
+		kubectl = filepath.Join(options.Assets, "kubectl")
+		if _, err := exec.LookPath(filepath.Join(options.Assets, "kube-controller-manager")); err != nil {
+			options.ControllerManager = false
+			_, _ = fmt.Fprintf(output, "%s has no kube-controller-manager: objects are not garbage-collected, and Deployments create no Pods.\n", options.Assets)
+		}
+	}
+	cluster, err := controlplane.Start(ctx, options)
 	if err != nil {
 		return nil, err
 	}
+	local := &localCluster{Cluster: cluster, kubeconfig: linkTo(cluster.Kubeconfig(), filepath.Join(root, "build", "run", "kubeconfig"))}
 	_, err = exec.LookPath("kubectl")
-	_, _ = fmt.Fprint(output, howToReach(cluster.Kubeconfig(), filepath.Join(root, "build", "bin", "kubectl"), err == nil))
-	return cluster, nil
+	_, _ = fmt.Fprint(output, howToReach(local.kubeconfig, kubectl, err == nil))
+	return local, nil
 }
 
-// howToReach says what to type into a second terminal, where a kubectl may be
-// installed or not.
+// linkTo makes a symbolic link to a file and returns the path of the link. If the
+// link exists and another run uses it, it returns the path of the file.
+func linkTo(file, link string) string {
+	if _, err := os.Stat(link); err == nil {
+		return file
+	}
+	_ = os.Remove(link) // of a run that was killed
+	if err := os.Symlink(file, link); err != nil {
+		return file
+	}
+	return link
+}
+
+// stop stops the local Kubernetes and prints what it removed.
+func (l *localCluster) stop(output io.Writer) error {
+	if l.kubeconfig != l.Kubeconfig() {
+		_ = os.Remove(l.kubeconfig)
+	}
+	if err := l.Stop(); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(output, "Stopped the local Kubernetes. Removed its data and %s.\n", l.kubeconfig)
+	return nil
+}
+
+// howToReach returns what to type into a second terminal, with or without an
+// installed kubectl.
 func howToReach(kubeconfig, kubectl string, installed bool) string {
 	lines := []string{"It is ready. To use it, type into a second terminal:", "", "  export KUBECONFIG=" + quote(kubeconfig)}
 	if !installed {
@@ -105,11 +147,11 @@ func howToReach(kubeconfig, kubectl string, installed bool) string {
 	return strings.Join(append(lines,
 		"  kubectl get networks",
 		"",
-		"Ctrl-C ends the controller, and then this Kubernetes with all that is in it.",
+		"Ctrl-C stops the controller, and then removes this Kubernetes with all its objects.",
 		"", ""), "\n")
 }
 
-// quote makes one word for a shell of a text.
+// quote returns a text as one word for a shell.
 func quote(text string) string {
 	const harmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+:,./-"
 	if text != "" && strings.Trim(text, harmless) == "" {
@@ -118,8 +160,8 @@ func quote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// expandHome does what a shell does with a path that begins with ~, in case
-// none did it: in `make run KUBECONFIG=~/.kube/config`, for example.
+// expandHome expands a leading ~, which the shell does not expand in
+// `make run KUBECONFIG='~/.kube/config'`.
 func expandHome(path string) (string, error) {
 	rest, ok := strings.CutPrefix(path, "~")
 	if !ok || rest != "" && rest[0] != filepath.Separator {

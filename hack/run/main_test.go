@@ -169,6 +169,10 @@ func TestLocalCluster(t *testing.T) {
 			p := start(t, "--", os.Args[0], "-v=4")
 			p.read("pid")
 			kubeconfig := strings.TrimPrefix(p.told["export"], "KUBECONFIG=")
+			folder, err := filepath.EvalSymlinks(kubeconfig)
+			if err != nil {
+				t.Fatal(err)
+			}
 			config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 			if err != nil {
 				t.Fatal(err)
@@ -193,8 +197,14 @@ func TestLocalCluster(t *testing.T) {
 				_ = connection.Close()
 				t.Error("the API server still runs")
 			}
-			if _, err := os.Stat(filepath.Dir(kubeconfig)); !os.IsNotExist(err) {
-				t.Errorf("the run folder %s is still there (%v)", filepath.Dir(kubeconfig), err)
+			if _, err := os.Lstat(kubeconfig); !os.IsNotExist(err) {
+				t.Errorf("%s still exists (%v)", kubeconfig, err)
+			}
+			if _, err := os.Stat(filepath.Dir(folder)); !os.IsNotExist(err) {
+				t.Errorf("the run folder %s still exists (%v)", filepath.Dir(folder), err)
+			}
+			if !strings.HasSuffix(p.told["Stopped"], "Removed its data and "+kubeconfig+".") {
+				t.Errorf("it printed %q, want that it removed %s", p.told["Stopped"], kubeconfig)
 			}
 		})
 	}
@@ -216,6 +226,27 @@ func TestKilled(t *testing.T) {
 		t.Errorf("the controller was told %v, want a signal to stop", p.told)
 	}
 	_ = p.Wait()
+}
+
+// The path is the same in every run. Two runs at once do not share a path.
+func TestLinkTo(t *testing.T) {
+	dir := t.TempDir()
+	link, file := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "admin.kubeconfig")
+	if err := os.Symlink(filepath.Join(dir, "of-a-run-that-was-killed"), link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := linkTo(file, link); got != link {
+		t.Errorf("the first run uses %s, want %s", got, link)
+	}
+	if target, err := os.Readlink(link); err != nil || target != file {
+		t.Errorf("the link leads to %s (%v), want %s", target, err, file)
+	}
+	if got := linkTo(filepath.Join(dir, "another"), link); got != filepath.Join(dir, "another") {
+		t.Errorf("the second run uses %s", got)
+	}
 }
 
 func TestHowToReach(t *testing.T) {

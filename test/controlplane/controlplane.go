@@ -1,14 +1,15 @@
 // Package controlplane starts a real Kubernetes control plane on this machine,
 // for tests and for trying things out: etcd, kube-apiserver and, as an option,
 // kube-controller-manager, without nodes. hack/kubernetes builds them as one
-// program; nothing is installed and nothing is downloaded.
+// program, or they are in a folder; nothing is installed or downloaded.
 //
 // A cluster keeps all its files in a run folder. Beside that, it uses one TCP port
 // of 127.0.0.1. So any number of clusters can run at once.
 //
 // Nothing outlives the process that started a cluster. The components exit when
 // their standard input closes, which is a pipe that only this process holds: the
-// kernel closes it even after kill -9. The run folder is then left over; the next
+// kernel closes it even after kill -9. (On macOS, programs in Options.Assets
+// outlive a kill -9.) The run folder is then left over; the next
 // Start removes it.
 //
 // It works on Linux and macOS.
@@ -19,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -42,6 +44,10 @@ type Options struct {
 	// Program is the path of the program that hack/kubernetes builds. Defaults to
 	// build/bin/kubernetes in the module's root.
 	Program string
+	// Assets is a folder with etcd, kube-apiserver and kubectl, and
+	// kube-controller-manager if that is to be started. It takes the place of
+	// Program. KUBEBUILDER_ASSETS names such folders.
+	Assets string
 	// Apply are files and folders that kubectl applies in this order when the API
 	// server is ready. After each, Start waits until the API server serves the
 	// CRDs in it. Relative paths are relative to the module's root.
@@ -147,12 +153,41 @@ func (o *Options) complete() error {
 			return fmt.Errorf("finding the working directory: %w", err)
 		}
 	}
+	if o.Assets != "" {
+		return o.completeAssets()
+	}
 	if _, err := os.Stat(o.Program); errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("the program of the local cluster, %s, does not exist: run `make control-plane` (the first build takes about ten minutes) or `make test`", o.Program)
 	} else if err != nil {
 		return fmt.Errorf("finding the program of the local cluster: %w", err)
 	}
 	return nil
+}
+
+// completeAssets makes the folder's path absolute, and returns an error if the
+// folder does not have all programs.
+func (o *Options) completeAssets() (err error) {
+	if o.Assets, err = filepath.Abs(o.Assets); err != nil {
+		return fmt.Errorf("finding the working directory: %w", err)
+	}
+	programs := []string{"etcd", "kube-apiserver", "kubectl"}
+	if o.ControllerManager {
+		programs = append(programs, "kube-controller-manager")
+	}
+	for _, program := range programs {
+		if _, err := exec.LookPath(filepath.Join(o.Assets, program)); err != nil {
+			return fmt.Errorf("finding the programs of the local cluster: %w", err)
+		}
+	}
+	return nil
+}
+
+// command returns the command line of a component or of kubectl.
+func (o *Options) command(name string, args ...string) []string {
+	if o.Assets != "" {
+		return append([]string{filepath.Join(o.Assets, name)}, args...)
+	}
+	return append([]string{o.Program, name}, args...)
 }
 
 // start starts the components in their order.
@@ -192,7 +227,7 @@ func (c *Cluster) start(ctx context.Context) error {
 
 // startProcess starts a component.
 func (c *Cluster) startProcess(name string, args []string) (*process.Process, error) {
-	return process.Start(c.folder.Path, process.Program{Name: name, Args: append([]string{c.options.Program, name}, args...)})
+	return process.Start(c.folder.Path, process.Program{Name: name, Args: c.options.command(name, args...)})
 }
 
 // choosePort chooses a free port for the API server, and writes the kubeconfig

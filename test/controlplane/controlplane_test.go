@@ -259,6 +259,32 @@ func TestOwnerIsKilled(t *testing.T) {
 	}
 }
 
+func TestClusterOfAssets(t *testing.T) {
+	var defaults Options
+	if err := defaults.complete(); err != nil {
+		t.Fatal(err)
+	}
+	assets := t.TempDir()
+	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
+		if err := os.Symlink(defaults.Program, filepath.Join(assets, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	options := Options{Dir: t.TempDir(), Assets: assets, Program: "/no/such/program"}
+	c, err := Start(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubectl(t, c, "get", "namespaces")
+	if err := c.Stop(); err != nil {
+		t.Error(err)
+	}
+	options.ControllerManager = true
+	if _, err := Start(t.Context(), options); err == nil || !strings.Contains(err.Error(), "kube-controller-manager") {
+		t.Errorf("error %v without kube-controller-manager", err)
+	}
+}
+
 // Other systems than Linux rely on this alone.
 func TestComponentEndsWithItsStandardInput(t *testing.T) {
 	options := Options{Dir: t.TempDir()}
@@ -302,6 +328,10 @@ func TestStartFails(t *testing.T) {
 		"the program is missing": {
 			options: Options{Program: "/no/such/program"},
 			want:    []string{"/no/such/program", "make control-plane", "make test"},
+		},
+		"the assets are missing": {
+			options: Options{Assets: "/no/such/folder"},
+			want:    []string{"finding the programs", "/no/such/folder/etcd"},
 		},
 		"the program cannot run": {
 			options: Options{Program: file},

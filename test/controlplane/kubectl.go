@@ -16,7 +16,8 @@ import (
 // error contains its standard error.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) ([]byte, error) {
 	var stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, c.options.Program, append([]string{"kubectl"}, args...)...)
+	command := c.options.command("kubectl", args...)
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = append(process.Environment(c.folder.Path), "KUBECONFIG="+c.Kubeconfig())
 	cmd.Stderr = &stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
