@@ -80,7 +80,7 @@ func draw(lines []line) string {
 
 	width, height := columns*charWidth+2*margin, rows*lineHeight+2*margin
 	var styles, texts strings.Builder
-	fmt.Fprintf(&styles, "@keyframes scroll{0%%{transform:translateY(0)}")
+	styles.WriteString("@keyframes scroll{0%{transform:translateY(0)}")
 	for i, l := range lines {
 		y := margin + (i+1)*lineHeight - 5
 		fmt.Fprintf(&texts, `<text y="%d" class="l%d%s">%s</text>`+"\n", y, i, class(l.text), html.EscapeString(clip(l.text)))
