@@ -109,12 +109,12 @@ verify: ## Check that generated code and go.mod are up to date
 prose: ## Check the words, sentences and lines of the text
 	@go run ./hack/prose
 
+# In hack/kubernetes, the linter reads only what imports no Kubernetes: otherwise
+# it type-checks all of Kubernetes, which needs 11 GB of memory.
 .PHONY: lint
 lint: prose ## Run the linters, which also check the imports of packages
 	@go -C hack/lint build -o ../../$(GOLANGCI_LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@$(GOLANGCI_LINT) run --allow-parallel-runners ./...
-	@# In hack/kubernetes, only what imports no Kubernetes: otherwise the linter
-	@# type-checks all of Kubernetes, which needs 11 GB of memory.
 	@cd hack/kubernetes && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./multicall
 	@$(GOLANGCI_LINT) fmt --diff
 

@@ -222,7 +222,7 @@ func (s *stage) showNeutron(cidr, gateway string) error {
 	}
 	switch {
 	case len(all.Networks) != 1 || len(all.Subnets) != 1:
-		return fmt.Errorf("Neutron has %d networks and %d subnets, want one of each", len(all.Networks), len(all.Subnets))
+		return fmt.Errorf("%d networks and %d subnets in Neutron, want one of each", len(all.Networks), len(all.Subnets))
 	case all.Subnets[0].CIDR != cidr || all.Subnets[0].Gateway != gateway || all.Subnets[0].NetworkID != all.Networks[0].ID:
 		return fmt.Errorf("the subnet in Neutron has not range %s and gateway %s on network %s", cidr, gateway, all.Networks[0].ID)
 	case s.networkID != "" && s.networkID != all.Networks[0].ID:
@@ -240,7 +240,7 @@ func (s *stage) checkNeutronEmpty() error {
 	}
 	fmt.Printf("Neutron has (curl %s/v2.0/networks)\n", s.neutron)
 	if len(all.Networks)+len(all.Subnets) > 0 {
-		return fmt.Errorf("Neutron still has %d networks and %d subnets", len(all.Networks), len(all.Subnets))
+		return fmt.Errorf("%d networks and %d subnets are left in Neutron", len(all.Networks), len(all.Subnets))
 	}
 	fmt.Println("  nothing")
 	fmt.Println("✔ as requested")
