@@ -289,7 +289,7 @@ func commands() map[string]func(ts *testscript.TestScript, not bool, args []stri
 			switch {
 			case err != nil:
 			case not:
-				err = errors.New("write the expected output instead of !")
+				err = errors.New("! has no meaning here: write the expected output")
 			case wait:
 				err = s.until(e)
 			default:
