@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -21,7 +20,8 @@ import (
 	"github.com/samplecrd/network-controller/pkg/watchdog"
 )
 
-// Controller makes Neutron match the Network objects of a Kubernetes cluster.
+// Controller makes Neutron, the network service of OpenStack, match the Network
+// objects of a Kubernetes cluster.
 //
 // This file is the pattern that Kubernetes controllers have in common. It follows
 // the life of a key, which is the namespace and name of a Network:
@@ -36,8 +36,11 @@ import (
 // happened: it compares the desired state with the actual state and removes the
 // difference. So a lost or repeated event does no harm. If a sync fails, handleErr
 // adds the key again.
+//
+// A deletion arrives as an update: the finalizer keeps the object until a sync has
+// deleted its network. Then the object disappears, and its key is added a last time.
 type Controller struct {
-	networks    *store.Networks          // the cache of Networks that the informers fill
+	networks    *store.Networks          // the cache that the informers fill, one for each watched namespace
 	queue       *instrument.Queue        // the keys of the Networks that need a sync
 	reconciler  *reconcile.Reconciler    // makes Neutron match one Network
 	drift       *drift.Detector          // adds the keys of Networks that changed in Neutron
@@ -45,8 +48,8 @@ type Controller struct {
 	workers     sync.WaitGroup
 }
 
-// NewController returns a Controller. The informers behind networks and
-// deployments must not have been started yet.
+// NewController returns a Controller. Start the informers after it, and before
+// WarmUp (see main.go).
 func NewController(
 	networks *store.Networks,
 	reconciler *reconcile.Reconciler,
@@ -69,18 +72,18 @@ func NewController(
 	}
 }
 
-// WarmUp fills the caches and keeps them up to date until the context ends. A
-// replica that waits to become the leader does only this. WarmUp does not wait for
-// namespaces that the controller may not list, nor for a Neutron that is
-// unavailable. It returns false if the context ends first.
-func (c *Controller) WarmUp(ctx context.Context, forbidden ...string) bool {
+// WarmUp waits until the informers have filled their caches, and fills the cache of
+// Neutron's state. Both stay up to date until the context ends. A replica that waits
+// to become the leader does only this. WarmUp does not wait for the namespaces to
+// skip, which the controller may not list. It returns false if the context ends first.
+func (c *Controller) WarmUp(ctx context.Context, skipNamespaces ...string) bool {
 	logger := klog.FromContext(ctx)
 	logger.Info("Waiting for the informer caches to sync")
-	if !c.networks.WaitForSync(ctx, forbidden...) {
+	if !c.networks.WaitForSync(ctx, skipNamespaces...) {
 		return false
 	}
 	logger.Info("Filling the cache of Neutron's state")
-	c.drift.Start(ctx, c.queue.AddBecause("drift"))
+	c.drift.Start(ctx, c.queue.AddBecause("drift")) // Add, with a cause for traces
 	return ctx.Err() == nil
 }
 
@@ -92,7 +95,8 @@ func (c *Controller) Run(ctx context.Context, workers int, timeout time.Duration
 	logger := klog.FromContext(ctx)
 
 	// From now on, events add keys. An informer replays its cache to a new handler:
-	// so every existing Network is added, too.
+	// so every existing Network is added, too. When ctx ends, a sync stops before its
+	// next step.
 	c.reconciler.Start(ctx)
 	if err := c.networks.AddHandlers(logger, c.handlers()); err != nil {
 		return err
@@ -116,14 +120,14 @@ func (c *Controller) Run(ctx context.Context, workers int, timeout time.Duration
 	c.workers.Wait()
 	c.drift.Wait()
 	if !timer.Stop() {
-		return fmt.Errorf("shutdown timed out after %v: requests to Neutron were canceled; the next start looks up their results", timeout)
+		return fmt.Errorf("shutdown timed out after %v: requests to Neutron were canceled; the next process looks up what became of them", timeout)
 	}
 	logger.Info("Stopped; no request is in flight")
 	return nil
 }
 
-// handlers returns the event handlers for Networks. They run one after the other,
-// so they must not do any work but add keys.
+// handlers returns the event handlers for Networks. They only add keys: a slow
+// handler would delay all later events.
 func (c *Controller) handlers() store.Handlers {
 	return store.Handlers{
 		AddFunc: func(network *samplecrdv1.Network) {
@@ -133,7 +137,7 @@ func (c *Controller) handlers() store.Handlers {
 			if needsSync(before, after) {
 				c.queue.Add(cache.MetaObjectToName(after))
 			} else if delay, overwritten := c.reconciler.StatusOverwritten(before, after); overwritten {
-				c.queue.AddAfter(cache.MetaObjectToName(after), delay)
+				c.queue.AddAfter(cache.MetaObjectToName(after), delay) // correct it, but don't fight over it
 			}
 		},
 		DeleteFunc: func(deleted cache.DeletedObject[*samplecrdv1.Network]) {
@@ -142,9 +146,9 @@ func (c *Controller) handlers() store.Handlers {
 	}
 }
 
-// needsSync reports whether an update requests anything. Most updates do not: they
-// are the controller's own finalizer and status, or, after a new list, no change at
-// all.
+// needsSync reports whether an update needs a sync. Most do not: they are the
+// controller's own finalizer and status, or, after the informer has listed again, no
+// change at all.
 func needsSync(before, after *samplecrdv1.Network) bool {
 	lostFinalizer := slices.Contains(before.Finalizers, samplecrdv1.Finalizer) && !slices.Contains(after.Finalizers, samplecrdv1.Finalizer)
 	return before.UID != after.UID || // deleted and created again
@@ -160,13 +164,14 @@ func (c *Controller) runWorker(ctx context.Context) {
 }
 
 // processNextWorkItem waits for a key and syncs it. It returns false when the queue
-// is shut down. The next start finds the keys that are left: it adds all Networks.
+// is shut down. The keys that are left need no care: the next process adds all
+// Networks.
 func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	key, shutdown := c.queue.Get()
 	if shutdown || c.queue.ShuttingDown() {
 		return false
 	}
-	defer c.queue.Done(key) // only then can another worker get the key
+	defer c.queue.Done(key) // if the key was added meanwhile, a worker gets it again now
 
 	ctx, end := c.queue.Begin(ctx, key) // for logs, traces and the watchdog
 	err := c.syncHandler(ctx, key)
@@ -178,23 +183,27 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 // syncHandler makes Neutron match one Network. It is never called twice at a time
 // for the same key.
 //
-// A healthy Network passes through it without a request and without a write.
+// A healthy Network passes through it without a request to Neutron and without a
+// write to Kubernetes.
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
 	network, err := c.networks.Get(key) // nil if it does not exist
 	if err != nil {
 		return err
 	}
-	changed, deploymentErr := c.deployments.Sync(ctx, key, network)
-	if changed {
-		return nil // the event of the change adds the key again
+	wrote, deploymentErr := c.deployments.Sync(ctx, key, network) // may write the Network for a Deployment
+	if wrote {
+		return nil // the event of that adds the key again
 	}
 
 	desired := c.reconciler.Desired(key, network)
 	actual := c.reconciler.Observe(key, network, desired) // sends no request
-	// Plan the next step and apply it, one request a step, until no step is left.
+	// Plan the next step and apply it, again and again, until no step is left.
 	actual, outcome := c.reconciler.Apply(ctx, key, network, desired, actual)
 	err = c.reconciler.Report(ctx, key, network, desired, actual, outcome)
-	return errors.Join(err, deploymentErr)
+	if deploymentErr != nil {
+		return deploymentErr // is retried soon; the status contains the outcome
+	}
+	return err
 }
 
 // handleErr decides when a key is synced again, given the outcome of its sync. A
@@ -209,7 +218,7 @@ func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, err er
 	case reconcile.RetrySoon: // it may pass any moment
 		logger.Error(err, "Sync failed; retrying with backoff", "failures", c.queue.NumRequeues(key)+1)
 		c.queue.AddRateLimited(key)
-	case reconcile.RetryLater: // somebody has to act first
+	case reconcile.RetryLater: // Neutron requests a pause, or somebody has to act first
 		logger.Error(err, "Sync failed; retrying later", "retryAfter", delay.Round(time.Second))
 		c.queue.Forget(key)
 		c.queue.AddAfter(key, delay)

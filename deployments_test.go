@@ -139,7 +139,7 @@ func TestDeploymentAsks(t *testing.T) {
 	h.annotate("web", "cidr", "gateway")
 	h.waitGone("web")
 	h.wantNothingInNeutron()
-	h.waitDeploymentEvent(web, "Normal", "NetworkDeleted", "no longer asked for")
+	h.waitDeploymentEvent(web, "Normal", "NetworkDeleted", "the Deployment no longer requests it")
 }
 
 // TestDeploymentDeleted: the garbage collector takes the Network away.
@@ -243,7 +243,7 @@ func TestDeploymentAndSomebodysNetwork(t *testing.T) {
 	h.create("web", "10.7.0.0/24", "")
 	before := h.waitReady("web")
 	web := h.deploy("web", "cidr=10.0.0.0/24")
-	h.waitDeploymentEvent(web, "Warning", "NetworkNotMade", "was not made for this Deployment, and is not touched")
+	h.waitDeploymentEvent(web, "Warning", "NetworkNotMade", "was not created for this Deployment and is left unchanged")
 	h.annotate("web", "cidr")
 	h.deploy("marker", "cidr=10.0.1.0/24")
 	h.waitReady("marker")
@@ -427,7 +427,7 @@ func TestWebhookChangesBack(t *testing.T) {
 	}
 	h.startController()
 	web := h.deploy("web", "cidr=10.0.0.0/24")
-	h.waitDeploymentEvent(web, "Warning", "NetworkNotMade", "look for an admission webhook")
+	h.waitDeploymentEvent(web, "Warning", "NetworkNotMade", "check for a mutating admission webhook")
 	h.waitReady("web")
 }
 

@@ -240,12 +240,21 @@ func (h *harness) holdCreateNetwork() (reached chan chan struct{}) {
 			once.Do(func() {
 				release := make(chan struct{})
 				reached <- release
-				<-release
+				h.untilTestEnds(release)
 			})
 		}
 	}
 	h.hold.Store(&hold)
 	return reached
+}
+
+// untilTestEnds waits for a channel, but not longer than the test lasts: a server
+// that waits for its last request would not stop.
+func (h *harness) untilTestEnds(release <-chan struct{}) {
+	select {
+	case <-release:
+	case <-h.Context().Done():
+	}
 }
 
 // What a user does.

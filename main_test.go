@@ -194,7 +194,7 @@ func TestHelp(t *testing.T) {
 	if err := p.Run(); err != nil {
 		t.Errorf("-help ended with %v", err)
 	}
-	for _, flag := range []string{"-kubeconfig Path", "-workers", "-neutron-endpoint URL", "-alsologtostderr", "-v value"} {
+	for _, flag := range []string{"-kubeconfig path", "-workers", "-neutron-endpoint URL", "-alsologtostderr", "-v value"} {
 		if !strings.Contains(p.log.String(), flag) {
 			t.Errorf("-help says nothing of %s", flag)
 		}

@@ -185,7 +185,7 @@ func TestSubnetInFlightOnAdopted(t *testing.T) {
 	var once sync.Once
 	hold := func(r *http.Request) {
 		if r.Method == http.MethodPost && r.URL.Path == "/v2.0/subnets" {
-			once.Do(func() { close(reached); <-release })
+			once.Do(func() { close(reached); h.untilTestEnds(release) })
 		}
 	}
 	h.hold.Store(&hold)
@@ -193,7 +193,7 @@ func TestSubnetInFlightOnAdopted(t *testing.T) {
 	h.createAdopting("example", "10.0.0.0/24", id)
 	<-reached
 	h.delete("example")
-	h.waitCondition("example", metav1.ConditionFalse, "NeutronUnavailable", "an earlier request was not answered")
+	h.waitCondition("example", metav1.ConditionFalse, "NeutronUnavailable", "no response to an earlier create request arrived")
 	close(release)
 	h.waitGone("example")
 	h.wantCounts(1, 0)

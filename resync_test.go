@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 )
@@ -209,49 +207,6 @@ func TestOrphanInUse(t *testing.T) {
 	h.eventually(func() error { return h.countsAre(0, 0) })
 }
 
-// TestOrphanIsTakenUp: one whose Network is created again is no orphan.
-func TestOrphanIsTakenUp(t *testing.T) {
-	h := newHarness(t)
-	h.settings.drift.ResyncPeriod, h.settings.drift.OrphanGracePeriod = quickly, time.Hour
-	id := h.postNetwork("mine", h.mark("example"))
-	h.startController()
-	h.eventually(func() error { return h.logged("Found an orphan") })
-
-	h.create("example", "10.0.0.0/24", "")
-
-	if got := h.waitReady("example").Status.NetworkID; got != id {
-		t.Errorf("the network is %s, want %s", got, id)
-	}
-	h.wantCounts(1, 1)
-}
-
-// TestRenamedCluster: under another name, the controller does not find what it
-// made, and makes nothing a second time. Each Network says what has happened,
-// and deletes nothing; with the old name all is well again.
-func TestRenamedCluster(t *testing.T) {
-	h := newHarness(t)
-	stop := h.startController()
-	h.create("example", "10.0.0.0/24", "")
-	h.create("deleted", "10.0.1.0/24", "")
-	h.waitReady("example")
-	h.waitReady("deleted")
-	stop()
-	h.setCluster("renamed")
-	stop = h.startController()
-
-	h.waitCondition("example", metav1.ConditionFalse, "NotOurs", `the cluster "`+testCluster+`", but this cluster is "renamed"`)
-	h.delete("deleted")
-	h.waitCondition("deleted", metav1.ConditionFalse, "NotOurs", "-cluster-name")
-	h.wantCounts(2, 2)
-	stop()
-
-	h.setCluster(testCluster)
-	h.startController()
-	h.waitReady("example")
-	h.waitGone("deleted")
-	h.wantCounts(1, 1)
-}
-
 // TestRebuiltCluster: Networks that are restored without their status, under
 // another cluster name, get a second network. With the old name, they find the
 // first one again, and the second one is not touched.
@@ -281,62 +236,6 @@ func TestRebuiltCluster(t *testing.T) {
 		t.Errorf("with the old name, the network is %s, want %s", third, first)
 	}
 	h.wantCounts(2, 2)
-}
-
-// TestTwoControllers: two that both think they lead make no duplicate that
-// stays.
-func TestTwoControllers(t *testing.T) {
-	const many = 60
-	h := newHarness(t)
-	h.settings.drift.ResyncPeriod = quickly
-	h.startController()
-	h.startController()
-	name := func(i int) string { return fmt.Sprintf("n%d", i) }
-	for i := range many {
-		h.create(name(i), fmt.Sprintf("10.0.%d.0/24", i), "")
-	}
-	for i := range many {
-		h.waitReady(name(i))
-	}
-	h.eventually(func() error { return h.countsAre(many, many) })
-	for i := range many {
-		h.wantNeutron(name(i), fmt.Sprintf("10.0.%d.0/24", i), fmt.Sprintf("10.0.%d.1", i))
-		h.delete(name(i))
-	}
-	for i := range many {
-		h.waitGone(name(i))
-	}
-	h.eventually(func() error { return h.countsAre(0, 0) })
-}
-
-// TestRetain: what is retained waits for the next Network of the same name.
-func TestRetain(t *testing.T) {
-	h := newHarness(t)
-	h.settings.drift.ResyncPeriod, h.settings.drift.OrphanGracePeriod = quickly, quickly
-	h.startController()
-	h.createWith("example", samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", DeletionPolicy: samplecrdv1.DeletionPolicyRetain})
-	before := h.waitReady("example").Status
-	port := h.createPort(before.NetworkID)
-
-	h.delete("example")
-	h.waitGone("example")
-	h.wantCounts(1, 1)
-	h.wantEvents("NetworkCreated", "SubnetCreated", "NetworkRetained")
-	if got := h.inNeutron().Networks[0].Description; got != "samplecrd.k8s.io retained: "+testCluster+"/"+h.namespace+"/example" {
-		t.Errorf("its description is %q", got)
-	}
-
-	h.create("example", "10.0.0.0/24", "10.0.0.77") // not the port's address
-	after := h.waitReady("example").Status
-	h.wantNeutron("example", "10.0.0.0/24", "10.0.0.77")
-	if after.NetworkID != before.NetworkID || after.SubnetID != before.SubnetID {
-		t.Errorf("the network went from %+v to %+v", before, after)
-	}
-
-	h.deletePort(port)
-	h.delete("example")
-	h.waitGone("example")
-	h.wantNothingInNeutron()
 }
 
 // TestAdopt: a network that was there is used, is nobody else's then, and stays
@@ -446,26 +345,4 @@ func TestAdoptAnothers(t *testing.T) {
 	h.waitCondition("example", metav1.ConditionFalse, "NotOurs", "owner marker of another Network")
 	h.waitCondition("nowhere", metav1.ConditionFalse, "NotFound", "does not exist")
 	h.wantCounts(1, 0)
-}
-
-// TestDeletedWhileInFlight: a process is killed while Neutron is at its request
-// to create a network, and the object is deleted before the next one starts. It
-// does not let the object go before the network can no longer come.
-func TestDeletedWhileInFlight(t *testing.T) {
-	h := newHarness(t)
-	h.settings.reconcile.MaxInFlight = 2 * time.Second
-	h.create("example", "10.0.0.0/24", "")
-	m := &mortal{h: h, at: 5, death: farAfter}
-	requests := m.run(func(*harness) error { return errors.New("it did not die") })
-	if last := requests[4]; last != "POST /v2.0/networks" {
-		t.Fatalf("died at %s", last)
-	}
-	h.delete("example")
-
-	h.startController()
-	h.waitCondition("example", metav1.ConditionFalse, "NeutronUnavailable", "the controller has just started")
-	m.late()
-
-	h.waitGone("example")
-	h.wantNothingInNeutron()
 }

@@ -53,7 +53,7 @@ type Options struct {
 func (o *Options) AddFlags(flags *flag.FlagSet) {
 	o.ExcludedNamespaces = []string{metav1.NamespaceSystem}
 	flags.StringVar((*string)(&o.Which), "deployment-networks", string(Annotated), "Which Deployments get a Network of the same name: annotated (those with annotations that request one), all (every Deployment that does not opt out) or none.")
-	flags.StringVar(&o.DefaultSubnetPool, "default-subnet-pool", "", "`Name` or ID of the subnet pool for Deployments without annotations. Required with -deployment-networks=all.")
+	flags.StringVar(&o.DefaultSubnetPool, "default-subnet-pool", "", "The `name` or ID of the subnet pool for Deployments without annotations. Required with -deployment-networks=all.")
 	flags.Var((*kube.CommaSeparated)(&o.ExcludedNamespaces), "exclude-deployment-namespaces", "Comma-separated `namespaces` whose Deployments are ignored.")
 }
 
@@ -169,12 +169,12 @@ func requestChanged(before, after *metav1.PartialObjectMetadata) bool {
 }
 
 // errOutdated ends a sync on a Deployment that has changed since it was read. The
-// change is an event of its own.
+// retry reads the newer one.
 var errOutdated = errors.New("the Deployment changed since it was read")
 
 // Sync brings a Network, which is nil if it does not exist, in line with the
-// Deployment of the same name. It returns true if it has written the Network: the
-// change enqueues the key again.
+// Deployment of the same name. It returns true if the Network object was written, or
+// is about to be received: that event enqueues the key again.
 func (d *Deployments) Sync(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network) (changed bool, err error) {
 	deployment, err := d.get(key)
 	if err != nil {
@@ -194,6 +194,8 @@ func (d *Deployments) Sync(ctx context.Context, key cache.ObjectName, network *s
 		d.reportProblem(deployment, problem)
 		return false, nil
 	case create:
+		// No live read is needed: if the Deployment no longer exists, the garbage
+		// collector deletes the Network.
 		return d.create(ctx, deployment, requested)
 	case update, remove:
 	}
@@ -218,8 +220,10 @@ func (d *Deployments) create(ctx context.Context, deployment *metav1.PartialObje
 	network.OwnerReferences = []metav1.OwnerReference{ownerReference(deployment)}
 	_, err = d.client.SamplecrdV1().Networks(network.Namespace).Create(ctx, network, metav1.CreateOptions{FieldManager: manager})
 	switch {
-	case apierrors.IsAlreadyExists(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return true, nil // the cache does not show it yet; or it is no longer needed
+	case apierrors.IsAlreadyExists(err):
+		return true, nil // its event will come
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return false, nil // nobody needs it any more
 	case err != nil:
 		return false, d.failed(deployment, "creating", err)
 	}
@@ -244,7 +248,11 @@ func (d *Deployments) update(ctx context.Context, deployment *metav1.PartialObje
 		d.reportProblem(deployment, "Updates of the Network "+network.Name+" have no effect: check for a mutating admission webhook or policy that reverts them.")
 		return false, nil
 	}
-	d.announce(ctx, deployment, "NetworkUpdated", "UpdateNetwork", "Updated the Network "+network.Name+": "+specText(network.Spec)+" → "+specText(after.Spec)+".")
+	change := "Updated the Network " + network.Name + ": " + specText(network.Spec) + " → " + specText(after.Spec) + "."
+	if updated.Generation == network.Generation {
+		change = "Took over the Network " + network.Name + "."
+	}
+	d.announce(ctx, deployment, "NetworkUpdated", "UpdateNetwork", change)
 	return true, nil
 }
 

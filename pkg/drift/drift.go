@@ -7,6 +7,7 @@ package drift
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -25,7 +26,7 @@ import (
 type Options struct {
 	// Cluster identifies this Kubernetes cluster in owner markers.
 	Cluster string
-	// ResyncPeriod is the longest time between two lists, if a list takes at most a
+	// ResyncPeriod is the longest pause between two lists, if a list takes at most a
 	// tenth of it.
 	ResyncPeriod time.Duration
 	// OrphanGracePeriod is how long a network must have been an orphan before it is
@@ -66,9 +67,8 @@ func New(neutron *neutron.Cache, networks *store.Networks, reconciler Reconciler
 }
 
 // Start lists Neutron's state once, and then periodically in the background until
-// the context ends. It does not wait for a Neutron that is unavailable. From the
-// moment on that this replica leads, keys of Networks that need a sync are
-// enqueued after each list.
+// the context ends. If Neutron is unavailable, it tries once before it returns. When
+// this replica leads, each list enqueues the keys of the Networks that need a sync.
 func (d *Detector) Start(ctx context.Context, enqueue func(cache.ObjectName)) {
 	d.enqueue = enqueue
 	pause := d.resync(ctx)
@@ -160,7 +160,7 @@ func (d *Detector) enqueueOrphans(logger klog.Logger) {
 		if network, err := d.networks.Get(key); err != nil || network != nil {
 			continue
 		}
-		youngest := time.Duration(1<<63 - 1)
+		youngest := time.Duration(math.MaxInt64)
 		d.orphans[key] = map[string]time.Time{}
 		for _, id := range ids {
 			since, known := before[key][id]

@@ -31,9 +31,9 @@ type Options struct {
 
 // AddFlags adds the flags of the options.
 func (o *Options) AddFlags(flags *flag.FlagSet) {
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "`Path` to a kubeconfig file. Defaults to the in-cluster configuration.")
-	flags.StringVar(&o.master, "master", "", "`URL` of the API server. Overrides the server in the kubeconfig file.")
-	flags.StringVar(&o.clusterName, "cluster-name", "", "`Name` that identifies this Kubernetes cluster in owner markers. It must be unique in the OpenStack project and must never change. Defaults to the UID of the namespace kube-system.")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "The `path` to a kubeconfig file. Defaults to the in-cluster configuration.")
+	flags.StringVar(&o.master, "master", "", "The `URL` of the API server. Overrides the server in the kubeconfig file.")
+	flags.StringVar(&o.clusterName, "cluster-name", "", "The `name` that identifies this Kubernetes cluster in owner markers. It must be unique in the OpenStack project and must never change. Defaults to the UID of the namespace kube-system.")
 	flags.Var((*CommaSeparated)(&o.namespaces), "namespaces", "Comma-separated `namespaces` whose Networks and Deployments are watched. Defaults to all namespaces.")
 }
 

@@ -34,8 +34,8 @@ type Options struct {
 // AddFlags adds the flags of the options.
 func (o *Options) AddFlags(flags *flag.FlagSet, defaultName string) {
 	flags.BoolVar(&o.enabled, "leader-elect", false, "Reconcile only while holding a Lease. Other replicas keep their caches up to date and wait. (default true in a cluster)")
-	flags.StringVar(&o.namespace, "leader-elect-resource-namespace", "", "`Namespace` of the Lease. Defaults to the controller's own namespace in a cluster.")
-	flags.StringVar(&o.name, "leader-elect-resource-name", defaultName, "`Name` of the Lease. Controllers that watch different namespaces (-namespaces) need different names.")
+	flags.StringVar(&o.namespace, "leader-elect-resource-namespace", "", "The `namespace` of the Lease. Defaults to the controller's own namespace in a cluster.")
+	flags.StringVar(&o.name, "leader-elect-resource-name", defaultName, "The `name` of the Lease. Controllers that watch different namespaces (-namespaces) need different names.")
 	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "Duration after which another replica takes over a Lease that its holder no longer renews. Must be whole seconds.")
 	flags.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second, "Duration after which the leader exits if it cannot renew the Lease.")
 	flags.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second, "Interval between attempts to acquire or renew the Lease.")

@@ -25,7 +25,7 @@ var (
 	// errStopping ends a sync between two steps when the controller stops.
 	errStopping = errors.New("the controller is stopping")
 	// errOutdated ends a sync of an object that has changed since it was read. The
-	// change is an event of its own.
+	// retry reads the newer object.
 	errOutdated = errors.New("the Network changed since it was read")
 	// errDeleted ends a sync whose object was deleted concurrently.
 	errDeleted = errors.New("the Network was deleted")
@@ -36,10 +36,10 @@ var (
 const maxSteps = 60
 
 // Apply plans and applies one step after the other, until the plan has none left
-// or a step fails. Each step is one request. It returns the actual state as far
-// as it is known at the end.
+// or a step fails. A step changes Neutron with at most one request. Apply returns
+// the actual state as far as it is known at the end.
 func (r *Reconciler) Apply(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual) (plan.Actual, error) {
-	found := false // the network that the status names
+	found := false // whether this sync saw the network that the status names
 	for range maxSteps {
 		step := plan.Next(desired, actual)
 		switch step := step.(type) {
@@ -56,7 +56,7 @@ func (r *Reconciler) Apply(ctx context.Context, key cache.ObjectName, network *s
 			return actual, err
 		}
 		after, err := r.applyTraced(ctx, network, actual, step)
-		r.recordCreate(key, desired, step, err)
+		r.noteCreate(key, desired, step, err)
 		if err != nil {
 			return actual, err
 		}
@@ -75,16 +75,16 @@ func (r *Reconciler) mayApply(ctx context.Context, key cache.ObjectName, network
 		return errStopping
 	default:
 	}
-	if err := r.mustBeCurrent(ctx, key, network, step); err != nil {
+	if err := r.checkCurrent(ctx, key, network, step); err != nil {
 		return err
 	}
-	return r.mustWait(key, network, desired, step, found)
+	return r.checkPending(key, network, desired, step, found)
 }
 
-// mustBeCurrent reads the object again before a step that deletes something, and
+// checkCurrent reads the object again before a step that deletes something, and
 // returns an error if it is no longer the one that the plan was made for: the
 // cache may be stale, and the user may have changed the spec or set Retain.
-func (r *Reconciler) mustBeCurrent(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, step plan.Step) error {
+func (r *Reconciler) checkCurrent(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, step plan.Step) error {
 	switch step.(type) {
 	case plan.DeleteNetwork, plan.DeleteSubnet:
 	default:
@@ -109,8 +109,8 @@ func (r *Reconciler) applyTraced(ctx context.Context, network *samplecrdv1.Netwo
 	return after, err
 }
 
-// apply applies one step, which is one request to Kubernetes or Neutron. It
-// returns the actual state afterwards, as far as it is known.
+// apply applies one step. It returns the actual state afterwards, as far as it is
+// known.
 func (r *Reconciler) apply(ctx context.Context, network *samplecrdv1.Network, actual plan.Actual, step plan.Step) (plan.Actual, error) {
 	switch step := step.(type) {
 	case plan.AddFinalizer:
@@ -180,7 +180,7 @@ func (r *Reconciler) announce(ctx context.Context, key cache.ObjectName, network
 	if event.Reason == status.Drifted {
 		metrics.DriftRepaired.Inc()
 	}
-	r.record(regarding, event)
+	r.emit(regarding, event)
 }
 
 // hasFinalizer reports whether the controller's finalizer is set.

@@ -12,20 +12,19 @@ import (
 	"github.com/samplecrd/network-controller/pkg/plan"
 )
 
-// A create request whose response was lost may still be executed by Neutron. As
-// long as it is pending, absence is not evidence: nothing is created, and the
-// finalizer stays.
+// Neutron may still execute a create request whose response was lost. As long as it
+// is pending, absence is not evidence: nothing is created, and the finalizer stays.
 
-// recordCreate updates the record of a key after a step that creates something:
+// noteCreate updates the record of a key after a step that creates something:
 // a network that no status names yet, or a request that may be pending.
-func (r *Reconciler) recordCreate(key cache.ObjectName, desired plan.Desired, step plan.Step, err error) {
+func (r *Reconciler) noteCreate(key cache.ObjectName, desired plan.Desired, step plan.Step, err error) {
 	if !mayDuplicate(desired, step) {
 		return
 	}
 	var failure *neutron.Error
 	// An error with a type is Neutron's own. One without, a proxy's say, proves
-	// nothing about the request.
-	pending := errors.As(err, &failure) && failure.Type == ""
+	// nothing about the request, unless the client rejected it itself.
+	pending := errors.As(err, &failure) && failure.Type == "" && (failure.Status != 0 || !errors.Is(err, neutron.ErrRefused))
 	_, isNetwork := step.(plan.CreateNetwork)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,9 +50,9 @@ func mayDuplicate(desired plan.Desired, step plan.Step) bool {
 	return false
 }
 
-// mustWait returns an error if a step has to wait for a pending create request.
+// checkPending returns an error if a step has to wait for a pending create request.
 // Found reports whether the network that the status names was found.
-func (r *Reconciler) mustWait(key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, step plan.Step, found bool) error {
+func (r *Reconciler) checkPending(key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, step plan.Step, found bool) error {
 	_, removes := step.(plan.RemoveFinalizer)
 	if !mayDuplicate(desired, step) && !removes {
 		return nil
@@ -61,9 +60,9 @@ func (r *Reconciler) mustWait(key cache.ObjectName, network *samplecrdv1.Network
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	record := r.records[key]
-	left, reason := r.until(record.pendingUntil), "an earlier create request timed out and may still complete"
+	left, reason := r.until(record.pendingUntil), "no response to an earlier create request arrived, and Neutron may still execute it"
 	if inherited := r.inheritedWait(record, network, found); removes && inherited > left {
-		left, reason = inherited, "the controller has just started leading, and an earlier create request may still complete"
+		left, reason = inherited, "the controller has just started leading, and Neutron may still execute an earlier create request"
 	}
 	if left <= 0 {
 		return nil

@@ -1,5 +1,6 @@
-// Package reconcile makes Neutron match one Network at a time. Its methods are
-// the words of a sync, in their order: Desired, Observe, Apply, Report.
+// Package reconcile makes Neutron match one Network at a time. The methods of its
+// Reconciler are the phases of a sync, in their order: Desired, Observe, Apply,
+// Report.
 package reconcile
 
 import (
@@ -111,10 +112,13 @@ func (r *Reconciler) Desired(key cache.ObjectName, network *samplecrdv1.Network)
 // stale, so the plan has to begin with a look.
 func (r *Reconciler) Observe(key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired) plan.Actual {
 	if network == nil {
-		return plan.Actual{Finalizer: r.isOrphanToDelete(key)} // as if the object held its networks
+		return plan.Actual{Finalizer: r.isOrphanToDelete(key)} // so that the plan deletes what is left
 	}
 	r.update(network, func(record *record) {
-		record.deleteOrphan = false
+		if record.isNew && hasFinalizer(network) { // received after the start, but another leader worked on it
+			record.inherited = inherit(network).inherited
+		}
+		record.isNew, record.deleteOrphan = false, false
 		record.unrecorded = record.unrecorded && network.Status.NetworkID == ""
 	})
 	cached, _, inSync := r.fromCache(network, desired)
@@ -190,9 +194,9 @@ func (r *Reconciler) Drift(network *samplecrdv1.Network) (needsSync, drifted boo
 	}
 	desired, wasInSync := r.Desired(cache.MetaObjectToName(network), network), r.wasInSync(network)
 	actual, outcome, inSync := r.fromCache(network, desired)
-	if inSync && wasInSync { // then the status must say so, too
-		_, changed := status.For(network, desired, actual, outcome, r.now())
-		inSync = !changed
+	statusChanged := false
+	if inSync && wasInSync {
+		_, statusChanged = status.For(network, desired, actual, outcome, r.now())
 	}
-	return wasInSync != inSync, wasInSync && !inSync
+	return wasInSync != inSync || statusChanged, wasInSync && !inSync
 }

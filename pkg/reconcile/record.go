@@ -21,6 +21,8 @@ import (
 type record struct {
 	// uid is the object that the following fields belong to.
 	uid types.UID
+	// isNew is true until the first sync of the object.
+	isNew bool
 	// observedGeneration is the generation that Neutron matched after the last
 	// sync, or 0.
 	observedGeneration int64
@@ -72,7 +74,7 @@ func (r record) of(uid types.UID) record {
 	if r.uid == uid {
 		return r
 	}
-	return record{uid: uid, pendingUntil: r.pendingUntil, unrecorded: r.unrecorded, deleteOrphan: r.deleteOrphan}
+	return record{uid: uid, isNew: true, pendingUntil: r.pendingUntil, unrecorded: r.unrecorded, deleteOrphan: r.deleteOrphan}
 }
 
 // update changes the record of a Network.

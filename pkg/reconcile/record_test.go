@@ -80,19 +80,19 @@ func TestPendingCreate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, clock := newReconciler(t)
-			r.recordCreate(key, test.desired, test.step, test.err)
+			r.noteCreate(key, test.desired, test.step, test.err)
 			for _, network := range []*samplecrdv1.Network{object("uid-1", ""), object("uid-2", "")} {
 				for _, next := range []plan.Step{plan.CreateNetwork{}, plan.RemoveFinalizer{}} {
-					if err := r.mustWait(key, network, test.desired, next, false); (err != nil) != test.waits {
+					if err := r.checkPending(key, network, test.desired, next, false); (err != nil) != test.waits {
 						t.Errorf("before %q: %v, want to wait: %v", next, err, test.waits)
 					}
 				}
 			}
-			if err := r.mustWait(key, object("uid-1", ""), test.desired, plan.FindNetwork{}, false); err != nil {
+			if err := r.checkPending(key, object("uid-1", ""), test.desired, plan.FindNetwork{}, false); err != nil {
 				t.Errorf("a look has to wait: %v", err)
 			}
 			clock.SetTime(clock.Now().Add(maxInFlight))
-			if err := r.mustWait(key, object("uid-1", ""), test.desired, plan.CreateNetwork{}, false); err != nil {
+			if err := r.checkPending(key, object("uid-1", ""), test.desired, plan.CreateNetwork{}, false); err != nil {
 				t.Errorf("after the time in which a request can be pending: %v", err)
 			}
 		})
@@ -132,14 +132,14 @@ func TestInheritedCreate(t *testing.T) {
 			}
 			r, clock := newReconciler(t, existing...)
 			r.Start(t.Context())
-			if err := r.mustWait(key, test.now, plan.Desired{}, plan.RemoveFinalizer{}, test.found); (err != nil) != test.waits {
-				t.Errorf("mustWait() = %v, want to wait: %v", err, test.waits)
+			if err := r.checkPending(key, test.now, plan.Desired{}, plan.RemoveFinalizer{}, test.found); (err != nil) != test.waits {
+				t.Errorf("checkPending() = %v, want to wait: %v", err, test.waits)
 			}
-			if err := r.mustWait(key, test.now, plan.Desired{}, plan.CreateNetwork{}, test.found); err != nil {
+			if err := r.checkPending(key, test.now, plan.Desired{}, plan.CreateNetwork{}, test.found); err != nil {
 				t.Errorf("a create has to wait, which looks first: %v", err)
 			}
 			clock.SetTime(clock.Now().Add(maxInFlight))
-			if err := r.mustWait(key, test.now, plan.Desired{}, plan.RemoveFinalizer{}, test.found); err != nil {
+			if err := r.checkPending(key, test.now, plan.Desired{}, plan.RemoveFinalizer{}, test.found); err != nil {
 				t.Errorf("after the time in which a request can be pending: %v", err)
 			}
 		})
@@ -163,7 +163,7 @@ func TestOrphan(t *testing.T) {
 		t.Error("an orphan whose object exists again is still one")
 	}
 
-	r.recordCreate(key, plan.Desired{}, plan.CreateNetwork{}, nil)
+	r.noteCreate(key, plan.Desired{}, plan.CreateNetwork{}, nil)
 	if !isOrphan() {
 		t.Error("a network that no status names is no orphan")
 	}
@@ -185,7 +185,7 @@ func TestRecordLifetime(t *testing.T) {
 		t.Errorf("Report() = %v, and %d records are left", err, len(r.records))
 	}
 
-	r.recordCreate(key, plan.Desired{}, plan.CreateNetwork{}, timeout)
+	r.noteCreate(key, plan.Desired{}, plan.CreateNetwork{}, timeout)
 	err := report(nil)
 	if retry, delay := r.Retry(err); retry != RetryLater || delay < maxInFlight || len(r.records) != 1 {
 		t.Errorf("Report() = %v (retry %v after %v) while a request is pending, and %d records are left", err, retry, delay, len(r.records))

@@ -42,8 +42,8 @@ func (r *Reconciler) Report(ctx context.Context, key cache.ObjectName, network *
 			return nil
 		}
 		err = outcome
-	} // otherwise the next sync has the same outcome
-	r.recordForbidden(network, err)
+	} // else the next sync finds the same outcome again
+	r.emitForbidden(network, err)
 	return err
 }
 
@@ -53,7 +53,7 @@ func (r *Reconciler) reportDeleted(key cache.ObjectName, outcome error) error {
 		return outcome
 	}
 	if pending := r.forget(key); pending > 0 {
-		return r.waitError("forget "+key.String(), "an earlier create request timed out and may still complete", pending)
+		return r.waitError("forget "+key.String(), "no response to an earlier create request arrived, and Neutron may still execute it", pending)
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, network *samplecrdv1.Netwo
 		metrics.ObserveReady(r.clock.Since(network.CreationTimestamp.Time))
 	}
 	if reason, message := status.NewProblem(network.Status, after); reason != "" {
-		r.record(network, status.Event{Type: corev1.EventTypeWarning, Reason: reason, Action: "Sync", Note: message})
+		r.emit(network, status.Event{Type: corev1.EventTypeWarning, Reason: reason, Action: "Sync", Note: message})
 	}
 	return nil
 }
@@ -119,17 +119,17 @@ func (r *Reconciler) applyStatus(ctx context.Context, network *samplecrdv1.Netwo
 	return true, nil
 }
 
-// recordForbidden records an event if the API server denied a request. The status
+// emitForbidden records an event if the API server denied a request. The status
 // cannot say so: it may be what the controller must not write.
-func (r *Reconciler) recordForbidden(network *samplecrdv1.Network, err error) {
+func (r *Reconciler) emitForbidden(network *samplecrdv1.Network, err error) {
 	if !apierrors.IsForbidden(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return
 	}
-	r.record(network, status.Event{Type: corev1.EventTypeWarning, Reason: "Forbidden", Action: "Sync",
+	r.emit(network, status.Event{Type: corev1.EventTypeWarning, Reason: "Forbidden", Action: "Sync",
 		Note: fmt.Sprintf("The API server rejected a request of the controller: %v. Check the controller's RBAC roles and the admission policies.", err)})
 }
 
-// record records an event.
-func (r *Reconciler) record(regarding *samplecrdv1.Network, event status.Event) {
+// emit records an event.
+func (r *Reconciler) emit(regarding *samplecrdv1.Network, event status.Event) {
 	kube.RecordEvent(r.events, regarding, event.Type, event.Reason, event.Action, status.Clip(event.Note))
 }

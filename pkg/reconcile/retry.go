@@ -39,7 +39,7 @@ const (
 	RetryNever Retry = iota
 	// RetrySoon retries with the queue's backoff.
 	RetrySoon
-	// RetryLater retries after a fixed delay.
+	// RetryLater retries after the delay that Retry returns.
 	RetryLater
 )
 
@@ -56,22 +56,16 @@ func (d RetryDelays) classify(err error) (retry Retry, delay time.Duration) {
 	switch {
 	case err == nil:
 		return RetryNever, 0
-	case errors.As(err, &blocked) && onlyUserHelps(blocked) && err.Error() == blocked.Error(): // nothing else failed
-		return RetryNever, 0
+	case errors.As(err, &blocked) && (blocked.Reason == plan.ReasonInvalidSpec || blocked.Reason == plan.ReasonAdoptionNotAllowed):
+		return RetryNever, 0 // only another spec helps, or another flag, which takes a new process
 	case errors.As(err, &blocked) && blocked.Reason == plan.ReasonNotConverging, errors.Is(err, neutron.ErrRefused):
 		return RetryLater, wait.Jitter(d.Rejected, 0.5)
-	case errors.Is(err, neutron.ErrInUse), errors.As(err, &blocked) && !onlyUserHelps(blocked):
+	case errors.Is(err, neutron.ErrInUse), errors.As(err, &blocked):
 		return RetryLater, wait.Jitter(d.InUse, 0.5)
 	case errors.As(err, &failure) && failure.RetryAfter > 0:
 		return RetryLater, wait.Jitter(min(failure.RetryAfter, d.Rejected), 0.1)
 	}
 	return RetrySoon, 0
-}
-
-// onlyUserHelps reports whether only another spec helps, or another flag of the
-// controller, which takes a new process.
-func onlyUserHelps(blocked status.BlockedError) bool {
-	return blocked.Reason == plan.ReasonInvalidSpec || blocked.Reason == plan.ReasonAdoptionNotAllowed
 }
 
 // MaxBackoff is the longest delay of Backoff. A Network is retried at most this

@@ -35,10 +35,6 @@ func TestRetry(t *testing.T) {
 		"unavailable for ever":    {failed(neutron.ErrUnavailable, time.Hour), RetryLater, 5 * time.Minute, 6 * time.Minute},
 		"changed concurrently":    {failed(neutron.ErrConflict, 0), RetrySoon, 0, 0},
 		"anything else":           {errors.New("what is this"), RetrySoon, 0, 0},
-
-		"invalid, and a Deployment failed":  {errors.Join(blocked(plan.ReasonInvalidSpec), errors.New("conflict")), RetrySoon, 0, 0},
-		"rejected, and a Deployment failed": {errors.Join(failed(neutron.ErrRefused, 0), errors.New("conflict")), RetryLater, 5 * time.Minute, 8 * time.Minute},
-		"invalid, and nothing else":         {errors.Join(blocked(plan.ReasonInvalidSpec), nil), RetryNever, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 50 {

@@ -31,10 +31,10 @@ type Options struct {
 
 // AddFlags adds the flags of the options.
 func (o *Options) AddFlags(flags *flag.FlagSet) {
-	flags.StringVar(&o.healthAddress, "health-probe-bind-address", "", "`Address` that serves /livez and /readyz over HTTP, such as :8081. If empty, health checks are not served.")
-	flags.StringVar(&o.metricsAddress, "metrics-bind-address", "", "`Address` that serves /metrics: over HTTP on a loopback address, such as 127.0.0.1:8080; over HTTPS with Kubernetes authentication and authorization on any other address, such as :8443. If empty, metrics are not served.")
-	flags.StringVar(&o.certFile, "tls-cert-file", "", "`Path` to the certificate that serves metrics. Defaults to a self-signed certificate generated at startup.")
-	flags.StringVar(&o.keyFile, "tls-private-key-file", "", "`Path` to the private key of -tls-cert-file.")
+	flags.StringVar(&o.healthAddress, "health-probe-bind-address", "", "The `address` that serves /livez and /readyz over HTTP, such as :8081. If empty, health checks are not served.")
+	flags.StringVar(&o.metricsAddress, "metrics-bind-address", "", "The `address` that serves /metrics: over HTTP on a loopback address, such as 127.0.0.1:8080; over HTTPS with Kubernetes authentication and authorization on any other address, such as :8443. If empty, metrics are not served.")
+	flags.StringVar(&o.certFile, "tls-cert-file", "", "The `path` to the certificate that serves metrics. Defaults to a self-signed certificate generated at startup.")
+	flags.StringVar(&o.keyFile, "tls-private-key-file", "", "The `path` to the private key of -tls-cert-file.")
 	flags.StringVar(&o.profilingAddress, "profiling-bind-address", "", "Loopback `address` that serves profiles under /debug/pprof/, such as 127.0.0.1:6060. If empty, profiles are not served.")
 }
 

@@ -28,7 +28,7 @@ type Options struct {
 
 // AddFlags adds the flags of the options.
 func (o *Options) AddFlags(flags *flag.FlagSet) {
-	flags.StringVar(&o.endpoint, "tracing-endpoint", "", "`URL` of an OpenTelemetry collector that accepts OTLP over HTTP, such as http://127.0.0.1:4318. The environment variable OTEL_EXPORTER_OTLP_HEADERS holds its credentials. If empty, tracing is disabled.")
+	flags.StringVar(&o.endpoint, "tracing-endpoint", "", "The `URL` of an OpenTelemetry collector that accepts OTLP over HTTP, such as http://127.0.0.1:4318. The environment variable OTEL_EXPORTER_OTLP_HEADERS holds its credentials. If empty, tracing is disabled.")
 	flags.Float64Var(&o.ratio, "tracing-sampling-ratio", 1, "Fraction of syncs to trace, from 0 to 1.")
 }
 
