@@ -86,20 +86,20 @@ func full() *fake {
 	return &fake{networks: []neutron.Network{ours, theirs}, subnets: []neutron.Subnet{subnet}}
 }
 
-// filled returns a mirror that has been refreshed.
+// filled returns a cache that has been refreshed.
 func filled(t *testing.T, client neutron.Client) *neutron.Cache {
 	t.Helper()
-	mirror := neutron.NewCache(client, time.Now)
-	if _, err := mirror.Refresh(t.Context()); err != nil {
+	cached := neutron.NewCache(client, time.Now)
+	if _, err := cached.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return mirror
+	return cached
 }
 
-// glance puts what a mirror has of the owner into a line.
-func glance(t *testing.T, mirror *neutron.Cache) string {
+// lookup puts what a cache has of the owner into a line.
+func lookup(t *testing.T, cached *neutron.Cache) string {
 	t.Helper()
-	got, ok := mirror.Lookup([]string{owner.Marker()}, "")
+	got, ok := cached.Lookup([]string{owner.Marker()}, "")
 	if !ok {
 		return "nothing was listed"
 	}
@@ -120,7 +120,7 @@ func glance(t *testing.T, mirror *neutron.Cache) string {
 	return strings.Join(words, ", ")
 }
 
-func TestMirror(t *testing.T) {
+func TestCache(t *testing.T) {
 	ctx := t.Context()
 	create := func(m *neutron.Cache) error {
 		_, err := m.CreateNetwork(ctx, neutron.NewNetwork{Name: "twin", Description: owner.Marker()})
@@ -239,16 +239,16 @@ func TestMirror(t *testing.T) {
 			if err := test.do(f, m); err != nil {
 				t.Fatal(err)
 			}
-			if got := glance(t, m); got != test.want {
-				t.Errorf("the mirror has %q, want %q", got, test.want)
+			if got := lookup(t, m); got != test.want {
+				t.Errorf("the cache has %q, want %q", got, test.want)
 			}
 		})
 	}
 }
 
-// TestMirrorBeforeTheFirstList: that nothing is known is not that nothing is
+// TestCacheBeforeTheFirstList: that nothing is known is not that nothing is
 // there, also after something was written.
-func TestMirrorBeforeTheFirstList(t *testing.T) {
+func TestCacheBeforeTheFirstList(t *testing.T) {
 	m := neutron.NewCache(full(), time.Now)
 	if _, err := m.CreateNetwork(t.Context(), neutron.NewNetwork{Name: "x", Description: owner.Marker()}); err != nil {
 		t.Fatal(err)
@@ -261,9 +261,9 @@ func TestMirrorBeforeTheFirstList(t *testing.T) {
 	}
 }
 
-// TestMirrorExtensions: they are asked for only where somebody needs them, and
+// TestCacheExtensions: they are asked for only where somebody needs them, and
 // not again at once.
-func TestMirrorExtensions(t *testing.T) {
+func TestCacheExtensions(t *testing.T) {
 	f := full()
 	m := filled(t, f)
 	if _, known := m.KnownExtensions(); known || f.asked != 0 {
@@ -279,8 +279,8 @@ func TestMirrorExtensions(t *testing.T) {
 	}
 }
 
-// TestMirrorExtensionsChange: an upgraded Neutron is noticed by the list.
-func TestMirrorExtensionsChange(t *testing.T) {
+// TestCacheExtensionsChange: an upgraded Neutron is noticed by the list.
+func TestCacheExtensionsChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := full()
 		m := filled(t, f)
@@ -294,8 +294,8 @@ func TestMirrorExtensionsChange(t *testing.T) {
 	})
 }
 
-// TestMirrorTags: tags that were set and taken away are seen.
-func TestMirrorTags(t *testing.T) {
+// TestCacheTags: tags that were set and taken away are seen.
+func TestCacheTags(t *testing.T) {
 	m := filled(t, full())
 	if err := m.AddNetworkTag(t.Context(), "net-1", "a"); err != nil {
 		t.Fatal(err)
@@ -311,7 +311,7 @@ func TestMirrorTags(t *testing.T) {
 	}
 }
 
-func TestMirrorGlanceByID(t *testing.T) {
+func TestCacheGlanceByID(t *testing.T) {
 	got, _ := filled(t, full()).Lookup(nil, "net-2")
 	want := neutron.View{Named: []neutron.Network{theirs}, Subnets: map[string][]neutron.Subnet{"net-2": nil}}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
@@ -319,8 +319,8 @@ func TestMirrorGlanceByID(t *testing.T) {
 	}
 }
 
-// TestMirrorOwned: the marks of one cluster, and no other text.
-func TestMirrorOwned(t *testing.T) {
+// TestCacheOwned: the marks of one cluster, and no other text.
+func TestCacheOwned(t *testing.T) {
 	f := full()
 	twin, other, retained := ours, ours, ours
 	twin.ID = "net-0"
