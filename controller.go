@@ -197,7 +197,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 
 	desired := c.reconciler.Desired(key, network)
 	actual := c.reconciler.Observe(key, network, desired) // sends no request
-	// Plan the next step and apply it, again and again, until no step is left.
+	// Plan the next step and apply it, repeatedly, until no step is left.
 	actual, outcome := c.reconciler.Apply(ctx, key, network, desired, actual)
 	err = c.reconciler.Report(ctx, key, network, desired, actual, outcome)
 	if deploymentErr != nil {

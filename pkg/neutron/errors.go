@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The classes of errors. Every error of a Client has exactly one of them. They are
-// told apart with errors.Is, and each requires another reaction.
+// The classes of errors. Every error of a Client has exactly one of them. Callers
+// distinguish them with errors.Is; each requires a different reaction.
 var (
 	// ErrNotFound: the object does not exist (404).
 	ErrNotFound = errors.New("not found")

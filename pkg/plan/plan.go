@@ -1,7 +1,7 @@
-// Package plan decides the next step for one Network, and carries out nothing
+// Package plan decides the next step for one Network, and applies nothing
 // itself. It is a pure function from the desired state and the known actual state
 // to the next step. The caller applies the step, adds the result to the actual
-// state, and calls it again until the answer is [Nothing] or [Blocked].
+// state, and calls it again until the result is [Nothing] or [Blocked].
 //
 // Every step is one request, so a process can only die between two steps. The
 // next process finds the actual state as it is, and the plan continues from

@@ -55,8 +55,8 @@ const (
 	ReasonSubnetPoolMismatch Reason = "SubnetPoolMismatch"
 	// ReasonInUse: something that is not ours would be deleted, too.
 	ReasonInUse Reason = "InUse"
-	// ReasonNotConverging: step after step is done and the plan does not end. Next
-	// does not return it; whoever counts the steps does.
+	// ReasonNotConverging: many steps are applied and the plan does not end. Next
+	// does not return it; the caller, which counts the steps, does.
 	ReasonNotConverging Reason = "NotConverging"
 )
 

@@ -131,7 +131,7 @@ func (w *world) find(actual plan.Actual, step plan.Step) plan.Actual {
 	return actual.WithExtensions(w.extensions)
 }
 
-// apply carries out one request. Like Neutron, it rejects one with an outdated
+// apply applies one request. Like Neutron, it rejects one with an outdated
 // revision.
 func (w *world) apply(t *testing.T, actual plan.Actual, step plan.Step) plan.Actual {
 	t.Helper()

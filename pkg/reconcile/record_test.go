@@ -147,7 +147,7 @@ func TestInheritedCreate(t *testing.T) {
 }
 
 // TestOrphan: networks of an object that does not exist are deleted if the drift
-// detector says so, or if they were created while the object was being removed.
+// detector requests it, or if they were created while the object was being removed.
 func TestOrphan(t *testing.T) {
 	r, _ := newReconciler(t)
 	isOrphan := func() bool { return r.Observe(key, nil, r.Desired(key, nil)).Finalizer }

@@ -103,7 +103,7 @@ func tokenOfTheReader(t *testing.T, cluster *controlplane.Cluster) (token string
 }
 
 // exampleFor returns the example configuration with one target and short intervals.
-// The discovery of targets is left out: see TestConfig.
+// It omits the discovery of targets: see TestConfig.
 func exampleFor(t *testing.T, target, tokenFile string) string {
 	t.Helper()
 	text := string(read(t, filepath.Join(folder, "prometheus.yaml")))
