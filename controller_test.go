@@ -100,9 +100,9 @@ func TestRestart(t *testing.T) {
 	h.wantRequests("starting with 5 Networks, and creating one", 3, 2)
 }
 
-// TestNeutronLosesEverything: an embedded Neutron starts empty after each
+// TestNeutronRestartsEmpty: an embedded Neutron starts empty after each
 // restart, and gets back what the Networks ask for.
-func TestNeutronLosesEverything(t *testing.T) {
+func TestNeutronRestartsEmpty(t *testing.T) {
 	h := newHarness(t)
 	stop := h.startController()
 	h.create("example", "10.0.0.0/24", "")
@@ -178,9 +178,9 @@ func TestRefused(t *testing.T) {
 	h.wantCounts(2, 1)
 }
 
-// TestAnswerComesTooLate: a request to create a network is given up, and carried
+// TestLateResponse: a request to create a network is given up, and carried
 // out all the same, later. There is one network in the end.
-func TestAnswerComesTooLate(t *testing.T) {
+func TestLateResponse(t *testing.T) {
 	h := newHarness(t)
 	h.timeout, h.settings.reconcile.MaxInFlight = 100*time.Millisecond, time.Second
 	reached := h.holdCreateNetwork()
@@ -195,8 +195,8 @@ func TestAnswerComesTooLate(t *testing.T) {
 	h.wantCounts(1, 1)
 }
 
-// TestDeletedBeforeTheAnswer: the same, and the user no longer wants it.
-func TestDeletedBeforeTheAnswer(t *testing.T) {
+// TestDeletedBeforeTheResponse: the same, and the user no longer wants it.
+func TestDeletedBeforeTheResponse(t *testing.T) {
 	h := newHarness(t)
 	h.timeout, h.settings.reconcile.MaxInFlight = 100*time.Millisecond, time.Second
 	reached := h.holdCreateNetwork()
@@ -261,8 +261,8 @@ func TestInvalidEdit(t *testing.T) {
 	h.wantNothingInNeutron()
 }
 
-// TestTwoWithOurMark: they are reported, and neither is used or deleted.
-func TestTwoWithOurMark(t *testing.T) {
+// TestAmbiguousOwnerMarker: they are reported, and neither is used or deleted.
+func TestAmbiguousOwnerMarker(t *testing.T) {
 	h := newHarness(t)
 	for range 2 {
 		h.post("/v2.0/networks", `{"network":{"description":"samplecrd.k8s.io owner: `+testCluster+"/"+h.namespace+`/example"}}`)
@@ -274,9 +274,9 @@ func TestTwoWithOurMark(t *testing.T) {
 	h.wantCounts(2, 0)
 }
 
-// TestSameNameAgain: an object that is deleted and created again at once is
+// TestRecreatedNetwork: an object that is deleted and created again at once is
 // another object.
-func TestSameNameAgain(t *testing.T) {
+func TestRecreatedNetwork(t *testing.T) {
 	h := newHarness(t)
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")
@@ -291,8 +291,8 @@ func TestSameNameAgain(t *testing.T) {
 	h.wantCounts(1, 1)
 }
 
-// TestFinalizerIsPutBack: whoever removes it would lose the network in Neutron.
-func TestFinalizerIsPutBack(t *testing.T) {
+// TestFinalizerIsRestored: whoever removes it would lose the network in Neutron.
+func TestFinalizerIsRestored(t *testing.T) {
 	h := newHarness(t)
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")
@@ -318,10 +318,10 @@ func TestFinalizerIsPutBack(t *testing.T) {
 	h.waitGone("example")
 }
 
-// TestStatusIsNotWrittenToAnother: a status is applied to the object that it
+// TestStatusOfDeletedNetwork: a status is applied to the object that it
 // speaks of, and never to another one of the same name, nor does it bring one
 // into being.
-func TestStatusIsNotWrittenToAnother(t *testing.T) {
+func TestStatusOfDeletedNetwork(t *testing.T) {
 	h := newHarness(t)
 	h.create("example", "10.0.0.0/24", "")
 	old := h.get("example")
@@ -346,9 +346,9 @@ func TestStatusIsNotWrittenToAnother(t *testing.T) {
 	}
 }
 
-// TestStopping: a stop lets the request in flight finish, begins no new one,
+// TestShutdown: a stop lets the request in flight finish, begins no new one,
 // and what was half done is finished at the next start.
-func TestStopping(t *testing.T) {
+func TestShutdown(t *testing.T) {
 	h := newHarness(t)
 	reached := h.holdCreateNetwork()
 	stop := h.startController()
@@ -372,8 +372,8 @@ func TestStopping(t *testing.T) {
 	h.wantCounts(1, 1)
 }
 
-// TestStoppingTakesTooLong: requests that do not finish are cut off.
-func TestStoppingTakesTooLong(t *testing.T) {
+// TestShutdownTimeout: requests that do not finish are cut off.
+func TestShutdownTimeout(t *testing.T) {
 	h := newHarness(t)
 	reached := h.holdCreateNetwork()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -393,8 +393,8 @@ func TestStoppingTakesTooLong(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: hundreds of Networks come, change and go together.
-func TestManyAtOnce(t *testing.T) {
+// TestManyNetworks: hundreds of Networks come, change and go together.
+func TestManyNetworks(t *testing.T) {
 	const many = 200
 	h := newHarness(t)
 	h.startController()
@@ -438,4 +438,28 @@ func TestOwnWritesAreRead(t *testing.T) {
 	if err != nil || got.ResourceVersion != newer.ResourceVersion {
 		t.Errorf("get() has version %v (%v), want our own write, %v", got.ResourceVersion, err, newer.ResourceVersion)
 	}
+}
+
+// TestUpgrade: a status that was written before there were fields for what it
+// could tell is completed, out of the lists alone, and nothing is changed in
+// Neutron.
+func TestUpgrade(t *testing.T) {
+	h := newHarness(t)
+	stop := h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+	stop()
+	if _, err := h.client.SamplecrdV1().Networks(h.namespace).Patch(t.Context(), "example", types.MergePatchType,
+		[]byte(`{"status":{"cidr":null,"gateway":null,"mtu":null,"defaultMTU":null}}`), metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+	h.forgetRequests()
+	h.startController()
+	h.eventually(func() error {
+		if s := h.get("example").Status; s.CIDR != "10.0.0.0/24" || s.Gateway != "10.0.0.1" || s.MTU != 1450 || s.DefaultMTU != 1450 {
+			return fmt.Errorf("the status is %+v", s)
+		}
+		return nil
+	})
+	h.wantRequests("completing a status", 0, 1)
 }

@@ -408,9 +408,9 @@ func (h *harness) isFromPool(name string) error {
 	return nil
 }
 
-// TestTagIsNotForgotten: a tag that was set by a process that died, before it
+// TestTagOfKilledProcess: a tag that was set by a process that died, before it
 // could say so, is taken away when nobody asks for it any more.
-func TestTagIsNotForgotten(t *testing.T) {
+func TestTagOfKilledProcess(t *testing.T) {
 	story := crashStories["create with settings and tags"]
 	t.Run("requests", func(t *testing.T) {
 		for i, request := range story.lives(newHarness(t)) {

@@ -117,8 +117,8 @@ func (h *harness) waitOwned(deployment *appsv1.Deployment, cidr string) *samplec
 	return network
 }
 
-// TestDeploymentAsks: the life of a Deployment's Network.
-func TestDeploymentAsks(t *testing.T) {
+// TestDeploymentNetwork: the life of a Deployment's Network.
+func TestDeploymentNetwork(t *testing.T) {
 	h := newDeploymentHarness(t)
 	h.startController()
 	web := h.deploy("web", "cidr=192.168.0.0/16", "gateway=192.168.0.1")
@@ -157,9 +157,9 @@ func TestDeploymentDeleted(t *testing.T) {
 	}
 }
 
-// TestDeploymentLeavesItsNetwork: --cascade=orphan leaves the Network as it is,
+// TestDeploymentDeletedWithCascadeOrphan: --cascade=orphan leaves the Network as it is,
 // and the next Deployment of the name takes it over, with its network.
-func TestDeploymentLeavesItsNetwork(t *testing.T) {
+func TestDeploymentDeletedWithCascadeOrphan(t *testing.T) {
 	h := newDeploymentHarness(t)
 	h.startController()
 	h.deploy("web", "cidr=10.0.0.0/24")
@@ -181,9 +181,9 @@ func TestDeploymentLeavesItsNetwork(t *testing.T) {
 	}
 }
 
-// TestDeploymentMadeAnew: deleted and made again at once, before the garbage
+// TestDeploymentRecreated: deleted and made again at once, before the garbage
 // collector has come by.
-func TestDeploymentMadeAnew(t *testing.T) {
+func TestDeploymentRecreated(t *testing.T) {
 	h := newDeploymentHarness(t)
 	h.startController()
 	h.deploy("web", "cidr=10.0.0.0/24")
@@ -199,9 +199,9 @@ func TestDeploymentMadeAnew(t *testing.T) {
 	}
 }
 
-// TestDeploymentsNetworkEdited: what people do to the Network by hand is put
+// TestDeploymentNetworkEdited: what people do to the Network by hand is put
 // back, or made again.
-func TestDeploymentsNetworkEdited(t *testing.T) {
+func TestDeploymentNetworkEdited(t *testing.T) {
 	h := newDeploymentHarness(t)
 	h.startController()
 	web := h.deploy("web", "cidr=10.0.0.0/24")
@@ -235,9 +235,9 @@ func TestDeploymentsNetworkEdited(t *testing.T) {
 	h.wantCounts(1, 1)
 }
 
-// TestDeploymentAndSomebodysNetwork: a Network that was not made for a
+// TestDeploymentAndUnrelatedNetwork: a Network that was not made for a
 // Deployment is not touched, and the Deployment is told.
-func TestDeploymentAndSomebodysNetwork(t *testing.T) {
+func TestDeploymentAndUnrelatedNetwork(t *testing.T) {
 	h := newDeploymentHarness(t)
 	h.startController()
 	h.create("web", "10.7.0.0/24", "")
@@ -257,9 +257,9 @@ func TestDeploymentAndSomebodysNetwork(t *testing.T) {
 	h.wantNeutron("web", "10.0.0.0/24", "10.0.0.1")
 }
 
-// TestBadAnnotation: the Deployment is told, once, and nothing else happens;
+// TestInvalidAnnotation: the Deployment is told, once, and nothing else happens;
 // until the annotation is put right.
-func TestBadAnnotation(t *testing.T) {
+func TestInvalidAnnotation(t *testing.T) {
 	h := newDeploymentHarness(t)
 	stop := h.startController()
 	web := h.deploy("web", "cidr=10.0.0.0/33")
@@ -279,9 +279,9 @@ func TestBadAnnotation(t *testing.T) {
 	h.wantNoWritesTo("/web")
 }
 
-// TestAnnotationRemovedMeanwhile: what happens while no controller runs is made
+// TestDeploymentsChangedWhileStopped: what happens while no controller runs is made
 // up for.
-func TestAnnotationRemovedMeanwhile(t *testing.T) {
+func TestDeploymentsChangedWhileStopped(t *testing.T) {
 	h := newDeploymentHarness(t)
 	stop := h.startController()
 	h.deploy("web", "cidr=10.0.0.0/24")
@@ -351,8 +351,8 @@ func TestAllDeployments(t *testing.T) {
 	h.wantCounts(3, 3) // own, marker, by-hand
 }
 
-// TestRetainForADeployment: whether the network stays is the user's to say.
-func TestRetainForADeployment(t *testing.T) {
+// TestDeploymentNetworkRetained: whether the network stays is the user's to say.
+func TestDeploymentNetworkRetained(t *testing.T) {
 	h := newDeploymentHarness(t)
 	h.startController()
 	h.deploy("web", "cidr=10.0.0.0/24")
@@ -372,9 +372,9 @@ func (h *harness) hasGateway(name, gateway string) error {
 	return h.isReadyNow(name)
 }
 
-// TestDeploymentsMustNotBeWatched: without the right to watch Deployments, the
+// TestDeploymentsForbidden: without the right to watch Deployments, the
 // Networks are looked after as ever.
-func TestDeploymentsMustNotBeWatched(t *testing.T) {
+func TestDeploymentsForbidden(t *testing.T) {
 	h := newDeploymentHarness(t)
 	h.transport = func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -389,9 +389,9 @@ func TestDeploymentsMustNotBeWatched(t *testing.T) {
 	h.waitReady("example")
 }
 
-// TestDeploymentsNetworkIsRefused: while the API server refuses what a
+// TestDeploymentNetworkUpdateFails: while the API server refuses what a
 // Deployment asks for, its Network is looked after as it is.
-func TestDeploymentsNetworkIsRefused(t *testing.T) {
+func TestDeploymentNetworkUpdateFails(t *testing.T) {
 	h := newDeploymentHarness(t)
 	h.settings.drift.ResyncPeriod = quickly
 	h.transport = func(next http.RoundTripper) http.RoundTripper {
@@ -410,9 +410,9 @@ func TestDeploymentsNetworkIsRefused(t *testing.T) {
 	h.eventually(func() error { return h.countsAre(1, 1) })
 }
 
-// TestWebhookChangesBack: what somebody changes back at once is told, and the
+// TestDeploymentMutatingWebhook: what somebody changes back at once is told, and the
 // Network is looked after as it is.
-func TestWebhookChangesBack(t *testing.T) {
+func TestDeploymentMutatingWebhook(t *testing.T) {
 	h := newDeploymentHarness(t)
 	h.transport = func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {

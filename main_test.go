@@ -201,10 +201,10 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestStartsBeforeEverything: the API server is away, then it has no CRD, then
+// TestStartsBeforeAPIServer: the API server is away, then it has no CRD, then
 // all is there. The controller says what it waits for, recovers by itself, and
 // ends with 0 when it is asked to.
-func TestStartsBeforeEverything(t *testing.T) {
+func TestStartsBeforeAPIServer(t *testing.T) {
 	t.Parallel()
 	bare, err := controlplane.Start(t.Context(), controlplane.Options{})
 	if err != nil {
@@ -272,8 +272,8 @@ func olderCRD(t *testing.T, without ...string) (path string) {
 	return path
 }
 
-// TestNeutronIsAway: the controller starts all the same, and says so.
-func TestNeutronIsAway(t *testing.T) {
+// TestNeutronUnavailableAtStart: the controller starts all the same, and says so.
+func TestNeutronUnavailableAtStart(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

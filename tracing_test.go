@@ -92,8 +92,8 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// TestCollectorIsAway: nothing waits for it.
-func TestCollectorIsAway(t *testing.T) {
+// TestCollectorUnavailable: nothing waits for it.
+func TestCollectorUnavailable(t *testing.T) {
 	h := newHarness(t)
 	h.makeNetworkTraced("http://127.0.0.1:1")
 }

@@ -8,9 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 )
 
@@ -129,9 +127,9 @@ func TestListFails(t *testing.T) {
 	}
 }
 
-// TestStartsWithoutAList: Neutron is away when the controller starts, and what
+// TestDriftDuringOutage: Neutron is away when the controller starts, and what
 // happened meanwhile is found all the same when it is back.
-func TestStartsWithoutAList(t *testing.T) {
+func TestDriftDuringOutage(t *testing.T) {
 	h := newHarness(t)
 	stop := h.startController()
 	h.create("example", "10.0.0.0/24", "")
@@ -236,113 +234,4 @@ func TestRebuiltCluster(t *testing.T) {
 		t.Errorf("with the old name, the network is %s, want %s", third, first)
 	}
 	h.wantCounts(2, 2)
-}
-
-// TestAdopt: a network that was there is used, is nobody else's then, and stays
-// when the object goes.
-func TestAdopt(t *testing.T) {
-	h := newHarness(t)
-	h.settings.reconcile.AllowAdoption = true
-	id := h.postNetwork("theirs", "for the printers")
-	h.startController()
-	h.createAdopting("example", "10.0.0.0/24", id)
-
-	if got := h.waitReady("example").Status.NetworkID; got != id {
-		t.Errorf("status.networkID = %s, want %s", got, id)
-	}
-	if n := h.inNeutron().Networks; len(n) != 1 || n[0].Name != "theirs" || n[0].Description != "for the printers" {
-		t.Errorf("Neutron has %+v", n)
-	}
-
-	h.createAdopting("second", "10.0.1.0/24", id)
-	h.waitCondition("second", metav1.ConditionFalse, "NotOurs", "adopted by the Network "+h.namespace+"/example")
-	h.delete("second")
-	h.waitGone("second")
-	h.wantCounts(1, 1)
-
-	h.patch("example", `{"spec":{"deletionPolicy":"Delete"}}`)
-	h.delete("example")
-	h.waitGone("example")
-	h.wantNothingInNeutron()
-}
-
-// TestUpgrade: a status that was written before there were fields for what it
-// could tell is completed, out of the lists alone, and nothing is changed in
-// Neutron.
-func TestUpgrade(t *testing.T) {
-	h := newHarness(t)
-	stop := h.startController()
-	h.create("example", "10.0.0.0/24", "")
-	h.waitReady("example")
-	stop()
-	if _, err := h.client.SamplecrdV1().Networks(h.namespace).Patch(t.Context(), "example", types.MergePatchType,
-		[]byte(`{"status":{"cidr":null,"gateway":null,"mtu":null,"defaultMTU":null}}`), metav1.PatchOptions{}, "status"); err != nil {
-		t.Fatal(err)
-	}
-	h.forgetRequests()
-	h.startController()
-	h.eventually(func() error {
-		if s := h.get("example").Status; s.CIDR != "10.0.0.0/24" || s.Gateway != "10.0.0.1" || s.MTU != 1450 || s.DefaultMTU != 1450 {
-			return fmt.Errorf("the status is %+v", s)
-		}
-		return nil
-	})
-	h.wantRequests("completing a status", 0, 1)
-}
-
-// TestAdoptWithItsSubnet: a subnet of the range asked for is used as well, and
-// stays as well.
-func TestAdoptWithItsSubnet(t *testing.T) {
-	h := newHarness(t)
-	h.settings.reconcile.AllowAdoption = true
-	id := h.postNetwork("theirs", "")
-	h.post("/v2.0/subnets", `{"subnet":{"network_id":"`+id+`","name":"theirs","cidr":"10.0.0.0/24","ip_version":4,"gateway_ip":"10.0.0.254"}}`)
-	h.startController()
-	h.createAdopting("example", "10.0.0.0/24", id)
-
-	h.waitReady("example")
-	if s := h.inNeutron().Subnets; len(s) != 1 || s[0].Gateway != "10.0.0.254" || s[0].Description != "" {
-		t.Errorf("Neutron has %+v", s)
-	}
-	h.edit("example", "10.0.0.0/24", "10.0.0.1")
-	h.eventually(func() error {
-		if s := h.inNeutron().Subnets; len(s) != 1 || s[0].Gateway != "10.0.0.1" {
-			return fmt.Errorf("Neutron has %+v", s)
-		}
-		return nil
-	})
-	h.delete("example")
-	h.waitGone("example")
-	h.wantCounts(1, 1)
-}
-
-// TestAdoptNotAllowed: nothing is touched, and the object can go.
-func TestAdoptNotAllowed(t *testing.T) {
-	h := newHarness(t)
-	id := h.postNetwork("theirs", "")
-	h.startController()
-	h.createAdopting("example", "10.0.0.0/24", id)
-
-	h.waitCondition("example", metav1.ConditionFalse, "AdoptionNotAllowed", "-allow-adoption")
-	h.patch("example", `{"spec":{"deletionPolicy":"Delete"}}`)
-	h.waitCondition("example", metav1.ConditionFalse, "AdoptionNotAllowed", "-allow-adoption")
-	h.delete("example")
-	h.waitGone("example")
-	h.wantRequests("not adopting", 0, 2)
-	h.wantCounts(1, 0)
-}
-
-// TestAdoptAnothers: a network that a Network has already, in whatever cluster,
-// cannot be adopted.
-func TestAdoptAnothers(t *testing.T) {
-	h := newHarness(t)
-	h.settings.reconcile.AllowAdoption = true
-	id := h.postNetwork("x", neutron.Owner{Cluster: "other", Namespace: "default", Name: "x"}.Marker())
-	h.startController()
-	h.createAdopting("example", "10.0.0.0/24", id)
-	h.createAdopting("nowhere", "10.0.0.0/24", "0b6c9c48-0000-0000-0000-000000000000")
-
-	h.waitCondition("example", metav1.ConditionFalse, "NotOurs", "owner marker of another Network")
-	h.waitCondition("nowhere", metav1.ConditionFalse, "NotFound", "does not exist")
-	h.wantCounts(1, 0)
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -49,9 +48,9 @@ func TestStatusOfAnotherController(t *testing.T) {
 	}
 }
 
-// TestTwoThatDisagree: two controllers that come to different ends do not wake
+// TestTwoControllersDisagree: two controllers that come to different ends do not wake
 // each other for ever.
-func TestTwoThatDisagree(t *testing.T) {
+func TestTwoControllersDisagree(t *testing.T) {
 	h := newHarness(t)
 	h.settings.reconcile.Retry.OverwrittenStatus = time.Hour
 	h.settings.reconcile.AllowAdoption = true
@@ -75,9 +74,9 @@ func TestTwoThatDisagree(t *testing.T) {
 	h.wantNoWritesTo("/example")
 }
 
-// TestRetainSaidWhileAway: nothing is deleted on the word of a cache that is
+// TestRetainWithStaleCache: nothing is deleted on the word of a cache that is
 // behind.
-func TestRetainSaidWhileAway(t *testing.T) {
+func TestRetainWithStaleCache(t *testing.T) {
 	h := newHarness(t)
 	var away atomic.Bool
 	asked := make(chan struct{}, 100)
@@ -151,56 +150,8 @@ func TestStatusOfAnotherManager(t *testing.T) {
 	h.wantNoWritesTo("/example")
 }
 
-// TestAdoptedDeleteBeforeStatus: a subnet that was made on an adopted network
-// goes with its object, though no status ever spoke of it.
-func TestAdoptedDeleteBeforeStatus(t *testing.T) {
-	h := newHarness(t)
-	h.settings.reconcile.AllowAdoption = true
-	id := h.postNetwork("theirs", "")
-	h.transport = func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if strings.HasSuffix(r.URL.Path, "/status") {
-				return nil, errAway
-			}
-			return next.RoundTrip(r)
-		})
-	}
-	h.startController()
-	h.createAdopting("example", "10.0.0.0/24", id)
-	h.patch("example", `{"spec":{"deletionPolicy":"Delete"}}`)
-	h.eventually(func() error { return h.countsAre(1, 1) })
-	h.delete("example")
-	h.waitGone("example")
-	h.wantCounts(1, 0)
-}
-
-// TestSubnetInFlightOnAdopted: an object is held while Neutron may still be
-// making a subnet for it that would not go with its network.
-func TestSubnetInFlightOnAdopted(t *testing.T) {
-	h := newHarness(t)
-	h.settings.reconcile.AllowAdoption = true
-	h.timeout, h.settings.reconcile.MaxInFlight = 300*time.Millisecond, 2*time.Second
-	id := h.postNetwork("theirs", "")
-	reached, release := make(chan struct{}), make(chan struct{})
-	var once sync.Once
-	hold := func(r *http.Request) {
-		if r.Method == http.MethodPost && r.URL.Path == "/v2.0/subnets" {
-			once.Do(func() { close(reached); h.untilTestEnds(release) })
-		}
-	}
-	h.hold.Store(&hold)
-	h.startController()
-	h.createAdopting("example", "10.0.0.0/24", id)
-	<-reached
-	h.delete("example")
-	h.waitCondition("example", metav1.ConditionFalse, "NeutronUnavailable", "no response to an earlier create request arrived")
-	close(release)
-	h.waitGone("example")
-	h.wantCounts(1, 0)
-}
-
-// TestForbidden: where the controller may not write the status, an event says so.
-func TestForbidden(t *testing.T) {
+// TestStatusForbidden: where the controller may not write the status, an event says so.
+func TestStatusForbidden(t *testing.T) {
 	h := newHarness(t)
 	var allowed atomic.Bool
 	h.transport = func(next http.RoundTripper) http.RoundTripper {
