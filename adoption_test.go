@@ -10,11 +10,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// TestAdopt: a network that was there is used, is nobody else's then, and stays
-// when the object goes.
+// TestAdopt: an existing network is used and not renamed. No other Network can
+// adopt it, and deletionPolicy decides whether it is deleted with its Network.
 func TestAdopt(t *testing.T) {
 	h := newHarness(t)
 	h.settings.reconcile.AllowAdoption = true
@@ -38,11 +39,11 @@ func TestAdopt(t *testing.T) {
 	h.patch("example", `{"spec":{"deletionPolicy":"Delete"}}`)
 	h.delete("example")
 	h.waitGone("example")
-	h.wantNothingInNeutron()
+	h.wantCounts(0, 0)
 }
 
-// TestAdoptWithItsSubnet: a subnet of the range asked for is used as well, and
-// stays as well.
+// TestAdoptWithItsSubnet: an existing subnet with the requested range is adopted,
+// too, and not deleted.
 func TestAdoptWithItsSubnet(t *testing.T) {
 	h := newHarness(t)
 	h.settings.reconcile.AllowAdoption = true
@@ -67,7 +68,8 @@ func TestAdoptWithItsSubnet(t *testing.T) {
 	h.wantCounts(1, 1)
 }
 
-// TestAdoptNotAllowed: nothing is touched, and the object can go.
+// TestAdoptNotAllowed: without -allow-adoption, nothing is changed in Neutron, and
+// the Network can be deleted.
 func TestAdoptNotAllowed(t *testing.T) {
 	h := newHarness(t)
 	id := h.postNetwork("theirs", "")
@@ -83,46 +85,39 @@ func TestAdoptNotAllowed(t *testing.T) {
 	h.wantCounts(1, 0)
 }
 
-// TestAdoptOwnedNetwork: a network that a Network has already, in whatever cluster,
-// cannot be adopted.
+// TestAdoptOwnedNetwork: a network that another Network of any cluster owns cannot
+// be adopted.
 func TestAdoptOwnedNetwork(t *testing.T) {
 	h := newHarness(t)
 	h.settings.reconcile.AllowAdoption = true
 	id := h.postNetwork("x", neutron.Owner{Cluster: "other", Namespace: "default", Name: "x"}.Marker())
 	h.startController()
 	h.createAdopting("example", "10.0.0.0/24", id)
-	h.createAdopting("nowhere", "10.0.0.0/24", "0b6c9c48-0000-0000-0000-000000000000")
+	h.createAdopting("missing", "10.0.0.0/24", "0b6c9c48-0000-0000-0000-000000000000")
 
 	h.waitCondition("example", metav1.ConditionFalse, "NotOurs", "owner marker of another Network")
-	h.waitCondition("nowhere", metav1.ConditionFalse, "NotFound", "does not exist")
+	h.waitCondition("missing", metav1.ConditionFalse, "NotFound", "does not exist")
 	h.wantCounts(1, 0)
 }
 
-// TestAdoptedDeleteBeforeStatus: a subnet that was made on an adopted network
-// goes with its object, though no status ever spoke of it.
+// TestAdoptedDeleteBeforeStatus: a subnet that the controller created on an
+// adopted network is deleted with its Network, even if no status was ever written.
 func TestAdoptedDeleteBeforeStatus(t *testing.T) {
 	h := newHarness(t)
 	h.settings.reconcile.AllowAdoption = true
 	id := h.postNetwork("theirs", "")
-	h.transport = func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if strings.HasSuffix(r.URL.Path, "/status") {
-				return nil, errAway
-			}
-			return next.RoundTrip(r)
-		})
-	}
+	h.failRequests(func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/status") })
 	h.startController()
 	h.createAdopting("example", "10.0.0.0/24", id)
 	h.patch("example", `{"spec":{"deletionPolicy":"Delete"}}`)
-	h.eventually(func() error { return h.countsAre(1, 1) })
+	h.eventually(func() error { return h.hasCounts(1, 1) })
 	h.delete("example")
 	h.waitGone("example")
 	h.wantCounts(1, 0)
 }
 
-// TestSubnetInFlightOnAdopted: an object is held while Neutron may still be
-// making a subnet for it that would not go with its network.
+// TestSubnetInFlightOnAdopted: a Network is not removed while Neutron may still
+// create a subnet for it, because the adopted network stays.
 func TestSubnetInFlightOnAdopted(t *testing.T) {
 	h := newHarness(t)
 	h.settings.reconcile.AllowAdoption = true
@@ -144,4 +139,9 @@ func TestSubnetInFlightOnAdopted(t *testing.T) {
 	close(release)
 	h.waitGone("example")
 	h.wantCounts(1, 0)
+}
+
+func (h *harness) createAdopting(name, cidr, networkID string) {
+	h.Helper()
+	h.createWith(name, samplecrdv1.NetworkSpec{CIDR: cidr, NetworkID: networkID})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,28 +11,22 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
-// What must hold when others are at it as well: another controller, a user
-// whose change has not come yet, a request that nobody waits for any more.
+// The tests in this file have concurrent writers: another controller, or a user
+// whose change the cache does not contain yet.
 
-var errAway = errors.New("no route to host")
-
-// TestStatusOfAnotherController: a status that another controller has written
-// meanwhile is not written over: its network may be in use by now.
+// TestStatusOfAnotherController: a sync does not overwrite the status that another
+// controller has written since the sync began. That network may be in use.
 func TestStatusOfAnotherController(t *testing.T) {
 	h := newHarness(t)
-	h.settings.drift.ResyncPeriod = quickly
+	h.settings.drift.ResyncPeriod = shortResync
 	reached := h.holdCreateNetwork()
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")
 	release := <-reached
-	theirs := h.postNetwork(h.namespace+"/example", h.mark("example"))
-	if _, err := h.client.SamplecrdV1().Networks(h.namespace).Patch(t.Context(), "example", types.MergePatchType,
-		[]byte(`{"status":{"networkID":"`+theirs+`"}}`), metav1.PatchOptions{}, "status"); err != nil {
-		t.Fatal(err)
-	}
+	theirs := h.postNetwork(h.namespace+"/example", h.marker("example"))
+	h.patchStatus("example", `{"status":{"networkID":"`+theirs+`"}}`, "")
 	h.eventually(func() error {
 		if n, err := h.controller.networks.Get(h.key()); err != nil || n.Status.NetworkID != theirs {
 			return fmt.Errorf("the cache has %v, %w", n, err)
@@ -42,14 +35,14 @@ func TestStatusOfAnotherController(t *testing.T) {
 	})
 	close(release)
 	h.waitReady("example")
-	h.eventually(func() error { return h.countsAre(1, 1) })
+	h.eventually(func() error { return h.hasCounts(1, 1) })
 	if got := h.inNeutron().Networks[0].ID; got != theirs {
-		t.Errorf("the status named %s, which was deleted; %s stays", theirs, got)
+		t.Errorf("the network %s of the status was deleted, and %s was kept", theirs, got)
 	}
 }
 
-// TestTwoControllersDisagree: two controllers that come to different ends do not wake
-// each other for ever.
+// TestTwoControllersDisagree: two controllers that write different statuses do not
+// trigger each other indefinitely.
 func TestTwoControllersDisagree(t *testing.T) {
 	h := newHarness(t)
 	h.settings.reconcile.Retry.OverwrittenStatus = time.Hour
@@ -62,7 +55,7 @@ func TestTwoControllersDisagree(t *testing.T) {
 	h.settings.reconcile.AllowAdoption = false
 	h.startController()
 	h.waitCondition("example", metav1.ConditionFalse, "AdoptionNotAllowed", "")
-	h.eventually(func() error { // the first one has seen it
+	h.eventually(func() error { // the first controller has received the status
 		if n, err := first.networks.Get(h.key()); err != nil || n.Status.Conditions[0].Reason != "AdoptionNotAllowed" {
 			return fmt.Errorf("the cache has %v, %w", n, err)
 		}
@@ -74,23 +67,23 @@ func TestTwoControllersDisagree(t *testing.T) {
 	h.wantNoWritesTo("/example")
 }
 
-// TestRetainWithStaleCache: nothing is deleted on the word of a cache that is
-// behind.
+// TestRetainWithStaleCache: nothing is deleted because of an outdated deletion
+// policy in the cache.
 func TestRetainWithStaleCache(t *testing.T) {
 	h := newHarness(t)
-	var away atomic.Bool
-	asked := make(chan struct{}, 100)
+	var unreachable atomic.Bool
+	reads := make(chan struct{}, 100)
 	h.transport = func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if away.Load() {
+			if unreachable.Load() {
 				if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/networks/example") {
-					asked <- struct{}{}
+					reads <- struct{}{}
 				}
-				return nil, errAway
+				return nil, errUnreachable
 			}
 			response, err := next.RoundTrip(r)
 			if err == nil {
-				response.Body = cutBody{response.Body, &away}
+				response.Body = cutBody{response.Body, &unreachable}
 			}
 			return response, err
 		})
@@ -100,44 +93,40 @@ func TestRetainWithStaleCache(t *testing.T) {
 	port := h.createPort(h.waitReady("example").Status.NetworkID)
 	h.delete("example")
 	h.waitCondition("example", metav1.ConditionFalse, "InUse", "")
-	away.Store(true)
+	unreachable.Store(true)
 	h.patch("example", `{"spec":{"deletionPolicy":"Retain"}}`)
 	h.deletePort(port)
-	<-asked
-	<-asked // so the first try has come to its end
+	<-reads
+	<-reads // the first try has ended
 	h.wantCounts(1, 1)
-	away.Store(false)
+	unreachable.Store(false)
 	h.waitGone("example")
 	h.wantCounts(1, 1)
 }
 
-// cutBody is a body that ends when the other side is away.
+// cutBody is a response body that breaks off while the API server is unreachable.
 type cutBody struct {
 	io.ReadCloser
-	away *atomic.Bool
+	unreachable *atomic.Bool
 }
 
 func (b cutBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if b.away.Load() {
+	if b.unreachable.Load() {
 		return 0, io.ErrUnexpectedEOF
 	}
 	return n, err
 }
 
-// TestStatusOfAnotherManager: what somebody has written into the status under
-// another name is put right once, and then there is rest.
+// TestStatusOfAnotherManager: status fields that another field manager has written
+// are corrected once, and no write follows.
 func TestStatusOfAnotherManager(t *testing.T) {
 	h := newHarness(t)
-	h.settings.drift.ResyncPeriod = quickly
+	h.settings.drift.ResyncPeriod = shortResync
 	h.startController()
-	h.createWith("example", fancySpec())
+	h.createWith("example", specWithSettings())
 	before := h.waitReady("example").Status
-	_, err := h.client.SamplecrdV1().Networks(h.namespace).Patch(t.Context(), "example", types.MergePatchType,
-		[]byte(`{"status":{"tags":["blue","green","theirs"],"subnetPool":{"id":"x","name":"y"},"mtu":9}}`), metav1.PatchOptions{FieldManager: "restore"}, "status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	h.patchStatus("example", `{"status":{"tags":["blue","green","theirs"],"subnetPool":{"id":"x","name":"y"},"mtu":9}}`, "restore")
 	h.eventually(func() error {
 		if got := h.get("example").Status; !equality.Semantic.DeepEqual(got, before) {
 			return fmt.Errorf("the status is %+v, want %+v", got, before)
@@ -150,7 +139,8 @@ func TestStatusOfAnotherManager(t *testing.T) {
 	h.wantNoWritesTo("/example")
 }
 
-// TestStatusForbidden: where the controller may not write the status, an event says so.
+// TestStatusForbidden: if the controller is not permitted to write the status, an
+// event reports it.
 func TestStatusForbidden(t *testing.T) {
 	h := newHarness(t)
 	var allowed atomic.Bool
@@ -165,7 +155,7 @@ func TestStatusForbidden(t *testing.T) {
 	}
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")
-	h.wantEventNote("Forbidden", `cannot patch resource "networks/status"`)
+	h.waitEventNote("Forbidden", `cannot patch resource "networks/status"`)
 	allowed.Store(true)
 	h.waitReady("example")
 	h.wantCounts(1, 1)

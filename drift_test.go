@@ -12,47 +12,47 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 )
 
-// quickly is a resync period for tests that wait for one.
-const quickly = 50 * time.Millisecond
+// shortResync is a resync period for tests that wait for a resync.
+const shortResync = 50 * time.Millisecond
 
-// TestDrift: whatever somebody does to a network in Neutron is put right within
-// a period, and an event tells what was found and what was done.
+// TestDrift: a change of a network in Neutron is reverted within a resync period,
+// and an event describes the change and the correction.
 func TestDrift(t *testing.T) {
 	for name, test := range map[string]struct {
-		path, change string // DELETE where there is no change
+		path, change string // DELETE if change is empty
 		events       []string
-		told         string
+		note         string
 	}{
-		"the network is deleted": {path: "/v2.0/networks/NETWORK", events: []string{"Drifted", "Drifted"}, told: "the Neutron network was deleted. The controller reverted it: create network"},
-		"the subnet is deleted":  {path: "/v2.0/subnets/SUBNET", events: []string{"Drifted"}, told: "the subnet was deleted. The controller reverted it: create subnet"},
+		"the network is deleted": {path: "/v2.0/networks/NETWORK", events: []string{"Drifted", "Drifted"}, note: "the Neutron network was deleted. The controller reverted it: create network"},
+		"the subnet is deleted":  {path: "/v2.0/subnets/SUBNET", events: []string{"Drifted"}, note: "the subnet was deleted. The controller reverted it: create subnet"},
 		"another gateway": {
 			path: "/v2.0/subnets/SUBNET", change: `{"subnet":{"gateway_ip":"10.0.0.99","allocation_pools":[{"start":"10.0.0.1","end":"10.0.0.9"}]}}`,
-			events: []string{"Drifted"}, told: "The controller reverted it: update subnet: gateway 10.0.0.99 → 10.0.0.1",
+			events: []string{"Drifted"}, note: "The controller reverted it: update subnet: gateway 10.0.0.99 → 10.0.0.1",
 		},
 		"no gateway": {
 			path: "/v2.0/subnets/SUBNET", change: `{"subnet":{"gateway_ip":null}}`,
-			events: []string{"Drifted"}, told: "The controller reverted it: update subnet: gateway none → 10.0.0.1",
+			events: []string{"Drifted"}, note: "The controller reverted it: update subnet: gateway none → 10.0.0.1",
 		},
 		"the network has another name": {
 			path: "/v2.0/networks/NETWORK", change: `{"network":{"name":"mine"}}`,
-			events: []string{"Drifted"}, told: `The controller reverted it: update network NETWORK: name "mine"`,
+			events: []string{"Drifted"}, note: `The controller reverted it: update network NETWORK: name "mine"`,
 		},
-		"the network has lost its mark": {
+		"the network has lost its owner marker": {
 			path: "/v2.0/networks/NETWORK", change: `{"network":{"description":""}}`,
-			events: []string{"Drifted"}, told: `description "" → "samplecrd.k8s.io owner`,
+			events: []string{"Drifted"}, note: `description "" → "samplecrd.k8s.io owner`,
 		},
-		"the subnet has lost its mark": {
+		"the subnet has lost its owner marker": {
 			path: "/v2.0/subnets/SUBNET", change: `{"subnet":{"description":""}}`,
-			events: []string{"Drifted"}, told: `The controller reverted it: update subnet: description "" → "samplecrd.k8s.io owner`,
+			events: []string{"Drifted"}, note: `The controller reverted it: update subnet: description "" → "samplecrd.k8s.io owner`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
-			h.settings.drift.ResyncPeriod = quickly
+			h.settings.drift.ResyncPeriod = shortResync
 			h.startController()
 			h.create("example", "10.0.0.0/24", "")
 			h.waitReady("example")
-			h.wantEvents("NetworkCreated", "SubnetCreated")
+			h.waitEvents("NetworkCreated", "SubnetCreated")
 			networkID, subnetID := h.idsInNeutron("example")
 			ids := strings.NewReplacer("NETWORK", networkID, "SUBNET", subnetID)
 
@@ -62,18 +62,18 @@ func TestDrift(t *testing.T) {
 			}
 			h.do(method, ids.Replace(test.path), test.change, nil)
 
-			h.wantEvents(append([]string{"NetworkCreated", "SubnetCreated"}, test.events...)...)
-			h.wantEventNote("Drifted", ids.Replace(test.told))
-			h.eventually(func() error { return h.isReady("10.0.0.0/24", "10.0.0.1") })
+			h.waitEvents(append([]string{"NetworkCreated", "SubnetCreated"}, test.events...)...)
+			h.waitEventNote("Drifted", ids.Replace(test.note))
+			h.eventually(func() error { return h.hasExample("10.0.0.0/24", "10.0.0.1") })
 		})
 	}
 }
 
-// TestResyncOfHealthyNetworks: it costs two lists, and no write.
+// TestResyncOfHealthyNetworks: a resync costs two lists, and no write.
 func TestResyncOfHealthyNetworks(t *testing.T) {
 	const many = 50
 	h := newHarness(t)
-	h.settings.drift.ResyncPeriod = quickly
+	h.settings.drift.ResyncPeriod = shortResync
 	h.startController()
 	for i := range many {
 		h.create(fmt.Sprintf("n%d", i), fmt.Sprintf("10.0.%d.0/24", i), "")
@@ -83,41 +83,30 @@ func TestResyncOfHealthyNetworks(t *testing.T) {
 	}
 	h.forgetRequests()
 
-	h.eventually(func() error {
-		if n := len(h.neutron.Requests()); n < 20 {
-			return fmt.Errorf("%d requests", n)
-		}
-		return nil
-	})
-
+	h.waitRequests(20)
 	h.wantRequests("resyncing ten times", 0, 0)
 }
 
-// TestListFails: of a list that fails or is cut off nothing is concluded, and
-// nothing is lost of what is known.
+// TestListFails: a list that fails or is incomplete changes nothing, neither in
+// Neutron nor in the status.
 func TestListFails(t *testing.T) {
 	for name, fault := range map[string]embedded.Fault{
-		"no networks":    {Method: http.MethodGet, Path: "^/v2.0/networks", Status: 503},
-		"no subnets":     {Method: http.MethodGet, Path: "^/v2.0/subnets", Status: 500},
-		"half a list":    {Method: http.MethodGet, Path: "^/v2.0/(networks|subnets)", Truncate: true},
-		"another list":   {Method: http.MethodGet, Path: "^/v2.0/networks", Status: 200, Body: `{"ports": []}`},
-		"no list at all": {Method: http.MethodGet, Path: "^/v2.0/networks", Status: 200, Body: `{"networks": null}`},
+		"the list of networks fails": {Method: http.MethodGet, Path: "^/v2.0/networks", Status: 503},
+		"the list of subnets fails":  {Method: http.MethodGet, Path: "^/v2.0/subnets", Status: 500},
+		"a list is truncated":        {Method: http.MethodGet, Path: "^/v2.0/(networks|subnets)", Truncate: true},
+		"a list of other objects":    {Method: http.MethodGet, Path: "^/v2.0/networks", Status: 200, Body: `{"ports": []}`},
+		"a null list":                {Method: http.MethodGet, Path: "^/v2.0/networks", Status: 200, Body: `{"networks": null}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
-			h.settings.drift.ResyncPeriod = quickly
+			h.settings.drift.ResyncPeriod = shortResync
 			h.startController()
 			h.create("example", "10.0.0.0/24", "")
 			before := h.waitReady("example")
 			h.neutron.Inject(fault)
 			h.forgetRequests()
 
-			h.eventually(func() error {
-				if n := len(h.neutron.Requests()); n < 6 {
-					return fmt.Errorf("%d requests", n)
-				}
-				return nil
-			})
+			h.waitRequests(6)
 
 			h.wantRequests("resyncing without a list", 0, 0)
 			if after := h.get("example"); after.ResourceVersion != before.ResourceVersion {
@@ -127,8 +116,8 @@ func TestListFails(t *testing.T) {
 	}
 }
 
-// TestDriftDuringOutage: Neutron is away when the controller starts, and what
-// happened meanwhile is found all the same when it is back.
+// TestDriftDuringOutage: Neutron is unavailable when the controller starts.
+// Earlier drift is found when Neutron is available again.
 func TestDriftDuringOutage(t *testing.T) {
 	h := newHarness(t)
 	stop := h.startController()
@@ -140,7 +129,7 @@ func TestDriftDuringOutage(t *testing.T) {
 	networkID, _ := h.idsInNeutron("drifted")
 	h.do(http.MethodDelete, "/v2.0/networks/"+networkID, "", nil)
 	heal := h.neutron.Inject(embedded.Fault{Status: 503})
-	h.settings.drift.ResyncPeriod = quickly
+	h.settings.drift.ResyncPeriod = shortResync
 	h.startController()
 
 	h.waitCondition("drifted", metav1.ConditionFalse, "NeutronUnavailable", "503")
@@ -151,15 +140,16 @@ func TestDriftDuringOutage(t *testing.T) {
 	h.wantCounts(2, 2)
 }
 
-// TestOrphans: a network of this cluster whose Network is gone is found; it is
-// deleted only where that was asked for, and nobody else's is.
+// TestOrphans: a network of this cluster whose Network does not exist is an
+// orphan. It is deleted only with -delete-orphans; networks of other owners never
+// are.
 func TestOrphans(t *testing.T) {
-	for name, grace := range map[string]time.Duration{"left alone": 0, "deleted": quickly} {
+	for name, grace := range map[string]time.Duration{"kept": 0, "deleted": shortResync} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
-			h.settings.drift.ResyncPeriod = quickly
+			h.settings.drift.ResyncPeriod = shortResync
 			h.settings.drift.OrphanGracePeriod = grace
-			h.setCluster(h.namespace) // other tests' networks are not in this Neutron, but their names are
+			h.setCluster(h.namespace) // a name that no other test uses
 			stop := h.startController()
 			h.create("example", "10.0.0.0/24", "")
 			h.waitReady("example")
@@ -173,41 +163,36 @@ func TestOrphans(t *testing.T) {
 			h.wantCounts(4, 1)
 
 			h.startController()
-			h.eventually(func() error { return h.logged("Found an orphan") })
+			h.eventually(func() error { return h.hasLogged("Found an orphan") })
 			if grace > 0 {
-				h.eventually(func() error { return h.countsAre(3, 0) })
+				h.eventually(func() error { return h.hasCounts(3, 0) })
 				return
 			}
 			h.forgetRequests()
-			h.eventually(func() error {
-				if n := len(h.neutron.Requests()); n < 10 {
-					return fmt.Errorf("%d requests", n)
-				}
-				return nil
-			})
-			h.wantRequests("leaving an orphan alone", 0, 0)
+			h.waitRequests(10)
+			h.wantRequests("keeping an orphan", 0, 0)
 			h.wantCounts(4, 1)
 		})
 	}
 }
 
-// TestOrphanInUse: an orphan with ports on it is not deleted.
+// TestOrphanInUse: an orphan that ports use is not deleted.
 func TestOrphanInUse(t *testing.T) {
 	h := newHarness(t)
-	h.settings.drift.ResyncPeriod, h.settings.drift.OrphanGracePeriod = quickly, quickly
-	port := h.createPort(h.postNetwork("mine", h.mark("gone")))
+	h.settings.drift.ResyncPeriod, h.settings.drift.OrphanGracePeriod = shortResync, shortResync
+	port := h.createPort(h.postNetwork("mine", h.marker("gone")))
 	h.startController()
 
-	h.eventually(func() error { return h.wasRefused(http.MethodDelete, "/v2.0/networks/") })
+	h.eventually(func() error { return h.hasRejected(http.MethodDelete, "/v2.0/networks/") })
 	h.wantCounts(1, 0)
 
 	h.deletePort(port)
-	h.eventually(func() error { return h.countsAre(0, 0) })
+	h.eventually(func() error { return h.hasCounts(0, 0) })
 }
 
 // TestRebuiltCluster: Networks that are restored without their status, under
-// another cluster name, get a second network. With the old name, they find the
-// first one again, and the second one is not touched.
+// another cluster name, get a second network. With the old name, they use the
+// first one again, and the second one is not changed.
 func TestRebuiltCluster(t *testing.T) {
 	h := newHarness(t)
 	stop := h.startController()
@@ -222,7 +207,7 @@ func TestRebuiltCluster(t *testing.T) {
 	stop = h.startController()
 	h.create("example", "10.0.0.0/24", "")
 	if second := h.waitReady("example").Status.NetworkID; second == first {
-		t.Errorf("the network is %s, as before", second)
+		t.Errorf("the network is still %s, want another one", second)
 	}
 	h.wantCounts(2, 2)
 	stop()

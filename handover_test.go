@@ -16,43 +16,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// replica is one of several controllers of a namespace, each a process of its
-// own.
+// replica is one of several controllers of a namespace, each in its own process.
 type replica struct{ *program }
 
-// startReplica starts one, with a Lease that runs out sooner than by default,
-// and waits until it is ready.
+// startReplica starts a replica whose Lease expires sooner than by default, and
+// waits until it is ready.
 func (h *harness) startReplica(args ...string) *replica {
 	h.Helper()
-	p := newProgram(h.T, append([]string{
+	p := startProgram(h.T, append([]string{
 		"-kubeconfig=" + cluster.Kubeconfig(), "-neutron-endpoint=" + h.neutronURL, "-cluster-name=" + testCluster, "-namespaces=" + h.namespace,
 		"-leader-elect", "-leader-elect-resource-namespace=" + h.namespace,
 		"-leader-elect-lease-duration=4s", "-leader-elect-renew-deadline=2s", "-leader-elect-retry-period=500ms",
 		"-health-probe-bind-address=127.0.0.1:0",
 	}, args...)...)
-	if err := p.Start(); err != nil {
-		h.Fatal(err)
-	}
-	h.Cleanup(func() {
-		_ = p.Process.Signal(syscall.SIGCONT)
-		_ = p.Process.Kill()
-		_ = p.Wait()
-		if h.Failed() {
-			h.Logf("the log of process %d:\n%s", p.Process.Pid, &p.log)
-		}
-	})
 	p.waitFor(h.T, `"Serving health"`)
-	h.eventually(func() error { return answers(p.readyz(), http.StatusOK, "ok") })
+	h.eventually(func() error { return responds(p.readyz(), http.StatusOK, "ok") })
 	return &replica{p}
 }
 
-// readyz is where a program says that it is ready, once it has said that it does.
+// readyz returns the URL of /readyz from the log.
 func (p *program) readyz() string {
 	return regexp.MustCompile(`"Serving health" url="([^"]+)"`).FindStringSubmatch(p.log.String())[1]
 }
 
-// answers asks a URL, and reports whether it answers that.
-func answers(url string, status int, text string) error {
+// responds reports whether the response of a URL has this status, and contains
+// this text.
+func responds(url string, status int, text string) error {
 	response, err := http.Get(url)
 	if err != nil {
 		return err
@@ -61,14 +50,14 @@ func answers(url string, status int, text string) error {
 	body := make([]byte, 4096)
 	n, _ := response.Body.Read(body)
 	if response.StatusCode != status || !strings.Contains(string(body[:n]), text) {
-		return fmt.Errorf("%s answers with %s %q, want %d %q", url, response.Status, body[:n], status, text)
+		return fmt.Errorf("%s returns %s %q, want %d %q", url, response.Status, body[:n], status, text)
 	}
 	return nil
 }
 
-func (r *replica) works() bool { return strings.Contains(r.log.String(), `"Starting workers"`) }
+func (r *replica) isWorking() bool { return strings.Contains(r.log.String(), `"Starting workers"`) }
 
-// holder returns who has the lead.
+// holder returns the holder of the Lease: the leader.
 func (h *harness) holder() string {
 	lease, err := h.kube.CoordinationV1().Leases(h.namespace).Get(h.Context(), controllerName, metav1.GetOptions{})
 	if err != nil || lease.Spec.HolderIdentity == nil {
@@ -77,16 +66,16 @@ func (h *harness) holder() string {
 	return *lease.Spec.HolderIdentity
 }
 
-// TestHandOver: of two processes one works; the other takes over when it ends,
-// however it ends, and has nothing to do for what is as it should be.
+// TestHandOver: of two replicas, one reconciles. When it ends, cleanly or not, the
+// other one takes over, and changes nothing for healthy Networks.
 func TestHandOver(t *testing.T) {
 	for name, test := range map[string]struct {
 		signal   syscall.Signal
-		atMost   time.Duration // half a minute beyond what it takes, for slow machines
+		atMost   time.Duration // 30 seconds more than required, for slow machines
 		released bool
 	}{
-		"a clean stop gives the lease back": {syscall.SIGTERM, 30 * time.Second, true},
-		"a kill lets it run out":            {syscall.SIGKILL, 36 * time.Second, false},
+		"a clean stop releases the Lease": {syscall.SIGTERM, 30 * time.Second, true},
+		"after a kill, the Lease expires": {syscall.SIGKILL, 36 * time.Second, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
@@ -95,8 +84,8 @@ func TestHandOver(t *testing.T) {
 			second := h.startReplica()
 			h.create("example", "10.0.0.0/24", "")
 			before := h.waitReady("example")
-			if second.works() {
-				t.Fatal("both work")
+			if second.isWorking() {
+				t.Fatal("both replicas are leading")
 			}
 			wasHolder := h.holder()
 			h.forgetRequests()
@@ -107,19 +96,19 @@ func TestHandOver(t *testing.T) {
 			}
 			_ = first.Wait()
 			if released := h.holder() != wasHolder; released != test.released {
-				t.Errorf("when the process has ended, the lease was given back: %v, want %v", released, test.released)
+				t.Errorf("after the process ended, the Lease was released: %v, want %v", released, test.released)
 			}
 			second.waitFor(t, `"Starting workers"`)
 			took := time.Since(stopped)
-			t.Logf("it took %v", took)
+			t.Logf("the handover took %v", took)
 			if took > test.atMost {
-				t.Errorf("it took %v until the second one worked, want at most %v", took, test.atMost)
+				t.Errorf("the handover took %v, want at most %v", took, test.atMost)
 			}
 
 			h.create("another", "10.0.1.0/24", "")
 			h.waitReady("another")
 			if after := h.get("example"); after.ResourceVersion != before.ResourceVersion {
-				t.Errorf("the Network that was there was written: %v → %v", before.Status, after.Status)
+				t.Errorf("the status of the healthy Network was written: %v → %v", before.Status, after.Status)
 			}
 			var writes []string
 			for _, request := range h.neutronRequests() {
@@ -128,15 +117,15 @@ func TestHandOver(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff([]string{"POST /v2.0/networks", "POST /v2.0/subnets"}, writes); diff != "" {
-				t.Errorf("what Neutron was asked for (-for the new one +in fact):\n%s", diff)
+				t.Errorf("writes to Neutron differ (-for the new Network +got):\n%s", diff)
 			}
 			h.wantCounts(2, 2)
 		})
 	}
 }
 
-// TestLostLease: a process that finds the lease in other hands ends at once, and
-// makes nothing twice.
+// TestLostLease: a replica that finds another holder of the Lease exits at once,
+// and creates no duplicate.
 func TestLostLease(t *testing.T) {
 	h := newHarness(t)
 	first := h.startReplica()
@@ -157,13 +146,14 @@ func TestLostLease(t *testing.T) {
 	if err := first.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
 		t.Errorf("ended with %v, want exit code 1", err)
 	}
-	if said := strings.TrimPrefix(first.log.String(), log); !strings.Contains(said, "Lost the lease") || strings.Contains(said, `"Applied step"`) {
-		t.Errorf("said, after it woke up:\n%s\nwant that it has lost the lease, and nothing done", said)
+	if logged := strings.TrimPrefix(first.log.String(), log); !strings.Contains(logged, "Lost the lease") || strings.Contains(logged, `"Applied step"`) {
+		t.Errorf("logged after it continued:\n%s\nwant the lost Lease, and no step", logged)
 	}
 	h.wantCounts(1, 1)
 }
 
-// TestStandbyStops: a process that waits for the lead ends when it is asked.
+// TestStandbyStops: a replica that waits for the Lease stops cleanly after
+// SIGTERM.
 func TestStandbyStops(t *testing.T) {
 	h := newHarness(t)
 	first := h.startReplica()
@@ -176,12 +166,13 @@ func TestStandbyStops(t *testing.T) {
 	if err := second.Wait(); err != nil {
 		t.Errorf("ended with %v", err)
 	}
-	if h.holder() != wasHolder || second.works() {
-		t.Error("it has taken the lead")
+	if h.holder() != wasHolder || second.isWorking() {
+		t.Error("the standby has started leading")
 	}
 }
 
-// TestShutdownTimeoutKeepsLease: a process that had to give up a request leaves the Lease to expire.
+// TestShutdownTimeoutKeepsLease: a replica that canceled a request at shutdown
+// does not release the Lease, which expires.
 func TestShutdownTimeoutKeepsLease(t *testing.T) {
 	h := newHarness(t)
 	reached := h.holdCreateNetwork()
@@ -199,27 +190,24 @@ func TestShutdownTimeoutKeepsLease(t *testing.T) {
 		t.Errorf("ended with %v, want exit code 1", err)
 	}
 	if h.holder() != holder {
-		t.Errorf("the Lease is held by %q, want it to be left to %q", h.holder(), holder)
+		t.Errorf("the Lease is held by %q, want %q", h.holder(), holder)
 	}
 }
 
-// TestNoLease: a process that cannot have the lead is not ready, and says why.
+// TestNoLease: a replica that cannot read or create the Lease is not ready, and
+// /readyz returns the reason.
 func TestNoLease(t *testing.T) {
 	h := newHarness(t)
-	p := newProgram(t, "-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint="+h.neutronURL, "-cluster-name="+testCluster, "-namespaces="+h.namespace,
+	p := startProgram(t, "-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint="+h.neutronURL, "-cluster-name="+testCluster, "-namespaces="+h.namespace,
 		"-leader-elect", "-leader-elect-resource-namespace=does-not-exist", "-health-probe-bind-address=127.0.0.1:0")
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Process.Kill(); _ = p.Wait() })
 	p.waitFor(t, "Error initially creating lease lock")
-	if err := answers(p.readyz(), http.StatusServiceUnavailable, "waiting: the Lease does-not-exist/samplecrd-controller"); err != nil {
+	if err := responds(p.readyz(), http.StatusServiceUnavailable, "waiting: the Lease does-not-exist/samplecrd-controller"); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestStandbyRefreshesCache: a process that takes over does not take for done what it saw
-// in Neutron before a former leader changed it.
+// TestStandbyRefreshesCache: a replica that starts leading does not rely on what
+// its cache of Neutron's state contained before the former leader's changes.
 func TestStandbyRefreshesCache(t *testing.T) {
 	h := newHarness(t)
 	stop := h.startController()
@@ -229,16 +217,16 @@ func TestStandbyRefreshesCache(t *testing.T) {
 	standby, start := h.newController(ctx)
 	start()
 	if !standby.WarmUp(ctx) {
-		t.Fatal("the caches are not filled")
+		t.Fatal("the informers have not synced")
 	}
 	h.edit("example", "10.0.0.0/24", "10.0.0.2")
-	h.eventually(func() error { return h.isReadyNow("example") })
+	h.waitReady("example")
 	stop()
 	h.edit("example", "10.0.0.0/24", "10.0.0.1")
 
 	ended := make(chan error, 1)
 	go func() { ended <- standby.Run(ctx, 1, time.Minute) }()
-	h.eventually(func() error { return h.isReadyNow("example") })
+	h.waitReady("example")
 	h.wantNeutron("example", "10.0.0.0/24", "10.0.0.1")
 	cancel()
 	if err := <-ended; err != nil {

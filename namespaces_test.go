@@ -9,37 +9,34 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestNamespaces: what is not asked for is not looked at, orphans included.
+// TestNamespaces: the controller changes nothing for namespaces that -namespaces
+// does not list, orphans included.
 func TestNamespaces(t *testing.T) {
 	a := newHarness(t)
 	b, other := a.beside(), a.beside()
-	a.postNetwork("orphan of a", a.mark("gone"))
-	a.postNetwork("orphan of another", other.mark("gone"))
+	a.postNetwork("orphan of a", a.marker("gone"))
+	a.postNetwork("orphan of another", other.marker("gone"))
 	for _, h := range []*harness{a, b, other} {
 		h.create("example", "10.0.0.0/24", "")
 	}
-	p := newProgram(t, "-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint="+a.neutronURL, "-cluster-name="+testCluster,
+	startProgram(t, "-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint="+a.neutronURL, "-cluster-name="+testCluster,
 		"-namespaces="+a.namespace+","+b.namespace, "-resync-period=1s", "-delete-orphans", "-orphan-grace-period=1ms")
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Process.Kill(); _ = p.Wait() })
 
 	a.waitReady("example")
 	b.waitReady("example")
-	a.eventually(func() error { return a.countsAre(3, 2) }) // the two, and the orphan that is none of ours
+	a.eventually(func() error { return a.hasCounts(3, 2) }) // two of the Networks, and the orphan of the other namespace
 	a.delete("example")
 	a.waitGone("example")
 	if networks := a.inNeutron().Networks; len(networks) != 2 || networks[0].Name != "orphan of another" {
-		t.Errorf("Neutron has %+v, want the orphan of another namespace, and the network of one that is looked at", networks)
+		t.Errorf("Neutron has %+v, want the orphan of another namespace, and the network of b", networks)
 	}
 	if network := other.get("example"); len(network.Finalizers) > 0 {
-		t.Errorf("the Network in another namespace was touched: %+v", network)
+		t.Errorf("the Network in another namespace was changed: %+v", network)
 	}
 }
 
-// TestForbiddenNamespace: one that may not be looked at keeps nobody waiting, and
-// is looked at when it may.
+// TestForbiddenNamespace: a namespace that the controller is not permitted to read
+// does not block the others. It is reconciled once it is permitted.
 func TestForbiddenNamespace(t *testing.T) {
 	h := newHarness(t)
 	other := h.beside()
@@ -66,14 +63,10 @@ func TestForbiddenNamespace(t *testing.T) {
 		}
 	}
 	allow(h.namespace)
-	p := newProgram(t, "-kubeconfig="+kubeconfig, "-neutron-endpoint="+h.neutronURL, "-cluster-name="+testCluster, "-namespaces="+h.namespace+","+other.namespace)
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Process.Kill(); _ = p.Wait() })
+	startProgram(t, "-kubeconfig="+kubeconfig, "-neutron-endpoint="+h.neutronURL, "-cluster-name="+testCluster, "-namespaces="+h.namespace+","+other.namespace)
 	h.waitReady("example")
 	if network := other.get("example"); network.Status.NetworkID != "" {
-		t.Error("what is forbidden was done")
+		t.Error("the Network in the forbidden namespace was reconciled")
 	}
 	allow(other.namespace)
 	other.waitReady("example")
