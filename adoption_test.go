@@ -56,7 +56,7 @@ func TestAdoptWithItsSubnet(t *testing.T) {
 	if s := h.inNeutron().Subnets; len(s) != 1 || s[0].Gateway != "10.0.0.254" || s[0].Description != "" {
 		t.Errorf("Neutron has %+v", s)
 	}
-	h.edit("example", "10.0.0.0/24", "10.0.0.1")
+	h.edit("10.0.0.0/24", "10.0.0.1")
 	h.eventually(func() error {
 		if s := h.inNeutron().Subnets; len(s) != 1 || s[0].Gateway != "10.0.0.1" {
 			return fmt.Errorf("Neutron has %+v", s)

@@ -38,7 +38,7 @@ func TestWalkthrough(t *testing.T) {
 		t.Errorf("status names network %q and subnet %q, Neutron has %q and %q", created.Status.NetworkID, created.Status.SubnetID, networkID, subnetID)
 	}
 
-	h.edit("example", "192.168.1.0/16", "192.168.1.1")
+	h.edit("192.168.1.0/16", "192.168.1.1")
 	edited := h.waitReady("example")
 	h.wantNeutron("example", "192.168.0.0/16", "192.168.1.1")
 	h.wantRequests("editing the gateway", 3, 1)
@@ -175,7 +175,7 @@ func TestRefused(t *testing.T) {
 	h.wantRequests("a rejected request for another Network", 3, 2)
 
 	allow()
-	h.edit("example", "10.0.0.0/25", "")
+	h.edit("10.0.0.0/25", "")
 	h.waitReady("example")
 	h.wantCounts(2, 1)
 }
@@ -255,7 +255,7 @@ func TestInvalidEdit(t *testing.T) {
 	h.create("example", "10.0.0.0/24", "")
 	h.waitReady("example")
 
-	h.edit("example", "10.0.0.0/24", "10.0.0.255")
+	h.edit("10.0.0.0/24", "10.0.0.255")
 	h.waitCondition("example", metav1.ConditionFalse, "InvalidSpec", "broadcast")
 	h.wantNeutron("example", "10.0.0.0/24", "10.0.0.1")
 

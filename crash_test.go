@@ -229,12 +229,12 @@ var crashStories = map[string]crashStory{
 	},
 	"edit": {
 		before: func(h *harness) { h.create("example", "192.168.0.0/16", "192.168.0.1"); h.waitReady("example") },
-		then:   func(h *harness) { h.edit("example", "192.168.1.0/16", "192.168.1.1") },
+		then:   func(h *harness) { h.edit("192.168.1.0/16", "192.168.1.1") },
 		check:  func(h *harness) error { return h.hasExample("192.168.0.0/16", "192.168.1.1") },
 	},
 	"replace the subnet": {
 		before: createExample,
-		then:   func(h *harness) { h.edit("example", "10.0.1.0/24", "") },
+		then:   func(h *harness) { h.edit("10.0.1.0/24", "") },
 		check:  func(h *harness) error { return h.hasExample("10.0.1.0/24", "10.0.1.1") },
 	},
 	"delete": {

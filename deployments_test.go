@@ -303,8 +303,8 @@ func TestDeploymentsChangedWhileStopped(t *testing.T) {
 }
 
 // TestAllDeployments: with -deployment-networks=all, each Deployment gets a
-// Network from the subnet pool unless an annotation declines it. Other flags later
-// delete no Network.
+// Network from the subnet pool unless an annotation declines it. A change of the
+// flags deletes no Network.
 func TestAllDeployments(t *testing.T) {
 	h := newDeploymentHarness(t)
 	h.settings.deployments = deployments.Options{Which: deployments.All, DefaultSubnetPool: "campus"}
@@ -401,8 +401,8 @@ func TestDeploymentNetworkUpdateFails(t *testing.T) {
 	h.eventually(func() error { return h.hasCounts(1, 1) })
 }
 
-// TestDeploymentMutatingWebhook: an event reports that a webhook reverts the spec
-// of a Deployment's Network. The Network is reconciled as it is.
+// TestDeploymentMutatingWebhook: a webhook changes the spec of a Deployment's
+// Network. An event reports it, and the Network is reconciled as it is.
 func TestDeploymentMutatingWebhook(t *testing.T) {
 	h := newDeploymentHarness(t)
 	h.transport = func(next http.RoundTripper) http.RoundTripper {

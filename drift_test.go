@@ -214,7 +214,7 @@ func TestRebuiltCluster(t *testing.T) {
 
 	h.setCluster(testCluster)
 	h.startController()
-	h.edit("example", "10.0.0.0/24", "10.0.0.9")
+	h.edit("10.0.0.0/24", "10.0.0.9")
 	if third := h.waitReady("example").Status.NetworkID; third != first {
 		t.Errorf("with the old name, the network is %s, want %s", third, first)
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
@@ -32,7 +31,8 @@ var examples = map[string]struct{ name, network, subnet string }{
 }
 
 // TestExamples applies each file in example/ and checks the result in Neutron.
-// Then it deletes the objects in the file, and nothing remains in Neutron.
+// Then it deletes the objects in the file, and nothing remains in Neutron unless
+// it is retained.
 func TestExamples(t *testing.T) {
 	files, err := filepath.Glob("example/*.yaml")
 	if err != nil || len(files) != len(examples) {
@@ -45,19 +45,13 @@ func TestExamples(t *testing.T) {
 			h.neutron = embedded.New(embedded.Options{With: []string{neutron.ExtensionDNS}})
 			h.post("/v2.0/subnetpools", `{"subnetpool": {"name": "campus", "prefixes": ["10.64.0.0/12"], "default_prefixlen": 24}}`)
 			h.startController()
-			kubectl := func(args ...string) {
-				t.Helper()
-				if output, err := cluster.Kubectl(t.Context(), append([]string{"-n", h.namespace}, args...)...); err != nil {
-					t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, output)
-				}
-			}
-			kubectl("apply", "-f", file)
+			kubectl(t, cluster, "-n", h.namespace, "apply", "-f", file)
 			status := h.waitReady(want.name).Status
 			for path, part := range map[string]string{"networks/" + status.NetworkID: want.network, "subnets/" + status.SubnetID: want.subnet} {
 				h.wantPart(path, part)
 			}
 			if want.name != "retained-network" {
-				kubectl("delete", "-f", file)
+				kubectl(t, cluster, "-n", h.namespace, "delete", "-f", file)
 				h.waitGone(want.name)
 				h.wantCounts(0, 0)
 			}

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"os/exec"
 	"regexp"
 	"strings"
 	"syscall"
@@ -91,9 +89,7 @@ func TestHandOver(t *testing.T) {
 			h.forgetRequests()
 
 			stopped := time.Now()
-			if err := first.Process.Signal(test.signal); err != nil {
-				t.Fatal(err)
-			}
+			first.signal(t, test.signal)
 			_ = first.Wait()
 			if released := h.holder() != wasHolder; released != test.released {
 				t.Errorf("after the process ended, the Lease was released: %v, want %v", released, test.released)
@@ -131,21 +127,14 @@ func TestLostLease(t *testing.T) {
 	first := h.startReplica()
 	first.waitFor(t, `"Starting workers"`)
 	second := h.startReplica()
-	if err := first.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	first.signal(t, syscall.SIGSTOP)
 	second.waitFor(t, `"Starting workers"`)
 	h.create("example", "10.0.0.0/24", "")
 	h.waitReady("example")
 	log := first.log.String()
 
-	if err := first.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	var exit *exec.ExitError
-	if err := first.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
-		t.Errorf("ended with %v, want exit code 1", err)
-	}
+	first.signal(t, syscall.SIGCONT)
+	first.wantExit(t, 1)
 	if logged := strings.TrimPrefix(first.log.String(), log); !strings.Contains(logged, "Lost the lease") || strings.Contains(logged, `"Applied step"`) {
 		t.Errorf("logged after it continued:\n%s\nwant the lost Lease, and no step", logged)
 	}
@@ -160,12 +149,8 @@ func TestStandbyStops(t *testing.T) {
 	first.waitFor(t, `"Starting workers"`)
 	second := h.startReplica()
 	wasHolder := h.holder()
-	if err := second.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := second.Wait(); err != nil {
-		t.Errorf("ended with %v", err)
-	}
+	second.signal(t, syscall.SIGTERM)
+	second.wantExit(t, 0)
 	if h.holder() != wasHolder || second.isWorking() {
 		t.Error("the standby has started leading")
 	}
@@ -182,20 +167,15 @@ func TestShutdownTimeoutKeepsLease(t *testing.T) {
 	release := <-reached
 	defer close(release)
 	holder := h.holder()
-	if err := first.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	var exit *exec.ExitError
-	if err := first.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
-		t.Errorf("ended with %v, want exit code 1", err)
-	}
+	first.signal(t, syscall.SIGTERM)
+	first.wantExit(t, 1)
 	if h.holder() != holder {
 		t.Errorf("the Lease is held by %q, want %q", h.holder(), holder)
 	}
 }
 
-// TestNoLease: a replica that cannot read or create the Lease is not ready, and
-// /readyz returns the reason.
+// TestNoLease: a replica that cannot create the Lease is not ready, and /readyz
+// returns the reason.
 func TestNoLease(t *testing.T) {
 	h := newHarness(t)
 	p := startProgram(t, "-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint="+h.neutronURL, "-cluster-name="+testCluster, "-namespaces="+h.namespace,
@@ -219,10 +199,10 @@ func TestStandbyRefreshesCache(t *testing.T) {
 	if !standby.WarmUp(ctx) {
 		t.Fatal("the informers have not synced")
 	}
-	h.edit("example", "10.0.0.0/24", "10.0.0.2")
+	h.edit("10.0.0.0/24", "10.0.0.2")
 	h.waitReady("example")
 	stop()
-	h.edit("example", "10.0.0.0/24", "10.0.0.1")
+	h.edit("10.0.0.0/24", "10.0.0.1")
 
 	ended := make(chan error, 1)
 	go func() { ended <- standby.Run(ctx, 1, time.Minute) }()

@@ -278,7 +278,8 @@ func (h *harness) createWith(name string, spec samplecrdv1.NetworkSpec) {
 	}
 }
 
-func (h *harness) edit(name, cidr, gateway string) {
+// edit changes the Network example.
+func (h *harness) edit(cidr, gateway string) {
 	h.Helper()
 	spec := map[string]any{"cidr": cidr, "gateway": nil}
 	if gateway != "" {
@@ -288,7 +289,7 @@ func (h *harness) edit(name, cidr, gateway string) {
 	if err != nil {
 		h.Fatal(err)
 	}
-	h.patch(name, string(patch))
+	h.patch("example", string(patch))
 }
 
 func (h *harness) patch(name, patch string) {

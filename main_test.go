@@ -65,6 +65,21 @@ func startProgram(t *testing.T, args ...string) *program {
 	return p
 }
 
+func (p *program) signal(t *testing.T, signal syscall.Signal) {
+	t.Helper()
+	if err := p.Process.Signal(signal); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantExit waits until the program ends, and checks its exit code.
+func (p *program) wantExit(t *testing.T, code int) {
+	t.Helper()
+	if err := p.Wait(); p.ProcessState.ExitCode() != code {
+		t.Errorf("ended with %v, want exit code %d", err, code)
+	}
+}
+
 // exitAfterParent ends this process when its standard input ends: when the test
 // process has ended, even after a panic or kill -9.
 func exitAfterParent() {
@@ -133,12 +148,8 @@ func TestBadInput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newProgram(t, test.args...)
-			err := p.Run()
-			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.ExitCode() != test.code {
-				t.Errorf("ended with %v, want exit code %d", err, test.code)
-			}
+			p := startProgram(t, test.args...)
+			p.wantExit(t, test.code)
 			logged := strings.TrimSpace(p.log.String())
 			last := logged[strings.LastIndex(logged, "\n")+1:]
 			if !strings.HasPrefix(last, controllerName+": ") || !strings.Contains(last, test.want) {
@@ -173,9 +184,7 @@ func TestUnknownCloud(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	own := ownCluster(t)
-	if _, err := own.Kubectl(t.Context(), "apply", "-f", "example/example-network.yaml"); err != nil {
-		t.Fatal(err)
-	}
+	kubectl(t, own, "apply", "-f", "example/example-network.yaml")
 	p := startProgram(t, "-kubeconfig="+own.Kubeconfig(), "-metrics-bind-address=127.0.0.1:0", "-resync-period=1s")
 	p.waitFor(t, "create subnet")
 	url := regexp.MustCompile(`"Serving metrics" url="([^"]+)"`).FindStringSubmatch(p.log.String())
@@ -254,12 +263,8 @@ func TestStartsBeforeAPIServer(t *testing.T) {
 	kubectl(t, bare, "apply", "-f", "example/example-network.yaml", "-f", "example/ipv6-network.yaml", "-f", "example/dns-network.yaml")
 	kubectl(t, bare, "wait", "--for=condition=Ready", "networks", "--all", "--timeout=60s")
 
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Wait(); err != nil {
-		t.Errorf("ended with %v after SIGTERM and logged\n%s", err, &p.log)
-	}
+	p.signal(t, syscall.SIGTERM)
+	p.wantExit(t, 0)
 }
 
 // olderCRD returns a file with the CustomResourceDefinition without some fields of

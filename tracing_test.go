@@ -107,11 +107,7 @@ func (h *harness) createTraced(endpoint string) *program {
 	p.waitFor(h.T, "Starting workers")
 	h.create("example", "10.0.0.0/24", "")
 	h.waitReady("example")
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		h.Fatal(err)
-	}
-	if err := p.Wait(); err != nil {
-		h.Fatalf("ended with %v and logged\n%s", err, &p.log)
-	}
+	p.signal(h.T, syscall.SIGTERM)
+	p.wantExit(h.T, 0)
 	return p
 }
