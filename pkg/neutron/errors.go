@@ -14,7 +14,7 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrInUse: ports use the object (409). It passes when they are deleted.
 	ErrInUse = errors.New("in use")
-	// ErrConflict: somebody else changed the object since it was read (412, or 409
+	// ErrConflict: another client changed the object since it was read (412, or 409
 	// if Neutron reports a concurrent change). Read again, decide again.
 	ErrConflict = errors.New("changed concurrently")
 	// ErrRefused: Neutron understood the request and rejected it: quota, policy,

@@ -8,8 +8,8 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// Actual is what is known of the actual state. The zero value knows nothing, and
-// each response from Neutron adds to it. Unknown is different from absent: absent
+// Actual is the known part of the actual state. The zero value is empty, and each
+// response from Neutron adds to it. Unknown is different from absent: absent
 // means that a response did not contain the object.
 //
 // It is a value: each method returns the new state and leaves the receiver

@@ -20,7 +20,7 @@ type Step interface {
 type (
 	// Nothing means that the actual state is the desired state.
 	Nothing struct{}
-	// Blocked means that the controller cannot continue until somebody changes
+	// Blocked means that the controller cannot continue until a user changes
 	// something in Kubernetes or Neutron.
 	Blocked struct {
 		Reason  Reason

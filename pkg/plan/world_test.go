@@ -389,8 +389,8 @@ func (d dice) subnet(n neutron.Network, id string, desired plan.Desired) neutron
 	return s
 }
 
-// fillStatus adds to a status what it says of the network and subnet that it
-// names. Somebody may have removed the owner marker of the subnet since.
+// fillStatus adds to a status the fields of the network and subnet that it names.
+// Another client may have removed the owner marker of the subnet since.
 func (d dice) fillStatus(w *world, status *plan.Actual) {
 	n := w.network(status.NetworkID)
 	if n == nil {
