@@ -210,7 +210,7 @@ func TestMetrics(t *testing.T) {
 	if diff := cmp.Diff(documented, served); diff != "" {
 		t.Errorf("metrics (-documented +served):\n%s", diff)
 	}
-	for _, want := range []string{`samplecrd_mirror_refreshes_total{result="success"}`, "samplecrd_orphans 0"} {
+	for _, want := range []string{`samplecrd_neutron_cache_refreshes_total{result="success"}`, "samplecrd_orphans 0"} {
 		if !strings.Contains(string(body), want) {
 			t.Errorf("the metrics do not contain %s", want)
 		}

@@ -84,22 +84,22 @@ var panels = []panel{
 		description: "Time since the last successful refresh, current interval between refreshes, and duration of the last refresh. The age normally rises from 0 to the interval.",
 		unit:        "s",
 		queries: []query{
-			{expr: `time() - (samplecrd_mirror_last_success_timestamp_seconds{SELECT} > 0)`, legend: "age {{pod}} {{instance}}"},
-			{expr: `samplecrd_mirror_period_seconds{SELECT}`, legend: "period {{pod}} {{instance}}"},
-			{expr: `samplecrd_mirror_refresh_duration_seconds{SELECT}`, legend: "duration {{pod}} {{instance}}"},
+			{expr: `time() - (samplecrd_neutron_cache_last_success_timestamp_seconds{SELECT} > 0)`, legend: "age {{pod}} {{instance}}"},
+			{expr: `samplecrd_neutron_cache_period_seconds{SELECT}`, legend: "period {{pod}} {{instance}}"},
+			{expr: `samplecrd_neutron_cache_refresh_duration_seconds{SELECT}`, legend: "duration {{pod}} {{instance}}"},
 		},
 	},
 	{
 		title:       "Size of the cache of Neutron's state",
 		description: "Objects in the cache, including networks of other owners.",
 		unit:        "short",
-		queries:     []query{{expr: `max by (namespace, kind) (samplecrd_mirror_objects{SELECT})`, legend: "{{kind}} {{namespace}}"}},
+		queries:     []query{{expr: `max by (namespace, kind) (samplecrd_neutron_cache_objects{SELECT})`, legend: "{{kind}} {{namespace}}"}},
 	},
 	{
 		title:       "Refreshes of the cache of Neutron's state",
 		description: "Successful and failed refreshes in five minutes.",
 		unit:        "short",
-		queries:     []query{{expr: `sum by (result) (increase(samplecrd_mirror_refreshes_total{SELECT}[5m]))`, legend: "{{result}}"}},
+		queries:     []query{{expr: `sum by (result) (increase(samplecrd_neutron_cache_refreshes_total{SELECT}[5m]))`, legend: "{{result}}"}},
 	},
 	{
 		title:       "Drift and orphans",

@@ -37,13 +37,13 @@ var (
 		Help:    "Duration of requests to Neutron and Keystone until the response headers arrived, by operation and HTTP status code. The code is none if there was no response.",
 		Buckets: []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}}, []string{"operation", "code"})
 
-	cacheObjects = metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: subsystem, Name: "mirror_objects",
+	cacheObjects = metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: subsystem, Name: "neutron_cache_objects",
 		Help: "Objects in the cache of Neutron's state after the last successful refresh, by kind (network, subnet)."}, []string{"kind"})
-	cacheRefreshes = metrics.NewCounterVec(&metrics.CounterOpts{Subsystem: subsystem, Name: "mirror_refreshes_total",
+	cacheRefreshes = metrics.NewCounterVec(&metrics.CounterOpts{Subsystem: subsystem, Name: "neutron_cache_refreshes_total",
 		Help: "Refreshes of the cache of Neutron's state, by result (success, failure)."}, []string{"result"})
-	cacheDuration = gauge("mirror_refresh_duration_seconds", "Duration of the last refresh of the cache of Neutron's state.")
-	cachePeriod   = gauge("mirror_period_seconds", "Current interval between two refreshes of the cache of Neutron's state. It exceeds -resync-period if a refresh takes more than a tenth of it. It is 0 before the first refresh has ended.")
-	cacheTime     = gauge("mirror_last_success_timestamp_seconds", "Time of the last successful refresh of the cache of Neutron's state, in seconds since the Unix epoch.")
+	cacheDuration = gauge("neutron_cache_refresh_duration_seconds", "Duration of the last refresh of the cache of Neutron's state.")
+	cachePeriod   = gauge("neutron_cache_period_seconds", "Current interval between two refreshes of the cache of Neutron's state. It exceeds -resync-period if a refresh takes more than a tenth of it. It is 0 before the first refresh has ended.")
+	cacheTime     = gauge("neutron_cache_last_success_timestamp_seconds", "Time of the last successful refresh of the cache of Neutron's state, in seconds since the Unix epoch.")
 
 	buildInfo = metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: subsystem, Name: "build_info",
 		Help: "Always 1. The labels contain the version of the controller and of Go."}, []string{"version", "go_version"})
