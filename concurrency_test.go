@@ -148,7 +148,7 @@ func TestStatusForbidden(t *testing.T) {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			if strings.HasSuffix(r.URL.Path, "/status") && !allowed.Load() {
 				r = r.Clone(r.Context())
-				r.Header.Set("Impersonate-User", "somebody without rights")
+				r.Header.Set("Impersonate-User", "user without permissions")
 			}
 			return next.RoundTrip(r)
 		})

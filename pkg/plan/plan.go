@@ -100,7 +100,7 @@ import (
 //
 // Networks are looked for by our owner marker first, because an earlier attempt
 // may have created one whose response was lost. The ID in the status finds a
-// network whose marker somebody removed.
+// network whose marker a user removed.
 //
 // A duplicate is a network that two processes of ours provably created for one
 // object ([DuplicateWindow]). It is deleted once the status names the other one.
@@ -178,7 +178,7 @@ func stepToRetained(desired Desired, actual Actual) Step {
 	switch step := stepToProofOfOwnership(desired, actual, *network).(type) {
 	case nil:
 	case Blocked:
-		return RemoveFinalizer{} // the network belongs to somebody else, and is not changed
+		return RemoveFinalizer{} // the network belongs to another owner, and is not changed
 	default:
 		return step
 	}

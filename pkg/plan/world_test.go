@@ -73,7 +73,7 @@ func (w *world) findPools(filter neutron.SubnetPoolFilter) []neutron.SubnetPool 
 }
 
 // isOurs reports whether a network belongs to the object: it has one of its
-// markers; or the status names it, somebody removed the marker, and our subnet is
+// markers; or the status names it, a user removed the marker, and our subnet is
 // on it.
 func (w *world) isOurs(n neutron.Network, status plan.Record) bool {
 	isMarked := func(s neutron.Subnet) bool { return s.NetworkID == n.ID && s.Description == marker }

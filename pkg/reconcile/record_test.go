@@ -213,7 +213,7 @@ func TestStatusOverwritten(t *testing.T) {
 	}{
 		"unchanged":                  {before, false},
 		"written by this replica":    {own, false},
-		"written by somebody else":   {foreign, true},
+		"written by another client":  {foreign, true},
 		"own status, another object": {object("uid-2", "net-1"), true},
 	} {
 		if delay, got := r.StatusOverwritten(before, test.after); got != test.want || delay < 5*time.Second || delay > 8*time.Second {
