@@ -1,13 +1,155 @@
 package drift
 
 import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	testingclock "k8s.io/utils/clock/testing"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/fake"
+	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
+	networkinformers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/store"
 )
 
-// TestPauseAfter: listing takes a tenth of the time at most, and pauses differ.
+const (
+	period = 30 * time.Second
+	grace  = 10 * time.Minute
+)
+
+// lists is a Neutron that only lists. It counts the lists.
+type lists struct {
+	neutron.Client
+	networks []neutron.Network
+	err      error
+	listed   chan struct{}
+}
+
+func (l *lists) Networks(context.Context, neutron.NetworkFilter) ([]neutron.Network, error) {
+	l.listed <- struct{}{}
+	return l.networks, l.err
+}
+
+func (l *lists) Subnets(context.Context, neutron.SubnetFilter) ([]neutron.Subnet, error) {
+	return nil, l.err
+}
+
+// leader is a Reconciler for which the Networks of some names have drifted.
+type leader struct {
+	started time.Time
+	drifted []string
+	orphans []cache.ObjectName
+}
+
+func (l *leader) StartedAt() time.Time { return l.started }
+
+func (l *leader) Drift(network *samplecrdv1.Network) (needsSync, drifted bool) {
+	isDrifted := slices.Contains(l.drifted, network.Name)
+	return isDrifted, isDrifted
+}
+
+func (l *leader) DeleteOrphan(key cache.ObjectName) { l.orphans = append(l.orphans, key) }
+
+// world is a Detector with everything around it.
+type world struct {
+	*Detector
+	neutron *lists
+	leader  *leader
+	clock   *testingclock.FakeClock
+
+	mu       sync.Mutex
+	enqueued []string
+}
+
+// newWorld returns a world with the Networks a and b of the namespace default.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	factory := informers.NewSharedInformerFactory(fake.NewClientset(network("a"), network("b")), 0)
+	networks, err := store.New(klog.Background(),
+		store.ByNamespace[networkinformers.TypedNetworkInformer]{metav1.NamespaceAll: factory.Samplecrd().V1().Networks()}, func(context.Context, *cache.Reflector, error) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	factory.StartWithContext(t.Context())
+	t.Cleanup(factory.Shutdown)
+	if !networks.WaitForSync(t.Context()) {
+		t.Fatal("the informer did not sync")
+	}
+	w := &world{neutron: &lists{listed: make(chan struct{}, 100)}, leader: &leader{}, clock: testingclock.NewFakeClock(time.Unix(1_000_000, 0))}
+	w.Detector = New(neutron.NewCache(w.neutron, w.clock.Now), networks, w.leader, w.clock, Options{Cluster: "c1", ResyncPeriod: period, OrphanGracePeriod: grace})
+	w.Detector.enqueue = w.enqueue
+	return w
+}
+
+func network(name string) *samplecrdv1.Network {
+	return &samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+}
+
+func (w *world) enqueue(key cache.ObjectName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.enqueued = append(w.enqueued, key.Name)
+}
+
+// resyncLater lets time pass, and lists. It returns the keys that were enqueued.
+func (w *world) resyncLater(ctx context.Context, pause time.Duration) []string {
+	w.clock.Step(pause)
+	w.enqueued = nil
+	w.resync(ctx)
+	slices.Sort(w.enqueued)
+	return w.enqueued
+}
+
+// waitForTimer waits until the Detector waits for its next list.
+func (w *world) waitForTimer(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !w.clock.HasWaiters(); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("the detector does not wait for its next list")
+		}
+	}
+}
+
+// TestPeriod: the first list comes at once, and each further one within the period,
+// but not much earlier.
+func TestPeriod(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	w.Start(ctx, w.enqueue)
+	<-w.neutron.listed
+	for range 5 {
+		w.waitForTimer(t)
+		w.clock.Step(period*3/4 - time.Millisecond)
+		select {
+		case <-w.neutron.listed:
+			t.Error("listed before three quarters of the period")
+		default:
+		}
+		w.clock.Step(period/4 + time.Millisecond)
+		select {
+		case <-w.neutron.listed:
+		case <-time.After(10 * time.Second):
+			t.Fatal("no list within the period")
+		}
+	}
+	cancel()
+	w.Wait()
+}
+
+// TestPauseAfter: lists take at most a tenth of the time, and pauses differ.
 func TestPauseAfter(t *testing.T) {
-	const period = 30 * time.Second
 	different := map[time.Duration]bool{}
 	for range 100 {
 		pause := pauseAfter(time.Second, period)
@@ -21,5 +163,91 @@ func TestPauseAfter(t *testing.T) {
 	}
 	if pause := pauseAfter(9*time.Second, period); pause != 81*time.Second {
 		t.Errorf("pauseAfter(9s, 30s) = %v, want 81s", pause)
+	}
+}
+
+// TestFailedList: nothing is concluded from a list that fails, and Retry-After
+// extends the pause, within bounds.
+func TestFailedList(t *testing.T) {
+	for name, test := range map[string]struct {
+		err         error
+		least, most time.Duration
+	}{
+		"unavailable":               {&neutron.Error{Class: neutron.ErrUnavailable}, period * 3 / 4, period},
+		"Retry-After":               {&neutron.Error{Class: neutron.ErrUnavailable, RetryAfter: time.Minute}, time.Minute, time.Minute},
+		"an hour until Retry-After": {&neutron.Error{Class: neutron.ErrUnavailable, RetryAfter: time.Hour}, maxRetryAfter, maxRetryAfter},
+		"another error":             {errors.New("closed"), period * 3 / 4, period},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.leader.started, w.leader.drifted, w.neutron.err = w.clock.Now(), []string{"a"}, test.err
+			w.clock.Step(time.Second)
+			if pause := w.resync(t.Context()); pause < test.least || pause > test.most {
+				t.Errorf("resync() = %v, want %v to %v", pause, test.least, test.most)
+			}
+			if len(w.enqueued) > 0 {
+				t.Errorf("enqueued %v", w.enqueued)
+			}
+		})
+	}
+}
+
+// TestOnlyTheLeaderEnqueues: a standby only fills the cache, and a new leader does
+// not trust a list that began before it started leading.
+func TestOnlyTheLeaderEnqueues(t *testing.T) {
+	w := newWorld(t)
+	w.leader.drifted = []string{"a"}
+	if got := w.resyncLater(t.Context(), period); len(got) > 0 {
+		t.Errorf("a standby enqueued %v", got)
+	}
+	w.leader.started = w.clock.Now().Add(period)
+	if got := w.resyncLater(t.Context(), period); len(got) > 0 {
+		t.Errorf("a list that began when this replica started leading enqueued %v", got)
+	}
+	if diff := cmp.Diff([]string{"a"}, w.resyncLater(t.Context(), period)); diff != "" {
+		t.Errorf("the leader enqueued (-want +got):\n%s", diff)
+	}
+}
+
+// TestOrphans: a network whose object does not exist is deleted when all networks
+// of that object have been orphans for the grace period.
+func TestOrphans(t *testing.T) {
+	w := newWorld(t)
+	w.leader.started = w.clock.Now()
+	owned := func(id, name string) neutron.Network {
+		return neutron.Network{ID: id, Description: neutron.Owner{Cluster: "c1", Namespace: "default", Name: name}.Marker()}
+	}
+	want := func(step string, enqueued ...string) {
+		t.Helper()
+		got := w.resyncLater(t.Context(), grace/2)
+		var deleted []string
+		for _, key := range w.leader.orphans {
+			deleted = append(deleted, key.Name)
+		}
+		if !slices.Equal(got, enqueued) || !slices.Equal(deleted, enqueued) {
+			t.Errorf("%s: enqueued %v, and deletes %v, want %v", step, got, deleted, enqueued)
+		}
+		w.leader.orphans = nil
+	}
+	w.neutron.networks = []neutron.Network{
+		owned("net-1", "a"), owned("net-2", "gone"),
+		{ID: "net-3", Description: neutron.Owner{Cluster: "c1", Namespace: "default", Name: "gone"}.RetainedMarker()},
+		{ID: "net-4", Description: neutron.Owner{Cluster: "c2", Namespace: "default", Name: "gone"}.Marker()},
+		{ID: "net-5", Description: "samplecrd.k8s.io owner: c1/nonsense"},
+	}
+	want("found")
+	want("half of the grace period")
+	w.neutron.networks = append(w.neutron.networks, owned("net-6", "gone"))
+	want("the grace period, but another network of the object was found")
+	want("half of its grace period")
+	want("the grace period of both", "gone")
+	want("as long as it exists", "gone")
+	w.neutron.networks = w.neutron.networks[:1]
+	want("deleted")
+
+	w.options.OrphanGracePeriod = 0
+	w.neutron.networks = []neutron.Network{owned("net-2", "gone")}
+	for range 5 {
+		want("without -delete-orphans")
 	}
 }
