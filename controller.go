@@ -197,7 +197,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 
 	desired := c.reconciler.Desired(key, network)
 	actual := c.reconciler.Observe(key, network, desired) // sends no request
-	// Plan the next step and apply it, again and again, until no step is left.
+	// Plan the next step and apply it, repeatedly, until no step is left.
 	actual, outcome := c.reconciler.Apply(ctx, key, network, desired, actual)
 	err = c.reconciler.Report(ctx, key, network, desired, actual, outcome)
 	if deploymentErr != nil {
@@ -218,7 +218,7 @@ func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, err er
 	case reconcile.RetrySoon: // it may pass any moment
 		logger.Error(err, "Sync failed; retrying with backoff", "failures", c.queue.NumRequeues(key)+1)
 		c.queue.AddRateLimited(key)
-	case reconcile.RetryLater: // Neutron requests a pause, or somebody has to act first
+	case reconcile.RetryLater: // Neutron requests a pause, or a user has to act first
 		logger.Error(err, "Sync failed; retrying later", "retryAfter", delay.Round(time.Second))
 		c.queue.Forget(key)
 		c.queue.AddAfter(key, delay)

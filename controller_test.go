@@ -20,8 +20,8 @@ import (
 	"github.com/samplecrd/network-controller/pkg/reconcile"
 )
 
-// TestWalkthrough is what newcomers do first: create, edit, delete. It counts
-// every request on the way.
+// TestWalkthrough creates, edits and deletes a Network as new users do, and counts
+// every request.
 func TestWalkthrough(t *testing.T) {
 	h := newHarness(t)
 	h.startController()
@@ -38,7 +38,7 @@ func TestWalkthrough(t *testing.T) {
 		t.Errorf("status names network %q and subnet %q, Neutron has %q and %q", created.Status.NetworkID, created.Status.SubnetID, networkID, subnetID)
 	}
 
-	h.edit("example", "192.168.1.0/16", "192.168.1.1")
+	h.edit("192.168.1.0/16", "192.168.1.1")
 	edited := h.waitReady("example")
 	h.wantNeutron("example", "192.168.0.0/16", "192.168.1.1")
 	h.wantRequests("editing the gateway", 3, 1)
@@ -48,36 +48,37 @@ func TestWalkthrough(t *testing.T) {
 
 	h.delete("example")
 	h.waitGone("example")
-	h.wantNothingInNeutron()
+	h.wantCounts(0, 0)
 	h.wantRequests("deleting", 2, 1)
 
-	h.wantEvents("NetworkCreated", "SubnetCreated", "SubnetUpdated", "NetworkDeleted")
+	h.waitEvents("NetworkCreated", "SubnetCreated", "SubnetUpdated", "NetworkDeleted")
 }
 
-// TestRest: a healthy Network costs no request and no write, whatever reaches the
-// caches.
+// TestRest: a healthy Network causes no request and no write, whatever events the
+// informers receive.
 func TestRest(t *testing.T) {
 	h := newHarness(t)
 	h.startController()
 	h.create("a", "10.0.0.0/24", "")
 	h.waitReady("a")
-	h.eventually(func() error { return h.wroteEvents(2) })
+	h.eventually(func() error { return h.hasSentEvents(2) })
 	h.forgetRequests()
 
-	// The label is an update that requests nothing. When b is ready, it was processed.
+	// The label is an update that requests nothing. It has been processed when b is
+	// ready.
 	h.patch("a", `{"metadata":{"labels":{"touched":"yes"}}}`)
 	h.create("b", "10.0.1.0/24", "")
 	h.waitReady("b")
 
-	h.eventually(func() error { return h.wroteEvents(2) })
+	h.eventually(func() error { return h.hasSentEvents(2) })
 	if got := h.writes.get(); len(got) != 4 {
 		t.Errorf("creating b took the writes %v, want 2 of the Network and 2 events", got)
 	}
-	h.wantRequests("creating b, and nothing else", 3, 2)
+	h.wantRequests("creating b", 3, 2)
 }
 
-// TestRestart: a controller that starts lists what Neutron has, and asks for no
-// single Network and writes nothing where all is well.
+// TestRestart: a controller that starts lists Neutron's state. For healthy
+// Networks, it sends no other request and writes nothing.
 func TestRestart(t *testing.T) {
 	h := newHarness(t)
 	stop := h.startController()
@@ -91,18 +92,18 @@ func TestRestart(t *testing.T) {
 	h.forgetRequests()
 
 	h.startController()
-	h.create("last", "10.0.9.0/24", "") // when this is ready, the rest has been looked at
+	h.create("last", "10.0.9.0/24", "") // when it is ready, the others have been synced
 	h.waitReady("last")
 
 	if got := len(h.neutron.Requests()); got < 2+3 {
-		t.Errorf("%d requests to Neutron in all, want two lists and those for the last one", got)
+		t.Errorf("%d requests to Neutron in all, want at least two lists and three for the last Network", got)
 	}
 	h.wantRequests("starting with 5 Networks, and creating one", 3, 2)
 }
 
-// TestNeutronLosesEverything: an embedded Neutron starts empty after each
-// restart, and gets back what the Networks ask for.
-func TestNeutronLosesEverything(t *testing.T) {
+// TestNeutronRestartsEmpty: the embedded Neutron is empty after a restart, and the
+// controller creates the networks again.
+func TestNeutronRestartsEmpty(t *testing.T) {
 	h := newHarness(t)
 	stop := h.startController()
 	h.create("example", "10.0.0.0/24", "")
@@ -122,27 +123,27 @@ func TestNeutronLosesEverything(t *testing.T) {
 	h.wantNeutron("example", "10.0.0.0/24", "10.0.0.1")
 }
 
-// TestOutages: whichever request fails, and however, an event says which one, and
-// the end is one network.
+// TestOutages: whichever request fails, an event names it, and one network exists
+// in the end.
 func TestOutages(t *testing.T) {
 	const networks, subnets = "^/v2.0/networks", "^/v2.0/subnets"
 	for name, test := range map[string]struct {
 		fault   embedded.Fault
 		message string
 	}{
-		"503 on the look-up":                {embedded.Fault{Method: http.MethodGet, Path: networks, Status: 503}, "list networks: unavailable: 503"},
+		"503 on listing networks":           {embedded.Fault{Method: http.MethodGet, Path: networks, Status: 503}, "list networks: unavailable: 503"},
 		"500 on creating the network":       {embedded.Fault{Method: http.MethodPost, Path: networks, Status: 500}, "create network: unavailable: 500"},
 		"network created, response lost":    {embedded.Fault{Method: http.MethodPost, Path: networks, DropAnswer: true}, "create network: unavailable"},
 		"subnet created, response lost":     {embedded.Fault{Method: http.MethodPost, Path: subnets, DropAnswer: true}, "create subnet: unavailable"},
-		"request for the subnet lost":       {embedded.Fault{Method: http.MethodPost, Path: subnets, DropRequest: true}, "create subnet: unavailable"},
-		"truncated response to the look-up": {embedded.Fault{Method: http.MethodGet, Path: networks, Truncate: true}, "list networks: unavailable"},
+		"request to create the subnet lost": {embedded.Fault{Method: http.MethodPost, Path: subnets, DropRequest: true}, "create subnet: unavailable"},
+		"truncated list of networks":        {embedded.Fault{Method: http.MethodGet, Path: networks, Truncate: true}, "list networks: unavailable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
 			heal := h.neutron.Inject(test.fault)
 			h.startController()
 			h.create("example", "10.0.0.0/24", "")
-			h.wantEventNote("NeutronUnavailable", test.message)
+			h.waitEventNote("NeutronUnavailable", test.message)
 
 			heal()
 
@@ -153,8 +154,8 @@ func TestOutages(t *testing.T) {
 	}
 }
 
-// TestRefused: a refusal is told in Neutron's own words, not repeated in a hot
-// loop, and over as soon as the spec is another one.
+// TestRefused: the condition quotes Neutron's error. The request is not repeated
+// in a hot loop, and a new spec is tried at once.
 func TestRefused(t *testing.T) {
 	h := newHarness(t)
 	allow := h.neutron.Inject(embedded.Fault{
@@ -164,23 +165,24 @@ func TestRefused(t *testing.T) {
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")
 	h.waitCondition("example", metav1.ConditionFalse, "Refused", "Quota exceeded for resources: ['subnet'].")
-	h.wantRequests("being refused", 3, 2)
+	h.wantRequests("a rejected request", 3, 2)
 
-	// The label asks for nothing; when the other one is refused, it is over.
+	// The label requests nothing. It has been processed when the other Network is
+	// rejected.
 	h.patch("example", `{"metadata":{"labels":{"touched":"yes"}}}`)
 	h.create("other", "10.0.1.0/24", "")
 	h.waitCondition("other", metav1.ConditionFalse, "Refused", "Quota")
-	h.wantRequests("being refused another time, for another one", 3, 2)
+	h.wantRequests("a rejected request for another Network", 3, 2)
 
 	allow()
-	h.edit("example", "10.0.0.0/25", "")
+	h.edit("10.0.0.0/25", "")
 	h.waitReady("example")
 	h.wantCounts(2, 1)
 }
 
-// TestAnswerComesTooLate: a request to create a network is given up, and carried
-// out all the same, later. There is one network in the end.
-func TestAnswerComesTooLate(t *testing.T) {
+// TestLateResponse: Neutron applies a request to create a network after the client
+// has given up. One network exists in the end.
+func TestLateResponse(t *testing.T) {
 	h := newHarness(t)
 	h.timeout, h.settings.reconcile.MaxInFlight = 100*time.Millisecond, time.Second
 	reached := h.holdCreateNetwork()
@@ -195,8 +197,9 @@ func TestAnswerComesTooLate(t *testing.T) {
 	h.wantCounts(1, 1)
 }
 
-// TestDeletedBeforeTheAnswer: the same, and the user no longer wants it.
-func TestDeletedBeforeTheAnswer(t *testing.T) {
+// TestDeletedBeforeTheResponse: the Network is deleted while Neutron still applies
+// the request to create its network.
+func TestDeletedBeforeTheResponse(t *testing.T) {
 	h := newHarness(t)
 	h.timeout, h.settings.reconcile.MaxInFlight = 100*time.Millisecond, time.Second
 	reached := h.holdCreateNetwork()
@@ -209,16 +212,16 @@ func TestDeletedBeforeTheAnswer(t *testing.T) {
 	close(release)
 
 	h.waitGone("example")
-	h.wantNothingInNeutron()
+	h.wantCounts(0, 0)
 }
 
-// TestStatusWriteFails: the outcome is told by the next try, also where it is
-// one that asks for no other try.
+// TestStatusWriteFails: a sync whose status write fails is retried, even if its
+// outcome alone requires no retry.
 func TestStatusWriteFails(t *testing.T) {
 	h := newHarness(t)
 	h.create("example", "192.168.0.0/16", "192.168.255.255")
 	c, _ := h.newController(t.Context())
-	if err := h.informer.GetStore().Add(h.get("example")); err != nil { // the cache is behind from now on
+	if err := h.informer.GetStore().Add(h.get("example")); err != nil { // the cache is outdated from now on
 		t.Fatal(err)
 	}
 	h.patch("example", `{"metadata":{"labels":{"touched":"yes"}}}`)
@@ -226,16 +229,16 @@ func TestStatusWriteFails(t *testing.T) {
 	err := c.syncHandler(t.Context(), h.key())
 
 	if retry, _ := c.reconciler.Retry(err); retry == reconcile.RetryNever {
-		t.Errorf("syncHandler() = %v, which is not retried", err)
+		t.Errorf("syncHandler() = %v, want an error that is retried", err)
 	}
 }
 
-// TestInvalid: a spec that gets past the API server is told in the condition,
-// costs no request, and does not keep the object from being deleted.
+// TestInvalid: the condition reports an invalid spec that the API server accepts.
+// The spec causes no request and does not block deletion.
 func TestInvalid(t *testing.T) {
 	h := newHarness(t)
 	h.startController()
-	h.create("example", "192.168.0.0/16", "192.168.255.255") // broadcast: beyond what the CRD checks
+	h.create("example", "192.168.0.0/16", "192.168.255.255") // a broadcast address: the CRD accepts it
 
 	h.waitCondition("example", metav1.ConditionFalse, "InvalidSpec", "broadcast")
 	h.wantRequests("an invalid spec", 0, 1)
@@ -244,25 +247,26 @@ func TestInvalid(t *testing.T) {
 	h.waitGone("example")
 }
 
-// TestInvalidEdit: what is there stays when a spec becomes invalid, and goes
-// when the object does.
+// TestInvalidEdit: a network stays unchanged when the spec becomes invalid, and is
+// deleted with its Network.
 func TestInvalidEdit(t *testing.T) {
 	h := newHarness(t)
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")
 	h.waitReady("example")
 
-	h.edit("example", "10.0.0.0/24", "10.0.0.255")
+	h.edit("10.0.0.0/24", "10.0.0.255")
 	h.waitCondition("example", metav1.ConditionFalse, "InvalidSpec", "broadcast")
 	h.wantNeutron("example", "10.0.0.0/24", "10.0.0.1")
 
 	h.delete("example")
 	h.waitGone("example")
-	h.wantNothingInNeutron()
+	h.wantCounts(0, 0)
 }
 
-// TestTwoWithOurMark: they are reported, and neither is used or deleted.
-func TestTwoWithOurMark(t *testing.T) {
+// TestAmbiguousOwnerMarker: two networks with the same owner marker are reported;
+// neither is used or deleted.
+func TestAmbiguousOwnerMarker(t *testing.T) {
 	h := newHarness(t)
 	for range 2 {
 		h.post("/v2.0/networks", `{"network":{"description":"samplecrd.k8s.io owner: `+testCluster+"/"+h.namespace+`/example"}}`)
@@ -274,9 +278,9 @@ func TestTwoWithOurMark(t *testing.T) {
 	h.wantCounts(2, 0)
 }
 
-// TestSameNameAgain: an object that is deleted and created again at once is
-// another object.
-func TestSameNameAgain(t *testing.T) {
+// TestRecreatedNetwork: a Network that is deleted and created again at once is a
+// new object.
+func TestRecreatedNetwork(t *testing.T) {
 	h := newHarness(t)
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")
@@ -291,8 +295,9 @@ func TestSameNameAgain(t *testing.T) {
 	h.wantCounts(1, 1)
 }
 
-// TestFinalizerIsPutBack: whoever removes it would lose the network in Neutron.
-func TestFinalizerIsPutBack(t *testing.T) {
+// TestFinalizerIsRestored: without the finalizer, the network in Neutron would
+// outlive its Network.
+func TestFinalizerIsRestored(t *testing.T) {
 	h := newHarness(t)
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")
@@ -309,46 +314,45 @@ func TestFinalizerIsPutBack(t *testing.T) {
 	h.delete("example")
 	h.eventually(func() error {
 		if got := h.get("example").Finalizers; !slices.Equal(got, []string{"example.com/theirs"}) {
-			return fmt.Errorf("finalizers are %v, and only theirs should be left", got)
+			return fmt.Errorf("finalizers are %v, want only theirs", got)
 		}
 		return nil
 	})
-	h.wantNothingInNeutron()
+	h.wantCounts(0, 0)
 	h.patch("example", `{"metadata":{"finalizers":null}}`)
 	h.waitGone("example")
 }
 
-// TestStatusIsNotWrittenToAnother: a status is applied to the object that it
-// speaks of, and never to another one of the same name, nor does it bring one
-// into being.
-func TestStatusIsNotWrittenToAnother(t *testing.T) {
+// TestStatusOfDeletedNetwork: the status of a deleted Network is not written to a
+// new one with the same name, and creates no object.
+func TestStatusOfDeletedNetwork(t *testing.T) {
 	h := newHarness(t)
 	h.create("example", "10.0.0.0/24", "")
 	old := h.get("example")
 	h.delete("example")
 	c, _ := h.newController(t.Context())
-	if err := h.informer.GetStore().Add(old); err != nil { // the cache has not heard of it
+	if err := h.informer.GetStore().Add(old); err != nil { // the cache does not contain the deletion yet
 		t.Fatal(err)
 	}
-	desired, made := c.reconciler.Desired(h.key(), old), plan.Actual{Record: plan.Record{NetworkID: "made"}}
+	desired, actual := c.reconciler.Desired(h.key(), old), plan.Actual{Record: plan.Record{NetworkID: "created"}}
 
-	if err := c.reconciler.Report(t.Context(), h.key(), old, desired, made, nil); err != nil {
-		t.Errorf("reporting on an object that has gone: %v", err)
+	if err := c.reconciler.Report(t.Context(), h.key(), old, desired, actual, nil); err != nil {
+		t.Errorf("reporting on a deleted object: %v", err)
 	}
 	h.waitGone("example")
 
 	h.create("example", "10.0.1.0/24", "")
-	if err := c.reconciler.Report(t.Context(), h.key(), old, desired, made, nil); err == nil {
-		t.Error("a status was written to another object of the same name")
+	if err := c.reconciler.Report(t.Context(), h.key(), old, desired, actual, nil); err == nil {
+		t.Error("the status was written to another object with the same name")
 	}
 	if got := h.get("example").Status.NetworkID; got != "" {
-		t.Errorf("status.networkID is %q", got)
+		t.Errorf("status.networkID is %q, want none", got)
 	}
 }
 
-// TestStopping: a stop lets the request in flight finish, begins no new one,
-// and what was half done is finished at the next start.
-func TestStopping(t *testing.T) {
+// TestShutdown: the request in flight finishes, no other request follows, and the
+// next start completes the work.
+func TestShutdown(t *testing.T) {
 	h := newHarness(t)
 	reached := h.holdCreateNetwork()
 	stop := h.startController()
@@ -359,7 +363,7 @@ func TestStopping(t *testing.T) {
 	go func() { stop(); close(stopped) }()
 	h.eventually(func() error {
 		if !h.controller.queue.ShuttingDown() {
-			return errors.New("not stopping yet")
+			return errors.New("the queue is not shutting down yet")
 		}
 		return nil
 	})
@@ -372,8 +376,8 @@ func TestStopping(t *testing.T) {
 	h.wantCounts(1, 1)
 }
 
-// TestStoppingTakesTooLong: requests that do not finish are cut off.
-func TestStoppingTakesTooLong(t *testing.T) {
+// TestShutdownTimeout: requests that do not finish in time are canceled.
+func TestShutdownTimeout(t *testing.T) {
 	h := newHarness(t)
 	reached := h.holdCreateNetwork()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -389,12 +393,12 @@ func TestStoppingTakesTooLong(t *testing.T) {
 	cancel()
 
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "canceled") {
-		t.Errorf("Run() = %v, want an error that says that requests were canceled", err)
+		t.Errorf("Run() = %v, want an error about canceled requests", err)
 	}
 }
 
-// TestManyAtOnce: hundreds of Networks come, change and go together.
-func TestManyAtOnce(t *testing.T) {
+// TestManyNetworks creates and deletes hundreds of Networks at the same time.
+func TestManyNetworks(t *testing.T) {
 	const many = 200
 	h := newHarness(t)
 	h.startController()
@@ -414,15 +418,15 @@ func TestManyAtOnce(t *testing.T) {
 	for i := range many {
 		h.waitGone(name(i))
 	}
-	h.wantNothingInNeutron()
+	h.wantCounts(0, 0)
 }
 
-// TestOwnWritesAreRead: before our own status has come back through the watch,
-// a sync already knows it.
+// TestOwnWritesAreRead: a sync uses the controller's own writes before the watch
+// returns them.
 func TestOwnWritesAreRead(t *testing.T) {
 	h := newHarness(t)
 	h.create("example", "10.0.0.0/24", "")
-	c, _ := h.newController(t.Context()) // its informer is not started: the cache stays as it is put
+	c, _ := h.newController(t.Context()) // its informer is not started: only the test changes the cache
 	old := h.get("example")
 	if err := h.informer.GetStore().Add(old); err != nil {
 		t.Fatal(err)
@@ -436,6 +440,26 @@ func TestOwnWritesAreRead(t *testing.T) {
 	got, err := c.networks.Get(h.key())
 
 	if err != nil || got.ResourceVersion != newer.ResourceVersion {
-		t.Errorf("get() has version %v (%v), want our own write, %v", got.ResourceVersion, err, newer.ResourceVersion)
+		t.Errorf("Get() has version %v (%v), want that of the own write, %v", got.ResourceVersion, err, newer.ResourceVersion)
 	}
+}
+
+// TestUpgrade: a status of an older version lacks fields. They are completed from
+// the lists alone, and Neutron is not changed.
+func TestUpgrade(t *testing.T) {
+	h := newHarness(t)
+	stop := h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+	stop()
+	h.patchStatus("example", `{"status":{"cidr":null,"gateway":null,"mtu":null,"defaultMTU":null}}`, "")
+	h.forgetRequests()
+	h.startController()
+	h.eventually(func() error {
+		if s := h.get("example").Status; s.CIDR != "10.0.0.0/24" || s.Gateway != "10.0.0.1" || s.MTU != 1450 || s.DefaultMTU != 1450 {
+			return fmt.Errorf("the status is %+v", s)
+		}
+		return nil
+	})
+	h.wantRequests("completing a status", 0, 1)
 }

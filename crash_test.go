@@ -19,31 +19,31 @@ import (
 	"github.com/samplecrd/network-controller/pkg/deployments"
 )
 
-// How a process can die at a request.
+// death is the way in which a process is killed at a request.
 type death string
 
 const (
-	beforeIt death = "before" // the request was not sent
-	afterIt  death = "after"  // it was carried out, and the answer is lost
-	farAfter death = "late"   // it is carried out when the next process is done
+	beforeIt death = "before" // the request is not sent
+	afterIt  death = "after"  // it is applied, and the response is lost
+	farAfter death = "late"   // it is applied when the next process has finished
 )
 
-// mortal is what a controller reaches Neutron and Kubernetes through. It lets
-// it die at the n-th request, and then no request gets through any more.
+// mortal connects a controller to Neutron and Kubernetes. It simulates kill -9 at
+// the n-th request: after it, no request gets through.
 type mortal struct {
 	h       *harness
-	at      int // 0: lives
+	at      int // 0 if it lives on
 	death   death
-	workers int // 0: the default
+	workers int // defaults to 5
 
 	mu       sync.Mutex
 	requests []string
 	dead     chan struct{}
-	late     func() // carries the request out
+	late     func() // applies the request
 }
 
-// next counts a request. It returns how the process dies at it; empty where it
-// lives, and ok is false where it is dead already.
+// next counts a request. It returns the death at this request, which is empty if
+// the process lives on. If the process is dead already, ok is false.
 func (m *mortal) next(request string) (fate death, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -60,7 +60,7 @@ func (m *mortal) next(request string) (fate death, ok bool) {
 	return m.death, true
 }
 
-// ServeHTTP is the way to Neutron.
+// ServeHTTP forwards requests to Neutron.
 func (m *mortal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fate, ok := m.next(r.Method + " " + r.URL.Path)
 	switch {
@@ -79,10 +79,10 @@ func (m *mortal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		m.mu.Unlock()
 	}
-	panic(http.ErrAbortHandler) // no answer
+	panic(http.ErrAbortHandler) // no response
 }
 
-// transport is the way to Kubernetes. What only reads is not counted.
+// transport forwards requests to Kubernetes. Reads are not counted.
 func (m *mortal) transport(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		if r.Method == http.MethodGet || !strings.Contains(r.URL.Path, "/networks") {
@@ -98,12 +98,12 @@ func (m *mortal) transport(next http.RoundTripper) http.RoundTripper {
 				_ = response.Body.Close()
 			}
 		}
-		return nil, errors.New("dead")
+		return nil, errUnreachable
 	})
 }
 
-// run runs a controller that dies when its time has come, or is stopped when the
-// check passes. It returns the requests that it made.
+// run runs a controller until it dies, or until the check passes. It returns the
+// requests that the controller sent.
 func (m *mortal) run(check func(*harness) error) []string {
 	m.dead = make(chan struct{})
 	server := httptest.NewServer(m)
@@ -124,20 +124,22 @@ func (m *mortal) run(check func(*harness) error) []string {
 	return m.requests
 }
 
-// crashStory is what a process can die in: what exists when it starts, and what
-// must exist in the end.
+// createExample is the start of many stories.
+func createExample(h *harness) { h.create("example", "10.0.0.0/24", ""); h.waitReady("example") }
+
+// crashStory describes work in which a process can die: the objects at the start,
+// and the expected result.
 type crashStory struct {
 	with   func(*settings)
-	varies bool           // the number of requests depends on which event comes first
-	before func(*harness) // with a controller that runs
-	then   func(*harness) // without one
+	varies bool           // the number of requests depends on the order of events
+	before func(*harness) // runs with a controller
+	then   func(*harness) // runs without one
 	check  func(*harness) error
 }
 
-// TestCrashes lets a process die before and after every single request to
-// Neutron, and every write to Kubernetes, of every thing that a controller does.
-// Whatever the next process finds, the end is what was asked for: no duplicate,
-// no leftover, no lost delete.
+// TestCrashes kills a process before and after each request to Neutron and each
+// write to Kubernetes, in each kind of work. The next process must reach the
+// desired state: no duplicate, no leftover, no lost deletion.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
 	for name, story := range crashStories {
@@ -147,7 +149,7 @@ func TestCrashes(t *testing.T) {
 			for i, request := range requests {
 				for _, death := range []death{beforeIt, afterIt, farAfter} {
 					if death == farAfter && (strings.HasPrefix(request, "GET") || !strings.Contains(request, "/v2.0/")) {
-						continue // what only reads can come as late as it likes
+						continue // a late read has no effect
 					}
 					t.Run(fmt.Sprintf("%s %d %s", death, i+1, request), func(t *testing.T) {
 						story.dies(newHarness(t), i+1, death)
@@ -171,22 +173,22 @@ func (s crashStory) begin(h *harness) {
 	s.then(h)
 }
 
-// lives plays the story without a death.
+// lives runs the story without a death.
 func (s crashStory) lives(h *harness) []string {
 	s.begin(h)
 	return (&mortal{h: h}).run(s.check)
 }
 
-// dies plays the story with a death at the n-th request, and a second process
-// that lives.
+// dies runs the story with a death at the n-th request, and a second process that
+// lives on.
 func (s crashStory) dies(h *harness, n int, death death) {
 	s.begin(h)
 	first := &mortal{h: h, at: n, death: death}
 	first.run(func(h *harness) error {
 		if s.varies && s.check(h) == nil {
-			return nil // it needed fewer requests than the one that lived
+			return nil // it needed fewer requests than the process that lived
 		}
-		return errors.New("it did not die")
+		return errors.New("the process has not died")
 	})
 
 	h.settings.drift.ResyncPeriod = 50 * time.Millisecond
@@ -198,8 +200,8 @@ func (s crashStory) dies(h *harness, n int, death death) {
 	}
 	stop()
 
-	// A third one finds nothing to do: with one worker, the sync of example has ended
-	// when another Network is ready.
+	// A third process has nothing to change: with one worker, the sync of example has
+	// ended when another Network is ready.
 	h.forgetRequests()
 	third := &mortal{h: h, workers: 1}
 	created := false
@@ -211,50 +213,50 @@ func (s crashStory) dies(h *harness, n int, death death) {
 			h.create("last", "10.99.0.0/24", "")
 			created = true
 		}
-		return h.isReadyNow("last")
+		return h.hasReady("last")
 	})
 	requests = slices.DeleteFunc(requests, func(request string) bool { return strings.HasPrefix(request, "GET") })
 	last := "/networks/last"
 	if len(requests) != 4 || !strings.HasSuffix(requests[0], last) || requests[1] != "POST /v2.0/networks" || requests[2] != "POST /v2.0/subnets" || !strings.HasSuffix(requests[3], last+"/status") {
-		h.Errorf("after everything was done, and with another Network to create, the next process sent %v", requests)
+		h.Errorf("the third process sent %v, want only the requests that create another Network", requests)
 	}
 }
 
 var crashStories = map[string]crashStory{
 	"create": {
 		then:  func(h *harness) { h.create("example", "10.0.0.0/24", "") },
-		check: func(h *harness) error { return h.isReady("10.0.0.0/24", "10.0.0.1") },
+		check: func(h *harness) error { return h.hasExample("10.0.0.0/24", "10.0.0.1") },
 	},
 	"edit": {
 		before: func(h *harness) { h.create("example", "192.168.0.0/16", "192.168.0.1"); h.waitReady("example") },
-		then:   func(h *harness) { h.edit("example", "192.168.1.0/16", "192.168.1.1") },
-		check:  func(h *harness) error { return h.isReady("192.168.0.0/16", "192.168.1.1") },
+		then:   func(h *harness) { h.edit("192.168.1.0/16", "192.168.1.1") },
+		check:  func(h *harness) error { return h.hasExample("192.168.0.0/16", "192.168.1.1") },
 	},
 	"replace the subnet": {
-		before: func(h *harness) { h.create("example", "10.0.0.0/24", ""); h.waitReady("example") },
-		then:   func(h *harness) { h.edit("example", "10.0.1.0/24", "") },
-		check:  func(h *harness) error { return h.isReady("10.0.1.0/24", "10.0.1.1") },
+		before: createExample,
+		then:   func(h *harness) { h.edit("10.0.1.0/24", "") },
+		check:  func(h *harness) error { return h.hasExample("10.0.1.0/24", "10.0.1.1") },
 	},
 	"delete": {
-		before: func(h *harness) { h.create("example", "10.0.0.0/24", ""); h.waitReady("example") },
+		before: createExample,
 		then:   func(h *harness) { h.delete("example") },
-		check:  func(h *harness) error { return h.isGone(0, 0) },
+		check:  func(h *harness) error { return h.hasOnlyLeft(0, 0) },
 	},
 	"drift: the network is gone": {
-		before: func(h *harness) { h.create("example", "10.0.0.0/24", ""); h.waitReady("example") },
+		before: createExample,
 		then: func(h *harness) {
 			networkID, _ := h.idsInNeutron("example")
 			h.do(http.MethodDelete, "/v2.0/networks/"+networkID, "", nil)
 		},
-		check: func(h *harness) error { return h.isReady("10.0.0.0/24", "10.0.0.1") },
+		check: func(h *harness) error { return h.hasExample("10.0.0.0/24", "10.0.0.1") },
 	},
 	"drift: the subnet is gone": {
-		before: func(h *harness) { h.create("example", "10.0.0.0/24", ""); h.waitReady("example") },
+		before: createExample,
 		then: func(h *harness) {
 			_, subnetID := h.idsInNeutron("example")
 			h.do(http.MethodDelete, "/v2.0/subnets/"+subnetID, "", nil)
 		},
-		check: func(h *harness) error { return h.isReady("10.0.0.0/24", "10.0.0.1") },
+		check: func(h *harness) error { return h.hasExample("10.0.0.0/24", "10.0.0.1") },
 	},
 	"drift: another gateway, and other names": {
 		before: func(h *harness) { h.create("example", "10.0.0.0/24", "10.0.0.254"); h.waitReady("example") },
@@ -263,7 +265,7 @@ var crashStories = map[string]crashStory{
 			h.do(http.MethodPut, "/v2.0/subnets/"+subnetID, `{"subnet":{"gateway_ip":null,"name":"mine"}}`, nil)
 			h.do(http.MethodPut, "/v2.0/networks/"+networkID, `{"network":{"description":"mine"}}`, nil)
 		},
-		check: func(h *harness) error { return h.isReady("10.0.0.0/24", "10.0.0.254") },
+		check: func(h *harness) error { return h.hasExample("10.0.0.0/24", "10.0.0.254") },
 	},
 	"retain": {
 		before: func(h *harness) {
@@ -272,9 +274,9 @@ var crashStories = map[string]crashStory{
 			h.waitReady("example")
 		},
 		then:  func(h *harness) { h.delete("example") },
-		check: func(h *harness) error { return h.isGone(1, 1) },
+		check: func(h *harness) error { return h.hasOnlyLeft(1, 1) },
 	},
-	"take up again": {
+	"retained, then created again": {
 		before: func(h *harness) {
 			h.create("example", "10.0.0.0/24", "")
 			h.patch("example", `{"spec":{"deletionPolicy":"Retain"}}`)
@@ -283,108 +285,109 @@ var crashStories = map[string]crashStory{
 			h.waitGone("example")
 		},
 		then:  func(h *harness) { h.create("example", "10.0.0.0/24", "10.0.0.9") },
-		check: func(h *harness) error { return h.isReady("10.0.0.0/24", "10.0.0.9") },
+		check: func(h *harness) error { return h.hasExample("10.0.0.0/24", "10.0.0.9") },
 	},
 	"adopt": {
 		then: func(h *harness) { h.createAdopting("example", "10.0.0.0/24", h.postNetwork("mine", "mine")) },
 		check: func(h *harness) error {
-			return errors.Join(h.isReadyNow("example"), h.countsAre(1, 1))
+			return errors.Join(h.hasReady("example"), h.hasCounts(1, 1))
 		},
 	},
 	"create with settings and tags": {
-		then:  func(h *harness) { h.createWith("example", fancySpec()) },
-		check: func(h *harness) error { return h.isFancy(1400, "blue", "green") },
+		then:  func(h *harness) { h.createWith("example", specWithSettings()) },
+		check: func(h *harness) error { return h.hasSettings(1400, "blue", "green") },
 	},
-	"take settings and tags out": {
-		before: func(h *harness) { h.createWith("example", fancySpec()); h.waitReady("example") },
+	"remove settings and tags": {
+		before: func(h *harness) { h.createWith("example", specWithSettings()); h.waitReady("example") },
 		then: func(h *harness) {
 			h.patch("example", `{"spec":{"mtu":null,"tags":["red"],"dnsNameservers":null}}`)
 		},
-		check: func(h *harness) error { return h.isFancy(1450, "red") },
+		check: func(h *harness) error { return h.hasSettings(1450, "red") },
 	},
 	"create from a subnet pool": {
 		then: func(h *harness) {
 			h.post("/v2.0/subnetpools", `{"subnetpool":{"name":"campus","prefixes":["10.77.0.0/16"],"default_prefixlen":24}}`)
 			h.createWith("example", samplecrdv1.NetworkSpec{Gateway: "None", SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "campus"}})
 		},
-		check: func(h *harness) error { return errors.Join(h.isFromPool("example"), h.countsAre(1, 1)) },
+		check: func(h *harness) error { return errors.Join(h.hasSubnetFromPool("example"), h.hasCounts(1, 1)) },
 	},
 	"replace the subnet by one from a subnet pool": {
-		before: func(h *harness) { h.create("example", "10.0.0.0/24", ""); h.waitReady("example") },
+		before: createExample,
 		then: func(h *harness) {
 			h.post("/v2.0/subnetpools", `{"subnetpool":{"name":"campus","prefixes":["10.77.0.0/16"],"default_prefixlen":24}}`)
 			h.patch("example", `{"spec":{"cidr":null,"gateway":"None","subnetPool":{"name":"campus"}}}`)
 		},
-		check: func(h *harness) error { return errors.Join(h.isFromPool("example"), h.countsAre(1, 1)) },
+		check: func(h *harness) error { return errors.Join(h.hasSubnetFromPool("example"), h.hasCounts(1, 1)) },
 	},
-	"adopt, to be deleted": {
+	"adopt, with deletionPolicy Delete": {
 		then: func(h *harness) {
 			h.createAdopting("example", "10.0.0.0/24", h.postNetwork("mine", "mine"))
 			h.patch("example", `{"spec":{"deletionPolicy":"Delete"}}`)
 		},
 		check: func(h *harness) error {
-			return errors.Join(h.isReadyNow("example"), h.countsAre(1, 1))
+			return errors.Join(h.hasReady("example"), h.hasCounts(1, 1))
 		},
 	},
-	"delete what was adopted": {
+	"delete an adopted network": {
 		before: func(h *harness) {
 			h.createAdopting("example", "10.0.0.0/24", h.postNetwork("mine", "mine"))
 			h.patch("example", `{"spec":{"deletionPolicy":"Delete"}}`)
 			h.waitReady("example")
 		},
 		then:  func(h *harness) { h.delete("example") },
-		check: func(h *harness) error { return h.isGone(0, 0) },
+		check: func(h *harness) error { return h.hasOnlyLeft(0, 0) },
 	},
 	"create for a Deployment": {
 		with:   withDeployments,
 		varies: true,
 		then:   func(h *harness) { h.deploy("example", "cidr=10.0.0.0/24") },
-		check:  func(h *harness) error { return h.isReady("10.0.0.0/24", "10.0.0.1") },
+		check:  func(h *harness) error { return h.hasExample("10.0.0.0/24", "10.0.0.1") },
 	},
 	"edit for a Deployment": {
 		with:   withDeployments,
 		varies: true,
 		before: func(h *harness) { h.deploy("example", "cidr=10.0.0.0/24"); h.waitReady("example") },
 		then:   func(h *harness) { h.annotate("example", "gateway=10.0.0.9") },
-		check:  func(h *harness) error { return h.isReady("10.0.0.0/24", "10.0.0.9") },
+		check:  func(h *harness) error { return h.hasExample("10.0.0.0/24", "10.0.0.9") },
 	},
 	"delete for a Deployment": {
 		with:   withDeployments,
 		varies: true,
 		before: func(h *harness) { h.deploy("example", "cidr=10.0.0.0/24"); h.waitReady("example") },
 		then:   func(h *harness) { h.annotate("example", "cidr") },
-		check:  func(h *harness) error { return h.isGone(0, 0) },
+		check:  func(h *harness) error { return h.hasOnlyLeft(0, 0) },
 	},
 	"delete an orphan": {
 		with: func(s *settings) {
 			s.drift.ResyncPeriod, s.drift.OrphanGracePeriod = 50*time.Millisecond, time.Millisecond
 		},
 		then: func(h *harness) {
-			id := h.postNetwork(h.namespace+"/example", h.mark("example"))
-			h.post("/v2.0/subnets", `{"subnet":{"network_id":"`+id+`","cidr":"10.0.0.0/24","ip_version":4,"description":"`+h.mark("example")+`"}}`)
+			id := h.postNetwork(h.namespace+"/example", h.marker("example"))
+			h.post("/v2.0/subnets", `{"subnet":{"network_id":"`+id+`","cidr":"10.0.0.0/24","ip_version":4,"description":"`+h.marker("example")+`"}}`)
 		},
-		check: func(h *harness) error { return h.isGone(0, 0) },
+		check: func(h *harness) error { return h.hasOnlyLeft(0, 0) },
 	},
-	"let go what was adopted": {
+	"keep an adopted network": {
 		before: func(h *harness) {
 			h.createAdopting("example", "10.0.0.0/24", h.postNetwork("mine", "mine"))
 			h.waitReady("example")
 		},
 		then:  func(h *harness) { h.delete("example") },
-		check: func(h *harness) error { return h.isGone(1, 0) },
+		check: func(h *harness) error { return h.hasOnlyLeft(1, 0) },
 	},
 }
 
 func withDeployments(s *settings) { s.deployments.Which = deployments.Annotated }
 
-// fancySpec asks for what takes several requests.
-func fancySpec() samplecrdv1.NetworkSpec {
+// specWithSettings returns a spec that requires several requests.
+func specWithSettings() samplecrdv1.NetworkSpec {
 	return samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", MTU: new(int32(1400)), Tags: []string{"blue", "green"}, DNSNameservers: []string{"9.9.9.9"}}
 }
 
-// isFancy reports whether the network of example is so, and its status.
-func (h *harness) isFancy(mtu int, tags ...string) error {
-	if err := h.isReady("10.0.0.0/24", "10.0.0.1"); err != nil {
+// hasSettings reports whether the network of example and its status have this MTU
+// and these tags.
+func (h *harness) hasSettings(mtu int, tags ...string) error {
+	if err := h.hasExample("10.0.0.0/24", "10.0.0.1"); err != nil {
 		return err
 	}
 	got, status := h.inNeutron().Networks[0], h.get("example").Status
@@ -394,10 +397,10 @@ func (h *harness) isFancy(mtu int, tags ...string) error {
 	return nil
 }
 
-// isFromPool reports whether a Network has one subnet from the subnet pool campus,
-// and no gateway.
-func (h *harness) isFromPool(name string) error {
-	if err := h.isReadyNow(name); err != nil {
+// hasSubnetFromPool reports whether a Network has one subnet from the subnet pool
+// campus, and no gateway.
+func (h *harness) hasSubnetFromPool(name string) error {
+	if err := h.hasReady(name); err != nil {
 		return err
 	}
 	subnets, status := h.inNeutron().Subnets, h.get(name).Status
@@ -408,9 +411,9 @@ func (h *harness) isFromPool(name string) error {
 	return nil
 }
 
-// TestTagIsNotForgotten: a tag that was set by a process that died, before it
-// could say so, is taken away when nobody asks for it any more.
-func TestTagIsNotForgotten(t *testing.T) {
+// TestTagOfKilledProcess: a process adds a tag and is killed before it writes the
+// status. The tag is removed when the spec no longer contains it.
+func TestTagOfKilledProcess(t *testing.T) {
 	story := crashStories["create with settings and tags"]
 	t.Run("requests", func(t *testing.T) {
 		for i, request := range story.lives(newHarness(t)) {
@@ -420,43 +423,34 @@ func TestTagIsNotForgotten(t *testing.T) {
 			t.Run(strconv.Itoa(i+1), func(t *testing.T) {
 				h := newHarness(t)
 				story.begin(h)
-				(&mortal{h: h, at: i + 1, death: afterIt}).run(func(*harness) error { return errors.New("it did not die") })
+				(&mortal{h: h, at: i + 1, death: afterIt}).run(func(*harness) error { return errors.New("the process has not died") })
 				h.patch("example", `{"spec":{"tags":null,"mtu":null}}`)
 				h.startController()
-				h.eventually(func() error { return h.isFancy(1450) })
+				h.eventually(func() error { return h.hasSettings(1450) })
 			})
 		}
 	})
 }
 
-// isReady reports whether all is as it should be of the Network example, in
-// Kubernetes and in Neutron.
-func (h *harness) isReady(cidr, gateway string) error {
-	if err := h.isReadyNow("example"); err != nil {
+// hasExample reports whether the Network example, its status and Neutron have the
+// desired state, and Neutron has nothing else.
+func (h *harness) hasExample(cidr, gateway string) error {
+	if err := errors.Join(h.hasReady("example"), h.hasNeutron("example", cidr, gateway)); err != nil {
 		return err
 	}
-	all, network := h.inNeutron(), h.get("example")
-	mark := h.mark("example")
-	if len(all.Networks) != 1 || len(all.Subnets) != 1 || all.Networks[0].Description != mark || all.Subnets[0].Description != mark ||
-		all.Networks[0].Name != h.namespace+"/example" || all.Subnets[0].CIDR != cidr || all.Subnets[0].Gateway != gateway {
-		return fmt.Errorf("Neutron has %+v, want one network with the subnet %s, gateway %s", all, cidr, gateway)
-	}
-	if network.Status.NetworkID != all.Networks[0].ID || network.Status.SubnetID != all.Subnets[0].ID {
-		return fmt.Errorf("the status is %+v, Neutron has %+v", network.Status, all)
+	all, status := h.inNeutron(), h.get("example").Status
+	if len(all.Networks) != 1 || len(all.Subnets) != 1 || status.NetworkID != all.Networks[0].ID || status.SubnetID != all.Subnets[0].ID {
+		return fmt.Errorf("the status is %+v, Neutron has %+v", status, all)
 	}
 	return nil
 }
 
-// isGone reports whether the Network example is, and so much is left in Neutron.
-func (h *harness) isGone(networks, subnets int) error {
+// hasOnlyLeft reports whether no Network exists, and only this number of objects
+// is left in Neutron.
+func (h *harness) hasOnlyLeft(networks, subnets int) error {
 	list, err := h.list()
 	if err != nil || len(list) > 0 {
-		return fmt.Errorf("there are still %d Networks (%w)", len(list), err)
+		return fmt.Errorf("%d Networks still exist (%w)", len(list), err)
 	}
-	return h.countsAre(networks, subnets)
-}
-
-func (h *harness) createAdopting(name, cidr, networkID string) {
-	h.Helper()
-	h.createWith(name, samplecrdv1.NetworkSpec{CIDR: cidr, NetworkID: networkID})
+	return h.hasCounts(networks, subnets)
 }

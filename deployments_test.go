@@ -18,7 +18,7 @@ import (
 	"github.com/samplecrd/network-controller/pkg/deployments"
 )
 
-// newDeploymentHarness is a harness whose controllers watch Deployments. The
+// newDeploymentHarness returns a harness whose controllers watch Deployments. The
 // garbage collector is Kubernetes' own.
 func newDeploymentHarness(t *testing.T) *harness {
 	h := newHarness(t)
@@ -26,7 +26,7 @@ func newDeploymentHarness(t *testing.T) *harness {
 	return h
 }
 
-// deploy makes a Deployment, whose pods never run: there is no node.
+// deploy creates a Deployment. It has no replicas.
 func (h *harness) deploy(name string, annotations ...string) *appsv1.Deployment {
 	h.Helper()
 	labels, metadata := map[string]string{"app": name}, metav1.ObjectMeta{Name: name}
@@ -45,14 +45,15 @@ func (h *harness) deploy(name string, annotations ...string) *appsv1.Deployment 
 			},
 		},
 	}
-	made, err := h.kube.AppsV1().Deployments(h.namespace).Create(h.Context(), deployment, metav1.CreateOptions{})
+	created, err := h.kube.AppsV1().Deployments(h.namespace).Create(h.Context(), deployment, metav1.CreateOptions{})
 	if err != nil {
-		h.Fatalf("making a Deployment: %v", err)
+		h.Fatalf("creating a Deployment: %v", err)
 	}
-	return made
+	return created
 }
 
-// annotate changes annotations of a Deployment; one without a value is removed.
+// annotate changes annotations of a Deployment; an annotation without a value is
+// removed.
 func (h *harness) annotate(name string, annotations ...string) {
 	h.Helper()
 	change := map[string]any{}
@@ -80,8 +81,7 @@ func (h *harness) deleteDeployment(name string, propagation metav1.DeletionPropa
 	}
 }
 
-// waitDeploymentEvent waits until a Deployment was told something, and returns
-// how often.
+// waitDeploymentEvent waits for an event about a Deployment.
 func (h *harness) waitDeploymentEvent(deployment *appsv1.Deployment, typ, reason, note string) {
 	h.Helper()
 	h.eventually(func() error {
@@ -89,14 +89,14 @@ func (h *harness) waitDeploymentEvent(deployment *appsv1.Deployment, typ, reason
 		if err != nil {
 			return err
 		}
-		var told []string
+		var found []string
 		for _, event := range all.Items {
-			told = append(told, fmt.Sprintf("%s %s: %s", event.Type, event.Reason, event.Note))
+			found = append(found, fmt.Sprintf("%s %s: %s", event.Type, event.Reason, event.Note))
 			if event.Type == typ && event.Reason == reason && strings.Contains(event.Note, note) && event.Regarding.Kind == "Deployment" {
 				return nil
 			}
 		}
-		return fmt.Errorf("the Deployment was told %q, want %s %s: … %q …", told, typ, reason, note)
+		return fmt.Errorf("the Deployment has the events %q, want %s %s: … %q …", found, typ, reason, note)
 	})
 }
 
@@ -110,15 +110,16 @@ func (h *harness) waitOwned(deployment *appsv1.Deployment, cidr string) *samplec
 			return err
 		}
 		if !metav1.IsControlledBy(network, deployment) || network.Spec.CIDR != cidr || network.DeletionTimestamp != nil {
-			return fmt.Errorf("the Network is owned by %v and asks for %q", network.OwnerReferences, network.Spec.CIDR)
+			return fmt.Errorf("the Network is owned by %v and has the CIDR %q", network.OwnerReferences, network.Spec.CIDR)
 		}
 		return nil
 	})
 	return network
 }
 
-// TestDeploymentAsks: the life of a Deployment's Network.
-func TestDeploymentAsks(t *testing.T) {
+// TestDeploymentNetwork creates, changes and removes the annotations of a
+// Deployment; its Network follows.
+func TestDeploymentNetwork(t *testing.T) {
 	h := newDeploymentHarness(t)
 	h.startController()
 	web := h.deploy("web", "cidr=192.168.0.0/16", "gateway=192.168.0.1")
@@ -138,11 +139,11 @@ func TestDeploymentAsks(t *testing.T) {
 
 	h.annotate("web", "cidr", "gateway")
 	h.waitGone("web")
-	h.wantNothingInNeutron()
+	h.wantCounts(0, 0)
 	h.waitDeploymentEvent(web, "Normal", "NetworkDeleted", "the Deployment no longer requests it")
 }
 
-// TestDeploymentDeleted: the garbage collector takes the Network away.
+// TestDeploymentDeleted: the garbage collector deletes the Network.
 func TestDeploymentDeleted(t *testing.T) {
 	for _, propagation := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground} {
 		t.Run(string(propagation), func(t *testing.T) {
@@ -152,14 +153,14 @@ func TestDeploymentDeleted(t *testing.T) {
 			h.waitReady("web")
 			h.deleteDeployment("web", propagation)
 			h.waitGone("web")
-			h.wantNothingInNeutron()
+			h.wantCounts(0, 0)
 		})
 	}
 }
 
-// TestDeploymentLeavesItsNetwork: --cascade=orphan leaves the Network as it is,
-// and the next Deployment of the name takes it over, with its network.
-func TestDeploymentLeavesItsNetwork(t *testing.T) {
+// TestDeploymentDeletedWithCascadeOrphan: --cascade=orphan keeps the Network. The
+// next Deployment with the name owns it, with its Neutron network.
+func TestDeploymentDeletedWithCascadeOrphan(t *testing.T) {
 	h := newDeploymentHarness(t)
 	h.startController()
 	h.deploy("web", "cidr=10.0.0.0/24")
@@ -174,16 +175,16 @@ func TestDeploymentLeavesItsNetwork(t *testing.T) {
 	})
 	again := h.deploy("web", "cidr=10.0.0.0/24", "gateway=10.0.0.9")
 	h.waitOwned(again, "10.0.0.0/24")
-	h.eventually(func() error { return h.isReadyNow("web") })
+	h.waitReady("web")
 	h.wantNeutron("web", "10.0.0.0/24", "10.0.0.9")
 	if after := h.get("web"); after.UID != before.UID || after.Status.NetworkID != before.Status.NetworkID {
 		t.Errorf("the Network was %s with %s, and is %s with %s", before.UID, before.Status.NetworkID, after.UID, after.Status.NetworkID)
 	}
 }
 
-// TestDeploymentMadeAnew: deleted and made again at once, before the garbage
-// collector has come by.
-func TestDeploymentMadeAnew(t *testing.T) {
+// TestDeploymentRecreated: a Deployment is deleted and created again before the
+// garbage collector deletes its Network.
+func TestDeploymentRecreated(t *testing.T) {
 	h := newDeploymentHarness(t)
 	h.startController()
 	h.deploy("web", "cidr=10.0.0.0/24")
@@ -195,13 +196,13 @@ func TestDeploymentMadeAnew(t *testing.T) {
 	h.wantNeutron("web", "10.0.1.0/24", "10.0.1.1")
 	h.wantCounts(1, 1)
 	if first.UID == second.UID {
-		t.Error("it is the Network of the first Deployment")
+		t.Error("the Network of the first Deployment was kept")
 	}
 }
 
-// TestDeploymentsNetworkEdited: what people do to the Network by hand is put
-// back, or made again.
-func TestDeploymentsNetworkEdited(t *testing.T) {
+// TestDeploymentNetworkEdited: changes that users make to a Deployment's Network
+// are reverted, and the Network is created again after a user deletes it.
+func TestDeploymentNetworkEdited(t *testing.T) {
 	h := newDeploymentHarness(t)
 	h.startController()
 	web := h.deploy("web", "cidr=10.0.0.0/24")
@@ -219,7 +220,7 @@ func TestDeploymentsNetworkEdited(t *testing.T) {
 			if got := network.Spec; got.CIDR != "10.0.0.0/24" || got.Gateway != "" || got.DNSNameservers != nil || network.Labels[samplecrdv1.LabelSource] != "annotation" {
 				return fmt.Errorf("after %s: %+v, %v", patch, got, network.Labels)
 			}
-			return h.isReadyNow("web")
+			return h.hasReady("web")
 		})
 	}
 	before := h.get("web")
@@ -235,9 +236,9 @@ func TestDeploymentsNetworkEdited(t *testing.T) {
 	h.wantCounts(1, 1)
 }
 
-// TestDeploymentAndSomebodysNetwork: a Network that was not made for a
-// Deployment is not touched, and the Deployment is told.
-func TestDeploymentAndSomebodysNetwork(t *testing.T) {
+// TestDeploymentAndUnrelatedNetwork: a Network that was not created for a
+// Deployment is not changed, and an event reports it.
+func TestDeploymentAndUnrelatedNetwork(t *testing.T) {
 	h := newDeploymentHarness(t)
 	h.startController()
 	h.create("web", "10.7.0.0/24", "")
@@ -251,22 +252,22 @@ func TestDeploymentAndSomebodysNetwork(t *testing.T) {
 		t.Errorf("the Network was %+v, and is %+v", before, after)
 	}
 	h.annotate("web", "cidr=10.0.0.0/24")
-	h.delete("web") // and now there is room
+	h.delete("web") // so that the Deployment's Network can be created
 	h.waitOwned(web, "10.0.0.0/24")
 	h.waitReady("web")
 	h.wantNeutron("web", "10.0.0.0/24", "10.0.0.1")
 }
 
-// TestBadAnnotation: the Deployment is told, once, and nothing else happens;
-// until the annotation is put right.
-func TestBadAnnotation(t *testing.T) {
+// TestInvalidAnnotation: an event reports an invalid annotation, and nothing else
+// happens until the annotation is corrected.
+func TestInvalidAnnotation(t *testing.T) {
 	h := newDeploymentHarness(t)
 	stop := h.startController()
 	web := h.deploy("web", "cidr=10.0.0.0/33")
 	h.waitDeploymentEvent(web, "Warning", "NetworkNotMade", `samplecrd.k8s.io/cidr "10.0.0.0/33" is not a range`)
 	h.annotate("web", "cidr=10.0.0.0/24")
 	h.waitReady("web")
-	// A Network that is there stays as it is when the annotation goes wrong.
+	// An existing Network is not changed when the annotation becomes invalid.
 	h.annotate("web", "gateway=10.0.9.9")
 	h.waitDeploymentEvent(web, "Warning", "NetworkNotMade", "samplecrd.k8s.io/gateway 10.0.9.9 is not inside samplecrd.k8s.io/cidr")
 	h.wantNeutron("web", "10.0.0.0/24", "10.0.0.1")
@@ -279,9 +280,9 @@ func TestBadAnnotation(t *testing.T) {
 	h.wantNoWritesTo("/web")
 }
 
-// TestAnnotationRemovedMeanwhile: what happens while no controller runs is made
-// up for.
-func TestAnnotationRemovedMeanwhile(t *testing.T) {
+// TestDeploymentsChangedWhileStopped: a controller that starts applies the changes
+// since the last one stopped.
+func TestDeploymentsChangedWhileStopped(t *testing.T) {
 	h := newDeploymentHarness(t)
 	stop := h.startController()
 	h.deploy("web", "cidr=10.0.0.0/24")
@@ -296,13 +297,14 @@ func TestAnnotationRemovedMeanwhile(t *testing.T) {
 	h.waitGone("web")
 	h.waitOwned(late, "10.0.2.0/24")
 	h.waitReady("late")
-	h.eventually(func() error { return h.isReadyNow("api") })
+	h.waitReady("api")
 	h.wantNeutron("api", "10.0.1.0/24", "10.0.1.9")
 	h.wantCounts(2, 2)
 }
 
-// TestAllDeployments: each gets a Network from the subnet pool but one that
-// declines; and other flags take nothing away.
+// TestAllDeployments: with -deployment-networks=all, each Deployment gets a
+// Network from the subnet pool unless an annotation declines it. A change of the
+// flags deletes no Network.
 func TestAllDeployments(t *testing.T) {
 	h := newDeploymentHarness(t)
 	h.settings.deployments = deployments.Options{Which: deployments.All, DefaultSubnetPool: "campus"}
@@ -327,7 +329,7 @@ func TestAllDeployments(t *testing.T) {
 		t.Errorf("the status is %+v", late.Status)
 	}
 	if after := h.get("web"); after.Status.SubnetID != network.Status.SubnetID {
-		t.Errorf("another flag has replaced the subnet %s by %s", network.Status.SubnetID, after.Status.SubnetID)
+		t.Errorf("the other default subnet pool replaced the subnet %s by %s", network.Status.SubnetID, after.Status.SubnetID)
 	}
 	h.deleteDeployment("late", metav1.DeletePropagationBackground)
 	h.waitGone("late")
@@ -351,8 +353,9 @@ func TestAllDeployments(t *testing.T) {
 	h.wantCounts(3, 3) // own, marker, by-hand
 }
 
-// TestRetainForADeployment: whether the network stays is the user's to say.
-func TestRetainForADeployment(t *testing.T) {
+// TestDeploymentNetworkRetained: the controller does not revert the deletion
+// policy that a user sets, and applies it.
+func TestDeploymentNetworkRetained(t *testing.T) {
 	h := newDeploymentHarness(t)
 	h.startController()
 	h.deploy("web", "cidr=10.0.0.0/24")
@@ -369,50 +372,38 @@ func (h *harness) hasGateway(name, gateway string) error {
 	if got := h.get(name).Status.Gateway; got != gateway {
 		return fmt.Errorf("the gateway is %s, want %s", got, gateway)
 	}
-	return h.isReadyNow(name)
+	return h.hasReady(name)
 }
 
-// TestDeploymentsMustNotBeWatched: without the right to watch Deployments, the
-// Networks are looked after as ever.
-func TestDeploymentsMustNotBeWatched(t *testing.T) {
+// TestDeploymentsForbidden: without permission to watch Deployments, Networks are
+// reconciled.
+func TestDeploymentsForbidden(t *testing.T) {
 	h := newDeploymentHarness(t)
-	h.transport = func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if strings.Contains(r.URL.Path, "/deployments") {
-				return nil, errAway
-			}
-			return next.RoundTrip(r)
-		})
-	}
+	h.failRequests(func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/deployments") })
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")
 	h.waitReady("example")
 }
 
-// TestDeploymentsNetworkIsRefused: while the API server refuses what a
-// Deployment asks for, its Network is looked after as it is.
-func TestDeploymentsNetworkIsRefused(t *testing.T) {
+// TestDeploymentNetworkUpdateFails: while the Network of a Deployment cannot be
+// updated, its existing spec is reconciled.
+func TestDeploymentNetworkUpdateFails(t *testing.T) {
 	h := newDeploymentHarness(t)
-	h.settings.drift.ResyncPeriod = quickly
-	h.transport = func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/networks/web") {
-				return nil, errAway
-			}
-			return next.RoundTrip(r)
-		})
-	}
+	h.settings.drift.ResyncPeriod = shortResync
+	h.failRequests(func(r *http.Request) bool {
+		return r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/networks/web")
+	})
 	h.startController()
 	h.deploy("web", "cidr=10.0.0.0/24")
 	network := h.waitReady("web")
 	h.annotate("web", "gateway=10.0.0.9")
 	h.do(http.MethodDelete, "/v2.0/subnets/"+network.Status.SubnetID, "", nil)
-	h.eventually(func() error { return h.countsAre(1, 1) })
+	h.eventually(func() error { return h.hasCounts(1, 1) })
 }
 
-// TestWebhookChangesBack: what somebody changes back at once is told, and the
-// Network is looked after as it is.
-func TestWebhookChangesBack(t *testing.T) {
+// TestDeploymentMutatingWebhook: a webhook changes the spec of a Deployment's
+// Network. An event reports it, and the Network is reconciled as it is.
+func TestDeploymentMutatingWebhook(t *testing.T) {
 	h := newDeploymentHarness(t)
 	h.transport = func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -431,7 +422,8 @@ func TestWebhookChangesBack(t *testing.T) {
 	h.waitReady("web")
 }
 
-// TestDeploymentsInTwoNamespaces: of one name, each with its own.
+// TestDeploymentsInTwoNamespaces: two Deployments with the same name have separate
+// Networks.
 func TestDeploymentsInTwoNamespaces(t *testing.T) {
 	h := newDeploymentHarness(t)
 	other := h.beside()
@@ -445,7 +437,7 @@ func TestDeploymentsInTwoNamespaces(t *testing.T) {
 	h.deleteDeployment("web", metav1.DeletePropagationBackground)
 	h.waitGone("web")
 	if network := other.get("web"); network.DeletionTimestamp != nil {
-		t.Error("the other namespace's Network goes too")
+		t.Error("the other namespace's Network is being deleted, too")
 	}
 	h.wantCounts(1, 1)
 }

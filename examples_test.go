@@ -4,15 +4,14 @@ import (
 	"encoding/json"
 	"net/http"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 )
 
-// examples are what Neutron has of each file in example/: of the Network, or of
-// the one that a Deployment asks for; a part of its network and subnet in JSON.
+// examples contains the expected result of each file in example/: the name of the
+// Network, and some fields of its network and subnet in JSON.
 var examples = map[string]struct{ name, network, subnet string }{
 	"example-network.yaml":             {"example-network", `{}`, `{"cidr": "192.168.0.0/16", "gateway_ip": "192.168.0.1"}`},
 	"ipv6-network.yaml":                {"ipv6-network", `{}`, `{"cidr": "fd00:1234::/64", "gateway_ip": "fd00:1234::1"}`},
@@ -31,12 +30,13 @@ var examples = map[string]struct{ name, network, subnet string }{
 	"deployment-from-subnet-pool.yaml": {"api", `{}`, `{"cidr": "10.64.0.0/27", "gateway_ip": "10.64.0.1"}`},
 }
 
-// TestExamples applies each file in example/, one after the other, and looks at
-// what comes of it; then it deletes what the file says, and nothing is left.
+// TestExamples applies each file in example/ and checks the result in Neutron.
+// Then it deletes the objects in the file, and nothing remains in Neutron unless
+// it is retained.
 func TestExamples(t *testing.T) {
 	files, err := filepath.Glob("example/*.yaml")
 	if err != nil || len(files) != len(examples) {
-		t.Fatalf("there are %d examples, and the test knows %d (%v)", len(files), len(examples), err)
+		t.Fatalf("example/ contains %d files, and the test expects %d (%v)", len(files), len(examples), err)
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -45,40 +45,34 @@ func TestExamples(t *testing.T) {
 			h.neutron = embedded.New(embedded.Options{With: []string{neutron.ExtensionDNS}})
 			h.post("/v2.0/subnetpools", `{"subnetpool": {"name": "campus", "prefixes": ["10.64.0.0/12"], "default_prefixlen": 24}}`)
 			h.startController()
-			kubectl := func(args ...string) {
-				t.Helper()
-				if output, err := cluster.Kubectl(t.Context(), append([]string{"-n", h.namespace}, args...)...); err != nil {
-					t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, output)
-				}
-			}
-			kubectl("apply", "-f", file)
+			kubectl(t, cluster, "-n", h.namespace, "apply", "-f", file)
 			status := h.waitReady(want.name).Status
 			for path, part := range map[string]string{"networks/" + status.NetworkID: want.network, "subnets/" + status.SubnetID: want.subnet} {
 				h.wantPart(path, part)
 			}
 			if want.name != "retained-network" {
-				kubectl("delete", "-f", file)
+				kubectl(t, cluster, "-n", h.namespace, "delete", "-f", file)
 				h.waitGone(want.name)
-				h.wantNothingInNeutron()
+				h.wantCounts(0, 0)
 			}
 		})
 	}
 }
 
-// wantPart checks that what Neutron has at a path has these fields.
+// wantPart checks that an object in Neutron has these fields.
 func (h *harness) wantPart(path, part string) {
 	h.Helper()
 	var want map[string]json.RawMessage
-	var answer map[string]map[string]any
+	var response map[string]map[string]any
 	if err := json.Unmarshal([]byte(part), &want); err != nil {
 		h.Fatal(err)
 	}
-	h.do(http.MethodGet, "/v2.0/"+path, "", &answer)
-	for _, fields := range answer {
+	h.do(http.MethodGet, "/v2.0/"+path, "", &response)
+	for _, fields := range response {
 		for name, value := range want {
-			got, _ := json.Marshal(fields[name]) // which came out of JSON
+			got, _ := json.Marshal(fields[name]) // it comes from JSON
 			var expected any
-			_ = json.Unmarshal(value, &expected) // the same
+			_ = json.Unmarshal(value, &expected) // as above
 			text, _ := json.Marshal(expected)
 			if string(got) != string(text) {
 				h.Errorf("%s of %s is %s, want %s", name, path, got, text)

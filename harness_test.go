@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -50,19 +50,21 @@ import (
 const testCluster = "test-cluster"
 
 // cluster is the control plane that the tests of this package share. Each test
-// has a namespace and a Neutron of its own in it.
+// has its own namespace in it, and its own Neutron.
 var cluster *controlplane.Cluster
 
 func TestMain(m *testing.M) {
 	if os.Getenv(beTheProgram) != "" {
+		exitAfterParent()
 		main()
 		return
 	}
 	os.Exit(controlplane.RunTests(m, controlplane.Options{Apply: []string{"crd"}, ControllerManager: true}, func(c *controlplane.Cluster) { cluster = c }))
 }
 
-// harness is a namespace of a real API server, a Neutron behind real HTTP, and
-// the controllers that a test starts for them.
+// harness is a namespace of a real API server, a Neutron behind real HTTP, and the
+// controllers that a test starts for them. Methods named hasX return an error if X
+// is not true; wantX checks it once; waitX waits for it.
 type harness struct {
 	*testing.T
 	client    clientset.Interface
@@ -73,15 +75,15 @@ type harness struct {
 	neutronURL string
 	hold       atomic.Pointer[func(*http.Request)] // called before a request reaches Neutron
 
-	transport func(http.RoundTripper) http.RoundTripper // to Kubernetes, if not the plain one
+	transport func(http.RoundTripper) http.RoundTripper // wraps the connection to Kubernetes, if set
 
 	timeout  time.Duration // of a request to Neutron
 	settings settings
 
-	controller *Controller // the last one that was created
+	controller *Controller // the latest one
 	watchdog   *watchdog.Watchdog
 	informer   cache.SharedIndexInformer
-	log        ktesting.Buffer // of the last controller
+	log        ktesting.Buffer // of the latest controller
 	writes     writes
 }
 
@@ -115,7 +117,7 @@ func newHarness(t *testing.T) *harness {
 	return h
 }
 
-// beside returns the same in another namespace, with the same Neutron.
+// beside returns a harness for another namespace, with this one's Neutron.
 func (h *harness) beside() *harness {
 	h.Helper()
 	return &harness{
@@ -134,11 +136,11 @@ func (h *harness) newNamespace() string {
 	return namespace.Name
 }
 
-// restartNeutron gives the test a Neutron that has nothing.
+// restartNeutron replaces Neutron by an empty one.
 func (h *harness) restartNeutron() { h.neutron = embedded.New(embedded.Options{}) }
 
-// newController returns a controller for the test's namespace, and what starts
-// its informer.
+// newController returns a controller for the test's namespace, and a function that
+// starts its informers.
 func (h *harness) newController(ctx context.Context) (c *Controller, start func()) {
 	h.Helper()
 	config := cluster.RESTConfig()
@@ -176,21 +178,21 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 	return c, func() { deploymentFactory.Start(ctx.Done()); factory.StartWithContext(ctx) }
 }
 
-// setCluster names the cluster of the next controller.
+// setCluster sets the cluster name of the next controller.
 func (h *harness) setCluster(name string) {
 	h.settings.reconcile.Cluster, h.settings.drift.Cluster = name, name
 }
 
-// logged reports whether the last controller has logged a text.
-func (h *harness) logged(text string) error {
+// hasLogged reports whether the latest controller has logged a text.
+func (h *harness) hasLogged(text string) error {
 	if !strings.Contains(h.log.String(), text) {
 		return fmt.Errorf("the log does not contain %q", text)
 	}
 	return nil
 }
 
-// startController starts a controller, and returns what stops it and waits. It
-// is stopped at the end of the test in any case.
+// startController starts a controller. The returned function stops it and waits;
+// it is called at the end of the test at the latest.
 func (h *harness) startController() (stop func()) {
 	h.Helper()
 	return h.startWorkers(5)
@@ -221,7 +223,7 @@ func (h *harness) startWorkers(workers int) (stop func()) {
 	return stop
 }
 
-// warmUpAndRun does what the program does without leader election.
+// warmUpAndRun runs a controller as the program does without leader election.
 func warmUpAndRun(ctx context.Context, c *Controller, workers int, grace time.Duration) error {
 	if !c.WarmUp(ctx) {
 		return nil
@@ -229,9 +231,10 @@ func warmUpAndRun(ctx context.Context, c *Controller, workers int, grace time.Du
 	return c.Run(ctx, workers, grace)
 }
 
-// holdCreateNetwork makes the next request to create a network wait, and be
-// carried out even if the client gives up, as a real Neutron does. It returns a
-// channel that yields what to close for it to go on, once the request has come.
+// holdCreateNetwork delays the next request to create a network. Neutron applies
+// it later even if the client gives up, as a real Neutron does. When the request
+// arrives, the returned channel yields another one; closing that one releases the
+// request.
 func (h *harness) holdCreateNetwork() (reached chan chan struct{}) {
 	reached = make(chan chan struct{}, 1)
 	var once sync.Once
@@ -248,8 +251,8 @@ func (h *harness) holdCreateNetwork() (reached chan chan struct{}) {
 	return reached
 }
 
-// untilTestEnds waits for a channel, but not longer than the test lasts: a server
-// that waits for its last request would not stop.
+// untilTestEnds waits for a channel, at most until the test ends: a server cannot
+// stop while one of its handlers waits.
 func (h *harness) untilTestEnds(release <-chan struct{}) {
 	select {
 	case <-release:
@@ -257,7 +260,7 @@ func (h *harness) untilTestEnds(release <-chan struct{}) {
 	}
 }
 
-// What a user does.
+// Actions of a user.
 
 func (h *harness) key() cache.ObjectName { return cache.NewObjectName(h.namespace, "example") }
 
@@ -275,7 +278,8 @@ func (h *harness) createWith(name string, spec samplecrdv1.NetworkSpec) {
 	}
 }
 
-func (h *harness) edit(name, cidr, gateway string) {
+// edit changes the Network example.
+func (h *harness) edit(cidr, gateway string) {
 	h.Helper()
 	spec := map[string]any{"cidr": cidr, "gateway": nil}
 	if gateway != "" {
@@ -285,7 +289,7 @@ func (h *harness) edit(name, cidr, gateway string) {
 	if err != nil {
 		h.Fatal(err)
 	}
-	h.patch(name, string(patch))
+	h.patch("example", string(patch))
 }
 
 func (h *harness) patch(name, patch string) {
@@ -293,6 +297,16 @@ func (h *harness) patch(name, patch string) {
 	_, err := h.client.SamplecrdV1().Networks(h.namespace).Patch(h.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	if err != nil {
 		h.Fatalf("patching %s: %v", name, err)
+	}
+}
+
+// patchStatus changes a status as another controller does.
+func (h *harness) patchStatus(name, patch, manager string) {
+	h.Helper()
+	_, err := h.client.SamplecrdV1().Networks(h.namespace).Patch(h.Context(), name, types.MergePatchType,
+		[]byte(patch), metav1.PatchOptions{FieldManager: manager}, "status")
+	if err != nil {
+		h.Fatalf("patching the status of %s: %v", name, err)
 	}
 }
 
@@ -312,12 +326,12 @@ func (h *harness) get(name string) *samplecrdv1.Network {
 	return network
 }
 
-// What should come of it, sooner or later.
+// Expectations on Kubernetes.
 
-// patience is how long a test waits for anything that should take a moment.
+// patience limits how long a test waits for a condition.
 const patience = 30 * time.Second
 
-// eventually waits until a check passes, and fails with what it said last.
+// eventually waits until a check passes, and fails with its last error.
 func (h *harness) eventually(check func() error) {
 	h.Helper()
 	var last error
@@ -326,12 +340,11 @@ func (h *harness) eventually(check func() error) {
 		return last == nil, nil
 	})
 	if err != nil {
-		h.Fatalf("waited in vain: %v", last)
+		h.Fatalf("timed out waiting: %v", last)
 	}
 }
 
-// waitReady waits until what is said of the Network's present spec is that it
-// is ready.
+// waitReady waits until the Network is ready, with its current spec.
 func (h *harness) waitReady(name string) *samplecrdv1.Network {
 	h.Helper()
 	return h.waitCondition(name, metav1.ConditionTrue, "Provisioned", "")
@@ -357,7 +370,7 @@ func (h *harness) hasCondition(name string, status metav1.ConditionStatus, reaso
 	return nil
 }
 
-func (h *harness) isReadyNow(name string) error {
+func (h *harness) hasReady(name string) error {
 	h.Helper()
 	return h.hasCondition(name, metav1.ConditionTrue, "Provisioned", "")
 }
@@ -377,13 +390,13 @@ func (h *harness) waitGone(name string) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("%s is still there: %+v (%w)", name, network, err)
+		return fmt.Errorf("%s still exists: %+v (%w)", name, network, err)
 	})
 }
 
-// wantEvents waits until the events that speak of example have these reasons,
-// in any order, and no others.
-func (h *harness) wantEvents(reasons ...string) {
+// waitEvents waits until the events about example have these reasons, in any
+// order, and no others.
+func (h *harness) waitEvents(reasons ...string) {
 	h.Helper()
 	slices.Sort(reasons)
 	h.eventually(func() error {
@@ -399,9 +412,8 @@ func (h *harness) wantEvents(reasons ...string) {
 	})
 }
 
-// wantEventNote waits until there is an event with this reason, and a note that
-// has this in it.
-func (h *harness) wantEventNote(reason, note string) {
+// waitEventNote waits for an event with this reason whose note contains this text.
+func (h *harness) waitEventNote(reason, note string) {
 	h.Helper()
 	h.eventually(func() error {
 		list, err := h.kube.EventsV1().Events(h.namespace).List(h.Context(), metav1.ListOptions{FieldSelector: "regarding.name=example"})
@@ -415,7 +427,7 @@ func (h *harness) wantEventNote(reason, note string) {
 			}
 			notes = append(notes, e.Reason+": "+e.Note)
 		}
-		return fmt.Errorf("no event %s says %q: %q", reason, note, notes)
+		return fmt.Errorf("no event has reason %s and a note with %q: %q", reason, note, notes)
 	})
 }
 
@@ -428,7 +440,7 @@ func eventReasons(list []eventsv1.Event) []string {
 	return reasons
 }
 
-// What Neutron has.
+// Neutron's state.
 
 type neutronNetwork struct {
 	ID, Name, Description string
@@ -442,7 +454,7 @@ type neutronSubnet struct {
 	Gateway               string `json:"gateway_ip"`
 }
 
-// inNeutron asks Neutron past the controller and its client, uncounted.
+// inNeutron returns Neutron's state. Its requests are not counted.
 func (h *harness) inNeutron() (all struct {
 	Networks []neutronNetwork
 	Subnets  []neutronSubnet
@@ -461,23 +473,23 @@ func (h *harness) post(path, body string) {
 
 func (h *harness) postNetwork(name, description string) (id string) {
 	h.Helper()
-	var answer struct{ Network struct{ ID string } }
-	h.do(http.MethodPost, "/v2.0/networks", `{"network":{"name":"`+name+`","description":"`+description+`"}}`, &answer)
-	return answer.Network.ID
+	var response struct{ Network struct{ ID string } }
+	h.do(http.MethodPost, "/v2.0/networks", `{"network":{"name":"`+name+`","description":"`+description+`"}}`, &response)
+	return response.Network.ID
 }
 
-func (h *harness) do(method, path, body string, answer any) {
+func (h *harness) do(method, path, body string, response any) {
 	h.Helper()
 	recorder := httptest.NewRecorder()
 	request := httptest.NewRequest(method, path, strings.NewReader(body))
 	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("User-Agent", pastTheController)
+	request.Header.Set("User-Agent", testUserAgent)
 	h.neutron.ServeHTTP(recorder, request)
 	if recorder.Code >= 300 {
 		h.Fatalf("%s %s: %d %s", method, path, recorder.Code, recorder.Body)
 	}
-	if answer != nil {
-		if err := json.Unmarshal(recorder.Body.Bytes(), answer); err != nil {
+	if response != nil {
+		if err := json.Unmarshal(recorder.Body.Bytes(), response); err != nil {
 			h.Fatalf("%s %s: %v", method, path, err)
 		}
 	}
@@ -485,9 +497,9 @@ func (h *harness) do(method, path, body string, answer any) {
 
 func (h *harness) createPort(networkID string) (id string) {
 	h.Helper()
-	var answer struct{ Port struct{ ID string } }
-	h.do(http.MethodPost, "/v2.0/ports", `{"port":{"network_id":"`+networkID+`"}}`, &answer)
-	return answer.Port.ID
+	var response struct{ Port struct{ ID string } }
+	h.do(http.MethodPost, "/v2.0/ports", `{"port":{"network_id":"`+networkID+`"}}`, &response)
+	return response.Port.ID
 }
 
 func (h *harness) deletePort(id string) {
@@ -495,18 +507,26 @@ func (h *harness) deletePort(id string) {
 	h.do(http.MethodDelete, "/v2.0/ports/"+id, "", nil)
 }
 
-// wantNeutron checks that a Network has one network with one subnet of ours.
+// wantNeutron checks that Neutron has exactly one network and one subnet with the
+// owner marker of a Network.
 func (h *harness) wantNeutron(name, cidr, gateway string) {
 	h.Helper()
-	mark := h.mark(name)
-	all := h.inNeutron()
-	all.Networks = slices.DeleteFunc(all.Networks, func(n neutronNetwork) bool { return n.Description != mark })
-	all.Subnets = slices.DeleteFunc(all.Subnets, func(s neutronSubnet) bool { return s.Description != mark })
+	if err := h.hasNeutron(name, cidr, gateway); err != nil {
+		h.Error(err)
+	}
+}
+
+func (h *harness) hasNeutron(name, cidr, gateway string) error {
+	h.Helper()
+	marker, all := h.marker(name), h.inNeutron()
+	all.Networks = slices.DeleteFunc(all.Networks, func(n neutronNetwork) bool { return n.Description != marker })
+	all.Subnets = slices.DeleteFunc(all.Subnets, func(s neutronSubnet) bool { return s.Description != marker })
 	if len(all.Networks) != 1 || len(all.Subnets) != 1 ||
 		all.Networks[0].Name != h.namespace+"/"+name || all.Subnets[0].NetworkID != all.Networks[0].ID ||
 		all.Subnets[0].CIDR != cidr || all.Subnets[0].Gateway != gateway {
-		h.Errorf("Neutron has %+v, want one network and its subnet %s with gateway %s", all, cidr, gateway)
+		return fmt.Errorf("Neutron has %+v, want one network and its subnet %s with gateway %s", all, cidr, gateway)
 	}
+	return nil
 }
 
 func (h *harness) idsInNeutron(name string) (networkID, subnetID string) {
@@ -520,18 +540,18 @@ func (h *harness) idsInNeutron(name string) (networkID, subnetID string) {
 	return "", ""
 }
 
-func (h *harness) mark(name string) string {
+func (h *harness) marker(name string) string {
 	return "samplecrd.k8s.io owner: " + testCluster + "/" + h.namespace + "/" + name
 }
 
 func (h *harness) wantCounts(networks, subnets int) {
 	h.Helper()
-	if err := h.countsAre(networks, subnets); err != nil {
+	if err := h.hasCounts(networks, subnets); err != nil {
 		h.Error(err)
 	}
 }
 
-func (h *harness) countsAre(networks, subnets int) error {
+func (h *harness) hasCounts(networks, subnets int) error {
 	h.Helper()
 	if all := h.inNeutron(); len(all.Networks) != networks || len(all.Subnets) != subnets {
 		return fmt.Errorf("Neutron has %d networks and %d subnets, want %d and %d: %+v", len(all.Networks), len(all.Subnets), networks, subnets, all)
@@ -539,29 +559,25 @@ func (h *harness) countsAre(networks, subnets int) error {
 	return nil
 }
 
-func (h *harness) wantNothingInNeutron() {
-	h.Helper()
-	h.wantCounts(0, 0)
-}
+// Counts of requests.
 
-// How many requests it took.
+// testUserAgent marks the requests that a test sends itself.
+const testUserAgent = "test"
 
-// pastTheController marks the requests that a test makes by itself.
-const pastTheController = "test"
-
-// listEverything is the query with which the mirror is filled.
+// listEverything is the query that fills the cache of Neutron's state.
 const listEverything = "limit=1000"
 
-// neutronRequests returns the requests of the controller to Neutron for
-// single Networks.
+// neutronRequests returns the requests that controllers sent to Neutron for single
+// Networks.
 func (h *harness) neutronRequests() []embedded.Request {
 	return slices.DeleteFunc(h.neutron.Requests(), func(r embedded.Request) bool {
-		return r.UserAgent == pastTheController || r.Query == listEverything
+		return r.UserAgent == testUserAgent || r.Query == listEverything
 	})
 }
 
-// wantRequests checks how many requests were made since the last time: to
-// Neutron in all, and to Kubernetes to write a Network (events come on top).
+// wantRequests checks the number of requests since the last call: requests to
+// Neutron for single Networks, and writes of Networks to Kubernetes, without
+// events.
 func (h *harness) wantRequests(doing string, neutron, kubernetes int) {
 	h.Helper()
 	if got := h.neutronRequests(); len(got) != neutron {
@@ -573,28 +589,29 @@ func (h *harness) wantRequests(doing string, neutron, kubernetes int) {
 	h.forgetRequests()
 }
 
-// wasRefused reports whether Neutron has refused such a request.
-func (h *harness) wasRefused(method, path string) error {
+// hasRejected reports whether Neutron has rejected such a request.
+func (h *harness) hasRejected(method, path string) error {
 	for _, r := range h.neutronRequests() {
 		if r.Method == method && strings.HasPrefix(r.Path, path) && r.Status >= 400 {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s %s was not refused", method, path)
+	return fmt.Errorf("Neutron rejected no %s %s", method, path)
 }
 
-// wantNoWritesTo checks that nothing was written to Kubernetes at such a path.
+// wantNoWritesTo checks that the controller wrote nothing to such a path in
+// Kubernetes.
 func (h *harness) wantNoWritesTo(path string) {
 	h.Helper()
 	for _, write := range h.writes.get() {
 		if strings.Contains(write, path) {
-			h.Errorf("there was %s", write)
+			h.Errorf("unexpected write: %s", write)
 		}
 	}
 }
 
-// wroteEvents reports whether the controller has sent so many events.
-func (h *harness) wroteEvents(want int) error {
+// hasSentEvents reports whether the controller has sent this number of events.
+func (h *harness) hasSentEvents(want int) error {
 	all := h.writes.get()
 	if n := len(all) - len(h.writes.networks()); n != want {
 		return fmt.Errorf("%d events were sent, want %d: %v", n, want, all)
@@ -602,12 +619,23 @@ func (h *harness) wroteEvents(want int) error {
 	return nil
 }
 
+// waitRequests waits until Neutron has received n requests or more, lists included.
+func (h *harness) waitRequests(n int) {
+	h.Helper()
+	h.eventually(func() error {
+		if got := len(h.neutron.Requests()); got < n {
+			return fmt.Errorf("Neutron has received %d requests, want at least %d", got, n)
+		}
+		return nil
+	})
+}
+
 func (h *harness) forgetRequests() {
 	h.neutron.ResetRequests()
 	h.writes.reset()
 }
 
-// writes are the requests to Kubernetes that change something.
+// writes are the requests to Kubernetes that change an object.
 type writes struct {
 	mu   sync.Mutex
 	list []string
@@ -640,6 +668,20 @@ func (w *writes) reset() {
 	defer w.mu.Unlock()
 	w.list = nil
 }
+
+// failRequests makes requests of the next controller to Kubernetes fail.
+func (h *harness) failRequests(fails func(*http.Request) bool) {
+	h.transport = func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if fails(r) {
+				return nil, errUnreachable
+			}
+			return next.RoundTrip(r)
+		})
+	}
+}
+
+var errUnreachable = errors.New("no route to host")
 
 type roundTripper func(*http.Request) (*http.Response, error)
 

@@ -23,11 +23,12 @@ import (
 	"github.com/samplecrd/network-controller/test/controlplane"
 )
 
-// beTheProgram is the environment variable that makes the test binary be the
-// controller itself.
+// beTheProgram is the environment variable that turns the test binary into the
+// controller.
 const beTheProgram = "BE_THE_PROGRAM"
 
-// program is the controller as a process of its own.
+// program is the controller in its own process. It ends when the test ends, or
+// when the process of the test does.
 type program struct {
 	*exec.Cmd
 	log output
@@ -42,11 +43,54 @@ func newProgram(t *testing.T, args ...string) *program {
 	p := &program{Cmd: exec.CommandContext(t.Context(), self, args...)}
 	p.Env = []string{beTheProgram + "=1", "HOME=" + t.TempDir()}
 	p.Stdout, p.Stderr = &p.log, &p.log
-	p.Cancel = func() error { return p.Process.Kill() }
+	if _, err := p.StdinPipe(); err != nil { // see exitAfterParent
+		t.Fatal(err)
+	}
 	return p
 }
 
-// TestBadInput: one sentence that names the flag, and an exit code that is not 0.
+// startProgram starts a program. The end of the test kills it.
+func startProgram(t *testing.T, args ...string) *program {
+	t.Helper()
+	p := newProgram(t, args...)
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.Wait() // fails if the test has waited
+		if t.Failed() {
+			t.Logf("the log of process %d:\n%s", p.Process.Pid, &p.log)
+		}
+	})
+	return p
+}
+
+func (p *program) signal(t *testing.T, signal syscall.Signal) {
+	t.Helper()
+	if err := p.Process.Signal(signal); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantExit waits until the program ends, and checks its exit code.
+func (p *program) wantExit(t *testing.T, code int) {
+	t.Helper()
+	if err := p.Wait(); p.ProcessState.ExitCode() != code {
+		t.Errorf("ended with %v, want exit code %d", err, code)
+	}
+}
+
+// exitAfterParent ends this process when its standard input ends: when the test
+// process has ended, even after a panic or kill -9.
+func exitAfterParent() {
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(1)
+	}()
+}
+
+// TestBadInput: the last line of the output is one sentence that names the flag,
+// and the exit code is not 0.
 func TestBadInput(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "broken")
 	empty := filepath.Join(t.TempDir(), "empty")
@@ -59,74 +103,69 @@ func TestBadInput(t *testing.T) {
 		code int
 		want string
 	}{
-		"unknown flag":               {[]string{"-nonsense"}, 2, "-nonsense"},
-		"argument that is no flag":   {[]string{"start"}, 2, `unexpected argument "start"`},
-		"no number":                  {[]string{"-workers=many"}, 2, "-workers"},
-		"no workers":                 {[]string{"-workers=0"}, 2, "-workers is 0: it must be between 1 and 100"},
-		"too many workers":           {[]string{"-workers=101"}, 2, "-workers is 101"},
-		"no time to stop":            {[]string{"-shutdown-timeout=0s"}, 2, "-shutdown-timeout is 0s: it must be positive"},
-		"password in the server":     {[]string{"-master=https://bob:s3cret@127.0.0.1:1"}, 1, "reading -master: "},
-		"no time for Neutron":        {[]string{"-neutron-timeout=0s"}, 2, "-neutron-timeout is 0s"},
-		"too long for Neutron":       {[]string{"-neutron-timeout=2m"}, 2, "-neutron-timeout is 2m0s: it must be at most 1m30s"},
-		"no time between lists":      {[]string{"-resync-period=0s"}, 2, "-resync-period is 0s: it must be at least 1s"},
-		"no grace for orphans":       {[]string{"-orphan-grace-period=0s"}, 2, "-orphan-grace-period is 0s"},
-		"some Deployments":           {[]string{"-deployment-networks=some"}, 2, `-deployment-networks is "some": it must be annotated, all or none`},
-		"all, and no subnet pool":    {[]string{"-deployment-networks=all"}, 2, "-deployment-networks=all requires -default-subnet-pool"},
-		"a subnet pool for none":     {[]string{"-default-subnet-pool=campus"}, 2, "-default-subnet-pool requires -deployment-networks=all"},
-		"two Neutrons":               {[]string{"-cloud=mine", "-neutron-endpoint=http://127.0.0.1:9696"}, 2, "exclude each other"},
-		"cloud without a name":       {[]string{"-cloud="}, 2, "-cloud is empty"},
-		"no clouds.yaml":             {[]string{kubeconfig, "-cloud=mine"}, 1, "there is no clouds.yaml"},
-		"metrics nowhere":            {[]string{kubeconfig, "-metrics-bind-address=127.0.0.1:99999"}, 2, "-metrics-bind-address is \"127.0.0.1:99999\""},
-		"metrics of another":         {[]string{kubeconfig, "-metrics-bind-address=192.0.2.1:8080"}, 1, "listening on -metrics-bind-address 192.0.2.1:8080 to serve metrics"},
-		"probes nowhere":             {[]string{kubeconfig, "-health-probe-bind-address=8081"}, 2, "-health-probe-bind-address"},
-		"profiles for everybody":     {[]string{kubeconfig, "-profiling-bind-address=:6060"}, 2, "it must be a loopback address"},
-		"half a certificate":         {[]string{kubeconfig, "-tls-cert-file=cert.pem"}, 2, "must be set together"},
-		"no such certificate":        {[]string{kubeconfig, "-metrics-bind-address=:0", "-tls-cert-file=" + empty, "-tls-private-key-file=" + empty}, 1, "-tls-cert-file"},
-		"lease nowhere":              {[]string{kubeconfig, "-leader-elect"}, 1, "requires -leader-elect-resource-namespace"},
-		"lease too short":            {[]string{kubeconfig, "-leader-elect", "-leader-elect-lease-duration=5s"}, 2, "-leader-elect-lease-duration is 5s"},
-		"lease of part of a second":  {[]string{kubeconfig, "-leader-elect", "-leader-elect-lease-duration=15500ms"}, 2, "whole number of seconds"},
-		"no namespaces":              {[]string{kubeconfig, "-namespaces="}, 2, "-namespaces is empty"},
-		"adoption in two places":     {[]string{kubeconfig, "-namespaces=a", "-allow-adoption"}, 2, "cannot be combined"},
-		"password in what is no URL": {[]string{kubeconfig, "-neutron-endpoint=http://bob:s3cret%zz@host"}, 1, "-neutron-endpoint"},
-		"no such namespace":          {[]string{kubeconfig, "-namespaces=a,B"}, 2, "\"B\""},
-		"traces nowhere":             {[]string{kubeconfig, "-tracing-endpoint=collector:4318"}, 2, "-tracing-endpoint must be a URL"},
-		"traces with a password":     {[]string{kubeconfig, "-tracing-endpoint=http://a:s3cret@collector:4318"}, 2, "OTEL_EXPORTER_OTLP_HEADERS"},
-		"too many traces":            {[]string{kubeconfig, "-tracing-sampling-ratio=2"}, 2, "must be from 0 to 1"},
-		"cluster name with a slash":  {[]string{"-cluster-name=a/b"}, 2, `-cluster-name is "a/b"`},
-		"logging format":             {[]string{"-logging-format=xml"}, 2, `-logging-format is "xml": it must be text or json`},
-		"no cluster":                 {nil, 1, "no cluster configured: set -kubeconfig"},
-		"kubeconfig is missing":      {[]string{"-kubeconfig=/does/not/exist"}, 1, "reading -kubeconfig /does/not/exist"},
-		"kubeconfig is broken":       {[]string{"-kubeconfig=" + broken}, 1, "reading -kubeconfig " + broken},
-		"kubeconfig is empty":        {[]string{"-kubeconfig=" + empty}, 1, "contains no cluster or no current context"},
-		"Neutron is no URL":          {[]string{kubeconfig, "-neutron-endpoint=neutron"}, 1, "-neutron-endpoint"},
-		"Neutron in another scheme":  {[]string{kubeconfig, "-neutron-endpoint=ftp://127.0.0.1"}, 1, "-neutron-endpoint"},
-		"embedded for everybody":     {[]string{kubeconfig, "-embedded-neutron-address=0.0.0.0:0"}, 1, "-embedded-neutron-address 0.0.0.0:0"},
+		"unknown flag":                {[]string{"-nonsense"}, 2, "-nonsense"},
+		"argument that is no flag":    {[]string{"start"}, 2, `unexpected argument "start"`},
+		"no number":                   {[]string{"-workers=many"}, 2, "-workers"},
+		"no workers":                  {[]string{"-workers=0"}, 2, "-workers is 0: it must be between 1 and 100"},
+		"too many workers":            {[]string{"-workers=101"}, 2, "-workers is 101"},
+		"no time to stop":             {[]string{"-shutdown-timeout=0s"}, 2, "-shutdown-timeout is 0s: it must be positive"},
+		"password in the server":      {[]string{"-master=https://bob:s3cret@127.0.0.1:1"}, 1, "reading -master: "},
+		"no time for Neutron":         {[]string{"-neutron-timeout=0s"}, 2, "-neutron-timeout is 0s"},
+		"too long for Neutron":        {[]string{"-neutron-timeout=2m"}, 2, "-neutron-timeout is 2m0s: it must be at most 1m30s"},
+		"no time between lists":       {[]string{"-resync-period=0s"}, 2, "-resync-period is 0s: it must be at least 1s"},
+		"no grace for orphans":        {[]string{"-orphan-grace-period=0s"}, 2, "-orphan-grace-period is 0s"},
+		"unknown deployment networks": {[]string{"-deployment-networks=some"}, 2, `-deployment-networks is "some": it must be annotated, all or none`},
+		"all without a subnet pool":   {[]string{"-deployment-networks=all"}, 2, "-deployment-networks=all requires -default-subnet-pool"},
+		"subnet pool without all":     {[]string{"-default-subnet-pool=campus"}, 2, "-default-subnet-pool requires -deployment-networks=all"},
+		"cloud and endpoint":          {[]string{"-cloud=mine", "-neutron-endpoint=http://127.0.0.1:9696"}, 2, "exclude each other"},
+		"cloud without a name":        {[]string{"-cloud="}, 2, "-cloud is empty"},
+		"no clouds.yaml":              {[]string{kubeconfig, "-cloud=mine"}, 1, "there is no clouds.yaml"},
+		"invalid metrics address":     {[]string{kubeconfig, "-metrics-bind-address=127.0.0.1:99999"}, 2, "-metrics-bind-address is \"127.0.0.1:99999\""},
+		"metrics on a remote address": {[]string{kubeconfig, "-metrics-bind-address=192.0.2.1:8080"}, 1, "listening on -metrics-bind-address 192.0.2.1:8080 to serve metrics"},
+		"invalid probe address":       {[]string{kubeconfig, "-health-probe-bind-address=8081"}, 2, "-health-probe-bind-address"},
+		"profiles on all addresses":   {[]string{kubeconfig, "-profiling-bind-address=:6060"}, 2, "it must be a loopback address"},
+		"certificate without a key":   {[]string{kubeconfig, "-tls-cert-file=cert.pem"}, 2, "must be set together"},
+		"empty certificate":           {[]string{kubeconfig, "-metrics-bind-address=:0", "-tls-cert-file=" + empty, "-tls-private-key-file=" + empty}, 1, "-tls-cert-file"},
+		"Lease without a namespace":   {[]string{kubeconfig, "-leader-elect"}, 1, "requires -leader-elect-resource-namespace"},
+		"Lease too short":             {[]string{kubeconfig, "-leader-elect", "-leader-elect-lease-duration=5s"}, 2, "-leader-elect-lease-duration is 5s"},
+		"Lease of 15.5 seconds":       {[]string{kubeconfig, "-leader-elect", "-leader-elect-lease-duration=15500ms"}, 2, "whole number of seconds"},
+		"no namespaces":               {[]string{kubeconfig, "-namespaces="}, 2, "-namespaces is empty"},
+		"adoption with namespaces":    {[]string{kubeconfig, "-namespaces=a", "-allow-adoption"}, 2, "cannot be combined"},
+		"password in an invalid URL":  {[]string{kubeconfig, "-neutron-endpoint=http://bob:s3cret%zz@host"}, 1, "-neutron-endpoint"},
+		"invalid namespace":           {[]string{kubeconfig, "-namespaces=a,B"}, 2, "\"B\""},
+		"invalid tracing endpoint":    {[]string{kubeconfig, "-tracing-endpoint=collector:4318"}, 2, "-tracing-endpoint must be a URL"},
+		"traces with a password":      {[]string{kubeconfig, "-tracing-endpoint=http://a:s3cret@collector:4318"}, 2, "OTEL_EXPORTER_OTLP_HEADERS"},
+		"sampling ratio above 1":      {[]string{kubeconfig, "-tracing-sampling-ratio=2"}, 2, "must be from 0 to 1"},
+		"cluster name with a slash":   {[]string{"-cluster-name=a/b"}, 2, `-cluster-name is "a/b"`},
+		"unknown logging format":      {[]string{"-logging-format=xml"}, 2, `-logging-format is "xml": it must be text or json`},
+		"no cluster":                  {nil, 1, "no cluster configured: set -kubeconfig"},
+		"kubeconfig is missing":       {[]string{"-kubeconfig=/does/not/exist"}, 1, "reading -kubeconfig /does/not/exist"},
+		"kubeconfig is broken":        {[]string{"-kubeconfig=" + broken}, 1, "reading -kubeconfig " + broken},
+		"kubeconfig is empty":         {[]string{"-kubeconfig=" + empty}, 1, "contains no cluster or no current context"},
+		"Neutron is no URL":           {[]string{kubeconfig, "-neutron-endpoint=neutron"}, 1, "-neutron-endpoint"},
+		"Neutron in another scheme":   {[]string{kubeconfig, "-neutron-endpoint=ftp://127.0.0.1"}, 1, "-neutron-endpoint"},
+		"embedded on all addresses":   {[]string{kubeconfig, "-embedded-neutron-address=0.0.0.0:0"}, 1, "-embedded-neutron-address 0.0.0.0:0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newProgram(t, test.args...)
-			err := p.Run()
-			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.ExitCode() != test.code {
-				t.Errorf("ended with %v, want exit code %d", err, test.code)
-			}
-			said := strings.TrimSpace(p.log.String())
-			last := said[strings.LastIndex(said, "\n")+1:]
+			p := startProgram(t, test.args...)
+			p.wantExit(t, test.code)
+			logged := strings.TrimSpace(p.log.String())
+			last := logged[strings.LastIndex(logged, "\n")+1:]
 			if !strings.HasPrefix(last, controllerName+": ") || !strings.Contains(last, test.want) {
-				t.Errorf("said\n%s\nwant a last line with %q", said, test.want)
+				t.Errorf("output:\n%s\nwant a last line with %q", logged, test.want)
 			}
-			if strings.Contains(said, "goroutine") || strings.Contains(said, "s3cret") {
-				t.Errorf("said\n%s", said)
+			if strings.Contains(logged, "goroutine") || strings.Contains(logged, "s3cret") {
+				t.Errorf("output with a stack trace or a password:\n%s", logged)
 			}
-			if test.code == 2 && said != last {
-				t.Errorf("said more than a line:\n%s", said)
+			if test.code == 2 && logged != last {
+				t.Errorf("output of more than one line:\n%s", logged)
 			}
 		})
 	}
 }
 
-// TestUnknownCloud: a name that is not there is answered with those that are,
-// and not with what is secret about them.
+// TestUnknownCloud: the error names the clouds in the file, and no secret.
 func TestUnknownCloud(t *testing.T) {
 	clouds := filepath.Join(t.TempDir(), "clouds.yaml")
 	const text = "clouds:\n  here: {auth: {auth_url: 'http://127.0.0.1:1/v3', username: u, password: s3cret}}\n  there: {}\n"
@@ -136,25 +175,21 @@ func TestUnknownCloud(t *testing.T) {
 	p := newProgram(t, "-kubeconfig="+cluster.Kubeconfig())
 	p.Env = append(p.Env, "OS_CLOUD=nowhere", "OS_CLIENT_CONFIG_FILE="+clouds)
 	if err := p.Run(); err == nil || !strings.Contains(p.log.String(), `has no cloud "nowhere"; it has ["here" "there"]`) || strings.Contains(p.log.String(), "s3cret") {
-		t.Errorf("ended with %v and said\n%s", err, &p.log)
+		t.Errorf("ended with %v and logged\n%s", err, &p.log)
 	}
 }
 
-// TestMetrics: what docs/reference/metrics.md says is served, and no other metric of ours.
+// TestMetrics: the served metrics of the controller are those in
+// docs/reference/metrics.md.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	own := ownCluster(t)
-	if _, err := own.Kubectl(t.Context(), "apply", "-f", "example/example-network.yaml"); err != nil {
-		t.Fatal(err)
-	}
-	p := newProgram(t, "-kubeconfig="+own.Kubeconfig(), "-metrics-bind-address=127.0.0.1:0", "-resync-period=1s")
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	kubectl(t, own, "apply", "-f", "example/example-network.yaml")
+	p := startProgram(t, "-kubeconfig="+own.Kubeconfig(), "-metrics-bind-address=127.0.0.1:0", "-resync-period=1s")
 	p.waitFor(t, "create subnet")
 	url := regexp.MustCompile(`"Serving metrics" url="([^"]+)"`).FindStringSubmatch(p.log.String())
 	if url == nil {
-		t.Fatalf("no address of the metrics in\n%s", &p.log)
+		t.Fatalf("no URL of the metrics in\n%s", &p.log)
 	}
 	response, err := http.Get(url[1])
 	if err != nil {
@@ -177,7 +212,7 @@ func TestMetrics(t *testing.T) {
 	}
 	for _, want := range []string{`samplecrd_neutron_cache_refreshes_total{result="success"}`, "samplecrd_orphans 0"} {
 		if !strings.Contains(string(body), want) {
-			t.Errorf("the metrics have no %s", want)
+			t.Errorf("the metrics do not contain %s", want)
 		}
 	}
 }
@@ -185,7 +220,7 @@ func TestMetrics(t *testing.T) {
 func TestPasswordInEndpointIsNotEchoed(t *testing.T) {
 	p := newProgram(t, "-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint=http://admin:s3cret@127.0.0.1:9696")
 	if err := p.Run(); err == nil || strings.Contains(p.log.String(), "s3cret") {
-		t.Errorf("ended with %v and said\n%s", err, &p.log)
+		t.Errorf("ended with %v and logged\n%s", err, &p.log)
 	}
 }
 
@@ -196,15 +231,15 @@ func TestHelp(t *testing.T) {
 	}
 	for _, flag := range []string{"-kubeconfig path", "-workers", "-neutron-endpoint URL", "-alsologtostderr", "-v value"} {
 		if !strings.Contains(p.log.String(), flag) {
-			t.Errorf("-help says nothing of %s", flag)
+			t.Errorf("-help does not contain %s", flag)
 		}
 	}
 }
 
-// TestStartsBeforeEverything: the API server is away, then it has no CRD, then
-// all is there. The controller says what it waits for, recovers by itself, and
-// ends with 0 when it is asked to.
-func TestStartsBeforeEverything(t *testing.T) {
+// TestStartsBeforeAPIServer: the API server is unavailable first, then has no
+// CustomResourceDefinition, then an old one, then the current one. The controller
+// logs what it waits for, recovers, and exits with code 0 after SIGTERM.
+func TestStartsBeforeAPIServer(t *testing.T) {
 	t.Parallel()
 	bare, err := controlplane.Start(t.Context(), controlplane.Options{})
 	if err != nil {
@@ -215,10 +250,7 @@ func TestStartsBeforeEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	p := newProgram(t, "-kubeconfig="+bare.Kubeconfig(), "-alsologtostderr=true", "-logging-format=json")
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	p := startProgram(t, "-kubeconfig="+bare.Kubeconfig(), "-alsologtostderr=true", "-logging-format=json")
 	p.waitFor(t, `"reason":"the API server is unavailable: .*connection refused"`)
 	if err := bare.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
@@ -231,16 +263,12 @@ func TestStartsBeforeEverything(t *testing.T) {
 	kubectl(t, bare, "apply", "-f", "example/example-network.yaml", "-f", "example/ipv6-network.yaml", "-f", "example/dns-network.yaml")
 	kubectl(t, bare, "wait", "--for=condition=Ready", "networks", "--all", "--timeout=60s")
 
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Wait(); err != nil {
-		t.Errorf("ended with %v after SIGTERM and said\n%s", err, &p.log)
-	}
+	p.signal(t, syscall.SIGTERM)
+	p.wantExit(t, 0)
 }
 
-// olderCRD returns a file with the CustomResourceDefinition as it might have
-// been before some fields of the status were there.
+// olderCRD returns a file with the CustomResourceDefinition without some fields of
+// the status.
 func olderCRD(t *testing.T, without ...string) (path string) {
 	t.Helper()
 	text, err := yaml.ToJSON([]byte(read(t, "crd/network.yaml")))
@@ -272,8 +300,9 @@ func olderCRD(t *testing.T, without ...string) (path string) {
 	return path
 }
 
-// TestNeutronIsAway: the controller starts all the same, and says so.
-func TestNeutronIsAway(t *testing.T) {
+// TestNeutronUnavailableAtStart: the controller starts, and logs that Neutron is
+// unavailable.
+func TestNeutronUnavailableAtStart(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -283,16 +312,13 @@ func TestNeutronIsAway(t *testing.T) {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p := newProgram(t, "-kubeconfig="+ownCluster(t).Kubeconfig(), "-neutron-endpoint="+endpoint)
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	p := startProgram(t, "-kubeconfig="+ownCluster(t).Kubeconfig(), "-neutron-endpoint="+endpoint)
 	p.waitFor(t, "Neutron is unavailable; starting anyway")
 	p.waitFor(t, "Using Kubernetes")
 }
 
-// ownCluster returns a control plane for a test alone: a program works on the
-// Networks of all namespaces.
+// ownCluster returns a control plane for one test: without -namespaces, a
+// controller reconciles the Networks of all namespaces.
 func ownCluster(t *testing.T) *controlplane.Cluster {
 	t.Helper()
 	own, err := controlplane.Start(t.Context(), controlplane.Options{Apply: []string{"crd"}})
@@ -310,20 +336,20 @@ func kubectl(t *testing.T, c *controlplane.Cluster, args ...string) {
 	}
 }
 
-// waitFor waits until the program has logged something that matches.
+// waitFor waits until the log matches a regular expression.
 func (p *program) waitFor(t *testing.T, pattern string) {
 	t.Helper()
 	want := regexp.MustCompile(pattern)
 	h := &harness{T: t}
 	h.eventually(func() error {
 		if !want.MatchString(p.log.String()) {
-			return fmt.Errorf("the log has nothing that matches %s:\n%s", pattern, &p.log)
+			return fmt.Errorf("the log does not match %s:\n%s", pattern, &p.log)
 		}
 		return nil
 	})
 }
 
-// output is what a program has written so far.
+// output stores what a program writes.
 type output struct {
 	mu   sync.Mutex
 	text strings.Builder

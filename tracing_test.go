@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// spans are what a collector was sent.
+// spans is a collector that stores the spans it receives.
 type spans struct {
 	mu  sync.Mutex
 	all []*tracev1.Span
@@ -37,7 +37,7 @@ func (s *spans) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// find returns the spans of a name, in one trace or any, and below one or any.
+// find returns the spans with a name; if below is set, only its children.
 func (s *spans) find(name string, below *tracev1.Span) (found []*tracev1.Span) {
 	for _, span := range s.all {
 		if span.Name == name && (below == nil || string(span.ParentSpanId) == string(below.SpanId) && string(span.TraceId) == string(below.TraceId)) {
@@ -56,20 +56,20 @@ func attributeOf(span *tracev1.Span, key string) string {
 	return ""
 }
 
-// TestTraces: one trace for each sync, with a span for each step and each
-// request to Neutron, linked to what caused it.
+// TestTraces: each sync is a trace with a span for each step and each request to
+// Neutron, linked to the sync's causes.
 func TestTraces(t *testing.T) {
 	h, sent := newHarness(t), &spans{}
 	server := httptest.NewServer(sent)
 	defer server.Close()
-	p := h.makeNetworkTraced(server.URL)
+	p := h.createTraced(server.URL)
 
 	steps := sent.find("CreateSubnet", nil)
 	if len(steps) != 1 || attributeOf(steps[0], "samplecrd.step") != "create subnet: 10.0.0.0/24, gateway 10.0.0.1" {
-		t.Fatalf("the spans are %v, want one of a step that creates a subnet", sent.all)
+		t.Fatalf("the spans are %v, want one for the step that creates a subnet", sent.all)
 	}
 	if requests := sent.find("create subnet", steps[0]); len(requests) != 1 {
-		t.Errorf("below the step are %v, want one request to Neutron", requests)
+		t.Errorf("the children of the step are %v, want one request to Neutron", requests)
 	}
 	var sync *tracev1.Span
 	for _, span := range sent.find("sync", nil) {
@@ -78,7 +78,7 @@ func TestTraces(t *testing.T) {
 		}
 	}
 	if sync == nil || len(sync.ParentSpanId) != 0 || attributeOf(sync, "samplecrd.network") != h.namespace+"/example" {
-		t.Fatalf("above the step is %v, want a sync that is a trace of its own", sync)
+		t.Fatalf("the parent of the step is %v, want a sync that is the root of its trace", sync)
 	}
 	if !regexp.MustCompile(`"Applied step" network="` + h.namespace + `/example" sync="` + attributeOf(sync, "samplecrd.sync") + `" step="create subnet`).MatchString(p.log.String()) {
 		t.Errorf("the log has no line of sync %q:\n%s", attributeOf(sync, "samplecrd.sync"), &p.log)
@@ -88,33 +88,26 @@ func TestTraces(t *testing.T) {
 		t.Errorf("the sync is linked to %v, want the event %v", sync.Links, events)
 	}
 	if hex.EncodeToString(sync.TraceId) == hex.EncodeToString(events[0].TraceId) {
-		t.Error("the event is in the trace of the sync, and could not be linked to two of them")
+		t.Error("the event is in the trace of the sync, want it in its own trace")
 	}
 }
 
-// TestCollectorIsAway: nothing waits for it.
-func TestCollectorIsAway(t *testing.T) {
+// TestCollectorUnavailable: an unavailable collector delays nothing.
+func TestCollectorUnavailable(t *testing.T) {
 	h := newHarness(t)
-	h.makeNetworkTraced("http://127.0.0.1:1")
+	h.createTraced("http://127.0.0.1:1")
 }
 
-// makeNetworkTraced has a controller that sends traces there make a Network, and
-// stops it.
-func (h *harness) makeNetworkTraced(endpoint string) *program {
+// createTraced runs a controller that sends traces to an endpoint until it has
+// created a Network.
+func (h *harness) createTraced(endpoint string) *program {
 	h.Helper()
-	p := newProgram(h.T, "-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint="+h.neutronURL, "-cluster-name="+testCluster,
+	p := startProgram(h.T, "-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint="+h.neutronURL, "-cluster-name="+testCluster,
 		"-namespaces="+h.namespace, "-tracing-endpoint="+endpoint)
-	if err := p.Start(); err != nil {
-		h.Fatal(err)
-	}
 	p.waitFor(h.T, "Starting workers")
 	h.create("example", "10.0.0.0/24", "")
 	h.waitReady("example")
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		h.Fatal(err)
-	}
-	if err := p.Wait(); err != nil {
-		h.Fatalf("ended with %v and said\n%s", err, &p.log)
-	}
+	p.signal(h.T, syscall.SIGTERM)
+	p.wantExit(h.T, 0)
 	return p
 }

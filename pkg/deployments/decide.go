@@ -146,9 +146,9 @@ type relation string
 const (
 	missing relation = "missing" // there is no Network
 	owned   relation = "owned"   // created for this Deployment
-	orphan  relation = "orphan"  // created for a Deployment of this name, which left it behind
+	orphan  relation = "orphan"  // created for a Deployment of this name, which was deleted without it
 	earlier relation = "earlier" // belongs to an earlier Deployment of this name, and is deleted with it
-	foreign relation = "foreign" // belongs to somebody else
+	foreign relation = "foreign" // not created for a Deployment of this name
 )
 
 func relationOf(network *samplecrdv1.Network, deployment *metav1.PartialObjectMetadata) relation {

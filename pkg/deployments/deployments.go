@@ -89,8 +89,8 @@ type Deployments struct {
 }
 
 // New returns a Deployments that uses informers of metadata, which must not have
-// been started. Nobody has to wait until they are synced: nothing follows from a
-// Deployment that has not been received yet.
+// been started. A caller need not wait until they are synced: a Deployment that has
+// not been received yet has no effect.
 func New(from store.ByNamespace[cache.SharedIndexInformer], metadataClient metadata.Interface, client clientset.Interface, networks *store.Networks, recorder events.EventRecorder, options Options) (*Deployments, error) {
 	onWatchError := kube.Resource{Plural: "Deployments"}.LogWatchError(" (not required with -deployment-networks=none)")
 	for _, informer := range from {
@@ -223,7 +223,7 @@ func (d *Deployments) create(ctx context.Context, deployment *metav1.PartialObje
 	case apierrors.IsAlreadyExists(err):
 		return true, nil // its event will come
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return false, nil // nobody needs it any more
+		return false, nil // the namespace is being deleted
 	case err != nil:
 		return false, d.failed(deployment, "creating", err)
 	}

@@ -1,5 +1,5 @@
 // Package drift finds what changes in Neutron. Kubernetes notifies its informers
-// of changes; Neutron notifies nobody. So Neutron's state is listed periodically
+// of changes; Neutron sends no notifications. So Neutron's state is listed periodically
 // into a cache and compared in memory with the Networks. The keys of those that
 // differ, and of orphans, go into the work queue like those of any other change.
 package drift
@@ -46,7 +46,7 @@ type Reconciler interface {
 	DeleteOrphan(key cache.ObjectName)
 }
 
-// Detector compares Neutron's state with the Networks, again and again.
+// Detector compares Neutron's state with the Networks, repeatedly.
 type Detector struct {
 	neutron    *neutron.Cache
 	networks   *store.Networks

@@ -1,7 +1,7 @@
-// Package instrument makes the work of a controller visible from outside: log
-// lines of one sync carry its key and an ID, each sync is a trace that is linked
-// to its causes, a watchdog finds syncs that are stuck, and requests to Neutron
-// are measured.
+// Package instrument makes the work of a controller visible from outside. The log
+// lines of one sync carry its key and an ID. Each sync is a trace that is linked
+// to its causes. A watchdog finds syncs that are stuck. Requests to Neutron are
+// measured.
 package instrument
 
 import (

@@ -122,7 +122,7 @@ func (o Options) Config(userAgent string, transports ...func(http.RoundTripper) 
 	return config, nil
 }
 
-// source names where the configuration comes from.
+// source names the origin of the configuration.
 func (o Options) source() string {
 	switch {
 	case o.kubeconfig != "":

@@ -15,7 +15,7 @@ import (
 )
 
 // NewBroadcaster starts to send events in the background, until it is shut down.
-// Nobody waits for the last ones: the status contains what they say.
+// The last ones may be lost at shutdown: the status contains their text, too.
 func NewBroadcaster(ctx context.Context, client kubernetes.Interface) (events.EventBroadcaster, error) {
 	broadcaster := events.NewBroadcaster(eventSink{&events.EventSinkImpl{Interface: client.EventsV1()}})
 	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
@@ -38,16 +38,16 @@ func (s eventSink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1
 }
 
 // RecordEvent records an event. Client-go merges events that differ only in their
-// note, and keeps the first note. A hash of the note in the action, which nobody
-// reads, prevents that.
+// note, and keeps the first note. A hash of the note in the action, which is not
+// displayed, prevents that.
 func RecordEvent(recorder events.EventRecorder, regarding runtime.Object, eventType, reason, action, note string) {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(note)) // never fails
 	recorder.Eventf(regarding, nil, eventType, reason, fmt.Sprintf("%s-%08x", action, hash.Sum32()), "%s", note)
 }
 
-// DropManagedFields is a transform for informers: it drops what nobody reads from
-// a cache and what is often the larger part of an object.
+// DropManagedFields is a transform for informers: it drops a field that the
+// controller does not read and that is often the larger part of an object.
 func DropManagedFields(object any) (any, error) {
 	if accessor, err := meta.Accessor(object); err == nil {
 		accessor.SetManagedFields(nil)

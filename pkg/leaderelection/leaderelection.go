@@ -91,8 +91,8 @@ func (o Options) New(config *rest.Config, ownNamespace string) (*Elector, error)
 	if namespace == "" {
 		return nil, errors.New("-leader-elect requires -leader-elect-resource-namespace when the controller runs outside of a cluster")
 	}
-	// After a request that hangs, there must be time for another one before the
-	// deadline.
+	// After a request that times out, there must be time for another one before
+	// the deadline.
 	config = rest.CopyConfig(config)
 	config.Timeout = max(time.Second, o.renewDeadline/2)
 	client, err := kubernetes.NewForConfig(config)

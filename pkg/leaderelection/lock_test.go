@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	os.Exit(controlplane.RunTests(m, controlplane.Options{}, func(c *controlplane.Cluster) { cluster = c }))
 }
 
-// TestRelease: a replica releases its own Lease, and nobody else's.
+// TestRelease: a replica releases its own Lease, and not that of another replica.
 func TestRelease(t *testing.T) {
 	client := kubernetes.NewForConfigOrDie(cluster.RESTConfig())
 	namespace, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})

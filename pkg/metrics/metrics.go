@@ -101,7 +101,7 @@ func ObserveListing(listing neutron.Listing, pause time.Duration, err error) {
 // returns, whenever the metrics are scraped. Only the leader calls it.
 func CountNetworks(list func() []*samplecrdv1.Network) { networks.list.Store(&list) }
 
-// networks counts when it is scraped, so that nobody has to keep count.
+// networks counts when it is scraped, so that no counter has to be maintained.
 var networks networkCollector
 
 type networkCollector struct {

@@ -23,14 +23,14 @@ var (
 	subnet = neutron.Subnet{ID: "sub-1", NetworkID: "net-1", Description: owner.Marker(), CIDR: netip.MustParsePrefix("10.0.0.0/24")}
 )
 
-// fake answers with what it holds. It is not a Neutron: what the Cache does
-// with one is tested with the controller.
+// fake returns the objects that it holds. It does not behave like Neutron: the tests
+// of the controller cover how the Cache works with Neutron.
 type fake struct {
-	networks   []neutron.Network
-	subnets    []neutron.Subnet
-	failure    error
-	asked      int    // how often for the extensions
-	duringList func() // runs between the list of networks and that of subnets
+	networks         []neutron.Network
+	subnets          []neutron.Subnet
+	failure          error
+	listedExtensions int    // how often
+	duringList       func() // runs between the list of networks and that of subnets
 }
 
 func (f *fake) Networks(_ context.Context, filter neutron.NetworkFilter) ([]neutron.Network, error) {
@@ -57,7 +57,7 @@ func (f *fake) SubnetPools(context.Context, neutron.SubnetPoolFilter) ([]neutron
 }
 
 func (f *fake) Extensions(context.Context) ([]string, error) {
-	f.asked++
+	f.listedExtensions++
 	return []string{neutron.ExtensionTags}, f.failure
 }
 func (f *fake) AddNetworkTag(context.Context, string, string) error    { return f.failure }
@@ -89,17 +89,17 @@ func full() *fake {
 // filled returns a cache that has been refreshed.
 func filled(t *testing.T, client neutron.Client) *neutron.Cache {
 	t.Helper()
-	cached := neutron.NewCache(client, time.Now)
-	if _, err := cached.Refresh(t.Context()); err != nil {
+	cache := neutron.NewCache(client, time.Now)
+	if _, err := cache.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return cached
+	return cache
 }
 
-// lookup puts what a cache has of the owner into a line.
-func lookup(t *testing.T, cached *neutron.Cache) string {
+// describe returns a line with the owner's networks and subnets in a cache.
+func describe(t *testing.T, cache *neutron.Cache) string {
 	t.Helper()
-	got, ok := cached.Lookup([]string{owner.Marker()}, "")
+	got, ok := cache.Lookup([]string{owner.Marker()}, "")
 	if !ok {
 		return "nothing was listed"
 	}
@@ -123,7 +123,7 @@ func lookup(t *testing.T, cached *neutron.Cache) string {
 func TestCache(t *testing.T) {
 	ctx := t.Context()
 	create := func(m *neutron.Cache) error {
-		_, err := m.CreateNetwork(ctx, neutron.NewNetwork{Name: "twin", Description: owner.Marker()})
+		_, err := m.CreateNetwork(ctx, neutron.NewNetwork{Name: "duplicate", Description: owner.Marker()})
 		return err
 	}
 	for name, test := range map[string]struct {
@@ -132,9 +132,9 @@ func TestCache(t *testing.T) {
 	}{
 		"listed": {func(*fake, *neutron.Cache) error { return nil }, "net-1: sub-1"},
 		"a network is created": {
-			func(_ *fake, m *neutron.Cache) error { return create(m) }, "net-1: sub-1, new-twin:",
+			func(_ *fake, m *neutron.Cache) error { return create(m) }, "net-1: sub-1, new-duplicate:",
 		},
-		"a network loses its mark": {
+		"a network loses its owner marker": {
 			func(_ *fake, m *neutron.Cache) error {
 				_, err := m.UpdateNetwork(ctx, "net-1", neutron.NetworkUpdate{Description: "x"})
 				return err
@@ -143,7 +143,7 @@ func TestCache(t *testing.T) {
 		"a network is deleted": {
 			func(_ *fake, m *neutron.Cache) error { return m.DeleteNetwork(ctx, "net-1", 1) }, "",
 		},
-		"a network turns out to be gone": {
+		"a network to delete does not exist": {
 			func(f *fake, m *neutron.Cache) error {
 				f.failure = &neutron.Error{Class: neutron.ErrNotFound}
 				_ = m.DeleteNetwork(ctx, "net-1", 1)
@@ -172,28 +172,28 @@ func TestCache(t *testing.T) {
 				return nil
 			}, "net-1: sub-1",
 		},
-		"a live look finds it gone": {
+		"a live list has no network": {
 			func(f *fake, m *neutron.Cache) error {
 				f.networks = nil
 				_, err := m.Networks(ctx, neutron.NetworkFilter{Descriptions: []string{owner.Marker()}})
 				return err
 			}, "",
 		},
-		"a live look by ID finds it gone": {
+		"a live list by ID has no network": {
 			func(f *fake, m *neutron.Cache) error {
 				f.networks = nil
 				_, err := m.Networks(ctx, neutron.NetworkFilter{ID: "net-1"})
 				return err
 			}, "",
 		},
-		"a live look finds another subnet": {
+		"a live list has another subnet": {
 			func(f *fake, m *neutron.Cache) error {
 				f.subnets = []neutron.Subnet{{ID: "sub-2", NetworkID: "net-1"}}
 				_, err := m.Subnets(ctx, neutron.SubnetFilter{NetworkID: "net-1"})
 				return err
 			}, "net-1: sub-2",
 		},
-		"a live look fails": {
+		"a live list fails": {
 			func(f *fake, m *neutron.Cache) error {
 				f.networks, f.failure = nil, &neutron.Error{Class: neutron.ErrUnavailable}
 				_, _ = m.Networks(ctx, neutron.NetworkFilter{ID: "net-1"})
@@ -218,14 +218,14 @@ func TestCache(t *testing.T) {
 				return nil
 			}, "net-1: sub-1",
 		},
-		"created while a list is under way": {
+		"created during a list": {
 			func(f *fake, m *neutron.Cache) error {
 				f.duringList = func() { _ = create(m) }
 				_, err := m.Refresh(ctx)
 				return err
-			}, "net-1: sub-1, new-twin:",
+			}, "net-1: sub-1, new-duplicate:",
 		},
-		"deleted while a list is under way": {
+		"deleted during a list": {
 			func(f *fake, m *neutron.Cache) error {
 				f.duringList = func() { _ = m.DeleteNetwork(ctx, "net-1", 1) }
 				_, err := m.Refresh(ctx)
@@ -239,15 +239,15 @@ func TestCache(t *testing.T) {
 			if err := test.do(f, m); err != nil {
 				t.Fatal(err)
 			}
-			if got := lookup(t, m); got != test.want {
-				t.Errorf("the cache has %q, want %q", got, test.want)
+			if got := describe(t, m); got != test.want {
+				t.Errorf("the cache contains %q, want %q", got, test.want)
 			}
 		})
 	}
 }
 
-// TestCacheBeforeTheFirstList: that nothing is known is not that nothing is
-// there, also after something was written.
+// TestCacheBeforeTheFirstList: before the first list, absence from the cache is not
+// evidence, also after a write.
 func TestCacheBeforeTheFirstList(t *testing.T) {
 	m := neutron.NewCache(full(), time.Now)
 	if _, err := m.CreateNetwork(t.Context(), neutron.NewNetwork{Name: "x", Description: owner.Marker()}); err != nil {
@@ -261,25 +261,26 @@ func TestCacheBeforeTheFirstList(t *testing.T) {
 	}
 }
 
-// TestCacheExtensions: they are asked for only where somebody needs them, and
-// not again at once.
+// TestCacheExtensions: the extensions are listed only when a caller needs them, and
+// not again soon after.
 func TestCacheExtensions(t *testing.T) {
 	f := full()
 	m := filled(t, f)
-	if _, known := m.KnownExtensions(); known || f.asked != 0 {
-		t.Errorf("known: %v, asked for %d times, and nobody needs them", known, f.asked)
+	if _, known := m.KnownExtensions(); known || f.listedExtensions != 0 {
+		t.Errorf("known: %v, listed %d times before any caller needs them", known, f.listedExtensions)
 	}
 	for range 2 {
 		if got, err := m.Extensions(t.Context()); err != nil || len(got) != 1 {
 			t.Errorf("Extensions() = %v, %v", got, err)
 		}
 	}
-	if got, known := m.KnownExtensions(); !known || len(got) != 1 || f.asked != 1 {
-		t.Errorf("KnownExtensions() = %v, %v, asked for %d times", got, known, f.asked)
+	if got, known := m.KnownExtensions(); !known || len(got) != 1 || f.listedExtensions != 1 {
+		t.Errorf("KnownExtensions() = %v, %v, listed %d times", got, known, f.listedExtensions)
 	}
 }
 
-// TestCacheExtensionsChange: an upgraded Neutron is noticed by the list.
+// TestCacheExtensionsChange: a refresh lists the extensions again, since Neutron may
+// have been upgraded.
 func TestCacheExtensionsChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := full()
@@ -288,13 +289,13 @@ func TestCacheExtensionsChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour) //nolint:forbidigo // no time passes in a bubble
-		if _, err := m.Refresh(t.Context()); err != nil || f.asked != 2 {
-			t.Errorf("Refresh() = %v, the extensions were asked for %d times", err, f.asked)
+		if _, err := m.Refresh(t.Context()); err != nil || f.listedExtensions != 2 {
+			t.Errorf("Refresh() = %v, the extensions were listed %d times", err, f.listedExtensions)
 		}
 	})
 }
 
-// TestCacheTags: tags that were set and taken away are seen.
+// TestCacheTags: the cache follows tags that are added and removed.
 func TestCacheTags(t *testing.T) {
 	m := filled(t, full())
 	if err := m.AddNetworkTag(t.Context(), "net-1", "a"); err != nil {
@@ -311,7 +312,7 @@ func TestCacheTags(t *testing.T) {
 	}
 }
 
-func TestCacheGlanceByID(t *testing.T) {
+func TestCacheLookupByID(t *testing.T) {
 	got, _ := filled(t, full()).Lookup(nil, "net-2")
 	want := neutron.View{Named: []neutron.Network{theirs}, Subnets: map[string][]neutron.Subnet{"net-2": nil}}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
@@ -319,14 +320,15 @@ func TestCacheGlanceByID(t *testing.T) {
 	}
 }
 
-// TestCacheOwned: the marks of one cluster, and no other text.
+// TestCacheOwned: Owned returns the networks with owner markers of one cluster, and
+// no others.
 func TestCacheOwned(t *testing.T) {
 	f := full()
-	twin, other, retained := ours, ours, ours
-	twin.ID = "net-0"
+	duplicate, other, retained := ours, ours, ours
+	duplicate.ID = "net-0"
 	other.ID, other.Description = "net-3", neutron.Owner{Cluster: "c2", Namespace: "default", Name: "example"}.Marker()
 	retained.ID, retained.Description = "net-4", owner.RetainedMarker()
-	f.networks = append(f.networks, twin, other, retained)
+	f.networks = append(f.networks, duplicate, other, retained)
 
 	got := filled(t, f).Owned("c1")
 

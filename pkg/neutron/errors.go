@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// The classes of errors. Every error of a Client has exactly one of them. They are
-// told apart with errors.Is, and each requires another reaction.
+// The classes of errors. Every error of a Client has exactly one of them. Callers
+// distinguish them with errors.Is; each requires a different reaction.
 var (
 	// ErrNotFound: the object does not exist (404).
 	ErrNotFound = errors.New("not found")
 	// ErrInUse: ports use the object (409). It passes when they are deleted.
 	ErrInUse = errors.New("in use")
-	// ErrConflict: somebody else changed the object since it was read (412, or 409
+	// ErrConflict: another client changed the object since it was read (412, or 409
 	// if Neutron reports a concurrent change). Read again, decide again.
 	ErrConflict = errors.New("changed concurrently")
 	// ErrRefused: Neutron understood the request and rejected it: quota, policy,

@@ -47,10 +47,10 @@ type Writer interface {
 	// UpdateNetwork changes a network. It fails with ErrConflict if the network no
 	// longer has the revision of the update.
 	UpdateNetwork(ctx context.Context, id string, update NetworkUpdate) (Network, error)
-	// DeleteNetwork deletes a network and all its subnets. It fails with ErrInUse
-	// while a port uses the network, with ErrConflict if the network no longer has
-	// the revision (somebody else changed it, or created a subnet on it), and with
-	// ErrNotFound if it does not exist.
+	// DeleteNetwork deletes a network and all its subnets. It fails with
+	// ErrNotFound if the network does not exist, and with ErrInUse while a port
+	// uses it. It fails with ErrConflict if the network no longer has the revision:
+	// another client has changed it, or created a subnet on it.
 	DeleteNetwork(ctx context.Context, id string, revision int) error
 
 	// CreateSubnet creates a subnet.

@@ -7,9 +7,9 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// TestMark: the text is stored in clouds. If this test fails, whoever upgrades
-// loses all networks from sight.
-func TestMark(t *testing.T) {
+// TestMarker: clouds store the text. If this test fails, an upgraded controller no
+// longer finds its networks.
+func TestMarker(t *testing.T) {
 	owner := neutron.Owner{Cluster: "c1", Namespace: "default", Name: "example"}
 	if got, want := owner.Marker(), "samplecrd.k8s.io owner: c1/default/example"; got != want {
 		t.Errorf("Mark() = %q, want %q", got, want)

@@ -8,8 +8,8 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// Actual is what is known of the actual state. The zero value knows nothing, and
-// each response from Neutron adds to it. Unknown is different from absent: absent
+// Actual is the known part of the actual state. The zero value is empty, and each
+// response from Neutron adds to it. Unknown is different from absent: absent
 // means that a response did not contain the object.
 //
 // It is a value: each method returns the new state and leaves the receiver
@@ -222,7 +222,7 @@ func (a Actual) subnetsOf(network neutron.Network) (subnets []neutron.Subnet, kn
 
 // ourSubnets returns the subnets that belong to the object: those with its owner
 // marker; or else the one with the desired range, on a network that is to be
-// adopted; or else the one in the status, if somebody removed its owner marker.
+// adopted; or else the one in the status, if a user removed its owner marker.
 // The range alone is no reason to delete a subnet with its network.
 func (a Actual) ourSubnets(desired Desired, network neutron.Network, subnets []neutron.Subnet) []neutron.Subnet {
 	adoptsRange := desired.Adopted != "" && desired.SubnetPool == nil && !desired.Absent

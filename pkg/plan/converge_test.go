@@ -196,7 +196,7 @@ func checkPresent(t *testing.T, before, after world, desired plan.Desired, statu
 		if old := before.network(network.ID); old != nil {
 			for _, tag := range old.Tags {
 				if !slices.Contains(want.Tags, tag) && !slices.Contains(status.Tags, tag) {
-					want.Tags = append(want.Tags, tag) // somebody else's
+					want.Tags = append(want.Tags, tag) // from another client
 				}
 			}
 		}

@@ -167,7 +167,7 @@ func TestSettings(t *testing.T) {
 var tagRows = map[string]row{
 	"tags, extensions not looked for": {withTags, foundSubnets(subnet), plan.FindExtensions{}},
 	"tags that are not recorded":      {withTags, found(unchanged), plan.RecordTags{Tags: []string{"amber", "blue"}}},
-	"tags, of which somebody else added one": {
+	"tags, of which another client added one": {
 		withTags, found(func(n *net) { n.Tags = []string{"blue"} }),
 		plan.RecordTags{Tags: []string{"amber"}},
 	},

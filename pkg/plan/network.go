@@ -73,7 +73,7 @@ func labelChanges(name, desiredName, description, desiredDescription string) (ch
 }
 
 // stepToProofOfOwnership returns nil if a network belongs to the owner. It does if
-// it has the owner marker or the retained marker. It also does if somebody removed
+// it has the owner marker or the retained marker. It also does if a user removed
 // its marker, but our subnet is on it.
 func stepToProofOfOwnership(desired Desired, actual Actual, network neutron.Network) Step {
 	owner := desired.Owner

@@ -1,7 +1,7 @@
-// Package plan decides the next step for one Network, and carries out nothing
+// Package plan decides the next step for one Network, and applies nothing
 // itself. It is a pure function from the desired state and the known actual state
 // to the next step. The caller applies the step, adds the result to the actual
-// state, and calls it again until the answer is [Nothing] or [Blocked].
+// state, and calls it again until the result is [Nothing] or [Blocked].
 //
 // Every step is one request, so a process can only die between two steps. The
 // next process finds the actual state as it is, and the plan continues from
@@ -100,7 +100,7 @@ import (
 //
 // Networks are looked for by our owner marker first, because an earlier attempt
 // may have created one whose response was lost. The ID in the status finds a
-// network whose marker somebody removed.
+// network whose marker a user removed.
 //
 // A duplicate is a network that two processes of ours provably created for one
 // object ([DuplicateWindow]). It is deleted once the status names the other one.
@@ -178,7 +178,7 @@ func stepToRetained(desired Desired, actual Actual) Step {
 	switch step := stepToProofOfOwnership(desired, actual, *network).(type) {
 	case nil:
 	case Blocked:
-		return RemoveFinalizer{} // the network belongs to somebody else, and is not changed
+		return RemoveFinalizer{} // the network belongs to another owner, and is not changed
 	default:
 		return step
 	}

@@ -364,7 +364,7 @@ var duplicateRows = map[string]row{
 		present, foundByMarker(recorded, with(duplicate, func(n *net) { n.CreatedAt = time.Time{} }), with(network, func(n *net) { n.CreatedAt = time.Time{} })).WithSubnets("net-1", ourSubnet),
 		twoInStatus,
 	},
-	"ours is updated although somebody copied its description": {present, foundByMarker(recorded, copied, with(network, func(n *net) { n.Name = "x" })), renameNetwork},
+	"ours is updated although a copy has its description": {present, foundByMarker(recorded, copied, with(network, func(n *net) { n.Name = "x" })), renameNetwork},
 	"two subnets with our marker, one with another range": {
 		present, foundSubnets(subnet, oldRange),
 		plan.DeleteSubnet{ID: "sub-2", Revision: 4, From: prefix("10.0.0.0/24"), For: "192.168.0.0/16"},

@@ -20,7 +20,7 @@ type Step interface {
 type (
 	// Nothing means that the actual state is the desired state.
 	Nothing struct{}
-	// Blocked means that the controller cannot continue until somebody changes
+	// Blocked means that the controller cannot continue until a user changes
 	// something in Kubernetes or Neutron.
 	Blocked struct {
 		Reason  Reason
@@ -55,8 +55,8 @@ const (
 	ReasonSubnetPoolMismatch Reason = "SubnetPoolMismatch"
 	// ReasonInUse: something that is not ours would be deleted, too.
 	ReasonInUse Reason = "InUse"
-	// ReasonNotConverging: step after step is done and the plan does not end. Next
-	// does not return it; whoever counts the steps does.
+	// ReasonNotConverging: many steps are applied and the plan does not end. Next
+	// does not return it; the caller, which counts the steps, does.
 	ReasonNotConverging Reason = "NotConverging"
 )
 

@@ -73,7 +73,7 @@ func (w *world) findPools(filter neutron.SubnetPoolFilter) []neutron.SubnetPool 
 }
 
 // isOurs reports whether a network belongs to the object: it has one of its
-// markers; or the status names it, somebody removed the marker, and our subnet is
+// markers; or the status names it, a user removed the marker, and our subnet is
 // on it.
 func (w *world) isOurs(n neutron.Network, status plan.Record) bool {
 	isMarked := func(s neutron.Subnet) bool { return s.NetworkID == n.ID && s.Description == marker }
@@ -131,7 +131,7 @@ func (w *world) find(actual plan.Actual, step plan.Step) plan.Actual {
 	return actual.WithExtensions(w.extensions)
 }
 
-// apply carries out one request. Like Neutron, it rejects one with an outdated
+// apply applies one request. Like Neutron, it rejects one with an outdated
 // revision.
 func (w *world) apply(t *testing.T, actual plan.Actual, step plan.Step) plan.Actual {
 	t.Helper()
@@ -389,8 +389,8 @@ func (d dice) subnet(n neutron.Network, id string, desired plan.Desired) neutron
 	return s
 }
 
-// fillStatus adds to a status what it says of the network and subnet that it
-// names. Somebody may have removed the owner marker of the subnet since.
+// fillStatus adds to a status the fields of the network and subnet that it names.
+// Another client may have removed the owner marker of the subnet since.
 func (d dice) fillStatus(w *world, status *plan.Actual) {
 	n := w.network(status.NetworkID)
 	if n == nil {

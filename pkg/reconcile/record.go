@@ -113,7 +113,7 @@ func (r *Reconciler) wroteStatus(network *samplecrdv1.Network) bool {
 	return last.uid == network.UID && equality.Semantic.DeepEqual(last.status, network.Status)
 }
 
-// StatusOverwritten reports whether somebody else has changed the status of a
+// StatusOverwritten reports whether another client has changed the status of a
 // Network, and after which delay a sync should correct it.
 func (r *Reconciler) StatusOverwritten(before, after *samplecrdv1.Network) (delay time.Duration, overwritten bool) {
 	overwritten = !equality.Semantic.DeepEqual(before.Status, after.Status) && !r.wroteStatus(after)

@@ -147,7 +147,7 @@ func TestInheritedCreate(t *testing.T) {
 }
 
 // TestOrphan: networks of an object that does not exist are deleted if the drift
-// detector says so, or if they were created while the object was being removed.
+// detector requests it, or if they were created while the object was being removed.
 func TestOrphan(t *testing.T) {
 	r, _ := newReconciler(t)
 	isOrphan := func() bool { return r.Observe(key, nil, r.Desired(key, nil)).Finalizer }
@@ -213,7 +213,7 @@ func TestStatusOverwritten(t *testing.T) {
 	}{
 		"unchanged":                  {before, false},
 		"written by this replica":    {own, false},
-		"written by somebody else":   {foreign, true},
+		"written by another client":  {foreign, true},
 		"own status, another object": {object("uid-2", "net-1"), true},
 	} {
 		if delay, got := r.StatusOverwritten(before, test.after); got != test.want || delay < 5*time.Second || delay > 8*time.Second {

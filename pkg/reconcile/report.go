@@ -120,7 +120,7 @@ func (r *Reconciler) applyStatus(ctx context.Context, network *samplecrdv1.Netwo
 }
 
 // emitForbidden records an event if the API server denied a request. The status
-// cannot say so: it may be what the controller must not write.
+// cannot report that: it may be what the controller is not allowed to write.
 func (r *Reconciler) emitForbidden(network *samplecrdv1.Network, err error) {
 	if !apierrors.IsForbidden(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return

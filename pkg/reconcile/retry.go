@@ -18,10 +18,10 @@ type RetryDelays struct {
 	// InUse is for what a user may resolve in Neutron, such as a port in use or a
 	// second network with the owner marker. Each retry costs one or two requests.
 	InUse time.Duration
-	// Rejected is for what somebody has to change first: a quota, a policy, a
+	// Rejected is for what a user has to change first: a quota, a policy, a
 	// value that Neutron does not accept.
 	Rejected time.Duration
-	// OverwrittenStatus is the time until a status that somebody else has written is
+	// OverwrittenStatus is the time until a status that another client has written is
 	// corrected. Two controllers that disagree must not keep each other busy.
 	OverwrittenStatus time.Duration
 }

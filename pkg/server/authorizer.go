@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// authorizer accepts requests with a bearer token that Kubernetes knows, if its
+// authorizer accepts requests with a bearer token that Kubernetes accepts, if its
 // user is permitted to get the path (a nonResourceURL in RBAC).
 type authorizer struct {
 	client kubernetes.Interface

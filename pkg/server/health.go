@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// Health answers the two questions that a cluster asks about a process. /livez:
-// would a restart help? It would if a worker is stuck or the Lease should have
-// been renewed, but not if Kubernetes or Neutron is unavailable. /readyz: are the
-// caches filled, so that the process could start leading at once?
+// Health serves the two probes of a cluster. /livez fails if a restart would help:
+// if a worker is stuck or the Lease should have been renewed, but not if Kubernetes
+// or Neutron is unavailable. /readyz succeeds if the caches are filled, so that the
+// process could start leading at once.
 type Health struct {
 	mu sync.Mutex
 	// waitingFor is what is missing for /readyz, or empty.

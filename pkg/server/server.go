@@ -22,7 +22,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Options say what is served, and where.
+// Options select what is served, and the addresses.
 type Options struct {
 	healthAddress, metricsAddress, profilingAddress string // not served if empty
 

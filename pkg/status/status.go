@@ -79,8 +79,8 @@ func For(network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual,
 	return after, !equality.Semantic.DeepEqual(after, network.Status)
 }
 
-// retrySentence says when the controller retries, unless the failure's own text
-// does. The user does not have to do anything about the Network.
+// retrySentence describes when the controller retries. It is empty if the text of
+// the failure does. The user does not have to change the Network.
 func retrySentence(failure *neutron.Error) string {
 	if failure.RetryAfter > 0 {
 		return ""
@@ -96,7 +96,7 @@ func sentence(text string) string {
 	return text + "."
 }
 
-// cure says what may help after Neutron rejected a request.
+// cure describes what may help after Neutron rejected a request.
 func cure(failure *neutron.Error) string {
 	retry := "The controller retries within 8 minutes, and immediately when the spec changes."
 	switch {

@@ -110,7 +110,7 @@ func TestRules(t *testing.T) {
 }
 
 // TestConfig checks the example configuration. Debian builds Prometheus without a
-// Kubernetes client, so the discovery of targets is left out: it has only been
+// Kubernetes client, so this test omits the discovery of targets: it has only been
 // compared with its documentation.
 func TestConfig(t *testing.T) {
 	text := string(read(t, filepath.Join(folder, "prometheus.yaml")))

@@ -73,11 +73,11 @@ func scrapeSecured(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.refused(t, "401")
-	nobody, err := cluster.Kubectl(t.Context(), "create", "token", "default", "--namespace=samplecrd-system")
+	unauthorized, err := cluster.Kubectl(t.Context(), "create", "token", "default", "--namespace=samplecrd-system")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(tokenFile, nobody, 0o600); err != nil {
+	if err := os.WriteFile(tokenFile, unauthorized, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p.refused(t, "403")
@@ -103,7 +103,7 @@ func tokenOfTheReader(t *testing.T, cluster *controlplane.Cluster) (token string
 }
 
 // exampleFor returns the example configuration with one target and short intervals.
-// The discovery of targets is left out: see TestConfig.
+// It omits the discovery of targets: see TestConfig.
 func exampleFor(t *testing.T, target, tokenFile string) string {
 	t.Helper()
 	text := string(read(t, filepath.Join(folder, "prometheus.yaml")))

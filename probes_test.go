@@ -8,27 +8,23 @@ import (
 	"testing"
 )
 
-// TestProbes: a process that waits for Kubernetes is alive and not ready, and
-// says what for.
+// TestProbes: a controller that waits for Kubernetes is live but not ready, and
+// /readyz returns the reason.
 func TestProbes(t *testing.T) {
 	t.Parallel()
-	kubeconfig := filepath.Join(t.TempDir(), "nobody.kubeconfig")
+	kubeconfig := filepath.Join(t.TempDir(), "unreachable.kubeconfig")
 	if err := os.WriteFile(kubeconfig, []byte(`{"clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
 		"contexts": [{"name": "c", "context": {"cluster": "c"}}], "current-context": "c"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := newProgram(t, "-kubeconfig="+kubeconfig, "-health-probe-bind-address=127.0.0.1:0")
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Process.Kill(); _ = p.Wait() })
+	p := startProgram(t, "-kubeconfig="+kubeconfig, "-health-probe-bind-address=127.0.0.1:0")
 	p.waitFor(t, `Waiting for Kubernetes`)
 	readyz := p.readyz()
 	h := &harness{T: t}
 	h.eventually(func() error {
-		return answers(readyz, http.StatusServiceUnavailable, "waiting: Kubernetes: the API server is unavailable")
+		return responds(readyz, http.StatusServiceUnavailable, "waiting: Kubernetes: the API server is unavailable")
 	})
-	if err := answers(strings.Replace(readyz, "/readyz", "/livez", 1), http.StatusOK, "ok"); err != nil {
+	if err := responds(strings.Replace(readyz, "/readyz", "/livez", 1), http.StatusOK, "ok"); err != nil {
 		t.Error(err)
 	}
 }
@@ -41,7 +37,7 @@ func TestStuckWorker(t *testing.T) {
 	h.create("example", "10.0.0.0/24", "")
 	release := <-reached
 	if err := h.watchdog.Check(0); err == nil || !strings.Contains(err.Error(), h.namespace+"/example") {
-		t.Errorf("Check() = %v, want the Network whose request is not answered", err)
+		t.Errorf("Check() = %v, want the Network whose request has no response", err)
 	}
 	close(release)
 	h.waitReady("example")

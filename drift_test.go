@@ -1,0 +1,222 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
+)
+
+// shortResync is a resync period for tests that wait for a resync.
+const shortResync = 50 * time.Millisecond
+
+// TestDrift: a change of a network in Neutron is reverted within a resync period,
+// and an event describes the change and the correction.
+func TestDrift(t *testing.T) {
+	for name, test := range map[string]struct {
+		path, change string // DELETE if change is empty
+		events       []string
+		note         string
+	}{
+		"the network is deleted": {path: "/v2.0/networks/NETWORK", events: []string{"Drifted", "Drifted"}, note: "the Neutron network was deleted. The controller reverted it: create network"},
+		"the subnet is deleted":  {path: "/v2.0/subnets/SUBNET", events: []string{"Drifted"}, note: "the subnet was deleted. The controller reverted it: create subnet"},
+		"another gateway": {
+			path: "/v2.0/subnets/SUBNET", change: `{"subnet":{"gateway_ip":"10.0.0.99","allocation_pools":[{"start":"10.0.0.1","end":"10.0.0.9"}]}}`,
+			events: []string{"Drifted"}, note: "The controller reverted it: update subnet: gateway 10.0.0.99 → 10.0.0.1",
+		},
+		"no gateway": {
+			path: "/v2.0/subnets/SUBNET", change: `{"subnet":{"gateway_ip":null}}`,
+			events: []string{"Drifted"}, note: "The controller reverted it: update subnet: gateway none → 10.0.0.1",
+		},
+		"the network has another name": {
+			path: "/v2.0/networks/NETWORK", change: `{"network":{"name":"mine"}}`,
+			events: []string{"Drifted"}, note: `The controller reverted it: update network NETWORK: name "mine"`,
+		},
+		"the network has lost its owner marker": {
+			path: "/v2.0/networks/NETWORK", change: `{"network":{"description":""}}`,
+			events: []string{"Drifted"}, note: `description "" → "samplecrd.k8s.io owner`,
+		},
+		"the subnet has lost its owner marker": {
+			path: "/v2.0/subnets/SUBNET", change: `{"subnet":{"description":""}}`,
+			events: []string{"Drifted"}, note: `The controller reverted it: update subnet: description "" → "samplecrd.k8s.io owner`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.settings.drift.ResyncPeriod = shortResync
+			h.startController()
+			h.create("example", "10.0.0.0/24", "")
+			h.waitReady("example")
+			h.waitEvents("NetworkCreated", "SubnetCreated")
+			networkID, subnetID := h.idsInNeutron("example")
+			ids := strings.NewReplacer("NETWORK", networkID, "SUBNET", subnetID)
+
+			method := http.MethodPut
+			if test.change == "" {
+				method = http.MethodDelete
+			}
+			h.do(method, ids.Replace(test.path), test.change, nil)
+
+			h.waitEvents(append([]string{"NetworkCreated", "SubnetCreated"}, test.events...)...)
+			h.waitEventNote("Drifted", ids.Replace(test.note))
+			h.eventually(func() error { return h.hasExample("10.0.0.0/24", "10.0.0.1") })
+		})
+	}
+}
+
+// TestResyncOfHealthyNetworks: a resync costs two lists, and no write.
+func TestResyncOfHealthyNetworks(t *testing.T) {
+	const many = 50
+	h := newHarness(t)
+	h.settings.drift.ResyncPeriod = shortResync
+	h.startController()
+	for i := range many {
+		h.create(fmt.Sprintf("n%d", i), fmt.Sprintf("10.0.%d.0/24", i), "")
+	}
+	for i := range many {
+		h.waitReady(fmt.Sprintf("n%d", i))
+	}
+	h.forgetRequests()
+
+	h.waitRequests(20)
+	h.wantRequests("resyncing ten times", 0, 0)
+}
+
+// TestListFails: a list that fails or is incomplete changes nothing, neither in
+// Neutron nor in the status.
+func TestListFails(t *testing.T) {
+	for name, fault := range map[string]embedded.Fault{
+		"the list of networks fails": {Method: http.MethodGet, Path: "^/v2.0/networks", Status: 503},
+		"the list of subnets fails":  {Method: http.MethodGet, Path: "^/v2.0/subnets", Status: 500},
+		"a list is truncated":        {Method: http.MethodGet, Path: "^/v2.0/(networks|subnets)", Truncate: true},
+		"a list of other objects":    {Method: http.MethodGet, Path: "^/v2.0/networks", Status: 200, Body: `{"ports": []}`},
+		"a null list":                {Method: http.MethodGet, Path: "^/v2.0/networks", Status: 200, Body: `{"networks": null}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.settings.drift.ResyncPeriod = shortResync
+			h.startController()
+			h.create("example", "10.0.0.0/24", "")
+			before := h.waitReady("example")
+			h.neutron.Inject(fault)
+			h.forgetRequests()
+
+			h.waitRequests(6)
+
+			h.wantRequests("resyncing without a list", 0, 0)
+			if after := h.get("example"); after.ResourceVersion != before.ResourceVersion {
+				t.Errorf("the Network was changed to %+v", after)
+			}
+		})
+	}
+}
+
+// TestDriftDuringOutage: Neutron is unavailable when the controller starts.
+// Earlier drift is found when Neutron is available again.
+func TestDriftDuringOutage(t *testing.T) {
+	h := newHarness(t)
+	stop := h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.create("drifted", "10.0.1.0/24", "")
+	h.waitReady("example")
+	h.waitReady("drifted")
+	stop()
+	networkID, _ := h.idsInNeutron("drifted")
+	h.do(http.MethodDelete, "/v2.0/networks/"+networkID, "", nil)
+	heal := h.neutron.Inject(embedded.Fault{Status: 503})
+	h.settings.drift.ResyncPeriod = shortResync
+	h.startController()
+
+	h.waitCondition("drifted", metav1.ConditionFalse, "NeutronUnavailable", "503")
+	heal()
+
+	h.waitReady("drifted")
+	h.waitReady("example")
+	h.wantCounts(2, 2)
+}
+
+// TestOrphans: a network of this cluster whose Network does not exist is an
+// orphan. It is deleted only with -delete-orphans; networks of other owners never
+// are.
+func TestOrphans(t *testing.T) {
+	for name, grace := range map[string]time.Duration{"kept": 0, "deleted": shortResync} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.settings.drift.ResyncPeriod = shortResync
+			h.settings.drift.OrphanGracePeriod = grace
+			h.setCluster(h.namespace) // a name that no other test uses
+			stop := h.startController()
+			h.create("example", "10.0.0.0/24", "")
+			h.waitReady("example")
+			stop()
+			h.patch("example", `{"metadata":{"finalizers":null}}`)
+			h.delete("example")
+			h.waitGone("example")
+			h.postNetwork("mine", "samplecrd.k8s.io owner: other-cluster/"+h.namespace+"/example")
+			h.postNetwork("mine", "samplecrd.k8s.io retained: "+h.namespace+"/"+h.namespace+"/example")
+			h.postNetwork("mine", "samplecrd.k8s.io owner: "+h.namespace+"/nonsense")
+			h.wantCounts(4, 1)
+
+			h.startController()
+			h.eventually(func() error { return h.hasLogged("Found an orphan") })
+			if grace > 0 {
+				h.eventually(func() error { return h.hasCounts(3, 0) })
+				return
+			}
+			h.forgetRequests()
+			h.waitRequests(10)
+			h.wantRequests("keeping an orphan", 0, 0)
+			h.wantCounts(4, 1)
+		})
+	}
+}
+
+// TestOrphanInUse: an orphan that ports use is not deleted.
+func TestOrphanInUse(t *testing.T) {
+	h := newHarness(t)
+	h.settings.drift.ResyncPeriod, h.settings.drift.OrphanGracePeriod = shortResync, shortResync
+	port := h.createPort(h.postNetwork("mine", h.marker("gone")))
+	h.startController()
+
+	h.eventually(func() error { return h.hasRejected(http.MethodDelete, "/v2.0/networks/") })
+	h.wantCounts(1, 0)
+
+	h.deletePort(port)
+	h.eventually(func() error { return h.hasCounts(0, 0) })
+}
+
+// TestRebuiltCluster: Networks that are restored without their status, under
+// another cluster name, get a second network. With the old name, they use the
+// first one again, and the second one is not changed.
+func TestRebuiltCluster(t *testing.T) {
+	h := newHarness(t)
+	stop := h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	first := h.waitReady("example").Status.NetworkID
+	stop()
+	h.patch("example", `{"metadata":{"finalizers":null}}`)
+	h.delete("example")
+	h.waitGone("example")
+
+	h.setCluster("rebuilt")
+	stop = h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	if second := h.waitReady("example").Status.NetworkID; second == first {
+		t.Errorf("the network is still %s, want another one", second)
+	}
+	h.wantCounts(2, 2)
+	stop()
+
+	h.setCluster(testCluster)
+	h.startController()
+	h.edit("10.0.0.0/24", "10.0.0.9")
+	if third := h.waitReady("example").Status.NetworkID; third != first {
+		t.Errorf("with the old name, the network is %s, want %s", third, first)
+	}
+	h.wantCounts(2, 2)
+}

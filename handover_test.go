@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// replica is one of several controllers of a namespace, each in its own process.
+type replica struct{ *program }
+
+// startReplica starts a replica whose Lease expires sooner than by default, and
+// waits until it is ready.
+func (h *harness) startReplica(args ...string) *replica {
+	h.Helper()
+	p := startProgram(h.T, append([]string{
+		"-kubeconfig=" + cluster.Kubeconfig(), "-neutron-endpoint=" + h.neutronURL, "-cluster-name=" + testCluster, "-namespaces=" + h.namespace,
+		"-leader-elect", "-leader-elect-resource-namespace=" + h.namespace,
+		"-leader-elect-lease-duration=4s", "-leader-elect-renew-deadline=2s", "-leader-elect-retry-period=500ms",
+		"-health-probe-bind-address=127.0.0.1:0",
+	}, args...)...)
+	p.waitFor(h.T, `"Serving health"`)
+	h.eventually(func() error { return responds(p.readyz(), http.StatusOK, "ok") })
+	return &replica{p}
+}
+
+// readyz returns the URL of /readyz from the log.
+func (p *program) readyz() string {
+	return regexp.MustCompile(`"Serving health" url="([^"]+)"`).FindStringSubmatch(p.log.String())[1]
+}
+
+// responds reports whether the response of a URL has this status, and contains
+// this text.
+func responds(url string, status int, text string) error {
+	response, err := http.Get(url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body := make([]byte, 4096)
+	n, _ := response.Body.Read(body)
+	if response.StatusCode != status || !strings.Contains(string(body[:n]), text) {
+		return fmt.Errorf("%s returns %s %q, want %d %q", url, response.Status, body[:n], status, text)
+	}
+	return nil
+}
+
+func (r *replica) isWorking() bool { return strings.Contains(r.log.String(), `"Starting workers"`) }
+
+// holder returns the holder of the Lease: the leader.
+func (h *harness) holder() string {
+	lease, err := h.kube.CoordinationV1().Leases(h.namespace).Get(h.Context(), controllerName, metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+// TestHandOver: of two replicas, one reconciles. When it ends, cleanly or not, the
+// other one takes over, and changes nothing for healthy Networks.
+func TestHandOver(t *testing.T) {
+	for name, test := range map[string]struct {
+		signal   syscall.Signal
+		atMost   time.Duration // 30 seconds more than required, for slow machines
+		released bool
+	}{
+		"a clean stop releases the Lease": {syscall.SIGTERM, 30 * time.Second, true},
+		"after a kill, the Lease expires": {syscall.SIGKILL, 36 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			first := h.startReplica()
+			first.waitFor(t, `"Starting workers"`)
+			second := h.startReplica()
+			h.create("example", "10.0.0.0/24", "")
+			before := h.waitReady("example")
+			if second.isWorking() {
+				t.Fatal("both replicas are leading")
+			}
+			wasHolder := h.holder()
+			h.forgetRequests()
+
+			stopped := time.Now()
+			first.signal(t, test.signal)
+			_ = first.Wait()
+			if released := h.holder() != wasHolder; released != test.released {
+				t.Errorf("after the process ended, the Lease was released: %v, want %v", released, test.released)
+			}
+			second.waitFor(t, `"Starting workers"`)
+			took := time.Since(stopped)
+			t.Logf("the handover took %v", took)
+			if took > test.atMost {
+				t.Errorf("the handover took %v, want at most %v", took, test.atMost)
+			}
+
+			h.create("another", "10.0.1.0/24", "")
+			h.waitReady("another")
+			if after := h.get("example"); after.ResourceVersion != before.ResourceVersion {
+				t.Errorf("the status of the healthy Network was written: %v → %v", before.Status, after.Status)
+			}
+			var writes []string
+			for _, request := range h.neutronRequests() {
+				if request.Method != http.MethodGet {
+					writes = append(writes, request.Method+" "+request.Path)
+				}
+			}
+			if diff := cmp.Diff([]string{"POST /v2.0/networks", "POST /v2.0/subnets"}, writes); diff != "" {
+				t.Errorf("writes to Neutron differ (-for the new Network +got):\n%s", diff)
+			}
+			h.wantCounts(2, 2)
+		})
+	}
+}
+
+// TestLostLease: a replica that finds another holder of the Lease exits at once,
+// and creates no duplicate.
+func TestLostLease(t *testing.T) {
+	h := newHarness(t)
+	first := h.startReplica()
+	first.waitFor(t, `"Starting workers"`)
+	second := h.startReplica()
+	first.signal(t, syscall.SIGSTOP)
+	second.waitFor(t, `"Starting workers"`)
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+	log := first.log.String()
+
+	first.signal(t, syscall.SIGCONT)
+	first.wantExit(t, 1)
+	if logged := strings.TrimPrefix(first.log.String(), log); !strings.Contains(logged, "Lost the lease") || strings.Contains(logged, `"Applied step"`) {
+		t.Errorf("logged after it continued:\n%s\nwant the lost Lease, and no step", logged)
+	}
+	h.wantCounts(1, 1)
+}
+
+// TestStandbyStops: a replica that waits for the Lease stops cleanly after
+// SIGTERM.
+func TestStandbyStops(t *testing.T) {
+	h := newHarness(t)
+	first := h.startReplica()
+	first.waitFor(t, `"Starting workers"`)
+	second := h.startReplica()
+	wasHolder := h.holder()
+	second.signal(t, syscall.SIGTERM)
+	second.wantExit(t, 0)
+	if h.holder() != wasHolder || second.isWorking() {
+		t.Error("the standby has started leading")
+	}
+}
+
+// TestShutdownTimeoutKeepsLease: a replica that canceled a request at shutdown
+// does not release the Lease, which expires.
+func TestShutdownTimeoutKeepsLease(t *testing.T) {
+	h := newHarness(t)
+	reached := h.holdCreateNetwork()
+	first := h.startReplica("-shutdown-timeout=100ms")
+	first.waitFor(t, `"Starting workers"`)
+	h.create("example", "10.0.0.0/24", "")
+	release := <-reached
+	defer close(release)
+	holder := h.holder()
+	first.signal(t, syscall.SIGTERM)
+	first.wantExit(t, 1)
+	if h.holder() != holder {
+		t.Errorf("the Lease is held by %q, want %q", h.holder(), holder)
+	}
+}
+
+// TestNoLease: a replica that cannot create the Lease is not ready, and /readyz
+// returns the reason.
+func TestNoLease(t *testing.T) {
+	h := newHarness(t)
+	p := startProgram(t, "-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint="+h.neutronURL, "-cluster-name="+testCluster, "-namespaces="+h.namespace,
+		"-leader-elect", "-leader-elect-resource-namespace=does-not-exist", "-health-probe-bind-address=127.0.0.1:0")
+	p.waitFor(t, "Error initially creating lease lock")
+	if err := responds(p.readyz(), http.StatusServiceUnavailable, "waiting: the Lease does-not-exist/samplecrd-controller"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStandbyRefreshesCache: a replica that starts leading does not rely on what
+// its cache of Neutron's state contained before the former leader's changes.
+func TestStandbyRefreshesCache(t *testing.T) {
+	h := newHarness(t)
+	stop := h.startController()
+	h.create("example", "10.0.0.0/24", "10.0.0.1")
+	h.waitReady("example")
+	ctx, cancel := context.WithCancel(t.Context())
+	standby, start := h.newController(ctx)
+	start()
+	if !standby.WarmUp(ctx) {
+		t.Fatal("the informers have not synced")
+	}
+	h.edit("10.0.0.0/24", "10.0.0.2")
+	h.waitReady("example")
+	stop()
+	h.edit("10.0.0.0/24", "10.0.0.1")
+
+	ended := make(chan error, 1)
+	go func() { ended <- standby.Run(ctx, 1, time.Minute) }()
+	h.waitReady("example")
+	h.wantNeutron("example", "10.0.0.0/24", "10.0.0.1")
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// TestNamespaces: the controller changes nothing for namespaces that -namespaces
+// does not list, orphans included.
+func TestNamespaces(t *testing.T) {
+	a := newHarness(t)
+	b, other := a.beside(), a.beside()
+	a.postNetwork("orphan of a", a.marker("gone"))
+	a.postNetwork("orphan of another", other.marker("gone"))
+	for _, h := range []*harness{a, b, other} {
+		h.create("example", "10.0.0.0/24", "")
+	}
+	startProgram(t, "-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint="+a.neutronURL, "-cluster-name="+testCluster,
+		"-namespaces="+a.namespace+","+b.namespace, "-resync-period=1s", "-delete-orphans", "-orphan-grace-period=1ms")
+
+	a.waitReady("example")
+	b.waitReady("example")
+	a.eventually(func() error { return a.hasCounts(3, 2) }) // two of the Networks, and the orphan of the other namespace
+	a.delete("example")
+	a.waitGone("example")
+	if networks := a.inNeutron().Networks; len(networks) != 2 || networks[0].Name != "orphan of another" {
+		t.Errorf("Neutron has %+v, want the orphan of another namespace, and the network of b", networks)
+	}
+	if network := other.get("example"); len(network.Finalizers) > 0 {
+		t.Errorf("the Network in another namespace was changed: %+v", network)
+	}
+}
+
+// TestForbiddenNamespace: a namespace that the controller is not permitted to read
+// does not block the others. It is reconciled once it is permitted.
+func TestForbiddenNamespace(t *testing.T) {
+	h := newHarness(t)
+	other := h.beside()
+	for _, h := range []*harness{h, other} {
+		h.create("example", "10.0.0.0/24", "")
+	}
+	config, err := clientcmd.LoadFromFile(cluster.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range config.AuthInfos {
+		user.Impersonate = h.namespace
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	allow := func(namespace string) {
+		binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "controller"},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: h.namespace}}}
+		if _, err := h.kube.RbacV1().RoleBindings(namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	allow(h.namespace)
+	startProgram(t, "-kubeconfig="+kubeconfig, "-neutron-endpoint="+h.neutronURL, "-cluster-name="+testCluster, "-namespaces="+h.namespace+","+other.namespace)
+	h.waitReady("example")
+	if network := other.get("example"); network.Status.NetworkID != "" {
+		t.Error("the Network in the forbidden namespace was reconciled")
+	}
+	allow(other.namespace)
+	other.waitReady("example")
+}
