@@ -48,6 +48,10 @@ func TestRequestOf(t *testing.T) {
 		"no gateway":                  {options: annotated, annotations: []string{"cidr=10.0.0.0/24", "gateway=None"}, want: &samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", Gateway: "None"}},
 		"a subnet pool":               {options: annotated, annotations: []string{"subnet-pool=campus"}, want: &samplecrdv1.NetworkSpec{SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "campus"}}},
 		"a subnet pool by ID":         {options: annotated, annotations: []string{"subnet-pool=" + anID}, want: &samplecrdv1.NetworkSpec{SubnetPool: &samplecrdv1.SubnetPoolReference{ID: anID}}},
+		"the shortest prefix length":  {options: annotated, annotations: []string{"subnet-pool=campus", "prefix-length=1"}, want: &samplecrdv1.NetworkSpec{SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "campus", PrefixLength: 1}}},
+		"the longest prefix length":   {options: annotated, annotations: []string{"subnet-pool=campus", "prefix-length=126"}, want: &samplecrdv1.NetworkSpec{SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "campus", PrefixLength: 126}}},
+		"a prefix length of 127":      {options: annotated, annotations: []string{"subnet-pool=campus", "prefix-length=127"}, problem: "from 1 to 126"},
+		"a name like an ID":           {options: annotated, annotations: []string{"subnet-pool=campus00-pool-0001-0000-000000000000"}, want: &samplecrdv1.NetworkSpec{SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "campus00-pool-0001-0000-000000000000"}}},
 		"a /26 of a subnet pool":      {options: annotated, annotations: []string{"subnet-pool=campus", "prefix-length=26"}, want: &samplecrdv1.NetworkSpec{SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "campus", PrefixLength: 26}}},
 
 		"a range that is none":        {options: annotated, annotations: []string{"cidr=my network"}, problem: `samplecrd.k8s.io/cidr "my network" is not a range in CIDR notation`},
@@ -78,6 +82,10 @@ func TestRequestOf(t *testing.T) {
 		})
 	}
 	long := deploymentOf("cidr=10.0.0.0/24")
+	long.Name = strings.Repeat("x", 63)
+	if got := annotated.requestOf(long); got.problem != "" {
+		t.Errorf("with a name of 63 characters: %+v", got)
+	}
 	long.Name = strings.Repeat("x", 64)
 	if got := annotated.requestOf(long); !strings.Contains(got.problem, "at most 63 characters") {
 		t.Errorf("with a name of 64 characters: %+v", got)
@@ -185,6 +193,47 @@ func TestDecide(t *testing.T) {
 	} {
 		if got, problem := decide(requestsNone, every.requestOf(requestsNone), test.network); got != test.want {
 			t.Errorf("by default, %s: decide() = %s, %q; want %s", name, got, problem, test.want)
+		}
+	}
+}
+
+// TestOwnershipChanged: an update that changes the owner or a label of the
+// controller needs a sync, others do not.
+func TestOwnershipChanged(t *testing.T) {
+	owned := func(change func(*samplecrdv1.Network)) *samplecrdv1.Network {
+		network := &samplecrdv1.Network{}
+		network.Labels = map[string]string{samplecrdv1.LabelDeployment: "web"}
+		network.OwnerReferences = []metav1.OwnerReference{ownerReference(deploymentOf())}
+		change(network)
+		return network
+	}
+	before := owned(func(*samplecrdv1.Network) {})
+	for name, test := range map[string]struct {
+		change func(*samplecrdv1.Network)
+		want   bool
+	}{
+		"nothing":       {func(*samplecrdv1.Network) {}, false},
+		"another label": {func(n *samplecrdv1.Network) { n.Labels["team"] = "a" }, false},
+		"our label":     {func(n *samplecrdv1.Network) { n.Labels[samplecrdv1.LabelDeployment] = "api" }, true},
+		"the owner":     {func(n *samplecrdv1.Network) { n.OwnerReferences = nil }, true},
+		"the spec":      {func(n *samplecrdv1.Network) { n.Spec.CIDR = "10.0.0.0/24" }, false},
+	} {
+		if got := OwnershipChanged(before, owned(test.change)); got != test.want {
+			t.Errorf("%s: OwnershipChanged() = %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// TestSpecText: events describe a spec by its range and its gateway.
+func TestSpecText(t *testing.T) {
+	for want, spec := range map[string]samplecrdv1.NetworkSpec{
+		"192.168.1.0/16":                                {CIDR: "192.168.1.0/16"},
+		"10.0.0.0/24, gateway None":                     {CIDR: "10.0.0.0/24", Gateway: "None"},
+		"a /26 from subnet pool campus":                 {SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "campus", PrefixLength: 26}},
+		"a range from subnet pool campus, gateway None": {SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "campus"}, Gateway: "None"},
+	} {
+		if got := specText(spec); got != want {
+			t.Errorf("specText(%+v) = %q, want %q", spec, got, want)
 		}
 	}
 }

@@ -55,9 +55,11 @@ func hostRoutes(name string, value any) (any, *apiError) {
 	if failure != nil {
 		return nil, failure
 	}
-	return slices.SortedFunc(slices.Values(routes.([]any)), func(a, b any) int {
+	sorted := routes.([]any) // not nil, which would be null in an answer
+	slices.SortFunc(sorted, func(a, b any) int {
 		return strings.Compare(a.(object)["destination"].(string), b.(object)["destination"].(string))
-	}), nil
+	})
+	return sorted, nil
 }
 
 func hostRoute(name string, value any) (any, *apiError) {
