@@ -80,7 +80,7 @@ func (c *controller) log() string {
 	return string(text)
 }
 
-// get returns what the process serves at /readyz or /metrics. The log has the
+// get returns the page /readyz or /metrics of the process. The log has the
 // addresses; those of earlier processes come first.
 func (c *controller) get(page string) (string, error) {
 	urls := regexp.MustCompile(`url="(http://[^"]+/`+page+`)"`).FindAllStringSubmatch(c.log(), -1)
