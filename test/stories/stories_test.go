@@ -198,17 +198,21 @@ func (s *story) end() {
 		}
 	}
 	ctx := context.Background()
-	err := errors.Join(s.endNeutron(), s.cluster.StartAPIServer(ctx), s.removeNetworks(ctx), s.writeUpdates())
+	err := errors.Join(s.endNeutron(), s.cluster.StartAPIServer(ctx), s.removeObjects(ctx), s.writeUpdates())
 	if err != nil {
 		s.Errorf("cleaning up after the story: %v", err)
 	}
 	s.clusters <- s.cluster
 }
 
-// removeNetworks removes the Networks of the story, with their finalizers.
-func (s *story) removeNetworks(ctx context.Context) error {
+// removeObjects deletes the Deployments and Networks of the story, with their
+// finalizers. Otherwise the controllers of the next story reconcile them.
+func (s *story) removeObjects(ctx context.Context) error {
 	client := s.client.SamplecrdV1().Networks(s.namespace)
-	if err := client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+	if err := errors.Join(
+		s.kube.AppsV1().Deployments(s.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+		client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+	); err != nil {
 		return err
 	}
 	list, err := client.List(ctx, metav1.ListOptions{})
