@@ -1,79 +1,70 @@
 package stories
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/samplecrd/network-controller/test/internal/process"
 )
+
+// logName is the name of the log file, without the extension.
+const logName = "controller"
 
 // controller is the built program. Each start makes another process; the log file
 // continues.
 type controller struct {
-	logFile string
+	dir     string // the home, with the log
 	env     []string
 	flags   []string
-	process *os.Process   // nil if none runs
-	ended   chan struct{} // closed when the process has ended
-	outcome error         // how it ended
+	process *process.Process // nil if none runs
 }
 
 // newController returns a controller that is not started yet, with an empty home.
 func newController(t testing.TB, env ...string) *controller {
 	t.Helper()
-	dir := t.TempDir()
-	return &controller{logFile: filepath.Join(dir, "log"), env: append(env, "HOME="+dir)}
+	return &controller{dir: t.TempDir(), env: env}
 }
 
-func (c *controller) start(flags ...string) error {
+func (c *controller) start(flags ...string) (err error) {
 	if c.process != nil {
 		return errors.New("the controller is running already")
 	}
-	log, err := os.OpenFile(c.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = log.Close() }()
-	command := exec.Command(builtProgram, flags...)
-	command.Env, command.Stdout, command.Stderr = c.env, log, log
-	if err := command.Start(); err != nil {
-		return err
-	}
-	c.process, c.ended = command.Process, make(chan struct{})
-	go func(ended chan struct{}) {
-		c.outcome = command.Wait()
-		close(ended)
-	}(c.ended)
-	return nil
+	args := append([]string{builtProgram}, flags...)
+	c.process, err = process.Start(c.dir, process.Program{Name: logName, Args: args, Env: c.env})
+	return err
 }
 
-// end sends a signal after which the process must end, and returns how it did.
-func (c *controller) end(signal os.Signal) error {
+// end sends a signal after which the process must end. It returns an error unless
+// the exit code is 0.
+func (c *controller) end(signal syscall.Signal) error {
 	if err := c.signal(signal); err != nil {
 		return err
 	}
-	select {
-	case <-c.ended:
-		c.process = nil
-		return c.outcome
-	case <-time.After(patience):
-		return fmt.Errorf("the controller did not end after %v", signal)
-	}
+	late := fmt.Errorf("the controller did not end within %v after %v", patience, signal)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, late)
+	defer cancel()
+	err := c.process.Finish(ctx)
+	c.process = nil
+	return err
 }
 
-func (c *controller) signal(signal os.Signal) error {
+func (c *controller) signal(signal syscall.Signal) error {
 	if c.process == nil {
 		return errors.New("the controller is not running")
 	}
-	return c.process.Signal(signal)
+	if err := c.process.Check(); err != nil {
+		return err
+	}
+	return syscall.Kill(c.process.PID(), signal)
 }
 
 // endedByItself returns an error if the process ended without a signal.
@@ -81,20 +72,15 @@ func (c *controller) endedByItself() error {
 	if c.process == nil {
 		return nil
 	}
-	select {
-	case <-c.ended:
-		return errors.Join(errors.New("it ended by itself"), c.outcome)
-	default:
-		return nil
-	}
+	return c.process.Check()
 }
 
 func (c *controller) log() string {
-	text, _ := os.ReadFile(c.logFile)
+	text, _ := os.ReadFile(filepath.Join(c.dir, logName+".log"))
 	return string(text)
 }
 
-// get returns what the process serves at /readyz or /metrics. The log has the
+// get returns the page /readyz or /metrics of the process. The log has the
 // addresses; those of earlier processes come first.
 func (c *controller) get(page string) (string, error) {
 	urls := regexp.MustCompile(`url="(http://[^"]+/`+page+`)"`).FindAllStringSubmatch(c.log(), -1)

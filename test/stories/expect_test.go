@@ -14,7 +14,7 @@ import (
 )
 
 // expectation is what follows check and until: VERB ARGS… = TEXT, or = SECTION,
-// or ~ PATTERN. Without = and ~ the verb must only succeed.
+// or ~ PATTERN. Without = and ~, the verb must only succeed.
 type expectation struct {
 	verb    verb
 	args    []string

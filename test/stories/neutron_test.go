@@ -46,8 +46,8 @@ func newNeutronServer(endpoint string) (*neutronServer, error) {
 	return &neutronServer{Front: front, gate: g, server: httptest.NewServer(front)}, nil
 }
 
-// gate holds requests before Neutron carries them out. A held request is carried
-// out when it is released, also if the client has gone.
+// gate holds requests before Neutron executes them. Neutron executes a held
+// request when it is released, even if the client has closed the connection.
 type gate struct {
 	next  http.Handler
 	mu    sync.Mutex
@@ -70,7 +70,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, r)
 }
 
-// hold returns nil if no rule is about a request.
+// hold returns nil if no rule matches a request.
 func (g *gate) hold(r *http.Request) *heldRequest {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -88,7 +88,7 @@ func (g *gate) hold(r *http.Request) *heldRequest {
 	return held
 }
 
-// open releases the held requests one by one, in the order in which they came.
+// open releases the held requests one by one, in the order in which they arrived.
 func (g *gate) open() {
 	g.mu.Lock()
 	held := g.held
@@ -123,7 +123,7 @@ func (s *story) heldRequests([]string) (string, error) {
 	return strconv.Itoa(len(s.neutron.gate.held)), nil
 }
 
-// release returns when Neutron has carried out every held request.
+// release returns when Neutron has executed every held request.
 func (s *story) release([]string) (string, error) {
 	s.neutron.gate.open()
 	return "", nil
@@ -154,8 +154,9 @@ func (s *story) fault(args []string) (string, error) {
 	return "", nil
 }
 
-// requests prints the requests of the controllers; with a PATTERN, how many match
-// it, and with another one, how many did so before the first that matches that.
+// requests prints the requests of the controllers. With a PATTERN, it prints the
+// number of matches; with a second one, the number of matches before the first
+// match of the second one.
 func (s *story) requests(args []string) (string, error) {
 	if len(args) == 1 && args[0] == "reset" {
 		s.neutron.ResetRequests()
@@ -181,8 +182,8 @@ func (s *story) requests(args []string) (string, error) {
 	return strconv.Itoa(len(others)), nil
 }
 
-// neutronRequest METHOD PATH [FIELD=VALUE…] is a request of somebody else than the
-// controller; neutron without EXTENSION… replaces the embedded Neutron.
+// neutronRequest METHOD PATH [FIELD=VALUE…] is a request of another client than
+// the controller; neutron without EXTENSION… replaces the embedded Neutron.
 func (s *story) neutronRequest(args []string) (string, error) {
 	if len(args) < 2 {
 		return "", errors.New("usage: neutron METHOD PATH [FIELD=VALUE…] | neutron without EXTENSION…")
@@ -224,7 +225,8 @@ func (s *story) neutronRequest(args []string) (string, error) {
 	return s.readable(text.String()), nil
 }
 
-// loseExtensions makes it a Neutron without some extensions, from the start.
+// loseExtensions replaces the embedded Neutron by an empty one without some
+// extensions.
 func (s *story) loseExtensions(extensions []string) error {
 	if realNeutron != "" {
 		return errors.New("only the embedded Neutron can lose extensions")
@@ -270,7 +272,7 @@ type neutronNetwork struct {
 	ports                 []neutronPort
 }
 
-// others returns what is worth a word only if it is there.
+// others returns the fields that a state shows only if they are set.
 func (n neutronNetwork) others() string {
 	var others []string
 	if !n.AdminStateUp {
@@ -304,7 +306,7 @@ func (s *story) objects() ([]neutronNetwork, error) {
 		Subnets  []neutronSubnet
 		Ports    []neutronPort
 	}
-	// Networks come first: nobody can put anything on a network that is gone.
+	// Networks come first: a deleted network gets no subnets or ports.
 	for _, kind := range []string{"networks", "subnets", "ports"} {
 		if err := s.neutron.do(http.MethodGet, kind, nil, &got); err != nil {
 			return nil, err
@@ -333,8 +335,8 @@ func (s *story) objects() ([]neutronNetwork, error) {
 	return networks, nil
 }
 
-// endNeutron ends the story's Neutron. From a real one, it removes what the story
-// made.
+// endNeutron ends the story's Neutron. In a real one, it deletes the objects of
+// the story.
 func (s *story) endNeutron() error {
 	_, _ = s.fault([]string{"off"})
 	s.neutron.gate.open()

@@ -75,7 +75,8 @@ func (o *realOpenStack) mustKubectl(args ...string) string {
 	return output
 }
 
-// checkNeutron compares what the project has of the Network of the example.
+// checkNeutron compares the network and subnet that the project has for the
+// Network of the example.
 func (o *realOpenStack) checkNeutron(want string) {
 	o.Helper()
 	filter := neutron.NetworkFilter{Descriptions: []string{o.marker("example-network")}}
@@ -98,7 +99,7 @@ func (o *realOpenStack) checkNeutron(want string) {
 	}
 }
 
-// checkNoSecrets looks for passwords and tokens in the log.
+// checkNoSecrets checks that the log has no passwords and tokens.
 func (o *realOpenStack) checkNoSecrets(log string) {
 	o.Helper()
 	secure, err := os.ReadFile(filepath.Join(filepath.Dir(os.Getenv("OS_CLIENT_CONFIG_FILE")), "secure.yaml"))
@@ -159,11 +160,11 @@ func TestRealWalkthrough(t *testing.T) {
 	}
 }
 
-// waitForLists waits until the controller has listed what Neutron has so many
-// times. The metric counts them.
+// waitForLists waits until the controller has refreshed the cache of Neutron's
+// state so many times, which a metric counts.
 func (o *realOpenStack) waitForLists(number int) {
 	o.Helper()
-	lists := regexp.MustCompile(`(?m)^samplecrd_\w+_refreshes_total\{result="success"\} (\d+)$`)
+	lists := regexp.MustCompile(`(?m)^samplecrd_neutron_cache_refreshes_total\{result="success"\} (\d+)$`)
 	err := o.eventually(func() error {
 		text, err := o.controllers["first"].get("metrics")
 		if err != nil {
@@ -171,10 +172,10 @@ func (o *realOpenStack) waitForLists(number int) {
 		}
 		match := lists.FindStringSubmatch(text)
 		if match == nil {
-			return errors.New("the metrics have no number of lists")
+			return errors.New("the metrics have no number of refreshes")
 		}
 		if count, err := strconv.Atoi(match[1]); err != nil || count < number {
-			return fmt.Errorf("there were %s lists, want %d", match[1], number)
+			return fmt.Errorf("the controller has refreshed its cache %s times, want %d", match[1], number)
 		}
 		return nil
 	})
@@ -183,8 +184,8 @@ func (o *realOpenStack) waitForLists(number int) {
 	}
 }
 
-// TestRealKeystoneAway stops Keystone: the condition says so, and the Network is
-// created when Keystone continues.
+// TestRealKeystoneAway suspends Keystone: the condition reports it, and the Network
+// is created when Keystone continues.
 func TestRealKeystoneAway(t *testing.T) {
 	o := newRealOpenStack(t)
 	keystone, err := strconv.Atoi(os.Getenv("OPENSTACK_KEYSTONE_PID"))

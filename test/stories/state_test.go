@@ -40,9 +40,8 @@ func (n names) add(prefix, id string) string {
 	return n[id]
 }
 
-// commitNames keeps the names of the last printed state. They are variables of
-// the script from then on. (While until waits, it prints states that do not
-// count.)
+// commitNames keeps the names of the last printed state, as variables of the script.
+// (While until waits, it prints states that do not count.)
 func (s *story) commitNames() {
 	maps.Copy(s.names, s.nextNames)
 	for id, name := range s.names {
@@ -51,7 +50,7 @@ func (s *story) commitNames() {
 	s.nextNames = nil
 }
 
-// readable replaces what differs from run to run: IDs, and the cluster's name.
+// readable replaces values that differ between runs: IDs, and the cluster's name.
 func (s *story) readable(text string) string {
 	all := s.names
 	if s.nextNames != nil {
@@ -63,7 +62,7 @@ func (s *story) readable(text string) string {
 
 var uuid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// state [NAME…] prints the Networks of the story and what there is in Neutron, or
+// state [NAME…] prints the Networks of the story and the objects in Neutron, or
 // only those of these names.
 func (s *story) state(only []string) (string, error) {
 	list, err := s.client.SamplecrdV1().Networks(s.namespace).List(s.Context(), metav1.ListOptions{})
@@ -130,7 +129,7 @@ func specCell(spec samplecrdv1.NetworkSpec) string {
 	return strings.Join(cells, ", ")
 }
 
-// readyCell marks a condition that is about an earlier spec.
+// readyCell adds a note to a condition with an earlier observedGeneration.
 func readyCell(network *samplecrdv1.Network) string {
 	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
 	switch {
@@ -180,8 +179,8 @@ func (s *story) apply(args []string) (string, error) {
 	return "", err
 }
 
-// parseFields reads FIELD=VALUE. A value that is JSON is meant as JSON, any other
-// is a string; a dot in the field leads into an object.
+// parseFields reads FIELD=VALUE. A value that is valid JSON is read as JSON, any
+// other as a string; a dot in the field leads into an object.
 func parseFields(args []string) (map[string]any, error) {
 	all := map[string]any{}
 	for _, arg := range args {

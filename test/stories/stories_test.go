@@ -1,6 +1,6 @@
 // Package stories runs the built controller from outside: each script in this
-// folder is played with a real kube-apiserver, a Neutron behind a proxy that can
-// fail, and the controller as a process. README.md explains the commands.
+// folder runs with a real kube-apiserver, a Neutron behind a proxy that injects
+// faults, and the controller as a process. README.md explains the commands.
 package stories
 
 import (
@@ -33,20 +33,20 @@ import (
 const (
 	// patience limits how long a story waits for one condition.
 	patience = 2 * time.Minute
-	// pollInterval is the pause between two looks at a condition.
+	// pollInterval is the pause between two checks of a condition.
 	pollInterval = 50 * time.Millisecond
 	// maxShownLog limits how much of a controller's log a failed story shows, in bytes.
 	maxShownLog = 100_000
 )
 
 var (
-	// update writes golden sections. Where a script waits, the text is one that
-	// has not changed for so long.
-	update = flag.Duration("update", 0, "write into golden sections what the stories print when it stays so for this time")
+	// update writes golden sections. If a script waits, the section gets the first
+	// text that has not changed for so long.
+	update = flag.Duration("update", 0, "write outputs into golden sections when they have not changed for this time")
 	// builtProgram is the path of the controller under test.
 	builtProgram string
-	// parallelStories is how many stories run at the same time. Stories wait more
-	// than they compute; but a real Neutron may be one process in Python.
+	// parallelStories is how many stories run at the same time. Stories mostly wait;
+	// but a real Neutron can be a single Python process.
 	parallelStories = 4
 	// realNeutron is the endpoint of a Neutron without authentication. If it is
 	// empty, each story has an embedded Neutron.
@@ -85,7 +85,7 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-// TestStories plays every script in this folder, and the storm.
+// TestStories runs every script in this folder, and the storm.
 func TestStories(t *testing.T) {
 	clusters := newClusterPool(t)
 	t.Run("storm", func(t *testing.T) {
@@ -115,9 +115,9 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// clusterPool has a control plane for each story that runs. A place in it is nil
-// until the first story there starts one. (A controller watches all namespaces, so
-// two stories cannot share one at the same time.)
+// clusterPool has a control plane for each story that runs. An entry is nil until
+// a story starts a control plane for it. (A controller watches all namespaces, so
+// two stories cannot share a control plane at the same time.)
 type clusterPool chan *controlplane.Cluster
 
 func newClusterPool(t *testing.T) clusterPool {
@@ -135,7 +135,7 @@ func newClusterPool(t *testing.T) clusterPool {
 	return pool
 }
 
-// story is the world of one story: a Kubernetes, a Neutron, and controllers.
+// story has the environment of one story: a Kubernetes, a Neutron, and controllers.
 type story struct {
 	testing.TB
 	script      *testscript.TestScript // nil in the storm
@@ -184,8 +184,8 @@ func newStory(t testing.TB, clusters clusterPool) (s *story, err error) {
 	return s, err
 }
 
-// end removes what the story made. If the story failed, end shows the logs of
-// its controllers.
+// end deletes the objects of the story. If the story failed, end prints the logs
+// of its controllers.
 func (s *story) end() {
 	for name, c := range s.controllers {
 		_ = c.end(syscall.SIGKILL)
@@ -198,17 +198,21 @@ func (s *story) end() {
 		}
 	}
 	ctx := context.Background()
-	err := errors.Join(s.endNeutron(), s.cluster.StartAPIServer(ctx), s.removeNetworks(ctx), s.writeUpdates())
+	err := errors.Join(s.endNeutron(), s.cluster.StartAPIServer(ctx), s.removeObjects(ctx), s.writeUpdates())
 	if err != nil {
 		s.Errorf("cleaning up after the story: %v", err)
 	}
 	s.clusters <- s.cluster
 }
 
-// removeNetworks removes the Networks of the story, with their finalizers.
-func (s *story) removeNetworks(ctx context.Context) error {
+// removeObjects deletes the Deployments and Networks of the story, with their
+// finalizers. Otherwise the controllers of the next story reconcile them.
+func (s *story) removeObjects(ctx context.Context) error {
 	client := s.client.SamplecrdV1().Networks(s.namespace)
-	if err := client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+	if err := errors.Join(
+		s.kube.AppsV1().Deployments(s.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+		client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+	); err != nil {
 		return err
 	}
 	list, err := client.List(ctx, metav1.ListOptions{})
@@ -241,7 +245,7 @@ func (s *story) eventually(check func() error) error {
 	return err
 }
 
-// verb is a command of the scripts. It returns what it prints.
+// verb is a command of the scripts. It returns its output.
 type verb func(s *story, args []string) (output string, err error)
 
 var verbs = map[string]verb{
@@ -261,7 +265,7 @@ var verbs = map[string]verb{
 }
 
 // commands returns the verbs as commands of testscript, and check and until,
-// which run a verb and compare what it prints.
+// which run a verb and compare its output.
 func commands() map[string]func(ts *testscript.TestScript, not bool, args []string) {
 	all := map[string]func(*testscript.TestScript, bool, []string){}
 	for name, do := range verbs {

@@ -22,24 +22,24 @@ import (
 )
 
 const (
-	stormKills    = 12 // unless STORM_KILLS says another number
+	stormKills    = 12 // unless STORM_KILLS is set
 	stormNetworks = 250
 	stormUsers    = 4
 	// maxLife is how long a controller lives at most before it is killed.
 	maxLife = time.Second
 )
 
-// weather is the storm: users create, change and delete hundreds of Networks
-// while Neutron is slow and loses requests and answers, and while the controller
-// is killed at random moments and started again at once.
+// weather is the storm. Users create, change and delete hundreds of Networks;
+// Neutron is slow, and requests and responses get lost. The controller is killed
+// at random moments, and started again immediately.
 type weather struct {
 	*story
 	first   *controller
 	changes atomic.Int32
 }
 
-// storm checks that in the end Neutron has what Kubernetes asks for, each network
-// once: no duplicate, nothing left over, no deletion lost. STORM_SEED repeats the
+// storm checks that in the end Neutron has the desired network of each Network,
+// once: no duplicate, no orphan, no lost deletion. STORM_SEED repeats the
 // random choices of a run, and STORM_KILLS is the number of kills.
 func storm(t *testing.T, clusters clusterPool) {
 	if testing.Short() || realNeutron != "" {
@@ -78,7 +78,7 @@ func envNumber(t *testing.T, name string, otherwise uint64) uint64 {
 	return number
 }
 
-// rage is the storm itself. It ends with a controller that lives.
+// rage runs the storm. It ends with a running controller.
 func (w *weather) rage(seed, kills uint64) {
 	ctx, calm := context.WithCancel(w.Context())
 	var users sync.WaitGroup
@@ -104,8 +104,8 @@ func (w *weather) start() {
 	}
 }
 
-// injectFaults replaces the faults: one request is lost, and Neutron makes some
-// networks long after the controller that asked for them was killed.
+// injectFaults replaces the faults: one request is lost, and Neutron creates some
+// networks long after the controller that requested them was killed.
 func (w *weather) injectFaults(random *rand.Rand) {
 	_, _ = w.fault([]string{"off"})
 	methods := []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}
@@ -144,8 +144,8 @@ func (w *weather) changeNetworks(ctx context.Context, random *rand.Rand, user in
 	}
 }
 
-// converged checks that Neutron has what every Network asks for, once, and no
-// other network with the cluster's owner marker.
+// converged checks that Neutron has the desired network of every Network, once, and
+// no other network with the cluster's owner marker.
 func (w *weather) converged() error {
 	list, err := w.client.SamplecrdV1().Networks(w.namespace).List(w.Context(), metav1.ListOptions{})
 	if err != nil {
