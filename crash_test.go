@@ -193,10 +193,10 @@ func (s crashStory) dies(h *harness, n int, death death) {
 
 	h.settings.drift.ResyncPeriod = 50 * time.Millisecond
 	stop := h.startController()
-	h.eventually(func() error { return s.check(h) })
+	h.eventually(func() error { return errors.Join(s.check(h), h.isIdle()) })
 	if first.late != nil {
 		first.late()
-		h.eventually(func() error { return s.check(h) })
+		h.eventually(func() error { return errors.Join(s.check(h), h.isIdle()) })
 	}
 	stop()
 

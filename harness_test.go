@@ -191,6 +191,15 @@ func (h *harness) hasLogged(text string) error {
 	return nil
 }
 
+// isIdle reports whether the controller has no key in its queue and no sync in
+// progress.
+func (h *harness) isIdle() error {
+	if n := h.controller.queue.Len(); n > 0 {
+		return fmt.Errorf("%d keys are in the queue", n)
+	}
+	return h.watchdog.Check(-1)
+}
+
 // startController starts a controller. The returned function stops it and waits;
 // it is called at the end of the test at the latest.
 func (h *harness) startController() (stop func()) {
