@@ -26,6 +26,17 @@ export REAL_GO PATH=$root/hack/mutation/bin:$PATH GOFLAGS='-count=1 -vet=off -ld
 for package in "$@"; do
 	# shellcheck disable=SC2086 # several flags
 	"$root/build/bin/gremlins" unleash "./$package" --invert-logical --timeout-coefficient 10 \
-		--threshold-mcover 100 --threshold-efficacy 95 \
 		--output "$root/build/mutation/$(basename "$package").json" ${GREMLINS_FLAGS:-}
 done
+
+# gremlins 0.6 ignores its flags for thresholds.
+failed=
+for package in "$@"; do
+	report=$root/build/mutation/$(basename "$package").json
+	value() { sed -nE "s/.*\"$1\":([0-9.]+).*/\1/p" "$report"; }
+	if ! awk -v killed="$(value test_efficacy)" -v covered="$(value mutations_coverage)" 'BEGIN { exit !(killed >= 95 && covered == 100) }'; then
+		echo "$package: the tests fail for $(value test_efficacy) % of the mutants, and run $(value mutations_coverage) % of them: at least 95 and 100 are required" >&2
+		failed=yes
+	fi
+done
+[[ -z $failed ]]

@@ -33,19 +33,19 @@ type Reason string
 
 // The reasons for which a plan is blocked.
 const (
-	// ReasonInvalidSpec: the spec cannot be met.
+	// ReasonInvalidSpec: the spec contains a value that the controller cannot use.
 	ReasonInvalidSpec Reason = "InvalidSpec"
-	// ReasonAmbiguous: several objects in Neutron have our owner marker, or the
-	// name in the spec.
+	// ReasonAmbiguous: Neutron has several networks or subnets with the owner marker
+	// of the Network, or several subnet pools with the name in the spec.
 	ReasonAmbiguous Reason = "Ambiguous"
-	// ReasonNotOurs: the network in the status does not have our owner marker, or
-	// the network to adopt belongs to another object.
+	// ReasonNotOurs: the network in the status does not have the owner marker of the
+	// Network, or the network to adopt belongs to another Network.
 	ReasonNotOurs Reason = "NotOurs"
 	// ReasonNotFound: the network or subnet pool in the spec does not exist.
 	ReasonNotFound Reason = "NotFound"
-	// ReasonAdoptionNotAllowed: the spec names a network to adopt, but the operator
-	// of the controller does not allow adoption. Next does not return it by itself;
-	// it is a [Desired.Obstacle].
+	// ReasonAdoptionNotAllowed: the spec names a network to adopt, but the controller
+	// runs without -allow-adoption. Next does not return it by itself; it is a
+	// [Desired.Obstacle].
 	ReasonAdoptionNotAllowed Reason = "AdoptionNotAllowed"
 	// ReasonExtensionMissing: a field of the spec requires an extension that this
 	// Neutron does not have. Everything else is as desired.
@@ -53,10 +53,12 @@ const (
 	// ReasonSubnetPoolMismatch: the subnet pool has another IP version than the
 	// spec requires, or does not allocate ranges of the desired length.
 	ReasonSubnetPoolMismatch Reason = "SubnetPoolMismatch"
-	// ReasonInUse: something that is not ours would be deleted, too.
+	// ReasonInUse: deleting the network would also delete subnets that do not belong
+	// to the Network.
 	ReasonInUse Reason = "InUse"
-	// ReasonNotConverging: many steps are applied and the plan does not end. Next
-	// does not return it; the caller, which counts the steps, does.
+	// ReasonNotConverging: Neutron's responses do not match the requests, so that the
+	// plan does not end. Next does not return it; the caller, which counts the steps,
+	// does.
 	ReasonNotConverging Reason = "NotConverging"
 )
 

@@ -30,14 +30,16 @@ import (
 const (
 	// Provisioned: Neutron has everything that the spec requests.
 	Provisioned = "Provisioned"
-	// InUse: ports use what has to be deleted or replaced.
+	// InUse: ports use the network or subnet that the controller must delete or
+	// replace.
 	InUse = string(plan.ReasonInUse)
 	// Refused: Neutron rejected the request. The message contains Neutron's error.
 	Refused = "Refused"
 	// Pending: no controller has reconciled the Network yet. The
 	// CustomResourceDefinition sets this reason on a new Network.
 	Pending = "Pending"
-	// NeutronUnavailable: Neutron is unavailable or returns no usable response.
+	// NeutronUnavailable: Neutron or Keystone returns no usable response, or an earlier
+	// create request may still complete.
 	NeutronUnavailable = "NeutronUnavailable"
 )
 

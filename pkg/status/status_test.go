@@ -73,6 +73,21 @@ func TestFor(t *testing.T) {
 			wantChanged: true, wantStatus: "False", wantReason: status.Refused,
 			wantMessage: "create subnet: rejected: 409 OverQuota: Quota exceeded. Free quota of the OpenStack project, or raise the quota. The controller retries within 8 minutes, and immediately when the spec changes.", wantSince: now,
 		},
+		"forbidden by the policy": {
+			desired: present, before: pending, outcome: &neutron.Error{Op: "create network", Class: neutron.ErrRefused, Status: 403, Message: "rule:create_network is disallowed."},
+			wantChanged: true, wantStatus: "False", wantReason: status.Refused,
+			wantMessage: "create network: rejected: 403: rule:create_network is disallowed. The OpenStack policy does not permit this request with the controller's credentials: an administrator must change the policy or the credentials. The controller retries within 8 minutes, and immediately when the spec changes.", wantSince: now,
+		},
+		"rejected otherwise": {
+			desired: present, before: pending, outcome: &neutron.Error{Op: "create network", Class: neutron.ErrRefused, Status: 400, Type: "InvalidInput", Message: "Bad MTU"},
+			wantChanged: true, wantStatus: "False", wantReason: status.Refused,
+			wantMessage: "create network: rejected: 400 InvalidInput: Bad MTU. The controller retries within 8 minutes, and immediately when the spec changes.", wantSince: now,
+		},
+		"unavailable, and retried at a time that Neutron gives": {
+			desired: present, before: pending, outcome: &neutron.Error{Op: "create network", Class: neutron.ErrUnavailable, Status: 503, RetryAfter: time.Minute, Message: "busy."},
+			wantChanged: true, wantStatus: "False", wantReason: status.NeutronUnavailable,
+			wantMessage: "create network: unavailable: 503: busy.", wantSince: now,
+		},
 		"another problem than before": {
 			desired: present, outcome: failure(neutron.ErrUnavailable), before: ready(metav1.ConditionFalse, status.Refused, "no"),
 			wantChanged: true, wantStatus: "False", wantReason: status.NeutronUnavailable,
@@ -253,5 +268,39 @@ func TestEventOf(t *testing.T) {
 				t.Errorf("EventOf() is %v, (-want +got):\n%s", ok, diff)
 			}
 		})
+	}
+}
+
+// TestOverwritePatch: the patch sets every field that the status has, and removes
+// the others, also the name of a subnet pool that another manager wrote.
+func TestOverwritePatch(t *testing.T) {
+	network := &samplecrdv1.Network{}
+	network.UID, network.ResourceVersion = "uid-1", "7"
+	for name, test := range map[string]struct {
+		pool *samplecrdv1.SubnetPoolStatus
+		want string
+	}{
+		"no subnet pool":     {nil, `null`},
+		"one without a name": {&samplecrdv1.SubnetPoolStatus{ID: "pool-1"}, `{"id":"pool-1","name":null}`},
+		"one with a name":    {&samplecrdv1.SubnetPoolStatus{ID: "pool-1", Name: "campus"}, `{"id":"pool-1","name":"campus"}`},
+	} {
+		want := `{"metadata":{"resourceVersion":"7","uid":"uid-1"},"status":{"cidr":null,"defaultMTU":null,"gateway":null,"mtu":null,"networkID":"net-1","observedGeneration":3,"subnetID":null,"subnetPool":` + test.want + `,"tags":null}}`
+		got := status.OverwritePatch(network, samplecrdv1.NetworkStatus{
+			ObservedGeneration: 3, NetworkID: "net-1", SubnetPool: test.pool, Conditions: []metav1.Condition{{Type: "Ready"}},
+		})
+		if diff := cmp.Diff(want, string(got)); diff != "" {
+			t.Errorf("%s: the patch (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestClip: a text of exactly 1 KiB stays as it is.
+func TestClip(t *testing.T) {
+	exact := strings.Repeat("x", 1024)
+	if got := status.Clip(exact); got != exact {
+		t.Errorf("Clip() shortens 1024 bytes to %d", len(got))
+	}
+	if got := status.Clip(exact + "x"); len(got) != 1024 || !strings.HasSuffix(got, "…") {
+		t.Errorf("Clip() makes 1025 bytes %d: %q", len(got), got[1000:])
 	}
 }
