@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -98,10 +99,8 @@ func (c *Controller) Run(ctx context.Context, workers int, timeout time.Duration
 	// so every existing Network is added, too. When ctx ends, a sync stops before its
 	// next step.
 	c.reconciler.Start(ctx)
-	if err := c.networks.AddHandlers(logger, c.handlers()); err != nil {
-		return err
-	}
-	if err := c.deployments.Start(c.queue.AddBecause("Deployment")); err != nil {
+	err := errors.Join(c.networks.AddHandlers(logger, c.handlers()), c.deployments.Start(c.queue.AddBecause("Deployment")))
+	if err != nil && ctx.Err() == nil { // an informer that has stopped rejects handlers
 		return err
 	}
 

@@ -397,6 +397,30 @@ func TestShutdownTimeout(t *testing.T) {
 	}
 }
 
+// TestStopWhileStarting: a stop before the event handlers are registered is a normal
+// end.
+func TestStopWhileStarting(t *testing.T) {
+	h := newHarness(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c, start := h.newController(ctx)
+	start()
+	if !c.WarmUp(ctx) {
+		t.Fatal("WarmUp() = false")
+	}
+	cancel()
+	h.eventually(func() error {
+		if !h.informer.IsStopped() {
+			return errors.New("the informer has not stopped")
+		}
+		return nil
+	})
+
+	if err := c.Run(ctx, 1, time.Minute); err != nil {
+		t.Errorf("Run() = %v", err)
+	}
+}
+
 // TestManyNetworks creates and deletes hundreds of Networks at the same time.
 func TestManyNetworks(t *testing.T) {
 	const many = 200

@@ -132,7 +132,9 @@ func run(ctx context.Context, o options) error {
 	if !parts.controller.WarmUp(ctx, forbidden...) {
 		return nil // stopped
 	}
-	health.WaitFor("the Lease " + elector.Lease() + ", which could not be read or created yet")
+	if lease := elector.Lease(); lease != "" {
+		health.WaitFor("the Lease " + lease + ", which could not be read or created yet")
+	}
 	health.AddLiveCheck("lease", elector.Check)
 	return elector.Run(ctx, sync.OnceFunc(health.Ready), func(ctx context.Context) error {
 		metrics.CountNetworks(parts.networks.List)

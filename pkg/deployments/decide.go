@@ -260,8 +260,8 @@ func hasLabels(network *samplecrdv1.Network, labels map[string]string) bool {
 // specText describes a spec in a few words.
 func specText(spec samplecrdv1.NetworkSpec) string {
 	text := spec.CIDR
-	if spec.SubnetPool != nil {
-		text = plan.DesiredFor(neutron.Owner{}, spec).RangeText()
+	if pool := spec.SubnetPool; pool != nil {
+		text = plan.Desired{SubnetPool: &plan.SubnetPool{ID: pool.ID, Name: pool.Name, PrefixLength: int(pool.PrefixLength)}}.RangeText()
 	}
 	if spec.Gateway != "" {
 		text += ", gateway " + spec.Gateway

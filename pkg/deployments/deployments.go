@@ -202,6 +202,9 @@ func (d *Deployments) Sync(ctx context.Context, key cache.ObjectName, network *s
 	// An update or a removal is decided on the live Deployment: the cache may be
 	// stale, and the garbage collector at work.
 	live, err := d.metadata.Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	if apierrors.IsForbidden(err) {
+		d.reportProblem(deployment, fmt.Sprintf("The API server rejected a request of the controller: %v. Check the controller's RBAC roles.", err))
+	}
 	if err != nil {
 		return false, fmt.Errorf("reading the Deployment before updating its Network: %w", err)
 	}

@@ -27,7 +27,7 @@ type Queue struct {
 	watchdog *watchdog.Watchdog
 
 	mu     sync.Mutex
-	causes map[cache.ObjectName][]trace.Link // from Add until Begin
+	causes map[cache.ObjectName][]trace.Link // until Begin
 }
 
 // maxCauses bounds the causes of one sync.

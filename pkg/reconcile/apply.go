@@ -210,5 +210,6 @@ func (r *Reconciler) setFinalizer(ctx context.Context, network *samplecrdv1.Netw
 		return fmt.Errorf("updating finalizers: %w", err)
 	}
 	r.networks.Written(updated)
+	r.update(network, func(record *record) { record.isNew = false })
 	return nil
 }

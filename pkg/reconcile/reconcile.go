@@ -115,10 +115,10 @@ func (r *Reconciler) Observe(key cache.ObjectName, network *samplecrdv1.Network,
 		return plan.Actual{Finalizer: r.isOrphanToDelete(key)} // so that the plan deletes what is left
 	}
 	r.update(network, func(record *record) {
-		if record.isNew && hasFinalizer(network) { // received after the start, but another leader worked on it
-			record.inherited = inherit(network).inherited
+		if record.isNew && hasFinalizer(network) { // another leader has set it
+			record.isNew, record.inherited = false, inherit(network).inherited
 		}
-		record.isNew, record.deleteOrphan = false, false
+		record.deleteOrphan = false
 		record.unrecorded = record.unrecorded && network.Status.NetworkID == ""
 	})
 	cached, _, inSync := r.fromCache(network, desired)

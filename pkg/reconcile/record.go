@@ -15,13 +15,13 @@ import (
 )
 
 // record is what this replica remembers of a key between two syncs. It begins
-// with the first sync and ends with the sync that finds neither an object nor
-// anything pending. All of it can be lost: it saves requests, and it covers the
+// when there is something to remember, and ends with the sync that finds neither an
+// object nor anything pending. All of it can be lost: it saves requests, and it covers the
 // time in which Neutron does not show yet what it was asked to create.
 type record struct {
 	// uid is the object that the following fields belong to.
 	uid types.UID
-	// isNew is true until the first sync of the object.
+	// isNew is true until this replica has set the finalizer, or found it set.
 	isNew bool
 	// observedGeneration is the generation that Neutron matched after the last
 	// sync, or 0.
@@ -30,7 +30,7 @@ type record struct {
 	status samplecrdv1.NetworkStatus
 	// becomingReady is true until a new Network is Ready for the first time.
 	becomingReady bool
-	// inherited is set if the object existed when this replica started leading: a
+	// inherited is set if the object had the finalizer when this replica received it: a
 	// former leader may have been working on it.
 	inherited *inherited
 
@@ -46,7 +46,7 @@ type record struct {
 	deleteOrphan bool
 }
 
-// inherited is an object as it was when this replica started leading.
+// inherited is an object as a former leader left it.
 type inherited struct {
 	networkID string
 	// readySince is when the object became Ready, or zero if it was not.
@@ -148,6 +148,16 @@ func (r *Reconciler) DeleteOrphan(key cache.ObjectName) {
 	defer r.mu.Unlock()
 	record := r.records[key]
 	record.deleteOrphan = true
+	r.records[key] = record
+}
+
+// keepOrphan withdraws DeleteOrphan after a failure: by the next try, another network
+// may carry the owner marker.
+func (r *Reconciler) keepOrphan(key cache.ObjectName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	record := r.records[key]
+	record.deleteOrphan = false
 	r.records[key] = record
 }
 

@@ -199,6 +199,9 @@ func TestRecordLifetime(t *testing.T) {
 	if err := report(timeout); err == nil || len(r.records) != 1 {
 		t.Errorf("Report() = %v after a failure, and %d records are left", err, len(r.records))
 	}
+	if r.isOrphanToDelete(key) {
+		t.Error("an orphan is deleted without another look at its grace period")
+	}
 }
 
 // TestStatusOverwritten: a replica recognizes its own status, and only for the

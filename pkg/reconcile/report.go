@@ -50,6 +50,7 @@ func (r *Reconciler) Report(ctx context.Context, key cache.ObjectName, network *
 // reportDeleted ends the record of an object that does not exist.
 func (r *Reconciler) reportDeleted(key cache.ObjectName, outcome error) error {
 	if outcome != nil {
+		r.keepOrphan(key)
 		return outcome
 	}
 	if pending := r.forget(key); pending > 0 {
