@@ -26,14 +26,12 @@ func (r *Reconciler) noteCreate(key cache.ObjectName, desired plan.Desired, step
 	// nothing about the request, unless the client rejected it itself.
 	pending := errors.As(err, &failure) && failure.Type == "" && (failure.Status != 0 || !errors.Is(err, neutron.ErrRefused))
 	_, isNetwork := step.(plan.CreateNetwork)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	record := r.records[key]
-	record.unrecorded = record.unrecorded || isNetwork && err == nil
-	if pending {
-		record.pendingUntil = r.clock.Now().Add(r.options.MaxInFlight)
-	}
-	r.records[key] = record
+	r.updateKey(key, func(record *record) {
+		record.unrecorded = record.unrecorded || isNetwork && err == nil
+		if pending {
+			record.pendingUntil = r.clock.Now().Add(r.options.MaxInFlight)
+		}
+	})
 }
 
 // mayDuplicate reports whether a step creates something that a delayed request

@@ -181,7 +181,7 @@ func isComplete(outcome error) bool {
 // was filled.
 func statusMatches(network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual) bool {
 	ours, current := actual.Ours(desired), network.Status
-	return isReadyForSpec(network) && ours.NetworkID == current.NetworkID && ours.SubnetID == current.SubnetID
+	return status.IsReadyForSpec(network) && ours.NetworkID == current.NetworkID && ours.SubnetID == current.SubnetID
 }
 
 // Drift compares a Network with the cache of Neutron's state, without a request.

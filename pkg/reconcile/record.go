@@ -79,10 +79,17 @@ func (r record) of(uid types.UID) record {
 
 // update changes the record of a Network.
 func (r *Reconciler) update(network *samplecrdv1.Network, change func(*record)) {
+	r.updateKey(cache.MetaObjectToName(network), func(record *record) {
+		*record = record.of(network.UID)
+		change(record)
+	})
+}
+
+// updateKey changes the record of a key, whatever object it belongs to.
+func (r *Reconciler) updateKey(key cache.ObjectName, change func(*record)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := cache.MetaObjectToName(network)
-	record := r.records[key].of(network.UID)
+	record := r.records[key]
 	change(&record)
 	r.records[key] = record
 }
@@ -144,28 +151,7 @@ func (r *Reconciler) isOrphanToDelete(key cache.ObjectName) bool {
 // DeleteOrphan requests that the next sync of a key deletes what is left of it in
 // Neutron, if the object still does not exist then.
 func (r *Reconciler) DeleteOrphan(key cache.ObjectName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	record := r.records[key]
-	record.deleteOrphan = true
-	r.records[key] = record
-}
-
-// keepOrphan withdraws DeleteOrphan after a failure: by the next try, another network
-// may carry the owner marker.
-func (r *Reconciler) keepOrphan(key cache.ObjectName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	record := r.records[key]
-	record.deleteOrphan = false
-	r.records[key] = record
-}
-
-// isReadyForSpec reports whether the status says that Neutron has everything that
-// the current spec requests.
-func isReadyForSpec(network *samplecrdv1.Network) bool {
-	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
-	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == network.Generation
+	r.updateKey(key, func(record *record) { record.deleteOrphan = true })
 }
 
 // until returns the time left until a point in time; it is negative afterwards.

@@ -50,7 +50,9 @@ func (r *Reconciler) Report(ctx context.Context, key cache.ObjectName, network *
 // reportDeleted ends the record of an object that does not exist.
 func (r *Reconciler) reportDeleted(key cache.ObjectName, outcome error) error {
 	if outcome != nil {
-		r.keepOrphan(key)
+		// By the next try, another network may carry the owner marker: the next list
+		// decides again.
+		r.updateKey(key, func(record *record) { record.deleteOrphan = false })
 		return outcome
 	}
 	if pending := r.forget(key); pending > 0 {

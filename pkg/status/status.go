@@ -260,6 +260,13 @@ func OverwritePatch(network *samplecrdv1.Network, status samplecrdv1.NetworkStat
 	return text
 }
 
+// IsReadyForSpec reports whether the status says that Neutron has everything that
+// the current spec requests.
+func IsReadyForSpec(network *samplecrdv1.Network) bool {
+	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == network.Generation
+}
+
 // IsReady reports whether the condition Ready is true.
 func IsReady(status samplecrdv1.NetworkStatus) bool {
 	return meta.IsStatusConditionTrue(status.Conditions, samplecrdv1.ConditionReady)
@@ -315,18 +322,11 @@ func EventOf(network *samplecrdv1.Network, step plan.Step) (event Event, ok bool
 	default:
 		return Event{}, false
 	}
-	if drift != "" && wasReady(network) {
+	if drift != "" && network.DeletionTimestamp == nil && IsReadyForSpec(network) {
 		event.Type, event.Reason = corev1.EventTypeWarning, Drifted
 		event.Note = Clip("Drift in Neutron: " + drift + ". The controller reverted it: " + event.Note)
 	}
 	return event, true
-}
-
-// wasReady reports whether the last status said that Neutron has everything that
-// the current spec requests.
-func wasReady(network *samplecrdv1.Network) bool {
-	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
-	return network.DeletionTimestamp == nil && ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == network.Generation
 }
 
 // Clip shortens a text to 1 KiB, the maximum length of an event's note.

@@ -101,7 +101,7 @@ func manyNames() string {
 func TestCloudPlaces(t *testing.T) {
 	k := startKeystone(t, embedded.Options{})
 	good, bad := clouds(withPassword(k.URL, password)...), clouds(withPassword(k.URL, "wrong")...)
-	const work, config, home, secure = "work/clouds.yaml", "config/openstack/clouds.yaml", "home/.config/openstack/clouds.yaml", "work/secure.yaml"
+	const work, config, home, secure = "cwd/clouds.yaml", "config/openstack/clouds.yaml", "home/.config/openstack/clouds.yaml", "cwd/secure.yaml"
 	for name, test := range map[string]struct {
 		files       map[string]string
 		environment map[string]string // DIR is the directory of the test
@@ -109,7 +109,7 @@ func TestCloudPlaces(t *testing.T) {
 		want        string // the error
 	}{
 		"nowhere": {cloud: "ours", want: "there is no clouds.yaml; set OS_CLIENT_CONFIG_FILE, or create one of " +
-			"DIR/work/clouds.yaml, DIR/home/.config/openstack/clouds.yaml, /etc/openstack/clouds.yaml"},
+			"DIR/cwd/clouds.yaml, DIR/home/.config/openstack/clouds.yaml, /etc/openstack/clouds.yaml"},
 		"no name":                             {files: map[string]string{work: good}, want: "no cloud is named; set -cloud or OS_CLOUD"},
 		"in the home directory with OS_CLOUD": {files: map[string]string{home: good}, environment: map[string]string{"OS_CLOUD": "ours"}},
 		"XDG_CONFIG_HOME":                     {files: map[string]string{home: bad, config: good}, environment: map[string]string{"XDG_CONFIG_HOME": "DIR/config"}, cloud: "ours"},
@@ -121,7 +121,7 @@ func TestCloudPlaces(t *testing.T) {
 		},
 		"a profile": {files: map[string]string{
 			work:                      clouds("profile: vendor", "auth: {username: me, user_domain_name: Default, password: "+password+", project_id: project-id}"),
-			"work/clouds-public.yaml": "public-clouds: {vendor: {auth: {auth_url: '" + k.URL + "'}}}",
+			"cwd/clouds-public.yaml": "public-clouds: {vendor: {auth: {auth_url: '" + k.URL + "'}}}",
 		}, cloud: "ours"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestCloudPlaces(t *testing.T) {
 			for path, content := range test.files {
 				files{t, dir}.write(path, content)
 			}
-			t.Chdir(filepath.Join(dir, "work"))
+			t.Chdir(filepath.Join(dir, "cwd"))
 			t.Setenv("OS_CLIENT_CONFIG_FILE", "")
 			t.Setenv("HOME", filepath.Join(dir, "home"))
 			for key, value := range test.environment {
