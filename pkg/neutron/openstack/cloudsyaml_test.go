@@ -120,7 +120,7 @@ func TestCloudPlaces(t *testing.T) {
 			environment: map[string]string{"OS_CLIENT_SECURE_FILE": "DIR/any.yaml"}, cloud: "ours",
 		},
 		"a profile": {files: map[string]string{
-			work:                      clouds("profile: vendor", "auth: {username: me, user_domain_name: Default, password: "+password+", project_id: project-id}"),
+			work:                     clouds("profile: vendor", "auth: {username: me, user_domain_name: Default, password: "+password+", project_id: project-id}"),
 			"cwd/clouds-public.yaml": "public-clouds: {vendor: {auth: {auth_url: '" + k.URL + "'}}}",
 		}, cloud: "ours"},
 	} {
