@@ -4,14 +4,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The condition type and the finalizer of a Network.
+// The condition types and the finalizer of a Network.
 const (
 	// ConditionReady is True if the network and subnet in Neutron match the spec.
 	ConditionReady = "Ready"
+	// ConditionReconciling is True while the controller is making Neutron match the
+	// spec. Otherwise it is absent. kstatus defines it.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True if the controller cannot continue until somebody
+	// changes something. Otherwise it is absent. kstatus defines it.
+	ConditionStalled = "Stalled"
+	// ConditionDeploymentInvalid is True while the Deployment that the Network belongs
+	// to requests something that is not valid. Otherwise it is absent.
+	ConditionDeploymentInvalid = "DeploymentInvalid"
 	// Finalizer is added before anything is created in Neutron. It is removed
 	// when Neutron has confirmed that everything is deleted.
 	Finalizer = "samplecrd.k8s.io/neutron"
 )
+
+// AnnotationCloud identifies the cloud in which a Network has its network: the
+// region and the project, such as RegionOne/4f1c…. The controller sets it together
+// with the finalizer. A controller that is connected to another cloud does not
+// change the Network.
+const AnnotationCloud = GroupName + "/cloud"
 
 // MaxNameLength is the maximum length of a Network's name.
 const MaxNameLength = 63
@@ -49,15 +64,15 @@ const (
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:shortName=nw
+// +kubebuilder:resource:shortName=nw,categories=all;openstack
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, a teaching API that no Kubernetes release contains"
 // +kubebuilder:printcolumn:name="CIDR",type=string,JSONPath=`.status.cidr`,description="The CIDR of the subnet in Neutron."
 // +kubebuilder:printcolumn:name="Gateway",type=string,JSONPath=`.status.gateway`,description="The gateway of the subnet in Neutron."
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the network and subnet in Neutron match the spec."
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="The reason of the condition Ready.",priority=1
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="The reason of the condition Ready."
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="The message of the condition Ready.",priority=1
 // +kubebuilder:printcolumn:name="Network ID",type=string,JSONPath=`.status.networkID`,description="The ID of the network in Neutron.",priority=1
-// +kubebuilder:printcolumn:name="Subnet ID",type=string,JSONPath=`.status.subnetID`,description="The ID of the subnet in Neutron.",priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must have at most 63 characters: it is part of the name and description of the Neutron network, which are limited to 255 characters"
 
@@ -98,6 +113,7 @@ type Network struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.ipv6) || !has(self.cidr) || !isCIDR(self.cidr) || cidr(self.cidr).ip().family() == 6",message="ipv6 requires an IPv6 cidr: omit ipv6, or set cidr to an IPv6 range",fieldPath=".ipv6"
 // +kubebuilder:validation:XValidation:rule="!has(self.ipv6) || !has(self.enableDHCP) || self.enableDHCP",message="ipv6 requires DHCP: omit enableDHCP, or omit ipv6",fieldPath=".ipv6"
 // +kubebuilder:validation:XValidation:rule="!has(self.mtu) || self.mtu >= 1280 || !has(self.cidr) || !isCIDR(self.cidr) || cidr(self.cidr).ip().family() == 4",message="mtu must be at least 1280 for IPv6 (RFC 8200)",fieldPath=".mtu"
+// +kubebuilder:validation:XValidation:rule="!has(self.router) || !has(self.gateway) || !(self.gateway == 'None')",message="router requires a gateway, which is the address of the router in the subnet: omit router, or set gateway to an address or omit it",fieldPath=".router"
 // +kubebuilder:validation:XValidation:rule="has(self.networkID) == has(oldSelf.networkID) && (!has(self.networkID) || self.networkID == oldSelf.networkID)",message="networkID cannot be set, changed or removed later: create another Network",fieldPath=".networkID"
 // +kubebuilder:validation:XValidation:rule="!has(self.networkID) || !(has(self.mtu) || has(self.adminStateUp) || has(self.portSecurityEnabled) || has(self.dnsDomain) || has(self.tags))",message="mtu, adminStateUp, portSecurityEnabled, dnsDomain and tags must be omitted with networkID, because the settings of an adopted network are not changed",fieldPath=".networkID"
 type NetworkSpec struct {
@@ -244,7 +260,55 @@ type NetworkSpec struct {
 	// subnet that the controller created on it is deleted. May be changed at any time.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	// router is an existing Neutron router of the controller's project to which the
+	// subnet is attached, so that the network reaches other networks. The subnet must
+	// have a gateway, which becomes the address of the router in the subnet. Defaults
+	// to none: the network is isolated. May be changed at any time. The controller
+	// detaches the subnet before it deletes it. Requires the Neutron extension router.
+	// +optional
+	Router *RouterReference `json:"router,omitempty"`
+
+	// driftPolicy specifies what happens when somebody changes the network or subnet
+	// directly in Neutron. Correct reverts the change. Report leaves it, and reports
+	// it in the condition Ready with the reason Drifted, until driftPolicy is set to
+	// Correct or the spec changes. Defaults to the controller flag -drift.
+	// +optional
+	DriftPolicy DriftPolicy `json:"driftPolicy,omitempty"`
 }
+
+// RouterReference is a reference to a Neutron router.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.name) != has(self.id)",message="exactly one of name and id must be set: the name or the ID of the router"
+type RouterReference struct {
+	// name is the name of the router. It must be unique among the routers of the
+	// controller's OpenStack project. Exactly one of name and id must be set.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	Name string `json:"name,omitempty"`
+
+	// id is the ID of the router. Exactly one of name and id must be set.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9-]+$`
+	ID string `json:"id,omitempty"`
+}
+
+// DriftPolicy specifies what happens after a change that was made directly in
+// Neutron.
+//
+// +kubebuilder:validation:Enum=Correct;Report
+type DriftPolicy string
+
+// The drift policies.
+const (
+	// DriftPolicyCorrect reverts the change.
+	DriftPolicyCorrect DriftPolicy = "Correct"
+	// DriftPolicyReport leaves the change and reports it.
+	DriftPolicyReport DriftPolicy = "Report"
+)
 
 // GatewayNone is the value of gateway for a subnet without a gateway.
 const GatewayNone = "None"
@@ -393,6 +457,11 @@ type NetworkStatus struct {
 	// +optional
 	SubnetPool *SubnetPoolStatus `json:"subnetPool,omitempty"`
 
+	// router is the router to which the controller attached the subnet. The controller
+	// records it here before it attaches the subnet, so that it can detach it later.
+	// +optional
+	Router *RouterStatus `json:"router,omitempty"`
+
 	// mtu is the MTU of the network, in bytes. It is empty if the cloud does not
 	// report it.
 	// +optional
@@ -416,7 +485,9 @@ type NetworkStatus struct {
 
 	// conditions are the current conditions of the Network. Ready is True if the
 	// network and subnet in Neutron match the spec. Otherwise the reason and message
-	// of Ready specify the problem and its solution.
+	// of Ready specify the problem and its solution. Reconciling is True while the
+	// controller is working on the Network, and Stalled is True if somebody has to
+	// change something first.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -433,6 +504,20 @@ type SubnetPoolStatus struct {
 
 	// name is the name in spec.subnetPool.name. It is empty if the spec references the
 	// subnet pool by ID.
+	// +optional
+	// +kubebuilder:validation:MaxLength=255
+	Name string `json:"name,omitempty"`
+}
+
+// RouterStatus identifies the router to which the subnet is attached.
+type RouterStatus struct {
+	// id is the ID of the router.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	ID string `json:"id,omitempty"`
+
+	// name is the name in spec.router.name. It is empty if the spec references the
+	// router by ID.
 	// +optional
 	// +kubebuilder:validation:MaxLength=255
 	Name string `json:"name,omitempty"`

@@ -100,6 +100,17 @@ type NetworkSpecApplyConfiguration struct {
 	// that the controller created. An adopted network is kept by default, and the
 	// subnet that the controller created on it is deleted. May be changed at any time.
 	DeletionPolicy *samplecrdv1.DeletionPolicy `json:"deletionPolicy,omitempty"`
+	// router is an existing Neutron router of the controller's project to which the
+	// subnet is attached, so that the network reaches other networks. The subnet must
+	// have a gateway, which becomes the address of the router in the subnet. Defaults
+	// to none: the network is isolated. May be changed at any time. The controller
+	// detaches the subnet before it deletes it. Requires the Neutron extension router.
+	Router *RouterReferenceApplyConfiguration `json:"router,omitempty"`
+	// driftPolicy specifies what happens when somebody changes the network or subnet
+	// directly in Neutron. Correct reverts the change. Report leaves it, and reports
+	// it in the condition Ready with the reason Drifted, until driftPolicy is set to
+	// Correct or the spec changes. Defaults to the controller flag -drift.
+	DriftPolicy *samplecrdv1.DriftPolicy `json:"driftPolicy,omitempty"`
 }
 
 // NetworkSpecApplyConfiguration constructs a declarative configuration of the NetworkSpec type for use with
@@ -239,5 +250,21 @@ func (b *NetworkSpecApplyConfiguration) WithNetworkID(value string) *NetworkSpec
 // If called multiple times, the DeletionPolicy field is set to the value of the last call.
 func (b *NetworkSpecApplyConfiguration) WithDeletionPolicy(value samplecrdv1.DeletionPolicy) *NetworkSpecApplyConfiguration {
 	b.DeletionPolicy = &value
+	return b
+}
+
+// WithRouter sets the Router field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Router field is set to the value of the last call.
+func (b *NetworkSpecApplyConfiguration) WithRouter(value *RouterReferenceApplyConfiguration) *NetworkSpecApplyConfiguration {
+	b.Router = value
+	return b
+}
+
+// WithDriftPolicy sets the DriftPolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DriftPolicy field is set to the value of the last call.
+func (b *NetworkSpecApplyConfiguration) WithDriftPolicy(value samplecrdv1.DriftPolicy) *NetworkSpecApplyConfiguration {
+	b.DriftPolicy = &value
 	return b
 }

@@ -28,6 +28,9 @@ type NetworkStatusApplyConfiguration struct {
 	Gateway *string `json:"gateway,omitempty"`
 	// subnetPool is the subnet pool that allocated the range.
 	SubnetPool *SubnetPoolStatusApplyConfiguration `json:"subnetPool,omitempty"`
+	// router is the router to which the controller attached the subnet. The controller
+	// records it here before it attaches the subnet, so that it can detach it later.
+	Router *RouterStatusApplyConfiguration `json:"router,omitempty"`
 	// mtu is the MTU of the network, in bytes. It is empty if the cloud does not
 	// report it.
 	MTU *int32 `json:"mtu,omitempty"`
@@ -40,7 +43,9 @@ type NetworkStatusApplyConfiguration struct {
 	Tags []string `json:"tags,omitempty"`
 	// conditions are the current conditions of the Network. Ready is True if the
 	// network and subnet in Neutron match the spec. Otherwise the reason and message
-	// of Ready specify the problem and its solution.
+	// of Ready specify the problem and its solution. Reconciling is True while the
+	// controller is working on the Network, and Stalled is True if somebody has to
+	// change something first.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
@@ -95,6 +100,14 @@ func (b *NetworkStatusApplyConfiguration) WithGateway(value string) *NetworkStat
 // If called multiple times, the SubnetPool field is set to the value of the last call.
 func (b *NetworkStatusApplyConfiguration) WithSubnetPool(value *SubnetPoolStatusApplyConfiguration) *NetworkStatusApplyConfiguration {
 	b.SubnetPool = value
+	return b
+}
+
+// WithRouter sets the Router field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Router field is set to the value of the last call.
+func (b *NetworkStatusApplyConfiguration) WithRouter(value *RouterStatusApplyConfiguration) *NetworkStatusApplyConfiguration {
+	b.Router = value
 	return b
 }
 
