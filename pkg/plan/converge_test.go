@@ -97,7 +97,7 @@ func (r *run) converge(t *testing.T, desired plan.Desired, crashes bool) plan.St
 
 func (r *run) runPlan(t *testing.T, desired plan.Desired, crashes bool) (plan.Step, plan.Actual) {
 	t.Helper()
-	actual := r.status.WithFinalizer(r.finalizer)
+	actual := r.read()
 	for reads, writes := 0, len(r.writes); reads <= 10 && len(r.writes) <= writes+10; {
 		step := plan.Next(desired, actual)
 		switch step.(type) {
@@ -110,15 +110,25 @@ func (r *run) runPlan(t *testing.T, desired plan.Desired, crashes bool) (plan.St
 		}
 		r.writes = append(r.writes, step.String())
 		actual = r.apply(t, actual, step)
-		if tags, ok := step.(plan.RecordTags); ok {
-			r.status.Tags = tags.Tags
+		switch step := step.(type) {
+		case plan.RecordTags:
+			r.status.Tags = step.Tags
+		case plan.AddFinalizer:
+			r.status.Cloud = step.Cloud
 		}
 		if crashes {
-			actual, reads = r.status.WithFinalizer(r.finalizer), 0
+			actual, reads = r.read(), 0
 		}
 	}
 	t.Fatalf("the plan does not end: %q", r.writes)
 	return nil, actual
+}
+
+// read returns what the object itself records.
+func (r *run) read() plan.Actual {
+	actual := r.status
+	actual.Finalizer = r.finalizer
+	return actual
 }
 
 // checkForeignObjects checks value by value that the objects of others did not
