@@ -240,7 +240,7 @@ type settings struct {
 func (o options) settings(cluster string) settings {
 	s := settings{
 		reconcile: reconcile.Options{
-			FieldManager: controllerName, Cluster: cluster, AllowAdoption: o.allowAdoption, LeaveCloud: o.leaveCloud,
+			FieldManager: controllerName, Cluster: cluster, AllowAdoption: o.allowAdoption, ReportDrift: o.drift == driftReport, LeaveCloud: o.leaveCloud, OtherClusters: o.otherClusters,
 			MaxInFlight: maxInFlight, Retry: reconcile.DefaultRetryDelays(),
 		},
 		drift:       drift.Options{Cluster: cluster, ResyncPeriod: o.resyncPeriod},

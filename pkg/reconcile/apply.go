@@ -39,6 +39,9 @@ const maxSteps = 60
 // or a step fails. A step changes Neutron with at most one request. Apply returns
 // the actual state as far as it is known at the end.
 func (r *Reconciler) Apply(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual) (plan.Actual, error) {
+	if rejected := r.rejection(key, network); rejected != nil {
+		return actual, rejected
+	}
 	found := false // whether this sync saw the network that the status names
 	for range maxSteps {
 		step := plan.Next(desired, actual)
@@ -58,6 +61,7 @@ func (r *Reconciler) Apply(ctx context.Context, key cache.ObjectName, network *s
 		after, err := r.applyTraced(ctx, network, actual, step)
 		r.noteCreate(key, desired, step, err)
 		if err != nil {
+			r.noteRejection(key, network, err)
 			return actual, err
 		}
 		r.announce(ctx, key, network, step)
