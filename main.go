@@ -15,7 +15,6 @@ import (
 	"os/signal"
 	"reflect"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -93,7 +92,7 @@ func run(ctx context.Context, o options) error {
 	}
 	defer endTracing()
 
-	config, err := o.kube.Config(controllerName, watchdog.Transport)
+	config, err := o.kube.Config(ctx, controllerName, watchdog.Transport)
 	if err != nil {
 		return err
 	}
@@ -101,7 +100,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	elector, err := o.leaderElection.New(config, kube.OwnNamespace())
+	elector, err := o.leaderElection.New(config)
 	if err != nil {
 		return err
 	}
@@ -136,7 +135,7 @@ func run(ctx context.Context, o options) error {
 		health.WaitFor("the Lease " + lease + ", which could not be read or created yet")
 	}
 	health.AddLiveCheck("lease", elector.Check)
-	return elector.Run(ctx, sync.OnceFunc(health.Ready), func(ctx context.Context) error {
+	return elector.Run(ctx, health, func(ctx context.Context) error {
 		metrics.CountNetworks(parts.networks.List)
 		return parts.controller.Run(ctx, o.workers, o.shutdownTimeout)
 	})
@@ -282,7 +281,7 @@ func connectNeutron(ctx context.Context, o options) (client neutron.Client, clos
 		return client, func() {}, nil
 	}
 	endpoint, closeAll := o.neutronEndpoint, func() {}
-	if endpoint == "" {
+	if o.embeddedNeutron {
 		server := embedded.New(embedded.Options{With: []string{neutron.ExtensionDNS}})
 		if err := server.Listen(o.embeddedAddress); err != nil {
 			return nil, nil, fmt.Errorf("starting the embedded Neutron on -embedded-neutron-address %s: %w", o.embeddedAddress, err)
