@@ -70,7 +70,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 
-	err = run(klog.NewContext(ctx, klog.Background()), options)
+	err = run(klog.NewContext(ctx, options.logger), options)
 	klog.Flush()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", controllerName, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/samplecrd/network-controller/pkg/deployments"
 	"github.com/samplecrd/network-controller/pkg/kube"
 	"github.com/samplecrd/network-controller/pkg/leaderelection"
+	"github.com/samplecrd/network-controller/pkg/logging"
 	"github.com/samplecrd/network-controller/pkg/plan"
 	"github.com/samplecrd/network-controller/pkg/server"
 	"github.com/samplecrd/network-controller/pkg/tracing"
@@ -43,7 +44,8 @@ type options struct {
 	orphanGracePeriod time.Duration
 	loggingFormat     string
 
-	given []string // the flags that were given, for the log
+	given  []string // the flags that were given, for the log
+	logger klog.Logger
 }
 
 // maxInFlight is how long Neutron may still execute a request after the controller
@@ -107,6 +109,9 @@ func parseOptions(args []string) (options, error) {
 	if o.loggingFormat == "json" {
 		verbosity, _ := strconv.Atoi(flags.Value("v"))
 		klog.SetSlogLogger(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-verbosity)})))
+		o.logger = klog.Background()
+	} else {
+		o.logger = logging.EscapeText()
 	}
 	return o, nil
 }
