@@ -168,8 +168,8 @@ func (o options) validate(arguments []string, given map[string]bool) error {
 	)
 }
 
-// chooseNeutron selects the Neutron. Nobody gets the embedded one by mistake in a
-// cluster: its networks would replace those of a cloud whose name is missing.
+// chooseNeutron selects the Neutron. In a cluster, the embedded one is never the
+// default: its networks would replace those of a cloud whose name is missing.
 func (o *options) chooseNeutron(given map[string]bool, fromEnvironment string, isInPod bool) error {
 	embedded := o.embeddedNeutron || given["embedded-neutron-address"]
 	switch {

@@ -112,7 +112,7 @@ func (o Options) Config(ctx context.Context, userAgent string, transports ...fun
 // source is the origin of a configuration.
 type source struct {
 	name, context string
-	isDefault     bool // nobody has named it
+	isDefault     bool // no flag and no variable names it
 }
 
 // load returns the first configuration that there is, in the order of kubectl:

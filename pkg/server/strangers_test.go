@@ -61,7 +61,7 @@ func TestSlowBodies(t *testing.T) {
 }
 
 // TestConnectionLimit: connections that send nothing are closed when there are too
-// many, and keep nobody out.
+// many, and do not keep out others.
 func TestConnectionLimit(t *testing.T) {
 	address := serveForTest(t, NewHealth().handler())
 	silent := make([]net.Conn, 2*maxConnections)
