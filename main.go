@@ -302,12 +302,17 @@ func connectNeutron(ctx context.Context, o options) (client neutron.Client, clos
 func tryNeutron(ctx context.Context, client neutron.Client, key, value string) {
 	logger := klog.FromContext(ctx).WithValues(key, value)
 	_, err := client.Networks(ctx, neutron.NetworkFilter{ID: "00000000-0000-0000-0000-000000000000"})
+	var cloud string
+	if err == nil {
+		cloud, err = client.Cloud(ctx)
+	}
 	if described, ok := client.(fmt.Stringer); ok {
 		logger = logger.WithValues("login", fmt.Sprint(described))
 	}
 	switch {
 	case err == nil:
-		logger.Info("Using Neutron")
+		metrics.SetCloud(cloud)
+		logger.Info("Using Neutron", "identity", cloud)
 	case ctx.Err() == nil:
 		logger.Error(err, "Neutron is unavailable; starting anyway, Networks wait until it is available")
 	}

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/test/controlplane"
 )
 
@@ -111,6 +115,35 @@ func TestNeutronMustBeNamedInPod(t *testing.T) {
 	start("OS_CLOUD=nowhere", "-embedded-neutron").waitFor(t, "using the embedded Neutron")
 	start("OS_CLOUD=", "-neutron-endpoint=http://127.0.0.1:1").waitFor(t, "Neutron is unavailable")
 	start("OS_CLOUD=nowhere").waitFor(t, "-cloud or OS_CLOUD: ")
+}
+
+// TestWhichNeutron: the log and the metrics have the identity of the Neutron in use.
+func TestWhichNeutron(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ arg, identity string }{
+		{"-embedded-neutron", "embedded"},
+		{"-neutron-endpoint=" + serveNeutron(t), "noauth/127.0.0.1:[0-9]+"},
+	} {
+		p := startProgram(t, "-kubeconfig="+cluster.Kubeconfig(), "-namespaces=default", "-metrics-bind-address=127.0.0.1:0", test.arg)
+		p.waitFor(t, `"Using Neutron" .*identity="`+test.identity+`"`)
+		response, err := http.Get(p.served(t, "metrics"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err != nil || !regexp.MustCompile(`samplecrd_neutron_info{cloud="`+test.identity+`"} 1\n`).Match(body) {
+			t.Errorf("the metrics do not contain the identity %s (%v)", test.identity, err)
+		}
+	}
+}
+
+// serveNeutron returns the URL of a Neutron that runs until the test ends.
+func serveNeutron(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(embedded.New(embedded.Options{}))
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 // kubeconfigFile writes a kubeconfig file with one context, for a server without
