@@ -154,7 +154,7 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
 		h.Fatalf("starting to send events: %v", err)
 	}
-	neutronClient, err := openstack.New(h.neutronURL, openstack.WithTimeout(h.timeout), openstack.WithTransport(instrument.Neutron))
+	neutronClient, err := openstack.New(h.neutronURL, openstack.WithTimeout(h.timeout), openstack.WithTransport(instrument.Neutron), openstack.OnSkipped(instrument.Skipped))
 	if err != nil {
 		h.Fatalf("connecting to Neutron: %v", err)
 	}

@@ -272,9 +272,9 @@ func newController(
 // Networks wait for it.
 func connectNeutron(ctx context.Context, o options) (client neutron.Client, closeAll func(), err error) {
 	logger := klog.FromContext(ctx)
-	timeout, observed := openstack.WithTimeout(o.neutronTimeout), openstack.WithTransport(instrument.Neutron)
+	timeout, observed, skipped := openstack.WithTimeout(o.neutronTimeout), openstack.WithTransport(instrument.Neutron), openstack.OnSkipped(instrument.Skipped)
 	if o.cloud != "" {
-		client, err = openstack.NewFromCloud(o.cloud, timeout, observed)
+		client, err = openstack.NewFromCloud(o.cloud, timeout, observed, skipped)
 		if err != nil {
 			return nil, nil, fmt.Errorf("-cloud or OS_CLOUD: %w", err)
 		}
@@ -290,7 +290,7 @@ func connectNeutron(ctx context.Context, o options) (client neutron.Client, clos
 		endpoint, closeAll = server.URL(), func() { _ = server.Close() }
 		logger.Info("NO CLOUD CONFIGURED: using the embedded Neutron, whose networks exist only in the memory of this process. To list them: curl " + endpoint + "/v2.0/networks")
 	}
-	client, err = openstack.New(endpoint, timeout, observed)
+	client, err = openstack.New(endpoint, timeout, observed, skipped)
 	if err != nil {
 		closeAll()
 		return nil, nil, fmt.Errorf("-neutron-endpoint: %w", err)

@@ -24,7 +24,9 @@ type Client interface {
 // Reader reads, and changes nothing.
 //
 // A list that was not read completely is an error: an empty result means that
-// nothing exists, never that it is unknown.
+// nothing exists, never that it is unknown. A list omits only objects with
+// unusable values that certainly do not match its filter. A list of everything
+// omits those without an owner marker.
 type Reader interface {
 	// Networks lists the networks that match.
 	Networks(context.Context, NetworkFilter) ([]Network, error)

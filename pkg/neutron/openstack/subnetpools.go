@@ -19,7 +19,7 @@ func (c *client) SubnetPools(ctx context.Context, filter neutron.SubnetPoolFilte
 	if filter.Name != "" {
 		query.Set("name", filter.Name)
 	}
-	found, err := list(ctx, c.service, "subnetpools", query, (*subnetPoolJSON).value, func(p neutron.SubnetPool) string { return p.ID })
+	found, err := list(ctx, c, "subnetpools", query, (*subnetPoolJSON).value, func(p neutron.SubnetPool) string { return p.ID })
 	if err != nil {
 		return nil, c.failed(ctx, listSubnetPools, err)
 	}
@@ -52,8 +52,11 @@ func (i *looseInt) UnmarshalJSON(text []byte) error {
 }
 
 func (p *subnetPoolJSON) value() (neutron.SubnetPool, error) {
-	if p == nil || p.ID == nil || *p.ID == "" || p.Name == nil || p.IPVersion == nil || *p.IPVersion != 4 && *p.IPVersion != 6 {
+	if p == nil || p.ID == nil || p.Name == nil || p.IPVersion == nil || *p.IPVersion != 4 && *p.IPVersion != 6 {
 		return neutron.SubnetPool{}, unusable("it has a subnet pool without id, name or ip_version")
+	}
+	if err := checkFields("subnet pool", field{"id", *p.ID, isID}, field{"name", *p.Name, isText}); err != nil {
+		return neutron.SubnetPool{}, err
 	}
 	return neutron.SubnetPool{
 		ID: *p.ID, Name: *p.Name, IPVersion: *p.IPVersion,
