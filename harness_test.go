@@ -102,7 +102,7 @@ func newHarness(t *testing.T) *harness {
 				FieldManager: controllerName, Cluster: testCluster, MaxInFlight: 50 * time.Millisecond,
 				Retry: reconcile.RetryDelays{InUse: 50 * time.Millisecond, Rejected: 5 * time.Minute, OverwrittenStatus: 50 * time.Millisecond},
 			},
-			drift:       drift.Options{Cluster: testCluster, ResyncPeriod: time.Hour},
+			drift:       drift.Options{Cluster: testCluster, ResyncPeriod: time.Hour, StartTimeout: patience},
 			deployments: deployments.Options{Which: deployments.None},
 		},
 	}

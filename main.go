@@ -243,7 +243,7 @@ func (o options) settings(cluster string) settings {
 			FieldManager: controllerName, Cluster: cluster, AllowAdoption: o.allowAdoption, ReportDrift: o.drift == driftReport, LeaveCloud: o.leaveCloud, OtherClusters: o.otherClusters,
 			MaxInFlight: maxInFlight, Retry: reconcile.DefaultRetryDelays(),
 		},
-		drift:       drift.Options{Cluster: cluster, ResyncPeriod: o.resyncPeriod},
+		drift:       drift.Options{Cluster: cluster, ResyncPeriod: o.resyncPeriod, StartTimeout: startTimeout},
 		deployments: o.deployments,
 	}
 	if o.deleteOrphans {
@@ -259,7 +259,7 @@ func newController(
 ) (*Controller, error) {
 	neutronCache := neutron.NewCache(neutronClient, time.Now)
 	reconciler := reconcile.New(k.networks, networks, neutronCache, recorder, clock.RealClock{}, s.reconcile)
-	detector := drift.New(neutronCache, networks, reconciler, clock.RealClock{}, s.drift)
+	detector := drift.New(neutronCache, networks, reconciler, watchdog, clock.RealClock{}, s.drift)
 	deployed, err := deployments.New(deploymentInformers, k.metadata, k.networks, networks, recorder, s.deployments)
 	if err != nil {
 		return nil, err
