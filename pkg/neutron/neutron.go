@@ -228,8 +228,8 @@ type Pool struct {
 	Start, End netip.Addr
 }
 
-// NetworkFilter selects the networks that match every field that is set. The zero
-// value selects all networks of the project.
+// NetworkFilter selects the networks of the project that match every field that is
+// set. Those that other projects share with it are never selected.
 type NetworkFilter struct {
 	ID string
 	// Descriptions match a network whose whole description is one of them.

@@ -98,6 +98,9 @@ type target interface {
 	identity(ctx context.Context) (string, error)
 	// host returns the host and port of Neutron, for messages.
 	host() string
+	// project returns the ID of the project that requests belong to, or nothing if
+	// that is not known.
+	project() string
 	// secrets returns the texts that no message may hold.
 	secrets() []string
 	// hint401 returns the likely reason for a 401.
@@ -129,6 +132,7 @@ func (n openNeutron) host() string   { return hostPort(n.base) }
 
 func (n openNeutron) identity(context.Context) (string, error) { return n.cloud, nil }
 
+func (openNeutron) project() string   { return "" }
 func (openNeutron) secrets() []string { return nil }
 func (openNeutron) hint401() string {
 	return "Neutron requires a login; name a cloud of clouds.yaml with -cloud"
@@ -227,6 +231,8 @@ func parseURL(text, version string) (*url.URL, error) {
 	switch {
 	case text == "":
 		return nil, errors.New("is empty")
+	case len(text) > maxText:
+		return nil, errors.New("is too long")
 	case err != nil:
 		return nil, errors.New("is not a URL")
 	case u.Scheme != "http" && u.Scheme != "https":
