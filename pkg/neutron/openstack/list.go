@@ -77,26 +77,28 @@ func (l *listing[J, V]) readPages(ctx context.Context, c *client) error {
 	for key, values := range l.query {
 		query[key] = values
 	}
-	next, read := query.Encode(), map[string]bool{}
+	read := map[string]bool{} // pages, by their marker
 	left := int64(maxAnswer)
-	for more := true; more; {
-		read[next] = true
-		page, err := c.readPage(ctx, l.kind, next, left, l.add)
+	for {
+		read[query.Get("marker")] = true
+		page, err := c.readPage(ctx, l.kind, query.Encode(), left, l.add)
 		if err != nil {
 			return err
 		}
 		left -= page.size
-		if next, more, err = page.next(); err != nil {
-			return err
-		}
+		marker, err := page.next()
 		switch {
-		case more && read[next]:
+		case err != nil || marker == "":
+			return err
+		case c.describe("").clean(marker) != marker: // a secret, which traces of requests would show
+			return unusable("its link to the next page is invalid")
+		case read[marker]:
 			return unusable("its links to further pages form a loop")
-		case more && len(read) >= maxPages:
+		case len(read) >= maxPages:
 			return unusable("it has more than %d pages", maxPages)
 		}
+		query.Set("marker", marker)
 	}
-	return nil
 }
 
 // add adds an object to a list. An object that cannot be used is skipped if it is
@@ -206,26 +208,26 @@ func (c *client) readPage(ctx context.Context, kind, query string, left int64, a
 	return result, err
 }
 
-// next returns the query of the next page. It ignores the rest of the link: a
-// Neutron behind a proxy may name a host that only it can reach, and no answer
-// chooses the host of a request.
-func (p page) next() (query string, more bool, err error) {
+// next returns the marker of the next page, or nothing if there is none. It ignores
+// the rest of the link: a Neutron behind a proxy may name a host that only it can
+// reach, and no answer chooses the host of a request, or what is looked for.
+func (p page) next() (marker string, err error) {
 	if p.links == nil {
-		return "", false, nil
+		return "", nil
 	}
 	var all []gophercloud.Link
 	if err := json.Unmarshal(p.links, &all); err != nil {
-		return "", false, unusable("its links to further pages are invalid")
+		return "", unusable("its links to further pages are invalid")
 	}
 	for _, link := range all {
 		if link.Rel != "next" {
 			continue
 		}
 		next, err := url.Parse(link.Href)
-		if err != nil || next.RawQuery == "" || len(next.RawQuery) > maxText {
-			return "", false, unusable("its link to the next page is invalid")
+		if err != nil || !isID(next.Query().Get("marker")) {
+			return "", unusable("its link to the next page is invalid")
 		}
-		return next.RawQuery, true, nil
+		return next.Query().Get("marker"), nil
 	}
-	return "", false, nil
+	return "", nil
 }
