@@ -128,7 +128,9 @@ func (c *client) DeleteSubnet(ctx context.Context, id string, revision int) erro
 	}
 	err := c.failed(ctx, op, subnets.Delete(ctx, c.guarded(revision), id).ExtractErr())
 	if failure := (*neutron.Error)(nil); errors.As(err, &failure) && errors.Is(failure, neutron.ErrInUse) {
-		failure.Message = strings.TrimSpace(failure.Message + " " + c.portsOn(ctx, id))
+		if failure.Ports = c.portsOn(ctx, id); failure.Ports != nil {
+			failure.Message += " The ports are: " + strings.Join(failure.Ports, ", ") + "."
+		}
 	}
 	return err
 }
@@ -136,9 +138,9 @@ func (c *client) DeleteSubnet(ctx context.Context, id string, revision int) erro
 // maxPorts limits the number of ports that an error names.
 const maxPorts = 10
 
-// portsOn names the ports that use a subnet. (For a network, Neutron's own error
-// names them.) It returns nothing if the ports cannot be listed.
-func (c *client) portsOn(ctx context.Context, subnetID string) string {
+// portsOn returns the ports that use a subnet, with their owners. (For a network,
+// Neutron's own error names them.) It returns nil if the ports cannot be listed.
+func (c *client) portsOn(ctx context.Context, subnetID string) []string {
 	query := url.Values{"fixed_ips": {"subnet_id=" + subnetID}, "fields": {"id", "device_owner"}, "limit": {strconv.Itoa(maxPorts + 1)}}
 	var answer struct {
 		Ports []struct {
@@ -147,8 +149,8 @@ func (c *client) portsOn(ctx context.Context, subnetID string) string {
 		}
 	}
 	_, err := c.service.Get(ctx, c.service.ServiceURL("ports")+"?"+query.Encode(), &answer, nil) //nolint:bodyclose // gophercloud closes the body
-	if err != nil || len(answer.Ports) == 0 {
-		return ""
+	if err != nil {
+		return nil
 	}
 	var words []string
 	for _, port := range answer.Ports[:min(len(answer.Ports), maxPorts)] {
@@ -156,13 +158,13 @@ func (c *client) portsOn(ctx context.Context, subnetID string) string {
 		if port.Owner != "" {
 			word += " (" + port.Owner + ")"
 		}
-		words = append(words, word)
+		words = append(words, clean(word))
 	}
 	slices.Sort(words)
 	if len(answer.Ports) > maxPorts {
 		words = append(words, "and more")
 	}
-	return clean("The ports are: " + strings.Join(words, ", ") + ".")
+	return words
 }
 
 // subnet decodes the answer to a create or an update.
