@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
@@ -198,7 +199,7 @@ func (d *Deployments) Sync(ctx context.Context, key cache.ObjectName, network *s
 	}
 	if deployment == nil {
 		d.forget(key)
-		return false, nil
+		return false, d.checkListed(key, network)
 	}
 	requested := d.options.requestOf(deployment)
 	action, problem := decide(deployment, requested, network)
@@ -230,6 +231,18 @@ func (d *Deployments) Sync(ctx context.Context, key cache.ObjectName, network *s
 		return d.remove(ctx, deployment, network)
 	}
 	return d.update(ctx, deployment, requested, network)
+}
+
+// checkListed returns an error if a Network is marked as one of an invalid Deployment,
+// and the Deployments have not been listed since the controller started. Then the
+// Deployment may exist.
+func (d *Deployments) checkListed(key cache.ObjectName, network *samplecrdv1.Network) error {
+	informer, watched := d.informers.For(key.Namespace)
+	if !watched || informer.HasSynced() || network == nil ||
+		meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionDeploymentInvalid) == nil {
+		return nil
+	}
+	return fmt.Errorf("the Deployments have not been listed yet: %w", store.ErrOutdated)
 }
 
 func (d *Deployments) create(ctx context.Context, deployment *metav1.PartialObjectMetadata, requested request) (changed bool, err error) {
@@ -271,6 +284,10 @@ func (d *Deployments) update(ctx context.Context, deployment *metav1.PartialObje
 		change = "Took over the Network " + network.Name + "."
 	}
 	d.announce(ctx, deployment, "NetworkUpdated", "UpdateNetwork", change)
+	if updated.Generation != network.Generation { // its users may have edited it
+		kube.RecordEvent(d.events, updated, corev1.EventTypeNormal, "UpdatedForDeployment", "Sync",
+			status.Clip("Changed the spec to what the Deployment "+deployment.Name+" requests: "+specText(network.Spec)+" → "+specText(after.Spec)+". To change it, edit the annotations of the Deployment."))
+	}
 	return true, nil
 }
 

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -124,14 +123,13 @@ func (r *Reconciler) wroteStatus(network *samplecrdv1.Network) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.records[cache.MetaObjectToName(network)]
-	return last.uid == network.UID &&
-		(equality.Semantic.DeepEqual(last.status, network.Status) || equality.Semantic.DeepEqual(last.previousStatus, network.Status))
+	return last.uid == network.UID && (status.IsSame(last.status, network.Status) || status.IsSame(last.previousStatus, network.Status))
 }
 
 // StatusOverwritten reports whether another client has changed the status of a
 // Network, and after which delay a sync should correct it.
 func (r *Reconciler) StatusOverwritten(before, after *samplecrdv1.Network) (delay time.Duration, overwritten bool) {
-	overwritten = !equality.Semantic.DeepEqual(before.Status, after.Status) && !r.wroteStatus(after)
+	overwritten = !status.IsSame(before.Status, after.Status) && !r.wroteStatus(after)
 	if overwritten {
 		r.updateKey(cache.MetaObjectToName(after), func(record *record) { record.overwritten = record.uid == after.UID })
 	}

@@ -111,6 +111,7 @@ func ownConditions(status samplecrdv1.NetworkStatus) (own []metav1.Condition) {
 	return own
 }
 
+// isOwn reports whether this package sets a condition.
 func isOwn(condition metav1.Condition) bool {
 	switch condition.Type {
 	case samplecrdv1.ConditionReady, samplecrdv1.ConditionReconciling, samplecrdv1.ConditionStalled, samplecrdv1.ConditionDeploymentInvalid:
