@@ -75,7 +75,7 @@ type outcome struct {
 // it, and one that replaces another is described once.
 func outcomeOf(steps []plan.Step, network *samplecrdv1.Network, record plan.Record) outcome {
 	o := outcome{network: map[string]bool{}, subnet: map[string]bool{}, before: network.Status.NetworkID}
-	replaced := ""
+	var replaced plan.DeleteSubnet
 	say := func(format string, values ...any) { o.sentences = append(o.sentences, fmt.Sprintf(format, values...)) }
 	for _, step := range steps {
 		switch step := step.(type) {
@@ -101,8 +101,13 @@ func outcomeOf(steps []plan.Step, network *samplecrdv1.Network, record plan.Reco
 			o.subnet["Created"] = true
 			text := withGateway(record.CIDR.String(), gatewayOf(record))
 			switch last := len(o.sentences) - 1; {
-			case replaced != "":
-				o.sentences[last] = fmt.Sprintf("replaced subnet %s by %s", replaced, text)
+			case replaced.For != "":
+				if !strings.HasPrefix(replaced.For, record.CIDR.String()) { // from a subnet pool
+					text += " (" + replaced.For + ")"
+				} else {
+					text = withGateway(replaced.For, gatewayOf(record)) // with its IPv6 modes
+				}
+				o.sentences[last] = fmt.Sprintf("replaced subnet %s by %s", replaced.From, text)
 			case last >= 0 && o.network["Created"]:
 				o.sentences[last] += " with subnet " + text
 			default:
@@ -114,9 +119,7 @@ func outcomeOf(steps []plan.Step, network *samplecrdv1.Network, record plan.Reco
 		case plan.DeleteSubnet:
 			o.subnet["Deleted"] = true
 			say("deleted subnet %s", step.From)
-			if step.For != "" {
-				replaced = step.From.String()
-			}
+			replaced = step
 		default:
 			o.network["Updated"] = true
 			say("%s", step)

@@ -31,6 +31,8 @@ func TestEventsOf(t *testing.T) {
 	resized := plan.UpdateNetwork{Changes: []plan.Change{{What: "MTU", From: "1450", To: "1400"}}}
 	release := plan.DeleteSubnet{From: netip.MustParsePrefix("10.0.9.0/24")}
 	replace := plan.DeleteSubnet{From: netip.MustParsePrefix("10.0.9.0/24"), For: "10.0.0.0/24"}
+	fromPool := plan.DeleteSubnet{From: netip.MustParsePrefix("10.0.9.0/24"), For: "a /24 from subnet pool p"}
+	otherModes := plan.DeleteSubnet{From: subnet.CIDR, For: "10.0.0.0/24 with RA mode slaac"}
 	duplicate := plan.DeleteNetwork{ID: "net-2", DuplicateOf: "net-1"}
 	event := func(kind, reason, note string) status.Event {
 		return status.Event{Type: kind, Reason: reason, Action: reason, Note: note}
@@ -52,6 +54,8 @@ func TestEventsOf(t *testing.T) {
 		"tag added":               {edited, []plan.Step{plan.AddTag{Tag: "x"}}, []status.Event{event("Normal", "NetworkUpdated", `Added tag "x".`)}},
 		"tag removed":             {good, []plan.Step{plan.RemoveTag{Tag: "x"}}, []status.Event{event("Normal", "NetworkUpdated", `Removed tag "x".`)}},
 		"replaced":                {edited, []plan.Step{replace, createSubnet}, []status.Event{event("Normal", "SubnetReplaced", "Replaced subnet 10.0.9.0/24 by 10.0.0.0/24, gateway 10.0.0.1.")}},
+		"replaced, from a pool":   {edited, []plan.Step{fromPool, createSubnet}, []status.Event{event("Normal", "SubnetReplaced", "Replaced subnet 10.0.9.0/24 by 10.0.0.0/24, gateway 10.0.0.1 (a /24 from subnet pool p).")}},
+		"other IPv6 modes":        {edited, []plan.Step{otherModes, createSubnet}, []status.Event{event("Normal", "SubnetReplaced", "Replaced subnet 10.0.0.0/24 by 10.0.0.0/24 with RA mode slaac, gateway 10.0.0.1.")}},
 		"half replaced":           {edited, []plan.Step{replace}, []status.Event{event("Normal", "SubnetDeleted", "Deleted subnet 10.0.9.0/24.")}},
 		"retained":                {deleted, []plan.Step{plan.RetainNetwork{ID: "net-1"}}, []status.Event{event("Normal", "NetworkRetained", "Kept network net-1 for the next Network of this name.")}},
 		"released":                {deleted, []plan.Step{release, plan.RemoveFinalizer{}}, []status.Event{event("Normal", "SubnetDeleted", "Deleted subnet 10.0.9.0/24.")}},
