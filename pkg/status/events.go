@@ -147,8 +147,8 @@ func (o outcome) reason() string {
 	return "SubnetUpdated"
 }
 
-// missing describes what Neutron did not have although it matched the spec before.
-// Nobody knows why: somebody may have deleted it, or Neutron may have lost its data.
+// missing describes what Neutron did not have although it matched the spec before. The
+// cause is unknown: a user deleted it, or Neutron lost its data.
 func (o outcome) missing() string {
 	switch {
 	case o.network["Created"]:

@@ -1,6 +1,6 @@
-// Package kstatus checks with the library of kstatus, from which Flux and other tools
-// derive whether an object is in progress, failed or current, what they make of the
-// statuses of a Network. It is a module of its own: the library is heavy.
+// Package kstatus checks the statuses of a Network with the library of kstatus. Flux
+// and other tools derive from it whether an object is in progress, failed or current.
+// The package is a module of its own, because the library is heavy.
 package kstatus
 
 import (
