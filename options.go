@@ -39,6 +39,7 @@ type options struct {
 	embeddedAddress   string
 	resyncPeriod      time.Duration
 	allowAdoption     bool
+	leaveCloud        string
 	deleteOrphans     bool
 	orphanGracePeriod time.Duration
 	loggingFormat     string
@@ -116,6 +117,7 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.embeddedAddress, "embedded-neutron-address", "127.0.0.1:0", "Loopback `address` on which the embedded Neutron listens. Port 0 selects a free port.")
 	flags.DurationVar(&o.resyncPeriod, "resync-period", 30*time.Second, "Longest time until the controller detects and reverts a change that was made directly in Neutron. The period is extended if listing Neutron takes more than a tenth of it.")
 	flags.BoolVar(&o.allowAdoption, "allow-adoption", false, "Allow Networks to adopt an existing Neutron network with spec.networkID. Every user who can create Networks can then take over any network of the OpenStack project.")
+	flags.StringVar(&o.leaveCloud, "leave-cloud", "", "The `identity` of a cloud to leave, such as RegionOne/<project ID>. Networks whose network is in that cloud get a new one in the cloud that the controller is connected to; the existing one is left unchanged. Without the flag, the controller does not change Networks whose network is in another cloud.")
 	flags.BoolVar(&o.deleteOrphans, "delete-orphans", false, "Delete Neutron networks that carry an owner marker of this cluster but have no Network object. If false, the controller only logs and counts them.")
 	flags.DurationVar(&o.orphanGracePeriod, "orphan-grace-period", 10*time.Minute, "Minimum time between the detection of an orphaned Neutron network and its deletion. Has an effect only with -delete-orphans.")
 	flags.StringVar(&o.loggingFormat, "logging-format", "text", "Log format: text or json. With json, -v is the only klog flag that has an effect.")

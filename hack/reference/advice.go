@@ -62,6 +62,12 @@ var advices = map[string]advice{
 			"(`kubectl edit network NAME --subresource=status`), or create a Network with another `spec.networkID`.",
 		Retry: "After 20 to 30 seconds.",
 	},
+	"OtherCloud": {
+		Status: "False",
+		Cure: "Connect the controller to the cloud that the message names. To leave that cloud on purpose, use the flag that the message names: " +
+			"then the controller creates another network, and the old one stays where it is.",
+		Retry: "When the controller restarts.",
+	},
 	"NotFound": {
 		Status: "False",
 		Cure: "Create the network or subnet pool, or share it with the OpenStack project of the controller. If the spec has the wrong name or ID, " +

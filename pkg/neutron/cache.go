@@ -30,6 +30,7 @@ type Cache struct {
 	overlay []func(*content)
 	listing bool
 
+	cloud        string   // empty until the first request
 	extensions   []string // nil until the first request
 	extensionsAt time.Time
 }
@@ -222,6 +223,28 @@ func (c *Cache) KnownExtensions() ([]string, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.extensions, c.extensions != nil
+}
+
+// Cloud implements Client. The identity of the cloud is remembered.
+func (c *Cache) Cloud(ctx context.Context) (string, error) {
+	if cloud, ok := c.KnownCloud(); ok {
+		return cloud, nil
+	}
+	cloud, err := c.client.Cloud(ctx)
+	if err != nil {
+		return "", err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cloud = cloud
+	return cloud, nil
+}
+
+// KnownCloud returns the identity of the cloud, or false if it is unknown.
+func (c *Cache) KnownCloud() (string, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.cloud, c.cloud != ""
 }
 
 // AddNetworkTag implements Tagger.

@@ -29,6 +29,7 @@ type fake struct {
 	networks         []neutron.Network
 	subnets          []neutron.Subnet
 	failure          error
+	askedCloud       int
 	listedExtensions int    // how often
 	duringList       func() // runs between the list of networks and that of subnets
 }
@@ -59,6 +60,11 @@ func (f *fake) SubnetPools(context.Context, neutron.SubnetPoolFilter) ([]neutron
 func (f *fake) Extensions(context.Context) ([]string, error) {
 	f.listedExtensions++
 	return []string{neutron.ExtensionTags}, f.failure
+}
+
+func (f *fake) Cloud(context.Context) (string, error) {
+	f.askedCloud++
+	return "RegionOne/p1", f.failure
 }
 func (f *fake) AddNetworkTag(context.Context, string, string) error    { return f.failure }
 func (f *fake) RemoveNetworkTag(context.Context, string, string) error { return f.failure }

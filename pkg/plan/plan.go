@@ -21,6 +21,8 @@ import (
 //	desired  finalizer  actual state, as far as it is known        next step
 //	-------  ---------  -----------------------------------------  ----------------
 //	absent   no         any                                        Nothing
+//	absent   yes        the connected cloud is unknown             FindCloud
+//	absent   yes        another cloud is recorded                  Blocked: OtherCloud
 //	absent   yes        network not looked for by owner marker     FindNetwork
 //	absent   yes        none with our marker, ID not looked for    FindNetwork
 //	absent   yes        no network                                 RemoveFinalizer
@@ -50,6 +52,9 @@ import (
 //	invalid  any        any                                        Blocked: InvalidSpec
 //	obstacle any        any                                        Blocked
 //
+//	present  any        the connected cloud is unknown             FindCloud
+//	present  any        another cloud is recorded                  Blocked: OtherCloud
+//	present  yes        no cloud is recorded                       AddFinalizer
 //	present  no         any                                        AddFinalizer
 //	present  yes        network not looked for by owner marker     FindNetwork
 //	present  yes        none with our marker, ID not looked for    FindNetwork
@@ -108,20 +113,33 @@ func Next(desired Desired, actual Actual) Step {
 	switch {
 	case desired.Absent && !actual.Finalizer:
 		return Nothing{}
+	case !desired.Absent && desired.Invalid != "":
+		return Blocked{Reason: ReasonInvalidSpec, Message: desired.Invalid}
+	case actual.connected == "":
+		return FindCloud{}
+	case actual.Cloud != "" && actual.Cloud != actual.connected:
+		return otherCloud(actual)
 	case desired.Absent && desired.Leave == LeaveAll:
 		return stepToRetained(desired, actual)
 	case desired.Absent && desired.Leave == LeaveNetwork:
 		return stepToReleased(desired, actual)
 	case desired.Absent:
 		return stepToAbsent(desired, actual)
-	case desired.Invalid != "":
-		return Blocked{Reason: ReasonInvalidSpec, Message: desired.Invalid}
 	case desired.Obstacle.Reason != "":
 		return desired.Obstacle
-	case !actual.Finalizer:
-		return AddFinalizer{}
+	case !actual.Finalizer || actual.Cloud == "":
+		return AddFinalizer{Cloud: actual.connected}
 	}
 	return stepToPresent(desired, actual)
+}
+
+// otherCloud reports that the network of the object is in another cloud than the
+// one that requests go to. Nothing is created, and the finalizer stays.
+func otherCloud(actual Actual) Step {
+	return Blocked{Reason: ReasonOtherCloud, Message: fmt.Sprintf(
+		"the network is in the cloud %q, but the controller is connected to %q. Nothing is changed in either. Connect the controller to %q again. "+
+			"To create the network in %q and leave the existing one, start the controller with -leave-cloud=%s.",
+		actual.Cloud, actual.connected, actual.Cloud, actual.connected, actual.Cloud)}
 }
 
 // stepToAbsent deletes the network with our subnet, and then removes the

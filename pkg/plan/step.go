@@ -53,6 +53,9 @@ const (
 	// ReasonSubnetPoolMismatch: the subnet pool has another IP version than the
 	// spec requires, or does not allocate ranges of the desired length.
 	ReasonSubnetPoolMismatch Reason = "SubnetPoolMismatch"
+	// ReasonOtherCloud: the network is in another cloud than the one that the
+	// controller is connected to.
+	ReasonOtherCloud Reason = "OtherCloud"
 	// ReasonInUse: deleting the network would also delete subnets that do not belong
 	// to the Network.
 	ReasonInUse Reason = "InUse"
@@ -72,6 +75,8 @@ type (
 	FindSubnetPool struct{ Filter neutron.SubnetPoolFilter }
 	// FindExtensions looks for the extensions of this Neutron.
 	FindExtensions struct{}
+	// FindCloud looks for the identity of the cloud that requests go to.
+	FindCloud struct{}
 )
 
 // Change describes what a step changes.
@@ -81,8 +86,8 @@ func (c Change) String() string { return fmt.Sprintf("%s %s → %s", c.What, c.F
 
 // The steps that write.
 type (
-	// AddFinalizer keeps the object until RemoveFinalizer.
-	AddFinalizer struct{}
+	// AddFinalizer keeps the object until RemoveFinalizer, and records the cloud.
+	AddFinalizer struct{ Cloud string }
 	// CreateNetwork creates a network.
 	CreateNetwork struct{ Network neutron.NewNetwork }
 	// UpdateNetwork restores the settings, name and owner marker of our network.
@@ -137,6 +142,7 @@ func (FindNetwork) step()     {}
 func (FindSubnets) step()     {}
 func (FindSubnetPool) step()  {}
 func (FindExtensions) step()  {}
+func (FindCloud) step()       {}
 func (RecordTags) step()      {}
 func (AddTag) step()          {}
 func (RemoveTag) step()       {}
@@ -153,7 +159,7 @@ func (RemoveFinalizer) step() {}
 // ChangesNeutron reports whether a step changes something in Neutron.
 func ChangesNeutron(step Step) bool {
 	switch step.(type) {
-	case Nothing, Blocked, FindNetwork, FindSubnets, FindSubnetPool, FindExtensions, RecordTags, AddFinalizer, RemoveFinalizer:
+	case Nothing, Blocked, FindNetwork, FindSubnets, FindSubnetPool, FindExtensions, FindCloud, RecordTags, AddFinalizer, RemoveFinalizer:
 		return false
 	}
 	return true
@@ -181,6 +187,7 @@ func (s FindSubnetPool) String() string {
 }
 
 func (FindExtensions) String() string  { return "find extensions" }
+func (FindCloud) String() string       { return "find the cloud" }
 func (AddFinalizer) String() string    { return "add finalizer" }
 func (s CreateNetwork) String() string { return "create network " + s.Network.Name }
 

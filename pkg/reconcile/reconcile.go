@@ -29,6 +29,9 @@ type Options struct {
 	Cluster string
 	// AllowAdoption permits spec.networkID.
 	AllowAdoption bool
+	// LeaveCloud is the identity of a cloud whose networks are to be left there. Their
+	// Networks get new ones in the cloud that the controller is connected to.
+	LeaveCloud string
 	// MaxInFlight is how long Neutron may still execute a request after the
 	// controller stopped waiting for its response.
 	MaxInFlight time.Duration
@@ -112,7 +115,9 @@ func (r *Reconciler) Desired(key cache.ObjectName, network *samplecrdv1.Network)
 // stale, so the plan has to begin with a look.
 func (r *Reconciler) Observe(key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired) plan.Actual {
 	if network == nil {
-		return plan.Actual{Finalizer: r.isOrphanToDelete(key)} // so that the plan deletes what is left
+		actual := plan.Actual{Finalizer: r.isOrphanToDelete(key)} // so that the plan deletes what is left
+		connected, _ := r.neutron.KnownCloud()
+		return actual.WithCloud(connected)
 	}
 	r.update(network, func(record *record) {
 		if record.isNew && hasFinalizer(network) { // another leader has set it
@@ -130,7 +135,13 @@ func (r *Reconciler) Observe(key cache.ObjectName, network *samplecrdv1.Network,
 
 // unobserved returns the actual state as far as the object itself records it.
 func (r *Reconciler) unobserved(network *samplecrdv1.Network) plan.Actual {
-	actual := plan.Actual{Finalizer: hasFinalizer(network), Record: status.RecordOf(network.Status)}
+	actual := plan.Actual{Finalizer: hasFinalizer(network), Cloud: network.Annotations[samplecrdv1.AnnotationCloud], Record: status.RecordOf(network.Status)}
+	if connected, ok := r.neutron.KnownCloud(); ok {
+		if actual.Cloud == r.options.LeaveCloud && actual.Cloud != connected {
+			actual.Cloud, actual.Record = "", plan.Record{}
+		}
+		actual = actual.WithCloud(connected)
+	}
 	if extensions, ok := r.neutron.KnownExtensions(); ok {
 		actual = actual.WithExtensions(extensions)
 	}

@@ -118,6 +118,7 @@ func TestMessageNamesIntent(t *testing.T) {
 		"Cannot look up the subnets of the Neutron network: ":            plan.FindSubnets{},
 		"Cannot look up the subnet pool: ":                               plan.FindSubnetPool{},
 		"Cannot look up the extensions of Neutron: ":                     plan.FindExtensions{},
+		"Cannot find out to which cloud Neutron belongs: ":               plan.FindCloud{},
 		"Cannot mark the Neutron network net-1 as retained: ":            plan.RetainNetwork{ID: "net-1"},
 		`Cannot add the tag "a": `:                                       plan.AddTag{Tag: "a"},
 		`Cannot remove the tag "a": `:                                    plan.RemoveTag{Tag: "a"},

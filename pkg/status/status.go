@@ -51,7 +51,7 @@ func KnownReason(reason string) string {
 	switch plan.Reason(reason) {
 	case Provisioned, Refused, NeutronUnavailable, Pending, Reconciling, Deleting,
 		plan.ReasonInvalidSpec, plan.ReasonAmbiguous, plan.ReasonNotOurs, plan.ReasonNotFound, plan.ReasonAdoptionNotAllowed,
-		plan.ReasonExtensionMissing, plan.ReasonSubnetPoolMismatch, plan.ReasonInUse, plan.ReasonNotConverging:
+		plan.ReasonOtherCloud, plan.ReasonExtensionMissing, plan.ReasonSubnetPoolMismatch, plan.ReasonInUse, plan.ReasonNotConverging:
 		return reason
 	}
 	return "Other"

@@ -75,6 +75,8 @@ func intent(step plan.Step) string {
 		return "look up the subnet pool"
 	case plan.FindExtensions:
 		return "look up the extensions of Neutron"
+	case plan.FindCloud:
+		return "find out to which cloud Neutron belongs"
 	case plan.RemoveFinalizer:
 		return "finish the deletion"
 	case plan.CreateNetwork:

@@ -36,6 +36,7 @@ var (
 var reasons = []plan.Reason{
 	plan.ReasonInvalidSpec, plan.ReasonAmbiguous, plan.ReasonNotOurs, plan.ReasonNotFound, plan.ReasonAdoptionNotAllowed,
 	plan.ReasonExtensionMissing, plan.ReasonSubnetPoolMismatch, plan.ReasonInUse, plan.ReasonNotConverging,
+	plan.ReasonOtherCloud,
 }
 
 // state is a state of a Network, and what kstatus makes of it.
