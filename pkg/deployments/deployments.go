@@ -327,7 +327,7 @@ func (d *Deployments) rejected(deployment *metav1.PartialObjectMetadata, problem
 
 // announce logs what was done for a Deployment, and records an event.
 func (d *Deployments) announce(ctx context.Context, deployment *metav1.PartialObjectMetadata, reason, action, change string) {
-	klog.FromContext(ctx).Info("Reconciled the Network of a Deployment", "reason", reason, "change", change)
+	klog.FromContext(ctx).Info("Reconciled the Network of a Deployment", "reason", reason, "change", status.Printable(change))
 	d.forget(cache.MetaObjectToName(deployment))
 	kube.RecordEvent(d.events, reference(deployment), corev1.EventTypeNormal, reason, action, status.Clip(change))
 }
