@@ -68,6 +68,17 @@ var advices = map[string]advice{
 			"then the controller creates another network, and the old one stays where it is.",
 		Retry: "When the controller restarts.",
 	},
+	"OtherCluster": {
+		Status: "False",
+		Cure: "If this cluster replaces the one that the message names, start the controller with the `-cluster-name` of that one. " +
+			"If both clusters share the OpenStack project, name the other one in `-other-clusters`.",
+		Retry: "After 20 to 30 seconds.",
+	},
+	"Drifted": {
+		Status: "False",
+		Cure:   "To correct Neutron, set `spec.driftPolicy` to `Correct`. To keep the change, change the spec. The message contains the difference.",
+		Retry:  "At each refresh of the cache of Neutron's state.",
+	},
 	"NotFound": {
 		Status: "False",
 		Cure: "Create the network or subnet pool, or share it with the OpenStack project of the controller. If the spec has the wrong name or ID, " +

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -47,7 +48,7 @@ type Listing struct {
 }
 
 // Refresh lists all networks and subnets, and the extensions if they were ever
-// requested. If a request fails, the Cache keeps its content: an incomplete list
+// requested. It finds out the identity of the cloud if it is unknown. If a request fails, the Cache keeps its content: an incomplete list
 // proves nothing. Refresh must not be called concurrently.
 func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
 	begun := c.now()
@@ -55,7 +56,11 @@ func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
 	c.listing, c.overlay = true, nil
 	c.mu.Unlock()
 
-	fresh, err := c.list(ctx)
+	_, err := c.Cloud(ctx)
+	var fresh *content
+	if err == nil {
+		fresh, err = c.list(ctx)
+	}
 	if _, asked := c.KnownExtensions(); asked && err == nil {
 		_, err = c.Extensions(ctx)
 	}
@@ -158,6 +163,22 @@ func (c *Cache) Owned(cluster string) map[Owner][]string {
 		slices.Sort(owned[owner])
 	}
 	return owned
+}
+
+// Owners returns the owners with a namespace and name in any cluster, sorted by
+// cluster, of whom a network has the owner marker or the retained marker.
+func (c *Cache) Owners(namespace, name string) (owners []Owner) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.content == nil {
+		return nil
+	}
+	for id := range c.content.owned[Owner{Namespace: namespace, Name: name}.String()] {
+		owner, _ := ownerOf(c.content.networks[id].Description)
+		owners = append(owners, owner)
+	}
+	slices.SortFunc(owners, func(a, b Owner) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return slices.Compact(owners)
 }
 
 // note applies a change to the content.
@@ -330,26 +351,37 @@ type content struct {
 	networks  map[string]Network
 	subnets   map[string]Subnet
 	described map[string]map[string]bool // IDs of networks by their description
+	owned     map[string]map[string]bool // IDs of networks by the namespace and name of their owner
 	on        map[string]map[string]bool // IDs of subnets by their network
 }
 
 func newContent() *content {
 	return &content{
 		networks: map[string]Network{}, subnets: map[string]Subnet{},
-		described: map[string]map[string]bool{}, on: map[string]map[string]bool{},
+		described: map[string]map[string]bool{}, owned: map[string]map[string]bool{}, on: map[string]map[string]bool{},
 	}
 }
 
 func (c *content) putNetwork(network Network) {
-	if before, ok := c.networks[network.ID]; ok {
-		remove(c.described, before.Description, network.ID)
-	}
+	c.unindex(network.ID)
 	c.networks[network.ID] = network
 	add(c.described, network.Description, network.ID)
+	if owner, ok := ownerOf(network.Description); ok {
+		add(c.owned, owner.String(), network.ID)
+	}
+}
+
+// unindex removes a network from the indexes.
+func (c *content) unindex(id string) {
+	description := c.networks[id].Description
+	remove(c.described, description, id)
+	if owner, ok := ownerOf(description); ok {
+		remove(c.owned, owner.String(), id)
+	}
 }
 
 func (c *content) removeNetwork(id string) {
-	remove(c.described, c.networks[id].Description, id)
+	c.unindex(id)
 	delete(c.networks, id)
 	c.replaceSubnets(id, nil)
 }

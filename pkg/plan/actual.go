@@ -26,6 +26,10 @@ type Actual struct {
 	// Record is the content of the object's status.
 	Record
 
+	// OtherClusters are the clusters that own a network whose object has the
+	// namespace and name of this one.
+	OtherClusters []string
+
 	connected  string                      // the cloud that requests go to; empty if unknown
 	created    string                      // the ID of the network that this plan has created
 	byMarker   *[]neutron.Network          // found by owner marker
@@ -221,6 +225,10 @@ func (a Actual) Ours(desired Desired) Record {
 	}
 	ours := a.ourSubnets(desired, subnets)
 	if len(ours) == 0 {
+		inStatus := func(s neutron.Subnet) bool { return s.ID == a.SubnetID }
+		if desired.Adopted == "" && slices.ContainsFunc(subnets, inStatus) {
+			record.SubnetID = a.SubnetID // it has lost its marker; there must be no second one
+		}
 		return record
 	}
 	if kept, _, ok := selectSubnet(desired, a, ours); ok {

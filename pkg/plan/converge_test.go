@@ -278,7 +278,7 @@ var blockedFor = map[plan.Reason]func(w world, desired plan.Desired, status plan
 	plan.ReasonAmbiguous: func(w world, desired plan.Desired, _ plan.Record) bool {
 		networks := w.findNetworks(neutron.NetworkFilter{Descriptions: []string{marker, owner.RetainedMarker()}})
 		subnets := slices.DeleteFunc(slices.Clone(w.subnets), func(s neutron.Subnet) bool { return s.Description != marker || !w.hasOther(s) })
-		return desired.Adopted == "" && len(networks) > 1 || len(subnets) > 1 ||
+		return desired.Adopted == "" && (len(networks) > 1 || len(networks) == 1 && !w.finalizer) || len(subnets) > 1 ||
 			desired.SubnetPool != nil && len(w.findPools(neutron.SubnetPoolFilter{Name: desired.SubnetPool.Name})) > 1
 	},
 	plan.ReasonNotOurs: func(w world, desired plan.Desired, status plan.Record) bool {

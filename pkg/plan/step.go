@@ -36,7 +36,8 @@ const (
 	// ReasonInvalidSpec: the spec contains a value that the controller cannot use.
 	ReasonInvalidSpec Reason = "InvalidSpec"
 	// ReasonAmbiguous: Neutron has several networks or subnets with the owner marker
-	// of the Network, or several subnet pools with the name in the spec.
+	// of the Network, or a network that had it before the Network was created, or
+	// several subnet pools with the name in the spec.
 	ReasonAmbiguous Reason = "Ambiguous"
 	// ReasonNotOurs: the network in the status does not have the owner marker of the
 	// Network, or the network to adopt belongs to another Network.
@@ -56,6 +57,12 @@ const (
 	// ReasonOtherCloud: the network is in another cloud than the one that the
 	// controller is connected to.
 	ReasonOtherCloud Reason = "OtherCloud"
+	// ReasonOtherCluster: there is no network yet, but one of an object of the same
+	// namespace and name in another cluster.
+	ReasonOtherCluster Reason = "OtherCluster"
+	// ReasonDrifted: somebody changed the network or subnet directly in Neutron, and
+	// the drift policy is to report it.
+	ReasonDrifted Reason = "Drifted"
 	// ReasonInUse: deleting the network would also delete subnets that do not belong
 	// to the Network.
 	ReasonInUse Reason = "InUse"

@@ -46,6 +46,9 @@ func (r *Reconciler) Apply(ctx context.Context, key cache.ObjectName, network *s
 
 // applySteps adds each step that it applied to a list.
 func (r *Reconciler) applySteps(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, applied *[]plan.Step) (plan.Actual, error) {
+	if rejected := r.rejection(key, network); rejected != nil {
+		return actual, rejected
+	}
 	found := false // whether this sync saw the network that the status names
 	for range maxSteps {
 		step := plan.Next(desired, actual)
@@ -65,7 +68,9 @@ func (r *Reconciler) applySteps(ctx context.Context, key cache.ObjectName, netwo
 		after, err := r.applyTraced(ctx, network, actual, step)
 		r.noteCreate(key, desired, step, err)
 		if err != nil {
-			return actual, &status.StepError{Step: step, Err: err}
+			err = &status.StepError{Step: step, Err: err}
+			r.noteRejection(key, network, err)
+			return actual, err
 		}
 		logStep(ctx, network, step)
 		*applied, actual = append(*applied, step), after

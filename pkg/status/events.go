@@ -61,7 +61,7 @@ func IsDrift(network *samplecrdv1.Network, step plan.Step) bool {
 	case plan.RemoveTag, plan.RetainNetwork, plan.DeleteNetwork:
 		return false
 	}
-	return plan.ChangesNeutron(step) && network.DeletionTimestamp == nil && IsReadyForSpec(network)
+	return plan.ChangesNeutron(step) && network.DeletionTimestamp == nil && HasMatched(network)
 }
 
 // outcome is what the steps of a sync changed in Neutron, in words.

@@ -36,7 +36,7 @@ var (
 var reasons = []plan.Reason{
 	plan.ReasonInvalidSpec, plan.ReasonAmbiguous, plan.ReasonNotOurs, plan.ReasonNotFound, plan.ReasonAdoptionNotAllowed,
 	plan.ReasonExtensionMissing, plan.ReasonSubnetPoolMismatch, plan.ReasonInUse, plan.ReasonNotConverging,
-	plan.ReasonOtherCloud,
+	plan.ReasonOtherCloud, plan.ReasonOtherCluster, plan.ReasonDrifted,
 }
 
 // state is a state of a Network, and what kstatus makes of it.
