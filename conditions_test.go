@@ -149,3 +149,14 @@ func TestDeploymentInvalidIsVisible(t *testing.T) {
 	h.annotate("web", "gateway")
 	h.eventually(func() error { return h.hasConditions("web", "Ready") })
 }
+
+// TestReplaceKeepsRecord: kubectl replace removes the finalizer and the annotations.
+// The controller still removes the tags that it has added, as the status records them.
+func TestReplaceKeepsRecord(t *testing.T) {
+	h := newHarness(t)
+	h.startController()
+	h.createWith("example", specWithSettings())
+	h.waitReady("example")
+	h.patch("example", `{"metadata":{"finalizers":null,"annotations":null},"spec":{"mtu":null,"tags":["red"],"dnsNameservers":null}}`)
+	h.eventually(func() error { return h.hasSettings(1450, "red") })
+}

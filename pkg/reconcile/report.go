@@ -105,7 +105,8 @@ func (r *Reconciler) writeStatus(ctx context.Context, network *samplecrdv1.Netwo
 }
 
 // showProgress writes the status before a step, if users would otherwise not see
-// that the controller is working on an edit or a deletion.
+// that the controller is working on an edit or a deletion. A status that cannot be
+// written does not prevent the step, unless it means that the object has changed.
 func (r *Reconciler) showProgress(ctx context.Context, network *samplecrdv1.Network, step plan.Step) error {
 	if network == nil {
 		return nil
@@ -116,10 +117,15 @@ func (r *Reconciler) showProgress(ctx context.Context, network *samplecrdv1.Netw
 		return nil
 	}
 	written, err := r.applyStatus(ctx, network, after)
-	if err == nil && !written {
-		err = errDeleted
+	switch {
+	case err == nil && !written:
+		return errDeleted
+	case errors.Is(err, errOutdated), apierrors.IsConflict(err):
+		return err
+	case err != nil:
+		klog.FromContext(ctx).Error(err, "Showing the work in progress failed; continuing")
 	}
-	return err
+	return nil
 }
 
 // withLatestStatus returns a Network as the sync read it, but with the status that
@@ -146,6 +152,7 @@ func (r *Reconciler) latest(network *samplecrdv1.Network) *samplecrdv1.Network {
 // recordTags records in the status which tags the controller is about to add to
 // the network: only these may be removed later.
 func (r *Reconciler) recordTags(ctx context.Context, network *samplecrdv1.Network, tags []string) error {
+	network = r.withLatestStatus(network)
 	after := *network.Status.DeepCopy()
 	after.Tags = tags
 	written, err := r.applyStatus(ctx, network, after)
