@@ -382,7 +382,7 @@ func createNetwork(t *testing.T, network *samplecrdv1.Network) error {
 	return err
 }
 
-func networks(t *testing.T) typedv1.NetworkInterface {
+func networks(t testing.TB) typedv1.NetworkInterface {
 	t.Helper()
 	client, err := clientset.NewForConfig(cluster.RESTConfig())
 	if err != nil {
