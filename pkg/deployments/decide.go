@@ -3,6 +3,7 @@ package deployments
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -267,4 +268,22 @@ func specText(spec samplecrdv1.NetworkSpec) string {
 		text += ", gateway " + spec.Gateway
 	}
 	return text
+}
+
+// changeText describes the change of a spec. Annotations set the range and gateway;
+// other fields of the spec before are removed, and named.
+func changeText(before, after samplecrdv1.NetworkSpec) string {
+	var parts []string
+	if from, to := specText(before), specText(after); from != to {
+		parts = append(parts, from+" → "+to)
+	}
+	after.CIDR, after.SubnetPool, after.Gateway = before.CIDR, before.SubnetPool, before.Gateway
+	was, is := reflect.ValueOf(before), reflect.ValueOf(after)
+	for field, value := range was.Fields() {
+		if !equality.Semantic.DeepEqual(value.Interface(), is.FieldByIndex(field.Index).Interface()) {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			parts = append(parts, "removed "+name)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
