@@ -219,7 +219,7 @@ func TestPolicyAndAdoption(t *testing.T) {
 		"delete":                 {`{"spec":{"deletionPolicy":"Delete"}}`, ""},
 		"no policy":              {`{"spec":{"deletionPolicy":null}}`, ""},
 		"another policy":         {`{"spec":{"deletionPolicy":"Keep"}}`, "deletionPolicy"},
-		"a network, later":       {`{"spec":{"networkID":"abc"}}`, "networkID cannot be set, changed or removed later"},
+		"a network, later":       {`{"spec":{"networkID":"abc"}}`, "networkID cannot be set, changed or removed later: it is not set, and the request has abc"},
 		"an ID that is a path":   {`{"spec":{"networkID":"../x"}}`, "networkID"},
 		"an ID that is empty":    {`{"spec":{"networkID":""}}`, "networkID"},
 		"an ID that is too long": {`{"spec":{"networkID":"` + strings.Repeat("a", 65) + `"}}`, "networkID"},
