@@ -270,19 +270,23 @@ func specText(spec samplecrdv1.NetworkSpec) string {
 	return text
 }
 
-// changeText describes the change of a spec. Annotations set the range and gateway;
-// other fields of the spec before are removed, and named.
+// changeText describes the change of a spec: the range and gateway, which annotations
+// set, and the names of other fields.
 func changeText(before, after samplecrdv1.NetworkSpec) string {
 	var parts []string
 	if from, to := specText(before), specText(after); from != to {
 		parts = append(parts, from+" → "+to)
+		after.CIDR, after.SubnetPool, after.Gateway = before.CIDR, before.SubnetPool, before.Gateway
 	}
-	after.CIDR, after.SubnetPool, after.Gateway = before.CIDR, before.SubnetPool, before.Gateway
 	was, is := reflect.ValueOf(before), reflect.ValueOf(after)
 	for field, value := range was.Fields() {
-		if !equality.Semantic.DeepEqual(value.Interface(), is.FieldByIndex(field.Index).Interface()) {
+		now, verb := is.FieldByIndex(field.Index), "changed "
+		if now.IsZero() {
+			verb = "removed "
+		}
+		if !equality.Semantic.DeepEqual(value.Interface(), now.Interface()) {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			parts = append(parts, "removed "+name)
+			parts = append(parts, verb+name)
 		}
 	}
 	return strings.Join(parts, ", ")
