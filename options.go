@@ -18,6 +18,7 @@ import (
 	"github.com/samplecrd/network-controller/pkg/kube"
 	"github.com/samplecrd/network-controller/pkg/leaderelection"
 	"github.com/samplecrd/network-controller/pkg/plan"
+	"github.com/samplecrd/network-controller/pkg/preview"
 	"github.com/samplecrd/network-controller/pkg/server"
 	"github.com/samplecrd/network-controller/pkg/tracing"
 )
@@ -30,6 +31,7 @@ type options struct {
 	deployments    deployments.Options
 	server         server.Options
 	tracing        tracing.Options
+	preview        preview.Options // of the command plan
 
 	workers           int
 	shutdownTimeout   time.Duration
@@ -44,6 +46,7 @@ type options struct {
 	loggingFormat     string
 
 	given []string // the flags that were given, for the log
+	plan  bool     // the command is plan, and not to run the controller
 }
 
 // maxInFlight is how long Neutron may still execute a request after the controller
@@ -59,6 +62,10 @@ const maxNeutronTimeout = plan.DuplicateWindow - maxInFlight
 func parseOptions(args []string) (options, error) {
 	var o options
 	flags, printVersion := flag.NewFlagSet(controllerName, flag.ContinueOnError), false
+	if o.plan = len(args) > 0 && args[0] == planCommand; o.plan {
+		args = args[1:]
+		o.preview.AddFlags(flags)
+	}
 	o.addFlags(flags)
 	o.kube.AddFlags(flags)
 	o.leaderElection.AddFlags(flags, controllerName)
@@ -74,7 +81,7 @@ func parseOptions(args []string) (options, error) {
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		flags.SetOutput(os.Stdout)
-		fmt.Printf("%s creates and maintains a network in OpenStack Neutron for every Network object in a Kubernetes cluster.\n\nFlags:\n", controllerName)
+		fmt.Print(o.usage())
 		flags.PrintDefaults()
 		return o, err
 	case err != nil:
@@ -103,6 +110,19 @@ func parseOptions(args []string) (options, error) {
 	return o, nil
 }
 
+// usage returns the beginning of the help.
+func (o options) usage() string {
+	if o.plan {
+		return planUsage
+	}
+	return fmt.Sprintf(`%[1]s creates and maintains a network in OpenStack Neutron for every Network object in a Kubernetes cluster.
+
+"%[1]s plan" shows what the controller would do, and changes nothing: see "%[1]s plan -help".
+
+Flags:
+`, controllerName)
+}
+
 // credentials matches the credentials in a URL, which should contain none.
 var credentials = regexp.MustCompile(`://.*@`)
 
@@ -125,7 +145,7 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 func (o options) validate(arguments []string, given map[string]bool) error {
 	switch {
 	case len(arguments) > 0:
-		return fmt.Errorf("unexpected argument %q: all options are flags", arguments[0])
+		return fmt.Errorf("unexpected argument %q: the only command is %s, which comes first, and all options are flags", arguments[0], planCommand)
 	case given["cloud"] && given["neutron-endpoint"], given["cloud"] && given["embedded-neutron-address"], given["neutron-endpoint"] && given["embedded-neutron-address"]:
 		return errors.New("-cloud, -neutron-endpoint and -embedded-neutron-address exclude each other: set at most one of them")
 	case given["cloud"] && o.cloud == "":

@@ -82,6 +82,20 @@ func OwnNamespace() string {
 	return strings.TrimSpace(string(text))
 }
 
+// DefaultNamespace returns the namespace of objects that do not name one: that of the
+// current context, as in kubectl, or of the pod that the program runs in.
+func (o Options) DefaultNamespace() string {
+	if o.kubeconfig != "" {
+		config, err := clientcmd.LoadFromFile(o.kubeconfig)
+		if err == nil && config.Contexts[config.CurrentContext] != nil && config.Contexts[config.CurrentContext].Namespace != "" {
+			return config.Contexts[config.CurrentContext].Namespace
+		}
+	} else if namespace := OwnNamespace(); namespace != "" {
+		return namespace
+	}
+	return metav1.NamespaceDefault
+}
+
 // CommaSeparated is a flag with commas, or spaces, between its sorted values.
 type CommaSeparated []string
 
