@@ -125,6 +125,7 @@ func (p Plan) leftoverText(colours palette) string {
 func table(leftovers []Leftover) string {
 	var out strings.Builder
 	columns := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
+	_, _ = fmt.Fprintln(columns, "  NAME\tRANGE\tCREATED\tMARKER\tCOMMAND") // a Builder does not fail
 	for _, leftover := range leftovers {
 		created, ranges := "unknown time", "no subnet"
 		if leftover.Created != nil {
@@ -137,7 +138,7 @@ func table(leftovers []Leftover) string {
 		for i := range cells {
 			cells[i] = printable(cells[i])
 		}
-		_, _ = fmt.Fprintln(columns, "  "+strings.Join(cells, "\t")) // a Builder does not fail
+		_, _ = fmt.Fprintln(columns, "  "+strings.Join(cells, "\t"))
 	}
 	_ = columns.Flush()
 	return out.String()
