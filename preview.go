@@ -68,7 +68,7 @@ func runPlan(ctx context.Context, o options, stdin io.Reader, stdout *os.File, s
 		err = plan.Print(stdout, o.preview.Format, preview.IsColourWanted(stdout))
 	}
 	if err != nil {
-		_, _ = fmt.Fprintf(stderr, "%s plan: %v\n", controllerName, err)
+		_, _ = fmt.Fprintf(stderr, "%s: %v\n", controllerName, err)
 		return 1
 	}
 	return plan.ExitCode()

@@ -70,7 +70,7 @@ func maskNew(texts []string) []string {
 }
 
 // TestPredictKnowsEveryStep: each type of step reads, ends a plan, or is predicted.
-// Whoever adds a step decides which.
+// The author of a new step decides which.
 func TestPredictKnowsEveryStep(t *testing.T) {
 	methods, cases := stepsInSource(t)
 	if len(methods) < 18 {

@@ -269,9 +269,9 @@ func (p Plan) summarize() (s Summary) {
 	return s
 }
 
-// ExitCode returns 0 if there is nothing to do, 1 if the steps of a Network are
-// unknown, and 2 if there are steps, or a Network is blocked and its status does not
-// report that yet.
+// ExitCode returns 1 if the steps of a Network are unknown. Otherwise it returns 2 if
+// there are steps, or if a Network is blocked for a reason that its status does not
+// report. If there is nothing to do, it returns 0.
 func (p Plan) ExitCode() int {
 	code := 0
 	for _, network := range p.Networks {
