@@ -77,7 +77,7 @@ func (r *Reconciler) inheritedWait(record record, network *samplecrdv1.Network, 
 	if was == nil || record.uid != network.UID {
 		return 0
 	}
-	quiet := !was.readySince.IsZero() && r.startedAt.Sub(was.readySince) > r.options.MaxInFlight
+	quiet := !was.readySince.IsZero() && r.startedAt.Sub(was.readySince) > r.options.MaxInFlight+r.options.MaxClockSkew
 	if quiet && found && network.Status.NetworkID == was.networkID {
 		return 0
 	}
