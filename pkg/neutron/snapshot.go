@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // Snapshot is a Client that answers from one complete list of Neutron's networks and
@@ -15,19 +14,24 @@ type Snapshot struct {
 	Reader
 	readOnly
 	content *content
+	cloud   string
 }
 
-// NewSnapshot lists Neutron's networks and subnets.
-func NewSnapshot(ctx context.Context, reader Reader) (*Snapshot, error) {
-	networks, err := reader.Networks(ctx, NetworkFilter{})
+// NewSnapshot lists Neutron's networks and subnets, and reads the identity of the cloud.
+func NewSnapshot(ctx context.Context, client Client) (*Snapshot, error) {
+	cloud, err := client.Cloud(ctx)
 	if err != nil {
 		return nil, err
 	}
-	subnets, err := reader.Subnets(ctx, SubnetFilter{})
+	networks, err := client.Networks(ctx, NetworkFilter{})
 	if err != nil {
 		return nil, err
 	}
-	snapshot := &Snapshot{Reader: reader, content: newContent()}
+	subnets, err := client.Subnets(ctx, SubnetFilter{})
+	if err != nil {
+		return nil, err
+	}
+	snapshot := &Snapshot{Reader: client, content: newContent(), cloud: cloud}
 	for _, network := range networks {
 		snapshot.content.putNetwork(network)
 	}
@@ -36,6 +40,9 @@ func NewSnapshot(ctx context.Context, reader Reader) (*Snapshot, error) {
 	}
 	return snapshot, nil
 }
+
+// Cloud implements Client, without a request.
+func (s *Snapshot) Cloud(context.Context) (string, error) { return s.cloud, nil }
 
 // Networks implements Reader, without a request.
 func (s *Snapshot) Networks(_ context.Context, filter NetworkFilter) (found []Network, _ error) {
@@ -94,17 +101,12 @@ type Marked struct {
 // network, sorted by owner and ID.
 func (s *Snapshot) Marked(cluster string) (all []Marked) {
 	for _, network := range s.content.networks {
-		path, retained := strings.CutPrefix(network.Description, retainedMarkerPrefix)
-		description := network.Description
-		if retained {
-			description = markerPrefix + path
-		}
-		owner, ok := ParseMarker(description)
+		owner, ok := ownerOf(network.Description)
 		if !ok || owner.Cluster != cluster {
 			continue
 		}
 		subnets, _ := s.Subnets(context.Background(), SubnetFilter{NetworkID: network.ID}) // it does not fail
-		all = append(all, Marked{Network: network, Owner: owner, Retained: retained, Subnets: subnets})
+		all = append(all, Marked{Network: network, Owner: owner, Retained: network.Description == owner.RetainedMarker(), Subnets: subnets})
 	}
 	slices.SortFunc(all, func(a, b Marked) int {
 		return cmp.Or(cmp.Compare(a.Owner.Namespace, b.Owner.Namespace), cmp.Compare(a.Owner.Name, b.Owner.Name), cmp.Compare(a.ID, b.ID))

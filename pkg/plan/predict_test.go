@@ -39,7 +39,7 @@ func FuzzPredict(f *testing.F) {
 // predict returns the steps that a controller would apply, and the end.
 func predict(t *testing.T, w *world, status plan.Actual, desired plan.Desired) (steps []string, end plan.Step) {
 	t.Helper()
-	actual := status.WithFinalizer(w.finalizer)
+	actual := (&run{world: *w, status: status}).read()
 	for range 40 {
 		step := plan.Next(desired, actual)
 		after, ok := plan.Predict(actual, step)

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -170,7 +169,7 @@ func (in Input) networkPlan(ctx context.Context, key cache.ObjectName, network *
 		result.Error = outcome.Error()
 	}
 	if len(steps) > 0 {
-		result.Because = because(network, desired)
+		result.Because = because(network, desired, steps)
 	}
 	return result
 }
@@ -179,8 +178,7 @@ func (in Input) networkPlan(ctx context.Context, key cache.ObjectName, network *
 // changes a part of an object updates the object.
 func actionOf(step plan.Step) Action {
 	verb, _, _ := strings.Cut(step.String(), " ")
-	switch action := Action(verb); action {
-	case Create, Delete:
+	if action := Action(verb); action == Create || action == Delete {
 		return action
 	}
 	return Update
@@ -196,7 +194,8 @@ func isReported(network *samplecrdv1.Network, reason plan.Reason) bool {
 }
 
 // because returns why a Network has steps.
-func because(network *samplecrdv1.Network, desired plan.Desired) string {
+func because(network *samplecrdv1.Network, desired plan.Desired, steps []plan.Step) string {
+	_, startsWithFinalizer := steps[0].(plan.AddFinalizer)
 	ready := (*metav1.Condition)(nil)
 	if network != nil {
 		ready = meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
@@ -216,10 +215,12 @@ func because(network *samplecrdv1.Network, desired plan.Desired) string {
 		return "new"
 	case network.Status.ObservedGeneration != network.Generation:
 		return "the spec was edited"
+	case status.IsReadyForSpec(network) && startsWithFinalizer:
+		return "the finalizer, or the record of its cloud, is missing"
 	case status.IsReadyForSpec(network):
 		return "Neutron differs from the spec, although the Network was Ready"
 	case ready != nil:
-		return fmt.Sprintf("not Ready: %s", ready.Reason)
+		return "not Ready: " + ready.Reason
 	}
 	return "not Ready"
 }

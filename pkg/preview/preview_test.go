@@ -25,16 +25,21 @@ import (
 	"github.com/samplecrd/network-controller/pkg/store"
 )
 
-const cluster = "prod"
+const (
+	cluster = "prod"
+	cloud   = "RegionOne/project"
+)
 
 var createdAt = time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC)
 
-// reader is a Neutron with a fixed state. It counts the requests.
+// reader is a Neutron with a fixed state, which no request may change. It counts the
+// requests.
 type reader struct {
-	networks []neutron.Network
-	subnets  []neutron.Subnet
-	requests int
-	poolErr  error
+	neutron.Client // nil: a request that is not expected panics
+	networks       []neutron.Network
+	subnets        []neutron.Subnet
+	requests       int
+	poolErr        error
 }
 
 func (r *reader) Networks(context.Context, neutron.NetworkFilter) ([]neutron.Network, error) {
@@ -51,6 +56,8 @@ func (r *reader) SubnetPools(context.Context, neutron.SubnetPoolFilter) ([]neutr
 	r.requests++
 	return nil, r.poolErr
 }
+
+func (r *reader) Cloud(context.Context) (string, error) { return cloud, nil }
 
 func (r *reader) Extensions(context.Context) ([]string, error) {
 	r.requests++
@@ -84,6 +91,7 @@ func (r *reader) addReady(name, cidr string) *samplecrdv1.Network {
 	owner := neutron.Owner{Cluster: cluster, Namespace: network.Namespace, Name: name}
 	r.addNetwork("net-"+name, owner.String(), owner.Marker(), cidr)
 	network.Finalizers = []string{samplecrdv1.Finalizer}
+	network.Annotations = map[string]string{samplecrdv1.AnnotationCloud: cloud}
 	network.Status = samplecrdv1.NetworkStatus{
 		ObservedGeneration: 1, NetworkID: "net-" + name, SubnetID: "sub-net-" + name, CIDR: cidr,
 		Conditions: []metav1.Condition{{Type: samplecrdv1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Provisioned", ObservedGeneration: 1}},

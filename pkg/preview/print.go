@@ -28,7 +28,7 @@ func (p Plan) Print(w io.Writer, format string, colour bool) error {
 // IsColourWanted reports whether a file is a terminal that shows colours. The
 // environment variable NO_COLOR prevents them (https://no-color.org).
 func IsColourWanted(file *os.File) bool {
-	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd())) //nolint:gosec // a file descriptor is small
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
 }
 
 // palette reports whether lines are coloured.
