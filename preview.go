@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"time"
@@ -19,6 +20,7 @@ import (
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 	"github.com/samplecrd/network-controller/pkg/preview"
 	"github.com/samplecrd/network-controller/pkg/reconcile"
 	"github.com/samplecrd/network-controller/pkg/store"
@@ -42,14 +44,21 @@ Examples:
 Flags:
 `
 
-// checkPlan returns an error if the options of a plan are invalid, or if they name no
-// Neutron that outlives this process.
-func (o options) checkPlan() error {
-	if o.cloud == "" && o.neutronEndpoint == "" {
-		return errors.New("the Neutron of the controller is unknown: set -cloud, OS_CLOUD or -neutron-endpoint " +
-			"(the log of a controller with an embedded Neutron has the URL of the endpoint)")
+// neutronOfPlan returns a client for the Neutron that a controller uses. That can be the
+// embedded Neutron of another process.
+func neutronOfPlan(ctx context.Context, o options) (client neutron.Client, closeAll func(), err error) {
+	if o.cloud != "" || o.neutronEndpoint != "" {
+		return connectNeutron(ctx, o)
 	}
-	return o.preview.Validate()
+	if _, port, _ := net.SplitHostPort(o.embeddedAddress); port == "" || port == "0" {
+		return nil, nil, errors.New("the Neutron of the controller is unknown: set -cloud, OS_CLOUD or -neutron-endpoint; " +
+			"or, for the embedded Neutron of a running controller, -embedded-neutron-address to the address in its log")
+	}
+	client, err = openstack.New("http://"+o.embeddedAddress, openstack.WithTimeout(o.neutronTimeout), openstack.WithCloudIdentity("embedded"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("-embedded-neutron-address: %w", err)
+	}
+	return client, func() {}, nil
 }
 
 // usageExitCode is the exit code after an invalid flag.
@@ -76,9 +85,14 @@ func runPlan(ctx context.Context, o options, stdin io.Reader, stdout *os.File, s
 
 // makePlan reads the cluster and Neutron, and returns the plan.
 func makePlan(ctx context.Context, o options, stdin io.Reader) (p preview.Plan, err error) {
-	if err := o.checkPlan(); err != nil {
+	if err := o.preview.Validate(); err != nil {
 		return p, err
 	}
+	neutronClient, closeNeutron, err := neutronOfPlan(ctx, o)
+	if err != nil {
+		return p, err
+	}
+	defer closeNeutron()
 	config, err := o.kube.Config(controllerName, onlyReads)
 	if err != nil {
 		return p, err
@@ -103,11 +117,6 @@ func makePlan(ctx context.Context, o options, stdin io.Reader) (p preview.Plan, 
 	if err != nil {
 		return p, err
 	}
-	neutronClient, closeNeutron, err := connectNeutron(ctx, o)
-	if err != nil {
-		return p, err
-	}
-	defer closeNeutron()
 	snapshot, err := neutron.NewSnapshot(ctx, neutronClient)
 	if err != nil {
 		return p, fmt.Errorf("reading Neutron's state: %w", err)

@@ -114,14 +114,16 @@ func TestPlanMatchesController(t *testing.T) {
 			network, _ := h.idsInNeutron("example")
 			h.do(http.MethodDelete, "/v2.0/networks/"+network, "", nil)
 		}, want: "add tag \"a\" to network (known after create)"},
-		"duplicate": {spec: samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}, change: func(h *harness) {
-			h.postNetwork(h.namespace+"/example", h.marker("example"))
-			h.postNetwork(h.namespace+"/example", h.marker("example"))
-		}, want: "duplicate of "},
+		"duplicate": {spec: everything, ready: true, change: func(h *harness) { h.postNetwork(h.namespace+"/example", h.marker("example")) }, want: "duplicate of "},
+		"drift is reported": {spec: samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", DriftPolicy: samplecrdv1.DriftPolicyReport}, ready: true, change: func(h *harness) {
+			_, subnet := h.idsInNeutron("example")
+			h.do(http.MethodDelete, "/v2.0/subnets/"+subnet, "", nil)
+		}},
 		"adopted": {spec: samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}, adoptID: true, want: "create subnet: 10.0.0.0/24"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
+			h.cloud = "noauth/" + strings.TrimPrefix(h.neutronURL, "http://")
 			h.settings.drift.ResyncPeriod = shortResync
 			h.post("/v2.0/subnetpools", `{"subnetpool":{"name":"campus","prefixes":["10.20.0.0/16"],"default_prefixlen":24}}`)
 			if test.adoptID {
@@ -176,6 +178,8 @@ func (h *harness) maskNew(applied, planned []string) (masked []string) {
 // read, to both APIs, and few of them.
 func TestPlanWritesNothing(t *testing.T) {
 	h := newHarness(t)
+	neutron := h.record(&rest.Config{Host: h.neutronURL})
+	h.neutronURL, h.cloud = neutron.URL, "noauth/"+strings.TrimPrefix(neutron.URL, "http://")
 	stop := h.startController()
 	for _, name := range []string{"edited", "deleted", "drifted", "healthy", "retained"} {
 		spec := samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}
@@ -196,8 +200,9 @@ func TestPlanWritesNothing(t *testing.T) {
 	h.do(http.MethodPut, "/v2.0/subnets/"+subnet, `{"subnet":{"gateway_ip":null}}`, nil)
 	h.postNetwork("orphan", h.marker("orphan"))
 
-	kube, neutron := h.record(cluster.RESTConfig()), h.record(&rest.Config{Host: h.neutronURL})
-	output, code := h.plan("-kubeconfig=", "-master="+kube.URL, "-neutron-endpoint="+neutron.URL, "-namespaces="+h.namespace)
+	kube := h.record(cluster.RESTConfig())
+	neutron.forget()
+	output, code := h.plan("-kubeconfig=", "-master="+kube.URL, "-namespaces="+h.namespace)
 	if code != 2 {
 		t.Errorf("exit code %d, want 2", code)
 	}
@@ -241,6 +246,13 @@ type recording struct {
 	requests []string
 }
 
+func (r *recording) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.requests = nil
+}
+
+// record returns a server in front of another one.
 func (h *harness) record(config *rest.Config) *recording {
 	h.Helper()
 	transport, err := rest.TransportFor(config)
