@@ -64,12 +64,15 @@ func main() {
 		return
 	case err != nil:
 		fmt.Fprintf(os.Stderr, "%s: %v (run with -help for a list of flags)\n", controllerName, err)
-		os.Exit(2)
+		os.Exit(options.usageExitCode())
 	}
 	// The first signal starts a graceful stop, the second one ends the process.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 
+	if options.plan {
+		os.Exit(runPlan(ctx, options, os.Stdin, os.Stdout, os.Stderr))
+	}
 	err = run(klog.NewContext(ctx, options.logger), options)
 	klog.Flush()
 	if err != nil {
