@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -39,8 +40,8 @@ func TestEntriesAreLines(t *testing.T) {
 		"an old library":           {func() { klog.Infof("read %s: %v", evil, errors.New(evil)) }, `read first\\nE1121 .*: first\\nE1121 `},
 		"an old library's texts":   {func() { klog.Info("read ", evil) }, `read first\\nE1121 `},
 		"harmless texts":           {func() { logger.Error(errors.New("not found"), "Failed", "name", "a/b", "count", 3) }, `"Failed" err="not found" name="a/b" count=3`},
-		"the line of the program":  {func() { logger.Info("Here") }, `text_test.go:\d+\] "Here"`},
-		"also of a derived logger": {func() { logger.WithValues("a", 1).Error(nil, "Here") }, `text_test.go:\d+\] "Here" a=1`},
+		"the line of the program":  {func() { logger.Info("Here", "line", line()) }, `text_test.go:(\d+)\] "Here" line=(\d+)`},
+		"also of an error":         {func() { logger.WithValues("a", 1).Error(nil, "Here", "line", line()) }, `text_test.go:(\d+)\] "Here" a=1 line=(\d+)`},
 		"values of other types":    {func() { logger.Info("Read", "texts", []string{evil}) }, `texts=\["first\\nE1121 `},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,9 +49,19 @@ func TestEntriesAreLines(t *testing.T) {
 			test.write()
 			klog.Flush()
 			text := strings.TrimSuffix(log.String(), "\n")
-			if strings.ContainsFunc(text, isControl) || !regexp.MustCompile(test.want).MatchString(text) {
-				t.Errorf("logged %q, want one line with %s", text, test.want)
+			match := regexp.MustCompile(test.want).FindStringSubmatch(text)
+			if strings.ContainsFunc(text, isControl) || match == nil {
+				t.Fatalf("logged %q, want one line with %s", text, test.want)
+			}
+			if len(match) == 3 && match[1] != match[2] {
+				t.Errorf("logged %q, want the line of the caller", text)
 			}
 		})
 	}
+}
+
+// line returns the line of its caller.
+func line() int {
+	_, _, number, _ := runtime.Caller(1)
+	return number
 }
