@@ -223,6 +223,7 @@ func TestDeploymentNetworkEdited(t *testing.T) {
 			return h.hasReady("web")
 		})
 	}
+	h.waitEvent("web", "UpdatedForDeployment", "Changed the spec to what the Deployment web requests: 10.9.0.0/24 → 10.0.0.0/24.")
 	before := h.get("web")
 	h.delete("web")
 	h.eventually(func() error {

@@ -61,6 +61,10 @@ const (
 // stopped waiting for its response.
 const maxInFlight = 30 * time.Second
 
+// startTimeout is how long a replica waits for the first list of Neutron's state.
+// 10,000 networks take about 10 seconds.
+const startTimeout = 30 * time.Second
+
 // maxNeutronTimeout bounds -neutron-timeout: only a network that was created within
 // the duplicate window is recognized as a duplicate.
 const maxNeutronTimeout = plan.DuplicateWindow - maxInFlight

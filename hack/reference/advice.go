@@ -19,6 +19,16 @@ var advices = map[string]advice{
 		Cure:   "Wait a few seconds. If the reason stays, check that the controller runs, has a leader, and watches the namespace (`-namespaces`).",
 		Retry:  "Not applicable: no controller has started to reconcile the Network.",
 	},
+	"Reconciling": {
+		Status: "False",
+		Cure:   "Wait. The message names the first step.",
+		Retry:  "Not applicable: the controller is working on the Network.",
+	},
+	"Deleting": {
+		Status: "False",
+		Cure:   "Wait. The message names the first step.",
+		Retry:  "Not applicable: the controller is working on the Network.",
+	},
 	"NeutronUnavailable": {
 		Status: "False",
 		Cure:   "Restore the connection to Neutron or Keystone, or correct the credentials. The message contains the error.",
@@ -32,7 +42,7 @@ var advices = map[string]advice{
 	},
 	"InUse": {
 		Status: "False",
-		Cure:   "Delete the ports or subnets that the message names. Nothing was deleted. For a Network that is being deleted, `deletionPolicy: Retain` keeps the network instead.",
+		Cure:   "Delete the ports or subnets that the message names, or restore the previous spec. For a Network that is being deleted, `deletionPolicy: Retain` keeps the network instead.",
 		Retry:  "After 20 to 30 seconds.",
 	},
 	"InvalidSpec": {
@@ -43,6 +53,7 @@ var advices = map[string]advice{
 	"Ambiguous": {
 		Status: "False",
 		Cure: "For networks or subnets: delete the ones that are not needed, or remove the owner marker from their description. " +
+			"For a network from before the Network was created: confirm it with the annotation that the message contains. " +
 			"The controller deletes only provable duplicates itself. For subnet pools: set `spec.subnetPool.id` instead of the name.",
 		Retry: "After 20 to 30 seconds.",
 	},
@@ -51,6 +62,23 @@ var advices = map[string]advice{
 		Cure: "If the network belongs to this Network, restore its description. Otherwise remove `status.networkID` " +
 			"(`kubectl edit network NAME --subresource=status`), or create a Network with another `spec.networkID`.",
 		Retry: "After 20 to 30 seconds.",
+	},
+	"OtherCloud": {
+		Status: "False",
+		Cure: "Connect the controller to the cloud that the message names, and restart it. To move the Network on purpose, set `-leave-cloud`: " +
+			"[the cloud of a Network](../operate/configure.md#the-cloud-of-a-network).",
+		Retry: "When the controller restarts.",
+	},
+	"OtherCluster": {
+		Status: "False",
+		Cure: "If this cluster replaces the other one, set its name with `-cluster-name`. If both share the OpenStack project, set `-other-clusters`: " +
+			"[other clusters in the project](../operate/configure.md#other-clusters-in-the-project).",
+		Retry: "After 20 to 30 seconds.",
+	},
+	"Drifted": {
+		Status: "False",
+		Cure:   "Set `spec.driftPolicy` to `Correct` to revert the change, or change the spec to keep it: [drift](../operate/configure.md#drift).",
+		Retry:  "At each refresh of the cache of Neutron's state.",
 	},
 	"NotFound": {
 		Status: "False",
