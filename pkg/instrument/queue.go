@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"github.com/samplecrd/network-controller/pkg/metrics"
 	"github.com/samplecrd/network-controller/pkg/tracing"
 	"github.com/samplecrd/network-controller/pkg/watchdog"
 )
@@ -37,6 +38,9 @@ const maxCauses = 8
 func NewQueue(queue workqueue.TypedRateLimitingInterface[cache.ObjectName], watchdog *watchdog.Watchdog) *Queue {
 	return &Queue{TypedRateLimitingInterface: queue, watchdog: watchdog, causes: map[cache.ObjectName][]trace.Link{}}
 }
+
+// ObserveNamespaces records the number of namespaces that have a key in the queue.
+func ObserveNamespaces(namespaces int) { metrics.QueueNamespaces.Set(float64(namespaces)) }
 
 // Add adds a key because of an event.
 func (q *Queue) Add(key cache.ObjectName) { q.AddBecause("event")(key) }
