@@ -10,8 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/instrument"
 	"github.com/samplecrd/network-controller/pkg/reconcile"
 )
@@ -79,6 +82,107 @@ func TestSecondTenant(t *testing.T) {
 func (h *harness) hasQueued(want int) error {
 	if got := h.controller.queue.Len(); got != want {
 		return fmt.Errorf("%d keys are in the queue, want %d", got, want)
+	}
+	return nil
+}
+
+// TestNamespaceLimit: networks that outlive their Network count against the limit of
+// its namespace. Those of other namespaces do not.
+func TestNamespaceLimit(t *testing.T) {
+	for name, test := range map[string]struct {
+		leave   func(h *harness, name string) // deletes a Network so that its network stays
+		message string
+	}{
+		"retained": {
+			leave: func(h *harness, name string) {
+				h.patch(name, `{"spec":{"deletionPolicy":"Retain"}}`)
+				h.delete(name)
+			},
+			message: "has 2 networks in Neutron, as many as -max-networks-per-namespace allows; 2 of them were retained by deletionPolicy and 0 are orphans",
+		},
+		"orphaned": {
+			leave: func(h *harness, name string) {
+				port := h.createPort(h.get(name).Status.NetworkID) // so that the controller does not delete it first
+				h.delete(name)
+				h.waitCondition(name, metav1.ConditionFalse, "InUse", "")
+				h.patch(name, `{"metadata":{"finalizers":null}}`)
+				h.waitGone(name)
+				h.deletePort(port)
+			},
+			message: "has 2 networks in Neutron, as many as -max-networks-per-namespace allows; 0 of them were retained by deletionPolicy and 2 are orphans",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.settings.reconcile.MaxNetworksPerNamespace = 2
+			h.settings.drift.ResyncPeriod = shortResync
+			h.postNetwork("of another namespace", "samplecrd.k8s.io owner: "+testCluster+"/another/example")
+			h.startController()
+			var left []string
+			for _, name := range []string{"one", "two"} {
+				h.create(name, "10.0.0.0/24", "")
+				left = append(left, h.waitReady(name).Status.NetworkID)
+				test.leave(h, name)
+				h.waitGone(name)
+			}
+			h.create("example", "10.0.0.0/24", "")
+			h.waitCondition("example", metav1.ConditionFalse, "NamespaceLimit", test.message)
+			h.create("one", "10.0.0.0/24", "") // takes its network back
+			h.waitReady("one")
+			h.edit("10.0.1.0/24", "")
+			h.waitCondition("example", metav1.ConditionFalse, "NamespaceLimit", "")
+			h.wantCounts(3, 2)
+			h.do(http.MethodDelete, "/v2.0/networks/"+left[1], "", nil) // as the operator does
+			h.waitReady("example")
+		})
+	}
+}
+
+// TestNamespaceLimitWithManyWorkers: workers that create networks at once do not exceed
+// the limit, and a Network that has its network is not affected by it.
+func TestNamespaceLimitWithManyWorkers(t *testing.T) {
+	h := newHarness(t)
+	h.settings.reconcile.MaxNetworksPerNamespace = 3
+	const networks = 12
+	for i := range networks {
+		h.create(fmt.Sprintf("n%d", i), "10.0.0.0/24", "")
+	}
+	arrived := make(chan struct{}, networks)
+	release := make(chan struct{})
+	hold := func(r *http.Request) {
+		if r.Method == http.MethodPost && r.URL.Path == "/v2.0/networks" {
+			arrived <- struct{}{}
+			h.untilTestEnds(release)
+		}
+	}
+	h.hold.Store(&hold)
+	h.startWorkers(networks)
+	for range 3 {
+		<-arrived
+	}
+	h.eventually(func() error { return h.hasReasons("NamespaceLimit", networks-3) })
+	close(release)
+	h.eventually(func() error { return h.hasReasons("Provisioned", 3) })
+	h.wantCounts(3, 3)
+	if n := len(arrived); n > 0 {
+		t.Errorf("%d more requests to create a network arrived", n)
+	}
+}
+
+// hasReasons reports whether this number of Networks has a reason.
+func (h *harness) hasReasons(reason string, want int) error {
+	all, err := h.list()
+	if err != nil {
+		return err
+	}
+	got := 0
+	for _, network := range all {
+		if ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady); ready != nil && ready.Reason == reason {
+			got++
+		}
+	}
+	if got != want {
+		return fmt.Errorf("%d Networks have the reason %s, want %d", got, reason, want)
 	}
 	return nil
 }

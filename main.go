@@ -241,7 +241,7 @@ func (o options) settings(cluster string) settings {
 	s := settings{
 		reconcile: reconcile.Options{
 			FieldManager: controllerName, Cluster: cluster, AllowAdoption: o.allowAdoption,
-			MaxInFlight: maxInFlight, Retry: reconcile.DefaultRetryDelays(),
+			MaxInFlight: maxInFlight, Retry: reconcile.DefaultRetryDelays(), MaxNetworksPerNamespace: o.maxNetworks,
 		},
 		drift:       drift.Options{Cluster: cluster, ResyncPeriod: o.resyncPeriod},
 		deployments: o.deployments,

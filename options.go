@@ -42,6 +42,7 @@ type options struct {
 	deleteOrphans     bool
 	orphanGracePeriod time.Duration
 	loggingFormat     string
+	maxNetworks       int // of a namespace
 
 	given []string // the flags that were given, for the log
 }
@@ -118,6 +119,7 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 	flags.BoolVar(&o.allowAdoption, "allow-adoption", false, "Allow Networks to adopt an existing Neutron network with spec.networkID. Every user who can create Networks can then take over any network of the OpenStack project.")
 	flags.BoolVar(&o.deleteOrphans, "delete-orphans", false, "Delete Neutron networks that carry an owner marker of this cluster but have no Network object. If false, the controller only logs and counts them.")
 	flags.DurationVar(&o.orphanGracePeriod, "orphan-grace-period", 10*time.Minute, "Minimum time between the detection of an orphaned Neutron network and its deletion. Has an effect only with -delete-orphans.")
+	flags.IntVar(&o.maxNetworks, "max-networks-per-namespace", 0, "Largest number of networks in Neutron for the Networks of a namespace. It includes retained and orphaned networks, which no ResourceQuota counts. 0 means no limit.")
 	flags.StringVar(&o.loggingFormat, "logging-format", "text", "Log format: text or json. With json, -v is the only klog flag that has an effect.")
 }
 
@@ -142,6 +144,8 @@ func (o options) validate(arguments []string, given map[string]bool) error {
 		return fmt.Errorf("-resync-period is %v: it must be at least 1s", o.resyncPeriod)
 	case o.orphanGracePeriod <= 0:
 		return fmt.Errorf("-orphan-grace-period is %v: it must be positive", o.orphanGracePeriod)
+	case o.maxNetworks < 0:
+		return fmt.Errorf("-max-networks-per-namespace is %d: it must be positive, or 0 for no limit", o.maxNetworks)
 	case o.loggingFormat != "text" && o.loggingFormat != "json":
 		return fmt.Errorf("-logging-format is %q: it must be text or json", o.loggingFormat)
 	case o.allowAdoption && o.kube.AreNamespacesLimited():

@@ -139,7 +139,15 @@ func (c *Cache) Lookup(descriptions []string, id string) (View, bool) {
 
 // Owned returns the IDs of the networks that carry an owner marker of the
 // cluster, by owner.
-func (c *Cache) Owned(cluster string) map[Owner][]string {
+func (c *Cache) Owned(cluster string) map[Owner][]string { return c.marked(cluster, ParseMarker) }
+
+// Retained returns the IDs of the networks that carry a retained marker of the
+// cluster, by their last owner.
+func (c *Cache) Retained(cluster string) map[Owner][]string {
+	return c.marked(cluster, ParseRetainedMarker)
+}
+
+func (c *Cache) marked(cluster string, parse func(string) (Owner, bool)) map[Owner][]string {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	owned := map[Owner][]string{}
@@ -147,7 +155,7 @@ func (c *Cache) Owned(cluster string) map[Owner][]string {
 		return owned
 	}
 	for description, ids := range c.content.described {
-		owner, ok := ParseMarker(description)
+		owner, ok := parse(description)
 		if !ok || owner.Cluster != cluster {
 			continue
 		}
@@ -157,6 +165,30 @@ func (c *Cache) Owned(cluster string) map[Owner][]string {
 		slices.Sort(owned[owner])
 	}
 	return owned
+}
+
+// Usage is what a Kubernetes namespace has in Neutron: the IDs of the networks with
+// an owner marker, and of those with a retained marker, by owner.
+type Usage struct{ Owned, Retained map[Owner][]string }
+
+// Usage returns what a namespace of a cluster has in Neutron. It returns false
+// until the first list has succeeded.
+func (c *Cache) Usage(cluster, namespace string) (Usage, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	usage := Usage{Owned: map[Owner][]string{}, Retained: map[Owner][]string{}}
+	if c.content == nil {
+		return usage, false
+	}
+	for id := range c.content.in[namespaceOf(Owner{Cluster: cluster, Namespace: namespace})] {
+		description := c.content.networks[id].Description
+		if owner, ok := ParseMarker(description); ok {
+			usage.Owned[owner] = append(usage.Owned[owner], id)
+		} else if owner, ok := ParseRetainedMarker(description); ok {
+			usage.Retained[owner] = append(usage.Retained[owner], id)
+		}
+	}
+	return usage, true
 }
 
 // note applies a change to the content.
@@ -308,25 +340,31 @@ type content struct {
 	subnets   map[string]Subnet
 	described map[string]map[string]bool // IDs of networks by their description
 	on        map[string]map[string]bool // IDs of subnets by their network
+	in        map[string]map[string]bool // IDs of networks with a marker by the namespace of their owner
 }
 
 func newContent() *content {
 	return &content{
 		networks: map[string]Network{}, subnets: map[string]Subnet{},
-		described: map[string]map[string]bool{}, on: map[string]map[string]bool{},
+		described: map[string]map[string]bool{}, on: map[string]map[string]bool{}, in: map[string]map[string]bool{},
 	}
 }
 
 func (c *content) putNetwork(network Network) {
 	if before, ok := c.networks[network.ID]; ok {
 		remove(c.described, before.Description, network.ID)
+		remove(c.in, namespaceIn(before.Description), network.ID)
 	}
 	c.networks[network.ID] = network
 	add(c.described, network.Description, network.ID)
+	if namespace := namespaceIn(network.Description); namespace != "" {
+		add(c.in, namespace, network.ID)
+	}
 }
 
 func (c *content) removeNetwork(id string) {
 	remove(c.described, c.networks[id].Description, id)
+	remove(c.in, namespaceIn(c.networks[id].Description), id)
 	delete(c.networks, id)
 	c.replaceSubnets(id, nil)
 }
@@ -389,6 +427,20 @@ func (c *content) replaceSubnets(networkID string, found []Subnet) {
 		c.putSubnet(subnet)
 	}
 }
+
+// namespaceIn returns the namespace in an owner marker or retained marker, with its
+// cluster, or an empty string.
+func namespaceIn(description string) string {
+	if owner, ok := ParseMarker(description); ok {
+		return namespaceOf(owner)
+	}
+	if owner, ok := ParseRetainedMarker(description); ok {
+		return namespaceOf(owner)
+	}
+	return ""
+}
+
+func namespaceOf(owner Owner) string { return owner.Cluster + "/" + owner.Namespace }
 
 func add(index map[string]map[string]bool, key, id string) {
 	if index[key] == nil {

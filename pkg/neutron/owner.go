@@ -34,7 +34,17 @@ func (o Owner) path() string { return o.Cluster + "/" + o.Namespace + "/" + o.Na
 // ParseMarker returns the owner in a description, or false if the description is not
 // an owner marker.
 func ParseMarker(description string) (owner Owner, ok bool) {
-	path, ok := strings.CutPrefix(description, markerPrefix)
+	return parse(description, markerPrefix)
+}
+
+// ParseRetainedMarker returns the owner in a description, or false if the
+// description is not the marker of a retained network.
+func ParseRetainedMarker(description string) (owner Owner, ok bool) {
+	return parse(description, retainedMarkerPrefix)
+}
+
+func parse(description, prefix string) (owner Owner, ok bool) {
+	path, ok := strings.CutPrefix(description, prefix)
 	parts := strings.Split(path, "/")
 	if !ok || len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
 		return Owner{}, false

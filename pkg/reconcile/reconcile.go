@@ -29,6 +29,9 @@ type Options struct {
 	Cluster string
 	// AllowAdoption permits spec.networkID.
 	AllowAdoption bool
+	// MaxNetworksPerNamespace limits the networks of a namespace in Neutron. It does
+	// not if it is 0.
+	MaxNetworksPerNamespace int
 	// MaxInFlight is how long Neutron may still execute a request after the
 	// controller stopped waiting for its response.
 	MaxInFlight time.Duration
@@ -48,6 +51,8 @@ type Reconciler struct {
 
 	mu      sync.Mutex
 	records map[cache.ObjectName]record
+	// reserved are the networks that are being created, if their number is limited.
+	reserved reservations
 	// startedAt is when this replica started leading, or zero.
 	startedAt time.Time
 	stopping  <-chan struct{}
@@ -57,7 +62,7 @@ type Reconciler struct {
 func New(client clientset.Interface, networks *store.Networks, neutron *neutron.Cache, recorder events.EventRecorder, clock clock.PassiveClock, options Options) *Reconciler {
 	return &Reconciler{
 		client: client, networks: networks, neutron: neutron, events: recorder, clock: clock, options: options,
-		records: map[cache.ObjectName]record{},
+		records: map[cache.ObjectName]record{}, reserved: reservations{},
 	}
 }
 
@@ -198,5 +203,5 @@ func (r *Reconciler) Drift(network *samplecrdv1.Network) (needsSync, drifted boo
 	if inSync && wasInSync {
 		_, statusChanged = status.For(network, desired, actual, outcome, r.now())
 	}
-	return wasInSync != inSync || statusChanged, wasInSync && !inSync
+	return wasInSync != inSync || statusChanged || r.hasRoomAgain(network), wasInSync && !inSync
 }

@@ -49,7 +49,7 @@ func KnownReason(reason string) string {
 	switch plan.Reason(reason) {
 	case Provisioned, Refused, NeutronUnavailable, Pending,
 		plan.ReasonInvalidSpec, plan.ReasonAmbiguous, plan.ReasonNotOurs, plan.ReasonNotFound, plan.ReasonAdoptionNotAllowed,
-		plan.ReasonExtensionMissing, plan.ReasonSubnetPoolMismatch, plan.ReasonInUse, plan.ReasonNotConverging:
+		plan.ReasonExtensionMissing, plan.ReasonSubnetPoolMismatch, plan.ReasonInUse, plan.ReasonNamespaceLimit, plan.ReasonNotConverging:
 		return reason
 	}
 	return "Other"
