@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -12,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
@@ -185,4 +188,49 @@ func (h *harness) hasReasons(reason string, want int) error {
 		return fmt.Errorf("%d Networks have the reason %s, want %d", got, reason, want)
 	}
 	return nil
+}
+
+// TestLargeMetadata: the cache holds no metadata that the controller does not read, and
+// no write of the controller removes it from the object.
+func TestLargeMetadata(t *testing.T) {
+	h := newDeploymentHarness(t)
+	h.startController()
+	web := h.deploy("web", "cidr=10.0.0.0/24")
+	h.waitOwned(web, "10.0.0.0/24")
+	large := strings.Repeat("x", 200<<10)
+	h.patch("web", `{"metadata":{"annotations":{"example.com/large":"`+large+`","samplecrd.k8s.io/large":"y","kubectl.kubernetes.io/last-applied-configuration":"{}"},
+		"labels":{"example.com/label":"kept"},"finalizers":["example.com/kept","`+samplecrdv1.Finalizer+`"]}}`)
+	h.annotate("web", "cidr=10.0.1.0/24", "gateway=10.0.1.9")
+	h.waitOwned(web, "10.0.1.0/24")
+	h.annotate("web", "gateway") // removes a field of the spec
+	h.eventually(func() error { return h.hasNeutron("web", "10.0.1.0/24", "10.0.1.1") })
+	h.waitReady("web")
+	h.patchStatus("web", `{"status":{"networkID":"overwritten"}}`, "restore")
+	h.eventually(func() error {
+		if h.get("web").Status.NetworkID == "overwritten" {
+			return errors.New("the status was not corrected")
+		}
+		return nil
+	})
+
+	network := h.get("web")
+	for name, want := range map[string]string{"example.com/large": large, "samplecrd.k8s.io/large": "y", "kubectl.kubernetes.io/last-applied-configuration": "{}"} {
+		if network.Annotations[name] != want {
+			t.Errorf("the annotation %s was removed or changed", name)
+		}
+	}
+	if network.Labels["example.com/label"] != "kept" || network.Labels[samplecrdv1.LabelSource] != samplecrdv1.SourceAnnotation || !slices.Contains(network.Finalizers, "example.com/kept") {
+		t.Errorf("the labels are %v and the finalizers %v, want those of the user, too", network.Labels, network.Finalizers)
+	}
+	h.eventually(func() error { // from the informer, and from the controller's own write
+		received, err := h.controller.networks.Get(cache.MetaObjectToName(network))
+		if err != nil || received.ResourceVersion != network.ResourceVersion {
+			return fmt.Errorf("the cache has %v, %w", received, err)
+		}
+		if text, err := json.Marshal(received); err != nil || len(text) > 4<<10 {
+			return fmt.Errorf("the cached object has %d bytes: %.1000s (%w)", len(text), text, err)
+		}
+		return nil
+	})
+	h.patch("web", `{"metadata":{"finalizers":["`+samplecrdv1.Finalizer+`"]}}`)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -391,7 +392,12 @@ func TestDeploymentNetworkUpdateFails(t *testing.T) {
 	h := newDeploymentHarness(t)
 	h.settings.drift.ResyncPeriod = shortResync
 	h.failRequests(func(r *http.Request) bool {
-		return r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/networks/web")
+		if r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, "/networks/web") {
+			return false
+		}
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		return bytes.Contains(body, []byte(`"spec"`))
 	})
 	h.startController()
 	h.deploy("web", "cidr=10.0.0.0/24")
@@ -407,9 +413,9 @@ func TestDeploymentMutatingWebhook(t *testing.T) {
 	h := newDeploymentHarness(t)
 	h.transport = func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if (r.Method == http.MethodPost || r.Method == http.MethodPut) && strings.Contains(r.URL.Path, "/networks") {
+			if (r.Method == http.MethodPost || r.Method == http.MethodPatch) && strings.Contains(r.URL.Path, "/networks") {
 				body, _ := io.ReadAll(r.Body)
-				text := strings.Replace(string(body), `"cidr":`, `"mtu":1400,"cidr":`, 1)
+				text := strings.NewReplacer(`"spec":{"cidr":`, `"spec":{"mtu":1400,"cidr":`, `"spec":{"mtu":null}`, `"spec":{"mtu":1400}`).Replace(string(body))
 				r = r.Clone(r.Context())
 				r.Body, r.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
 			}

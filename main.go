@@ -202,7 +202,7 @@ func assemble(ctx context.Context, o options, k clients, neutronClient neutron.C
 			return p, fmt.Errorf("naming an informer: %w", err)
 		}
 		factory := informers.NewSharedInformerFactoryWithOptions(k.watchNetworks, 0,
-			informers.WithNamespace(namespace), informers.WithTransform(kube.DropManagedFields), informers.WithInformerName(name))
+			informers.WithNamespace(namespace), informers.WithInformerName(name))
 		networkInformers[namespace] = factory.Samplecrd().V1().Networks()
 		starts, stops = append(starts, func() { factory.StartWithContext(ctx) }), append(stops, factory.Shutdown)
 

@@ -6,17 +6,21 @@ package deployments
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
@@ -160,8 +164,32 @@ func thinned(deployment *metav1.PartialObjectMetadata) *metav1.PartialObjectMeta
 		UID:               deployment.UID,
 		ResourceVersion:   deployment.ResourceVersion,
 		DeletionTimestamp: deployment.DeletionTimestamp,
-		Annotations:       ourAnnotations(deployment),
+		Annotations:       thinnedAnnotations(ourAnnotations(deployment)),
 	}}
+}
+
+// maxValueLength bounds an annotation in the cache. No valid value is longer.
+const maxValueLength = 1024
+
+// thinnedAnnotations returns the annotations that decide needs: the known ones, and
+// the first unknown one, which it reports.
+func thinnedAnnotations(annotations map[string]string) map[string]string {
+	var kept map[string]string
+	unknown := false
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+		if !slices.Contains(knownAnnotations, name) {
+			if unknown {
+				continue
+			}
+			unknown = true
+		}
+		value := annotations[name]
+		if kept == nil {
+			kept = map[string]string{}
+		}
+		kept[name] = strings.Clone(value[:min(len(value), maxValueLength)])
+	}
+	return kept
 }
 
 func requestChanged(before, after *metav1.PartialObjectMetadata) bool {
@@ -242,7 +270,11 @@ func (d *Deployments) update(ctx context.Context, deployment *metav1.PartialObje
 	for name, value := range labelsFor(deployment, requested) {
 		metav1.SetMetaDataLabel(&after.ObjectMeta, name, value)
 	}
-	updated, err := d.client.SamplecrdV1().Networks(network.Namespace).Update(ctx, after, metav1.UpdateOptions{FieldManager: manager})
+	patch, err := changes(network, after)
+	if err != nil {
+		return false, err
+	}
+	updated, err := d.client.SamplecrdV1().Networks(network.Namespace).Patch(ctx, network.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager})
 	if err != nil {
 		return false, d.failed(deployment, "updating", err)
 	}
@@ -257,6 +289,29 @@ func (d *Deployments) update(ctx context.Context, deployment *metav1.PartialObje
 	}
 	d.announce(ctx, deployment, "NetworkUpdated", "UpdateNetwork", change)
 	return true, nil
+}
+
+// changes returns the merge patch that changes a Network, if it is still the one that was
+// read. The cache lacks most labels and annotations, so the whole object must not be
+// sent.
+func changes(before, after *samplecrdv1.Network) ([]byte, error) {
+	var texts [2][]byte
+	for i, network := range []*samplecrdv1.Network{before, after} {
+		network = network.DeepCopy()
+		if i == 0 {
+			network.UID, network.ResourceVersion = "", "" // so that the patch has them
+		}
+		text, err := json.Marshal(network)
+		if err != nil {
+			return nil, fmt.Errorf("encoding a Network: %w", err)
+		}
+		texts[i] = text
+	}
+	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(texts[0], texts[1], texts[0])
+	if err != nil {
+		return nil, fmt.Errorf("comparing two Networks: %w", err)
+	}
+	return patch, nil
 }
 
 func (d *Deployments) remove(ctx context.Context, deployment *metav1.PartialObjectMetadata, network *samplecrdv1.Network) (changed bool, err error) {
