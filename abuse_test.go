@@ -19,6 +19,7 @@ import (
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/instrument"
+	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/reconcile"
 )
 
@@ -233,4 +234,36 @@ func TestLargeMetadata(t *testing.T) {
 		return nil
 	})
 	h.patch("web", `{"metadata":{"finalizers":["`+samplecrdv1.Finalizer+`"]}}`)
+}
+
+// TestRapidEdits: a Network that is edited without end causes few events and few
+// changes in Neutron. The last edit takes effect, and the deletion does not wait.
+func TestRapidEdits(t *testing.T) {
+	h := newHarness(t)
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+	h.eventually(func() error { return h.hasSentEvents(2) })
+	h.forgetRequests()
+	const edits = 100
+	begun := time.Now()
+	for i := range edits {
+		h.edit("10.0.0.0/24", fmt.Sprintf("10.0.0.%d", 10+i))
+	}
+	h.waitReady("example")
+	h.wantNeutron("example", "10.0.0.0/24", "10.0.0.109")
+	changes := slices.DeleteFunc(h.neutronRequests(), func(r embedded.Request) bool { return r.Method == http.MethodGet })
+	seconds := int(time.Since(begun).Seconds())
+	if most := 12 + seconds; len(changes) > most {
+		t.Errorf("%d edits caused %d changes in Neutron within %d s, want at most %d", edits, len(changes), seconds, most)
+	}
+	events := h.writes.get()
+	if n := len(events) - len(h.writes.networks()); n > 10+seconds/60 {
+		t.Errorf("%d edits caused %d events, want at most 10: %v", edits, n, events)
+	}
+	t.Logf("%d edits: %d changes in Neutron, %d writes to Kubernetes, %d of them of the Network", edits, len(changes), len(events), len(h.writes.networks()))
+	h.edit("10.0.0.0/24", "10.0.0.9") // is delayed
+	h.delete("example")
+	h.waitGone("example")
+	h.wantCounts(0, 0)
 }

@@ -133,7 +133,7 @@ func (c *Controller) handlers() store.Handlers {
 		},
 		UpdateFunc: func(before, after *samplecrdv1.Network) {
 			if needsSync(before, after) {
-				c.queue.Add(cache.MetaObjectToName(after))
+				c.queue.AddAfter(cache.MetaObjectToName(after), c.reconciler.EditDelay(after)) // no delay, unless it is edited without end
 			} else if delay, overwritten := c.reconciler.StatusOverwritten(before, after); overwritten {
 				c.queue.AddAfter(cache.MetaObjectToName(after), delay) // correct it, but don't fight over it
 			}

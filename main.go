@@ -258,6 +258,7 @@ func newController(
 	neutronClient neutron.Client, recorder events.EventRecorder, watchdog *watchdog.Watchdog,
 ) (*Controller, error) {
 	neutronCache := neutron.NewCache(neutronClient, time.Now)
+	recorder = kube.LimitEvents(recorder, clock.RealClock{})
 	reconciler := reconcile.New(k.networks, networks, neutronCache, recorder, clock.RealClock{}, s.reconcile)
 	detector := drift.New(neutronCache, networks, reconciler, clock.RealClock{}, s.drift)
 	deployed, err := deployments.New(deploymentInformers, k.metadata, k.networks, networks, recorder, s.deployments)

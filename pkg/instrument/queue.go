@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -44,6 +45,15 @@ func ObserveNamespaces(namespaces int) { metrics.QueueNamespaces.Set(float64(nam
 
 // Add adds a key because of an event.
 func (q *Queue) Add(key cache.ObjectName) { q.AddBecause("event")(key) }
+
+// AddAfter adds a key after a delay, or because of an event if there is none.
+func (q *Queue) AddAfter(key cache.ObjectName, delay time.Duration) {
+	if delay <= 0 {
+		q.Add(key)
+		return
+	}
+	q.TypedRateLimitingInterface.AddAfter(key, delay)
+}
 
 // AddBecause returns a function that adds a key for another cause.
 func (q *Queue) AddBecause(cause string) func(cache.ObjectName) {

@@ -124,6 +124,7 @@ func (r *Reconciler) Observe(key cache.ObjectName, network *samplecrdv1.Network,
 			record.isNew, record.inherited = false, inherit(network).inherited
 		}
 		record.deleteOrphan = false
+		record.noteEdit(network.Generation, r.clock.Now())
 		record.unrecorded = record.unrecorded && network.Status.NetworkID == ""
 	})
 	cached, _, inSync := r.fromCache(network, desired)
