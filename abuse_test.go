@@ -223,13 +223,16 @@ func TestLargeMetadata(t *testing.T) {
 	if network.Labels["example.com/label"] != "kept" || network.Labels[samplecrdv1.LabelSource] != samplecrdv1.SourceAnnotation || !slices.Contains(network.Finalizers, "example.com/kept") {
 		t.Errorf("the labels are %v and the finalizers %v, want those of the user, too", network.Labels, network.Finalizers)
 	}
-	h.eventually(func() error { // from the informer, and from the controller's own write
-		received, err := h.controller.networks.Get(cache.MetaObjectToName(network))
-		if err != nil || received.ResourceVersion != network.ResourceVersion {
+	h.eventually(func() error {
+		received, _, _ := h.informer.GetStore().GetByKey(h.namespace + "/web")
+		written, err := h.controller.networks.Get(cache.MetaObjectToName(network)) // may be the controller's own write
+		if err != nil || received.(*samplecrdv1.Network).ResourceVersion != network.ResourceVersion {
 			return fmt.Errorf("the cache has %v, %w", received, err)
 		}
-		if text, err := json.Marshal(received); err != nil || len(text) > 4<<10 {
-			return fmt.Errorf("the cached object has %d bytes: %.1000s (%w)", len(text), text, err)
+		for _, cached := range []any{received, written} {
+			if text, err := json.Marshal(cached); err != nil || len(text) > 4<<10 {
+				return fmt.Errorf("the cached object has %d bytes: %.1000s (%w)", len(text), text, err)
+			}
 		}
 		return nil
 	})
