@@ -52,9 +52,9 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestProperties: with random keys, nothing is lost or invented, keys of a namespace
-// stay in order, a key waits at most one turn of each other namespace for each key
-// of its own namespace before it, and an empty queue holds no memory.
+// TestProperties: with random keys, nothing is lost or invented, and the keys of a
+// namespace stay in order. Between two turns of a namespace, each other one has at
+// most one turn. An empty queue holds no memory.
 func TestProperties(t *testing.T) {
 	for seed := range uint64(200) {
 		random, namespaces := rand.New(rand.NewPCG(seed, 0)), 0
