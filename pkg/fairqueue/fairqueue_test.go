@@ -1,10 +1,10 @@
 package fairqueue
 
 import (
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -82,7 +82,7 @@ func TestProperties(t *testing.T) {
 			if order.Len() > 0 && random.IntN(2) == 0 {
 				pop()
 			} else {
-				next := cache.NewObjectName(fmt.Sprint(min(random.IntN(20), 6)), fmt.Sprint(i)) // most are in one namespace
+				next := cache.NewObjectName(strconv.Itoa(min(random.IntN(20), 6)), strconv.Itoa(i)) // most are in one namespace
 				order.Push(next)
 				model[next.Namespace] = append(model[next.Namespace], next)
 			}
@@ -118,7 +118,7 @@ func TestSecondTenant(t *testing.T) {
 				var synced []cache.ObjectName
 				var running sync.WaitGroup
 				for i := range others {
-					queue.Add(cache.NewObjectName("first", fmt.Sprint(i)))
+					queue.Add(cache.NewObjectName("first", strconv.Itoa(i)))
 				}
 				for range workers {
 					running.Go(func() {

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -55,7 +56,7 @@ func TestLimitEvents(t *testing.T) {
 	want("after an hour", eventBurst, "edited")
 
 	for i := range 2 * maxLimiters {
-		record(1, types.UID(fmt.Sprint(i)), "Normal", "edited")
+		record(1, types.UID(strconv.Itoa(i)), "Normal", "edited")
 	}
 	if got := recorder.(*limitedRecorder).limiters.Len(); got > maxLimiters {
 		t.Errorf("%d limits are held, want at most %d", got, maxLimiters)
