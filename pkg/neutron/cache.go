@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -30,6 +31,7 @@ type Cache struct {
 	overlay []func(*content)
 	listing bool
 
+	cloud        string   // empty until the first request
 	extensions   []string // nil until the first request
 	extensionsAt time.Time
 }
@@ -191,6 +193,22 @@ func (c *Cache) Usage(cluster, namespace string) (Usage, bool) {
 	return usage, true
 }
 
+// Owners returns the owners with a namespace and name in any cluster, sorted by
+// cluster, of whom a network has the owner marker or the retained marker.
+func (c *Cache) Owners(namespace, name string) (owners []Owner) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.content == nil {
+		return nil
+	}
+	for id := range c.content.owned[Owner{Namespace: namespace, Name: name}.String()] {
+		owner, _ := ownerOf(c.content.networks[id].Description)
+		owners = append(owners, owner)
+	}
+	slices.SortFunc(owners, func(a, b Owner) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return slices.Compact(owners)
+}
+
 // note applies a change to the content.
 func (c *Cache) note(change func(*content)) {
 	c.mu.Lock()
@@ -254,6 +272,28 @@ func (c *Cache) KnownExtensions() ([]string, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.extensions, c.extensions != nil
+}
+
+// Cloud implements Client. The identity of the cloud is remembered.
+func (c *Cache) Cloud(ctx context.Context) (string, error) {
+	if cloud, ok := c.KnownCloud(); ok {
+		return cloud, nil
+	}
+	cloud, err := c.client.Cloud(ctx)
+	if err != nil {
+		return "", err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cloud = cloud
+	return cloud, nil
+}
+
+// KnownCloud returns the identity of the cloud, or false if it is unknown.
+func (c *Cache) KnownCloud() (string, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.cloud, c.cloud != ""
 }
 
 // AddNetworkTag implements Tagger.
@@ -339,6 +379,7 @@ type content struct {
 	networks  map[string]Network
 	subnets   map[string]Subnet
 	described map[string]map[string]bool // IDs of networks by their description
+	owned     map[string]map[string]bool // IDs of networks by the namespace and name of their owner
 	on        map[string]map[string]bool // IDs of subnets by their network
 	in        map[string]map[string]bool // IDs of networks with a marker by the namespace of their owner
 }
@@ -346,25 +387,33 @@ type content struct {
 func newContent() *content {
 	return &content{
 		networks: map[string]Network{}, subnets: map[string]Subnet{},
-		described: map[string]map[string]bool{}, on: map[string]map[string]bool{}, in: map[string]map[string]bool{},
+		described: map[string]map[string]bool{}, owned: map[string]map[string]bool{}, on: map[string]map[string]bool{},
+		in: map[string]map[string]bool{},
 	}
 }
 
 func (c *content) putNetwork(network Network) {
-	if before, ok := c.networks[network.ID]; ok {
-		remove(c.described, before.Description, network.ID)
-		remove(c.in, namespaceIn(before.Description), network.ID)
-	}
+	c.unindex(network.ID)
 	c.networks[network.ID] = network
 	add(c.described, network.Description, network.ID)
-	if namespace := namespaceIn(network.Description); namespace != "" {
-		add(c.in, namespace, network.ID)
+	if owner, ok := ownerOf(network.Description); ok {
+		add(c.owned, owner.String(), network.ID)
+		add(c.in, namespaceOf(owner), network.ID)
+	}
+}
+
+// unindex removes a network from the indexes.
+func (c *content) unindex(id string) {
+	description := c.networks[id].Description
+	remove(c.described, description, id)
+	if owner, ok := ownerOf(description); ok {
+		remove(c.owned, owner.String(), id)
+		remove(c.in, namespaceOf(owner), id)
 	}
 }
 
 func (c *content) removeNetwork(id string) {
-	remove(c.described, c.networks[id].Description, id)
-	remove(c.in, namespaceIn(c.networks[id].Description), id)
+	c.unindex(id)
 	delete(c.networks, id)
 	c.replaceSubnets(id, nil)
 }
@@ -428,18 +477,7 @@ func (c *content) replaceSubnets(networkID string, found []Subnet) {
 	}
 }
 
-// namespaceIn returns the namespace in an owner marker or retained marker, with its
-// cluster, or an empty string.
-func namespaceIn(description string) string {
-	if owner, ok := ParseMarker(description); ok {
-		return namespaceOf(owner)
-	}
-	if owner, ok := ParseRetainedMarker(description); ok {
-		return namespaceOf(owner)
-	}
-	return ""
-}
-
+// namespaceOf returns the namespace of an owner, with its cluster.
 func namespaceOf(owner Owner) string { return owner.Cluster + "/" + owner.Namespace }
 
 func add(index map[string]map[string]bool, key, id string) {

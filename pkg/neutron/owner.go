@@ -43,6 +43,15 @@ func ParseRetainedMarker(description string) (owner Owner, ok bool) {
 	return parse(description, retainedMarkerPrefix)
 }
 
+// ownerOf returns the owner, or former owner, in a description. It returns false if
+// the description is neither an owner marker nor a retained marker.
+func ownerOf(description string) (owner Owner, ok bool) {
+	if owner, ok := ParseRetainedMarker(description); ok {
+		return owner, true
+	}
+	return ParseMarker(description)
+}
+
 func parse(description, prefix string) (owner Owner, ok bool) {
 	path, ok := strings.CutPrefix(description, prefix)
 	parts := strings.Split(path, "/")

@@ -22,6 +22,7 @@ func FuzzConverge(f *testing.F) {
 		f.Add(seed, false)
 		f.Add(seed, true)
 	}
+	f.Add(uint64(2766), true) // an adopted network to delete, with a foreign subnet of the range in the status
 	f.Add(uint64(3525), true) // an adopted network with a foreign subnet of the desired range
 	f.Fuzz(func(t *testing.T, seed uint64, absent bool) {
 		before, status, desired := randomWorld(rand.New(rand.NewPCG(seed, 0)), absent)
@@ -96,7 +97,7 @@ func (r *run) converge(t *testing.T, desired plan.Desired, crashes bool) plan.St
 
 func (r *run) runPlan(t *testing.T, desired plan.Desired, crashes bool) (plan.Step, plan.Actual) {
 	t.Helper()
-	actual := r.status.WithFinalizer(r.finalizer)
+	actual := r.read()
 	for reads, writes := 0, len(r.writes); reads <= 10 && len(r.writes) <= writes+10; {
 		step := plan.Next(desired, actual)
 		switch step.(type) {
@@ -109,15 +110,25 @@ func (r *run) runPlan(t *testing.T, desired plan.Desired, crashes bool) (plan.St
 		}
 		r.writes = append(r.writes, step.String())
 		actual = r.apply(t, actual, step)
-		if tags, ok := step.(plan.RecordTags); ok {
-			r.status.Tags = tags.Tags
+		switch step := step.(type) {
+		case plan.RecordTags:
+			r.status.Tags = step.Tags
+		case plan.AddFinalizer:
+			r.status.Cloud = step.Cloud
 		}
 		if crashes {
-			actual, reads = r.status.WithFinalizer(r.finalizer), 0
+			actual, reads = r.read(), 0
 		}
 	}
 	t.Fatalf("the plan does not end: %q", r.writes)
 	return nil, actual
+}
+
+// read returns what the object itself records.
+func (r *run) read() plan.Actual {
+	actual := r.status
+	actual.Finalizer = r.finalizer
+	return actual
 }
 
 // checkForeignObjects checks value by value that the objects of others did not
@@ -142,8 +153,7 @@ func checkForeignObjects(t *testing.T, before, after world, desired plan.Desired
 	}
 	for _, s := range before.subnets {
 		n := *before.network(s.NetworkID)
-		isOurs := s.Description == marker && (desired.Adopted == "" && before.isOurs(n, status) || desired.Adopted == n.ID) ||
-			s.ID == status.SubnetID && n.ID == status.NetworkID && !neutron.IsMarker(s.Description)
+		isOurs := s.Description == marker && (desired.Adopted == "" && before.isOurs(n, status) || desired.Adopted == n.ID)
 		isAdopted := desired.Adopted == n.ID && !desired.Absent && s.CIDR == desired.CIDR && !neutron.IsMarker(s.Description)
 		hasReason := desired.Absent || !hasRangeOf(s, desired) || before.hasOther(s) || after.network(n.ID) == nil
 		switch now := after.subnet(s.ID); {
@@ -268,18 +278,23 @@ var blockedFor = map[plan.Reason]func(w world, desired plan.Desired, status plan
 	plan.ReasonAmbiguous: func(w world, desired plan.Desired, _ plan.Record) bool {
 		networks := w.findNetworks(neutron.NetworkFilter{Descriptions: []string{marker, owner.RetainedMarker()}})
 		subnets := slices.DeleteFunc(slices.Clone(w.subnets), func(s neutron.Subnet) bool { return s.Description != marker || !w.hasOther(s) })
-		return desired.Adopted == "" && len(networks) > 1 || len(subnets) > 1 ||
+		return desired.Adopted == "" && (len(networks) > 1 || len(networks) == 1 && !w.finalizer) || len(subnets) > 1 ||
 			desired.SubnetPool != nil && len(w.findPools(neutron.SubnetPoolFilter{Name: desired.SubnetPool.Name})) > 1
 	},
 	plan.ReasonNotOurs: func(w world, desired plan.Desired, status plan.Record) bool {
 		if n := w.network(desired.Adopted); n != nil {
 			isBlocking := func(s neutron.Subnet) bool {
-				return s.NetworkID == n.ID && s.Description != marker && (s.ID == status.SubnetID || s.CIDR == desired.CIDR)
+				return s.NetworkID == n.ID && s.Description != marker && (s.ID == status.SubnetID || desired.CIDR.IsValid() && s.CIDR.Overlaps(desired.CIDR))
 			}
 			return neutron.IsMarker(n.Description) || slices.ContainsFunc(w.subnets, isBlocking)
 		}
-		n := w.network(status.NetworkID)
-		return n != nil && !w.isOurs(*n, status)
+		if n := w.network(status.NetworkID); n != nil && !w.isOurs(*n, status) {
+			return true
+		}
+		return slices.ContainsFunc(w.subnets, func(s neutron.Subnet) bool {
+			inTheWay := desired.CIDR.IsValid() && s.CIDR.Overlaps(desired.CIDR) || s.ID == status.SubnetID
+			return inTheWay && s.Description != marker && w.isOurs(*w.network(s.NetworkID), status)
+		})
 	},
 	plan.ReasonNotFound: func(w world, desired plan.Desired, _ plan.Record) bool {
 		if desired.Adopted != "" && w.network(desired.Adopted) == nil {

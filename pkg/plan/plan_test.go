@@ -21,6 +21,9 @@ type (
 	sub  = neutron.Subnet
 )
 
+// here is the cloud that requests go to.
+const here = "RegionOne/p1"
+
 var (
 	owner  = neutron.Owner{Cluster: "c1", Namespace: "default", Name: "example"}
 	marker = owner.Marker()
@@ -39,8 +42,12 @@ var (
 	idFilter     = neutron.NetworkFilter{ID: "net-1"}
 	markerFilter = neutron.NetworkFilter{Descriptions: []string{marker}}
 
-	fresh    = plan.Actual{Finalizer: true}                                                                                          // nothing in the status
-	recorded = plan.Actual{Finalizer: true, Record: plan.Record{NetworkID: "net-1", SubnetID: "sub-1", MTU: 1450, DefaultMTU: 1450}} // a full status
+	unknownCloud = plan.Actual{Finalizer: true, Cloud: here}
+	fresh        = unknownCloud.WithCloud(here) // nothing in the status
+	newObject    = plan.Actual{}.WithCloud(here)
+	recorded     = with(fresh, func(a *plan.Actual) { // a full status
+		a.Record = plan.Record{NetworkID: "net-1", SubnetID: "sub-1", MTU: 1450, DefaultMTU: 1450}
+	})
 
 	unmarked     = neutron.Network{ID: "net-1", Name: "mine", Description: "mine", NetworkSettings: defaults, Revision: 3}                               // with the ID, without the marker
 	otherCluster = neutron.Owner{Cluster: "c2", Namespace: "default", Name: "example"}.Marker()                                                          // of another cluster
@@ -132,6 +139,11 @@ func TestNext(t *testing.T) {
 
 // Steps and ends of many rows.
 var (
+	otherCloud = plan.Blocked{Reason: plan.ReasonOtherCloud, Message: `the network is in the cloud "RegionTwo/p1", but the controller is connected to "RegionOne/p1". Nothing is changed in either. ` +
+		`Connect the controller to "RegionTwo/p1" again. To create the network in "RegionOne/p1" and leave the existing one, start the controller with -leave-cloud=RegionTwo/p1.`}
+	older = plan.Blocked{Reason: plan.ReasonAmbiguous, Message: "Neutron network net-1 had the owner marker of this Network before this Network was created. " +
+		"If they belong together, for example because this Network was deleted by force and created again, confirm it: " +
+		"kubectl annotate network -n default example samplecrd.k8s.io/cloud=RegionOne/p1. Otherwise change the description of the Neutron network, or delete it."}
 	findByMarker    = plan.FindNetwork{Filter: markerFilter}
 	findByMarkers   = plan.FindNetwork{Filter: neutron.NetworkFilter{Descriptions: []string{marker, owner.RetainedMarker()}}}
 	findByID        = plan.FindNetwork{Filter: idFilter}
@@ -167,9 +179,12 @@ var absentRows = map[string]row{
 		deleteNetwork,
 	},
 	"absent, a network with the ID that was retained before": {
-		absent, foundByID(foundByMarker(recorded), retained),
+		absent, foundByID(foundByMarker(recorded), retained).WithSubnets("net-1", ourSubnet),
 		deleteNetwork,
 	},
+	"absent, unknown cloud":                                {absent, unknownCloud, plan.FindCloud{}},
+	"absent, another cloud":                                {absent, with(foundByMarker(recorded), func(a *plan.Actual) { a.Cloud = "RegionTwo/p1" }), otherCloud},
+	"absent, no cloud recorded":                            {absent, with(foundByMarker(fresh), func(a *plan.Actual) { a.Cloud = "" }), plan.RemoveFinalizer{}},
 	"absent, network with unknown subnets":                 {absent, foundByMarker(recorded, crowded), findSubnets},
 	"absent, network with a subnet and none in the status": {absent, foundByMarker(fresh, network), findSubnets},
 	"absent, network with a foreign subnet": {
@@ -180,7 +195,15 @@ var absentRows = map[string]row{
 		absent, foundByMarker(recorded, crowded).WithSubnets("net-1", ourSubnet),
 		inUse,
 	},
-	"absent, network with no subnet but the one in the status": {absent, foundByMarker(recorded, network), deleteNetwork},
+	"absent, network with no subnet but the one in the status": {absent, foundByMarker(recorded, network), findSubnets},
+	"absent, network with no subnet but one that was seen with our marker": {
+		absent, with(foundByMarker(recorded, network), func(a *plan.Actual) { a.MarkedSubnets = []string{"sub-1"} }),
+		deleteNetwork,
+	},
+	"absent, network with another subnet than the one that was seen with our marker": {
+		absent, with(foundByMarker(recorded, crowded), func(a *plan.Actual) { a.MarkedSubnets = []string{"sub-1"} }),
+		findSubnets,
+	},
 	"absent, network with no subnet but ours": {
 		absent, foundByMarker(fresh, network).WithSubnets("net-1", ourSubnet),
 		deleteNetwork,
@@ -196,7 +219,7 @@ var leavingRows = map[string]row{
 	"adopted network is deleted, with an adopted subnet that the status names": {
 		with(adopt, func(d *plan.Desired) { d.Absent = true }), foundByID(recorded, unmarked).
 			WithSubnets("net-1", []sub{with(subnet, func(s *sub) { s.Description = "mine" })}),
-		deleteNetwork,
+		plan.Blocked{Reason: plan.ReasonInUse, Message: "network net-1 cannot be deleted: subnets that do not belong to this Network are on it (sub-1), and Neutron would delete them too. Delete them first, or set spec.deletionPolicy to Retain."},
 	},
 	"retain, network not looked for":  {retain, recorded, findByMarkers},
 	"retain, network with our marker": {retain, foundByMarker(recorded, network), retainNetwork},
@@ -224,7 +247,7 @@ var leavingRows = map[string]row{
 	"leave the network, no subnet of ours":       {release, recorded.WithSubnets("net-1", []sub{foreign}), plan.RemoveFinalizer{}},
 	"adopted network is deleted, not looked for": {adopting(absent), recorded, findByID},
 	"adopted network is deleted": {
-		adopting(absent), foundByID(recorded, with(unmarked, func(n *net) { n.SubnetIDs = []string{"sub-1"} })),
+		adopting(absent), foundByID(recorded, with(unmarked, func(n *net) { n.SubnetIDs = []string{"sub-1"} })).WithSubnets("net-1", ourSubnet),
 		deleteNetwork,
 	},
 	"adopted network is deleted, but it never became ours": {adopting(absent), foundByID(fresh, unmarked), findSubnets},
@@ -258,7 +281,32 @@ var presentRows = map[string]row{
 		plan.Blocked{Reason: plan.ReasonAdoptionNotAllowed, Message: "no."},
 	},
 
-	"present, no finalizer":                             {present, plan.Actual{}, plan.AddFinalizer{}},
+	"present, no finalizer, network not looked for":        {present, newObject, findByMarkers},
+	"present, no finalizer, no network":                    {present, foundByMarker(newObject), plan.AddFinalizer{Cloud: here}},
+	"present, no finalizer, but a retained network":        {present, foundByMarker(newObject, retained), plan.AddFinalizer{Cloud: here}},
+	"present, no finalizer, but a network with our marker": {present, foundByMarker(newObject, network), older},
+	"present, no finalizer, a network with our marker, restored with the cloud": {
+		present, with(foundByMarker(newObject, network), func(a *plan.Actual) { a.Cloud = here }),
+		plan.AddFinalizer{Cloud: here},
+	},
+	"present, no finalizer, a network with our marker, restored with the status": {
+		present, with(foundByMarker(newObject, network), func(a *plan.Actual) { a.NetworkID = "net-1" }),
+		plan.AddFinalizer{Cloud: here},
+	},
+	"present, no network, but one of another cluster": {
+		present, with(foundByMarker(fresh), func(a *plan.Actual) { a.OtherClusters = []string{"c2"} }),
+		plan.Blocked{Reason: plan.ReasonOtherCluster, Message: `Neutron has a network of a Network default/example that belongs to the cluster "c2", but this cluster is "c1". ` +
+			`If this cluster replaces that one, start the controller with -cluster-name=c2. If both clusters share the OpenStack project, start it with -other-clusters=c2.`},
+	},
+	"present, our network, and one of another cluster": {
+		present, with(foundByMarker(recorded, network).WithSubnets("net-1", ourSubnet), func(a *plan.Actual) { a.OtherClusters = []string{"c2"} }),
+		plan.Nothing{},
+	},
+	"present, unknown cloud":                            {present, unknownCloud, plan.FindCloud{}},
+	"present, no cloud recorded":                        {present, with(recorded, func(a *plan.Actual) { a.Cloud = "" }), plan.AddFinalizer{Cloud: here}},
+	"present, another cloud":                            {present, with(recorded, func(a *plan.Actual) { a.Cloud = "RegionTwo/p1" }), otherCloud},
+	"retain, another cloud":                             {retain, with(recorded, func(a *plan.Actual) { a.Cloud = "RegionTwo/p1" }), otherCloud},
+	"adopting, another cloud":                           {adopt, with(recorded, func(a *plan.Actual) { a.Cloud = "RegionTwo/p1" }), otherCloud},
 	"present, network not looked for by marker":         {present, recorded, findByMarkers},
 	"present, none with our marker, ID not looked for":  {present, foundByMarker(recorded), findByID},
 	"present, no network":                               {present, foundByMarker(fresh), newNetwork},
@@ -301,11 +349,7 @@ var presentRows = map[string]row{
 	},
 	"present, our subnet, without its marker": {
 		present, foundSubnets(with(subnet, func(s *sub) { s.Name, s.Description = "x", "" })),
-		plan.UpdateSubnet{
-			ID:      "sub-1",
-			Changes: []plan.Change{{What: "name", From: `"x"`, To: `"default/example"`}, {What: "description", From: `""`, To: strconv.Quote(marker)}},
-			Update:  neutron.SubnetUpdate{Name: "default/example", Description: marker, Revision: 4},
-		},
+		plan.Blocked{Reason: plan.ReasonNotOurs, Message: `subnet sub-1 with the range 192.168.0.0/16 is on network net-1, but does not have the owner marker of this Network. If it belongs to this Network, set its description to "samplecrd.k8s.io owner: c1/default/example". Otherwise delete it.`},
 	},
 	"present, all as desired":                {present, foundSubnets(foreign, subnet), plan.Nothing{}},
 	"present, all as desired with host bits": {desiredFor("192.168.1.0/16", ""), foundSubnets(subnet), plan.Nothing{}},
@@ -411,7 +455,9 @@ var adoptingRows = map[string]row{
 	},
 	"adopted, and the range of a foreign subnet is no longer desired": {
 		adopting(desiredFor("10.0.0.0/24", "")), foundToAdopt(recorded, with(subnet, func(s *sub) { s.Description = "mine" })),
-		plan.Blocked{Reason: plan.ReasonNotOurs, Message: "subnet sub-1 with the range 192.168.0.0/16 was adopted: it is not deleted to make room for 10.0.0.0/24. Delete the subnet, or restore the previous spec."},
+		with(newSubnet, func(s *plan.CreateSubnet) {
+			s.Subnet.CIDR, s.Subnet.Gateway = prefix("10.0.0.0/24"), new(addr("10.0.0.1"))
+		}),
 	},
 }
 
@@ -419,7 +465,7 @@ var adoptingRows = map[string]row{
 func TestOurs(t *testing.T) {
 	later := with(subnet, func(s *sub) { s.ID, s.CreatedAt = "sub-2", createdAt.Add(time.Hour) })
 	mine := with(subnet, func(s *sub) { s.Description = "mine" })
-	fromOther := plan.Actual{Record: plan.Record{NetworkID: "net-0", SubnetID: "sub-0"}}
+	fromOther := plan.Actual{Record: plan.Record{NetworkID: "net-0", SubnetID: "sub-0"}}.WithCloud(here)
 	full := plan.Record{NetworkID: "net-1", SubnetID: "sub-1", CIDR: subnet.CIDR, Gateway: subnet.Gateway, MTU: 1450, DefaultMTU: 1450}
 	noSubnet := plan.Record{NetworkID: "net-1", MTU: 1450, DefaultMTU: 1450}
 	adopted := with(full, func(r *plan.Record) { r.DefaultMTU = 0 })
