@@ -89,3 +89,5 @@ func TestReserve(t *testing.T) {
 	want("an orphan", b, nil, "1 of them were retained by deletionPolicy and 1 are orphans")
 	want("in another namespace", cache.NewObjectName("third", "a"), nil, "")
 }
+
+func (*lists) Cloud(context.Context) (string, error) { return "test", nil }
