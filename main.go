@@ -15,7 +15,6 @@ import (
 	"os/signal"
 	"reflect"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -71,7 +70,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 
-	err = run(klog.NewContext(ctx, klog.Background()), options)
+	err = run(klog.NewContext(ctx, options.logger), options)
 	klog.Flush()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", controllerName, err)
@@ -93,7 +92,7 @@ func run(ctx context.Context, o options) error {
 	}
 	defer endTracing()
 
-	config, err := o.kube.Config(controllerName, watchdog.Transport)
+	config, err := o.kube.Config(ctx, controllerName, watchdog.Transport)
 	if err != nil {
 		return err
 	}
@@ -101,7 +100,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	elector, err := o.leaderElection.New(config, kube.OwnNamespace())
+	elector, err := o.leaderElection.New(config)
 	if err != nil {
 		return err
 	}
@@ -136,7 +135,7 @@ func run(ctx context.Context, o options) error {
 		health.WaitFor("the Lease " + lease + ", which could not be read or created yet")
 	}
 	health.AddLiveCheck("lease", elector.Check)
-	return elector.Run(ctx, sync.OnceFunc(health.Ready), func(ctx context.Context) error {
+	return elector.Run(ctx, health, func(ctx context.Context) error {
 		metrics.CountNetworks(parts.networks.List)
 		return parts.controller.Run(ctx, o.workers, o.shutdownTimeout)
 	})
@@ -282,7 +281,7 @@ func connectNeutron(ctx context.Context, o options) (client neutron.Client, clos
 		return client, func() {}, nil
 	}
 	endpoint, identity, closeAll := o.neutronEndpoint, "", func() {}
-	if endpoint == "" {
+	if o.embeddedNeutron {
 		server := embedded.New(embedded.Options{With: []string{neutron.ExtensionDNS}})
 		if err := server.Listen(o.embeddedAddress); err != nil {
 			return nil, nil, fmt.Errorf("starting the embedded Neutron on -embedded-neutron-address %s: %w", o.embeddedAddress, err)
@@ -303,12 +302,17 @@ func connectNeutron(ctx context.Context, o options) (client neutron.Client, clos
 func tryNeutron(ctx context.Context, client neutron.Client, key, value string) {
 	logger := klog.FromContext(ctx).WithValues(key, value)
 	_, err := client.Networks(ctx, neutron.NetworkFilter{ID: "00000000-0000-0000-0000-000000000000"})
+	var cloud string
+	if err == nil {
+		cloud, err = client.Cloud(ctx)
+	}
 	if described, ok := client.(fmt.Stringer); ok {
 		logger = logger.WithValues("login", fmt.Sprint(described))
 	}
 	switch {
 	case err == nil:
-		logger.Info("Using Neutron")
+		metrics.SetCloud(cloud)
+		logger.Info("Using Neutron", "identity", cloud)
 	case ctx.Err() == nil:
 		logger.Error(err, "Neutron is unavailable; starting anyway, Networks wait until it is available")
 	}

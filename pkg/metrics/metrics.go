@@ -45,6 +45,8 @@ var (
 	cachePeriod   = gauge("neutron_cache_period_seconds", "Current interval between two refreshes of the cache of Neutron's state. It exceeds -resync-period if a refresh takes more than a tenth of it. It is 0 before the first refresh has ended.")
 	cacheTime     = gauge("neutron_cache_last_success_timestamp_seconds", "Time of the last successful refresh of the cache of Neutron's state, in seconds since the Unix epoch.")
 
+	neutronInfo = metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: subsystem, Name: "neutron_info",
+		Help: "Always 1. The label contains the identity of the Neutron that is in use: region and project ID after a login, embedded for the embedded Neutron, noauth and the address otherwise. Before the first login, there is no series."}, []string{"cloud"})
 	buildInfo = metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: subsystem, Name: "build_info",
 		Help: "Always 1. The labels contain the version of the controller and of Go."}, []string{"version", "go_version"})
 )
@@ -59,7 +61,7 @@ func counter(name, help string) *metrics.Counter {
 
 func init() {
 	legacyregistry.MustRegister(Orphans, DriftDetected, DriftRepaired, readyDuration, neutronDuration,
-		cacheObjects, cacheRefreshes, cacheDuration, cachePeriod, cacheTime, buildInfo)
+		cacheObjects, cacheRefreshes, cacheDuration, cachePeriod, cacheTime, neutronInfo, buildInfo)
 	legacyregistry.CustomMustRegister(&networks)
 	for _, result := range []string{"success", "failure"} { // so that their rate is 0 and not unknown
 		cacheRefreshes.WithLabelValues(result)
@@ -68,6 +70,12 @@ func init() {
 
 // SetVersion sets the version of the program.
 func SetVersion(version string) { buildInfo.WithLabelValues(version, runtime.Version()).Set(1) }
+
+// SetCloud sets the identity of the Neutron that is in use.
+func SetCloud(cloud string) {
+	neutronInfo.Reset() // after another login, it may be another project
+	neutronInfo.WithLabelValues(cloud).Set(1)
+}
 
 // ObserveReady records the time until a new Network was Ready.
 func ObserveReady(took time.Duration) { readyDuration.Observe(took.Seconds()) }
