@@ -64,12 +64,15 @@ func main() {
 		return
 	case err != nil:
 		fmt.Fprintf(os.Stderr, "%s: %v (run with -help for a list of flags)\n", controllerName, err)
-		os.Exit(2)
+		os.Exit(options.usageExitCode())
 	}
 	// The first signal starts a graceful stop, the second one ends the process.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 
+	if options.plan {
+		os.Exit(runPlan(ctx, options, os.Stdin, os.Stdout, os.Stderr))
+	}
 	err = run(klog.NewContext(ctx, options.logger), options)
 	klog.Flush()
 	if err != nil {
@@ -242,7 +245,7 @@ func (o options) settings(cluster string) settings {
 			FieldManager: controllerName, Cluster: cluster, AllowAdoption: o.allowAdoption, ReportDrift: o.drift == driftReport, LeaveCloud: o.leaveCloud, OtherClusters: o.otherClusters,
 			MaxInFlight: maxInFlight, MaxClockSkew: time.Minute, Retry: reconcile.DefaultRetryDelays(),
 		},
-		drift:       drift.Options{Cluster: cluster, ResyncPeriod: o.resyncPeriod},
+		drift:       drift.Options{Cluster: cluster, ResyncPeriod: o.resyncPeriod, StartTimeout: startTimeout},
 		deployments: o.deployments,
 	}
 	if o.deleteOrphans {
@@ -258,7 +261,7 @@ func newController(
 ) (*Controller, error) {
 	neutronCache := neutron.NewCache(neutronClient, time.Now)
 	reconciler := reconcile.New(k.networks, networks, neutronCache, recorder, clock.RealClock{}, s.reconcile)
-	detector := drift.New(neutronCache, networks, reconciler, clock.RealClock{}, s.drift)
+	detector := drift.New(neutronCache, networks, reconciler, watchdog, clock.RealClock{}, s.drift)
 	deployed, err := deployments.New(deploymentInformers, k.metadata, k.networks, networks, recorder, clock.RealClock{}, s.deployments)
 	if err != nil {
 		return nil, err
@@ -271,9 +274,9 @@ func newController(
 // Networks wait for it.
 func connectNeutron(ctx context.Context, o options) (client neutron.Client, closeAll func(), err error) {
 	logger := klog.FromContext(ctx)
-	timeout, observed := openstack.WithTimeout(o.neutronTimeout), openstack.WithTransport(instrument.Neutron)
+	timeout, observed, skipped := openstack.WithTimeout(o.neutronTimeout), openstack.WithTransport(instrument.Neutron), openstack.OnSkipped(instrument.Skipped)
 	if o.cloud != "" {
-		client, err = openstack.NewFromCloud(o.cloud, timeout, observed)
+		client, err = openstack.NewFromCloud(o.cloud, timeout, observed, skipped)
 		if err != nil {
 			return nil, nil, fmt.Errorf("-cloud or OS_CLOUD: %w", err)
 		}
@@ -289,7 +292,7 @@ func connectNeutron(ctx context.Context, o options) (client neutron.Client, clos
 		endpoint, identity, closeAll = server.URL(), "embedded", func() { _ = server.Close() }
 		logger.Info("NO CLOUD CONFIGURED: using the embedded Neutron, whose networks exist only in the memory of this process. To list them: curl " + endpoint + "/v2.0/networks")
 	}
-	client, err = openstack.New(endpoint, timeout, observed, openstack.WithCloudIdentity(identity))
+	client, err = openstack.New(endpoint, timeout, observed, skipped, openstack.WithCloudIdentity(identity))
 	if err != nil {
 		closeAll()
 		return nil, nil, fmt.Errorf("-neutron-endpoint: %w", err)

@@ -18,6 +18,7 @@ import (
 	"github.com/samplecrd/network-controller/pkg/leaderelection"
 	"github.com/samplecrd/network-controller/pkg/logging"
 	"github.com/samplecrd/network-controller/pkg/plan"
+	"github.com/samplecrd/network-controller/pkg/preview"
 	"github.com/samplecrd/network-controller/pkg/server"
 	"github.com/samplecrd/network-controller/pkg/tracing"
 )
@@ -30,6 +31,7 @@ type options struct {
 	deployments    deployments.Options
 	server         server.Options
 	tracing        tracing.Options
+	preview        preview.Options // of the command plan
 
 	workers           int
 	shutdownTimeout   time.Duration
@@ -48,6 +50,7 @@ type options struct {
 	loggingFormat     string
 
 	given  []string // the flags that were given, for the log
+	plan   bool     // the command is plan, and not to run the controller
 	logger klog.Logger
 }
 
@@ -60,6 +63,10 @@ const (
 // maxInFlight is how long Neutron may still execute a request after the controller
 // stopped waiting for its response.
 const maxInFlight = 30 * time.Second
+
+// startTimeout is how long a replica waits for the first list of Neutron's state.
+// 10,000 networks take about 10 seconds.
+const startTimeout = 30 * time.Second
 
 // maxNeutronTimeout bounds -neutron-timeout: only a network that was created within
 // the duplicate window is recognized as a duplicate.
@@ -75,13 +82,20 @@ Examples:
   Use the cloud "mine" in clouds.yaml, and show metrics and health checks:
     ` + controllerName + ` -cloud=mine -metrics-bind-address=127.0.0.1:8080 -health-probe-bind-address=127.0.0.1:8081
   Use a Neutron without authentication, for the Networks of two namespaces:
-    ` + controllerName + ` -kubeconfig=admin.kubeconfig -neutron-endpoint=http://127.0.0.1:9696 -namespaces=a,b`
+    ` + controllerName + ` -kubeconfig=admin.kubeconfig -neutron-endpoint=http://127.0.0.1:9696 -namespaces=a,b
+  Show what the controller would do, and change nothing:
+    ` + controllerName + ` plan -cloud=mine`
 
 // parseOptions reads the command line and sets up logging. It returns flag.ErrHelp
 // if it has printed what the user requested.
 func parseOptions(args []string) (options, error) {
 	var o options
 	flags, printVersion := commandline.New(controllerName), false
+	about := description
+	if o.plan = len(args) > 0 && args[0] == planCommand; o.plan {
+		args, about = args[1:], planDescription
+		flags.Group("Plan", o.preview.AddFlags)
+	}
 	flags.Group("Kubernetes", o.kube.AddFlags)
 	flags.Group("Neutron", o.addNeutronFlags)
 	flags.Group("Reconciling", o.addFlags)
@@ -98,7 +112,7 @@ func parseOptions(args []string) (options, error) {
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		flags.Help(os.Stdout, description)
+		flags.Help(os.Stdout, about)
 		return o, err
 	case err != nil:
 		return o, err
@@ -151,7 +165,7 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 func (o options) validate(arguments []string, given map[string]bool) error {
 	switch {
 	case len(arguments) > 0:
-		return fmt.Errorf("unexpected argument %q: all options are flags", commandline.Redact(arguments[0]))
+		return fmt.Errorf("unexpected argument %q: the only command is %s, which comes first, and all options are flags", commandline.Redact(arguments[0]), planCommand)
 	case given["cloud"] && o.cloud == "":
 		return errors.New("-cloud is empty: set it to the name of a cloud in clouds.yaml")
 	case o.workers < 1 || o.workers > 100:

@@ -6,6 +6,7 @@ package deployments
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
@@ -270,7 +272,11 @@ func (d *Deployments) update(ctx context.Context, deployment *metav1.PartialObje
 	for name, value := range labelsFor(deployment, requested) {
 		metav1.SetMetaDataLabel(&after.ObjectMeta, name, value)
 	}
-	updated, err := d.client.SamplecrdV1().Networks(network.Namespace).Update(ctx, after, metav1.UpdateOptions{FieldManager: manager})
+	patch, err := changes(network, after)
+	if err != nil {
+		return false, err
+	}
+	updated, err := d.client.SamplecrdV1().Networks(network.Namespace).Patch(ctx, network.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager})
 	if err != nil {
 		return false, d.failed(deployment, "updating", err, true)
 	}
@@ -279,16 +285,39 @@ func (d *Deployments) update(ctx context.Context, deployment *metav1.PartialObje
 		d.reportProblem(deployment, "Updates of the Network "+network.Name+" have no effect: check for a mutating admission webhook or policy that reverts them.")
 		return false, nil
 	}
-	change := "Updated the Network " + network.Name + ": " + specText(network.Spec) + " → " + specText(after.Spec) + "."
+	change := "Updated the Network " + network.Name + ": " + changeText(network.Spec, after.Spec) + "."
 	if updated.Generation == network.Generation {
 		change = "Took over the Network " + network.Name + "."
 	}
 	d.announce(ctx, deployment, "NetworkUpdated", "UpdateNetwork", change)
 	if updated.Generation != network.Generation { // its users may have edited it
 		kube.RecordEvent(d.events, updated, corev1.EventTypeNormal, "UpdatedForDeployment", "Sync",
-			status.Clip("Changed the spec to what the Deployment "+deployment.Name+" requests: "+specText(network.Spec)+" → "+specText(after.Spec)+". To change it, edit the annotations of the Deployment."))
+			status.Clip("Changed the spec to what the Deployment "+deployment.Name+" requests: "+changeText(network.Spec, after.Spec)+". To change it, edit the annotations of the Deployment."))
 	}
 	return true, nil
+}
+
+// changes returns the merge patch that changes a Network, if it is still the one that was
+// read. The cache lacks most labels and annotations, so the whole object must not be
+// sent.
+func changes(before, after *samplecrdv1.Network) ([]byte, error) {
+	var texts [2][]byte
+	for i, network := range []*samplecrdv1.Network{before, after} {
+		network = network.DeepCopy()
+		if i == 0 {
+			network.UID, network.ResourceVersion = "", "" // so that the patch has them
+		}
+		text, err := json.Marshal(network)
+		if err != nil {
+			return nil, fmt.Errorf("encoding a Network: %w", err)
+		}
+		texts[i] = text
+	}
+	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(texts[0], texts[1], texts[0])
+	if err != nil {
+		return nil, fmt.Errorf("comparing two Networks: %w", err)
+	}
+	return patch, nil
 }
 
 func (d *Deployments) remove(ctx context.Context, deployment *metav1.PartialObjectMetadata, network *samplecrdv1.Network) (changed bool, err error) {

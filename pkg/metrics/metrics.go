@@ -31,6 +31,11 @@ var (
 	// DriftRepaired counts steps that reverted a change in Neutron.
 	DriftRepaired = counter("drift_repaired_total", "Changes in Neutron by others that the controller reverted.")
 
+	// SkippedObjects counts objects in Neutron that a list has skipped, by their
+	// collection.
+	SkippedObjects = metrics.NewCounterVec(&metrics.CounterOpts{Subsystem: subsystem, Name: "neutron_skipped_objects_total",
+		Help: "Objects that lists of Neutron's state skipped, by kind (networks, subnets). Their values are unusable, such as a negative MTU, and they carry no owner marker. Each list counts them again."}, []string{"kind"})
+
 	readyDuration = metrics.NewHistogram(&metrics.HistogramOpts{Subsystem: subsystem, Name: "network_ready_duration_seconds",
 		Help: "Time from the creation of a Network until it was Ready for the first time. A Network that was already provisioned when this replica became the leader is not counted.", Buckets: []float64{0.5, 1, 2, 5, 10, 30, 60, 300, 600, 3600}})
 	neutronDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{Subsystem: subsystem, Name: "neutron_request_duration_seconds",
@@ -60,11 +65,14 @@ func counter(name, help string) *metrics.Counter {
 }
 
 func init() {
-	legacyregistry.MustRegister(Orphans, DriftDetected, DriftRepaired, readyDuration, neutronDuration,
+	legacyregistry.MustRegister(Orphans, DriftDetected, DriftRepaired, SkippedObjects, readyDuration, neutronDuration,
 		cacheObjects, cacheRefreshes, cacheDuration, cachePeriod, cacheTime, neutronInfo, buildInfo)
 	legacyregistry.CustomMustRegister(&networks)
 	for _, result := range []string{"success", "failure"} { // so that their rate is 0 and not unknown
 		cacheRefreshes.WithLabelValues(result)
+	}
+	for _, kind := range []string{"networks", "subnets"} {
+		SkippedObjects.WithLabelValues(kind)
 	}
 }
 
