@@ -91,7 +91,7 @@ func makePlan(ctx context.Context, o options, stdin io.Reader) (p preview.Plan, 
 		return p, err
 	}
 	defer closeNeutron()
-	config, err := o.kube.Config(controllerName, onlyReads)
+	config, err := o.kube.Config(ctx, controllerName, onlyReads)
 	if err != nil {
 		return p, err
 	}
