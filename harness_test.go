@@ -102,7 +102,7 @@ func newHarness(t *testing.T) *harness {
 				FieldManager: controllerName, Cluster: testCluster, MaxInFlight: 50 * time.Millisecond,
 				Retry: reconcile.RetryDelays{InUse: 50 * time.Millisecond, Rejected: 5 * time.Minute, OverwrittenStatus: 50 * time.Millisecond},
 			},
-			drift:       drift.Options{Cluster: testCluster, ResyncPeriod: time.Hour},
+			drift:       drift.Options{Cluster: testCluster, ResyncPeriod: time.Hour, StartTimeout: patience},
 			deployments: deployments.Options{Which: deployments.None},
 		},
 	}
@@ -161,7 +161,8 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
 		h.Fatalf("starting to send events: %v", err)
 	}
-	neutronClient, err := openstack.New(h.neutronURL, openstack.WithCloudIdentity(h.cloud), openstack.WithTimeout(h.timeout), openstack.WithTransport(instrument.Neutron))
+	neutronClient, err := openstack.New(h.neutronURL, openstack.WithCloudIdentity(h.cloud), openstack.WithTimeout(h.timeout),
+		openstack.WithTransport(instrument.Neutron), openstack.OnSkipped(instrument.Skipped))
 	if err != nil {
 		h.Fatalf("connecting to Neutron: %v", err)
 	}
@@ -436,11 +437,17 @@ func (h *harness) waitEvents(reasons ...string) {
 	})
 }
 
-// waitEventNote waits for an event with this reason whose note contains this text.
+// waitEventNote waits for an event about example with this reason whose note contains
+// this text.
 func (h *harness) waitEventNote(reason, note string) {
 	h.Helper()
+	h.waitEvent("example", reason, note)
+}
+
+func (h *harness) waitEvent(name, reason, note string) {
+	h.Helper()
 	h.eventually(func() error {
-		list, err := h.kube.EventsV1().Events(h.namespace).List(h.Context(), metav1.ListOptions{FieldSelector: "regarding.name=example"})
+		list, err := h.kube.EventsV1().Events(h.namespace).List(h.Context(), metav1.ListOptions{FieldSelector: "regarding.kind=Network,regarding.name=" + name})
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ import (
 // planCommand is the command that shows what the controller would do.
 const planCommand = "plan"
 
-const planUsage = controllerName + ` plan shows what the controller would do for each Network, and why. It changes nothing.
+const planDescription = controllerName + ` plan shows what the controller would do for each Network, and why. It changes nothing.
 
 It accepts the flags of the controller. Set those that the controller has: above all -kubeconfig, -cloud or
 -neutron-endpoint, -cluster-name, -namespaces, -allow-adoption and -delete-orphans.
@@ -39,10 +39,7 @@ The exit code is 0 if there is nothing to do, 2 if there is, and 1 after an erro
 Examples:
   ` + controllerName + ` plan -kubeconfig=$HOME/.kube/config -cloud=mycloud
   ` + controllerName + ` plan -kubeconfig=$HOME/.kube/config -cloud=mycloud -f networks/ -o json
-  kubectl exec deploy/` + controllerName + ` -- /` + controllerName + ` plan
-
-Flags:
-`
+  kubectl exec deploy/` + controllerName + ` -- /` + controllerName + ` plan`
 
 // neutronOfPlan returns a client for the Neutron that a controller uses. That can be the
 // embedded Neutron of another process.
@@ -93,7 +90,7 @@ func makePlan(ctx context.Context, o options, stdin io.Reader) (p preview.Plan, 
 		return p, err
 	}
 	defer closeNeutron()
-	config, err := o.kube.Config(controllerName, onlyReads)
+	config, err := o.kube.Config(ctx, controllerName, onlyReads)
 	if err != nil {
 		return p, err
 	}

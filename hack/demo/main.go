@@ -83,6 +83,9 @@ func play(ctx context.Context, kubeconfig string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.stopController()) }()
+	if err := s.eventually(s.leads); err != nil {
+		return err
+	}
 
 	for _, act := range []func(*stage) error{create, edit, remove} {
 		if err := act(s); err != nil {
@@ -104,7 +107,7 @@ func create(s *stage) error {
 	if err := s.kubectl("apply", "-f", "example/example-network.yaml"); err != nil {
 		return err
 	}
-	if err := s.showKubernetes("NetworkCreated", "SubnetCreated"); err != nil {
+	if err := s.showKubernetes("NetworkCreated"); err != nil {
 		return err
 	}
 	return s.showNeutron("192.168.0.0/16", "192.168.0.1")

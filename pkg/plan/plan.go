@@ -119,19 +119,11 @@ import (
 // With ReportDrift, a step that would change Neutron is reported and not taken.
 func Next(desired Desired, actual Actual) Step {
 	step := nextStep(desired, actual)
-	if desired.ReportDrift && !desired.Absent && changesNeutron(step) {
+	_, prepares := step.(RecordTags)
+	if desired.ReportDrift && !desired.Absent && (prepares || ChangesNeutron(step)) {
 		return drifted(step)
 	}
 	return step
-}
-
-// changesNeutron reports whether a step changes Neutron, or prepares a change.
-func changesNeutron(step Step) bool {
-	switch step.(type) {
-	case Nothing, Blocked, FindNetwork, FindSubnets, FindSubnetPool, FindExtensions, FindCloud, AddFinalizer, RemoveFinalizer:
-		return false
-	}
-	return true
 }
 
 func drifted(step Step) Step {
@@ -261,7 +253,7 @@ func stepToPresent(desired Desired, actual Actual) Step {
 		return AddFinalizer{Cloud: actual.connected}
 	case network == nil && desired.Adopted != "":
 		return Blocked{Reason: ReasonNotFound, Message: fmt.Sprintf(
-			"network %s, which spec.networkID names, does not exist, or the controller's project cannot see it.", desired.Adopted)}
+			"network %s, which spec.networkID names, does not exist, or belongs to another project than the controller.", desired.Adopted)}
 	case network == nil:
 		return stepToNewNetwork(desired, actual)
 	case desired.Adopted != "" && neutron.IsMarker(network.Description):

@@ -431,7 +431,7 @@ var adoptingRows = map[string]row{
 	"adopting, network not looked for": {adopt, fresh, findByID},
 	"adopting, no network": {
 		adopt, foundByID(fresh),
-		plan.Blocked{Reason: plan.ReasonNotFound, Message: "network net-1, which spec.networkID names, does not exist, or the controller's project cannot see it."},
+		plan.Blocked{Reason: plan.ReasonNotFound, Message: "network net-1, which spec.networkID names, does not exist, or belongs to another project than the controller."},
 	},
 	"adopting, another object's network": {
 		adopt, foundByID(fresh, with(unmarked, func(n *net) { n.Description = otherCluster })),
@@ -556,6 +556,27 @@ func TestStepText(t *testing.T) {
 	} {
 		if got := step.String(); got != want {
 			t.Errorf("%T is %q, want %q", step, got, want)
+		}
+	}
+}
+
+// TestChangesNeutron: looking, Kubernetes and the end of a plan change nothing in
+// Neutron.
+func TestChangesNeutron(t *testing.T) {
+	for _, step := range []plan.Step{
+		plan.Nothing{}, plan.Blocked{}, plan.FindNetwork{}, plan.FindSubnets{}, plan.FindSubnetPool{}, plan.FindExtensions{}, plan.FindCloud{},
+		plan.RecordTags{}, plan.AddFinalizer{}, plan.RemoveFinalizer{},
+	} {
+		if plan.ChangesNeutron(step) {
+			t.Errorf("%T changes Neutron", step)
+		}
+	}
+	for _, step := range []plan.Step{
+		plan.CreateNetwork{}, plan.UpdateNetwork{}, plan.RetainNetwork{}, plan.DeleteNetwork{}, plan.AddTag{}, plan.RemoveTag{},
+		plan.CreateSubnet{}, plan.UpdateSubnet{}, plan.DeleteSubnet{},
+	} {
+		if !plan.ChangesNeutron(step) {
+			t.Errorf("%T does not change Neutron", step)
 		}
 	}
 }

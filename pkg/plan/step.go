@@ -36,8 +36,8 @@ const (
 	// ReasonInvalidSpec: the spec contains a value that the controller cannot use.
 	ReasonInvalidSpec Reason = "InvalidSpec"
 	// ReasonAmbiguous: Neutron has several networks or subnets with the owner marker
-	// of the Network, or a network that had it before the Network was created, or
-	// several subnet pools with the name in the spec.
+	// of the Network, or several subnet pools with the name in the spec. Or a network
+	// had the owner marker before the Network was created.
 	ReasonAmbiguous Reason = "Ambiguous"
 	// ReasonNotOurs: the network in the status does not have the owner marker of the
 	// Network, or the network to adopt belongs to another Network.
@@ -162,6 +162,15 @@ func (UpdateSubnet) step()    {}
 func (DeleteSubnet) step()    {}
 func (DeleteNetwork) step()   {}
 func (RemoveFinalizer) step() {}
+
+// ChangesNeutron reports whether a step changes something in Neutron.
+func ChangesNeutron(step Step) bool {
+	switch step.(type) {
+	case Nothing, Blocked, FindNetwork, FindSubnets, FindSubnetPool, FindExtensions, FindCloud, RecordTags, AddFinalizer, RemoveFinalizer:
+		return false
+	}
+	return true
+}
 
 func (Nothing) String() string   { return "nothing to do" }
 func (s Blocked) String() string { return fmt.Sprintf("blocked: %s: %s", s.Reason, s.Message) }

@@ -152,7 +152,7 @@ func TestManyNetworks(t *testing.T) {
 func TestPrint(t *testing.T) {
 	r := &reader{}
 	retained := neutron.Owner{Cluster: cluster, Namespace: "shop", Name: "old"}
-	orphan := neutron.Owner{Cluster: cluster, Namespace: "lab", Name: "gone\x1b[2J"}
+	orphan := neutron.Owner{Cluster: cluster, Namespace: "lab", Name: "gone"}
 	r.addNetwork("net-1", "shop/old", retained.RetainedMarker(), "10.0.8.0/24")
 	r.addNetwork("net-2", "lab/gone", orphan.Marker(), "10.0.9.0/24")
 	drifted, blocked := r.addReady("drifted", "10.0.1.0/24"), newNetwork("blocked", "10.0.0.0/8")
@@ -176,7 +176,7 @@ To keep one, apply a Network with its namespace and name again. To delete one, r
 
   Namespace lab: 0 retained, 1 orphan
   NAME       RANGE         CREATED                MARKER                                       COMMAND
-  gone�[2J   10.0.9.0/24   2026-03-01 09:30:00Z   samplecrd.k8s.io owner: prod/lab/gone�[2J   openstack network delete net-2
+  gone   10.0.9.0/24   2026-03-01 09:30:00Z   samplecrd.k8s.io owner: prod/lab/gone   openstack network delete net-2
 
   Namespace shop: 1 retained, 0 orphans
   NAME   RANGE         CREATED                MARKER                                    COMMAND
@@ -203,6 +203,17 @@ Plan: 2 to create, 2 to update, 0 to delete. 1 Network is as desired, 1 Network 
 	}
 	if diff := cmp.Diff(p, decoded); diff != "" {
 		t.Errorf("the JSON differs (-plan +decoded):\n%s", diff)
+	}
+}
+
+// TestPrintEscapes: texts of others cannot control the terminal.
+func TestPrintEscapes(t *testing.T) {
+	p := preview.Plan{
+		Networks:        []preview.Network{{Namespace: "shop", Name: "a", Error: "\x1b[2J\nPlan: nothing"}},
+		NotInKubernetes: []preview.Leftover{{Namespace: "shop", Name: "b", Marker: "\x1b[2J"}},
+	}
+	if got := text(t, p, false); strings.Contains(got, "\x1b") || !strings.Contains(got, "unknown: \ufffd[2J\ufffdPlan: nothing\n") {
+		t.Errorf("the text is %q", got)
 	}
 }
 
