@@ -204,7 +204,7 @@ func assemble(ctx context.Context, o options, k clients, neutronClient neutron.C
 			return p, fmt.Errorf("naming an informer: %w", err)
 		}
 		factory := informers.NewSharedInformerFactoryWithOptions(k.watchNetworks, 0,
-			informers.WithNamespace(namespace), informers.WithTransform(kube.DropManagedFields), informers.WithInformerName(name))
+			informers.WithNamespace(namespace), informers.WithInformerName(name))
 		networkInformers[namespace] = factory.Samplecrd().V1().Networks()
 		starts, stops = append(starts, func() { factory.StartWithContext(ctx) }), append(stops, factory.Shutdown)
 
@@ -243,7 +243,7 @@ func (o options) settings(cluster string) settings {
 	s := settings{
 		reconcile: reconcile.Options{
 			FieldManager: controllerName, Cluster: cluster, AllowAdoption: o.allowAdoption, ReportDrift: o.drift == driftReport, LeaveCloud: o.leaveCloud, OtherClusters: o.otherClusters,
-			MaxInFlight: maxInFlight, MaxClockSkew: time.Minute, Retry: reconcile.DefaultRetryDelays(),
+			MaxInFlight: maxInFlight, MaxClockSkew: time.Minute, Retry: reconcile.DefaultRetryDelays(), MaxNetworksPerNamespace: o.maxNetworks,
 		},
 		drift:       drift.Options{Cluster: cluster, ResyncPeriod: o.resyncPeriod, StartTimeout: startTimeout},
 		deployments: o.deployments,
@@ -260,6 +260,7 @@ func newController(
 	neutronClient neutron.Client, recorder events.EventRecorder, watchdog *watchdog.Watchdog,
 ) (*Controller, error) {
 	neutronCache := neutron.NewCache(neutronClient, time.Now)
+	recorder = kube.LimitEvents(recorder, clock.RealClock{})
 	reconciler := reconcile.New(k.networks, networks, neutronCache, recorder, clock.RealClock{}, s.reconcile)
 	detector := drift.New(neutronCache, networks, reconciler, watchdog, clock.RealClock{}, s.drift)
 	deployed, err := deployments.New(deploymentInformers, k.metadata, k.networks, networks, recorder, clock.RealClock{}, s.deployments)

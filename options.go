@@ -48,10 +48,11 @@ type options struct {
 	deleteOrphans     bool
 	orphanGracePeriod time.Duration
 	loggingFormat     string
+	maxNetworks       int // of a namespace
 
 	given  []string // the flags that were given, for the log
+	plan   bool     // the command is plan, and not to run the controller
 	logger klog.Logger
-	plan   bool // the command is plan, and not to run the controller
 }
 
 // The values of -drift.
@@ -83,7 +84,7 @@ Examples:
     ` + controllerName + ` -cloud=mine -metrics-bind-address=127.0.0.1:8080 -health-probe-bind-address=127.0.0.1:8081
   Use a Neutron without authentication, for the Networks of two namespaces:
     ` + controllerName + ` -kubeconfig=admin.kubeconfig -neutron-endpoint=http://127.0.0.1:9696 -namespaces=a,b
-  Show what it would do, and change nothing (see ` + controllerName + ` plan -help):
+  Show what the controller would do, and change nothing:
     ` + controllerName + ` plan -cloud=mine`
 
 // parseOptions reads the command line and sets up logging. It returns flag.ErrHelp
@@ -91,8 +92,9 @@ Examples:
 func parseOptions(args []string) (options, error) {
 	var o options
 	flags, printVersion := commandline.New(controllerName), false
+	about := description
 	if o.plan = len(args) > 0 && args[0] == planCommand; o.plan {
-		args = args[1:]
+		args, about = args[1:], planDescription
 		flags.Group("Plan", o.preview.AddFlags)
 	}
 	flags.Group("Kubernetes", o.kube.AddFlags)
@@ -111,7 +113,7 @@ func parseOptions(args []string) (options, error) {
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		flags.Help(os.Stdout, o.description())
+		flags.Help(os.Stdout, about)
 		return o, err
 	case err != nil:
 		return o, err
@@ -138,14 +140,6 @@ func parseOptions(args []string) (options, error) {
 	return o, nil
 }
 
-// description returns the beginning of the output of -help.
-func (o options) description() string {
-	if o.plan {
-		return planDescription
-	}
-	return description
-}
-
 // addNeutronFlags adds the flags that select a Neutron.
 func (o *options) addNeutronFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.cloud, "cloud", "", "The `name` of the cloud in clouds.yaml. Defaults to the environment variable OS_CLOUD.")
@@ -166,6 +160,7 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.leaveCloud, "leave-cloud", "", "The `identity` of a cloud to leave, such as RegionOne/<project ID>. Networks whose network is in that cloud get a new one in the cloud that the controller is connected to; the existing one is left unchanged. Without the flag, the controller does not change Networks whose network is in another cloud.")
 	flags.BoolVar(&o.deleteOrphans, "delete-orphans", false, "Delete Neutron networks that carry an owner marker of this cluster but have no Network object. If false, the controller only logs and counts them.")
 	flags.DurationVar(&o.orphanGracePeriod, "orphan-grace-period", 10*time.Minute, "Minimum time between the detection of an orphaned Neutron network and its deletion. Has an effect only with -delete-orphans.")
+	flags.IntVar(&o.maxNetworks, "max-networks-per-namespace", 0, "Largest number of networks in Neutron for the Networks of a namespace. It includes retained and orphaned networks, which no ResourceQuota counts. 0 means no limit.")
 }
 
 // validate returns an error that names the flag with an invalid value.
@@ -187,6 +182,8 @@ func (o options) validate(arguments []string, given map[string]bool) error {
 		return fmt.Errorf("-resync-period is %v: it must be at least 1s", o.resyncPeriod)
 	case o.orphanGracePeriod <= 0:
 		return fmt.Errorf("-orphan-grace-period is %v: it must be positive", o.orphanGracePeriod)
+	case o.maxNetworks < 0:
+		return fmt.Errorf("-max-networks-per-namespace is %d: it must be positive, or 0 for no limit", o.maxNetworks)
 	case o.drift != driftCorrect && o.drift != driftReport:
 		return fmt.Errorf("-drift is %q: it must be %s or %s", o.drift, driftCorrect, driftReport)
 	case o.loggingFormat != "text" && o.loggingFormat != "json":

@@ -29,6 +29,7 @@ import (
 // planCommand is the command that shows what the controller would do.
 const planCommand = "plan"
 
+// planDescription is the beginning of the output of plan -help.
 const planDescription = controllerName + ` plan shows what the controller would do for each Network, and why. It changes nothing.
 
 It accepts the flags of the controller. Set those that the controller has: above all -kubeconfig, -cloud or
@@ -37,8 +38,8 @@ It accepts the flags of the controller. Set those that the controller has: above
 The exit code is 0 if there is nothing to do, 2 if there is, and 1 after an error.
 
 Examples:
-  ` + controllerName + ` plan -kubeconfig=$HOME/.kube/config -cloud=mycloud
-  ` + controllerName + ` plan -kubeconfig=$HOME/.kube/config -cloud=mycloud -f networks/ -o json
+  ` + controllerName + ` plan -cloud=mycloud
+  ` + controllerName + ` plan -cloud=mycloud -f networks/ -o json
   kubectl exec deploy/` + controllerName + ` -- /` + controllerName + ` plan`
 
 // neutronOfPlan returns a client for the Neutron that a controller uses. That can be the

@@ -4,6 +4,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -71,15 +72,14 @@ func (o Options) AreNamespacesLimited() bool { return len(o.namespaces) > 0 }
 // every container.
 func IsInPod() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }
 
+// namespaceFile contains the namespace of a pod.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
 // DefaultNamespace returns the namespace of objects that do not name one: that of the
-// current context, as in kubectl.
+// current context, as in kubectl, or of the pod that the program runs in.
 func (o Options) DefaultNamespace() string {
-	rules, _ := o.kubeconfigs()
-	raw, err := rules.Load()
-	if err != nil || raw.Contexts[raw.CurrentContext] == nil || raw.Contexts[raw.CurrentContext].Namespace == "" {
-		return metav1.NamespaceDefault
-	}
-	return raw.Contexts[raw.CurrentContext].Namespace
+	_, from, _ := o.load()
+	return cmp.Or(from.namespace, metav1.NamespaceDefault)
 }
 
 // CommaSeparated is a flag with commas, or spaces, between its sorted values.
@@ -122,34 +122,16 @@ func (o Options) Config(ctx context.Context, userAgent string, transports ...fun
 
 // source is the origin of a configuration.
 type source struct {
-	name, context string
-	isDefault     bool // no flag and no variable names it
+	name, context, namespace string
+	isDefault                bool // no flag and no variable names it
 }
 
 // load returns the first configuration that there is, in the order of kubectl:
 // -kubeconfig, KUBECONFIG, the pod, ~/.kube/config. Only the last one may be missing
 // without an error, so that a mistyped path does not lead to another cluster.
 func (o Options) load() (*rest.Config, source, error) {
-	rules, from := o.kubeconfigs()
-	if from.isDefault && o.master == "" {
-		if config, err := rest.InClusterConfig(); err == nil {
-			return config, source{name: "the in-cluster configuration"}, nil
-		}
-	}
-	raw, err := rules.Load()
-	if err != nil {
-		return nil, from, err
-	}
-	if from.context = raw.CurrentContext; from.context == "" && o.master != "" && from.isDefault {
-		from.name = "-master"
-	}
-	overrides := &clientcmd.ConfigOverrides{ClusterInfo: clientcmdapi.Cluster{Server: o.master}}
-	config, err := clientcmd.NewDefaultClientConfig(*raw, overrides).ClientConfig()
-	return config, from, err
-}
-
-// kubeconfigs returns the kubeconfig files to read.
-func (o Options) kubeconfigs() (rules clientcmd.ClientConfigLoadingRules, from source) {
+	var rules clientcmd.ClientConfigLoadingRules
+	var from source
 	variable := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
 	switch {
 	case o.kubeconfig != "":
@@ -157,12 +139,28 @@ func (o Options) kubeconfigs() (rules clientcmd.ClientConfigLoadingRules, from s
 	case variable != "":
 		rules.Precedence, from.name = filepath.SplitList(variable), "KUBECONFIG "+variable
 	default:
+		if config, err := rest.InClusterConfig(); err == nil && o.master == "" {
+			namespace, _ := os.ReadFile(namespaceFile)
+			return config, source{name: "the in-cluster configuration", namespace: strings.TrimSpace(string(namespace))}, nil
+		}
 		from = source{name: "~/.kube/config", isDefault: true}
 		if home, err := os.UserHomeDir(); err == nil {
 			rules.Precedence = []string{filepath.Join(home, ".kube", "config")}
 		}
 	}
-	return rules, from
+	raw, err := rules.Load()
+	if err != nil {
+		return nil, from, err
+	}
+	if context := raw.Contexts[raw.CurrentContext]; context != nil {
+		from.namespace = context.Namespace
+	}
+	if from.context = raw.CurrentContext; from.context == "" && o.master != "" && from.isDefault {
+		from.name = "-master"
+	}
+	overrides := &clientcmd.ConfigOverrides{ClusterInfo: clientcmdapi.Cluster{Server: o.master}}
+	config, err := clientcmd.NewDefaultClientConfig(*raw, overrides).ClientConfig()
+	return config, from, err
 }
 
 // requestTimeout bounds a request to the API server, except for watches.
