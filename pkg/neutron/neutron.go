@@ -19,6 +19,7 @@ type Client interface {
 	Reader
 	Writer
 	Tagger
+	Routing
 }
 
 // Reader reads, and changes nothing.
@@ -75,6 +76,27 @@ type Tagger interface {
 	RemoveNetworkTag(ctx context.Context, id, tag string) error
 }
 
+// Routing attaches subnets to routers. A router is shared by many networks, so these
+// requests do not carry its revision: Neutron itself rejects a second attachment, and
+// a subnet whose gateway address a port has.
+type Routing interface {
+	// Routers lists the routers of the project that match. Routers of other projects
+	// are not listed, whatever the credentials permit.
+	Routers(context.Context, RouterFilter) ([]Router, error)
+	// RouterInterfaces lists the attachments of the subnets on a network to routers,
+	// those of other projects included. An empty ID stands for all networks.
+	RouterInterfaces(ctx context.Context, networkID string) ([]RouterInterface, error)
+	// AddRouterInterface attaches a subnet to a router, which gets the gateway address
+	// of the subnet. It fails with ErrInUse if another port has the address, with
+	// ErrConflict if the subnet is attached to this router already, and with
+	// ErrNotFound if one of the two does not exist.
+	AddRouterInterface(context.Context, RouterInterface) (RouterInterface, error)
+	// RemoveRouterInterface detaches a subnet from a router. It fails with ErrNotFound
+	// if it is not attached, and with ErrInUse while a floating IP address or a route of
+	// the router requires it.
+	RemoveRouterInterface(context.Context, RouterInterface) error
+}
+
 // The API extensions that some attributes require.
 const (
 	ExtensionMTU          = "net-mtu-writable"
@@ -82,6 +104,7 @@ const (
 	ExtensionDNS          = "dns-integration"
 	ExtensionTags         = "standard-attr-tag"
 	ExtensionSubnetPools  = "subnet_allocation"
+	ExtensionRouter       = "router"
 )
 
 // Network is a Neutron network.
@@ -240,4 +263,24 @@ type SubnetFilter struct {
 type SubnetPoolFilter struct {
 	ID   string
 	Name string // the whole one
+}
+
+// Router is a Neutron router.
+type Router struct{ ID, Name string }
+
+// RouterFilter selects the routers that match every field that is set.
+type RouterFilter struct {
+	ID   string
+	Name string // the whole one
+}
+
+// RouterInterface is the attachment of a subnet to a router. In Neutron, it is an
+// address of a port that belongs to the router.
+type RouterInterface struct {
+	RouterID, NetworkID, SubnetID string
+	// Address is the address of the router in the subnet. AddRouterInterface requests
+	// none: it is the gateway of the subnet.
+	Address netip.Addr
+	// PortID is empty in a request.
+	PortID string
 }

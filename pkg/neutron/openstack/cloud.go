@@ -127,11 +127,14 @@ func (s *session) send(ctx context.Context, request *http.Request) (*http.Respon
 
 // withinProject returns the query of a request. It limits a list of everything to
 // the token's project: other projects can share networks with ours and write any
-// description into them, and an administrator sees all networks.
+// description into them, and an administrator sees all networks. Only routers are
+// limited to it even if the request names one.
 func (s *session) withinProject(request *http.Request) string {
 	path, query := request.URL.Path, request.URL.Query()
-	isList := request.Method == http.MethodGet && (strings.HasSuffix(path, "/networks") || strings.HasSuffix(path, "/subnets"))
-	if !isList || s.project == "" || query.Has("id") || query.Has("network_id") || query.Has("project_id") {
+	isList := strings.HasSuffix(path, "/networks") || strings.HasSuffix(path, "/subnets") || strings.HasSuffix(path, "/ports") && query.Has("device_owner")
+	isList = isList && !query.Has("id") && !query.Has("network_id")
+	isList = isList || strings.HasSuffix(path, "/routers") // also by ID: no router of others is used
+	if request.Method != http.MethodGet || !isList || s.project == "" || query.Has("project_id") {
 		return request.URL.RawQuery
 	}
 	query.Set("project_id", s.project)
