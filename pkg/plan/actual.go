@@ -17,9 +17,17 @@ import (
 type Actual struct {
 	// Finalizer reports whether the object in Kubernetes has our finalizer.
 	Finalizer bool
+	// Cloud is the cloud that the object records, in which its network is. It is
+	// empty if the object records none.
+	Cloud string
+	// MarkedSubnets are the IDs of the subnets that were seen with our owner marker,
+	// possibly some time ago.
+	MarkedSubnets []string
 	// Record is the content of the object's status.
 	Record
 
+	connected  string                      // the cloud that requests go to; empty if unknown
+	created    string                      // the ID of the network that this plan has created
 	byMarker   *[]neutron.Network          // found by owner marker
 	byID       *[]neutron.Network          // found by ID: one, or none
 	subnets    map[string][]neutron.Subnet // by the ID of their network
@@ -41,6 +49,12 @@ type Record struct {
 	DefaultMTU int
 	// Tags are those that the controller added to the network, or was about to add.
 	Tags []string
+}
+
+// WithCloud returns the state after a FindCloud.
+func (a Actual) WithCloud(connected string) Actual {
+	a.connected = connected
+	return a
 }
 
 // WithNetworks returns the state after a FindNetwork with this filter.
@@ -80,6 +94,7 @@ func (a Actual) WithNewNetwork(request neutron.NewNetwork, created neutron.Netwo
 	if request.MTU == nil {
 		a.DefaultMTU = mtuOf(created)
 	}
+	a.created = created.ID
 	return a.WithNetwork(created)
 }
 
@@ -162,9 +177,13 @@ func (a Actual) WithoutSubnet(id string) Actual {
 	return a
 }
 
-// WithFinalizer returns the state after our finalizer was added or removed.
+// WithFinalizer returns the state after our finalizer was added, with the cloud, or
+// removed.
 func (a Actual) WithFinalizer(added bool) Actual {
 	a.Finalizer = added
+	if added {
+		a.Cloud = a.connected
+	}
 	return a
 }
 
@@ -200,7 +219,7 @@ func (a Actual) Ours(desired Desired) Record {
 		}
 		return record
 	}
-	ours := a.ourSubnets(desired, *network, subnets)
+	ours := a.ourSubnets(desired, subnets)
 	if len(ours) == 0 {
 		return record
 	}
@@ -222,17 +241,14 @@ func (a Actual) subnetsOf(network neutron.Network) (subnets []neutron.Subnet, kn
 
 // ourSubnets returns the subnets that belong to the object: those with its owner
 // marker; or else the one with the desired range, on a network that is to be
-// adopted; or else the one in the status, if a user removed its owner marker.
-// The range alone is no reason to delete a subnet with its network.
-func (a Actual) ourSubnets(desired Desired, network neutron.Network, subnets []neutron.Subnet) []neutron.Subnet {
+// adopted. The range alone is no reason to delete a subnet with its network, and
+// neither is a status that names it.
+func (a Actual) ourSubnets(desired Desired, subnets []neutron.Subnet) []neutron.Subnet {
 	adoptsRange := desired.Adopted != "" && desired.SubnetPool == nil && !desired.Absent
 	for _, isOurs := range []func(neutron.Subnet) bool{
 		func(s neutron.Subnet) bool { return s.Description == desired.Owner.Marker() },
 		func(s neutron.Subnet) bool {
 			return adoptsRange && s.CIDR == desired.CIDR && !neutron.IsMarker(s.Description)
-		},
-		func(s neutron.Subnet) bool {
-			return s.ID == a.SubnetID && network.ID == a.NetworkID && !neutron.IsMarker(s.Description)
 		},
 	} {
 		notOurs := func(s neutron.Subnet) bool { return !isOurs(s) }
@@ -245,14 +261,14 @@ func (a Actual) ourSubnets(desired Desired, network neutron.Network, subnets []n
 
 // foreignSubnets returns the IDs of the subnets on a network that do not belong
 // to the object. A subnet that is on the network, but not in the response to
-// FindSubnets, is one of them. They are known after FindSubnets, or if the
-// network has no subnet but the one in the status.
+// FindSubnets, is one of them. They are known after FindSubnets, or if all subnets
+// of the network were seen with our owner marker.
 func (a Actual) foreignSubnets(desired Desired, network neutron.Network) (foreign []string, known bool) {
 	subnets, known := a.subnetsOf(network)
-	ours := subnetIDs(a.ourSubnets(desired, network, subnets))
-	if !known && network.ID == a.NetworkID {
-		known = !slices.ContainsFunc(network.SubnetIDs, func(id string) bool { return id != a.SubnetID })
-		ours = append(ours, a.SubnetID)
+	ours := subnetIDs(a.ourSubnets(desired, subnets))
+	if !known {
+		ours = a.MarkedSubnets
+		known = !slices.ContainsFunc(network.SubnetIDs, func(id string) bool { return !slices.Contains(ours, id) })
 	}
 	foreign = slices.Concat(network.SubnetIDs, subnetIDs(subnets))
 	foreign = slices.DeleteFunc(foreign, func(id string) bool { return slices.Contains(ours, id) })

@@ -22,6 +22,7 @@ func FuzzConverge(f *testing.F) {
 		f.Add(seed, false)
 		f.Add(seed, true)
 	}
+	f.Add(uint64(2766), true) // an adopted network to delete, with a foreign subnet of the range in the status
 	f.Add(uint64(3525), true) // an adopted network with a foreign subnet of the desired range
 	f.Fuzz(func(t *testing.T, seed uint64, absent bool) {
 		before, status, desired := randomWorld(rand.New(rand.NewPCG(seed, 0)), absent)
@@ -142,8 +143,7 @@ func checkForeignObjects(t *testing.T, before, after world, desired plan.Desired
 	}
 	for _, s := range before.subnets {
 		n := *before.network(s.NetworkID)
-		isOurs := s.Description == marker && (desired.Adopted == "" && before.isOurs(n, status) || desired.Adopted == n.ID) ||
-			s.ID == status.SubnetID && n.ID == status.NetworkID && !neutron.IsMarker(s.Description)
+		isOurs := s.Description == marker && (desired.Adopted == "" && before.isOurs(n, status) || desired.Adopted == n.ID)
 		isAdopted := desired.Adopted == n.ID && !desired.Absent && s.CIDR == desired.CIDR && !neutron.IsMarker(s.Description)
 		hasReason := desired.Absent || !hasRangeOf(s, desired) || before.hasOther(s) || after.network(n.ID) == nil
 		switch now := after.subnet(s.ID); {
@@ -274,12 +274,17 @@ var blockedFor = map[plan.Reason]func(w world, desired plan.Desired, status plan
 	plan.ReasonNotOurs: func(w world, desired plan.Desired, status plan.Record) bool {
 		if n := w.network(desired.Adopted); n != nil {
 			isBlocking := func(s neutron.Subnet) bool {
-				return s.NetworkID == n.ID && s.Description != marker && (s.ID == status.SubnetID || s.CIDR == desired.CIDR)
+				return s.NetworkID == n.ID && s.Description != marker && (s.ID == status.SubnetID || desired.CIDR.IsValid() && s.CIDR.Overlaps(desired.CIDR))
 			}
 			return neutron.IsMarker(n.Description) || slices.ContainsFunc(w.subnets, isBlocking)
 		}
-		n := w.network(status.NetworkID)
-		return n != nil && !w.isOurs(*n, status)
+		if n := w.network(status.NetworkID); n != nil && !w.isOurs(*n, status) {
+			return true
+		}
+		return slices.ContainsFunc(w.subnets, func(s neutron.Subnet) bool {
+			inTheWay := desired.CIDR.IsValid() && s.CIDR.Overlaps(desired.CIDR) || s.ID == status.SubnetID
+			return inTheWay && s.Description != marker && w.isOurs(*w.network(s.NetworkID), status)
+		})
 	},
 	plan.ReasonNotFound: func(w world, desired plan.Desired, _ plan.Record) bool {
 		if desired.Adopted != "" && w.network(desired.Adopted) == nil {

@@ -167,7 +167,7 @@ var absentRows = map[string]row{
 		deleteNetwork,
 	},
 	"absent, a network with the ID that was retained before": {
-		absent, foundByID(foundByMarker(recorded), retained),
+		absent, foundByID(foundByMarker(recorded), retained).WithSubnets("net-1", ourSubnet),
 		deleteNetwork,
 	},
 	"absent, network with unknown subnets":                 {absent, foundByMarker(recorded, crowded), findSubnets},
@@ -180,7 +180,15 @@ var absentRows = map[string]row{
 		absent, foundByMarker(recorded, crowded).WithSubnets("net-1", ourSubnet),
 		inUse,
 	},
-	"absent, network with no subnet but the one in the status": {absent, foundByMarker(recorded, network), deleteNetwork},
+	"absent, network with no subnet but the one in the status": {absent, foundByMarker(recorded, network), findSubnets},
+	"absent, network with no subnet but one that was seen with our marker": {
+		absent, with(foundByMarker(recorded, network), func(a *plan.Actual) { a.MarkedSubnets = []string{"sub-1"} }),
+		deleteNetwork,
+	},
+	"absent, network with another subnet than the one that was seen with our marker": {
+		absent, with(foundByMarker(recorded, crowded), func(a *plan.Actual) { a.MarkedSubnets = []string{"sub-1"} }),
+		findSubnets,
+	},
 	"absent, network with no subnet but ours": {
 		absent, foundByMarker(fresh, network).WithSubnets("net-1", ourSubnet),
 		deleteNetwork,
@@ -196,7 +204,7 @@ var leavingRows = map[string]row{
 	"adopted network is deleted, with an adopted subnet that the status names": {
 		with(adopt, func(d *plan.Desired) { d.Absent = true }), foundByID(recorded, unmarked).
 			WithSubnets("net-1", []sub{with(subnet, func(s *sub) { s.Description = "mine" })}),
-		deleteNetwork,
+		plan.Blocked{Reason: plan.ReasonInUse, Message: "network net-1 cannot be deleted: subnets that do not belong to this Network are on it (sub-1), and Neutron would delete them too. Delete them first, or set spec.deletionPolicy to Retain."},
 	},
 	"retain, network not looked for":  {retain, recorded, findByMarkers},
 	"retain, network with our marker": {retain, foundByMarker(recorded, network), retainNetwork},
@@ -224,7 +232,7 @@ var leavingRows = map[string]row{
 	"leave the network, no subnet of ours":       {release, recorded.WithSubnets("net-1", []sub{foreign}), plan.RemoveFinalizer{}},
 	"adopted network is deleted, not looked for": {adopting(absent), recorded, findByID},
 	"adopted network is deleted": {
-		adopting(absent), foundByID(recorded, with(unmarked, func(n *net) { n.SubnetIDs = []string{"sub-1"} })),
+		adopting(absent), foundByID(recorded, with(unmarked, func(n *net) { n.SubnetIDs = []string{"sub-1"} })).WithSubnets("net-1", ourSubnet),
 		deleteNetwork,
 	},
 	"adopted network is deleted, but it never became ours": {adopting(absent), foundByID(fresh, unmarked), findSubnets},
@@ -301,11 +309,7 @@ var presentRows = map[string]row{
 	},
 	"present, our subnet, without its marker": {
 		present, foundSubnets(with(subnet, func(s *sub) { s.Name, s.Description = "x", "" })),
-		plan.UpdateSubnet{
-			ID:      "sub-1",
-			Changes: []plan.Change{{What: "name", From: `"x"`, To: `"default/example"`}, {What: "description", From: `""`, To: strconv.Quote(marker)}},
-			Update:  neutron.SubnetUpdate{Name: "default/example", Description: marker, Revision: 4},
-		},
+		plan.Blocked{Reason: plan.ReasonNotOurs, Message: `subnet sub-1 with the range 192.168.0.0/16 is on network net-1, but does not have the owner marker of this Network. If it belongs to this Network, set its description to "samplecrd.k8s.io owner: c1/default/example". Otherwise delete it.`},
 	},
 	"present, all as desired":                {present, foundSubnets(foreign, subnet), plan.Nothing{}},
 	"present, all as desired with host bits": {desiredFor("192.168.1.0/16", ""), foundSubnets(subnet), plan.Nothing{}},
@@ -411,7 +415,9 @@ var adoptingRows = map[string]row{
 	},
 	"adopted, and the range of a foreign subnet is no longer desired": {
 		adopting(desiredFor("10.0.0.0/24", "")), foundToAdopt(recorded, with(subnet, func(s *sub) { s.Description = "mine" })),
-		plan.Blocked{Reason: plan.ReasonNotOurs, Message: "subnet sub-1 with the range 192.168.0.0/16 was adopted: it is not deleted to make room for 10.0.0.0/24. Delete the subnet, or restore the previous spec."},
+		with(newSubnet, func(s *plan.CreateSubnet) {
+			s.Subnet.CIDR, s.Subnet.Gateway = prefix("10.0.0.0/24"), new(addr("10.0.0.1"))
+		}),
 	},
 }
 

@@ -22,7 +22,7 @@ func stepToSubnet(desired Desired, actual Actual, network neutron.Network) Step 
 		_, step := selectSubnetPool(desired, actual)
 		return step
 	}
-	ours := actual.ourSubnets(desired, network, subnets)
+	ours := actual.ourSubnets(desired, subnets)
 	if len(ours) == 0 {
 		return stepToNewSubnet(desired, actual, network)
 	}
@@ -33,10 +33,13 @@ func stepToSubnet(desired Desired, actual Actual, network neutron.Network) Step 
 	case len(others) > 0 && (kept.ID == actual.SubnetID || !hasDesiredRange(desired, actual, others[0])):
 		return DeleteSubnet{ID: others[0].ID, Revision: others[0].Revision, From: others[0].CIDR, For: desired.RangeText()}
 	}
-	return stepToSpec(desired, actual, kept)
+	return stepToSpec(desired, actual, network, kept)
 }
 
 func stepToNewSubnet(desired Desired, actual Actual, network neutron.Network) Step {
+	if step := stepToRoom(desired, actual, network); step != nil {
+		return step
+	}
 	subnet := neutron.NewSubnet{
 		NetworkID:      network.ID,
 		Name:           desired.Owner.String(),
@@ -65,17 +68,33 @@ func stepToNewSubnet(desired Desired, actual Actual, network neutron.Network) St
 	return CreateSubnet{subnet}
 }
 
+// stepToRoom returns nil if the subnet can be created as far as other subnets on the
+// network are concerned: Neutron rejects a range that overlaps. The subnet in the
+// status was ours, and ports may use it: there must be no second one.
+func stepToRoom(desired Desired, actual Actual, network neutron.Network) Step {
+	subnets, _ := actual.subnetsOf(network)
+	for _, s := range subnets {
+		inTheWay := desired.CIDR.IsValid() && s.CIDR.Overlaps(desired.CIDR) || desired.Adopted == "" && s.ID == actual.SubnetID
+		if inTheWay && s.Description != desired.Owner.Marker() {
+			return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
+				"subnet %s with the range %s is on network %s, but does not have the owner marker of this Network. If it belongs to this Network, set its description to %q. Otherwise delete it.",
+				s.ID, s.CIDR, network.ID, desired.Owner.Marker())}
+		}
+	}
+	return nil
+}
+
 // stepToSpec updates the existing subnet. Its range and its IPv6 modes cannot be
 // changed, so a subnet with other ones is deleted first; Neutron refuses that
 // while a port uses it. An adopted subnet is never deleted. It keeps its name and
 // all fields that the spec omits.
-func stepToSpec(desired Desired, actual Actual, subnet neutron.Subnet) Step {
+func stepToSpec(desired Desired, actual Actual, network neutron.Network, subnet neutron.Subnet) Step {
 	name, marker := desired.Owner.String(), desired.Owner.Marker()
 	adopted := desired.Adopted != "" && subnet.Description != marker
 	keepsModes := adopted && desired.AddressMode == "" && desired.RAMode == ""
 	hasModes := subnet.AddressMode == desired.AddressMode && subnet.RAMode == desired.RAMode
 	if !hasDesiredRange(desired, actual, subnet) || !hasModes && !keepsModes {
-		return stepToReplace(desired, actual, subnet, adopted)
+		return stepToReplace(desired, actual, network, subnet, adopted)
 	}
 	target := desired.settingsForSubnet(subnet, adopted)
 	update := neutron.SubnetUpdate{Revision: subnet.Revision}
@@ -94,7 +113,7 @@ func stepToSpec(desired Desired, actual Actual, subnet neutron.Subnet) Step {
 
 // stepToReplace deletes a subnet whose range or IPv6 modes differ, if the desired
 // one can be created.
-func stepToReplace(desired Desired, actual Actual, subnet neutron.Subnet, adopted bool) Step {
+func stepToReplace(desired Desired, actual Actual, network neutron.Network, subnet neutron.Subnet, adopted bool) Step {
 	if adopted {
 		return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
 			"subnet %s with the range %s%s was adopted: it is not deleted to make room for %s. Delete the subnet, or restore the previous spec.",
@@ -104,6 +123,9 @@ func stepToReplace(desired Desired, actual Actual, subnet neutron.Subnet, adopte
 		if _, step := selectSubnetPool(desired, actual); step != nil {
 			return step
 		}
+	}
+	if step := stepToRoom(desired, actual, network); step != nil {
+		return step
 	}
 	return DeleteSubnet{ID: subnet.ID, Revision: subnet.Revision, From: subnet.CIDR, For: desired.RangeText()}
 }
