@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -93,6 +94,9 @@ func (d *Detector) Wait() { d.running.Wait() }
 // pause until the next list.
 func (d *Detector) resync(ctx context.Context) (pause time.Duration) {
 	logger := klog.FromContext(ctx)
+	if slices.ContainsFunc(d.networks.List(), usesRouter) {
+		d.neutron.NeedRouterInterfaces()
+	}
 	listing, err := d.neutron.Refresh(ctx)
 	pause = pauseAfter(listing.Took, d.options.ResyncPeriod)
 	metrics.ObserveListing(listing, pause, err)
@@ -115,6 +119,11 @@ func (d *Detector) resync(ctx context.Context) (pause time.Duration) {
 		d.enqueueOrphans(logger)
 	}
 	return pause
+}
+
+// usesRouter reports whether the plan of a Network needs its router interfaces.
+func usesRouter(network *samplecrdv1.Network) bool {
+	return network.Spec.Router != nil || network.Status.Router != nil
 }
 
 // maxRetryAfter bounds how long a server can stop the lists with Retry-After.

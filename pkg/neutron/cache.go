@@ -298,8 +298,14 @@ func (c *Cache) RouterInterfaces(ctx context.Context, networkID string) ([]Route
 	return found, err
 }
 
+// Ports implements Routing. They are not cached.
+func (c *Cache) Ports(ctx context.Context, networkID string) ([]Port, error) {
+	return c.client.Ports(ctx, networkID)
+}
+
 // AddRouterInterface implements Routing.
 func (c *Cache) AddRouterInterface(ctx context.Context, requested RouterInterface) (RouterInterface, error) {
+	c.NeedRouterInterfaces()
 	added, err := c.client.AddRouterInterface(ctx, requested)
 	if err == nil {
 		c.note(func(s *content) { s.putInterface(added) })
@@ -344,7 +350,10 @@ func (c *Cache) RemoveNetworkTag(ctx context.Context, id, tag string) error {
 func (c *Cache) CreateNetwork(ctx context.Context, network NewNetwork) (Network, error) {
 	created, err := c.client.CreateNetwork(ctx, network)
 	if err == nil {
-		c.note(func(s *content) { s.putNetwork(created) })
+		c.note(func(s *content) {
+			s.putNetwork(created)
+			s.interfaces[created.ID] = nil // known to be none
+		})
 	}
 	return created, err
 }

@@ -95,6 +95,9 @@ type Routing interface {
 	// if it is not attached, and with ErrInUse while a floating IP address or a route of
 	// the router requires it.
 	RemoveRouterInterface(context.Context, RouterInterface) error
+	// Ports lists the ports on a network that keep it and its subnets from being
+	// deleted, other than those of routers. (Neutron deletes the ports of DHCP itself.)
+	Ports(ctx context.Context, networkID string) ([]Port, error)
 }
 
 // The API extensions that some attributes require.
@@ -283,4 +286,20 @@ type RouterInterface struct {
 	Address netip.Addr
 	// PortID is empty in a request.
 	PortID string
+}
+
+// Port is a port that uses a network.
+type Port struct {
+	ID string
+	// DeviceOwner is what uses the port, such as compute:nova, or empty.
+	DeviceOwner string
+	SubnetIDs   []string
+}
+
+// String returns the ID, and what uses the port.
+func (p Port) String() string {
+	if p.DeviceOwner == "" {
+		return p.ID
+	}
+	return p.ID + " (" + p.DeviceOwner + ")"
 }

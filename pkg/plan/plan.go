@@ -153,6 +153,11 @@ func stepToAbsent(desired Desired, actual Actual) Step {
 			"network %s cannot be deleted: subnets that do not belong to this Network are on it (%s), and Neutron would delete them too. Delete them first, or set spec.deletionPolicy to Retain.",
 			network.ID, strings.Join(foreign, ", "))}
 	}
+	for _, step := range []Step{stepToUnrouted(desired, actual, network.ID), stepToNoForeignRouter(actual, *network)} {
+		if step != nil {
+			return step
+		}
+	}
 	return DeleteNetwork{ID: network.ID, Revision: network.Revision}
 }
 
@@ -193,6 +198,9 @@ func stepToReleased(desired Desired, actual Actual) Step {
 	if !known {
 		return FindSubnets{neutron.SubnetFilter{NetworkID: desired.Adopted}}
 	}
+	if step := stepToUnrouted(desired, actual, desired.Adopted); step != nil {
+		return step
+	}
 	for _, subnet := range subnets {
 		if subnet.Description == desired.Owner.Marker() {
 			return DeleteSubnet{ID: subnet.ID, Revision: subnet.Revision, From: subnet.CIDR}
@@ -216,7 +224,7 @@ func stepToPresent(desired Desired, actual Actual) Step {
 		return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
 			"network %s cannot be adopted: it has the owner marker of another Network (%q).", network.ID, network.Description)}
 	}
-	for _, stepTo := range []func(Desired, Actual, neutron.Network) Step{stepToSettings, stepToSubnet, stepToTags} {
+	for _, stepTo := range []func(Desired, Actual, neutron.Network) Step{stepToSettings, stepToSubnet, stepToRouter, stepToTags} {
 		if step := stepTo(desired, actual, *network); step != nil {
 			return step
 		}
@@ -226,7 +234,7 @@ func stepToPresent(desired Desired, actual Actual) Step {
 	if len(others) > 0 && (network.ID == actual.NetworkID || !areDuplicates(desired, actual, *network, others)) {
 		return stepToNoDuplicates(desired, actual, *network, others)
 	}
-	return endOfPlan(desired, *network)
+	return endOfPlan(desired, actual, *network)
 }
 
 // selectNetwork returns the network of the object, or nil if it is known to be

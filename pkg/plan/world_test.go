@@ -25,12 +25,15 @@ type world struct {
 	subnets    []neutron.Subnet
 	pools      []neutron.SubnetPool
 	extensions []string
+	routers    []neutron.Router
+	interfaces []neutron.RouterInterface
+	users      []neutron.Port // ports that are not those of routers
 	created    int
 }
 
 func (w *world) clone() world {
 	clone := *w
-	clone.networks, clone.subnets = slices.Clone(w.networks), slices.Clone(w.subnets)
+	clone.networks, clone.subnets, clone.interfaces = slices.Clone(w.networks), slices.Clone(w.subnets), slices.Clone(w.interfaces)
 	return clone
 }
 
@@ -127,8 +130,81 @@ func (w *world) find(actual plan.Actual, step plan.Step) plan.Actual {
 		return actual.WithSubnets(step.Filter.NetworkID, w.subnetsOf(step.Filter.NetworkID))
 	case plan.FindSubnetPool:
 		return actual.WithSubnetPools(w.findPools(step.Filter))
+	case plan.FindRouter:
+		return actual.WithRouters(w.findRouters(step.Filter))
+	case plan.FindRouterInterfaces:
+		return actual.WithRouterInterfaces(step.NetworkID, w.interfacesOn(step.NetworkID, ""))
+	case plan.FindPorts:
+		return actual.WithPorts(step.NetworkID, slices.Clone(w.users))
 	}
 	return actual.WithExtensions(w.extensions)
+}
+
+func (w *world) findRouters(filter neutron.RouterFilter) []neutron.Router {
+	return slices.DeleteFunc(slices.Clone(w.routers), func(r neutron.Router) bool {
+		return filter.ID != "" && r.ID != filter.ID || filter.Name != "" && r.Name != filter.Name
+	})
+}
+
+// interfacesOn returns the router interfaces on a network, or on one of its subnets.
+func (w *world) interfacesOn(networkID, subnetID string) []neutron.RouterInterface {
+	return slices.DeleteFunc(slices.Clone(w.interfaces), func(i neutron.RouterInterface) bool {
+		return i.NetworkID != networkID || subnetID != "" && i.SubnetID != subnetID
+	})
+}
+
+// isUsed reports whether a port or a router uses a subnet.
+func (w *world) isUsed(s neutron.Subnet) bool {
+	uses := func(p neutron.Port) bool { return slices.Contains(p.SubnetIDs, s.ID) }
+	return slices.ContainsFunc(w.users, uses) || len(w.interfacesOn(s.NetworkID, s.ID)) > 0
+}
+
+// rejects reports whether Neutron rejects a step because a port or a router uses
+// something.
+func (w *world) rejects(step plan.Step) bool {
+	hasGateway := func(i neutron.RouterInterface) bool { return i.Address == w.subnet(i.SubnetID).Gateway }
+	switch step := step.(type) {
+	case plan.DeleteNetwork:
+		return slices.ContainsFunc(w.subnetsOf(step.ID), w.isUsed)
+	case plan.DeleteSubnet:
+		return w.isUsed(*w.subnet(step.ID))
+	case plan.UpdateSubnet:
+		s := w.subnet(step.ID)
+		changes := step.Update.Gateway != nil && step.Update.Gateway.IsValid() && *step.Update.Gateway != s.Gateway
+		return changes && slices.ContainsFunc(w.interfacesOn(s.NetworkID, s.ID), hasGateway)
+	case plan.DetachRouter:
+		return step.Interface.RouterID == "router-routes"
+	}
+	return false
+}
+
+// attach attaches a subnet to a router. A plan must send no request that Neutron rejects.
+func (w *world) attach(t *testing.T, requested neutron.RouterInterface) neutron.RouterInterface {
+	t.Helper()
+	s := w.subnet(requested.SubnetID)
+	for _, other := range w.interfacesOn(s.NetworkID, s.ID) {
+		if other.RouterID == requested.RouterID || other.Address == s.Gateway {
+			t.Fatalf("%+v is attached to router %s already", s, other.RouterID)
+		}
+	}
+	if w.findRouters(neutron.RouterFilter{ID: requested.RouterID}) == nil || !s.Gateway.IsValid() || s.Gateway != requested.Address {
+		t.Fatalf("%+v cannot be attached to %+v", s, requested)
+	}
+	requested.PortID = w.newID("port")
+	w.interfaces = append(w.interfaces, requested)
+	return requested
+}
+
+// detach detaches a subnet from a router.
+func (w *world) detach(t *testing.T, removed neutron.RouterInterface) {
+	t.Helper()
+	before := len(w.interfaces)
+	w.interfaces = slices.DeleteFunc(w.interfaces, func(i neutron.RouterInterface) bool {
+		return i.RouterID == removed.RouterID && i.SubnetID == removed.SubnetID
+	})
+	if len(w.interfaces) != before-1 {
+		t.Fatalf("404: %+v is not attached", removed)
+	}
 }
 
 // apply applies one request. Like Neutron, it rejects one with an outdated
@@ -174,7 +250,7 @@ func (w *world) apply(t *testing.T, actual plan.Actual, step plan.Step) plan.Act
 		created := w.newSubnet(step.Subnet)
 		w.subnets = append(w.subnets, created)
 		w.network(created.NetworkID).Revision++
-		return actual.WithSubnet(created)
+		return actual.WithNewSubnet(created)
 	case plan.UpdateSubnet:
 		s := w.subnet(step.ID)
 		checkRevision(step.Update.Revision, s.Revision)
@@ -187,6 +263,13 @@ func (w *world) apply(t *testing.T, actual plan.Actual, step plan.Step) plan.Act
 		checkRevision(step.Revision, w.subnet(step.ID).Revision)
 		w.subnets = slices.DeleteFunc(w.subnets, func(s neutron.Subnet) bool { return s.ID == step.ID })
 		return actual.WithoutSubnet(step.ID)
+	case plan.RecordRouter:
+		return actual.WithRecordedRouter(step.ID, step.Name)
+	case plan.AttachRouter:
+		return actual.WithRouterInterface(w.attach(t, step.Interface))
+	case plan.DetachRouter:
+		w.detach(t, step.Interface)
+		return actual.WithoutRouterInterface(step.Interface)
 	}
 	t.Fatalf("unknown step: %T", step)
 	return actual
@@ -289,7 +372,11 @@ func (w *world) newID(kind string) string {
 var (
 	extensionSets = [][]string{
 		allExtensions, allExtensions, allExtensions, allExtensions, allExtensions, allExtensions, allExtensions, allExtensions,
-		{neutron.ExtensionMTU, neutron.ExtensionTags}, {neutron.ExtensionDNS, neutron.ExtensionPortSecurity, neutron.ExtensionSubnetPools}, {},
+		{neutron.ExtensionMTU, neutron.ExtensionTags}, {neutron.ExtensionDNS, neutron.ExtensionPortSecurity, neutron.ExtensionSubnetPools}, {neutron.ExtensionRouter}, {},
+	}
+	routers = []neutron.Router{
+		{ID: "router-1", Name: "edge"}, {ID: "router-2", Name: "core"}, {ID: "router-3", Name: "both"}, {ID: "router-4", Name: "both"},
+		{ID: "router-routes", Name: "routes"}, // a route requires each of its interfaces
 	}
 	subnetPools = []neutron.SubnetPool{
 		{ID: "pool-1", Name: "one", IPVersion: 4, MinPrefixLength: 16, MaxPrefixLength: 28},
@@ -331,7 +418,40 @@ func randomWorld(random *rand.Rand, absent bool) (world, plan.Actual, plan.Desir
 		status.NetworkID = "gone"
 	}
 	d.fillStatus(&w, &status)
+	if slices.Contains(w.extensions, neutron.ExtensionRouter) {
+		d.addRouters(&w, &status)
+	}
 	return w, status, desired
+}
+
+// addRouters attaches some subnets to routers. The status may record one of them.
+func (d dice) addRouters(w *world, status *plan.Actual) {
+	w.routers = routers
+	for i, s := range w.subnets {
+		if d.oneIn(9) {
+			w.users = append(w.users, neutron.Port{ID: fmt.Sprintf("port-%d", i), SubnetIDs: []string{s.ID}})
+		}
+		if !d.oneIn(2) {
+			continue
+		}
+		router := pick(d, "router-1", "router-1", "router-1", "router-2", "router-3", "router-routes", "foreign")
+		address := s.Gateway
+		if !address.IsValid() || d.oneIn(6) {
+			address = s.CIDR.Addr().Next().Next().Next()
+		}
+		w.interfaces = append(w.interfaces, neutron.RouterInterface{RouterID: router, NetworkID: s.NetworkID, SubnetID: s.ID, Address: address, PortID: fmt.Sprintf("interface-%d", i)})
+		if d.oneIn(2) && s.Description == marker {
+			status.RouterID = router
+			for _, r := range routers {
+				if r.ID == router && d.oneIn(2) {
+					status.RouterName = r.Name
+				}
+			}
+		}
+	}
+	if d.oneIn(9) {
+		status.RouterID, status.RouterName = pick(d, "router-1", "router-2", "gone"), pick(d, "", "edge")
+	}
 }
 
 func (d dice) network(w *world, id string) neutron.Network {
@@ -424,6 +544,11 @@ func (d dice) desired(absent bool) plan.Desired {
 		spec.NetworkID = pick(d, "net-0", "net-0", "net-0", "net-1")
 	default:
 		d.addNetworkFields(&spec)
+	}
+	if d.oneIn(2) && spec.Gateway != samplecrdv1.GatewayNone {
+		spec.Router = pick(d,
+			&samplecrdv1.RouterReference{Name: "edge"}, &samplecrdv1.RouterReference{ID: "router-1"}, &samplecrdv1.RouterReference{Name: "core"},
+			&samplecrdv1.RouterReference{Name: pick(d, "both", "missing", "routes")}, &samplecrdv1.RouterReference{ID: pick(d, "router-2", "router-3", "missing")})
 	}
 	desired := plan.DesiredFor(owner, spec)
 	desired.Absent = absent

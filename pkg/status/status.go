@@ -140,6 +140,9 @@ func recordStatus(record plan.Record) samplecrdv1.NetworkStatus {
 	if record.SubnetPoolID != "" {
 		status.SubnetPool = &samplecrdv1.SubnetPoolStatus{ID: record.SubnetPoolID, Name: record.SubnetPoolName}
 	}
+	if record.RouterID != "" {
+		status.Router = &samplecrdv1.RouterStatus{ID: record.RouterID, Name: record.RouterName}
+	}
 	return status
 }
 
@@ -158,6 +161,9 @@ func RecordOf(status samplecrdv1.NetworkStatus) plan.Record {
 	}
 	if pool := status.SubnetPool; pool != nil {
 		record.SubnetPoolID, record.SubnetPoolName = pool.ID, pool.Name
+	}
+	if router := status.Router; router != nil {
+		record.RouterID, record.RouterName = router.ID, router.Name
 	}
 	return record
 }
@@ -211,6 +217,13 @@ func ApplyConfiguration(network *samplecrdv1.Network, status samplecrdv1.Network
 		}
 		applied = applied.WithSubnetPool(appliedPool)
 	}
+	if router := status.Router; router != nil {
+		appliedRouter := applyv1.RouterStatus().WithID(router.ID)
+		if router.Name != "" {
+			appliedRouter = appliedRouter.WithName(router.Name)
+		}
+		applied = applied.WithRouter(appliedRouter)
+	}
 	if status.MTU != 0 {
 		applied = applied.WithMTU(status.MTU)
 	}
@@ -245,13 +258,16 @@ func SameRecord(a, b samplecrdv1.NetworkStatus) bool {
 func OverwritePatch(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) []byte {
 	fields := map[string]any{
 		"observedGeneration": status.ObservedGeneration, "networkID": nil, "subnetID": nil, "cidr": nil, "gateway": nil,
-		"subnetPool": nil, "mtu": nil, "defaultMTU": nil, "tags": nil,
+		"subnetPool": nil, "router": nil, "mtu": nil, "defaultMTU": nil, "tags": nil,
 	}
 	status.Conditions = nil
 	text, _ := json.Marshal(status)   // it is plain data
 	_ = json.Unmarshal(text, &fields) // into a map of the same
 	if pool := status.SubnetPool; pool != nil && pool.Name == "" {
 		fields["subnetPool"] = map[string]any{"id": pool.ID, "name": nil}
+	}
+	if router := status.Router; router != nil && router.Name == "" {
+		fields["router"] = map[string]any{"id": router.ID, "name": nil}
 	}
 	text, _ = json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": network.UID, "resourceVersion": network.ResourceVersion},
@@ -319,6 +335,10 @@ func EventOf(network *samplecrdv1.Network, step plan.Step) (event Event, ok bool
 		event.Action, event.Reason, drift = "UpdateSubnet", "SubnetUpdated", "the subnet was changed"
 	case plan.DeleteSubnet:
 		event.Action, event.Reason, drift = "DeleteSubnet", "SubnetDeleted", "the range of the subnet was changed"
+	case plan.AttachRouter:
+		event.Action, event.Reason, drift = "AttachRouter", "RouterAttached", "the subnet was detached from its router"
+	case plan.DetachRouter:
+		event.Action, event.Reason = "DetachRouter", "RouterDetached"
 	default:
 		return Event{}, false
 	}

@@ -121,11 +121,14 @@ func testFindRouters(s *suite) {
 func testAttach(s *suite) {
 	network, router := s.createNetwork(), s.createRouter("neutrontest")
 	subnet, other := s.createSubnet(network, "10.0.0.0/24"), s.createSubnet(network, "10.0.1.0/24")
-	s.createPort(network)
+	port := s.createPort(network)
 	before := s.network(network.ID)
 	s.wantInterfaces("before", network.ID)
 	added, second := s.attach(router, subnet), s.attach(router, other)
 	s.wantInterfaces("attached", network.ID, added, second)
+	if ports, err := s.Client.Ports(s.Context(), network.ID); err != nil || len(ports) != 1 || ports[0].ID != port || !slices.Equal(ports[0].SubnetIDs, []string{subnet.ID}) && !slices.Equal(ports[0].SubnetIDs, []string{other.ID}) {
+		s.Errorf("Ports() = %v, %v; want %s on one subnet, and not those of the router", ports, err, port)
+	}
 	if after := s.network(network.ID); after.Revision != before.Revision {
 		s.Errorf("attaching changed the revision of the network from %d to %d", before.Revision, after.Revision)
 	}

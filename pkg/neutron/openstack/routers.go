@@ -57,6 +57,29 @@ func (c *client) RouterInterfaces(ctx context.Context, networkID string) ([]neut
 	return slices.DeleteFunc(found, func(i neutron.RouterInterface) bool { return networkID != "" && i.NetworkID != networkID }), nil
 }
 
+// routerOwners begins the device_owner of all ports of routers. autoDeleted are those
+// of the ports that Neutron deletes with a network.
+const routerOwners = "network:router_"
+
+var autoDeleted = []string{"network:dhcp", "network:distributed", "network:floatingip_agent_gateway"}
+
+// Ports implements neutron.Routing.
+func (c *client) Ports(ctx context.Context, networkID string) ([]neutron.Port, error) {
+	query := url.Values{"network_id": {networkID}, "fields": {"id", "network_id", "device_id", "device_owner", "fixed_ips"}}
+	ports, err := list(ctx, c.service, "ports", query, (*interfaceJSON).value, func(p port) string { return p.id })
+	if err != nil {
+		return nil, c.failed(ctx, listPorts, err)
+	}
+	var found []neutron.Port
+	for _, p := range ports {
+		isRouters := strings.HasPrefix(p.owner, routerOwners) || slices.Contains(interfaceOwners, p.owner)
+		if p.networkID == networkID && !isRouters && !slices.Contains(autoDeleted, p.owner) {
+			found = append(found, neutron.Port{ID: p.id, DeviceOwner: clean(p.owner), SubnetIDs: p.subnetIDs})
+		}
+	}
+	return found, nil
+}
+
 // AddRouterInterface implements neutron.Routing.
 func (c *client) AddRouterInterface(ctx context.Context, requested neutron.RouterInterface) (neutron.RouterInterface, error) {
 	const op = "add router interface"
@@ -109,10 +132,11 @@ func (r *routerJSON) value() (neutron.Router, error) {
 	return neutron.Router{ID: *r.ID, Name: *r.Name}, nil
 }
 
-// port is a port of a router, with one interface for each of its addresses.
+// port is a port. If it is one of a router, it has an interface for each address.
 type port struct {
-	id         string
-	interfaces []neutron.RouterInterface
+	id, owner, networkID string
+	subnetIDs            []string
+	interfaces           []neutron.RouterInterface
 }
 
 // interfaceJSON is a port in an answer. A nil pointer is a missing key.
@@ -131,11 +155,12 @@ func (p *interfaceJSON) value() (port, error) {
 	if p == nil || p.ID == nil || *p.ID == "" || p.NetworkID == nil || p.DeviceID == nil {
 		return port{}, unusable("it has a port without id, network_id or device_id")
 	}
-	found := port{id: *p.ID}
-	if !slices.Contains(interfaceOwners, p.Owner) {
-		return found, nil // an old server may ignore an unknown filter
-	}
+	found := port{id: *p.ID, owner: p.Owner, networkID: *p.NetworkID}
 	for _, fixed := range p.FixedIPs {
+		found.subnetIDs = append(found.subnetIDs, fixed.SubnetID)
+		if !slices.Contains(interfaceOwners, p.Owner) {
+			continue // an old server may ignore an unknown filter
+		}
 		address, err := netip.ParseAddr(fixed.Address)
 		if err != nil {
 			return port{}, unusable("it has a port with the address %.80q", fixed.Address)
