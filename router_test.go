@@ -74,15 +74,16 @@ func TestRouterAtRest(t *testing.T) {
 	h.eventually(func() error { return h.hasRouter("edge") })
 	h.eventually(h.isIdle)
 	h.forgetRequests()
-	h.patch("example", `{"metadata":{"labels":{"a":"b"}}}`)
+	h.controller.queue.Add(h.key())
 	h.eventually(h.isIdle)
 	h.wantRequests("a sync at rest", 0, 0)
 	stop()
 
 	h.forgetRequests()
-	h.startController()
-	h.eventually(h.isIdle)
-	h.wantRequests("a restart", 0, 0)
+	h.startWorkers(1) // the sync of example has ended when another Network is ready
+	h.create("last", "10.99.0.0/24", "")
+	h.waitReady("last")
+	h.wantRequests("a restart and another Network", 3, 2)
 }
 
 // TestRouterOfOthers: a subnet that a user attached to a router is not detached, and the
@@ -106,7 +107,7 @@ func TestRouterOfOthers(t *testing.T) {
 	}
 	h.eventually(h.isIdle)
 	h.forgetRequests()
-	h.patch("example", `{"metadata":{"labels":{"a":"b"}}}`)
+	h.controller.queue.Add(h.key())
 	h.eventually(h.isIdle)
 	h.wantRequests("a sync at rest", 0, 0)
 
