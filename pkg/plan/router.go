@@ -272,9 +272,14 @@ func stepToDetached(actual Actual, subnet neutron.Subnet, purpose string) Step {
 	return DetachRouter{Interface: ours, For: purpose}
 }
 
-// stepToUnrouted detaches the subnets of ours on a network, before it or they are
-// deleted.
-func stepToUnrouted(desired Desired, actual Actual, networkID string) Step {
+// replacement describes what the detachment of a subnet permits.
+func replacement(desired Desired, subnet neutron.Subnet) string {
+	return fmt.Sprintf("replace subnet %s by %s", subnet.CIDR, desired.RangeText())
+}
+
+// stepToUnrouted detaches our subnets on a network, before they are deleted for a
+// purpose, and the adopted one, which stays.
+func stepToUnrouted(desired Desired, actual Actual, networkID, purpose string) Step {
 	if actual.RouterID == "" && desired.Router == nil {
 		return nil
 	}
@@ -286,11 +291,15 @@ func stepToUnrouted(desired Desired, actual Actual, networkID string) Step {
 		return FindRouterInterfaces{networkID}
 	}
 	for _, subnet := range subnets {
-		adopted := desired.Adopted != "" && desired.SubnetPool == nil && subnet.CIDR == desired.CIDR && !neutron.IsMarker(subnet.Description)
-		if subnet.Description != desired.Owner.Marker() && !adopted {
+		isAdopted := desired.Adopted != "" && desired.SubnetPool == nil && subnet.CIDR == desired.CIDR && !neutron.IsMarker(subnet.Description)
+		attached, _ := actual.interfacesOf(subnet)
+		if ours, ok := interfaceTo(actual.RouterID, attached); ok && isAdopted {
+			return DetachRouter{Interface: ours}
+		}
+		if subnet.Description != desired.Owner.Marker() {
 			continue
 		}
-		if step := stepToDetached(actual, subnet, "delete the network"); step != nil {
+		if step := stepToDetached(actual, subnet, purpose); step != nil {
 			return step
 		}
 	}
