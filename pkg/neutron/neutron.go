@@ -84,11 +84,12 @@ type Routing interface {
 	// are not listed, whatever the credentials permit.
 	Routers(context.Context, RouterFilter) ([]Router, error)
 	// RouterInterfaces lists the attachments of the subnets on a network to routers,
-	// those of other projects included. An empty ID stands for all networks.
+	// those of other projects included. With an empty ID, it lists those of the
+	// project's routers.
 	RouterInterfaces(ctx context.Context, networkID string) ([]RouterInterface, error)
 	// AddRouterInterface attaches a subnet to a router, which gets the gateway address
-	// of the subnet. It fails with ErrInUse if another port has the address, with
-	// ErrConflict if the subnet is attached to this router already, and with
+	// of the subnet. It fails with ErrInUse if another port has the address, and with
+	// ErrConflict if the subnet is attached to this router already. It fails with
 	// ErrNotFound if one of the two does not exist.
 	AddRouterInterface(context.Context, RouterInterface) (RouterInterface, error)
 	// RemoveRouterInterface detaches a subnet from a router. It fails with ErrNotFound
