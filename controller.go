@@ -150,9 +150,10 @@ func (c *Controller) handlers() store.Handlers {
 // change at all.
 func needsSync(before, after *samplecrdv1.Network) bool {
 	lostFinalizer := slices.Contains(before.Finalizers, samplecrdv1.Finalizer) && !slices.Contains(after.Finalizers, samplecrdv1.Finalizer)
+	confirmed := slices.Equal(before.Finalizers, after.Finalizers) && before.Annotations[samplecrdv1.AnnotationCloud] != after.Annotations[samplecrdv1.AnnotationCloud]
 	return before.UID != after.UID || // deleted and created again
 		before.Generation != after.Generation || // another spec, or a deletion
-		lostFinalizer ||
+		lostFinalizer || confirmed ||
 		deployments.OwnershipChanged(before, after)
 }
 

@@ -73,6 +73,7 @@ type harness struct {
 
 	neutron    *embedded.Server
 	neutronURL string
+	cloud      string                              // the identity of Neutron
 	hold       atomic.Pointer[func(*http.Request)] // called before a request reaches Neutron
 
 	transport func(http.RoundTripper) http.RoundTripper // wraps the connection to Kubernetes, if set
@@ -94,6 +95,7 @@ func newHarness(t *testing.T) *harness {
 		T:       t,
 		client:  clientset.NewForConfigOrDie(cluster.RESTConfig()),
 		kube:    kubernetes.NewForConfigOrDie(cluster.RESTConfig()),
+		cloud:   "RegionOne/test",
 		timeout: openstack.DefaultTimeout,
 		settings: settings{
 			reconcile: reconcile.Options{
@@ -121,7 +123,7 @@ func newHarness(t *testing.T) *harness {
 func (h *harness) beside() *harness {
 	h.Helper()
 	return &harness{
-		T: h.T, client: h.client, kube: h.kube, namespace: h.newNamespace(), neutron: h.neutron, neutronURL: h.neutronURL,
+		T: h.T, client: h.client, kube: h.kube, namespace: h.newNamespace(), neutron: h.neutron, neutronURL: h.neutronURL, cloud: h.cloud,
 		timeout: h.timeout, settings: h.settings,
 	}
 }
@@ -139,6 +141,11 @@ func (h *harness) newNamespace() string {
 // restartNeutron replaces Neutron by an empty one.
 func (h *harness) restartNeutron() { h.neutron = embedded.New(embedded.Options{}) }
 
+// connectTo makes the next controller connect to another cloud.
+func (h *harness) connectTo(cloud string, neutron *embedded.Server) {
+	h.cloud, h.neutron = cloud, neutron
+}
+
 // newController returns a controller for the test's namespace, and a function that
 // starts its informers.
 func (h *harness) newController(ctx context.Context) (c *Controller, start func()) {
@@ -154,7 +161,7 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
 		h.Fatalf("starting to send events: %v", err)
 	}
-	neutronClient, err := openstack.New(h.neutronURL, openstack.WithTimeout(h.timeout), openstack.WithTransport(instrument.Neutron))
+	neutronClient, err := openstack.New(h.neutronURL, openstack.WithCloudIdentity(h.cloud), openstack.WithTimeout(h.timeout), openstack.WithTransport(instrument.Neutron))
 	if err != nil {
 		h.Fatalf("connecting to Neutron: %v", err)
 	}
@@ -382,6 +389,14 @@ func (h *harness) hasCondition(name string, status metav1.ConditionStatus, reaso
 func (h *harness) hasReady(name string) error {
 	h.Helper()
 	return h.hasCondition(name, metav1.ConditionTrue, "Provisioned", "")
+}
+
+func (h *harness) hasAnnotation(name, annotation, want string) error {
+	h.Helper()
+	if got := h.get(name).Annotations[annotation]; got != want {
+		return fmt.Errorf("%s has the annotation %s: %q, want %q", name, annotation, got, want)
+	}
+	return nil
 }
 
 func (h *harness) list() ([]samplecrdv1.Network, error) {

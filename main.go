@@ -240,7 +240,7 @@ type settings struct {
 func (o options) settings(cluster string) settings {
 	s := settings{
 		reconcile: reconcile.Options{
-			FieldManager: controllerName, Cluster: cluster, AllowAdoption: o.allowAdoption,
+			FieldManager: controllerName, Cluster: cluster, AllowAdoption: o.allowAdoption, ReportDrift: o.drift == driftReport, LeaveCloud: o.leaveCloud, OtherClusters: o.otherClusters,
 			MaxInFlight: maxInFlight, Retry: reconcile.DefaultRetryDelays(),
 		},
 		drift:       drift.Options{Cluster: cluster, ResyncPeriod: o.resyncPeriod},
@@ -281,16 +281,16 @@ func connectNeutron(ctx context.Context, o options) (client neutron.Client, clos
 		go tryNeutron(ctx, client, "cloud", o.cloud)
 		return client, func() {}, nil
 	}
-	endpoint, closeAll := o.neutronEndpoint, func() {}
+	endpoint, identity, closeAll := o.neutronEndpoint, "", func() {}
 	if endpoint == "" {
 		server := embedded.New(embedded.Options{With: []string{neutron.ExtensionDNS}})
 		if err := server.Listen(o.embeddedAddress); err != nil {
 			return nil, nil, fmt.Errorf("starting the embedded Neutron on -embedded-neutron-address %s: %w", o.embeddedAddress, err)
 		}
-		endpoint, closeAll = server.URL(), func() { _ = server.Close() }
+		endpoint, identity, closeAll = server.URL(), "embedded", func() { _ = server.Close() }
 		logger.Info("NO CLOUD CONFIGURED: using the embedded Neutron, whose networks exist only in the memory of this process. To list them: curl " + endpoint + "/v2.0/networks")
 	}
-	client, err = openstack.New(endpoint, timeout, observed)
+	client, err = openstack.New(endpoint, timeout, observed, openstack.WithCloudIdentity(identity))
 	if err != nil {
 		closeAll()
 		return nil, nil, fmt.Errorf("-neutron-endpoint: %w", err)

@@ -39,12 +39,21 @@ type options struct {
 	embeddedAddress   string
 	resyncPeriod      time.Duration
 	allowAdoption     bool
+	drift             string
+	leaveCloud        string
+	otherClusters     []string
 	deleteOrphans     bool
 	orphanGracePeriod time.Duration
 	loggingFormat     string
 
 	given []string // the flags that were given, for the log
 }
+
+// The values of -drift.
+const (
+	driftCorrect = "correct"
+	driftReport  = "report"
+)
 
 // maxInFlight is how long Neutron may still execute a request after the controller
 // stopped waiting for its response.
@@ -116,6 +125,9 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.embeddedAddress, "embedded-neutron-address", "127.0.0.1:0", "Loopback `address` on which the embedded Neutron listens. Port 0 selects a free port.")
 	flags.DurationVar(&o.resyncPeriod, "resync-period", 30*time.Second, "Longest time until the controller detects and reverts a change that was made directly in Neutron. The period is extended if listing Neutron takes more than a tenth of it.")
 	flags.BoolVar(&o.allowAdoption, "allow-adoption", false, "Allow Networks to adopt an existing Neutron network with spec.networkID. Every user who can create Networks can then take over any network of the OpenStack project.")
+	flags.Var((*kube.CommaSeparated)(&o.otherClusters), "other-clusters", "Comma-separated cluster `names` (-cluster-name) of other clusters that share the OpenStack project. A new Network does not wait because one of them has a Network of the same namespace and name.")
+	flags.StringVar(&o.drift, "drift", driftCorrect, "What to do when somebody changes a network or subnet directly in Neutron: correct or report. spec.driftPolicy of a Network overrides it.")
+	flags.StringVar(&o.leaveCloud, "leave-cloud", "", "The `identity` of a cloud to leave, such as RegionOne/<project ID>. Networks whose network is in that cloud get a new one in the cloud that the controller is connected to; the existing one is left unchanged. Without the flag, the controller does not change Networks whose network is in another cloud.")
 	flags.BoolVar(&o.deleteOrphans, "delete-orphans", false, "Delete Neutron networks that carry an owner marker of this cluster but have no Network object. If false, the controller only logs and counts them.")
 	flags.DurationVar(&o.orphanGracePeriod, "orphan-grace-period", 10*time.Minute, "Minimum time between the detection of an orphaned Neutron network and its deletion. Has an effect only with -delete-orphans.")
 	flags.StringVar(&o.loggingFormat, "logging-format", "text", "Log format: text or json. With json, -v is the only klog flag that has an effect.")
@@ -142,6 +154,8 @@ func (o options) validate(arguments []string, given map[string]bool) error {
 		return fmt.Errorf("-resync-period is %v: it must be at least 1s", o.resyncPeriod)
 	case o.orphanGracePeriod <= 0:
 		return fmt.Errorf("-orphan-grace-period is %v: it must be positive", o.orphanGracePeriod)
+	case o.drift != driftCorrect && o.drift != driftReport:
+		return fmt.Errorf("-drift is %q: it must be %s or %s", o.drift, driftCorrect, driftReport)
 	case o.loggingFormat != "text" && o.loggingFormat != "json":
 		return fmt.Errorf("-logging-format is %q: it must be text or json", o.loggingFormat)
 	case o.allowAdoption && o.kube.AreNamespacesLimited():

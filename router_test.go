@@ -140,7 +140,9 @@ func TestRouterOfUsedNetwork(t *testing.T) {
 	h.waitCondition("example", metav1.ConditionFalse, "InUse", port)
 	isAttached()
 	h.patch("example", `{"spec":{"gateway":"10.0.0.9","cidr":"10.0.0.0/24"}}`) // a gateway can change
-	h.eventually(func() error { return errors.Join(h.hasRouter("edge"), h.hasNeutron("example", "10.0.0.0/24", "10.0.0.9")) })
+	h.eventually(func() error {
+		return errors.Join(h.hasRouter("edge"), h.hasNeutron("example", "10.0.0.0/24", "10.0.0.9"))
+	})
 	h.delete("example")
 	h.waitCondition("example", metav1.ConditionFalse, "InUse", port)
 	isAttached()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -30,6 +31,7 @@ type Cache struct {
 	overlay []func(*content)
 	listing bool
 
+	cloud        string   // empty until the first request
 	extensions   []string // nil until the first request
 	extensionsAt time.Time
 
@@ -181,6 +183,22 @@ func (c *Cache) Owned(cluster string) map[Owner][]string {
 	return owned
 }
 
+// Owners returns the owners with a namespace and name in any cluster, sorted by
+// cluster, of whom a network has the owner marker or the retained marker.
+func (c *Cache) Owners(namespace, name string) (owners []Owner) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.content == nil {
+		return nil
+	}
+	for id := range c.content.owned[Owner{Namespace: namespace, Name: name}.String()] {
+		owner, _ := ownerOf(c.content.networks[id].Description)
+		owners = append(owners, owner)
+	}
+	slices.SortFunc(owners, func(a, b Owner) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return slices.Compact(owners)
+}
+
 // note applies a change to the content.
 func (c *Cache) note(change func(*content)) {
 	c.mu.Lock()
@@ -322,6 +340,28 @@ func (c *Cache) RemoveRouterInterface(ctx context.Context, attached RouterInterf
 	return err
 }
 
+// Cloud implements Client. The identity of the cloud is remembered.
+func (c *Cache) Cloud(ctx context.Context) (string, error) {
+	if cloud, ok := c.KnownCloud(); ok {
+		return cloud, nil
+	}
+	cloud, err := c.client.Cloud(ctx)
+	if err != nil {
+		return "", err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cloud = cloud
+	return cloud, nil
+}
+
+// KnownCloud returns the identity of the cloud, or false if it is unknown.
+func (c *Cache) KnownCloud() (string, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.cloud, c.cloud != ""
+}
+
 // AddNetworkTag implements Tagger.
 func (c *Cache) AddNetworkTag(ctx context.Context, id, tag string) error {
 	err := c.client.AddNetworkTag(ctx, id, tag)
@@ -408,6 +448,7 @@ type content struct {
 	networks  map[string]Network
 	subnets   map[string]Subnet
 	described map[string]map[string]bool // IDs of networks by their description
+	owned     map[string]map[string]bool // IDs of networks by the namespace and name of their owner
 	on        map[string]map[string]bool // IDs of subnets by their network
 
 	// interfaces are router interfaces by their network. They are complete if
@@ -419,21 +460,31 @@ type content struct {
 func newContent() *content {
 	return &content{
 		networks: map[string]Network{}, subnets: map[string]Subnet{},
-		described: map[string]map[string]bool{}, on: map[string]map[string]bool{},
+		described: map[string]map[string]bool{}, owned: map[string]map[string]bool{}, on: map[string]map[string]bool{},
 		interfaces: map[string][]RouterInterface{},
 	}
 }
 
 func (c *content) putNetwork(network Network) {
-	if before, ok := c.networks[network.ID]; ok {
-		remove(c.described, before.Description, network.ID)
-	}
+	c.unindex(network.ID)
 	c.networks[network.ID] = network
 	add(c.described, network.Description, network.ID)
+	if owner, ok := ownerOf(network.Description); ok {
+		add(c.owned, owner.String(), network.ID)
+	}
+}
+
+// unindex removes a network from the indexes.
+func (c *content) unindex(id string) {
+	description := c.networks[id].Description
+	remove(c.described, description, id)
+	if owner, ok := ownerOf(description); ok {
+		remove(c.owned, owner.String(), id)
+	}
 }
 
 func (c *content) removeNetwork(id string) {
-	remove(c.described, c.networks[id].Description, id)
+	c.unindex(id)
 	delete(c.networks, id)
 	delete(c.interfaces, id)
 	c.replaceSubnets(id, nil)

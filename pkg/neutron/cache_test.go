@@ -29,6 +29,7 @@ type fake struct {
 	networks         []neutron.Network
 	subnets          []neutron.Subnet
 	failure          error
+	askedCloud       int
 	listedExtensions int    // how often
 	duringList       func() // runs between the list of networks and that of subnets
 	routers          []neutron.Router
@@ -62,6 +63,11 @@ func (f *fake) SubnetPools(context.Context, neutron.SubnetPoolFilter) ([]neutron
 func (f *fake) Extensions(context.Context) ([]string, error) {
 	f.listedExtensions++
 	return []string{neutron.ExtensionTags}, f.failure
+}
+
+func (f *fake) Cloud(context.Context) (string, error) {
+	f.askedCloud++
+	return "RegionOne/p1", f.failure
 }
 func (f *fake) AddNetworkTag(context.Context, string, string) error    { return f.failure }
 func (f *fake) RemoveNetworkTag(context.Context, string, string) error { return f.failure }
@@ -423,6 +429,59 @@ func TestCacheLookupByID(t *testing.T) {
 	want := neutron.View{Named: []neutron.Network{theirs}, Subnets: map[string][]neutron.Subnet{"net-2": nil}}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("Lookup() (-want +got):\n%s", diff)
+	}
+}
+
+// TestCacheOwners: Owners returns the clusters that have, or had, a network for a
+// namespace and name, also after changes.
+func TestCacheOwners(t *testing.T) {
+	f := full()
+	other, retained, unrelated := ours, ours, ours
+	other.ID, other.Description = "net-3", neutron.Owner{Cluster: "c3", Namespace: "default", Name: "example"}.Marker()
+	retained.ID, retained.Description = "net-4", neutron.Owner{Cluster: "c2", Namespace: "default", Name: "example"}.RetainedMarker()
+	unrelated.ID, unrelated.Description = "net-5", neutron.Owner{Cluster: "c4", Namespace: "default", Name: "another"}.Marker()
+	f.networks = append(f.networks, other, retained, unrelated)
+	cache := filled(t, f)
+	want := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, owner := range cache.Owners("default", "example") {
+			got = append(got, owner.Cluster)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("Owners() has the clusters %q, want %q", got, want)
+		}
+	}
+	want("c1", "c2", "c3")
+	if err := cache.DeleteNetwork(t.Context(), "net-3", 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cache.UpdateNetwork(t.Context(), "net-4", neutron.NetworkUpdate{Description: "theirs"}); err != nil {
+		t.Fatal(err)
+	}
+	want("c1")
+}
+
+// TestCacheCloud: the identity of the cloud is read once, and a failure is not
+// remembered.
+func TestCacheCloud(t *testing.T) {
+	f := full()
+	m := neutron.NewCache(f, time.Now)
+	f.failure = errors.New("unavailable")
+	if _, err := m.Cloud(t.Context()); err == nil {
+		t.Error("Cloud() succeeded")
+	}
+	if got, known := m.KnownCloud(); known {
+		t.Errorf("KnownCloud() = %q after a failure", got)
+	}
+	f.failure = nil
+	for range 2 {
+		if got, err := m.Cloud(t.Context()); got != "RegionOne/p1" || err != nil {
+			t.Errorf("Cloud() = %q, %v", got, err)
+		}
+	}
+	if got, known := m.KnownCloud(); !known || got != "RegionOne/p1" || f.askedCloud != 2 {
+		t.Errorf("KnownCloud() = %q, %v after %d requests", got, known, f.askedCloud)
 	}
 }
 

@@ -20,6 +20,11 @@ type Client interface {
 	Writer
 	Tagger
 	Routing
+	// Cloud returns the identity of the cloud that requests go to: its region and the
+	// project, such as RegionOne/4f1c…. It survives renamed endpoints and changed
+	// credentials, and does not change as long as the Client exists: requests fail
+	// rather than go to another cloud. Cloud sends a request at most once.
+	Cloud(context.Context) (string, error)
 }
 
 // Reader reads, and changes nothing.

@@ -35,8 +35,24 @@ func (o Owner) path() string { return o.Cluster + "/" + o.Namespace + "/" + o.Na
 // an owner marker.
 func ParseMarker(description string) (owner Owner, ok bool) {
 	path, ok := strings.CutPrefix(description, markerPrefix)
+	if !ok {
+		return Owner{}, false
+	}
+	return parsePath(path)
+}
+
+// ownerOf returns the owner, or former owner, in a description. It returns false if
+// the description is neither an owner marker nor a retained marker.
+func ownerOf(description string) (owner Owner, ok bool) {
+	if path, ok := strings.CutPrefix(description, retainedMarkerPrefix); ok {
+		return parsePath(path)
+	}
+	return ParseMarker(description)
+}
+
+func parsePath(path string) (owner Owner, ok bool) {
 	parts := strings.Split(path, "/")
-	if !ok || len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
+	if len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
 		return Owner{}, false
 	}
 	return Owner{Cluster: parts[0], Namespace: parts[1], Name: parts[2]}, true

@@ -26,6 +26,10 @@ type Actual struct {
 	// Record is the content of the object's status.
 	Record
 
+	// OtherClusters are the clusters that own a network whose object has the
+	// namespace and name of this one.
+	OtherClusters []string
+
 	connected  string                      // the cloud that requests go to; empty if unknown
 	created    string                      // the ID of the network that this plan has created
 	byMarker   *[]neutron.Network          // found by owner marker

@@ -99,7 +99,7 @@ func (r *run) converge(t *testing.T, desired plan.Desired, crashes bool) plan.St
 
 func (r *run) runPlan(t *testing.T, desired plan.Desired, crashes bool) (plan.Step, plan.Actual) {
 	t.Helper()
-	actual := r.status.WithFinalizer(r.finalizer)
+	actual := r.read()
 	for reads, writes := 0, len(r.writes); reads <= 10 && len(r.writes) <= writes+10; {
 		step := plan.Next(desired, actual)
 		switch step.(type) {
@@ -120,13 +120,22 @@ func (r *run) runPlan(t *testing.T, desired plan.Desired, crashes bool) (plan.St
 			r.status.Tags = step.Tags
 		case plan.RecordRouter:
 			r.status.RouterID, r.status.RouterName = step.ID, step.Name
+		case plan.AddFinalizer:
+			r.status.Cloud = step.Cloud
 		}
 		if crashes {
-			actual, reads = r.status.WithFinalizer(r.finalizer), 0
+			actual, reads = r.read(), 0
 		}
 	}
 	t.Fatalf("the plan does not end: %q", r.writes)
 	return nil, actual
+}
+
+// read returns what the object itself records.
+func (r *run) read() plan.Actual {
+	actual := r.status
+	actual.Finalizer = r.finalizer
+	return actual
 }
 
 // checkForeignObjects checks value by value that the objects of others did not
@@ -325,7 +334,7 @@ var blockedFor = map[plan.Reason]func(w world, desired plan.Desired, status plan
 	plan.ReasonAmbiguous: func(w world, desired plan.Desired, _ plan.Record) bool {
 		networks := w.findNetworks(neutron.NetworkFilter{Descriptions: []string{marker, owner.RetainedMarker()}})
 		subnets := slices.DeleteFunc(slices.Clone(w.subnets), func(s neutron.Subnet) bool { return s.Description != marker || !w.hasOther(s) })
-		return desired.Adopted == "" && len(networks) > 1 || len(subnets) > 1 ||
+		return desired.Adopted == "" && (len(networks) > 1 || len(networks) == 1 && !w.finalizer) || len(subnets) > 1 ||
 			desired.Router != nil && len(w.findRouters(neutron.RouterFilter{Name: desired.Router.Name})) > 1 ||
 			desired.SubnetPool != nil && len(w.findPools(neutron.SubnetPoolFilter{Name: desired.SubnetPool.Name})) > 1
 	},

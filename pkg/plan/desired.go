@@ -25,6 +25,9 @@ type Desired struct {
 	// for a valid spec.
 	Invalid string
 
+	// ReportDrift is true if Neutron matched this spec before, and a later difference
+	// is to be reported instead of corrected.
+	ReportDrift bool
 	// Edited is true if the spec was different at an earlier time.
 	Edited bool
 	// Settings are those of the network; nil for each one that the spec omits.

@@ -74,11 +74,11 @@ var networkRows = map[string]row{
 		plan.Nothing{},
 	},
 	"MTU removed from the spec, with which the network was created": {
-		present, foundByMarker(plan.Actual{Finalizer: true, Record: plan.Record{NetworkID: "net-1", SubnetID: "sub-1", MTU: 1400}}, with(network, func(n *net) { n.MTU = new(1400) })).WithExtensions(allExtensions),
+		present, foundByMarker(with(recorded, func(a *plan.Actual) { a.MTU, a.DefaultMTU = 1400, 0 }), with(network, func(n *net) { n.MTU = new(1400) })).WithExtensions(allExtensions),
 		updateNetwork(plan.Change{What: "MTU", From: "1400", To: "the largest allowed"}, neutron.NetworkSettings{MTU: new(0)}),
 	},
 	"MTU in a status that is older than the field": {
-		present, foundByMarker(plan.Actual{Finalizer: true, Record: plan.Record{NetworkID: "net-1", SubnetID: "sub-1"}}, with(network, func(n *net) { n.MTU = new(9000) })).WithSubnets("net-1", ourSubnet),
+		present, foundByMarker(with(recorded, func(a *plan.Actual) { a.MTU, a.DefaultMTU = 0, 0 }), with(network, func(n *net) { n.MTU = new(9000) })).WithSubnets("net-1", ourSubnet),
 		plan.Nothing{},
 	},
 	"MTU of a network that no status records": {
@@ -249,7 +249,7 @@ var (
 	findCampus = plan.FindSubnetPool{Filter: neutron.SubnetPoolFilter{Name: "campus"}}
 	campusOnly = []neutron.SubnetPool{campus}
 	campus     = neutron.SubnetPool{ID: "pool-1", Name: "campus", IPVersion: 4}
-	poolStatus = plan.Actual{Finalizer: true, Record: plan.Record{NetworkID: "net-1", SubnetID: "sub-1", MTU: 1450, DefaultMTU: 1450, SubnetPoolID: "pool-1", SubnetPoolName: "campus"}}
+	poolStatus = with(recorded, func(a *plan.Actual) { a.SubnetPoolID, a.SubnetPoolName = "pool-1", "campus" })
 	replaced   = plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16"), For: "a /24 from subnet pool campus"}
 )
 

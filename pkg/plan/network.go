@@ -10,8 +10,15 @@ import (
 )
 
 // stepToNewNetwork creates the network, with all desired settings that this
-// Neutron supports.
+// Neutron supports. It is blocked if the network may exist already: the object may
+// have been restored from a backup of another cluster.
 func stepToNewNetwork(desired Desired, actual Actual) Step {
+	if len(actual.OtherClusters) > 0 {
+		return Blocked{Reason: ReasonOtherCluster, Message: fmt.Sprintf(
+			"Neutron has a network of a Network %s that belongs to the cluster %q, but this cluster is %q. If this cluster replaces that one, start the controller with -cluster-name=%s. "+
+				"If both clusters share the OpenStack project, start it with -other-clusters=%s.",
+			desired.Owner, strings.Join(actual.OtherClusters, ", "), desired.Owner.Cluster, actual.OtherClusters[0], strings.Join(actual.OtherClusters, ","))}
+	}
 	network := neutron.NewNetwork{Name: desired.Owner.String(), Description: desired.Owner.Marker()}
 	for _, s := range settings {
 		if !s.isSet(desired.Settings) {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
@@ -21,6 +22,8 @@ import (
 //	desired  finalizer  actual state, as far as it is known        next step
 //	-------  ---------  -----------------------------------------  ----------------
 //	absent   no         any                                        Nothing
+//	absent   yes        the connected cloud is unknown             FindCloud
+//	absent   yes        another cloud is recorded                  Blocked: OtherCloud
 //	absent   yes        network not looked for by owner marker     FindNetwork
 //	absent   yes        none with our marker, ID not looked for    FindNetwork
 //	absent   yes        no network                                 RemoveFinalizer
@@ -50,9 +53,17 @@ import (
 //	invalid  any        any                                        Blocked: InvalidSpec
 //	obstacle any        any                                        Blocked
 //
-//	present  no         any                                        AddFinalizer
+//	present  any        the connected cloud is unknown             FindCloud
+//	present  any        another cloud is recorded                  Blocked: OtherCloud
+//	present  yes        no cloud is recorded                       AddFinalizer
+//	present  no         network not looked for                     FindNetwork
+//	present  no         no cloud is recorded, a network with our
+//	                    marker                                     Blocked: Ambiguous
+//	present  no         any other                                  AddFinalizer
 //	present  yes        network not looked for by owner marker     FindNetwork
 //	present  yes        none with our marker, ID not looked for    FindNetwork
+//	present  yes        no network, but one of the same object in
+//	                    another cluster                            Blocked: OtherCluster
 //	present  yes        no network                                 CreateNetwork
 //	present  yes        several with our marker, not duplicates,
 //	                    none in the status                         Blocked: Ambiguous
@@ -133,24 +144,61 @@ import (
 //
 // A duplicate is a network that two processes of ours provably created for one
 // object ([DuplicateWindow]). It is deleted once the status names the other one.
+//
+// With ReportDrift, a step that would change Neutron is reported and not taken.
 func Next(desired Desired, actual Actual) Step {
+	step := nextStep(desired, actual)
+	if desired.ReportDrift && !desired.Absent && changesNeutron(step) {
+		return drifted(step)
+	}
+	return step
+}
+
+// changesNeutron reports whether a step changes Neutron, or prepares a change.
+func changesNeutron(step Step) bool {
+	switch step.(type) {
+	case Nothing, Blocked, FindNetwork, FindSubnets, FindSubnetPool, FindExtensions, FindCloud, AddFinalizer, RemoveFinalizer:
+		return false
+	}
+	return true
+}
+
+func drifted(step Step) Step {
+	return Blocked{Reason: ReasonDrifted, Message: fmt.Sprintf(
+		"Neutron no longer matches the spec. The next step to correct it would be: %s. To correct it, set spec.driftPolicy to Correct. To keep the change, change the spec.", step)}
+}
+
+func nextStep(desired Desired, actual Actual) Step {
 	switch {
 	case desired.Absent && !actual.Finalizer:
 		return Nothing{}
+	case !desired.Absent && desired.Invalid != "":
+		return Blocked{Reason: ReasonInvalidSpec, Message: desired.Invalid}
+	case actual.connected == "":
+		return FindCloud{}
+	case actual.Cloud != "" && actual.Cloud != actual.connected:
+		return otherCloud(actual)
 	case desired.Absent && desired.Leave == LeaveAll:
 		return stepToRetained(desired, actual)
 	case desired.Absent && desired.Leave == LeaveNetwork:
 		return stepToReleased(desired, actual)
 	case desired.Absent:
 		return stepToAbsent(desired, actual)
-	case desired.Invalid != "":
-		return Blocked{Reason: ReasonInvalidSpec, Message: desired.Invalid}
 	case desired.Obstacle.Reason != "":
 		return desired.Obstacle
-	case !actual.Finalizer:
-		return AddFinalizer{}
+	case actual.Finalizer && actual.Cloud == "": // from before the cloud was recorded
+		return AddFinalizer{Cloud: actual.connected}
 	}
 	return stepToPresent(desired, actual)
+}
+
+// otherCloud reports that the network of the object is in another cloud than the
+// one that requests go to. Nothing is created, and the finalizer stays.
+func otherCloud(actual Actual) Step {
+	return Blocked{Reason: ReasonOtherCloud, Message: fmt.Sprintf(
+		"the network is in the cloud %q, but the controller is connected to %q. Nothing is changed in either. Connect the controller to %q again. "+
+			"To create the network in %q and leave the existing one, start the controller with -leave-cloud=%s.",
+		actual.Cloud, actual.connected, actual.Cloud, actual.connected, actual.Cloud)}
 }
 
 // stepToAbsent deletes the network with our subnet, and then removes the
@@ -244,6 +292,10 @@ func stepToPresent(desired Desired, actual Actual) Step {
 	switch {
 	case step != nil:
 		return step
+	case network != nil && isOlderThan(desired, actual, *network):
+		return olderNetwork(desired, actual, *network)
+	case !actual.Finalizer:
+		return AddFinalizer{Cloud: actual.connected}
 	case network == nil && desired.Adopted != "":
 		return Blocked{Reason: ReasonNotFound, Message: fmt.Sprintf(
 			"network %s, which spec.networkID names, does not exist, or the controller's project cannot see it.", desired.Adopted)}
@@ -264,6 +316,21 @@ func stepToPresent(desired Desired, actual Actual) Step {
 		return stepToNoDuplicates(desired, actual, *network, others)
 	}
 	return endOfPlan(desired, actual, *network)
+}
+
+// isOlderThan reports whether a network had the owner marker before the controller
+// worked on the object for the first time. Somebody else may have set the marker.
+// An object with the annotation is not new: it was restored from a backup.
+func isOlderThan(desired Desired, actual Actual, network neutron.Network) bool {
+	isNew := !actual.Finalizer && actual.Cloud == ""
+	return isNew && desired.Adopted == "" && network.ID != actual.NetworkID && network.Description == desired.Owner.Marker()
+}
+
+func olderNetwork(desired Desired, actual Actual, network neutron.Network) Step {
+	return Blocked{Reason: ReasonAmbiguous, Message: fmt.Sprintf(
+		"Neutron network %s had the owner marker of this Network before this Network was created. If they belong together, for example because this Network was deleted by force and created again, "+
+			"confirm it: kubectl annotate network -n %s %s %s=%s. Otherwise change the description of the Neutron network, or delete it.",
+		network.ID, desired.Owner.Namespace, desired.Owner.Name, samplecrdv1.AnnotationCloud, actual.connected)}
 }
 
 // selectNetwork returns the network of the object, or nil if it is known to be

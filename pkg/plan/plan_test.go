@@ -21,6 +21,9 @@ type (
 	sub  = neutron.Subnet
 )
 
+// here is the cloud that requests go to.
+const here = "RegionOne/p1"
+
 var (
 	owner  = neutron.Owner{Cluster: "c1", Namespace: "default", Name: "example"}
 	marker = owner.Marker()
@@ -39,8 +42,12 @@ var (
 	idFilter     = neutron.NetworkFilter{ID: "net-1"}
 	markerFilter = neutron.NetworkFilter{Descriptions: []string{marker}}
 
-	fresh    = plan.Actual{Finalizer: true}                                                                                          // nothing in the status
-	recorded = plan.Actual{Finalizer: true, Record: plan.Record{NetworkID: "net-1", SubnetID: "sub-1", MTU: 1450, DefaultMTU: 1450}} // a full status
+	unknownCloud = plan.Actual{Finalizer: true, Cloud: here}
+	fresh        = unknownCloud.WithCloud(here) // nothing in the status
+	newObject    = plan.Actual{}.WithCloud(here)
+	recorded     = with(fresh, func(a *plan.Actual) { // a full status
+		a.Record = plan.Record{NetworkID: "net-1", SubnetID: "sub-1", MTU: 1450, DefaultMTU: 1450}
+	})
 
 	unmarked     = neutron.Network{ID: "net-1", Name: "mine", Description: "mine", NetworkSettings: defaults, Revision: 3}                               // with the ID, without the marker
 	otherCluster = neutron.Owner{Cluster: "c2", Namespace: "default", Name: "example"}.Marker()                                                          // of another cluster
@@ -132,6 +139,11 @@ func TestNext(t *testing.T) {
 
 // Steps and ends of many rows.
 var (
+	otherCloud = plan.Blocked{Reason: plan.ReasonOtherCloud, Message: `the network is in the cloud "RegionTwo/p1", but the controller is connected to "RegionOne/p1". Nothing is changed in either. ` +
+		`Connect the controller to "RegionTwo/p1" again. To create the network in "RegionOne/p1" and leave the existing one, start the controller with -leave-cloud=RegionTwo/p1.`}
+	older = plan.Blocked{Reason: plan.ReasonAmbiguous, Message: "Neutron network net-1 had the owner marker of this Network before this Network was created. " +
+		"If they belong together, for example because this Network was deleted by force and created again, confirm it: " +
+		"kubectl annotate network -n default example samplecrd.k8s.io/cloud=RegionOne/p1. Otherwise change the description of the Neutron network, or delete it."}
 	findByMarker    = plan.FindNetwork{Filter: markerFilter}
 	findByMarkers   = plan.FindNetwork{Filter: neutron.NetworkFilter{Descriptions: []string{marker, owner.RetainedMarker()}}}
 	findByID        = plan.FindNetwork{Filter: idFilter}
@@ -170,6 +182,9 @@ var absentRows = map[string]row{
 		absent, foundByID(foundByMarker(recorded), retained).WithSubnets("net-1", ourSubnet),
 		deleteNetwork,
 	},
+	"absent, unknown cloud":                                {absent, unknownCloud, plan.FindCloud{}},
+	"absent, another cloud":                                {absent, with(foundByMarker(recorded), func(a *plan.Actual) { a.Cloud = "RegionTwo/p1" }), otherCloud},
+	"absent, no cloud recorded":                            {absent, with(foundByMarker(fresh), func(a *plan.Actual) { a.Cloud = "" }), plan.RemoveFinalizer{}},
 	"absent, network with unknown subnets":                 {absent, foundByMarker(recorded, crowded), findSubnets},
 	"absent, network with a subnet and none in the status": {absent, foundByMarker(fresh, network), findSubnets},
 	"absent, network with a foreign subnet": {
@@ -266,7 +281,32 @@ var presentRows = map[string]row{
 		plan.Blocked{Reason: plan.ReasonAdoptionNotAllowed, Message: "no."},
 	},
 
-	"present, no finalizer":                             {present, plan.Actual{}, plan.AddFinalizer{}},
+	"present, no finalizer, network not looked for":        {present, newObject, findByMarkers},
+	"present, no finalizer, no network":                    {present, foundByMarker(newObject), plan.AddFinalizer{Cloud: here}},
+	"present, no finalizer, but a retained network":        {present, foundByMarker(newObject, retained), plan.AddFinalizer{Cloud: here}},
+	"present, no finalizer, but a network with our marker": {present, foundByMarker(newObject, network), older},
+	"present, no finalizer, a network with our marker, restored with the cloud": {
+		present, with(foundByMarker(newObject, network), func(a *plan.Actual) { a.Cloud = here }),
+		plan.AddFinalizer{Cloud: here},
+	},
+	"present, no finalizer, a network with our marker, restored with the status": {
+		present, with(foundByMarker(newObject, network), func(a *plan.Actual) { a.NetworkID = "net-1" }),
+		plan.AddFinalizer{Cloud: here},
+	},
+	"present, no network, but one of another cluster": {
+		present, with(foundByMarker(fresh), func(a *plan.Actual) { a.OtherClusters = []string{"c2"} }),
+		plan.Blocked{Reason: plan.ReasonOtherCluster, Message: `Neutron has a network of a Network default/example that belongs to the cluster "c2", but this cluster is "c1". ` +
+			`If this cluster replaces that one, start the controller with -cluster-name=c2. If both clusters share the OpenStack project, start it with -other-clusters=c2.`},
+	},
+	"present, our network, and one of another cluster": {
+		present, with(foundByMarker(recorded, network).WithSubnets("net-1", ourSubnet), func(a *plan.Actual) { a.OtherClusters = []string{"c2"} }),
+		plan.Nothing{},
+	},
+	"present, unknown cloud":                            {present, unknownCloud, plan.FindCloud{}},
+	"present, no cloud recorded":                        {present, with(recorded, func(a *plan.Actual) { a.Cloud = "" }), plan.AddFinalizer{Cloud: here}},
+	"present, another cloud":                            {present, with(recorded, func(a *plan.Actual) { a.Cloud = "RegionTwo/p1" }), otherCloud},
+	"retain, another cloud":                             {retain, with(recorded, func(a *plan.Actual) { a.Cloud = "RegionTwo/p1" }), otherCloud},
+	"adopting, another cloud":                           {adopt, with(recorded, func(a *plan.Actual) { a.Cloud = "RegionTwo/p1" }), otherCloud},
 	"present, network not looked for by marker":         {present, recorded, findByMarkers},
 	"present, none with our marker, ID not looked for":  {present, foundByMarker(recorded), findByID},
 	"present, no network":                               {present, foundByMarker(fresh), newNetwork},
@@ -425,7 +465,7 @@ var adoptingRows = map[string]row{
 func TestOurs(t *testing.T) {
 	later := with(subnet, func(s *sub) { s.ID, s.CreatedAt = "sub-2", createdAt.Add(time.Hour) })
 	mine := with(subnet, func(s *sub) { s.Description = "mine" })
-	fromOther := plan.Actual{Record: plan.Record{NetworkID: "net-0", SubnetID: "sub-0"}}
+	fromOther := plan.Actual{Record: plan.Record{NetworkID: "net-0", SubnetID: "sub-0"}}.WithCloud(here)
 	full := plan.Record{NetworkID: "net-1", SubnetID: "sub-1", CIDR: subnet.CIDR, Gateway: subnet.Gateway, MTU: 1450, DefaultMTU: 1450}
 	noSubnet := plan.Record{NetworkID: "net-1", MTU: 1450, DefaultMTU: 1450}
 	adopted := with(full, func(r *plan.Record) { r.DefaultMTU = 0 })

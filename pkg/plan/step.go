@@ -36,7 +36,8 @@ const (
 	// ReasonInvalidSpec: the spec contains a value that the controller cannot use.
 	ReasonInvalidSpec Reason = "InvalidSpec"
 	// ReasonAmbiguous: Neutron has several networks or subnets with the owner marker
-	// of the Network, or several subnet pools or routers with the name in the spec.
+	// of the Network, or a network that had it before the Network was created, or
+	// several subnet pools or routers with the name in the spec.
 	ReasonAmbiguous Reason = "Ambiguous"
 	// ReasonNotOurs: the network in the status does not have the owner marker of the
 	// Network, or the network to adopt belongs to another Network.
@@ -53,6 +54,15 @@ const (
 	// ReasonSubnetPoolMismatch: the subnet pool has another IP version than the
 	// spec requires, or does not allocate ranges of the desired length.
 	ReasonSubnetPoolMismatch Reason = "SubnetPoolMismatch"
+	// ReasonOtherCloud: the network is in another cloud than the one that the
+	// controller is connected to.
+	ReasonOtherCloud Reason = "OtherCloud"
+	// ReasonOtherCluster: there is no network yet, but one of an object of the same
+	// namespace and name in another cluster.
+	ReasonOtherCluster Reason = "OtherCluster"
+	// ReasonDrifted: somebody changed the network or subnet directly in Neutron, and
+	// the drift policy is to report it.
+	ReasonDrifted Reason = "Drifted"
 	// ReasonInUse: deleting the network would also delete subnets that do not belong
 	// to the Network.
 	ReasonInUse Reason = "InUse"
@@ -78,6 +88,8 @@ type (
 	FindRouterInterfaces struct{ NetworkID string }
 	// FindPorts looks for the ports that use a network.
 	FindPorts struct{ NetworkID string }
+	// FindCloud looks for the identity of the cloud that requests go to.
+	FindCloud struct{}
 )
 
 // Change describes what a step changes.
@@ -87,8 +99,8 @@ func (c Change) String() string { return fmt.Sprintf("%s %s → %s", c.What, c.F
 
 // The steps that write.
 type (
-	// AddFinalizer keeps the object until RemoveFinalizer.
-	AddFinalizer struct{}
+	// AddFinalizer keeps the object until RemoveFinalizer, and records the cloud.
+	AddFinalizer struct{ Cloud string }
 	// CreateNetwork creates a network.
 	CreateNetwork struct{ Network neutron.NewNetwork }
 	// UpdateNetwork restores the settings, name and owner marker of our network.
@@ -154,6 +166,7 @@ func (FindNetwork) step()     {}
 func (FindSubnets) step()     {}
 func (FindSubnetPool) step()  {}
 func (FindExtensions) step()  {}
+func (FindCloud) step()       {}
 func (RecordTags) step()      {}
 func (AddTag) step()          {}
 func (RemoveTag) step()       {}
@@ -196,6 +209,7 @@ func (s FindSubnetPool) String() string {
 }
 
 func (FindExtensions) String() string  { return "find extensions" }
+func (FindCloud) String() string       { return "find the cloud" }
 func (AddFinalizer) String() string    { return "add finalizer" }
 func (s CreateNetwork) String() string { return "create network " + s.Network.Name }
 

@@ -399,7 +399,7 @@ func randomWorld(random *rand.Rand, absent bool) (world, plan.Actual, plan.Desir
 	d := dice{random}
 	w := world{finalizer: !d.oneIn(6), pools: subnetPools, extensions: pick(d, extensionSets...)}
 	desired := d.desired(absent)
-	var status plan.Actual
+	status := plan.Actual{Cloud: pick(d, here, here, here, here, here, here, here, here, "")}.WithCloud(here)
 	for i := range pick(d, 0, 1, 1, 1, 2, 2, 3) {
 		n := d.network(&w, fmt.Sprintf("net-%d", i))
 		w.networks = append(w.networks, n)

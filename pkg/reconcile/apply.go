@@ -39,6 +39,9 @@ const maxSteps = 60
 // or a step fails. A step changes Neutron with at most one request. Apply returns
 // the actual state as far as it is known at the end.
 func (r *Reconciler) Apply(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual) (plan.Actual, error) {
+	if rejected := r.rejection(key, network); rejected != nil {
+		return actual, rejected
+	}
 	found := false // whether this sync saw the network that the status names
 	for range maxSteps {
 		step := plan.Next(desired, actual)
@@ -58,6 +61,7 @@ func (r *Reconciler) Apply(ctx context.Context, key cache.ObjectName, network *s
 		after, err := r.applyTraced(ctx, network, actual, step)
 		r.noteCreate(key, desired, step, err)
 		if err != nil {
+			r.noteRejection(key, network, err)
 			return actual, err
 		}
 		r.announce(ctx, key, network, step)
@@ -114,9 +118,9 @@ func (r *Reconciler) applyTraced(ctx context.Context, network *samplecrdv1.Netwo
 func (r *Reconciler) apply(ctx context.Context, network *samplecrdv1.Network, actual plan.Actual, step plan.Step) (plan.Actual, error) {
 	switch step := step.(type) {
 	case plan.AddFinalizer:
-		return actual.WithFinalizer(true), r.setFinalizer(ctx, network, true)
+		return actual.WithFinalizer(true), r.setFinalizer(ctx, network, step.Cloud)
 	case plan.RemoveFinalizer:
-		return actual.WithFinalizer(false), r.setFinalizer(ctx, network, false)
+		return actual.WithFinalizer(false), r.setFinalizer(ctx, network, "")
 	case plan.RecordTags:
 		return actual.WithRecordedTags(step.Tags), r.recordTags(ctx, network, step.Tags)
 
@@ -154,6 +158,12 @@ func (r *Reconciler) apply(ctx context.Context, network *samplecrdv1.Network, ac
 	case plan.FindSubnetPool:
 		found, err := r.neutron.SubnetPools(ctx, step.Filter)
 		return actual.WithSubnetPools(found), err
+	case plan.FindCloud:
+		connected, err := r.neutron.Cloud(ctx)
+		if err == nil && network != nil {
+			return r.unobserved(network), nil
+		}
+		return actual.WithCloud(connected), err
 	case plan.FindExtensions:
 		found, err := r.neutron.Extensions(ctx)
 		return actual.WithExtensions(found), err
@@ -211,19 +221,22 @@ func hasFinalizer(network *samplecrdv1.Network) bool {
 	return slices.Contains(network.Finalizers, samplecrdv1.Finalizer)
 }
 
-// setFinalizer sets or removes the controller's finalizer and keeps others. It
-// sends nothing else: a client that sends the whole object drops fields that it
-// does not know.
-func (r *Reconciler) setFinalizer(ctx context.Context, network *samplecrdv1.Network, set bool) error {
+// setFinalizer sets the controller's finalizer and records the cloud in which the
+// network will be; without a cloud, it removes the finalizer. It keeps other
+// finalizers. It sends nothing else: a client that sends the whole object drops
+// fields that it does not know.
+func (r *Reconciler) setFinalizer(ctx context.Context, network *samplecrdv1.Network, cloud string) error {
 	finalizers := slices.DeleteFunc(slices.Clone(network.Finalizers), func(f string) bool { return f == samplecrdv1.Finalizer })
-	if set {
-		finalizers = append(finalizers, samplecrdv1.Finalizer)
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+	metadata := map[string]any{
 		"uid":             network.UID,
 		"resourceVersion": network.ResourceVersion, // rejected if another client changed the list
-		"finalizers":      finalizers,
-	}})
+	}
+	if cloud != "" {
+		finalizers = append(finalizers, samplecrdv1.Finalizer)
+		metadata["annotations"] = map[string]string{samplecrdv1.AnnotationCloud: cloud}
+	}
+	metadata["finalizers"] = finalizers
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return fmt.Errorf("encoding finalizers: %w", err)
 	}

@@ -6,6 +6,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +30,14 @@ type Options struct {
 	Cluster string
 	// AllowAdoption permits spec.networkID.
 	AllowAdoption bool
+	// ReportDrift reports differences made in Neutron instead of correcting them,
+	// unless spec.driftPolicy says otherwise.
+	ReportDrift bool
+	// LeaveCloud is the identity of a cloud whose networks are to be left there. Their
+	// Networks get new ones in the cloud that the controller is connected to.
+	LeaveCloud string
+	// OtherClusters are the names of other clusters that share the OpenStack project.
+	OtherClusters []string
 	// MaxInFlight is how long Neutron may still execute a request after the
 	// controller stopped waiting for its response.
 	MaxInFlight time.Duration
@@ -86,13 +95,14 @@ func (r *Reconciler) StartedAt() time.Time {
 // Desired returns the state that a Network requests. If the Network is nil, it
 // does not exist, and nothing of it should be left.
 func (r *Reconciler) Desired(key cache.ObjectName, network *samplecrdv1.Network) plan.Desired {
-	owner := neutron.Owner{Cluster: r.options.Cluster, Namespace: key.Namespace, Name: key.Name}
+	owner := r.owner(key)
 	if network == nil {
 		return plan.DesiredAbsent(owner)
 	}
 	desired := plan.DesiredFor(owner, network.Spec)
 	desired.Absent = network.DeletionTimestamp != nil
 	desired.Edited = network.Generation > 1
+	desired.ReportDrift = r.reportsDrift(network) && status.HasMatched(network)
 	if network.Spec.NetworkID != "" {
 		desired.Obstacle = r.obstacleToAdoption(network)
 	}
@@ -106,13 +116,25 @@ func (r *Reconciler) Desired(key cache.ObjectName, network *samplecrdv1.Network)
 	return desired
 }
 
+// reportsDrift reports whether a difference made in Neutron is to be reported
+// instead of corrected.
+func (r *Reconciler) reportsDrift(network *samplecrdv1.Network) bool {
+	return network.Spec.DriftPolicy == samplecrdv1.DriftPolicyReport || network.Spec.DriftPolicy == "" && r.options.ReportDrift
+}
+
+func (r *Reconciler) owner(key cache.ObjectName) neutron.Owner {
+	return neutron.Owner{Cluster: r.options.Cluster, Namespace: key.Namespace, Name: key.Name}
+}
+
 // Observe returns what is known of the actual state without a request. If the
 // cache of Neutron's state shows that nothing is left to do, that is the whole
 // state. Otherwise it is only what the object itself records: a cache may be
 // stale, so the plan has to begin with a look.
 func (r *Reconciler) Observe(key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired) plan.Actual {
 	if network == nil {
-		return plan.Actual{Finalizer: r.isOrphanToDelete(key)} // so that the plan deletes what is left
+		actual := plan.Actual{Finalizer: r.isOrphanToDelete(key)} // so that the plan deletes what is left
+		connected, _ := r.neutron.KnownCloud()
+		return actual.WithCloud(connected)
 	}
 	r.update(network, func(record *record) {
 		if record.isNew && hasFinalizer(network) { // another leader has set it
@@ -128,13 +150,43 @@ func (r *Reconciler) Observe(key cache.ObjectName, network *samplecrdv1.Network,
 	return r.unobserved(network)
 }
 
-// unobserved returns the actual state as far as the object itself records it.
+// unobserved returns the actual state as far as the object itself records it, with
+// what does not change.
 func (r *Reconciler) unobserved(network *samplecrdv1.Network) plan.Actual {
-	actual := plan.Actual{Finalizer: hasFinalizer(network), Record: status.RecordOf(network.Status)}
+	actual := plan.Actual{Finalizer: hasFinalizer(network), Cloud: network.Annotations[samplecrdv1.AnnotationCloud], Record: status.RecordOf(network.Status)}
+	if connected, ok := r.neutron.KnownCloud(); ok {
+		if actual.Cloud == r.options.LeaveCloud && actual.Cloud != connected {
+			actual.Cloud, actual.Record = "", plan.Record{}
+		}
+		actual = actual.WithCloud(connected)
+	}
 	if extensions, ok := r.neutron.KnownExtensions(); ok {
 		actual = actual.WithExtensions(extensions)
 	}
+	if network.DeletionTimestamp != nil {
+		actual.MarkedSubnets = r.markedSubnets(network)
+	}
+	for _, owner := range r.neutron.Owners(network.Namespace, network.Name) {
+		if owner.Cluster != r.options.Cluster && !slices.Contains(r.options.OtherClusters, owner.Cluster) {
+			actual.OtherClusters = append(actual.OtherClusters, owner.Cluster)
+		}
+	}
 	return actual
+}
+
+// markedSubnets returns the subnets of the network in the status that the cache of
+// Neutron's state has with the owner marker.
+func (r *Reconciler) markedSubnets(network *samplecrdv1.Network) (ids []string) {
+	marker := r.owner(cache.MetaObjectToName(network)).Marker()
+	view, _ := r.neutron.Lookup([]string{marker}, network.Status.NetworkID)
+	for _, subnets := range view.Subnets {
+		for _, subnet := range subnets {
+			if subnet.Description == marker {
+				ids = append(ids, subnet.ID)
+			}
+		}
+	}
+	return ids
 }
 
 // fromCache returns the actual state according to the cache of Neutron's state,
@@ -178,10 +230,10 @@ func (r *Reconciler) fromCache(network *samplecrdv1.Network, desired plan.Desire
 }
 
 // isComplete reports whether a sync with this outcome leaves nothing to do: at
-// most, the cloud lacks an extension.
+// most, the cloud lacks an extension, or drift is reported.
 func isComplete(outcome error) bool {
 	var blocked status.BlockedError
-	return outcome == nil || errors.As(outcome, &blocked) && blocked.Reason == plan.ReasonExtensionMissing
+	return outcome == nil || errors.As(outcome, &blocked) && (blocked.Reason == plan.ReasonExtensionMissing || blocked.Reason == plan.ReasonDrifted)
 }
 
 // statusMatches reports whether the status says that the actual state was reached

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/status"
 )
 
@@ -41,9 +43,21 @@ type record struct {
 	// unrecorded is true while a Network was created that no status names. If the
 	// object is gone by then, another replica has removed the finalizer.
 	unrecorded bool
+	// rejected is the outcome of the last sync if Neutron rejected a request. Until the
+	// time of the retry, syncs of the same spec have this outcome, and do not repeat
+	// the request.
+	rejected *rejection
 	// deleteOrphan is true if the object does not exist and what it left in Neutron
 	// is to be deleted.
 	deleteOrphan bool
+}
+
+// rejection is the outcome of a sync that is not to be repeated for a while.
+type rejection struct {
+	uid        types.UID // empty if there was no object
+	generation int64
+	outcome    error
+	until      time.Time
 }
 
 // inherited is an object as a former leader left it.
@@ -74,7 +88,7 @@ func (r record) of(uid types.UID) record {
 	if r.uid == uid {
 		return r
 	}
-	return record{uid: uid, isNew: true, pendingUntil: r.pendingUntil, unrecorded: r.unrecorded, deleteOrphan: r.deleteOrphan}
+	return record{uid: uid, isNew: true, pendingUntil: r.pendingUntil, unrecorded: r.unrecorded, rejected: r.rejected, deleteOrphan: r.deleteOrphan}
 }
 
 // update changes the record of a Network.
@@ -152,6 +166,50 @@ func (r *Reconciler) isOrphanToDelete(key cache.ObjectName) bool {
 // Neutron, if the object still does not exist then.
 func (r *Reconciler) DeleteOrphan(key cache.ObjectName) {
 	r.updateKey(key, func(record *record) { record.deleteOrphan = true })
+}
+
+// rejection returns the outcome of an earlier sync of the same spec if Neutron
+// rejected a request then and it is too early to repeat the request. It returns nil
+// otherwise.
+func (r *Reconciler) rejection(key cache.ObjectName, network *samplecrdv1.Network) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.records[key].rejected
+	uid, generation := specOf(network)
+	if last == nil || last.uid != uid || last.generation != generation || r.until(last.until) <= 0 {
+		return nil
+	}
+	return last.outcome
+}
+
+// noteRejection remembers the outcome of a sync if Neutron rejected a request, or
+// requested a pause.
+func (r *Reconciler) noteRejection(key cache.ObjectName, network *samplecrdv1.Network, outcome error) {
+	var failure *neutron.Error
+	if !errors.As(outcome, &failure) {
+		return
+	}
+	pause := min(failure.RetryAfter, r.options.Retry.Rejected)
+	if errors.Is(failure, neutron.ErrRefused) {
+		pause = r.options.Retry.Rejected
+	} else if errors.Is(failure, neutron.ErrInUse) && network == nil {
+		pause = r.options.Retry.InUse
+	}
+	if pause <= 0 {
+		return
+	}
+	uid, generation := specOf(network)
+	r.updateKey(key, func(record *record) {
+		record.rejected = &rejection{uid: uid, generation: generation, outcome: outcome, until: r.clock.Now().Add(pause)}
+	})
+}
+
+// specOf identifies the spec of a Network, which may be nil.
+func specOf(network *samplecrdv1.Network) (uid types.UID, generation int64) {
+	if network == nil {
+		return "", 0
+	}
+	return network.UID, network.Generation
 }
 
 // until returns the time left until a point in time; it is negative afterwards.

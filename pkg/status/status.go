@@ -49,7 +49,7 @@ func KnownReason(reason string) string {
 	switch plan.Reason(reason) {
 	case Provisioned, Refused, NeutronUnavailable, Pending,
 		plan.ReasonInvalidSpec, plan.ReasonAmbiguous, plan.ReasonNotOurs, plan.ReasonNotFound, plan.ReasonAdoptionNotAllowed,
-		plan.ReasonExtensionMissing, plan.ReasonSubnetPoolMismatch, plan.ReasonInUse, plan.ReasonNotConverging:
+		plan.ReasonDrifted, plan.ReasonOtherCloud, plan.ReasonOtherCluster, plan.ReasonExtensionMissing, plan.ReasonSubnetPoolMismatch, plan.ReasonInUse, plan.ReasonNotConverging:
 		return reason
 	}
 	return "Other"
@@ -177,6 +177,8 @@ func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condi
 	switch {
 	case outcome == nil && desired.Absent:
 		return metav1.Condition{}, false // the object is about to disappear
+	case desired.ReportDrift && errors.Is(outcome, neutron.ErrUnavailable):
+		return metav1.Condition{}, false // the condition still says that Neutron matched the spec
 	case outcome == nil:
 		return metav1.Condition{
 			Type: samplecrdv1.ConditionReady, Status: metav1.ConditionTrue, Reason: Provisioned,
@@ -281,6 +283,13 @@ func OverwritePatch(network *samplecrdv1.Network, status samplecrdv1.NetworkStat
 func IsReadyForSpec(network *samplecrdv1.Network) bool {
 	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
 	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == network.Generation
+}
+
+// HasMatched reports whether the status says that Neutron matched the current spec,
+// although it may have changed since.
+func HasMatched(network *samplecrdv1.Network) bool {
+	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
+	return IsReadyForSpec(network) || ready != nil && ready.Reason == string(plan.ReasonDrifted) && ready.ObservedGeneration == network.Generation
 }
 
 // IsReady reports whether the condition Ready is true.

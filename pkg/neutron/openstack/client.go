@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -32,6 +33,7 @@ type Option func(*options)
 type options struct {
 	timeout time.Duration
 	now     func() time.Time
+	cloud   string
 	wrap    func(http.RoundTripper) http.RoundTripper
 }
 
@@ -54,6 +56,12 @@ func WithTimeout(timeout time.Duration) Option {
 	}
 }
 
+// WithCloudIdentity sets the identity of a Neutron without authentication, which
+// is returned by Cloud. Defaults to noauth/ and the host and port.
+func WithCloudIdentity(identity string) Option {
+	return func(o *options) { o.cloud = identity }
+}
+
 // WithTransport sends each request, logins included, through the RoundTripper
 // that wrap returns, such as one that counts requests by their Operation.
 func WithTransport(wrap func(next http.RoundTripper) http.RoundTripper) Option {
@@ -71,6 +79,8 @@ type client struct {
 // with a login (cloud) and without (openNeutron).
 type target interface {
 	fmt.Stringer
+	// identity returns the identity of the cloud.
+	identity(ctx context.Context) (string, error)
 	// host returns the host and port of Neutron, for messages.
 	host() string
 	// secrets returns the texts that no message may hold.
@@ -90,14 +100,20 @@ func New(endpoint string, opts ...Option) (neutron.Client, error) {
 	o := newOptions(opts)
 	provider := newProvider(newTransport(nil, o.wrap))
 	provider.HTTPClient.Timeout = o.timeout
-	return newClient(provider, base, openNeutron{base}, o), nil
+	return newClient(provider, base, openNeutron{base, cmp.Or(o.cloud, "noauth/"+hostPort(base))}, o), nil
 }
 
 // openNeutron is a Neutron without authentication.
-type openNeutron struct{ base *url.URL }
+type openNeutron struct {
+	base  *url.URL
+	cloud string
+}
 
-func (n openNeutron) String() string  { return n.base.String() }
-func (n openNeutron) host() string    { return hostPort(n.base) }
+func (n openNeutron) String() string { return n.base.String() }
+func (n openNeutron) host() string   { return hostPort(n.base) }
+
+func (n openNeutron) identity(context.Context) (string, error) { return n.cloud, nil }
+
 func (openNeutron) secrets() []string { return nil }
 func (openNeutron) hint401() string {
 	return "Neutron requires a login; name a cloud of clouds.yaml with -cloud"
@@ -114,6 +130,13 @@ func newClient(provider *gophercloud.ProviderClient, base *url.URL, target targe
 		target:  target,
 		timeout: o.timeout,
 	}
+}
+
+// Cloud implements neutron.Client. It logs in if necessary.
+func (c *client) Cloud(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errTimeLimit)
+	defer cancel()
+	return c.target.identity(ctx)
 }
 
 // String describes where requests go, without secrets.

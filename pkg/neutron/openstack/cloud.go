@@ -28,8 +28,9 @@ import (
 // Errors name the file and the field, and no text of the client holds a secret.
 //
 // Changed files take effect within seconds, and at once if a login or token is
-// rejected. The files may name another region or another cloud: requests then go
-// there. If the changed files are unusable, the client keeps its previous login
+// rejected. If the files name another region or project, requests fail until the
+// files name the first one again, or the process is restarted: its Networks have
+// their networks in the first one. If the changed files are unusable, the client keeps its previous login
 // while that works; then the error describes both problems.
 //
 // As a fmt.Stringer, the client describes its cloud and, after a login, the
@@ -69,6 +70,7 @@ type cloud struct {
 	turn    chan struct{} // held by the one caller that reads the files or logs in
 	checked time.Time     // when the files were last read
 	failure *failure      // of the last login, or nil
+	pinned  string        // the identity of the cloud of the first login
 }
 
 // errTimeLimit distinguishes the client's time limit from the caller's.
@@ -150,6 +152,15 @@ type cancelingBody struct {
 func (b *cancelingBody) Close() error {
 	defer b.cancel()
 	return b.ReadCloser.Close()
+}
+
+// identity implements target.
+func (c *cloud) identity(ctx context.Context) (string, error) {
+	s, err := c.login(ctx, nil)
+	if err != nil {
+		return "", err
+	}
+	return s.identity(), nil
 }
 
 // host implements target.

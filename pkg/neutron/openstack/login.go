@@ -34,8 +34,12 @@ type session struct {
 	config   *cloudConfig
 	token    string
 	project  string   // the ID of the token's project, or empty
+	region   string   // of the endpoint
 	endpoint *url.URL // of Neutron, without its version
 }
+
+// identity identifies the cloud: neither addresses nor credentials are part of it.
+func (s *session) identity() string { return s.region + "/" + s.project }
 
 // failure is a failed login, which is not repeated for a while.
 type failure struct {
@@ -109,10 +113,17 @@ func (c *cloud) tryLogin(ctx context.Context, config *cloudConfig) (*session, *n
 	}
 	c.failure = nil
 	s, err := config.login(ctx)
-	if err == nil {
+	if err == nil && (c.pinned == "" || c.pinned == s.identity()) {
+		c.pinned = s.identity()
 		return s, nil
 	}
-	failed := c.loginFailed(config, err)
+	var failed *neutron.Error
+	if err != nil {
+		failed = c.loginFailed(config, err)
+	} else {
+		failed = &neutron.Error{Op: "login", Class: neutron.ErrUnavailable, Message: fmt.Sprintf(
+			"cloud %s of clouds.yaml is now %q, but the controller works in %q: restore clouds.yaml, or restart the controller", c.name, s.identity(), c.pinned)}
+	}
 	if ctx.Err() == nil || errors.Is(context.Cause(ctx), errTimeLimit) { // the caller has not given up
 		wait := min(max(failed.RetryAfter, retryLogin), maxRetryLogin)
 		c.failure = &failure{config, failed, c.now().Add(wait)}
@@ -139,21 +150,21 @@ func (c *cloudConfig) login(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	endpoint, err := c.findNeutron(catalog)
+	endpoint, region, err := c.findNeutron(catalog)
 	if err != nil {
 		return nil, err
 	}
-	s := &session{config: c, token: provider.Token(), endpoint: endpoint}
+	s := &session{config: c, token: provider.Token(), endpoint: endpoint, region: region}
 	if project, err := result.ExtractProject(); err == nil && project != nil {
 		s.project = project.ID
 	}
 	return s, nil
 }
 
-// findNeutron returns the address of the network service. If several regions have
+// findNeutron returns the address of the network service, and its region. If several regions have
 // one, the configuration must choose: gophercloud would take any, and in another
 // region all networks would seem to be deleted.
-func (c *cloudConfig) findNeutron(catalog *tokens.ServiceCatalog) (*url.URL, error) {
+func (c *cloudConfig) findNeutron(catalog *tokens.ServiceCatalog) (address *url.URL, region string, err error) {
 	available, wanted := string(c.endpoint.Availability), c.endpoint.Region
 	var all, regions, found []string
 	for _, service := range catalog.Entries {
@@ -173,17 +184,17 @@ func (c *cloudConfig) findNeutron(catalog *tokens.ServiceCatalog) (*url.URL, err
 	regions = slices.Compact(regions)
 	switch {
 	case len(all) == 0:
-		return nil, unusable("its catalog has no network service; check that the login names a project")
+		return nil, "", unusable("its catalog has no network service; check that the login names a project")
 	case len(found) == 0:
-		return nil, unusable("its catalog has no network service with interface %s in region %q; it has %s", available, wanted, strings.Join(slices.Compact(all), ", "))
+		return nil, "", unusable("its catalog has no network service with interface %s in region %q; it has %s", available, wanted, strings.Join(slices.Compact(all), ", "))
 	case len(regions) > 1:
-		return nil, unusable("its catalog has network services in the regions %s; set region_name to one of them", strings.Join(regions, ", "))
+		return nil, "", unusable("its catalog has network services in the regions %s; set region_name to one of them", strings.Join(regions, ", "))
 	}
-	endpoint, err := parseURL(found[0], "v2.0")
+	address, err = parseURL(found[0], "v2.0")
 	if err != nil {
-		return nil, unusable("the address of the network service in its catalog %v", err)
+		return nil, "", unusable("the address of the network service in its catalog %v", err)
 	}
-	return endpoint, nil
+	return address, regions[0], nil
 }
 
 // loginFailed describes a failed login.
