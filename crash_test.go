@@ -320,8 +320,10 @@ var crashStories = map[string]crashStory{
 		check: func(h *harness) error { return errors.Join(h.hasSubnetFromPool("example"), h.hasCounts(1, 1)) },
 	},
 	"create with a router": {
-		then:  func(h *harness) { h.postRouter("edge"); h.createRouted("example", "edge") },
-		check: func(h *harness) error { return h.hasRouter("edge") },
+		then: func(h *harness) { h.postRouter("edge"); h.createRouted("example", "edge") },
+		check: func(h *harness) error {
+			return errors.Join(h.hasExample("10.0.0.0/24", "10.0.0.1"), h.hasRouter("edge"))
+		},
 	},
 	"another router, and a tag": {
 		before: func(h *harness) { h.postRouter("edge"); h.createRouted("example", "edge"); h.waitReady("example") },
@@ -329,7 +331,9 @@ var crashStories = map[string]crashStory{
 			h.postRouter("core")
 			h.patch("example", `{"spec":{"router":{"name":"core"},"tags":["blue"]}}`)
 		},
-		check: func(h *harness) error { return h.hasRouter("core") },
+		check: func(h *harness) error {
+			return errors.Join(h.hasExample("10.0.0.0/24", "10.0.0.1"), h.hasRouter("core"))
+		},
 	},
 	"another gateway of a router": {
 		before: func(h *harness) { h.postRouter("edge"); h.createRouted("example", "edge"); h.waitReady("example") },
@@ -348,7 +352,7 @@ var crashStories = map[string]crashStory{
 	"remove the router": {
 		before: func(h *harness) { h.postRouter("edge"); h.createRouted("example", "edge"); h.waitReady("example") },
 		then:   func(h *harness) { h.patch("example", `{"spec":{"router":null}}`) },
-		check:  func(h *harness) error { return h.hasRouter("") },
+		check:  func(h *harness) error { return errors.Join(h.hasExample("10.0.0.0/24", "10.0.0.1"), h.hasRouter("")) },
 	},
 	"drift: the router is detached": {
 		before: func(h *harness) { h.postRouter("edge"); h.createRouted("example", "edge"); h.waitReady("example") },
@@ -356,7 +360,9 @@ var crashStories = map[string]crashStory{
 			_, subnetID := h.idsInNeutron("example")
 			h.do(http.MethodPut, "/v2.0/routers/"+h.routerID("edge")+"/remove_router_interface", `{"subnet_id":"`+subnetID+`"}`, nil)
 		},
-		check: func(h *harness) error { return h.hasRouter("edge") },
+		check: func(h *harness) error {
+			return errors.Join(h.hasExample("10.0.0.0/24", "10.0.0.1"), h.hasRouter("edge"))
+		},
 	},
 	"delete with a router": {
 		before: func(h *harness) { h.postRouter("edge"); h.createRouted("example", "edge"); h.waitReady("example") },

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -188,4 +189,31 @@ func TestRouterDrift(t *testing.T) {
 	h.do(http.MethodPut, "/v2.0/routers/"+h.routerID("edge")+"/remove_router_interface", `{"subnet_id":"`+h.get("example").Status.SubnetID+`"}`, nil)
 	h.waitEventNote("Drifted", "the subnet was detached from its router")
 	h.eventually(func() error { return h.hasRouter("edge") })
+}
+
+// TestRouterAttachedLate: Neutron executes the request of a killed process after the
+// router was removed from the spec. The status names the router until no request can be
+// pending, so that the next process detaches it.
+func TestRouterAttachedLate(t *testing.T) {
+	story := crashStories["create with a router"]
+	h := newHarness(t)
+	attach := slices.IndexFunc(story.lives(h), func(r string) bool { return strings.HasSuffix(r, "/add_router_interface") })
+	h.delete("example")
+	stop := h.startController()
+	h.waitGone("example")
+	stop()
+
+	h.settings.reconcile.MaxInFlight = time.Second
+	h.createRouted("example", "edge")
+	first := &mortal{h: h, at: attach + 1, death: farAfter}
+	first.run(func(*harness) error { return errors.New("the process has not died") })
+	h.patch("example", `{"spec":{"router":null}}`)
+	h.startController()
+	h.waitCondition("example", metav1.ConditionFalse, "NeutronUnavailable", "Neutron may still execute an earlier create request")
+	first.late()
+	h.eventually(func() error { return h.hasRouter("") })
+	h.eventually(h.isIdle)
+	if routers := h.attachedTo(h.get("example").Status.NetworkID); routers != nil {
+		t.Errorf("the network is attached to %v", routers)
+	}
 }
