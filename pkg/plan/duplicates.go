@@ -83,5 +83,8 @@ func stepToNoDuplicates(desired Desired, actual Actual, kept neutron.Network, ot
 	if len(subnets) < len(duplicate.SubnetIDs) { // a subnet is on it that we cannot see
 		return ambiguity
 	}
+	if step := stepToUnrouted(desired, actual, duplicate.ID, "delete duplicate network "+duplicate.ID); step != nil {
+		return step
+	}
 	return DeleteNetwork{ID: duplicate.ID, Revision: duplicate.Revision, DuplicateOf: kept.ID}
 }
