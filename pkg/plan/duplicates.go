@@ -60,7 +60,8 @@ func createdTogether(a, b time.Time) bool {
 }
 
 // stepToNoDuplicates deletes the duplicates of a network. It returns nil if there
-// are none. Neutron refuses to delete a network that has ports.
+// are none. Neutron refuses to delete a network that has ports, such as those of a
+// router: the status records no router for a duplicate.
 func stepToNoDuplicates(desired Desired, actual Actual, kept neutron.Network, others []neutron.Network) Step {
 	if len(others) == 0 {
 		return nil
@@ -82,9 +83,6 @@ func stepToNoDuplicates(desired Desired, actual Actual, kept neutron.Network, ot
 	}
 	if len(subnets) < len(duplicate.SubnetIDs) { // a subnet is on it that we cannot see
 		return ambiguity
-	}
-	if step := stepToUnrouted(desired, actual, duplicate.ID, "delete duplicate network "+duplicate.ID); step != nil {
-		return step
 	}
 	return DeleteNetwork{ID: duplicate.ID, Revision: duplicate.Revision, DuplicateOf: kept.ID}
 }

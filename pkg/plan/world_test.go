@@ -187,7 +187,7 @@ func (w *world) attach(t *testing.T, requested neutron.RouterInterface) neutron.
 			t.Fatalf("%+v is attached to router %s already", s, other.RouterID)
 		}
 	}
-	if w.findRouters(neutron.RouterFilter{ID: requested.RouterID}) == nil || !s.Gateway.IsValid() || s.Gateway != requested.Address {
+	if len(w.findRouters(neutron.RouterFilter{ID: requested.RouterID})) == 0 || !s.Gateway.IsValid() || s.Gateway != requested.Address {
 		t.Fatalf("%+v cannot be attached to %+v", s, requested)
 	}
 	requested.PortID = w.newID("port")
@@ -372,7 +372,7 @@ func (w *world) newID(kind string) string {
 var (
 	extensionSets = [][]string{
 		allExtensions, allExtensions, allExtensions, allExtensions, allExtensions, allExtensions, allExtensions, allExtensions,
-		{neutron.ExtensionMTU, neutron.ExtensionTags}, {neutron.ExtensionDNS, neutron.ExtensionPortSecurity, neutron.ExtensionSubnetPools}, {neutron.ExtensionRouter}, {},
+		{neutron.ExtensionMTU, neutron.ExtensionTags}, {neutron.ExtensionDNS, neutron.ExtensionPortSecurity, neutron.ExtensionSubnetPools}, {},
 	}
 	routers = []neutron.Router{
 		{ID: "router-1", Name: "edge"}, {ID: "router-2", Name: "core"}, {ID: "router-3", Name: "both"}, {ID: "router-4", Name: "both"},
@@ -418,33 +418,38 @@ func randomWorld(random *rand.Rand, absent bool) (world, plan.Actual, plan.Desir
 		status.NetworkID = "gone"
 	}
 	d.fillStatus(&w, &status)
-	if slices.Contains(w.extensions, neutron.ExtensionRouter) {
-		d.addRouters(&w, &status)
-	}
+	d.addRouters(&w, &status, &desired)
 	return w, status, desired
 }
 
-// addRouters attaches some subnets to routers. The status may record one of them.
-func (d dice) addRouters(w *world, status *plan.Actual) {
+// addRouters attaches some subnets to routers. The status may record one of them, and
+// the spec may name one. The dice before it do not depend on routers.
+func (d dice) addRouters(w *world, status *plan.Actual, desired *plan.Desired) {
+	if d.oneIn(2) && !desired.NoGateway {
+		desired.Router = pick(d, &plan.Router{Name: "edge"}, &plan.Router{ID: "router-1"}, &plan.Router{Name: "core"},
+			&plan.Router{Name: pick(d, "both", "missing", "routes")}, &plan.Router{ID: pick(d, "router-2", "router-3", "missing")})
+	}
+	if !slices.Contains(w.extensions, neutron.ExtensionRouter) {
+		return
+	}
 	w.routers = routers
 	for i, s := range w.subnets {
-		if d.oneIn(9) {
+		if d.oneIn(4) {
 			w.users = append(w.users, neutron.Port{ID: fmt.Sprintf("port-%d", i), SubnetIDs: []string{s.ID}})
 		}
-		if !d.oneIn(2) {
-			continue
-		}
-		router := pick(d, "router-1", "router-1", "router-1", "router-2", "router-3", "router-routes", "foreign")
-		address := s.Gateway
-		if !address.IsValid() || d.oneIn(6) {
-			address = s.CIDR.Addr().Next().Next().Next()
-		}
-		w.interfaces = append(w.interfaces, neutron.RouterInterface{RouterID: router, NetworkID: s.NetworkID, SubnetID: s.ID, Address: address, PortID: fmt.Sprintf("interface-%d", i)})
-		if d.oneIn(2) && s.Description == marker {
-			status.RouterID = router
-			for _, r := range routers {
-				if r.ID == router && d.oneIn(2) {
-					status.RouterName = r.Name
+		for n := range pick(d, 0, 0, 1, 1, 2) {
+			router, address := pick(d, "router-1", "router-1", "router-1", "router-2", "router-3", "router-routes", "foreign"), s.Gateway
+			if n > 0 || !address.IsValid() || d.oneIn(6) {
+				address = s.CIDR.Addr().Next().Next().Next()
+			}
+			if _, ok := w.interfaceTo(s, router); ok {
+				continue
+			}
+			w.interfaces = append(w.interfaces, neutron.RouterInterface{RouterID: router, NetworkID: s.NetworkID, SubnetID: s.ID, Address: address, PortID: fmt.Sprintf("interface-%d-%d", i, n)})
+			if d.oneIn(2) && s.Description == marker {
+				status.RouterID, status.RouterName = router, ""
+				if found := w.findRouters(neutron.RouterFilter{ID: router}); len(found) > 0 && d.oneIn(2) {
+					status.RouterName = found[0].Name
 				}
 			}
 		}
@@ -452,6 +457,16 @@ func (d dice) addRouters(w *world, status *plan.Actual) {
 	if d.oneIn(9) {
 		status.RouterID, status.RouterName = pick(d, "router-1", "router-2", "gone"), pick(d, "", "edge")
 	}
+}
+
+// interfaceTo returns the interface of a router on a subnet.
+func (w *world) interfaceTo(s neutron.Subnet, router string) (found neutron.RouterInterface, ok bool) {
+	for _, i := range w.interfacesOn(s.NetworkID, s.ID) {
+		if i.RouterID == router {
+			return i, true
+		}
+	}
+	return neutron.RouterInterface{}, false
 }
 
 func (d dice) network(w *world, id string) neutron.Network {
@@ -544,11 +559,6 @@ func (d dice) desired(absent bool) plan.Desired {
 		spec.NetworkID = pick(d, "net-0", "net-0", "net-0", "net-1")
 	default:
 		d.addNetworkFields(&spec)
-	}
-	if d.oneIn(2) && spec.Gateway != samplecrdv1.GatewayNone {
-		spec.Router = pick(d,
-			&samplecrdv1.RouterReference{Name: "edge"}, &samplecrdv1.RouterReference{ID: "router-1"}, &samplecrdv1.RouterReference{Name: "core"},
-			&samplecrdv1.RouterReference{Name: pick(d, "both", "missing", "routes")}, &samplecrdv1.RouterReference{ID: pick(d, "router-2", "router-3", "missing")})
 	}
 	desired := plan.DesiredFor(owner, spec)
 	desired.Absent = absent
