@@ -145,3 +145,42 @@ func (h *harness) createAdopting(name, cidr, networkID string) {
 	h.Helper()
 	h.createWith(name, samplecrdv1.NetworkSpec{CIDR: cidr, NetworkID: networkID})
 }
+
+// TestOlderNetwork: a network that had the owner marker of a Network before the
+// Network was created is not taken over, unless a user confirms it.
+func TestOlderNetwork(t *testing.T) {
+	h := newHarness(t)
+	older := h.postNetwork("planted", h.marker("example"))
+	port := h.createPort(older)
+	stop := h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	cure := "kubectl annotate network -n " + h.namespace + " example samplecrd.k8s.io/cloud=RegionOne/test"
+	h.waitCondition("example", metav1.ConditionFalse, "Ambiguous", cure)
+	stop()
+	h.startController()
+	h.eventually(h.isIdle)
+	if err := h.hasCondition("example", metav1.ConditionFalse, "Ambiguous", cure); err != nil {
+		t.Error(err)
+	}
+	h.wantCounts(1, 0)
+
+	h.patch("example", `{"metadata":{"annotations":{"samplecrd.k8s.io/cloud":"RegionOne/test"}}}`)
+	if got := h.waitReady("example").Status.NetworkID; got != older {
+		t.Errorf("the network is %s, want %s", got, older)
+	}
+	h.wantCounts(1, 1)
+	h.deletePort(port)
+}
+
+// TestOlderNetworkDeleted: a Network that never took over an older network
+// disappears without it.
+func TestOlderNetworkDeleted(t *testing.T) {
+	h := newHarness(t)
+	h.postNetwork("planted", h.marker("example"))
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitCondition("example", metav1.ConditionFalse, "Ambiguous", "before this Network was created")
+	h.delete("example")
+	h.waitGone("example")
+	h.wantCounts(1, 0)
+}

@@ -3,12 +3,14 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 )
 
@@ -41,10 +43,6 @@ func TestDrift(t *testing.T) {
 			path: "/v2.0/networks/NETWORK", change: `{"network":{"description":""}}`,
 			events: []string{"Drifted"}, note: `description "" → "samplecrd.k8s.io owner`,
 		},
-		"the subnet has lost its owner marker": {
-			path: "/v2.0/subnets/SUBNET", change: `{"subnet":{"description":""}}`,
-			events: []string{"Drifted"}, note: `The controller reverted it: update subnet: description "" → "samplecrd.k8s.io owner`,
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
@@ -67,6 +65,85 @@ func TestDrift(t *testing.T) {
 			h.eventually(func() error { return h.hasExample("10.0.0.0/24", "10.0.0.1") })
 		})
 	}
+}
+
+// TestSubnetWithoutMarker: a subnet that has lost its owner marker is neither changed
+// nor deleted, although the status names it, until its marker is restored.
+func TestSubnetWithoutMarker(t *testing.T) {
+	h := newHarness(t)
+	h.settings.drift.ResyncPeriod = shortResync
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+	_, subnetID := h.idsInNeutron("example")
+	h.do(http.MethodPut, "/v2.0/subnets/"+subnetID, `{"subnet":{"description":"mine"}}`, nil)
+	cure := "set its description to " + strconv.Quote(h.marker("example"))
+	h.waitCondition("example", metav1.ConditionFalse, "NotOurs", cure)
+
+	h.edit("10.0.1.0/24", "")
+	h.waitCondition("example", metav1.ConditionFalse, "NotOurs", cure)
+	h.wantCounts(1, 1)
+
+	h.do(http.MethodPut, "/v2.0/subnets/"+subnetID, `{"subnet":{"description":"`+h.marker("example")+`"}}`, nil)
+	h.waitReady("example")
+	h.wantNeutron("example", "10.0.1.0/24", "10.0.1.1")
+
+	_, subnetID = h.idsInNeutron("example")
+	h.do(http.MethodPut, "/v2.0/subnets/"+subnetID, `{"subnet":{"description":"mine"}}`, nil)
+	h.delete("example")
+	h.waitCondition("example", metav1.ConditionFalse, "InUse", "subnets that do not belong to this Network are on it ("+subnetID+")")
+	h.wantCounts(1, 1)
+}
+
+// TestReportDrift: with the policy Report, a change in Neutron stays and is reported,
+// also after a restart and an outage, until the policy or the spec changes.
+func TestReportDrift(t *testing.T) {
+	h := newHarness(t)
+	h.settings.drift.ResyncPeriod = shortResync
+	h.settings.reconcile.ReportDrift = true
+	stop := h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.createWith("corrected", samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", DriftPolicy: samplecrdv1.DriftPolicyCorrect})
+	h.waitReady("example")
+	h.waitReady("corrected")
+	for _, name := range []string{"example", "corrected"} {
+		networkID, _ := h.idsInNeutron(name)
+		h.do(http.MethodPut, "/v2.0/networks/"+networkID, `{"network":{"name":"mine"}}`, nil)
+	}
+	h.eventually(func() error { return h.hasNeutron("corrected", "10.0.0.0/24", "10.0.0.1") })
+	message := `name "mine" → "` + h.namespace + `/example"`
+	h.waitCondition("example", metav1.ConditionFalse, "Drifted", message)
+	h.waitEventNote("Drifted", message)
+	stop()
+
+	h.forgetRequests()
+	stop = h.startController()
+	h.eventually(h.isIdle)
+	h.waitRequests(10)
+	h.wantRequests("resyncing", 0, 0)
+	if err := h.hasCondition("example", metav1.ConditionFalse, "Drifted", message); err != nil {
+		t.Error(err)
+	}
+	stop()
+
+	networkID, _ := h.idsInNeutron("example")
+	h.do(http.MethodDelete, "/v2.0/networks/"+networkID, "", nil)
+	h.startController()
+	h.waitCondition("example", metav1.ConditionFalse, "Drifted", "create network")
+	h.wantCounts(1, 1)
+
+	h.patch("example", `{"spec":{"driftPolicy":"Correct"}}`)
+	h.waitReady("example")
+	h.wantNeutron("example", "10.0.0.0/24", "10.0.0.1")
+
+	h.patch("example", `{"spec":{"driftPolicy":"Report"}}`)
+	h.waitReady("example")
+	_, subnetID := h.idsInNeutron("example")
+	h.do(http.MethodPut, "/v2.0/subnets/"+subnetID, `{"subnet":{"gateway_ip":null}}`, nil)
+	h.waitCondition("example", metav1.ConditionFalse, "Drifted", "gateway none → 10.0.0.1")
+	h.edit("10.0.0.0/24", "10.0.0.9")
+	h.waitReady("example")
+	h.wantNeutron("example", "10.0.0.0/24", "10.0.0.9")
 }
 
 // TestResyncOfHealthyNetworks: a resync costs two lists, and no write.
@@ -191,7 +268,8 @@ func TestOrphanInUse(t *testing.T) {
 }
 
 // TestRebuiltCluster: Networks that are restored without their status, under
-// another cluster name, get a second network. With the old name, they use the
+// another cluster name, wait. They get a second network only if the administrator
+// confirms that both clusters exist. With the old name, they use the
 // first one again, and the second one is not changed.
 func TestRebuiltCluster(t *testing.T) {
 	h := newHarness(t)
@@ -206,6 +284,12 @@ func TestRebuiltCluster(t *testing.T) {
 	h.setCluster("rebuilt")
 	stop = h.startController()
 	h.create("example", "10.0.0.0/24", "")
+	h.waitCondition("example", metav1.ConditionFalse, "OtherCluster", `belongs to the cluster "`+testCluster+`", but this cluster is "rebuilt"`)
+	h.wantCounts(1, 1)
+	stop()
+
+	h.settings.reconcile.OtherClusters = []string{testCluster}
+	stop = h.startController()
 	if second := h.waitReady("example").Status.NetworkID; second == first {
 		t.Errorf("the network is still %s, want another one", second)
 	}

@@ -241,7 +241,7 @@ func (o options) settings(cluster string) settings {
 	s := settings{
 		reconcile: reconcile.Options{
 			FieldManager: controllerName, Cluster: cluster, AllowAdoption: o.allowAdoption, ReportDrift: o.drift == driftReport, LeaveCloud: o.leaveCloud, OtherClusters: o.otherClusters,
-			MaxInFlight: maxInFlight, Retry: reconcile.DefaultRetryDelays(),
+			MaxInFlight: maxInFlight, MaxClockSkew: time.Minute, Retry: reconcile.DefaultRetryDelays(),
 		},
 		drift:       drift.Options{Cluster: cluster, ResyncPeriod: o.resyncPeriod},
 		deployments: o.deployments,

@@ -43,6 +43,7 @@ var advices = map[string]advice{
 	"Ambiguous": {
 		Status: "False",
 		Cure: "For networks or subnets: delete the ones that are not needed, or remove the owner marker from their description. " +
+			"For a network from before the Network was created: confirm it with the annotation that the message contains. " +
 			"The controller deletes only provable duplicates itself. For subnet pools: set `spec.subnetPool.id` instead of the name.",
 		Retry: "After 20 to 30 seconds.",
 	},
@@ -51,6 +52,23 @@ var advices = map[string]advice{
 		Cure: "If the network belongs to this Network, restore its description. Otherwise remove `status.networkID` " +
 			"(`kubectl edit network NAME --subresource=status`), or create a Network with another `spec.networkID`.",
 		Retry: "After 20 to 30 seconds.",
+	},
+	"OtherCloud": {
+		Status: "False",
+		Cure: "Connect the controller to the cloud that the message names, and restart it. To move the Network on purpose, set `-leave-cloud`: " +
+			"[the cloud of a Network](../operate/configure.md#the-cloud-of-a-network).",
+		Retry: "When the controller restarts.",
+	},
+	"OtherCluster": {
+		Status: "False",
+		Cure: "If this cluster replaces the other one, set its name with `-cluster-name`. If both share the OpenStack project, set `-other-clusters`: " +
+			"[other clusters in the project](../operate/configure.md#other-clusters-in-the-project).",
+		Retry: "After 20 to 30 seconds.",
+	},
+	"Drifted": {
+		Status: "False",
+		Cure:   "Set `spec.driftPolicy` to `Correct` to revert the change, or change the spec to keep it: [drift](../operate/configure.md#drift).",
+		Retry:  "At each refresh of the cache of Neutron's state.",
 	},
 	"NotFound": {
 		Status: "False",

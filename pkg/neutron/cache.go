@@ -53,7 +53,7 @@ type Listing struct {
 }
 
 // Refresh lists all networks and subnets, and the extensions if they were ever
-// requested. If a request fails, the Cache keeps its content: an incomplete list
+// requested. It finds out the identity of the cloud if it is unknown. If a request fails, the Cache keeps its content: an incomplete list
 // proves nothing. Refresh must not be called concurrently.
 func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
 	begun := c.now()
@@ -61,7 +61,11 @@ func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
 	c.listing, c.overlay = true, nil
 	c.mu.Unlock()
 
-	fresh, err := c.list(ctx)
+	_, err := c.Cloud(ctx)
+	var fresh *content
+	if err == nil {
+		fresh, err = c.list(ctx)
+	}
 	if _, asked := c.KnownExtensions(); asked && err == nil {
 		_, err = c.Extensions(ctx)
 	}

@@ -236,6 +236,10 @@ func (a Actual) Ours(desired Desired) Record {
 	}
 	ours := a.ourSubnets(desired, subnets)
 	if len(ours) == 0 {
+		inStatus := func(s neutron.Subnet) bool { return s.ID == a.SubnetID }
+		if desired.Adopted == "" && slices.ContainsFunc(subnets, inStatus) {
+			record.SubnetID = a.SubnetID // it has lost its marker; there must be no second one
+		}
 		return record
 	}
 	if kept, _, ok := selectSubnet(desired, a, ours); ok {

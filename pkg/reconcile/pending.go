@@ -73,10 +73,6 @@ func (r *Reconciler) checkPending(key cache.ObjectName, network *samplecrdv1.Net
 	return r.waitError(step.String(), reason, left)
 }
 
-// clockSkew is the largest difference between the clocks of two hosts on which
-// replicas run. The former leader wrote since when the object had been Ready.
-const clockSkew = time.Minute
-
 // inheritedWait returns how long a create request of a former leader may be
 // pending. A leader creates a network only if it finds none. So nothing is pending
 // if the network in the status exists and the object had been Ready for long when
@@ -86,7 +82,7 @@ func (r *Reconciler) inheritedWait(record record, network *samplecrdv1.Network, 
 	if was == nil || record.uid != network.UID {
 		return 0
 	}
-	quiet := !was.readySince.IsZero() && r.startedAt.Sub(was.readySince) > r.options.MaxInFlight+clockSkew
+	quiet := !was.readySince.IsZero() && r.startedAt.Sub(was.readySince) > r.options.MaxInFlight+r.options.MaxClockSkew
 	if quiet && found && network.Status.NetworkID == was.networkID {
 		return 0
 	}

@@ -41,6 +41,9 @@ type Options struct {
 	// MaxInFlight is how long Neutron may still execute a request after the
 	// controller stopped waiting for its response.
 	MaxInFlight time.Duration
+	// MaxClockSkew is the largest difference between the clocks of the hosts on which
+	// replicas run: a former leader wrote since when an object had been Ready.
+	MaxClockSkew time.Duration
 	// Retry are the delays after failures.
 	Retry RetryDelays
 }
@@ -241,7 +244,7 @@ func isComplete(outcome error) bool {
 // was filled.
 func statusMatches(network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual) bool {
 	ours, current := actual.Ours(desired), network.Status
-	return status.IsReadyForSpec(network) && ours.NetworkID == current.NetworkID && ours.SubnetID == current.SubnetID
+	return status.HasMatched(network) && ours.NetworkID == current.NetworkID && ours.SubnetID == current.SubnetID
 }
 
 // Drift compares a Network with the cache of Neutron's state, without a request.

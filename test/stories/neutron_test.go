@@ -380,3 +380,8 @@ func (s *story) endNeutron() error {
 	}
 	return err
 }
+
+// cloud returns the identity of the Neutron that controllers use.
+func (s *story) cloud() string {
+	return "noauth/" + strings.TrimPrefix(s.neutron.server.URL, "http://")
+}

@@ -101,7 +101,7 @@ func TestStories(t *testing.T) {
 			}
 			env.Defer(s.end)
 			env.Values[storyKey{}] = s
-			env.Vars = append(env.Vars, "NAMESPACE="+s.namespace, "CLUSTER="+s.clusterName)
+			env.Vars = append(env.Vars, "NAMESPACE="+s.namespace, "CLUSTER="+s.clusterName, "CLOUD="+s.cloud())
 			return nil
 		},
 		Cmds: commands(),
