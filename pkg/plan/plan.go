@@ -157,7 +157,8 @@ func Next(desired Desired, actual Actual) Step {
 // changesNeutron reports whether a step changes Neutron, or prepares a change.
 func changesNeutron(step Step) bool {
 	switch step.(type) {
-	case Nothing, Blocked, FindNetwork, FindSubnets, FindSubnetPool, FindExtensions, FindCloud, AddFinalizer, RemoveFinalizer:
+	case Nothing, Blocked, FindNetwork, FindSubnets, FindSubnetPool, FindExtensions, FindCloud, AddFinalizer, RemoveFinalizer,
+		FindRouter, FindRouterInterfaces, FindPorts:
 		return false
 	}
 	return true

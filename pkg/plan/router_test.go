@@ -17,6 +17,8 @@ var (
 	noRouter     = with(withRouter, func(d *plan.Desired) { d.Absent = true })
 	onlyRelease  = with(adopting(noRouter), func(d *plan.Desired) { d.Leave = plan.LeaveNetwork })
 
+	reportRouter = with(withRouter, func(d *plan.Desired) { d.ReportDrift = true })
+
 	edge       = neutron.Router{ID: "router-1", Name: "edge"}
 	attached   = neutron.RouterInterface{RouterID: "router-1", NetworkID: "net-1", SubnetID: "sub-1", Address: addr("192.168.0.1"), PortID: "port-1"}
 	toOther    = with(attached, func(i *neutron.RouterInterface) { i.RouterID, i.PortID = "router-2", "port-2" })
@@ -62,6 +64,12 @@ var routerRows = map[string]row{
 	"router, and another one has the gateway": {
 		withRouter, routed(toOther).WithRouters(edgeOnly),
 		plan.Blocked{Reason: plan.ReasonNotOurs, Message: "subnet sub-1 is attached to router router-2, but not by this Network: it is not detached to make room for router router-1. Detach it (openstack router remove subnet router-2 sub-1), or set spec.router.id to router-2."},
+	},
+	"router, drift is reported, interfaces not looked for": {reportRouter, foundSubnets(subnet), findRoutes},
+	"router, drift is reported, router not looked for":     {reportRouter, routedBy(), findRouter},
+	"router, drift is reported": {
+		reportRouter, routedBy().WithRouters(edgeOnly),
+		plan.Blocked{Reason: plan.ReasonDrifted, Message: "Neutron no longer matches the spec. The next step to correct it would be: attach subnet to router router-1 with the address 192.168.0.1. To correct it, set spec.driftPolicy to Correct. To keep the change, change the spec."},
 	},
 	"no such router": {
 		withRouter, routed().WithRouters(nil),
