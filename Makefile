@@ -48,9 +48,10 @@ run: check-flags $(LOCAL) ## Run the controller with FLAGS on a local control pl
 	@exec env $(if $(KUBECONFIG),,-u OS_CLOUD) build/bin/run $(if $(KUBECONFIG),-kubeconfig '$(KUBECONFIG)') -- ./samplecrd-controller $(FLAGS)
 
 # The controller exits with 2 if it rejects a flag, and with 1 if it has no cluster.
+# Without the variable, it does not notice that it is in a pod, where it requires -cloud.
 .PHONY: check-flags
 check-flags: build
-	@output=$$(./samplecrd-controller $(FLAGS) -kubeconfig=/dev/null -master= 2>&1) || \
+	@output=$$(env -u KUBERNETES_SERVICE_HOST ./samplecrd-controller $(FLAGS) -kubeconfig=/dev/null -master= 2>&1) || \
 		[[ $$? != 2 ]] || { echo "make run: FLAGS: $$output" >&2; exit 2; }
 
 .PHONY: test

@@ -73,8 +73,8 @@ func NewController(
 	}
 }
 
-// WarmUp waits until the informers have filled their caches, and fills the cache of
-// Neutron's state. Both stay up to date until the context ends. A replica that waits
+// WarmUp waits until the informers have filled their caches, and a bounded time for
+// the first list of Neutron's state. Both caches stay up to date until the context ends. A replica that waits
 // to become the leader does only this. WarmUp does not wait for the namespaces to
 // skip, which the controller may not list. It returns false if the context ends first.
 func (c *Controller) WarmUp(ctx context.Context, skipNamespaces ...string) bool {
@@ -117,7 +117,7 @@ func (c *Controller) Run(ctx context.Context, workers int, timeout time.Duration
 	c.queue.ShutDown()
 	timer := time.AfterFunc(timeout, cancel)
 	c.workers.Wait()
-	c.drift.Wait()
+	c.drift.Stop()
 	if !timer.Stop() {
 		return fmt.Errorf("shutdown timed out after %v: requests to Neutron were canceled; the next process looks up what became of them", timeout)
 	}

@@ -441,3 +441,22 @@ func TestDeploymentsInTwoNamespaces(t *testing.T) {
 	}
 	h.wantCounts(1, 1)
 }
+
+// TestExcludedNamespaces: -exclude-deployment-namespaces ignores the Deployments of
+// a namespace, and no others.
+func TestExcludedNamespaces(t *testing.T) {
+	h := newHarness(t)
+	excluded := h.beside()
+	excluded.deploy("web", "cidr=10.0.1.0/24")
+	web := h.deploy("web", "cidr=10.0.0.0/24")
+	startProgram(t, "-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint="+h.neutronURL, "-cluster-name="+testCluster, "-workers=1",
+		"-namespaces="+h.namespace+","+excluded.namespace, "-exclude-deployment-namespaces="+excluded.namespace)
+	h.waitOwned(web, "10.0.0.0/24")
+	excluded.annotate("web", "cidr=10.0.2.0/24")
+	excluded.create("marker", "10.0.3.0/24", "")
+	excluded.waitReady("marker")
+	h.waitReady("web")
+	if _, err := h.client.SamplecrdV1().Networks(excluded.namespace).Get(t.Context(), "web", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the Deployment of an excluded namespace has a Network (%v)", err)
+	}
+}

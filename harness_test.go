@@ -102,7 +102,7 @@ func newHarness(t *testing.T) *harness {
 				FieldManager: controllerName, Cluster: testCluster, MaxInFlight: 50 * time.Millisecond,
 				Retry: reconcile.RetryDelays{InUse: 50 * time.Millisecond, Rejected: 5 * time.Minute, OverwrittenStatus: 50 * time.Millisecond},
 			},
-			drift:       drift.Options{Cluster: testCluster, ResyncPeriod: time.Hour},
+			drift:       drift.Options{Cluster: testCluster, ResyncPeriod: time.Hour, StartTimeout: patience},
 			deployments: deployments.Options{Which: deployments.None},
 		},
 	}
@@ -161,7 +161,8 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
 		h.Fatalf("starting to send events: %v", err)
 	}
-	neutronClient, err := openstack.New(h.neutronURL, openstack.WithCloudIdentity(h.cloud), openstack.WithTimeout(h.timeout), openstack.WithTransport(instrument.Neutron))
+	neutronClient, err := openstack.New(h.neutronURL, openstack.WithCloudIdentity(h.cloud), openstack.WithTimeout(h.timeout),
+		openstack.WithTransport(instrument.Neutron), openstack.OnSkipped(instrument.Skipped))
 	if err != nil {
 		h.Fatalf("connecting to Neutron: %v", err)
 	}

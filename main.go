@@ -15,7 +15,6 @@ import (
 	"os/signal"
 	"reflect"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -71,7 +70,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 
-	err = run(klog.NewContext(ctx, klog.Background()), options)
+	err = run(klog.NewContext(ctx, options.logger), options)
 	klog.Flush()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", controllerName, err)
@@ -93,7 +92,7 @@ func run(ctx context.Context, o options) error {
 	}
 	defer endTracing()
 
-	config, err := o.kube.Config(controllerName, watchdog.Transport)
+	config, err := o.kube.Config(ctx, controllerName, watchdog.Transport)
 	if err != nil {
 		return err
 	}
@@ -101,7 +100,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	elector, err := o.leaderElection.New(config, kube.OwnNamespace())
+	elector, err := o.leaderElection.New(config)
 	if err != nil {
 		return err
 	}
@@ -136,7 +135,7 @@ func run(ctx context.Context, o options) error {
 		health.WaitFor("the Lease " + lease + ", which could not be read or created yet")
 	}
 	health.AddLiveCheck("lease", elector.Check)
-	return elector.Run(ctx, sync.OnceFunc(health.Ready), func(ctx context.Context) error {
+	return elector.Run(ctx, health, func(ctx context.Context) error {
 		metrics.CountNetworks(parts.networks.List)
 		return parts.controller.Run(ctx, o.workers, o.shutdownTimeout)
 	})
@@ -243,7 +242,7 @@ func (o options) settings(cluster string) settings {
 			FieldManager: controllerName, Cluster: cluster, AllowAdoption: o.allowAdoption, ReportDrift: o.drift == driftReport, LeaveCloud: o.leaveCloud, OtherClusters: o.otherClusters,
 			MaxInFlight: maxInFlight, MaxClockSkew: time.Minute, Retry: reconcile.DefaultRetryDelays(),
 		},
-		drift:       drift.Options{Cluster: cluster, ResyncPeriod: o.resyncPeriod},
+		drift:       drift.Options{Cluster: cluster, ResyncPeriod: o.resyncPeriod, StartTimeout: startTimeout},
 		deployments: o.deployments,
 	}
 	if o.deleteOrphans {
@@ -259,7 +258,7 @@ func newController(
 ) (*Controller, error) {
 	neutronCache := neutron.NewCache(neutronClient, time.Now)
 	reconciler := reconcile.New(k.networks, networks, neutronCache, recorder, clock.RealClock{}, s.reconcile)
-	detector := drift.New(neutronCache, networks, reconciler, clock.RealClock{}, s.drift)
+	detector := drift.New(neutronCache, networks, reconciler, watchdog, clock.RealClock{}, s.drift)
 	deployed, err := deployments.New(deploymentInformers, k.metadata, k.networks, networks, recorder, s.deployments)
 	if err != nil {
 		return nil, err
@@ -272,9 +271,9 @@ func newController(
 // Networks wait for it.
 func connectNeutron(ctx context.Context, o options) (client neutron.Client, closeAll func(), err error) {
 	logger := klog.FromContext(ctx)
-	timeout, observed := openstack.WithTimeout(o.neutronTimeout), openstack.WithTransport(instrument.Neutron)
+	timeout, observed, skipped := openstack.WithTimeout(o.neutronTimeout), openstack.WithTransport(instrument.Neutron), openstack.OnSkipped(instrument.Skipped)
 	if o.cloud != "" {
-		client, err = openstack.NewFromCloud(o.cloud, timeout, observed)
+		client, err = openstack.NewFromCloud(o.cloud, timeout, observed, skipped)
 		if err != nil {
 			return nil, nil, fmt.Errorf("-cloud or OS_CLOUD: %w", err)
 		}
@@ -282,7 +281,7 @@ func connectNeutron(ctx context.Context, o options) (client neutron.Client, clos
 		return client, func() {}, nil
 	}
 	endpoint, identity, closeAll := o.neutronEndpoint, "", func() {}
-	if endpoint == "" {
+	if o.embeddedNeutron {
 		server := embedded.New(embedded.Options{With: []string{neutron.ExtensionDNS}})
 		if err := server.Listen(o.embeddedAddress); err != nil {
 			return nil, nil, fmt.Errorf("starting the embedded Neutron on -embedded-neutron-address %s: %w", o.embeddedAddress, err)
@@ -290,7 +289,7 @@ func connectNeutron(ctx context.Context, o options) (client neutron.Client, clos
 		endpoint, identity, closeAll = server.URL(), "embedded", func() { _ = server.Close() }
 		logger.Info("NO CLOUD CONFIGURED: using the embedded Neutron, whose networks exist only in the memory of this process. To list them: curl " + endpoint + "/v2.0/networks")
 	}
-	client, err = openstack.New(endpoint, timeout, observed, openstack.WithCloudIdentity(identity))
+	client, err = openstack.New(endpoint, timeout, observed, skipped, openstack.WithCloudIdentity(identity))
 	if err != nil {
 		closeAll()
 		return nil, nil, fmt.Errorf("-neutron-endpoint: %w", err)
@@ -303,12 +302,17 @@ func connectNeutron(ctx context.Context, o options) (client neutron.Client, clos
 func tryNeutron(ctx context.Context, client neutron.Client, key, value string) {
 	logger := klog.FromContext(ctx).WithValues(key, value)
 	_, err := client.Networks(ctx, neutron.NetworkFilter{ID: "00000000-0000-0000-0000-000000000000"})
+	var cloud string
+	if err == nil {
+		cloud, err = client.Cloud(ctx)
+	}
 	if described, ok := client.(fmt.Stringer); ok {
 		logger = logger.WithValues("login", fmt.Sprint(described))
 	}
 	switch {
 	case err == nil:
-		logger.Info("Using Neutron")
+		metrics.SetCloud(cloud)
+		logger.Info("Using Neutron", "identity", cloud)
 	case ctx.Err() == nil:
 		logger.Error(err, "Neutron is unavailable; starting anyway, Networks wait until it is available")
 	}

@@ -34,7 +34,14 @@ type program struct {
 	log output
 }
 
+// newProgram returns a program without leader election, unless the arguments turn
+// it on: many tests share a cluster.
 func newProgram(t *testing.T, args ...string) *program {
+	t.Helper()
+	return newDefaultProgram(t, append([]string{"-leader-elect=false"}, args...)...)
+}
+
+func newDefaultProgram(t *testing.T, args ...string) *program {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -53,6 +60,12 @@ func newProgram(t *testing.T, args ...string) *program {
 func startProgram(t *testing.T, args ...string) *program {
 	t.Helper()
 	p := newProgram(t, args...)
+	p.start(t)
+	return p
+}
+
+func (p *program) start(t *testing.T) {
+	t.Helper()
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +75,6 @@ func startProgram(t *testing.T, args ...string) *program {
 			t.Logf("the log of process %d:\n%s", p.Process.Pid, &p.log)
 		}
 	})
-	return p
 }
 
 func (p *program) signal(t *testing.T, signal syscall.Signal) {
@@ -104,6 +116,16 @@ func TestBadInput(t *testing.T) {
 		want string
 	}{
 		"unknown flag":                {[]string{"-nonsense"}, 2, "-nonsense"},
+		"mistyped flag":               {[]string{"-wokers=3"}, 2, "flag provided but not defined: -wokers; did you mean -workers?"},
+		"duration without a unit":     {[]string{"-resync-period=30"}, 2, "flag -resync-period: give a unit, such as 30s"},
+		"argument that is a secret":   {[]string{"http://a:s3cret@host/?api_key=s3cret"}, 2, `unexpected argument "http://…@host/?…"`},
+		"password and no number":      {[]string{"-workers=http://a:s3cret@host/?api_key=s3cret"}, 2, "-workers"},
+		"secret in the server":        {[]string{"-master=https://127.0.0.1:1?token=s3cret"}, 1, "reading -master: "},
+		"secret in the endpoint":      {[]string{kubeconfig, "-neutron-endpoint=http://127.0.0.1:1/?api_key=s3cret"}, 1, "-neutron-endpoint"},
+		"traces with a query":         {[]string{kubeconfig, "-tracing-endpoint=http://collector:4318/?api_key=s3cret"}, 2, "OTEL_EXPORTER_OTLP_HEADERS"},
+		"cloud and embedded":          {[]string{"-cloud=mine", "-embedded-neutron"}, 2, "exclude each other"},
+		"endpoint and embedded":       {[]string{"-neutron-endpoint=http://127.0.0.1:9696", "-embedded-neutron"}, 2, "exclude each other"},
+		"no Neutron at all":           {[]string{"-embedded-neutron=false"}, 2, "no Neutron configured: set -cloud or OS_CLOUD"},
 		"argument that is no flag":    {[]string{"start"}, 2, `unexpected argument "start"`},
 		"no number":                   {[]string{"-workers=many"}, 2, "-workers"},
 		"no workers":                  {[]string{"-workers=0"}, 2, "-workers is 0: it must be between 1 and 100"},
@@ -126,7 +148,7 @@ func TestBadInput(t *testing.T) {
 		"profiles on all addresses":   {[]string{kubeconfig, "-profiling-bind-address=:6060"}, 2, "it must be a loopback address"},
 		"certificate without a key":   {[]string{kubeconfig, "-tls-cert-file=cert.pem"}, 2, "must be set together"},
 		"empty certificate":           {[]string{kubeconfig, "-metrics-bind-address=:0", "-tls-cert-file=" + empty, "-tls-private-key-file=" + empty}, 1, "-tls-cert-file"},
-		"Lease without a namespace":   {[]string{kubeconfig, "-leader-elect"}, 1, "requires -leader-elect-resource-namespace"},
+		"Lease without a namespace":   {[]string{kubeconfig, "-leader-elect", "-leader-elect-resource-namespace="}, 2, `-leader-elect-resource-namespace is ""`},
 		"Lease too short":             {[]string{kubeconfig, "-leader-elect", "-leader-elect-lease-duration=5s"}, 2, "-leader-elect-lease-duration is 5s"},
 		"Lease of 15.5 seconds":       {[]string{kubeconfig, "-leader-elect", "-leader-elect-lease-duration=15500ms"}, 2, "whole number of seconds"},
 		"no namespaces":               {[]string{kubeconfig, "-namespaces="}, 2, "-namespaces is empty"},
@@ -229,10 +251,9 @@ func TestHelp(t *testing.T) {
 	if err := p.Run(); err != nil {
 		t.Errorf("-help ended with %v", err)
 	}
-	for _, flag := range []string{"-kubeconfig path", "-workers", "-neutron-endpoint URL", "-alsologtostderr", "-v value"} {
-		if !strings.Contains(p.log.String(), flag) {
-			t.Errorf("-help does not contain %s", flag)
-		}
+	want := regexp.MustCompile(`(?s)Examples:.*-cloud=mine.*\nKubernetes:\n.*-kubeconfig path.*\nNeutron:\n.*-neutron-endpoint URL.*\nReconciling:\n.*-workers int.*\nLeader election:\n.*\nLogging \(klog\):\n.*-alsologtostderr.*-v value`)
+	if !want.MatchString(p.log.String()) {
+		t.Errorf("-help printed\n%s\nwant examples, and groups of flags", &p.log)
 	}
 }
 

@@ -4,19 +4,19 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"regexp"
 	"runtime"
 	"strconv"
 	"time"
 
 	"k8s.io/klog/v2"
 
+	"github.com/samplecrd/network-controller/pkg/commandline"
 	"github.com/samplecrd/network-controller/pkg/deployments"
 	"github.com/samplecrd/network-controller/pkg/kube"
 	"github.com/samplecrd/network-controller/pkg/leaderelection"
+	"github.com/samplecrd/network-controller/pkg/logging"
 	"github.com/samplecrd/network-controller/pkg/plan"
 	"github.com/samplecrd/network-controller/pkg/server"
 	"github.com/samplecrd/network-controller/pkg/tracing"
@@ -36,6 +36,7 @@ type options struct {
 	cloud             string
 	neutronEndpoint   string
 	neutronTimeout    time.Duration
+	embeddedNeutron   bool
 	embeddedAddress   string
 	resyncPeriod      time.Duration
 	allowAdoption     bool
@@ -46,7 +47,8 @@ type options struct {
 	orphanGracePeriod time.Duration
 	loggingFormat     string
 
-	given []string // the flags that were given, for the log
+	given  []string // the flags that were given, for the log
+	logger klog.Logger
 }
 
 // The values of -drift.
@@ -59,32 +61,48 @@ const (
 // stopped waiting for its response.
 const maxInFlight = 30 * time.Second
 
+// startTimeout is how long a replica waits for the first list of Neutron's state.
+// 10,000 networks take about 10 seconds.
+const startTimeout = 30 * time.Second
+
 // maxNeutronTimeout bounds -neutron-timeout: only a network that was created within
 // the duplicate window is recognized as a duplicate.
 const maxNeutronTimeout = plan.DuplicateWindow - maxInFlight
+
+// description is the beginning of the output of -help.
+const description = controllerName + ` creates and maintains a network in OpenStack Neutron for every Network object in a
+Kubernetes cluster.
+
+Examples:
+  Try it with the cluster of your kubeconfig and an embedded Neutron, which keeps networks in memory only:
+    ` + controllerName + `
+  Use the cloud "mine" in clouds.yaml, and show metrics and health checks:
+    ` + controllerName + ` -cloud=mine -metrics-bind-address=127.0.0.1:8080 -health-probe-bind-address=127.0.0.1:8081
+  Use a Neutron without authentication, for the Networks of two namespaces:
+    ` + controllerName + ` -kubeconfig=admin.kubeconfig -neutron-endpoint=http://127.0.0.1:9696 -namespaces=a,b`
 
 // parseOptions reads the command line and sets up logging. It returns flag.ErrHelp
 // if it has printed what the user requested.
 func parseOptions(args []string) (options, error) {
 	var o options
-	flags, printVersion := flag.NewFlagSet(controllerName, flag.ContinueOnError), false
-	o.addFlags(flags)
-	o.kube.AddFlags(flags)
-	o.leaderElection.AddFlags(flags, controllerName)
-	o.deployments.AddFlags(flags)
-	o.server.AddFlags(flags)
-	o.tracing.AddFlags(flags)
-	flags.BoolVar(&printVersion, "version", false, "Print the version and exit.")
-	klog.InitFlags(flags)
+	flags, printVersion := commandline.New(controllerName), false
+	flags.Group("Kubernetes", o.kube.AddFlags)
+	flags.Group("Neutron", o.addNeutronFlags)
+	flags.Group("Reconciling", o.addFlags)
+	flags.Group("Deployments", o.deployments.AddFlags)
+	flags.Group("Leader election", func(f *flag.FlagSet) { o.leaderElection.AddFlags(f, controllerName) })
+	flags.Group("Health checks, metrics and profiles", o.server.AddFlags)
+	flags.Group("Traces", o.tracing.AddFlags)
+	flags.Group("Program", func(f *flag.FlagSet) {
+		f.StringVar(&o.loggingFormat, "logging-format", "text", "Log format: text or json. With json, -v is the only klog flag that has an effect.")
+		f.BoolVar(&printVersion, "version", false, "Print the version and exit.")
+	})
+	flags.Group("Logging (klog)", klog.InitFlags)
 
-	flags.SetOutput(io.Discard) // main prints the error in one line
-	flags.Usage = func() {}
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		flags.SetOutput(os.Stdout)
-		fmt.Printf("%s creates and maintains a network in OpenStack Neutron for every Network object in a Kubernetes cluster.\n\nFlags:\n", controllerName)
-		flags.PrintDefaults()
+		flags.Help(os.Stdout, description)
 		return o, err
 	case err != nil:
 		return o, err
@@ -93,36 +111,37 @@ func parseOptions(args []string) (options, error) {
 		return o, flag.ErrHelp
 	}
 
-	given := map[string]bool{}
-	flags.Visit(func(f *flag.Flag) {
-		given[f.Name] = true
-		o.given = append(o.given, f.Name+"="+credentials.ReplaceAllString(f.Value.String(), "://…@"))
-	})
-	o.leaderElection.Default(o.kube.IsInCluster(), given)
+	var given map[string]bool
+	given, o.given = flags.Given()
 	if err := o.validate(flags.Args(), given); err != nil {
 		return o, err
 	}
-	if !given["cloud"] && !given["neutron-endpoint"] && !given["embedded-neutron-address"] {
-		o.cloud = os.Getenv("OS_CLOUD")
+	if err := o.chooseNeutron(given, os.Getenv("OS_CLOUD"), kube.IsInPod()); err != nil {
+		return o, err
 	}
 	if o.loggingFormat == "json" {
-		verbosity, _ := strconv.Atoi(flags.Lookup("v").Value.String())
+		verbosity, _ := strconv.Atoi(flags.Value("v"))
 		klog.SetSlogLogger(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-verbosity)})))
+		o.logger = klog.Background()
+	} else {
+		o.logger = logging.EscapeText()
 	}
 	return o, nil
 }
 
-// credentials matches the credentials in a URL, which should contain none.
-var credentials = regexp.MustCompile(`://.*@`)
+// addNeutronFlags adds the flags that select a Neutron.
+func (o *options) addNeutronFlags(flags *flag.FlagSet) {
+	flags.StringVar(&o.cloud, "cloud", "", "The `name` of the cloud in clouds.yaml. Defaults to the environment variable OS_CLOUD.")
+	flags.StringVar(&o.neutronEndpoint, "neutron-endpoint", "", "The `URL` of a Neutron API without authentication, such as http://127.0.0.1:9696.")
+	flags.BoolVar(&o.embeddedNeutron, "embedded-neutron", false, "Use the embedded Neutron, which keeps networks in memory only. Outside of a cluster, this is the default without -cloud, OS_CLOUD and -neutron-endpoint. In a pod, the controller then exits.")
+	flags.StringVar(&o.embeddedAddress, "embedded-neutron-address", "127.0.0.1:0", "Loopback `address` on which the embedded Neutron listens. Port 0 selects a free port.")
+	flags.DurationVar(&o.neutronTimeout, "neutron-timeout", 30*time.Second, fmt.Sprintf("Timeout of a single request to Neutron. At most %v.", maxNeutronTimeout))
+}
 
 // addFlags adds the flags that belong to no package.
 func (o *options) addFlags(flags *flag.FlagSet) {
 	flags.IntVar(&o.workers, "workers", 5, "Number of Networks that are reconciled concurrently, from 1 to 100.")
 	flags.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 20*time.Second, "Time that requests in flight get to finish after SIGTERM or SIGINT.")
-	flags.StringVar(&o.cloud, "cloud", "", "The `name` of the cloud in clouds.yaml. Defaults to the environment variable OS_CLOUD. If neither is set, the controller uses an embedded Neutron that keeps networks in memory only.")
-	flags.StringVar(&o.neutronEndpoint, "neutron-endpoint", "", "The `URL` of a Neutron API without authentication, such as http://127.0.0.1:9696. Cannot be combined with -cloud.")
-	flags.DurationVar(&o.neutronTimeout, "neutron-timeout", 30*time.Second, fmt.Sprintf("Timeout of a single request to Neutron. At most %v.", maxNeutronTimeout))
-	flags.StringVar(&o.embeddedAddress, "embedded-neutron-address", "127.0.0.1:0", "Loopback `address` on which the embedded Neutron listens. Port 0 selects a free port.")
 	flags.DurationVar(&o.resyncPeriod, "resync-period", 30*time.Second, "Longest time until the controller detects and reverts a change that was made directly in Neutron. The period is extended if listing Neutron takes more than a tenth of it.")
 	flags.BoolVar(&o.allowAdoption, "allow-adoption", false, "Allow Networks to adopt an existing Neutron network with spec.networkID. Every user who can create Networks can then take over any network of the OpenStack project.")
 	flags.Var((*kube.CommaSeparated)(&o.otherClusters), "other-clusters", "Comma-separated cluster `names` (-cluster-name) of other clusters that share the OpenStack project. A new Network does not wait because one of them has a Network of the same namespace and name.")
@@ -130,16 +149,13 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.leaveCloud, "leave-cloud", "", "The `identity` of a cloud to leave, such as RegionOne/<project ID>. Networks whose network is in that cloud get a new one in the cloud that the controller is connected to; the existing one is left unchanged. Without the flag, the controller does not change Networks whose network is in another cloud.")
 	flags.BoolVar(&o.deleteOrphans, "delete-orphans", false, "Delete Neutron networks that carry an owner marker of this cluster but have no Network object. If false, the controller only logs and counts them.")
 	flags.DurationVar(&o.orphanGracePeriod, "orphan-grace-period", 10*time.Minute, "Minimum time between the detection of an orphaned Neutron network and its deletion. Has an effect only with -delete-orphans.")
-	flags.StringVar(&o.loggingFormat, "logging-format", "text", "Log format: text or json. With json, -v is the only klog flag that has an effect.")
 }
 
 // validate returns an error that names the flag with an invalid value.
 func (o options) validate(arguments []string, given map[string]bool) error {
 	switch {
 	case len(arguments) > 0:
-		return fmt.Errorf("unexpected argument %q: all options are flags", arguments[0])
-	case given["cloud"] && given["neutron-endpoint"], given["cloud"] && given["embedded-neutron-address"], given["neutron-endpoint"] && given["embedded-neutron-address"]:
-		return errors.New("-cloud, -neutron-endpoint and -embedded-neutron-address exclude each other: set at most one of them")
+		return fmt.Errorf("unexpected argument %q: all options are flags", commandline.Redact(arguments[0]))
 	case given["cloud"] && o.cloud == "":
 		return errors.New("-cloud is empty: set it to the name of a cloud in clouds.yaml")
 	case o.workers < 1 || o.workers > 100:
@@ -168,4 +184,24 @@ func (o options) validate(arguments []string, given map[string]bool) error {
 		o.server.Validate(),
 		o.tracing.Validate(),
 	)
+}
+
+// chooseNeutron selects the Neutron. In a cluster, the embedded one is never the
+// default: its networks would replace those of a cloud whose name is missing.
+func (o *options) chooseNeutron(given map[string]bool, fromEnvironment string, isInPod bool) error {
+	embedded := o.embeddedNeutron || given["embedded-neutron-address"]
+	switch {
+	case given["cloud"] && given["neutron-endpoint"], given["cloud"] && embedded, given["neutron-endpoint"] && embedded:
+		return errors.New("-cloud, -neutron-endpoint and -embedded-neutron (with -embedded-neutron-address) exclude each other: set one of them")
+	case given["cloud"], given["neutron-endpoint"]:
+	case embedded:
+		o.embeddedNeutron = true
+	case fromEnvironment != "":
+		o.cloud = fromEnvironment
+	case isInPod || given["embedded-neutron"]:
+		return errors.New("no Neutron configured: set -cloud or OS_CLOUD for a cloud in clouds.yaml, -neutron-endpoint for a Neutron without authentication, or -embedded-neutron for a trial whose networks exist in memory only (in a pod, none of them is the default)")
+	default:
+		o.embeddedNeutron = true
+	}
+	return nil
 }

@@ -92,6 +92,17 @@ func TestTraces(t *testing.T) {
 	}
 }
 
+// TestNothingIsSampled: with -tracing-sampling-ratio=0, no sync is traced.
+func TestNothingIsSampled(t *testing.T) {
+	h, sent := newHarness(t), &spans{}
+	server := httptest.NewServer(sent)
+	defer server.Close()
+	h.createTraced(server.URL, "-tracing-sampling-ratio=0")
+	if len(sent.all) > 0 {
+		t.Errorf("%d spans were sent, want none", len(sent.all))
+	}
+}
+
 // TestCollectorUnavailable: an unavailable collector delays nothing.
 func TestCollectorUnavailable(t *testing.T) {
 	h := newHarness(t)
@@ -100,10 +111,10 @@ func TestCollectorUnavailable(t *testing.T) {
 
 // createTraced runs a controller that sends traces to an endpoint until it has
 // created a Network.
-func (h *harness) createTraced(endpoint string) *program {
+func (h *harness) createTraced(endpoint string, args ...string) *program {
 	h.Helper()
-	p := startProgram(h.T, "-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint="+h.neutronURL, "-cluster-name="+testCluster,
-		"-namespaces="+h.namespace, "-tracing-endpoint="+endpoint)
+	p := startProgram(h.T, append(args, "-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint="+h.neutronURL, "-cluster-name="+testCluster,
+		"-namespaces="+h.namespace, "-tracing-endpoint="+endpoint)...)
 	p.waitFor(h.T, "Starting workers")
 	h.create("example", "10.0.0.0/24", "")
 	h.waitReady("example")

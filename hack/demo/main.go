@@ -83,6 +83,9 @@ func play(ctx context.Context, kubeconfig string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.stopController()) }()
+	if err := s.eventually(s.leads); err != nil {
+		return err
+	}
 
 	for _, act := range []func(*stage) error{create, edit, remove} {
 		if err := act(s); err != nil {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -30,7 +31,7 @@ type stage struct {
 	client  kubernetes.Interface
 
 	controller    *exec.Cmd
-	controllerLog bytes.Buffer
+	controllerLog buffer
 	ended         chan struct{} // closed when the controller has ended
 	neutron       string        // its URL
 
@@ -95,6 +96,38 @@ func (s *stage) startController() error {
 	}()
 	fmt.Printf("  with an embedded Neutron in memory: %s\n", s.neutron)
 	return nil
+}
+
+// buffer is a text that is read while it is written.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// leads returns an error until the controller reconciles: a cluster may have another
+// one, which would reconcile the Network of the demo, too.
+func (s *stage) leads() error {
+	log := s.controllerLog.String()
+	switch {
+	case strings.Contains(log, `"Starting workers"`):
+		return nil
+	case strings.Contains(log, `"Waiting: another controller holds the Lease`):
+		return fmt.Errorf("the cluster has a controller already: stop it, or use another cluster; the log of the demo's controller ends with\n%s", tail(log))
+	}
+	return fmt.Errorf("the controller has not started yet; its log ends with\n%s", tail(log))
 }
 
 // stopController stops the controller as the kubelet does.

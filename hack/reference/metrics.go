@@ -21,6 +21,7 @@ type metric struct{ Name, Type, Text string }
 // metric without values, and returns those of the controller.
 func readMetrics() (all []metric, err error) {
 	metrics.SetVersion("")
+	metrics.SetCloud("")
 	metrics.ObserveReady(time.Second)
 	metrics.ObserveNeutron("", 0, time.Second)
 	metrics.ObserveListing(neutron.Listing{}, time.Second, nil)

@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/samplecrd/network-controller/test/controlplane"
@@ -54,7 +55,10 @@ func run(stop *stopper, kubeconfig string, controller []string) (exitCode int, e
 	}
 	command := func(kubeconfig string) *exec.Cmd {
 		args := append([]string{"-kubeconfig=" + kubeconfig}, controller[1:]...)
-		return exec.Command(path, args...) //nolint:noctx // it is stopped with a signal, not killed
+		command := exec.Command(path, args...) //nolint:noctx // it is stopped with a signal, not killed
+		// Also where somebody works in a pod, the embedded Neutron is the default.
+		command.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "KUBERNETES_SERVICE_HOST=") })
+		return command
 	}
 	if kubeconfig != "" {
 		if kubeconfig, err = expandHome(kubeconfig); err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/samplecrd/network-controller/pkg/metrics"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/store"
+	"github.com/samplecrd/network-controller/pkg/watchdog"
 )
 
 // Options configure a Detector.
@@ -30,6 +31,8 @@ type Options struct {
 	// ResyncPeriod is the longest pause between two lists, if a list takes at most a
 	// tenth of it.
 	ResyncPeriod time.Duration
+	// StartTimeout is how long Start waits for the first list.
+	StartTimeout time.Duration
 	// OrphanGracePeriod is how long a network must have been an orphan before it is
 	// deleted; 0 means never.
 	OrphanGracePeriod time.Duration
@@ -52,30 +55,39 @@ type Detector struct {
 	neutron    *neutron.Cache
 	networks   *store.Networks
 	reconciler Reconciler
+	watchdog   *watchdog.Watchdog
 	clock      clock.WithTicker
 	options    Options
 
 	running sync.WaitGroup
+	cancel  context.CancelFunc // ends the background work
 	enqueue func(cache.ObjectName)
 	// orphans are those of the last comparison: since when each network is one, by
 	// the key of its object.
 	orphans map[cache.ObjectName]map[string]time.Time
 }
 
-// New returns a Detector.
-func New(neutron *neutron.Cache, networks *store.Networks, reconciler Reconciler, clock clock.WithTicker, options Options) *Detector {
-	return &Detector{neutron: neutron, networks: networks, reconciler: reconciler, clock: clock, options: options}
+// New returns a Detector. The watchdog watches its lists.
+func New(neutron *neutron.Cache, networks *store.Networks, reconciler Reconciler, watchdog *watchdog.Watchdog, clock clock.WithTicker, options Options) *Detector {
+	return &Detector{
+		neutron: neutron, networks: networks, reconciler: reconciler, watchdog: watchdog, clock: clock, options: options,
+		cancel: func() {},
+	}
 }
 
-// Start lists Neutron's state once, and then periodically in the background until
-// the context ends. If Neutron is unavailable, it tries once before it returns. When
-// this replica leads, each list enqueues the keys of the Networks that need a sync.
+// Start lists Neutron's state in the background, at once and then periodically,
+// until the context ends. It waits for the first list, but not longer than
+// StartTimeout: without the list, each Network costs requests, but none has to wait.
+// When this replica leads, each list enqueues the keys of the Networks that need a
+// sync.
 func (d *Detector) Start(ctx context.Context, enqueue func(cache.ObjectName)) {
+	ctx, d.cancel = context.WithCancel(ctx)
 	d.enqueue = enqueue
-	pause := d.resync(ctx)
+	listed := make(chan struct{})
 	d.running.Go(func() {
-		timer := d.clock.NewTimer(pause)
+		timer := d.clock.NewTimer(d.resync(ctx))
 		defer timer.Stop()
+		close(listed)
 		for {
 			select {
 			case <-ctx.Done():
@@ -85,10 +97,38 @@ func (d *Detector) Start(ctx context.Context, enqueue func(cache.ObjectName)) {
 			}
 		}
 	})
+	if !d.wait(ctx, listed, d.options.StartTimeout) && ctx.Err() == nil {
+		klog.FromContext(ctx).Info("Listing Neutron's state takes long; starting without it", "waited", d.options.StartTimeout)
+	}
 }
 
-// Wait waits until the background work has ended.
-func (d *Detector) Wait() { d.running.Wait() }
+// stopTimeout is how long Stop waits for a list that it has canceled.
+const stopTimeout = 5 * time.Second
+
+// Stop ends the background work.
+func (d *Detector) Stop() {
+	d.cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		d.running.Wait()
+	}()
+	d.wait(context.Background(), ended, stopTimeout)
+}
+
+// wait waits until a channel is closed, but not longer than a timeout. It reports
+// whether the channel was closed.
+func (d *Detector) wait(ctx context.Context, closed <-chan struct{}, timeout time.Duration) bool {
+	timer := d.clock.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-closed:
+		return true
+	case <-ctx.Done():
+	case <-timer.C():
+	}
+	return false
+}
 
 // resync lists Neutron's state and compares it with the Networks. It returns the
 // pause until the next list.
@@ -97,6 +137,8 @@ func (d *Detector) resync(ctx context.Context) (pause time.Duration) {
 	if slices.ContainsFunc(d.networks.List(), usesRouter) {
 		d.neutron.NeedRouterInterfaces()
 	}
+	ctx, end := d.watchdog.Watch(ctx, "the list of Neutron's state")
+	defer end()
 	listing, err := d.neutron.Refresh(ctx)
 	pause = pauseAfter(listing.Took, d.options.ResyncPeriod)
 	metrics.ObserveListing(listing, pause, err)

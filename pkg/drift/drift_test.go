@@ -21,6 +21,7 @@ import (
 	networkinformers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/store"
+	"github.com/samplecrd/network-controller/pkg/watchdog"
 )
 
 const (
@@ -34,10 +35,14 @@ type lists struct {
 	networks []neutron.Network
 	err      error
 	listed   chan struct{}
+	stuck    chan struct{} // closed to end the lists, or nil
 }
 
 func (l *lists) Networks(context.Context, neutron.NetworkFilter) ([]neutron.Network, error) {
 	l.listed <- struct{}{}
+	if l.stuck != nil {
+		<-l.stuck
+	}
 	return l.networks, l.err
 }
 
@@ -87,7 +92,8 @@ func newWorld(t *testing.T) *world {
 		t.Fatal("the informer did not sync")
 	}
 	w := &world{neutron: &lists{listed: make(chan struct{}, 100)}, leader: &leader{}, clock: testingclock.NewFakeClock(time.Unix(1_000_000, 0))}
-	w.Detector = New(neutron.NewCache(w.neutron, w.clock.Now), networks, w.leader, w.clock, Options{Cluster: "c1", ResyncPeriod: period, OrphanGracePeriod: grace})
+	w.Detector = New(neutron.NewCache(w.neutron, w.clock.Now), networks, w.leader, watchdog.New(w.clock), w.clock,
+		Options{Cluster: "c1", ResyncPeriod: period, StartTimeout: time.Minute, OrphanGracePeriod: grace})
 	w.Detector.enqueue = w.enqueue
 	return w
 }
@@ -145,7 +151,54 @@ func TestPeriod(t *testing.T) {
 		}
 	}
 	cancel()
-	w.Wait()
+	w.Stop()
+}
+
+// TestStuckList: a list that never ends, even if its context does, delays neither
+// the start nor the end for long, and the watchdog notices it.
+func TestStuckList(t *testing.T) {
+	w := newWorld(t)
+	w.neutron.stuck = make(chan struct{})
+	defer close(w.neutron.stuck)
+	within := func(limit time.Duration, doing string, call func()) {
+		t.Helper()
+		done := make(chan struct{})
+		go func() { defer close(done); call() }()
+		w.waitForTimer(t)
+		w.clock.Step(limit - time.Millisecond)
+		select {
+		case <-done:
+			t.Errorf("%s did not wait", doing)
+		default:
+		}
+		w.clock.Step(time.Millisecond)
+		select {
+		case <-done:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s waits for a stuck list", doing)
+		}
+	}
+	within(w.options.StartTimeout, "Start", func() { w.Start(t.Context(), w.enqueue) })
+	<-w.neutron.listed
+	if err := w.watchdog.Check(w.options.StartTimeout); err != nil {
+		t.Errorf("the list is stuck at once: %v", err)
+	}
+	w.clock.Step(time.Minute)
+	if err := w.watchdog.Check(time.Minute); err == nil || err.Error() != "the list of Neutron's state is stuck: no progress for 2m0s" {
+		t.Errorf("Check() = %v", err)
+	}
+	within(stopTimeout, "Stop", w.Stop)
+}
+
+// TestStartEnds: a context that ends ends the start.
+func TestStartEnds(t *testing.T) {
+	w := newWorld(t)
+	w.neutron.stuck = make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.Start(ctx, w.enqueue)
+	close(w.neutron.stuck)
+	w.Stop()
 }
 
 // TestPauseAfter: lists take at most a tenth of the time, and pauses differ.

@@ -1,10 +1,12 @@
 package instrument
 
 import (
+	"context"
 	"net/http"
 	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	"k8s.io/klog/v2"
 
 	"github.com/samplecrd/network-controller/pkg/metrics"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
@@ -31,4 +33,10 @@ func (m measured) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	metrics.ObserveNeutron(openstack.Operation(request), code, time.Since(begun))
 	return response, err
+}
+
+// Skipped logs and counts the objects that a list of Neutron's state has skipped.
+func Skipped(ctx context.Context, kind string, count int, reason string) {
+	klog.FromContext(ctx).Info("Skipped unusable objects of others in Neutron", "kind", kind, "count", count, "firstReason", reason)
+	metrics.SkippedObjects.WithLabelValues(kind).Add(float64(count))
 }

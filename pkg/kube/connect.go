@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/klog/v2"
 )
 
 // Options say which cluster to connect to, and which of its namespaces to watch.
@@ -31,7 +34,7 @@ type Options struct {
 
 // AddFlags adds the flags of the options.
 func (o *Options) AddFlags(flags *flag.FlagSet) {
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "The `path` to a kubeconfig file. Defaults to the in-cluster configuration.")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "The `path` to a kubeconfig file. Defaults to the files in the environment variable KUBECONFIG, then to the in-cluster configuration of a pod, then to ~/.kube/config.")
 	flags.StringVar(&o.master, "master", "", "The `URL` of the API server. Overrides the server in the kubeconfig file.")
 	flags.StringVar(&o.clusterName, "cluster-name", "", "The `name` that identifies this Kubernetes cluster in owner markers. It must be unique in the OpenStack project and must never change. Defaults to the UID of the namespace kube-system.")
 	flags.Var((*CommaSeparated)(&o.namespaces), "namespaces", "Comma-separated `namespaces` whose Networks and Deployments are watched. Defaults to all namespaces.")
@@ -64,23 +67,9 @@ func (o Options) Namespaces() []string {
 // AreNamespacesLimited reports whether only some namespaces are watched.
 func (o Options) AreNamespacesLimited() bool { return len(o.namespaces) > 0 }
 
-// namespaceFile contains the namespace of a pod.
-const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
-// IsInCluster reports whether the in-cluster configuration is used.
-func (o Options) IsInCluster() bool {
-	return o.kubeconfig == "" && o.master == "" && OwnNamespace() != ""
-}
-
-// OwnNamespace returns the namespace of the pod that the program runs in, or an
-// empty string outside of a cluster.
-func OwnNamespace() string {
-	text, err := os.ReadFile(namespaceFile)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(text))
-}
+// IsInPod reports whether the program runs in a pod: Kubernetes sets this variable in
+// every container.
+func IsInPod() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }
 
 // CommaSeparated is a flag with commas, or spaces, between its sorted values.
 type CommaSeparated []string
@@ -96,24 +85,22 @@ func (c *CommaSeparated) Set(text string) error {
 	return nil
 }
 
-// Config returns the configuration for the cluster. Transports wrap the one to the
-// API server.
-func (o Options) Config(userAgent string, transports ...func(http.RoundTripper) http.RoundTripper) (*rest.Config, error) {
-	config, err := rest.InClusterConfig()
-	if o.kubeconfig != "" || o.master != "" {
-		config, err = clientcmd.BuildConfigFromFlags(o.master, o.kubeconfig)
-	}
+// Config returns the configuration for the cluster, and logs its source. Transports
+// wrap the one to the API server.
+func (o Options) Config(ctx context.Context, userAgent string, transports ...func(http.RoundTripper) http.RoundTripper) (*rest.Config, error) {
+	config, from, err := o.load()
 	switch {
-	case errors.Is(err, rest.ErrNotInCluster):
-		return nil, errors.New("no cluster configured: set -kubeconfig, or run the controller in a pod of the cluster")
+	case from.isDefault && clientcmd.IsEmptyConfig(err):
+		return nil, errors.New("no cluster configured: set -kubeconfig or KUBECONFIG, create ~/.kube/config, or run the controller in a pod of the cluster with the token of a ServiceAccount")
 	case clientcmd.IsEmptyConfig(err):
-		return nil, fmt.Errorf("reading %s: it contains no cluster or no current context", o.source())
+		return nil, fmt.Errorf("reading %s: it does not exist, or it contains no cluster or no current context", from.name)
 	case err != nil:
-		return nil, fmt.Errorf("reading %s: %w", o.source(), err)
+		return nil, fmt.Errorf("reading %s: %w", from.name, err)
 	}
-	if server, err := url.Parse(config.Host); err != nil || server.User != nil {
-		return nil, fmt.Errorf("reading %s: the address of the API server must be a URL without user name and password", o.source())
+	if server, err := url.Parse(config.Host); err != nil || server.User != nil || server.RawQuery != "" {
+		return nil, fmt.Errorf("reading %s: the address of the API server must be a URL without user name, password and query", from.name)
 	}
+	klog.FromContext(ctx).Info("Connecting to Kubernetes", "configuration", from.name, "context", from.context, "server", config.Host)
 	config.UserAgent = userAgent
 	config.QPS = -1 // the API server's priority and fairness limits clients better than they can themselves
 	for _, transport := range transports {
@@ -122,15 +109,43 @@ func (o Options) Config(userAgent string, transports ...func(http.RoundTripper) 
 	return config, nil
 }
 
-// source names the origin of the configuration.
-func (o Options) source() string {
+// source is the origin of a configuration.
+type source struct {
+	name, context string
+	isDefault     bool // no flag and no variable names it
+}
+
+// load returns the first configuration that there is, in the order of kubectl:
+// -kubeconfig, KUBECONFIG, the pod, ~/.kube/config. Only the last one may be missing
+// without an error, so that a mistyped path does not lead to another cluster.
+func (o Options) load() (*rest.Config, source, error) {
+	var rules clientcmd.ClientConfigLoadingRules
+	var from source
+	variable := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
 	switch {
 	case o.kubeconfig != "":
-		return "-kubeconfig " + o.kubeconfig
-	case o.master != "":
-		return "-master"
+		rules.ExplicitPath, from.name = o.kubeconfig, "-kubeconfig "+o.kubeconfig
+	case variable != "":
+		rules.Precedence, from.name = filepath.SplitList(variable), "KUBECONFIG "+variable
+	default:
+		if config, err := rest.InClusterConfig(); err == nil && o.master == "" {
+			return config, source{name: "the in-cluster configuration"}, nil
+		}
+		from = source{name: "~/.kube/config", isDefault: true}
+		if home, err := os.UserHomeDir(); err == nil {
+			rules.Precedence = []string{filepath.Join(home, ".kube", "config")}
+		}
 	}
-	return "the in-cluster configuration"
+	raw, err := rules.Load()
+	if err != nil {
+		return nil, from, err
+	}
+	if from.context = raw.CurrentContext; from.context == "" && o.master != "" && from.isDefault {
+		from.name = "-master"
+	}
+	overrides := &clientcmd.ConfigOverrides{ClusterInfo: clientcmdapi.Cluster{Server: o.master}}
+	config, err := clientcmd.NewDefaultClientConfig(*raw, overrides).ClientConfig()
+	return config, from, err
 }
 
 // requestTimeout bounds a request to the API server, except for watches.

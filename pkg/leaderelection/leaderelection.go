@@ -1,6 +1,10 @@
 // Package leaderelection lets one of several replicas work, while the others wait
 // with filled caches. Only the holder of a Lease works. A Lease is not a fencing
 // token: it cannot stop a request that a former leader has sent already.
+//
+// By default, all controllers of a cluster use one Lease, which is in a namespace
+// that every cluster has. A controller that somebody starts outside of the cluster
+// therefore waits for the one inside, and the reverse.
 package leaderelection
 
 import (
@@ -26,26 +30,19 @@ import (
 // controllers use.
 type Options struct {
 	enabled         bool
-	namespace, name string // of the Lease; the namespace defaults to the pod's own
+	namespace, name string // of the Lease
 
 	leaseDuration, renewDeadline, retryPeriod time.Duration
 }
 
 // AddFlags adds the flags of the options.
 func (o *Options) AddFlags(flags *flag.FlagSet, defaultName string) {
-	flags.BoolVar(&o.enabled, "leader-elect", false, "Reconcile only while holding a Lease. Other replicas keep their caches up to date and wait. (default true in a cluster)")
-	flags.StringVar(&o.namespace, "leader-elect-resource-namespace", "", "The `namespace` of the Lease. Defaults to the controller's own namespace in a cluster.")
-	flags.StringVar(&o.name, "leader-elect-resource-name", defaultName, "The `name` of the Lease. Controllers that watch different namespaces (-namespaces) need different names.")
+	flags.BoolVar(&o.enabled, "leader-elect", true, "Reconcile only while holding a Lease, so that of all controllers of a cluster one reconciles. The others keep their caches up to date and wait.")
+	flags.StringVar(&o.namespace, "leader-elect-resource-namespace", metav1.NamespaceSystem, "The `namespace` of the Lease.")
+	flags.StringVar(&o.name, "leader-elect-resource-name", defaultName, "The `name` of the Lease. Controllers that reconcile at the same time, because they watch different namespaces (-namespaces), need different names.")
 	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "Duration after which another replica takes over a Lease that its holder no longer renews. Must be whole seconds.")
 	flags.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second, "Duration after which the leader exits if it cannot renew the Lease.")
 	flags.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second, "Interval between attempts to acquire or renew the Lease.")
-}
-
-// Default enables leader election in a cluster, unless the flag was given.
-func (o *Options) Default(inCluster bool, given map[string]bool) {
-	if !given["leader-elect"] {
-		o.enabled = inCluster
-	}
 }
 
 // Validate returns an error that names the flag with an invalid value.
@@ -63,7 +60,7 @@ func (o Options) Validate() error {
 		return fmt.Errorf("-leader-elect-lease-duration is %v: it must be a whole number of seconds", o.leaseDuration)
 	case len(validation.IsDNS1123Subdomain(o.name)) > 0:
 		return fmt.Errorf("-leader-elect-resource-name is %q, which is not a valid name of a Lease", o.name)
-	case o.namespace != "" && len(validation.IsDNS1123Label(o.namespace)) > 0:
+	case len(validation.IsDNS1123Label(o.namespace)) > 0:
 		return fmt.Errorf("-leader-elect-resource-namespace is %q, which is not a valid namespace name", o.namespace)
 	case o.leaseDuration <= o.renewDeadline:
 		return fmt.Errorf("-leader-elect-lease-duration is %v: it must be more than -leader-elect-renew-deadline (%v)", o.leaseDuration, o.renewDeadline)
@@ -78,18 +75,11 @@ type Elector struct {
 	watchDog *leaderelection.HealthzAdaptor
 }
 
-// New returns an Elector. The namespace of the Lease defaults to ownNamespace. If
-// leader election is disabled, this replica is always the leader.
-func (o Options) New(config *rest.Config, ownNamespace string) (*Elector, error) {
+// New returns an Elector. If leader election is disabled, this replica is always the
+// leader.
+func (o Options) New(config *rest.Config) (*Elector, error) {
 	if !o.enabled {
 		return &Elector{}, nil
-	}
-	namespace := o.namespace
-	if namespace == "" {
-		namespace = ownNamespace
-	}
-	if namespace == "" {
-		return nil, errors.New("-leader-elect requires -leader-elect-resource-namespace when the controller runs outside of a cluster")
 	}
 	// After a request that times out, there must be time for another one before
 	// the deadline.
@@ -102,11 +92,11 @@ func (o Options) New(config *rest.Config, ownNamespace string) (*Elector, error)
 	host, _ := os.Hostname() // for people who read the Lease; the UUID makes it unique
 	return &Elector{options: o, watchDog: leaderelection.NewLeaderHealthzAdaptor(o.retryPeriod), lock: &lock{
 		LeaseLock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: o.name},
+			LeaseMeta:  metav1.ObjectMeta{Namespace: o.namespace, Name: o.name},
 			Client:     client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
 		},
-		found: func() {},
+		found: func(string) {}, failed: func(error) {},
 	}}, nil
 }
 
@@ -126,15 +116,24 @@ func (e *Elector) Check(request *http.Request) error {
 	return e.watchDog.Check(request)
 }
 
+// Health is what an Elector reports about this replica.
+type Health interface {
+	// WaitFor reports what is missing: the Lease, which could not be read or created.
+	WaitFor(what string)
+	// ReadyAs reports that the replica works, or could work at once. The role is empty
+	// for the leader.
+	ReadyAs(role string)
+}
+
 // Run waits until this replica is the leader, and then works until the context
-// ends. It calls found when the Lease has been read or created.
+// ends.
 //
 // If the work ends by itself, the Lease is released, so that another replica takes
 // over at once. If the work returns an error, the Lease expires. If the Lease is
 // lost, the program exits on the spot: another replica is working already, or soon.
-func (e *Elector) Run(ctx context.Context, found func(), work func(context.Context) error) error {
+func (e *Elector) Run(ctx context.Context, health Health, work func(context.Context) error) error {
 	if !e.options.enabled {
-		found()
+		health.ReadyAs("")
 		return work(ctx)
 	}
 	logger := klog.FromContext(ctx).WithValues("lease", e.Lease(), "identity", e.lock.Identity())
@@ -142,7 +141,7 @@ func (e *Elector) Run(ctx context.Context, found func(), work func(context.Conte
 		logger.Error(nil, "Lost the lease; exiting", "reason", reason)
 		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
 	}
-	e.lock.found = found
+	e.report(logger, health)
 	e.lock.lost = func(holder string) { exit("another replica holds it: " + holder) }
 	electing, endElection := context.WithCancel(context.WithoutCancel(ctx))
 	defer endElection()
@@ -155,9 +154,9 @@ func (e *Elector) Run(ctx context.Context, found func(), work func(context.Conte
 		RetryPeriod:   e.options.retryPeriod,
 		WatchDog:      e.watchDog,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnNewLeader: func(identity string) { logger.Info("Observed the leader", "leader", identity) },
 			OnStartedLeading: func(leading context.Context) {
 				e.lock.leading.Store(true)
+				health.ReadyAs("")
 				close(began)
 				working, stop := context.WithCancel(ctx)
 				defer stop()
@@ -191,6 +190,32 @@ func (e *Elector) Run(ctx context.Context, found func(), work func(context.Conte
 		logger.Error(err, "Releasing the lease failed; it will expire")
 	}
 	return nil
+}
+
+// report makes the lock report who holds the Lease, to people who wonder why this
+// replica does nothing. A replica that has found the Lease once stays ready.
+func (e *Elector) report(logger klog.Logger, health Health) {
+	ready, last := false, ""
+	e.lock.found = func(holder string) {
+		switch {
+		case e.lock.leading.Load():
+			return
+		case holder == "" || holder == e.lock.Identity():
+			health.ReadyAs("")
+		default:
+			health.ReadyAs("waiting for the Lease " + e.Lease() + ", which " + holder + " holds")
+		}
+		if holder != last && holder != e.lock.Identity() && holder != "" {
+			logger.Info("Waiting: another controller holds the Lease and reconciles. If it has ended without releasing the Lease, as after kill -9, this one starts when the Lease expires",
+				"holder", holder, "expiresWithin", e.options.leaseDuration+e.options.retryPeriod)
+		}
+		ready, last = true, holder
+	}
+	e.lock.failed = func(err error) {
+		if !ready {
+			health.WaitFor("the Lease " + e.Lease() + ", which could not be read or created: " + err.Error())
+		}
+	}
 }
 
 // awaitEnd waits until the work has ended, or until the context ends before it

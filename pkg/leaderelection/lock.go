@@ -17,17 +17,21 @@ type lock struct {
 	*resourcelock.LeaseLock
 	leading atomic.Bool
 	lost    func(holder string) // called if another replica holds the Lease while this one leads
-	found   func()              // called when the Lease was read or created
+	found   func(holder string) // called when the Lease was read or created, also if it has no holder
+	failed  func(error)         // called when the Lease could not be read or created
 }
 
 // Get implements resourcelock.Interface.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.LeaseLock.Get(ctx)
-	if err == nil {
-		l.found()
+	switch {
+	case err == nil:
 		if holder := record.HolderIdentity; l.leading.Load() && holder != l.Identity() && holder != "" {
 			l.lost(holder)
 		}
+		l.found(record.HolderIdentity)
+	case !apierrors.IsNotFound(err): // then client-go creates it
+		l.failed(err)
 	}
 	return record, raw, err
 }
@@ -35,8 +39,13 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 // Create implements resourcelock.Interface.
 func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	err := l.LeaseLock.Create(ctx, record)
-	if err == nil {
-		l.found()
+	switch {
+	case err == nil:
+		l.found(record.HolderIdentity)
+	case apierrors.IsForbidden(err):
+		l.failed(fmt.Errorf("the Lease does not exist, and the controller may not create it: install it again with kubectl apply -k deploy/overlays/…: %w", err))
+	default:
+		l.failed(err)
 	}
 	return err
 }

@@ -30,10 +30,10 @@ func TestRelease(t *testing.T) {
 		var options Options
 		flags := flag.NewFlagSet("test", flag.PanicOnError)
 		options.AddFlags(flags, "controller")
-		if err := flags.Parse([]string{"-leader-elect"}); err != nil {
+		if err := flags.Parse([]string{"-leader-elect-resource-namespace=" + namespace.Name}); err != nil {
 			t.Fatal(err)
 		}
-		elector, err := options.New(cluster.RESTConfig(), namespace.Name)
+		elector, err := options.New(cluster.RESTConfig())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,6 +31,11 @@ var (
 	// DriftRepaired counts steps that reverted a change in Neutron.
 	DriftRepaired = counter("drift_repaired_total", "Changes in Neutron by others that the controller reverted.")
 
+	// SkippedObjects counts objects in Neutron that a list has skipped, by their
+	// collection.
+	SkippedObjects = metrics.NewCounterVec(&metrics.CounterOpts{Subsystem: subsystem, Name: "neutron_skipped_objects_total",
+		Help: "Objects that lists of Neutron's state skipped, by kind (networks, subnets). Their values are unusable, such as a negative MTU, and they carry no owner marker. Each list counts them again."}, []string{"kind"})
+
 	readyDuration = metrics.NewHistogram(&metrics.HistogramOpts{Subsystem: subsystem, Name: "network_ready_duration_seconds",
 		Help: "Time from the creation of a Network until it was Ready for the first time. A Network that was already provisioned when this replica became the leader is not counted.", Buckets: []float64{0.5, 1, 2, 5, 10, 30, 60, 300, 600, 3600}})
 	neutronDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{Subsystem: subsystem, Name: "neutron_request_duration_seconds",
@@ -45,6 +50,8 @@ var (
 	cachePeriod   = gauge("neutron_cache_period_seconds", "Current interval between two refreshes of the cache of Neutron's state. It exceeds -resync-period if a refresh takes more than a tenth of it. It is 0 before the first refresh has ended.")
 	cacheTime     = gauge("neutron_cache_last_success_timestamp_seconds", "Time of the last successful refresh of the cache of Neutron's state, in seconds since the Unix epoch.")
 
+	neutronInfo = metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: subsystem, Name: "neutron_info",
+		Help: "Always 1. The label contains the identity of the Neutron that is in use: region and project ID after a login, embedded for the embedded Neutron, noauth and the address otherwise. Before the first login, there is no series."}, []string{"cloud"})
 	buildInfo = metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: subsystem, Name: "build_info",
 		Help: "Always 1. The labels contain the version of the controller and of Go."}, []string{"version", "go_version"})
 )
@@ -58,16 +65,25 @@ func counter(name, help string) *metrics.Counter {
 }
 
 func init() {
-	legacyregistry.MustRegister(Orphans, DriftDetected, DriftRepaired, readyDuration, neutronDuration,
-		cacheObjects, cacheRefreshes, cacheDuration, cachePeriod, cacheTime, buildInfo)
+	legacyregistry.MustRegister(Orphans, DriftDetected, DriftRepaired, SkippedObjects, readyDuration, neutronDuration,
+		cacheObjects, cacheRefreshes, cacheDuration, cachePeriod, cacheTime, neutronInfo, buildInfo)
 	legacyregistry.CustomMustRegister(&networks)
 	for _, result := range []string{"success", "failure"} { // so that their rate is 0 and not unknown
 		cacheRefreshes.WithLabelValues(result)
+	}
+	for _, kind := range []string{"networks", "subnets"} {
+		SkippedObjects.WithLabelValues(kind)
 	}
 }
 
 // SetVersion sets the version of the program.
 func SetVersion(version string) { buildInfo.WithLabelValues(version, runtime.Version()).Set(1) }
+
+// SetCloud sets the identity of the Neutron that is in use.
+func SetCloud(cloud string) {
+	neutronInfo.Reset() // after another login, it may be another project
+	neutronInfo.WithLabelValues(cloud).Set(1)
+}
 
 // ObserveReady records the time until a new Network was Ready.
 func ObserveReady(took time.Duration) { readyDuration.Observe(took.Seconds()) }

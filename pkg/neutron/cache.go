@@ -53,8 +53,9 @@ type Listing struct {
 }
 
 // Refresh lists all networks and subnets, and the extensions if they were ever
-// requested. It finds out the identity of the cloud if it is unknown. If a request fails, the Cache keeps its content: an incomplete list
-// proves nothing. Refresh must not be called concurrently.
+// requested. It finds out the identity of the cloud if it is unknown. If a request
+// fails, the Cache keeps its content: an incomplete list proves nothing. Refresh
+// must not be called concurrently.
 func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
 	begun := c.now()
 	c.mu.Lock()

@@ -30,7 +30,9 @@ type Client interface {
 // Reader reads, and changes nothing.
 //
 // A list that was not read completely is an error: an empty result means that
-// nothing exists, never that it is unknown.
+// nothing exists, never that it is unknown. A list omits only objects with
+// unusable values that certainly do not match its filter. A list of everything
+// omits those without an owner marker.
 type Reader interface {
 	// Networks lists the networks that match.
 	Networks(context.Context, NetworkFilter) ([]Network, error)
@@ -253,8 +255,8 @@ type Pool struct {
 	Start, End netip.Addr
 }
 
-// NetworkFilter selects the networks that match every field that is set. The zero
-// value selects all networks of the project.
+// NetworkFilter selects the networks of the project that match every field that is
+// set. Those that other projects share with it are never selected.
 type NetworkFilter struct {
 	ID string
 	// Descriptions match a network whose whole description is one of them.

@@ -299,7 +299,7 @@ func stepToPresent(desired Desired, actual Actual) Step {
 		return AddFinalizer{Cloud: actual.connected}
 	case network == nil && desired.Adopted != "":
 		return Blocked{Reason: ReasonNotFound, Message: fmt.Sprintf(
-			"network %s, which spec.networkID names, does not exist, or the controller's project cannot see it.", desired.Adopted)}
+			"network %s, which spec.networkID names, does not exist, or belongs to another project than the controller.", desired.Adopted)}
 	case network == nil:
 		return stepToNewNetwork(desired, actual)
 	case desired.Adopted != "" && neutron.IsMarker(network.Description):

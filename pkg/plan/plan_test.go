@@ -431,7 +431,7 @@ var adoptingRows = map[string]row{
 	"adopting, network not looked for": {adopt, fresh, findByID},
 	"adopting, no network": {
 		adopt, foundByID(fresh),
-		plan.Blocked{Reason: plan.ReasonNotFound, Message: "network net-1, which spec.networkID names, does not exist, or the controller's project cannot see it."},
+		plan.Blocked{Reason: plan.ReasonNotFound, Message: "network net-1, which spec.networkID names, does not exist, or belongs to another project than the controller."},
 	},
 	"adopting, another object's network": {
 		adopt, foundByID(fresh, with(unmarked, func(n *net) { n.Description = otherCluster })),

@@ -36,8 +36,8 @@ const (
 	// ReasonInvalidSpec: the spec contains a value that the controller cannot use.
 	ReasonInvalidSpec Reason = "InvalidSpec"
 	// ReasonAmbiguous: Neutron has several networks or subnets with the owner marker
-	// of the Network, or a network that had it before the Network was created. Or it
-	// has several subnet pools or routers with the name in the spec.
+	// of the Network, or several subnet pools or routers with the name in the spec. Or
+	// a network had the owner marker before the Network was created.
 	ReasonAmbiguous Reason = "Ambiguous"
 	// ReasonNotOurs: the network in the status does not have the owner marker of the
 	// Network, or the network to adopt belongs to another Network.

@@ -16,6 +16,7 @@ import (
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/metrics"
+	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/plan"
 	"github.com/samplecrd/network-controller/pkg/status"
 	"github.com/samplecrd/network-controller/pkg/tracing"
@@ -137,7 +138,7 @@ func (r *Reconciler) apply(ctx context.Context, network *samplecrdv1.Network, ac
 		updated, err := r.neutron.UpdateNetwork(ctx, step.ID, step.Update)
 		return actual.WithNetwork(updated), err
 	case plan.DeleteNetwork:
-		return actual.WithoutNetwork(step.ID), r.neutron.DeleteNetwork(ctx, step.ID, step.Revision)
+		return actual.WithoutNetwork(step.ID), ignoreNotFound(r.neutron.DeleteNetwork(ctx, step.ID, step.Revision))
 	case plan.AddTag:
 		return actual.WithTag(step.ID, step.Tag, true), r.neutron.AddNetworkTag(ctx, step.ID, step.Tag)
 	case plan.RemoveTag:
@@ -153,7 +154,7 @@ func (r *Reconciler) apply(ctx context.Context, network *samplecrdv1.Network, ac
 		updated, err := r.neutron.UpdateSubnet(ctx, step.ID, step.Update)
 		return actual.WithSubnet(updated), err
 	case plan.DeleteSubnet:
-		return actual.WithoutSubnet(step.ID), r.neutron.DeleteSubnet(ctx, step.ID, step.Revision)
+		return actual.WithoutSubnet(step.ID), ignoreNotFound(r.neutron.DeleteSubnet(ctx, step.ID, step.Revision))
 
 	case plan.FindSubnetPool:
 		found, err := r.neutron.SubnetPools(ctx, step.Filter)
@@ -192,6 +193,15 @@ func (r *Reconciler) applyToRouter(ctx context.Context, network *samplecrdv1.Net
 		return actual.WithoutRouterInterface(step.Interface), r.neutron.RemoveRouterInterface(ctx, step.Interface)
 	}
 	panic(fmt.Sprintf("unknown step: %T", step))
+}
+
+// ignoreNotFound returns the error of a deletion. To delete what does not exist is no
+// failure.
+func ignoreNotFound(err error) error {
+	if errors.Is(err, neutron.ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 // announce logs a step that was applied, and records an event if it changed

@@ -3,8 +3,11 @@ package server
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -25,10 +28,13 @@ type authorizer struct {
 	client kubernetes.Interface
 	next   http.Handler
 	clock  clock.PassiveClock
-	// limit bounds the requests to the API server that strangers can cause.
-	limit *rate.Limiter
+	// reviews bounds the concurrent requests to the API server.
+	reviews chan struct{}
 
-	mu        sync.Mutex
+	mu sync.Mutex
+	// limits bound the requests to the API server that strangers can cause: those of
+	// each host, and separately those with tokens that are no signed ones.
+	limits    map[string]*rate.Limiter
 	decisions map[[sha256.Size]byte]decision // by path and token
 }
 
@@ -44,10 +50,19 @@ const (
 	// A denial may be a passing failure.
 	denialLifetime = 10 * time.Second
 	maxDecisions   = 1000
+	maxHosts       = 1000
+	maxReviews     = 8
+
+	// For each host of strangers, and for all unsigned tokens together.
+	reviewsPerSecond = 5
+	reviewsAtOnce    = 20
 )
 
 func newAuthorizer(client kubernetes.Interface, next http.Handler, clock clock.PassiveClock) *authorizer {
-	return &authorizer{client: client, next: next, clock: clock, limit: rate.NewLimiter(5, 50), decisions: map[[sha256.Size]byte]decision{}}
+	return &authorizer{
+		client: client, next: next, clock: clock, reviews: make(chan struct{}, maxReviews),
+		limits: map[string]*rate.Limiter{}, decisions: map[[sha256.Size]byte]decision{},
+	}
 }
 
 // ServeHTTP implements http.Handler.
@@ -57,7 +72,8 @@ func (a *authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "a bearer token is required: the user or ServiceAccount must be permitted to get the nonResourceURL "+r.URL.Path, http.StatusUnauthorized)
 		return
 	}
-	status, err := a.decide(r.Context(), token, r.URL.Path)
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	status, err := a.decide(r.Context(), host, token, r.URL.Path)
 	switch {
 	case err != nil:
 		klog.FromContext(r.Context()).Error(err, "Authorizing a metrics request failed (required ClusterRole: system:auth-delegator)")
@@ -71,7 +87,7 @@ func (a *authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // decide returns the decision of Kubernetes, or a recent one. Clients that were
 // permitted before do not compete with strangers for the limit.
-func (a *authorizer) decide(ctx context.Context, token, path string) (status int, err error) {
+func (a *authorizer) decide(ctx context.Context, host, token, path string) (status int, err error) {
 	hash := sha256.Sum256([]byte(path + "\n" + token))
 	a.mu.Lock()
 	last := a.decisions[hash]
@@ -79,11 +95,17 @@ func (a *authorizer) decide(ctx context.Context, token, path string) (status int
 	switch {
 	case a.clock.Now().Before(last.validUntil):
 		return last.status, nil
-	case last.status != http.StatusOK && !a.limit.Allow():
+	case last.status != http.StatusOK && !a.limit(host, token).Allow():
 		return http.StatusTooManyRequests, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
+	select {
+	case a.reviews <- struct{}{}:
+		defer func() { <-a.reviews }()
+	case <-ctx.Done():
+		return http.StatusTooManyRequests, nil
+	}
 	if status, err = a.review(ctx, token, path); err != nil {
 		return 0, err
 	}
@@ -103,8 +125,45 @@ func (a *authorizer) decide(ctx context.Context, token, path string) (status int
 	return status, nil
 }
 
-// review sends a token and a path to the API server.
+// limit returns the limit for a client that was not permitted before. A client with a
+// token that could be valid competes with those on its own host only.
+func (a *authorizer) limit(host, token string) *rate.Limiter {
+	if !isSigned(token, a.clock.Now()) {
+		host = "unsigned"
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.limits[host] == nil {
+		if len(a.limits) >= maxHosts {
+			clear(a.limits)
+		}
+		a.limits[host] = rate.NewLimiter(reviewsPerSecond, reviewsAtOnce)
+	}
+	return a.limits[host]
+}
+
+// isSigned reports whether a token has the form of those of ServiceAccounts and of
+// OpenID Connect, and has not expired. The API server checks the signature. Other
+// tokens may be valid, but most strangers send one of them.
+func isSigned(token string, now time.Time) bool {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return false
+	}
+	claims, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return false
+	}
+	var limited struct {
+		Expiry *float64 `json:"exp"`
+	}
+	return json.Unmarshal(claims, &limited) == nil && (limited.Expiry == nil || *limited.Expiry > float64(now.Unix()))
+}
+
+// review sends a token and a path to the API server. client-go logs the bodies of
+// requests from -v=8 on, with the token: so these requests have a silent logger.
 func (a *authorizer) review(ctx context.Context, token, path string) (status int, err error) {
+	ctx = klog.NewContext(ctx, klog.Logger{})
 	reviewed, err := a.client.AuthenticationV1().TokenReviews().Create(ctx,
 		&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {

@@ -14,6 +14,7 @@ type Health struct {
 	mu sync.Mutex
 	// waitingFor is what is missing for /readyz, or empty.
 	waitingFor string
+	role       string // of a process that is ready, or empty
 	live       []check
 }
 
@@ -33,8 +34,13 @@ func (h *Health) WaitFor(what string) {
 	h.waitingFor = what
 }
 
-// Ready declares that nothing is missing for /readyz.
-func (h *Health) Ready() { h.WaitFor("") }
+// ReadyAs declares that nothing is missing for /readyz. The role of this process, if
+// it is not empty, is part of the response.
+func (h *Health) ReadyAs(role string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.waitingFor, h.role = "", role
+}
 
 // AddLiveCheck adds a check to /livez.
 func (h *Health) AddLiveCheck(name string, err func(*http.Request) error) {
@@ -63,6 +69,10 @@ func (h *Health) handler() http.Handler {
 		defer h.mu.Unlock()
 		if h.waitingFor != "" {
 			http.Error(w, "waiting: "+h.waitingFor, http.StatusServiceUnavailable)
+			return
+		}
+		if h.role != "" {
+			_, _ = fmt.Fprintln(w, "ok: "+h.role)
 			return
 		}
 		_, _ = fmt.Fprintln(w, "ok")

@@ -126,11 +126,14 @@ func (e endpoint) serve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listening on %s %s to serve %s: %w", e.flag, e.address, e.name, err)
 	}
+	var protocols http.Protocols
+	protocols.SetHTTP1(true) // one connection has one request at a time, so that their limit is one of requests, too
 	server := &http.Server{
-		Handler:           e.handler,
-		ReadHeaderTimeout: 10 * time.Second,
+		Handler:           withoutBodies(e.handler),
+		Protocols:         &protocols,
+		ReadHeaderTimeout: 5 * time.Second,
 		WriteTimeout:      2 * time.Minute, // a CPU profile takes half a minute
-		IdleTimeout:       2 * time.Minute,
+		IdleTimeout:       time.Minute,     // scrapers return sooner, and keep their connection
 		MaxHeaderBytes:    1 << 14,
 		TLSConfig:         e.tls,
 		ErrorLog:          log.New(io.Discard, "", 0), // strangers could fill the log
@@ -142,7 +145,7 @@ func (e endpoint) serve(ctx context.Context) error {
 	}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() {
-		if err := serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := serve(newBoundedListener(listener)); !errors.Is(err, http.ErrServerClosed) {
 			klog.FromContext(ctx).Error(err, "Server stopped", "server", e.name)
 		}
 	}()
@@ -154,7 +157,7 @@ func (e endpoint) serve(ctx context.Context) error {
 // read again for each connection because they are renewed, or else a self-signed
 // certificate.
 func servingCertificate(certFile, keyFile string) (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if certFile != "" {
 		config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			pair, err := tls.LoadX509KeyPair(certFile, keyFile)

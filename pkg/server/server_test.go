@@ -48,7 +48,9 @@ func TestHealth(t *testing.T) {
 	want("/livez", "OK: ok")
 	health.WaitFor("Kubernetes")
 	want("/readyz", "Service Unavailable: waiting: Kubernetes")
-	health.Ready()
+	health.ReadyAs("standby")
+	want("/readyz", "OK: ok: standby")
+	health.ReadyAs("")
 	want("/readyz", "OK: ok")
 	failure = errors.New("stuck")
 	want("/livez", "Service Unavailable: workers: stuck")
@@ -134,12 +136,12 @@ func TestStrangersAreLimited(t *testing.T) {
 	authorizer := newAuthorizer(client, http.NotFoundHandler(), now)
 	token := newToken(t, client, "scraper")
 	// RBAC permits every authenticated user to get /healthz.
-	if status, err := authorizer.decide(t.Context(), token, "/healthz"); err != nil || status != http.StatusOK {
+	if status, err := authorizer.decide(t.Context(), "10.0.0.1", token, "/healthz"); err != nil || status != http.StatusOK {
 		t.Fatalf("decide() = %d, %v for a known token", status, err)
 	}
 	limited := 0
 	for i := range 200 {
-		status, err := authorizer.decide(t.Context(), strings.Repeat("x", i+1), "/healthz")
+		status, err := authorizer.decide(t.Context(), "10.0.0.1", strings.Repeat("x", i+1), "/healthz")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,10 +152,12 @@ func TestStrangersAreLimited(t *testing.T) {
 	if limited < 100 {
 		t.Errorf("%d of 200 unknown tokens were limited, want most of them", limited)
 	}
-	authorizer.limit.SetLimit(0) // as if strangers used it up
-	authorizer.limit.SetBurst(0)
+	for _, limit := range authorizer.limits { // as if strangers used them up
+		limit.SetLimit(0)
+		limit.SetBurst(0)
+	}
 	now.SetTime(now.Now().Add(2 * permissionLifetime))
-	if status, err := authorizer.decide(t.Context(), token, "/healthz"); err != nil || status != http.StatusOK {
+	if status, err := authorizer.decide(t.Context(), "10.0.0.1", token, "/healthz"); err != nil || status != http.StatusOK {
 		t.Errorf("decide() = %d, %v for a token that was permitted before", status, err)
 	}
 }
@@ -177,7 +181,7 @@ func TestDecisionsExpire(t *testing.T) {
 	}
 	decide := func() int {
 		t.Helper()
-		status, err := authorizer.decide(t.Context(), token, "/leaving")
+		status, err := authorizer.decide(t.Context(), "10.0.0.1", token, "/leaving")
 		if err != nil {
 			t.Fatal(err)
 		}

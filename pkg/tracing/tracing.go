@@ -42,8 +42,8 @@ func (o Options) Validate() error {
 		return nil
 	case err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "":
 		return errors.New("-tracing-endpoint must be a URL that begins with http:// or https://, such as http://127.0.0.1:4318")
-	case address.User != nil:
-		return errors.New("-tracing-endpoint contains a user name or password: set them in the environment variable OTEL_EXPORTER_OTLP_HEADERS")
+	case address.User != nil || address.RawQuery != "":
+		return errors.New("-tracing-endpoint contains a user name, a password or a query: set them in the environment variable OTEL_EXPORTER_OTLP_HEADERS")
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 // leader returns the holder of the Lease. It fails if there is none, or if it is not
 // in one of the pods.
 func (c *cluster) leader(ctx context.Context) (identity string, err error) {
-	lease, err := c.kube.CoordinationV1().Leases(system).Get(ctx, controller, metav1.GetOptions{})
+	lease, err := c.kube.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, controller, metav1.GetOptions{})
 	if err != nil {
 		return "", err
 	}

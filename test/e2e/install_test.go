@@ -176,7 +176,7 @@ func (c *cluster) nothingLeft(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	roles, _, err := c.tryKubectl(ctx, "", "get", "roles,rolebindings", "-n", "kube-system", "-o", "name")
+	roles, _, err := c.tryKubectl(ctx, "", "get", "roles,rolebindings,leases", "-n", "kube-system", "-o", "name")
 	if err != nil {
 		return err
 	}

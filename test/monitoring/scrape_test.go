@@ -139,7 +139,7 @@ func newSetting(t *testing.T) *setting {
 	startController := func() (*process.Process, string) {
 		address := freeAddress(t)
 		return start(t, controller, "-kubeconfig="+s.cluster.Kubeconfig(), "-neutron-endpoint="+s.neutron.URL(), "-metrics-bind-address="+address,
-			"-leader-elect", "-leader-elect-resource-namespace=default", "-resync-period=1s"), address
+			"-resync-period=1s"), address
 	}
 	s.leader, s.leaderAddress = startController()
 	eventually(t, "waiting for a leader", func(context.Context) error {

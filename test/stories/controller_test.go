@@ -139,6 +139,7 @@ func (s *story) startController(c *controller, flags ...string) error {
 		"-neutron-endpoint=" + s.neutron.server.URL,
 		"-health-probe-bind-address=127.0.0.1:0",
 		"-metrics-bind-address=127.0.0.1:0",
+		"-leader-elect=false", // a killed controller would leave its Lease, and some stories have two on purpose
 		"-v=4",
 	}, c.flags...)...)
 }

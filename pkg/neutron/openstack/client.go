@@ -23,8 +23,8 @@ import (
 // DefaultTimeout limits the time of one request, with its answer.
 const DefaultTimeout = 30 * time.Second
 
-// maxAnswer limits the size of an answer, in bytes. A list of 10,000 networks in
-// one page has about 7 MB.
+// maxAnswer limits the size of a list with all its pages, in bytes. A list of
+// 10,000 networks has about 7 MB.
 const maxAnswer = 64 << 20
 
 // Option changes how a client behaves.
@@ -35,10 +35,18 @@ type options struct {
 	now     func() time.Time
 	cloud   string
 	wrap    func(http.RoundTripper) http.RoundTripper
+	skipped skippedFunc
 }
 
+// skippedFunc receives how many objects of a kind a list has skipped, and why the
+// first of them.
+type skippedFunc func(ctx context.Context, kind string, count int, reason string)
+
 func newOptions(opts []Option) options {
-	o := options{timeout: DefaultTimeout, now: time.Now, wrap: func(next http.RoundTripper) http.RoundTripper { return next }}
+	o := options{
+		timeout: DefaultTimeout, now: time.Now, wrap: func(next http.RoundTripper) http.RoundTripper { return next },
+		skipped: func(context.Context, string, int, string) {},
+	}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -68,11 +76,18 @@ func WithTransport(wrap func(next http.RoundTripper) http.RoundTripper) Option {
 	return func(o *options) { o.wrap = wrap }
 }
 
+// OnSkipped sets a function that is called for each list that has skipped objects
+// of others that it could not read, such as one with a negative MTU.
+func OnSkipped(skipped func(ctx context.Context, kind string, count int, reason string)) Option {
+	return func(o *options) { o.skipped = skipped }
+}
+
 // client is a neutron.Client.
 type client struct {
-	service *gophercloud.ServiceClient
-	target  target
-	timeout time.Duration
+	service   *gophercloud.ServiceClient
+	target    target
+	timeout   time.Duration
+	onSkipped skippedFunc
 }
 
 // target describes the Neutron that requests go to. It has two implementations:
@@ -83,6 +98,9 @@ type target interface {
 	identity(ctx context.Context) (string, error)
 	// host returns the host and port of Neutron, for messages.
 	host() string
+	// project returns the ID of the project that requests belong to, or nothing if
+	// that is not known.
+	project() string
 	// secrets returns the texts that no message may hold.
 	secrets() []string
 	// hint401 returns the likely reason for a 401.
@@ -114,6 +132,7 @@ func (n openNeutron) host() string   { return hostPort(n.base) }
 
 func (n openNeutron) identity(context.Context) (string, error) { return n.cloud, nil }
 
+func (openNeutron) project() string   { return "" }
 func (openNeutron) secrets() []string { return nil }
 func (openNeutron) hint401() string {
 	return "Neutron requires a login; name a cloud of clouds.yaml with -cloud"
@@ -127,8 +146,9 @@ func newClient(provider *gophercloud.ProviderClient, base *url.URL, target targe
 			Endpoint:       base.String(),
 			ResourceBase:   base.JoinPath("v2.0").String() + "/",
 		},
-		target:  target,
-		timeout: o.timeout,
+		target:    target,
+		timeout:   o.timeout,
+		onSkipped: o.skipped,
 	}
 }
 
@@ -176,7 +196,8 @@ func newTransport(config *tls.Config, wrap func(http.RoundTripper) http.RoundTri
 	return &boundedTransport{Transport: transport, next: wrap(transport)}
 }
 
-// boundedTransport is an http.Transport that limits the size of answers.
+// boundedTransport is an http.Transport that limits the size of answers. The limit
+// applies to what a compressed answer unpacks to.
 type boundedTransport struct {
 	*http.Transport
 	next http.RoundTripper // the Transport, wrapped
@@ -185,7 +206,11 @@ type boundedTransport struct {
 func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := t.next.RoundTrip(request)
 	if err == nil {
-		response.Body = http.MaxBytesReader(nil, response.Body, maxAnswer)
+		limit := int64(maxValue)
+		if request.Method == http.MethodGet && response.StatusCode == http.StatusOK {
+			limit = maxAnswer // a list, which is decoded as a stream
+		}
+		response.Body = http.MaxBytesReader(nil, response.Body, limit)
 	}
 	return response, err
 }
@@ -206,6 +231,8 @@ func parseURL(text, version string) (*url.URL, error) {
 	switch {
 	case text == "":
 		return nil, errors.New("is empty")
+	case len(text) > maxText:
+		return nil, errors.New("is too long")
 	case err != nil:
 		return nil, errors.New("is not a URL")
 	case u.Scheme != "http" && u.Scheme != "https":
@@ -259,13 +286,8 @@ func (c *client) guarded(revision int) *gophercloud.ServiceClient {
 // checkID rejects an ID that would change the path of a request: IDs come from a
 // status, which users can write to.
 func checkID(op, id string) error {
-	for _, r := range id {
-		if (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '-' {
-			return &neutron.Error{Op: op, Class: neutron.ErrRefused, Message: fmt.Sprintf("%.80q is not an ID", id)}
-		}
-	}
-	if id == "" {
-		return &neutron.Error{Op: op, Class: neutron.ErrRefused, Message: "the ID is empty"}
+	if !isID(id) {
+		return &neutron.Error{Op: op, Class: neutron.ErrRefused, Message: fmt.Sprintf("%.80q is not an ID", id)}
 	}
 	return nil
 }
@@ -277,5 +299,10 @@ func (c *client) failed(ctx context.Context, op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return classify(ctx, request{op: op, host: c.target.host(), timeout: c.timeout, secrets: c.target.secrets(), hint401: c.target.hint401()}, err)
+	return classify(ctx, c.describe(op), err)
+}
+
+// describe returns what the description of a failed request needs.
+func (c *client) describe(op string) request {
+	return request{op: op, host: c.target.host(), timeout: c.timeout, secrets: c.target.secrets(), hint401: c.target.hint401()}
 }

@@ -161,6 +161,7 @@ func TestPages(t *testing.T) {
 		},
 		"a loop":         {embedded.Fault{Status: 200, Body: page}, "loop"},
 		"links unusable": {embedded.Fault{Status: 200, Body: `{"networks": [], "networks_links": 5}`}, "links"},
+		"a secret link":  {embedded.Fault{Status: 200, Body: strings.ReplaceAll(page, "marker=x", "marker=gAAAA_token")}, "link"},
 		"link unusable":  {embedded.Fault{Status: 200, Body: strings.ReplaceAll(page, "?marker=x", "")}, "link"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -127,16 +127,15 @@ func (s *session) send(ctx context.Context, request *http.Request) (*http.Respon
 	return s.config.transport.RoundTrip(sent)
 }
 
-// withinProject returns the query of a request. It limits a list of everything to
-// the token's project: other projects can share networks with ours and write any
-// description into them, and an administrator sees all networks. Only routers are
-// limited to it even if the request names one.
+// withinProject returns the query of a request. It limits lists to the token's
+// project, whatever they look for: other projects can share networks with ours and
+// write any description into them, and an administrator sees all networks. The
+// exception are the subnets of one network: those of other projects matter, too.
 func (s *session) withinProject(request *http.Request) string {
 	path, query := request.URL.Path, request.URL.Query()
-	isList := strings.HasSuffix(path, "/networks") || strings.HasSuffix(path, "/subnets") || strings.HasSuffix(path, "/ports") && query.Has("device_owner")
-	isList = isList && !query.Has("id") && !query.Has("network_id")
-	isList = isList || strings.HasSuffix(path, "/routers") // also by ID: no router of others is used
-	if request.Method != http.MethodGet || !isList || s.project == "" || query.Has("project_id") {
+	kind := path[strings.LastIndex(path, "/")+1:]
+	isList := request.Method == http.MethodGet && (slices.Contains([]string{"networks", "subnets", "routers"}, kind) || kind == "ports" && query.Has("device_owner"))
+	if !isList || s.project == "" || query.Has("network_id") || query.Has("project_id") {
 		return request.URL.RawQuery
 	}
 	query.Set("project_id", s.project)
@@ -161,6 +160,14 @@ func (c *cloud) identity(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return s.identity(), nil
+}
+
+// project implements target.
+func (c *cloud) project() string {
+	if s := c.session.Load(); s != nil {
+		return s.project
+	}
+	return ""
 }
 
 // host implements target.

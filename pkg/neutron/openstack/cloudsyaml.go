@@ -28,6 +28,7 @@ type cloudConfig struct {
 	auth      gophercloud.AuthOptions
 	endpoint  gophercloud.EndpointOpts
 	identity  *url.URL // the Identity API, with its version
+	override  *url.URL // of Neutron's address in the catalog, or nil
 	tls       *tls.Config
 	secrets   []string // also those that no login uses
 	transport *boundedTransport
@@ -53,6 +54,11 @@ func loadCloud(name string, old *cloudConfig, wrap func(http.RoundTripper) http.
 	config, err := parseCloud(secret, entry, options)
 	if err != nil {
 		return nil, fmt.Errorf("cloud %q in %s: %w", name, paths, err)
+	}
+	if address := cmp.Or(secure.overrides[name], plain.overrides[name]); address != "" {
+		if config.override, err = parseURL(address, "v2.0"); err != nil {
+			return nil, fmt.Errorf("cloud %q in %s: network_endpoint_override %w", name, paths, err)
+		}
 	}
 	if old != nil && config.equal(old) {
 		return old, nil
@@ -92,7 +98,7 @@ func (c *cloudConfig) equal(other *cloudConfig) bool {
 		}
 		return config.Certificates[0].Certificate
 	}
-	return reflect.DeepEqual(c.auth, other.auth) && reflect.DeepEqual(c.endpoint, other.endpoint) &&
+	return reflect.DeepEqual(c.auth, other.auth) && reflect.DeepEqual(c.endpoint, other.endpoint) && reflect.DeepEqual(c.override, other.override) &&
 		c.tls.InsecureSkipVerify == other.tls.InsecureSkipVerify && c.tls.RootCAs.Equal(other.tls.RootCAs) &&
 		reflect.DeepEqual(certificate(c.tls), certificate(other.tls))
 }
@@ -101,15 +107,16 @@ func (c *cloudConfig) equal(other *cloudConfig) bool {
 // verify certificates equally.
 func (c *cloudConfig) sameCloud(other *cloudConfig) bool {
 	return *c.identity == *other.identity && reflect.DeepEqual(c.auth.Scope, other.auth.Scope) &&
-		reflect.DeepEqual(c.endpoint, other.endpoint) && c.tls.InsecureSkipVerify == other.tls.InsecureSkipVerify
+		reflect.DeepEqual(c.endpoint, other.endpoint) && reflect.DeepEqual(c.override, other.override) && c.tls.InsecureSkipVerify == other.tls.InsecureSkipVerify
 }
 
 // cloudFile is a clouds.yaml or a secure.yaml; the zero value is a file that
 // does not exist.
 type cloudFile struct {
-	path    string
-	content []byte
-	clouds  map[string]clouds.Cloud
+	path      string
+	content   []byte
+	clouds    map[string]clouds.Cloud
+	overrides map[string]string // of Neutron's address, by cloud; gophercloud ignores them
 }
 
 // readCloudFiles reads clouds.yaml and secure.yaml. gophercloud would look in
@@ -173,7 +180,19 @@ func readCloudFile(path string) (cloudFile, error) {
 		}
 		return cloudFile{}, fmt.Errorf("%s %s", path, problem)
 	}
-	return cloudFile{path, content, all.Clouds}, nil
+	var more struct {
+		Clouds map[string]struct {
+			Override string `yaml:"network_endpoint_override"`
+		}
+	}
+	if err := yaml.Unmarshal(content, &more); err != nil { //nolint:gosec // as above
+		return cloudFile{}, fmt.Errorf("%s: network_endpoint_override is not a text", path)
+	}
+	overrides := map[string]string{}
+	for name, cloud := range more.Clouds {
+		overrides[name] = cloud.Override
+	}
+	return cloudFile{path, content, all.Clouds, overrides}, nil
 }
 
 var yamlLine = regexp.MustCompile(`\bline (\d+):`)

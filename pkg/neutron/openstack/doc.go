@@ -6,7 +6,10 @@
 //
 //   - An answer without the expected content is neutron.ErrUnavailable, never an
 //     empty list or a zero value: no JSON, a list without its key, an object
-//     without its revision, an invalid address.
+//     without its revision, an invalid address. Only an object that the caller
+//     certainly does not look for is skipped: see list.
+//   - Answers are decoded as streams, and bounded in bytes, objects, pages and
+//     time. So a hostile server cannot exhaust the memory.
 //   - "Not found" is accepted from Neutron only, and for one object only. A 404
 //     from a proxy, or for a list, is ErrUnavailable.
 //   - One method call is one request (for a list: one per page). The package

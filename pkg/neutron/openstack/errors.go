@@ -37,12 +37,15 @@ type request struct {
 	hint401 string   // the likely reason for a 401
 }
 
-// clean makes a text from outside fit for a message.
+// clean makes a text from outside fit for a message: without secrets, in one line,
+// without characters that control a terminal, and not too long.
 func (r request) clean(text string) string {
-	for _, secret := range r.secrets {
-		text = strings.ReplaceAll(text, secret, "***")
+	// A secret may appear only when the text is in one line.
+	text = withoutSecrets(oneLine(withoutSecrets(text, r.secrets)), r.secrets)
+	if runes := []rune(text); len(runes) > maxMessage {
+		text = string(runes[:maxMessage-1]) + "…"
 	}
-	return clean(text)
+	return text
 }
 
 // unusableAnswer is the problem of an answer that cannot be used.
@@ -244,9 +247,9 @@ func retryAfter(header string, now time.Time) time.Duration {
 // requestID matches the part that makes two messages of one failure differ.
 var requestID = regexp.MustCompile(`(?i)\s*\(?(?:request[- ]?id:?\s*)?\breq-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b\)?`)
 
-// clean removes what a condition must not hold: request IDs, control characters,
-// and the end of a long text.
-func clean(text string) string {
+// oneLine removes what a condition must not hold: request IDs and control
+// characters.
+func oneLine(text string) string {
 	text = requestID.ReplaceAllString(text, "")
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -257,9 +260,5 @@ func clean(text string) string {
 		}
 		return r
 	}, text)
-	text = strings.Join(strings.Fields(text), " ")
-	if runes := []rune(text); len(runes) > maxMessage {
-		text = string(runes[:maxMessage-1]) + "…"
-	}
-	return text
+	return strings.Join(strings.Fields(text), " ")
 }

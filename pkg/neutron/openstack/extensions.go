@@ -1,23 +1,28 @@
 package openstack
 
-import "context"
+import (
+	"context"
+	"encoding/json"
+)
 
 // Extensions implements neutron.Reader.
 func (c *client) Extensions(ctx context.Context) ([]string, error) {
-	var answer struct {
-		Extensions []struct {
-			Alias string `json:"alias"`
-		} `json:"extensions"`
-	}
-	if _, err := c.service.Get(ctx, c.service.ServiceURL("extensions"), &answer, nil); err != nil { //nolint:bodyclose // gophercloud closes the body
-		return nil, c.failed(ctx, listExtensions, err)
-	}
-	if answer.Extensions == nil {
-		return nil, c.failed(ctx, listExtensions, unusable("it has no list of extensions"))
-	}
 	aliases := []string{}
-	for _, extension := range answer.Extensions {
+	_, err := c.readPage(ctx, "extensions", "", maxAnswer, func(raw json.RawMessage) error {
+		var extension struct {
+			Alias string `json:"alias"`
+		}
+		if err := json.Unmarshal(raw, &extension); err != nil || len(extension.Alias) > maxText {
+			return unusable("it has an extension without a usable alias")
+		}
+		if len(aliases) >= maxObjects {
+			return unusable("it has more than %d extensions", maxObjects)
+		}
 		aliases = append(aliases, extension.Alias)
+		return nil
+	})
+	if err != nil {
+		return nil, c.failed(ctx, listExtensions, err)
 	}
 	return aliases, nil
 }

@@ -66,7 +66,8 @@ func TestUnusableAnswers(t *testing.T) {
 	}
 }
 
-// TestUnusableSubnets: an invalid address is an error.
+// TestUnusableSubnets: an invalid address is an error for those who look for the
+// subnet. A list of everything skips the subnet.
 func TestUnusableSubnets(t *testing.T) {
 	const good = `{"subnets": [{"id": "1", "network_id": "n", "name": "", "description": "", "cidr": "10.0.0.0/24",` +
 		` "gateway_ip": "10.0.0.1", "allocation_pools": [{"start": "10.0.0.2", "end": "10.0.0.9"}], "enable_dhcp": true, "dns_nameservers": ["9.9.9.9"], "host_routes": [{"destination": "10.0.0.0/8", "nexthop": "10.0.0.9"}], "revision_number": 1}]}`
@@ -84,17 +85,24 @@ func TestUnusableSubnets(t *testing.T) {
 		"no enable_dhcp":        {`"enable_dhcp": true`, `"x": 1`, "enable_dhcp"},
 		"null for the pools":    {`[{"start": "10.0.0.2", "end": "10.0.0.9"}]`, `null`, "allocation_pools"},
 		"no revision":           {`"revision_number"`, `"x"`, "revision_number"},
-		"a revision in words":   {`"revision_number": 1`, `"revision_number": "1"`, "unusable"},
+		"a revision in words":   {`"revision_number": 1`, `"revision_number": "1"`, "of another type"},
+		"a negative revision":   {`"revision_number": 1`, `"revision_number": -1`, "revision_number is -1"},
+		"a path for an ID":      {`"id": "1"`, `"id": "../x"`, `id is "../x"`},
 		"no description":        {`"description"`, `"x"`, "description"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := start(t, embedded.Options{})
 			server.Inject(embedded.Fault{Status: 200, Body: strings.Replace(good, test.from, test.to, 1)})
-			found, err := connect(t, server.URL()).Subnets(t.Context(), neutron.SubnetFilter{})
+			client := connect(t, server.URL())
+			found, err := client.Subnets(t.Context(), neutron.SubnetFilter{NetworkID: "n"})
 			if test.want != "" {
 				wantError(t, "Subnets", err, neutron.ErrUnavailable, test.want)
 			} else if err != nil || len(found) != 1 {
 				t.Errorf("Subnets = %v, %v; want the subnet", found, err)
+			}
+			all, err := client.Subnets(t.Context(), neutron.SubnetFilter{})
+			if isUnknown := name == "no description"; (err != nil) != isUnknown || err == nil && len(all) != len(found) {
+				t.Errorf("a list of everything: %v, %v", all, err)
 			}
 		})
 	}

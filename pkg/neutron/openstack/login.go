@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -151,8 +152,14 @@ func (c *cloudConfig) login(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	endpoint, region, err := c.findNeutron(catalog)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case c.override != nil:
+		endpoint = c.override
+	case c.identity.Scheme == "https" && endpoint.Scheme == "http" && !isLoopback(endpoint):
+		return nil, unusable("its catalog has an http address for the network service (%s), but auth_url begins with https://: "+
+			"the token would be sent without encryption. Ask the operator of the cloud for an https address, or set network_endpoint_override in clouds.yaml to the address that is to be used", endpoint)
 	}
 	s := &session{config: c, token: provider.Token(), endpoint: endpoint, region: region}
 	if project, err := result.ExtractProject(); err == nil && project != nil {
@@ -195,6 +202,12 @@ func (c *cloudConfig) findNeutron(catalog *tokens.ServiceCatalog) (address *url.
 		return nil, "", unusable("the address of the network service in its catalog %v", err)
 	}
 	return address, regions[0], nil
+}
+
+// isLoopback reports whether requests to a URL stay on this machine.
+func isLoopback(u *url.URL) bool {
+	address, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && address.IsLoopback()
 }
 
 // loginFailed describes a failed login.

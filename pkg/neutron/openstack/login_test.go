@@ -2,15 +2,23 @@ package openstack_test
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
@@ -36,7 +44,7 @@ func TestCloudContract(t *testing.T) {
 }
 
 // TestOnlyOurProject: lists are limited to the token's project, whatever others
-// write into their networks. By its ID, a network of another project is found.
+// write into their networks, and whatever IDs they are known by.
 func TestOnlyOurProject(t *testing.T) {
 	k := startKeystone(t, embedded.Options{MaxPage: 1})
 	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
@@ -50,15 +58,20 @@ func TestOnlyOurProject(t *testing.T) {
 		}
 		ours[network.ID] = true
 	}
-	response, err := http.Post(k.neutron.URL()+"/v2.0/networks", "application/json", strings.NewReader(`{"network": {"tenant_id": "theirs", "description": "`+marker+`"}}`))
-	if err != nil || response.StatusCode != http.StatusCreated {
-		t.Fatalf("creating a network of another project: %v, %v", response, err)
+	post := func(kind, attributes string) (id string) {
+		t.Helper()
+		response, err := http.Post(k.neutron.URL()+"/v2.0/"+kind+"s", "application/json", strings.NewReader(`{"`+kind+`": {"tenant_id": "theirs", `+attributes+`}}`))
+		if err != nil || response.StatusCode != http.StatusCreated {
+			t.Fatalf("creating a %s of another project: %v, %v", kind, response, err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		var created map[string]struct{ ID string }
+		if err := json.NewDecoder(response.Body).Decode(&created); err != nil {
+			t.Fatal(err)
+		}
+		return created[kind].ID
 	}
-	defer func() { _ = response.Body.Close() }()
-	var theirs struct{ Network struct{ ID string } }
-	if err := json.NewDecoder(response.Body).Decode(&theirs); err != nil {
-		t.Fatal(err)
-	}
+	theirs := post("network", `"shared": true, "description": "`+marker+`"`)
 
 	for _, filter := range []neutron.NetworkFilter{{}, {Descriptions: []string{marker}}} {
 		found, err := client.Networks(t.Context(), filter)
@@ -66,9 +79,18 @@ func TestOnlyOurProject(t *testing.T) {
 			t.Errorf("Networks(%+v) = %v, %v, want ours", filter, found, err)
 		}
 	}
-	found, err := client.Networks(t.Context(), neutron.NetworkFilter{ID: theirs.Network.ID})
-	if err != nil || len(found) != 1 {
+	if found, err := client.Networks(t.Context(), neutron.NetworkFilter{ID: theirs}); err != nil || len(found) != 0 {
 		t.Errorf("by its ID: %v, %v", found, err)
+	}
+
+	for _, shared := range []bool{false, true} {
+		id := post("subnetpool", fmt.Sprintf(`"name": "pool-%v", "prefixes": ["10.0.0.0/8"], "shared": %v`, shared, shared))
+		for _, filter := range []neutron.SubnetPoolFilter{{ID: id}, {Name: fmt.Sprint("pool-", shared)}} {
+			found, err := client.SubnetPools(t.Context(), filter)
+			if err != nil || (len(found) == 1) != shared {
+				t.Errorf("a subnet pool of another project, shared: %v: SubnetPools(%+v) = %v, %v", shared, filter, found, err)
+			}
+		}
 	}
 }
 
@@ -166,6 +188,57 @@ func TestCatalog(t *testing.T) {
 				return
 			}
 			wantError(t, "a list", err, neutron.ErrUnavailable, "login: unavailable: the answer of ", test.want)
+		})
+	}
+}
+
+// TestNoTokenWithoutEncryption: the catalog of a Keystone with https cannot send the
+// token to an http address on another machine, unless clouds.yaml names it.
+func TestNoTokenWithoutEncryption(t *testing.T) {
+	k := startKeystone(t, embedded.Options{})
+	encrypted := httptest.NewTLSServer(http.HandlerFunc(k.serve))
+	t.Cleanup(encrypted.Close)
+	proxied := 0
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		proxied++
+		k.serveNeutron(w, r)
+	}))
+	t.Cleanup(proxy.Close)
+	const refused = "its catalog has an http address for the network service (http://neutron.example), but auth_url begins with https://"
+	for name, test := range map[string]struct {
+		auth, catalog string
+		lines         []string
+		proxied       int
+		want          string // in the error; empty for success
+	}{
+		"http":                    {encrypted.URL, "http://neutron.example", nil, 0, refused},
+		"http on this machine":    {encrypted.URL, k.front.URL, nil, 0, ""},
+		"http, also for Keystone": {k.URL, "http://neutron.example", nil, 1, ""},
+		"http, as configured":     {encrypted.URL, "http://neutron.example", []string{"network_endpoint_override: http://neutron.example/v2.0"}, 1, ""},
+		"another address":         {encrypted.URL, "http://neutron.example", []string{"network_endpoint_override: " + k.front.URL}, 0, ""},
+		"not an address":          {encrypted.URL, k.front.URL, []string{"network_endpoint_override: neutron:9696"}, 0, "network_endpoint_override must begin with http:// or https://"},
+		"a list":                  {encrypted.URL, k.front.URL, []string{"network_endpoint_override: []"}, 0, "network_endpoint_override is not a text"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k.set(func() { k.catalog = []object{networkAt(endpointAt("public", "RegionOne", test.catalog))} })
+			useFiles(t).write("clouds.yaml", clouds(withPassword(test.auth, password, append(test.lines, "verify: false")...)...))
+			proxied = 0
+			client, err := openstack.NewFromCloud("ours", openstack.WithTransport(func(next http.RoundTripper) http.RoundTripper {
+				next.(*http.Transport).Proxy = func(r *http.Request) (*url.URL, error) {
+					if r.URL.Hostname() == "neutron.example" {
+						return url.Parse(proxy.URL)
+					}
+					return nil, nil
+				}
+				return next
+			}))
+			if err == nil {
+				_, err = client.Networks(t.Context(), neutron.NetworkFilter{})
+			}
+			if proxied != test.proxied || test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("%d requests without encryption, error %v; want %d, %q", proxied, err, test.proxied, test.want)
+			}
+			noSecrets(t, err)
 		})
 	}
 }
@@ -392,6 +465,83 @@ func TestEcho(t *testing.T) {
 	k.neutron.Inject(embedded.Fault{Status: 400, Body: `{"NeutronError": {"type": "X", "message": "token-` + secret + `-1 and ` + password + ` are bad", "detail": ""}}`})
 	wantError(t, "a list", list(t, client), neutron.ErrRefused, ": 400 X: *** and *** are bad")
 }
+
+// TestEncodedEcho: nor does a server that repeats them in another form.
+func TestEncodedEcho(t *testing.T) {
+	const odd = `p"ä&<%/+ \` + secret // its encodings differ from it
+	k := startKeystone(t, embedded.Options{})
+	k.password = odd
+	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, strings.ReplaceAll(odd, "'", "''"))...))
+	client := connectCloud(t)
+	wantList(t, client)
+	inJSON, _ := json.Marshal(odd)
+	for name, form := range map[string]string{
+		"as it is":                odd,
+		"JSON":                    string(inJSON),
+		"JSON in JSON":            strings.Trim(strconv.Quote(odd), `"`),
+		"a query":                 url.QueryEscape(odd),
+		"a query in lower case":   regexp.MustCompile(`%..`).ReplaceAllStringFunc(url.QueryEscape(odd), strings.ToLower),
+		"a path":                  url.PathEscape(odd),
+		"HTML":                    html.EscapeString(odd),
+		"base64":                  base64.StdEncoding.EncodeToString([]byte(odd)),
+		"base64 in a URL":         base64.URLEncoding.EncodeToString([]byte(odd)),
+		"base64 with user":        base64.StdEncoding.EncodeToString([]byte("me:" + odd + ":x")),
+		"base64 with a":           base64.StdEncoding.EncodeToString([]byte("a" + odd + ":x")),
+		"hex":                     hex.EncodeToString([]byte(odd)),
+		"with control characters": odd[:len(odd)-3] + "\x00" + odd[len(odd)-3:],
+	} {
+		t.Run(name, func(t *testing.T) {
+			body, _ := json.Marshal(object{"NeutronError": object{"type": "X", "message": "begin " + form + " end"}})
+			k.neutron.Inject(embedded.Fault{Status: 400, Body: string(body), Times: 1})
+			err := list(t, client)
+			wantError(t, "a list", err, neutron.ErrRefused, ": 400 X: begin ", "***", " end")
+			_, text, _ := strings.Cut(err.Error(), "begin ")
+			if rest := strings.ReplaceAll(strings.TrimSuffix(text, " end"), "***", ""); len(rest) > 12 {
+				t.Errorf("the message has more than the secret's frame: %q", rest)
+			}
+		})
+	}
+}
+
+// TestHostileText: a message of a server is one line without control characters,
+// and has a bounded length.
+func TestHostileText(t *testing.T) {
+	watch := &clock{}
+	k, client := newCloud(t, openstack.WithClock(watch.Now))
+	const hostile = "one\r\ntwo \x1b[31mred\x1b[0m \u202ereversed\u0007\u0000"
+	for name, fail := range map[string]func(message string){
+		"Neutron": func(message string) {
+			body, _ := json.Marshal(object{"NeutronError": object{"type": message, "message": message}})
+			k.neutron.Inject(embedded.Fault{Status: 400, Body: string(body), Times: 1})
+		},
+		"Keystone": func(message string) {
+			k.revoke()
+			k.fail(func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusForbidden, message, message) })
+		},
+	} {
+		for _, message := range []string{hostile, strings.Repeat(hostile, 1000)} {
+			t.Run(name, func(t *testing.T) {
+				wantList(t, client)
+				fail(message)
+				err := list(t, client)
+				if err == nil || !strings.Contains(err.Error(), "one two [31mred[0m reversed") || len(err.Error()) > 4*maxMessage {
+					t.Errorf("error is %.2000q", err)
+				}
+				for _, r := range err.Error() {
+					if !unicode.IsPrint(r) {
+						t.Errorf("the error has the character %U: %q", r, err)
+						break
+					}
+				}
+			})
+			k.fail(nil)
+			watch.pass(time.Minute)
+		}
+	}
+}
+
+// maxMessage is the length of a message of a server, in characters.
+const maxMessage = 500
 
 // TestExpiredWhileKeystoneIsUnavailable: the client recovers with Keystone.
 func TestExpiredWhileKeystoneIsUnavailable(t *testing.T) {

@@ -21,7 +21,7 @@ func (c *client) Networks(ctx context.Context, filter neutron.NetworkFilter) ([]
 	for _, description := range filter.Descriptions {
 		query.Add("description", description)
 	}
-	found, err := list(ctx, c.service, "networks", query, (*networkJSON).value, func(n neutron.Network) string { return n.ID })
+	found, err := list(ctx, c, "networks", query, (*networkJSON).value, func(n neutron.Network) string { return n.ID })
 	if err != nil {
 		return nil, c.failed(ctx, listNetworks, err)
 	}
@@ -113,7 +113,7 @@ func (c *client) network(ctx context.Context, op string, result gophercloud.Resu
 type networkJSON struct {
 	ID          *string `json:"id"`
 	Name        *string `json:"name"`
-	Description *string `json:"description"`
+	Description text    `json:"description"`
 	networkSettingsJSON
 	Subnets   *[]string `json:"subnets"`
 	Tags      []string  `json:"tags"`
@@ -125,13 +125,33 @@ func (n *networkJSON) value() (neutron.Network, error) {
 	if n == nil {
 		return neutron.Network{}, unusable("it has no network")
 	}
-	if n.ID == nil || *n.ID == "" || n.Name == nil || n.Description == nil || n.Subnets == nil || n.AdminStateUp == nil || n.Revision == nil {
+	if n.ID == nil || n.Name == nil || !n.Description.found || n.Subnets == nil || n.AdminStateUp == nil || n.Revision == nil {
 		return neutron.Network{}, unusable("it has a network without id, name, description, subnets, admin_state_up or revision_number")
+	}
+	fields := []field{{"id", *n.ID, isID}, {"name", *n.Name, isText}, {"description", n.Description.value, isText}}
+	if n.DNSDomain != nil {
+		fields = append(fields, field{"dns_domain", *n.DNSDomain, isText})
+	}
+	for _, id := range *n.Subnets {
+		fields = append(fields, field{"subnet", id, isID})
+	}
+	for _, tag := range n.Tags {
+		fields = append(fields, field{"tag", tag, isText})
+	}
+	switch err := checkFields("network", fields...); {
+	case err != nil:
+		return neutron.Network{}, err
+	case len(n.Tags) > maxTags:
+		return neutron.Network{}, unusable("it has a network with %d tags", len(n.Tags))
+	case n.MTU != nil && *n.MTU < 0:
+		return neutron.Network{}, unusable("it has a network whose mtu is %d", *n.MTU)
+	case *n.Revision < 0:
+		return neutron.Network{}, unusable("it has a network whose revision_number is %d", *n.Revision)
 	}
 	return neutron.Network{
 		ID:          *n.ID,
 		Name:        *n.Name,
-		Description: *n.Description,
+		Description: n.Description.value,
 		NetworkSettings: neutron.NetworkSettings{
 			AdminStateUp: n.AdminStateUp, PortSecurity: n.PortSecurity, MTU: n.MTU, DNSDomain: n.DNSDomain,
 		},

@@ -29,7 +29,7 @@ func (c *client) Routers(ctx context.Context, filter neutron.RouterFilter) ([]ne
 	if filter.Name != "" {
 		query.Set("name", filter.Name)
 	}
-	found, err := list(ctx, c.service, "routers", query, (*routerJSON).value, func(r neutron.Router) string { return r.ID })
+	found, err := list(ctx, c, "routers", query, (*routerJSON).value, func(r neutron.Router) string { return r.ID })
 	if err != nil {
 		return nil, c.failed(ctx, listRouters, err)
 	}
@@ -45,7 +45,7 @@ func (c *client) RouterInterfaces(ctx context.Context, networkID string) ([]neut
 	if networkID != "" {
 		query.Set("network_id", networkID)
 	}
-	ports, err := list(ctx, c.service, "ports", query, (*interfaceJSON).value, func(p port) string { return p.id })
+	ports, err := list(ctx, c, "ports", query, (*interfaceJSON).value, func(p port) string { return p.id })
 	if err != nil {
 		return nil, c.failed(ctx, listPorts, err)
 	}
@@ -66,7 +66,7 @@ var autoDeleted = []string{"network:dhcp", "network:distributed", "network:float
 // Ports implements neutron.Routing.
 func (c *client) Ports(ctx context.Context, networkID string) ([]neutron.Port, error) {
 	query := url.Values{"network_id": {networkID}, "fields": {"id", "network_id", "device_id", "device_owner", "fixed_ips"}}
-	ports, err := list(ctx, c.service, "ports", query, (*interfaceJSON).value, func(p port) string { return p.id })
+	ports, err := list(ctx, c, "ports", query, (*interfaceJSON).value, func(p port) string { return p.id })
 	if err != nil {
 		return nil, c.failed(ctx, listPorts, err)
 	}
@@ -74,7 +74,7 @@ func (c *client) Ports(ctx context.Context, networkID string) ([]neutron.Port, e
 	for _, p := range ports {
 		isRouters := strings.HasPrefix(p.owner, routerOwners) || slices.Contains(interfaceOwners, p.owner)
 		if p.networkID == networkID && !isRouters && !slices.Contains(autoDeleted, p.owner) {
-			found = append(found, neutron.Port{ID: p.id, DeviceOwner: clean(p.owner), SubnetIDs: p.subnetIDs})
+			found = append(found, neutron.Port{ID: p.id, DeviceOwner: c.describe("").clean(p.owner), SubnetIDs: p.subnetIDs})
 		}
 	}
 	return found, nil
@@ -126,7 +126,7 @@ type routerJSON struct {
 }
 
 func (r *routerJSON) value() (neutron.Router, error) {
-	if r == nil || r.ID == nil || *r.ID == "" || r.Name == nil {
+	if r == nil || r.ID == nil || !isID(*r.ID) || r.Name == nil {
 		return neutron.Router{}, unusable("it has a router without id or name")
 	}
 	return neutron.Router{ID: *r.ID, Name: *r.Name}, nil
@@ -152,7 +152,7 @@ type interfaceJSON struct {
 }
 
 func (p *interfaceJSON) value() (port, error) {
-	if p == nil || p.ID == nil || *p.ID == "" || p.NetworkID == nil || p.DeviceID == nil {
+	if p == nil || p.ID == nil || !isID(*p.ID) || p.NetworkID == nil || p.DeviceID == nil {
 		return port{}, unusable("it has a port without id, network_id or device_id")
 	}
 	found := port{id: *p.ID, owner: p.Owner, networkID: *p.NetworkID}
@@ -162,8 +162,11 @@ func (p *interfaceJSON) value() (port, error) {
 			continue // an old server may ignore an unknown filter
 		}
 		address, err := netip.ParseAddr(fixed.Address)
-		if err != nil {
-			return port{}, unusable("it has a port with the address %.80q", fixed.Address)
+		switch {
+		case err != nil:
+			return port{}, unusable("it has a port with the address %s", quoted(fixed.Address))
+		case !isID(*p.DeviceID) || !isID(fixed.SubnetID):
+			return port{}, unusable("it has a port of a router without the IDs of the router and of the subnet")
 		}
 		found.interfaces = append(found.interfaces, neutron.RouterInterface{
 			RouterID: *p.DeviceID, NetworkID: *p.NetworkID, SubnetID: fixed.SubnetID, Address: address, PortID: *p.ID,

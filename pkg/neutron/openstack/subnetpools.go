@@ -19,13 +19,20 @@ func (c *client) SubnetPools(ctx context.Context, filter neutron.SubnetPoolFilte
 	if filter.Name != "" {
 		query.Set("name", filter.Name)
 	}
-	found, err := list(ctx, c.service, "subnetpools", query, (*subnetPoolJSON).value, func(p neutron.SubnetPool) string { return p.ID })
+	// An administrator also sees the pools of other projects that are not shared.
+	foreign := map[string]bool{}
+	value := func(pool *subnetPoolJSON) (neutron.SubnetPool, error) {
+		v, err := pool.value()
+		foreign[v.ID] = err == nil && !pool.Shared && pool.ProjectID != "" && c.target.project() != "" && pool.ProjectID != c.target.project()
+		return v, err
+	}
+	found, err := list(ctx, c, "subnetpools", query, value, func(p neutron.SubnetPool) string { return p.ID })
 	if err != nil {
 		return nil, c.failed(ctx, listSubnetPools, err)
 	}
 	// An old server may ignore an unknown filter.
 	return slices.DeleteFunc(found, func(p neutron.SubnetPool) bool {
-		return filter.ID != "" && p.ID != filter.ID || filter.Name != "" && p.Name != filter.Name
+		return foreign[p.ID] || filter.ID != "" && p.ID != filter.ID || filter.Name != "" && p.Name != filter.Name
 	}), nil
 }
 
@@ -33,6 +40,8 @@ func (c *client) SubnetPools(ctx context.Context, filter neutron.SubnetPoolFilte
 type subnetPoolJSON struct {
 	ID        *string `json:"id"`
 	Name      *string `json:"name"`
+	ProjectID string  `json:"project_id"`
+	Shared    bool    `json:"shared"`
 	IPVersion *int    `json:"ip_version"`
 	// Some releases quote these numbers.
 	MinPrefixLength looseInt `json:"min_prefixlen"`
@@ -52,8 +61,11 @@ func (i *looseInt) UnmarshalJSON(text []byte) error {
 }
 
 func (p *subnetPoolJSON) value() (neutron.SubnetPool, error) {
-	if p == nil || p.ID == nil || *p.ID == "" || p.Name == nil || p.IPVersion == nil || *p.IPVersion != 4 && *p.IPVersion != 6 {
+	if p == nil || p.ID == nil || p.Name == nil || p.IPVersion == nil || *p.IPVersion != 4 && *p.IPVersion != 6 {
 		return neutron.SubnetPool{}, unusable("it has a subnet pool without id, name or ip_version")
+	}
+	if err := checkFields("subnet pool", field{"id", *p.ID, isID}, field{"name", *p.Name, isText}); err != nil {
+		return neutron.SubnetPool{}, err
 	}
 	return neutron.SubnetPool{
 		ID: *p.ID, Name: *p.Name, IPVersion: *p.IPVersion,

@@ -2,6 +2,7 @@ package openstack
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/netip"
 	"net/url"
@@ -24,7 +25,7 @@ func (c *client) Subnets(ctx context.Context, filter neutron.SubnetFilter) ([]ne
 	if filter.Description != "" {
 		query.Set("description", filter.Description)
 	}
-	found, err := list(ctx, c.service, "subnets", query, (*subnetJSON).value, func(s neutron.Subnet) string { return s.ID })
+	found, err := list(ctx, c, "subnets", query, (*subnetJSON).value, func(s neutron.Subnet) string { return s.ID })
 	if err != nil {
 		return nil, c.failed(ctx, listSubnets, err)
 	}
@@ -140,29 +141,32 @@ const maxPorts = 10
 // names them.) It returns nothing if the ports cannot be listed.
 func (c *client) portsOn(ctx context.Context, subnetID string) string {
 	query := url.Values{"fixed_ips": {"subnet_id=" + subnetID}, "fields": {"id", "device_owner"}, "limit": {strconv.Itoa(maxPorts + 1)}}
-	var answer struct {
-		Ports []struct {
+	var words []string
+	_, err := c.readPage(ctx, "ports", query.Encode(), maxValue, func(raw json.RawMessage) error {
+		var port struct {
 			ID    string `json:"id"`
 			Owner string `json:"device_owner"`
 		}
-	}
-	_, err := c.service.Get(ctx, c.service.ServiceURL("ports")+"?"+query.Encode(), &answer, nil) //nolint:bodyclose // gophercloud closes the body
-	if err != nil || len(answer.Ports) == 0 {
+		err := json.Unmarshal(raw, &port)
+		if err != nil || !isID(port.ID) || len(words) > maxPorts {
+			return err
+		}
+		if port.Owner != "" {
+			port.ID += " (" + port.Owner + ")"
+		}
+		words = append(words, port.ID)
+		return nil
+	})
+	if err != nil || len(words) == 0 {
 		return ""
 	}
-	var words []string
-	for _, port := range answer.Ports[:min(len(answer.Ports), maxPorts)] {
-		word := port.ID
-		if port.Owner != "" {
-			word += " (" + port.Owner + ")"
-		}
-		words = append(words, word)
-	}
+	more := len(words) > maxPorts
+	words = words[:min(len(words), maxPorts)]
 	slices.Sort(words)
-	if len(answer.Ports) > maxPorts {
+	if more {
 		words = append(words, "and more")
 	}
-	return clean("The ports are: " + strings.Join(words, ", ") + ".")
+	return c.describe("").clean("The ports are: " + strings.Join(words, ", ") + ".")
 }
 
 // subnet decodes the answer to a create or an update.
@@ -198,7 +202,7 @@ type subnetJSON struct {
 	ID          *string                   `json:"id"`
 	NetworkID   *string                   `json:"network_id"`
 	Name        *string                   `json:"name"`
-	Description *string                   `json:"description"`
+	Description text                      `json:"description"`
 	CIDR        *string                   `json:"cidr"`
 	Gateway     *string                   `json:"gateway_ip"`
 	SubnetPool  string                    `json:"subnetpool_id"`
@@ -216,15 +220,21 @@ func (s *subnetJSON) value() (neutron.Subnet, error) {
 	if s == nil {
 		return neutron.Subnet{}, unusable("it has no subnet")
 	}
-	if s.ID == nil || *s.ID == "" || s.NetworkID == nil || s.Name == nil || s.Description == nil ||
+	if s.ID == nil || s.NetworkID == nil || s.Name == nil || !s.Description.found ||
 		s.CIDR == nil || s.Pools == nil || s.DHCP == nil || s.Revision == nil {
 		return neutron.Subnet{}, unusable("it has a subnet without id, network_id, name, description, cidr, allocation_pools, enable_dhcp or revision_number")
+	}
+	err := checkFields("subnet",
+		field{"id", *s.ID, isID}, field{"network_id", *s.NetworkID, isID}, field{"name", *s.Name, isText}, field{"description", s.Description.value, isText},
+		field{"subnetpool_id", s.SubnetPool, isOptionalID}, field{"ipv6_address_mode", s.AddressMode, isOptionalID}, field{"ipv6_ra_mode", s.RAMode, isOptionalID})
+	if err != nil {
+		return neutron.Subnet{}, err
 	}
 	subnet := neutron.Subnet{
 		ID:           *s.ID,
 		NetworkID:    *s.NetworkID,
 		Name:         *s.Name,
-		Description:  *s.Description,
+		Description:  s.Description.value,
 		SubnetPoolID: s.SubnetPool,
 		DHCP:         *s.DHCP,
 		AddressMode:  s.AddressMode,
@@ -232,19 +242,21 @@ func (s *subnetJSON) value() (neutron.Subnet, error) {
 		CreatedAt:    parseTime(s.CreatedAt),
 		Revision:     *s.Revision,
 	}
-	var err error
+	if *s.Revision < 0 {
+		return neutron.Subnet{}, unusable("it has a subnet whose revision_number is %d", *s.Revision)
+	}
 	if subnet.CIDR, err = netip.ParsePrefix(*s.CIDR); err != nil || subnet.CIDR != subnet.CIDR.Masked() {
-		return neutron.Subnet{}, unusable("it has a subnet whose cidr is %.80q", *s.CIDR)
+		return neutron.Subnet{}, unusable("it has a subnet whose cidr is %s", quoted(*s.CIDR))
 	}
 	if s.Gateway != nil && *s.Gateway != "" {
 		if subnet.Gateway, err = netip.ParseAddr(*s.Gateway); err != nil {
-			return neutron.Subnet{}, unusable("it has a subnet whose gateway_ip is %.80q", *s.Gateway)
+			return neutron.Subnet{}, unusable("it has a subnet whose gateway_ip is %s", quoted(*s.Gateway))
 		}
 	}
 	for _, server := range s.Nameservers {
 		address, err := netip.ParseAddr(server)
 		if err != nil {
-			return neutron.Subnet{}, unusable("it has a subnet with the name server %.80q", server)
+			return neutron.Subnet{}, unusable("it has a subnet with the name server %s", quoted(server))
 		}
 		subnet.Nameservers = append(subnet.Nameservers, address)
 	}
@@ -252,7 +264,7 @@ func (s *subnetJSON) value() (neutron.Subnet, error) {
 		destination, err := netip.ParsePrefix(route.DestinationCIDR)
 		nextHop, hopErr := netip.ParseAddr(route.NextHop)
 		if err != nil || hopErr != nil {
-			return neutron.Subnet{}, unusable("it has a subnet with a host route to %.80q over %.80q", route.DestinationCIDR, route.NextHop)
+			return neutron.Subnet{}, unusable("it has a subnet with a host route to %s over %s", quoted(route.DestinationCIDR), quoted(route.NextHop))
 		}
 		subnet.HostRoutes = append(subnet.HostRoutes, neutron.HostRoute{Destination: destination, NextHop: nextHop})
 	}
@@ -266,7 +278,7 @@ func parsePools(pools []subnets.AllocationPool) ([]neutron.Pool, error) {
 		start, startErr := netip.ParseAddr(pool.Start)
 		end, endErr := netip.ParseAddr(pool.End)
 		if startErr != nil || endErr != nil {
-			return nil, unusable("it has a subnet with an allocation pool from %.80q to %.80q", pool.Start, pool.End)
+			return nil, unusable("it has a subnet with an allocation pool from %s to %s", quoted(pool.Start), quoted(pool.End))
 		}
 		all = append(all, neutron.Pool{Start: start, End: end})
 	}

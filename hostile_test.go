@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// rewriteAnswers lets the controllers that start later see other answers of
+// Neutron.
+func (h *harness) rewriteAnswers(rewrite func(r *http.Request, body string) string) {
+	h.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := httptest.NewRecorder()
+		h.neutron.ServeHTTP(answer, r)
+		maps.Copy(w.Header(), answer.Header())
+		w.Header().Del("Content-Length")
+		w.WriteHeader(answer.Code)
+		if answer.Code != http.StatusNoContent {
+			_, _ = io.WriteString(w, rewrite(r, answer.Body.String()))
+		}
+	}))
+	h.Cleanup(server.Close)
+	h.neutronURL = server.URL
+}
+
+// TestUnusableObjects: unusable objects of others in Neutron hide nothing: Networks
+// are created, and drift is detected.
+func TestUnusableObjects(t *testing.T) {
+	h := newHarness(t)
+	const network = `{"id": "bad", "name": "", "description": "", "mtu": -1, "subnets": [], "admin_state_up": true, "revision_number": 1},`
+	const subnet = `{"id": "bad", "network_id": "bad", "name": "", "description": null, "cidr": "10.0.0.1/8", "allocation_pools": [], "enable_dhcp": true, "revision_number": 1},`
+	h.rewriteAnswers(func(r *http.Request, body string) string {
+		if r.Method == http.MethodGet {
+			body = strings.Replace(body, `"networks":[{`, `"networks":[`+network+`{`, 1)
+			body = strings.Replace(body, `"subnets":[{`, `"subnets":[`+subnet+`{`, 1)
+		}
+		return body
+	})
+	h.settings.drift.ResyncPeriod = 100 * time.Millisecond
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+	h.eventually(func() error { return h.hasLogged(`Skipped unusable objects of others in Neutron kind="networks" count=1`) })
+	h.eventually(func() error { return h.hasLogged(`Skipped unusable objects of others in Neutron kind="subnets" count=1`) })
+	_, subnetID := h.idsInNeutron("example")
+	h.do(http.MethodPut, "/v2.0/subnets/"+subnetID, `{"subnet":{"name":"drifted"}}`, nil)
+	h.waitEventNote("Drifted", "drifted")
+}
+
+// TestUnusableNetwork: the controller does not create a second network because it
+// cannot read the first one.
+func TestUnusableNetwork(t *testing.T) {
+	h := newHarness(t)
+	h.rewriteAnswers(func(r *http.Request, body string) string {
+		return regexp.MustCompile(`"mtu":\d+`).ReplaceAllString(body, `"mtu":-1`)
+	})
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitCondition("example", metav1.ConditionFalse, "NeutronUnavailable", "it has a network whose mtu is -1")
+	h.eventually(func() error { return h.hasLogged(`failures=5`) })
+	h.wantCounts(1, 0)
+}
+
+// TestEndlessList: a list of Neutron's state that does not end delays neither the
+// start of the controller nor its end.
+func TestEndlessList(t *testing.T) {
+	h := newHarness(t)
+	hold := func(r *http.Request) {
+		if r.URL.RawQuery == listEverything {
+			h.untilTestEnds(r.Context().Done())
+		}
+	}
+	h.hold.Store(&hold)
+	h.settings.drift.StartTimeout = 50 * time.Millisecond
+	stop := h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+	if err := h.hasLogged("starting without it"); err != nil {
+		t.Error(err)
+	}
+	if err := h.watchdog.Check(0); err == nil {
+		t.Error("the watchdog does not watch the list")
+	}
+	began := time.Now()
+	stop()
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("the controller took %v to stop", took)
+	}
+}
+
+// TestRunEnds: Run returns when its own context ends, although the informers and
+// the lists of Neutron's state continue.
+func TestRunEnds(t *testing.T) {
+	h := newHarness(t)
+	c, start := h.newController(t.Context())
+	start()
+	if !c.WarmUp(t.Context()) {
+		t.Fatal("WarmUp failed")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx, 1, time.Minute) }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Error("Run did not return")
+	}
+}
+
+// TestDeletedMeanwhile: an object that is gone when the controller deletes it was
+// deleted. That is no failure.
+func TestDeletedMeanwhile(t *testing.T) {
+	h := newHarness(t)
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+	hold := func(r *http.Request) {
+		if r.Method == http.MethodDelete {
+			h.neutron.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodDelete, r.URL.Path, http.NoBody))
+		}
+	}
+	h.hold.Store(&hold)
+	h.edit("10.0.1.0/24", "") // deletes the subnet
+	h.waitReady("example")
+	h.delete("example")
+	h.waitGone("example")
+	h.eventually(h.isIdle)
+	for _, path := range []string{"/v2.0/subnets/", "/v2.0/networks/"} {
+		if err := h.hasRejected(http.MethodDelete, path); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := h.hasLogged("Sync failed"); err == nil {
+		t.Error("a sync failed")
+	}
+	h.wantCounts(0, 0)
+}
+
+// TestNotConverging: a Neutron whose answers never match the requests does not keep
+// the controller busy.
+func TestNotConverging(t *testing.T) {
+	h := newHarness(t)
+	h.rewriteAnswers(func(_ *http.Request, body string) string {
+		return strings.ReplaceAll(body, `"name":"`+h.namespace+`/example"`, `"name":"another"`)
+	})
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitCondition("example", metav1.ConditionFalse, "NotConverging", "Neutron's responses do not match the requests")
+	h.eventually(func() error { return errors.Join(h.isIdle(), h.hasLogged("Sync failed; retrying later")) })
+	updates := 0
+	for _, request := range h.neutronRequests() {
+		if request.Method == http.MethodPut {
+			updates++
+		}
+	}
+	if updates == 0 || updates > 60 {
+		t.Errorf("Neutron received %d updates, want 1 to 60", updates)
+	}
+	h.wantCounts(1, 0)
+}
+
+// TestNoCreationTimes: without created_at, the controller works, but deletes no
+// duplicate: it cannot know which networks were created together.
+func TestNoCreationTimes(t *testing.T) {
+	for _, has := range []bool{true, false} {
+		t.Run(fmt.Sprintf("created_at: %v", has), func(t *testing.T) {
+			h := newHarness(t)
+			h.rewriteAnswers(func(_ *http.Request, body string) string {
+				if has {
+					return body
+				}
+				return regexp.MustCompile(`"created_at":"[^"]*",`).ReplaceAllString(body, "")
+			})
+			h.settings.drift.ResyncPeriod = 100 * time.Millisecond
+			h.startController()
+			h.create("example", "10.0.0.0/24", "")
+			h.waitReady("example")
+			h.postNetwork(h.namespace+"/example", h.marker("example"))
+			if has {
+				h.eventually(func() error { return h.hasCounts(1, 1) })
+				return
+			}
+			h.waitCondition("example", metav1.ConditionFalse, "Ambiguous", "Neutron has 2 networks with the description")
+			h.wantCounts(2, 1)
+		})
+	}
+}

@@ -1,0 +1,168 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// serveForTest serves something on loopback until the test ends, and returns the
+// address.
+func serveForTest(t *testing.T, handler http.Handler) (address string) {
+	t.Helper()
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	ctx := klog.NewContext(t.Context(), logger)
+	if err := (endpoint{name: "health", path: "/readyz", address: "127.0.0.1:0", handler: handler}).serve(ctx); err != nil {
+		t.Fatal(err)
+	}
+	log := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
+	_, rest, _ := strings.Cut(log, "http://")
+	address, _, _ = strings.Cut(rest, "/")
+	return address
+}
+
+// TestSlowBodies: a request with a body that does not arrive is rejected at once,
+// and its connection closed.
+func TestSlowBodies(t *testing.T) {
+	address := serveForTest(t, NewHealth().handler())
+	began := time.Now()
+	var connections []net.Conn
+	for range 50 {
+		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = connection.Close() }()
+		_, _ = io.WriteString(connection, "GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\na")
+		connections = append(connections, connection)
+	}
+	for _, connection := range connections {
+		_ = connection.SetReadDeadline(time.Now().Add(30 * time.Second))
+		answer, err := io.ReadAll(connection) // until the server closes it
+		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 413 ") {
+			t.Fatalf("after %v, a connection is still open: %v (%.50q)", time.Since(began), err, answer)
+		}
+	}
+	t.Logf("50 connections were closed after %v", time.Since(began))
+}
+
+// TestConnectionLimit: connections that send nothing are closed when there are too
+// many, and do not keep out others.
+func TestConnectionLimit(t *testing.T) {
+	address := serveForTest(t, NewHealth().handler())
+	silent := make([]net.Conn, 2*maxConnections)
+	for i := range silent {
+		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = connection.Close() }()
+		silent[i] = connection
+	}
+	client := &http.Client{Transport: &http.Transport{}, Timeout: 5 * time.Second}
+	defer client.CloseIdleConnections()
+	began := time.Now()
+	response, err := client.Get("http://" + address + "/livez")
+	if err != nil {
+		t.Fatalf("a probe beside %d silent connections: %v", len(silent), err)
+	}
+	_ = response.Body.Close()
+	t.Logf("a probe took %v", time.Since(began))
+	for i, connection := range silent[:maxConnections] {
+		_ = connection.SetReadDeadline(time.Now().Add(5 * time.Second))
+		if _, err := connection.Read(make([]byte, 1)); err == nil || strings.Contains(err.Error(), "timeout") {
+			t.Fatalf("connection %d of %d is still open: %v", i, len(silent), err)
+		}
+	}
+}
+
+// request returns a request from an address with a token.
+func request(from, token string) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, "/healthz", http.NoBody)
+	r.RemoteAddr = from
+	r.Header.Set("Authorization", "Bearer "+token)
+	return r
+}
+
+// randomToken returns a token that no API server knows. It may have the form of a
+// token of a ServiceAccount.
+func randomToken(likeAServiceAccount bool) string {
+	if !likeAServiceAccount {
+		return rand.Text()
+	}
+	encode := base64.RawURLEncoding.EncodeToString
+	return strings.Join([]string{encode([]byte(`{"alg":"RS256"}`)), encode(fmt.Appendf(nil, `{"exp":%d}`, time.Now().Add(time.Hour).Unix())), rand.Text()}, ".")
+}
+
+// TestNewScraperAmongStrangers: while strangers send random tokens, a client with a
+// new valid token is permitted at once.
+func TestNewScraperAmongStrangers(t *testing.T) {
+	client := kubernetes.NewForConfigOrDie(cluster.RESTConfig())
+	for name, test := range map[string]struct {
+		likeAServiceAccount bool
+		from                string
+	}{
+		"from its own host": {false, "10.0.0.9:1"},
+		"from other hosts, like those of ServiceAccounts": {true, "10.0.0.8:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			permitted := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "permitted") })
+			authorizer := newAuthorizer(client, permitted, clocktesting.NewFakePassiveClock(time.Now()))
+			token := newToken(t, client, strings.ToLower(rand.Text()))
+			ctx, stop := context.WithCancel(t.Context())
+			var strangers sync.WaitGroup
+			defer strangers.Wait()
+			defer stop()
+			limited := make(chan struct{})
+			limitedOnce := sync.OnceFunc(func() { close(limited) })
+			for range 8 {
+				strangers.Go(func() {
+					for ctx.Err() == nil {
+						response := httptest.NewRecorder()
+						authorizer.ServeHTTP(response, request(test.from, randomToken(test.likeAServiceAccount)).WithContext(ctx))
+						if response.Code == http.StatusTooManyRequests {
+							limitedOnce()
+						}
+					}
+				})
+			}
+			<-limited
+			began, response := time.Now(), httptest.NewRecorder()
+			authorizer.ServeHTTP(response, request("10.0.0.9:2", token))
+			if response.Code != http.StatusOK {
+				t.Errorf("the first request of a new client: %d %s", response.Code, response.Body)
+			}
+			t.Logf("the response took %v", time.Since(began))
+		})
+	}
+}
+
+// TestTokensAreNotLogged: client-go logs the bodies of requests and responses at
+// -v=8 and above. Those of a TokenReview contain the token.
+func TestTokensAreNotLogged(t *testing.T) {
+	client := kubernetes.NewForConfigOrDie(cluster.RESTConfig())
+	for name, token := range map[string]string{"valid": newToken(t, client, "unlogged"), "random": randomToken(true)} {
+		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(10)))
+		r := request("10.0.0.9:1", token)
+		newAuthorizer(client, http.NotFoundHandler(), clocktesting.NewFakePassiveClock(time.Now())).
+			ServeHTTP(httptest.NewRecorder(), r.WithContext(klog.NewContext(r.Context(), logger)))
+		log := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
+		if strings.Contains(log, "Body") || strings.Contains(log, token) {
+			t.Errorf("the log has the body of a request with the %s token:\n%.500s", name, log)
+		}
+	}
+}
