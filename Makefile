@@ -154,6 +154,10 @@ image: ## Build build/image.tar, to load into containerd, Docker, podman or kind
 test-image: ## Check the contents of the image, and that it is reproducible
 	@go -C hack/image test ./...
 
+.PHONY: test-kstatus
+test-kstatus: ## Check what kstatus, and so Flux and other tools, make of each state of a Network
+	@go -C test/kstatus test ./...
+
 .PHONY: release
 release: $(if $(KUBECTL),,control-plane) ## Build build/release: binaries, image, install.yaml, SBOMs, checksums
 	@hack/release/release.sh build/release

@@ -199,31 +199,26 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 	actual := c.reconciler.Observe(key, network, desired) // sends no request
 	// Plan the next step and apply it, repeatedly, until no step is left.
 	actual, outcome := c.reconciler.Apply(ctx, key, network, desired, actual)
-	err = c.reconciler.Report(ctx, key, network, desired, actual, outcome)
-	if deploymentErr != nil {
-		return deploymentErr // is retried soon; the status contains the outcome
-	}
-	return err
+	return c.reconciler.Report(ctx, key, network, desired, actual, outcome, deploymentErr)
 }
 
 // handleErr decides when a key is synced again, given the outcome of its sync. A
 // change of the Network adds the key in any case.
 func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, err error) {
-	logger := klog.FromContext(ctx)
 	if err == nil {
 		c.queue.Forget(key) // the next failure starts with a short delay
 		return
 	}
 	switch retry, delay := c.reconciler.Retry(err); retry {
 	case reconcile.RetrySoon: // it may pass any moment
-		logger.Error(err, "Sync failed; retrying with backoff", "failures", c.queue.NumRequeues(key)+1)
+		c.reconciler.LogFailure(ctx, key, err, "retrying with backoff", "failures", c.queue.NumRequeues(key)+1)
 		c.queue.AddRateLimited(key)
 	case reconcile.RetryLater: // Neutron requests a pause, or a user has to act first
-		logger.Error(err, "Sync failed; retrying later", "retryAfter", delay.Round(time.Second))
+		c.reconciler.LogFailure(ctx, key, err, "retrying later", "retryAfter", delay.Round(time.Second))
 		c.queue.Forget(key)
 		c.queue.AddAfter(key, delay)
 	case reconcile.RetryNever: // only a change of the Network helps
-		logger.Error(err, "Sync failed; waiting for a change of the object")
+		c.reconciler.LogFailure(ctx, key, err, "waiting for a change of the object")
 		c.queue.Forget(key)
 	}
 }

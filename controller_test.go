@@ -41,7 +41,7 @@ func TestWalkthrough(t *testing.T) {
 	h.edit("192.168.1.0/16", "192.168.1.1")
 	edited := h.waitReady("example")
 	h.wantNeutron("example", "192.168.0.0/16", "192.168.1.1")
-	h.wantRequests("editing the gateway", 3, 1)
+	h.wantRequests("editing the gateway", 3, 2)
 	if edited.Status.NetworkID != networkID || edited.Status.SubnetID != subnetID {
 		t.Errorf("the edit replaced network %q or subnet %q: the status is %+v", networkID, subnetID, edited.Status)
 	}
@@ -49,9 +49,12 @@ func TestWalkthrough(t *testing.T) {
 	h.delete("example")
 	h.waitGone("example")
 	h.wantCounts(0, 0)
-	h.wantRequests("deleting", 2, 1)
+	h.wantRequests("deleting", 2, 2)
 
-	h.waitEvents("NetworkCreated", "SubnetCreated", "SubnetUpdated", "NetworkDeleted")
+	h.waitEvents("NetworkCreated", "SubnetUpdated", "NetworkDeleted")
+	h.waitEventNote("NetworkCreated", "Created network "+networkID+" with subnet 192.168.0.0/16, gateway 192.168.0.1.")
+	h.waitEventNote("SubnetUpdated", "Changed gateway 192.168.0.1 → 192.168.1.1.")
+	h.waitEventNote("NetworkDeleted", "Deleted network "+networkID+" with subnet 192.168.0.0/16.")
 }
 
 // TestRest: a healthy Network causes no request and no write, whatever events the
@@ -61,7 +64,7 @@ func TestRest(t *testing.T) {
 	h.startController()
 	h.create("a", "10.0.0.0/24", "")
 	h.waitReady("a")
-	h.eventually(func() error { return h.hasSentEvents(2) })
+	h.eventually(func() error { return h.hasSentEvents(1) })
 	h.forgetRequests()
 
 	// The label is an update that requests nothing. It has been processed when b is
@@ -70,9 +73,9 @@ func TestRest(t *testing.T) {
 	h.create("b", "10.0.1.0/24", "")
 	h.waitReady("b")
 
-	h.eventually(func() error { return h.hasSentEvents(2) })
-	if got := h.writes.get(); len(got) != 4 {
-		t.Errorf("creating b took the writes %v, want 2 of the Network and 2 events", got)
+	h.eventually(func() error { return h.hasSentEvents(1) })
+	if got := h.writes.get(); len(got) != 3 {
+		t.Errorf("creating b took the writes %v, want 2 of the Network and an event", got)
 	}
 	h.wantRequests("creating b", 3, 2)
 }
@@ -131,12 +134,12 @@ func TestOutages(t *testing.T) {
 		fault   embedded.Fault
 		message string
 	}{
-		"503 on listing networks":           {embedded.Fault{Method: http.MethodGet, Path: networks, Status: 503}, "list networks: unavailable: 503"},
-		"500 on creating the network":       {embedded.Fault{Method: http.MethodPost, Path: networks, Status: 500}, "create network: unavailable: 500"},
-		"network created, response lost":    {embedded.Fault{Method: http.MethodPost, Path: networks, DropAnswer: true}, "create network: unavailable"},
-		"subnet created, response lost":     {embedded.Fault{Method: http.MethodPost, Path: subnets, DropAnswer: true}, "create subnet: unavailable"},
-		"request to create the subnet lost": {embedded.Fault{Method: http.MethodPost, Path: subnets, DropRequest: true}, "create subnet: unavailable"},
-		"truncated list of networks":        {embedded.Fault{Method: http.MethodGet, Path: networks, Truncate: true}, "list networks: unavailable"},
+		"503 on listing networks":           {embedded.Fault{Method: http.MethodGet, Path: networks, Status: 503}, "Cannot look up the Neutron network: Neutron is unavailable (503"},
+		"500 on creating the network":       {embedded.Fault{Method: http.MethodPost, Path: networks, Status: 500}, "Cannot create the Neutron network: Neutron is unavailable (500"},
+		"network created, response lost":    {embedded.Fault{Method: http.MethodPost, Path: networks, DropAnswer: true}, "Cannot create the Neutron network: Neutron is unavailable"},
+		"subnet created, response lost":     {embedded.Fault{Method: http.MethodPost, Path: subnets, DropAnswer: true}, "Cannot create the subnet 10.0.0.0/24, gateway 10.0.0.1: Neutron is unavailable"},
+		"request to create the subnet lost": {embedded.Fault{Method: http.MethodPost, Path: subnets, DropRequest: true}, "Cannot create the subnet 10.0.0.0/24, gateway 10.0.0.1: Neutron is unavailable"},
+		"truncated list of networks":        {embedded.Fault{Method: http.MethodGet, Path: networks, Truncate: true}, "Cannot look up the Neutron network: Neutron is unavailable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
@@ -336,13 +339,13 @@ func TestStatusOfDeletedNetwork(t *testing.T) {
 	}
 	desired, actual := c.reconciler.Desired(h.key(), old), plan.Actual{Record: plan.Record{NetworkID: "created"}}
 
-	if err := c.reconciler.Report(t.Context(), h.key(), old, desired, actual, nil); err != nil {
+	if err := c.reconciler.Report(t.Context(), h.key(), old, desired, actual, nil, nil); err != nil {
 		t.Errorf("reporting on a deleted object: %v", err)
 	}
 	h.waitGone("example")
 
 	h.create("example", "10.0.1.0/24", "")
-	if err := c.reconciler.Report(t.Context(), h.key(), old, desired, actual, nil); err == nil {
+	if err := c.reconciler.Report(t.Context(), h.key(), old, desired, actual, nil, nil); err == nil {
 		t.Error("the status was written to another object with the same name")
 	}
 	if got := h.get("example").Status.NetworkID; got != "" {

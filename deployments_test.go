@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -223,6 +226,7 @@ func TestDeploymentNetworkEdited(t *testing.T) {
 			return h.hasReady("web")
 		})
 	}
+	h.waitEvent("web", "UpdatedForDeployment", "Changed the spec to what the Deployment web requests: 10.9.0.0/24 → 10.0.0.0/24.")
 	before := h.get("web")
 	h.delete("web")
 	h.eventually(func() error {
@@ -391,7 +395,12 @@ func TestDeploymentNetworkUpdateFails(t *testing.T) {
 	h := newDeploymentHarness(t)
 	h.settings.drift.ResyncPeriod = shortResync
 	h.failRequests(func(r *http.Request) bool {
-		return r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/networks/web")
+		if r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, "/networks/web") {
+			return false
+		}
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		return bytes.Contains(body, []byte(`"spec"`))
 	})
 	h.startController()
 	h.deploy("web", "cidr=10.0.0.0/24")
@@ -407,9 +416,9 @@ func TestDeploymentMutatingWebhook(t *testing.T) {
 	h := newDeploymentHarness(t)
 	h.transport = func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if (r.Method == http.MethodPost || r.Method == http.MethodPut) && strings.Contains(r.URL.Path, "/networks") {
+			if (r.Method == http.MethodPost || r.Method == http.MethodPatch) && strings.Contains(r.URL.Path, "/networks") {
 				body, _ := io.ReadAll(r.Body)
-				text := strings.Replace(string(body), `"cidr":`, `"mtu":1400,"cidr":`, 1)
+				text := strings.NewReplacer(`"spec":{"cidr":`, `"spec":{"mtu":1400,"cidr":`, `"spec":{"mtu":null}`, `"spec":{"mtu":1400}`).Replace(string(body))
 				r = r.Clone(r.Context())
 				r.Body, r.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
 			}
@@ -458,5 +467,47 @@ func TestExcludedNamespaces(t *testing.T) {
 	h.waitReady("web")
 	if _, err := h.client.SamplecrdV1().Networks(excluded.namespace).Get(t.Context(), "web", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the Deployment of an excluded namespace has a Network (%v)", err)
+	}
+}
+
+// TestDeploymentNetworkUpdateIsAPatch: the controller sends only what it changes, so
+// that fields which it does not know are kept, and only to the version that it read.
+func TestDeploymentNetworkUpdateIsAPatch(t *testing.T) {
+	h := newDeploymentHarness(t)
+	sent := make(chan string, 100)
+	h.transport = func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if (r.Method == http.MethodPatch || r.Method == http.MethodPut) && strings.HasSuffix(r.URL.Path, "/networks/web") {
+				body, _ := io.ReadAll(r.Body)
+				r = r.Clone(r.Context())
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				sent <- r.Method + " " + string(body)
+			}
+			return next.RoundTrip(r)
+		})
+	}
+	h.startController()
+	web := h.deploy("web", "cidr=10.0.0.0/24")
+	network := h.waitReady("web")
+	h.patch("web", `{"metadata":{"labels":{"mine":"yes"},"annotations":{"mine":"yes"}},"spec":{"mtu":1400,"deletionPolicy":"Retain"}}`)
+	h.eventually(func() error {
+		if after := h.get("web"); after.Spec.MTU != nil {
+			return fmt.Errorf("the MTU is %d", *after.Spec.MTU)
+		}
+		return h.hasReady("web")
+	})
+	if after := h.get("web"); after.Labels["mine"] != "yes" || after.Annotations["mine"] != "yes" || after.Spec.DeletionPolicy != samplecrdv1.DeletionPolicyRetain {
+		t.Errorf("the Network is %+v", after)
+	}
+	h.waitDeploymentEvent(web, "Normal", "NetworkUpdated", "Updated the Network web: removed mtu.")
+	var updates []string
+	for len(sent) > 0 {
+		if update := <-sent; !strings.Contains(update, "finalizers") {
+			updates = append(updates, update)
+		}
+	}
+	want := regexp.MustCompile(`^PATCH {"metadata":{"resourceVersion":"[0-9]+","uid":"` + string(network.UID) + `"},"spec":{"mtu":null}}$`)
+	if len(updates) == 0 || slices.ContainsFunc(updates, func(update string) bool { return !want.MatchString(update) }) {
+		t.Errorf("the requests are %q, want only %s", updates, want)
 	}
 }

@@ -135,7 +135,7 @@ func TestLostLease(t *testing.T) {
 
 	first.signal(t, syscall.SIGCONT)
 	first.wantExit(t, 1)
-	if logged := strings.TrimPrefix(first.log.String(), log); !strings.Contains(logged, "Lost the lease") || strings.Contains(logged, `"Applied step"`) {
+	if logged := strings.TrimPrefix(first.log.String(), log); !strings.Contains(logged, "Lost the lease") || strings.Contains(logged, ` step="`) {
 		t.Errorf("logged after it continued:\n%s\nwant the lost Lease, and no step", logged)
 	}
 	h.wantCounts(1, 1)

@@ -437,11 +437,17 @@ func (h *harness) waitEvents(reasons ...string) {
 	})
 }
 
-// waitEventNote waits for an event with this reason whose note contains this text.
+// waitEventNote waits for an event about example with this reason whose note contains
+// this text.
 func (h *harness) waitEventNote(reason, note string) {
 	h.Helper()
+	h.waitEvent("example", reason, note)
+}
+
+func (h *harness) waitEvent(name, reason, note string) {
+	h.Helper()
 	h.eventually(func() error {
-		list, err := h.kube.EventsV1().Events(h.namespace).List(h.Context(), metav1.ListOptions{FieldSelector: "regarding.name=example"})
+		list, err := h.kube.EventsV1().Events(h.namespace).List(h.Context(), metav1.ListOptions{FieldSelector: "regarding.kind=Network,regarding.name=" + name})
 		if err != nil {
 			return err
 		}

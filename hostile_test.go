@@ -51,8 +51,12 @@ func TestUnusableObjects(t *testing.T) {
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")
 	h.waitReady("example")
-	h.eventually(func() error { return h.hasLogged(`Skipped unusable objects of others in Neutron kind="networks" count=1`) })
-	h.eventually(func() error { return h.hasLogged(`Skipped unusable objects of others in Neutron kind="subnets" count=1`) })
+	h.eventually(func() error {
+		return h.hasLogged(`Skipped unusable objects of others in Neutron kind="networks" count=1`)
+	})
+	h.eventually(func() error {
+		return h.hasLogged(`Skipped unusable objects of others in Neutron kind="subnets" count=1`)
+	})
 	_, subnetID := h.idsInNeutron("example")
 	h.do(http.MethodPut, "/v2.0/subnets/"+subnetID, `{"subnet":{"name":"drifted"}}`, nil)
 	h.waitEventNote("Drifted", "drifted")

@@ -259,7 +259,7 @@ func newController(
 	neutronCache := neutron.NewCache(neutronClient, time.Now)
 	reconciler := reconcile.New(k.networks, networks, neutronCache, recorder, clock.RealClock{}, s.reconcile)
 	detector := drift.New(neutronCache, networks, reconciler, watchdog, clock.RealClock{}, s.drift)
-	deployed, err := deployments.New(deploymentInformers, k.metadata, k.networks, networks, recorder, s.deployments)
+	deployed, err := deployments.New(deploymentInformers, k.metadata, k.networks, networks, recorder, clock.RealClock{}, s.deployments)
 	if err != nil {
 		return nil, err
 	}

@@ -187,7 +187,7 @@ func TestRouterDrift(t *testing.T) {
 	h.eventually(func() error { return h.hasRouter("edge") })
 	h.eventually(h.isIdle)
 	h.do(http.MethodPut, "/v2.0/routers/"+h.routerID("edge")+"/remove_router_interface", `{"subnet_id":"`+h.get("example").Status.SubnetID+`"}`, nil)
-	h.waitEventNote("Drifted", "the subnet was detached from its router")
+	h.waitEventNote("Drifted", "the subnet was not attached to its router; attached the subnet to router "+h.routerID("edge"))
 	h.eventually(func() error { return h.hasRouter("edge") })
 }
 

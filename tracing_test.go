@@ -80,7 +80,7 @@ func TestTraces(t *testing.T) {
 	if sync == nil || len(sync.ParentSpanId) != 0 || attributeOf(sync, "samplecrd.network") != h.namespace+"/example" {
 		t.Fatalf("the parent of the step is %v, want a sync that is the root of its trace", sync)
 	}
-	if !regexp.MustCompile(`"Applied step" network="` + h.namespace + `/example" sync="` + attributeOf(sync, "samplecrd.sync") + `" step="create subnet`).MatchString(p.log.String()) {
+	if !regexp.MustCompile(`"Created subnet" network="` + h.namespace + `/example" sync="` + attributeOf(sync, "samplecrd.sync") + `" step="create subnet`).MatchString(p.log.String()) {
 		t.Errorf("the log has no line of sync %q:\n%s", attributeOf(sync, "samplecrd.sync"), &p.log)
 	}
 	events := sent.find("event", nil)

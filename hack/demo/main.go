@@ -107,7 +107,7 @@ func create(s *stage) error {
 	if err := s.kubectl("apply", "-f", "example/example-network.yaml"); err != nil {
 		return err
 	}
-	if err := s.showKubernetes("NetworkCreated", "SubnetCreated"); err != nil {
+	if err := s.showKubernetes("NetworkCreated"); err != nil {
 		return err
 	}
 	return s.showNeutron("192.168.0.0/16", "192.168.0.1")

@@ -19,6 +19,16 @@ var advices = map[string]advice{
 		Cure:   "Wait a few seconds. If the reason stays, check that the controller runs, has a leader, and watches the namespace (`-namespaces`).",
 		Retry:  "Not applicable: no controller has started to reconcile the Network.",
 	},
+	"Reconciling": {
+		Status: "False",
+		Cure:   "Wait. The message names the first step.",
+		Retry:  "Not applicable: the controller is working on the Network.",
+	},
+	"Deleting": {
+		Status: "False",
+		Cure:   "Wait. The message names the first step.",
+		Retry:  "Not applicable: the controller is working on the Network.",
+	},
 	"NeutronUnavailable": {
 		Status: "False",
 		Cure:   "Restore the connection to Neutron or Keystone, or correct the credentials. The message contains the error.",
@@ -32,7 +42,7 @@ var advices = map[string]advice{
 	},
 	"InUse": {
 		Status: "False",
-		Cure:   "Delete the ports or subnets that the message names. Nothing was deleted. For a Network that is being deleted, `deletionPolicy: Retain` keeps the network instead.",
+		Cure:   "Delete the ports or subnets that the message names, or restore the previous spec. For a Network that is being deleted, `deletionPolicy: Retain` keeps the network instead.",
 		Retry:  "After 20 to 30 seconds.",
 	},
 	"InvalidSpec": {

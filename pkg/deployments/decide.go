@@ -3,6 +3,7 @@ package deployments
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -267,4 +268,26 @@ func specText(spec samplecrdv1.NetworkSpec) string {
 		text += ", gateway " + spec.Gateway
 	}
 	return text
+}
+
+// changeText describes the change of a spec: the range and gateway, which annotations
+// set, and the names of other fields.
+func changeText(before, after samplecrdv1.NetworkSpec) string {
+	var parts []string
+	if from, to := specText(before), specText(after); from != to {
+		parts = append(parts, from+" → "+to)
+		after.CIDR, after.SubnetPool, after.Gateway = before.CIDR, before.SubnetPool, before.Gateway
+	}
+	was, is := reflect.ValueOf(before), reflect.ValueOf(after)
+	for field, value := range was.Fields() {
+		now, verb := is.FieldByIndex(field.Index), "changed "
+		if now.IsZero() {
+			verb = "removed "
+		}
+		if !equality.Semantic.DeepEqual(value.Interface(), now.Interface()) {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			parts = append(parts, verb+name)
+		}
+	}
+	return strings.Join(parts, ", ")
 }

@@ -92,6 +92,26 @@ func TestRequestOf(t *testing.T) {
 	}
 }
 
+func TestChangeText(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, after samplecrdv1.NetworkSpec
+		want          string
+	}{
+		"range":             {samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}, samplecrdv1.NetworkSpec{CIDR: "10.1.0.0/24"}, "10.0.0.0/24 → 10.1.0.0/24"},
+		"gateway":           {samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", Gateway: "None"}, samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}, "10.0.0.0/24, gateway None → 10.0.0.0/24"},
+		"other fields":      {samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", DNSNameservers: []string{"9.9.9.9"}, MTU: new(int32(1400))}, samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}, "removed dnsNameservers, removed mtu"},
+		"range and a field": {samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", EnableDHCP: new(false)}, samplecrdv1.NetworkSpec{CIDR: "10.1.0.0/24"}, "10.0.0.0/24 → 10.1.0.0/24, removed enableDHCP"},
+		"name to ID":        {samplecrdv1.NetworkSpec{SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "a"}}, samplecrdv1.NetworkSpec{SubnetPool: &samplecrdv1.SubnetPoolReference{ID: "a"}}, "changed subnetPool"},
+		"kept by its users": {samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", DeletionPolicy: "Retain"}, samplecrdv1.NetworkSpec{CIDR: "10.1.0.0/24", DeletionPolicy: "Retain"}, "10.0.0.0/24 → 10.1.0.0/24"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := changeText(test.before, test.after); got != test.want {
+				t.Errorf("changeText() = %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
 // FuzzRequestOf: any annotations give a valid spec or a problem.
 func FuzzRequestOf(f *testing.F) {
 	f.Add("192.168.0.0/16", "192.168.0.1", "", "")

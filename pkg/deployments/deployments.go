@@ -6,21 +6,27 @@ package deployments
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
@@ -82,16 +88,28 @@ type Deployments struct {
 	client    clientset.Interface
 	networks  *store.Networks
 	events    events.EventRecorder
+	clock     clock.PassiveClock
 
 	mu sync.Mutex
 	// reported is the last problem that an event reported, by Deployment.
-	reported map[cache.ObjectName]string
+	reported map[cache.ObjectName]report
 }
+
+// report is a problem that an event has reported.
+type report struct {
+	uid     types.UID // of the Deployment
+	problem string
+	at      time.Time
+}
+
+// repeatReport is the age of an event from which on it is repeated, if the problem
+// still exists: events expire after an hour.
+const repeatReport = 25 * time.Minute
 
 // New returns a Deployments that uses informers of metadata, which must not have
 // been started. A caller need not wait until they are synced: a Deployment that has
 // not been received yet has no effect.
-func New(from store.ByNamespace[cache.SharedIndexInformer], metadataClient metadata.Interface, client clientset.Interface, networks *store.Networks, recorder events.EventRecorder, options Options) (*Deployments, error) {
+func New(from store.ByNamespace[cache.SharedIndexInformer], metadataClient metadata.Interface, client clientset.Interface, networks *store.Networks, recorder events.EventRecorder, clock clock.PassiveClock, options Options) (*Deployments, error) {
 	onWatchError := kube.Resource{Plural: "Deployments"}.LogWatchError(" (not required with -deployment-networks=none)")
 	for _, informer := range from {
 		if err := informer.SetTransform(onlyAnnotations); err != nil {
@@ -103,7 +121,7 @@ func New(from store.ByNamespace[cache.SharedIndexInformer], metadataClient metad
 	}
 	return &Deployments{
 		options: options, informers: from, metadata: metadataClient.Resource(Resource), client: client, networks: networks,
-		events: recorder, reported: map[cache.ObjectName]string{},
+		events: recorder, clock: clock, reported: map[cache.ObjectName]report{},
 	}, nil
 }
 
@@ -170,11 +188,12 @@ func requestChanged(before, after *metav1.PartialObjectMetadata) bool {
 
 // errOutdated ends a sync on a Deployment that has changed since it was read. The
 // retry reads the newer one.
-var errOutdated = errors.New("the Deployment changed since it was read")
+var errOutdated = fmt.Errorf("the Deployment changed: %w", store.ErrOutdated)
 
 // Sync brings a Network, which is nil if it does not exist, in line with the
 // Deployment of the same name. It returns true if the Network object was written, or
-// is about to be received: that event enqueues the key again.
+// is about to be received: that event enqueues the key again. It returns a
+// *status.DeploymentError if the Deployment requests what cannot be done.
 func (d *Deployments) Sync(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network) (changed bool, err error) {
 	deployment, err := d.get(key)
 	if err != nil {
@@ -182,7 +201,7 @@ func (d *Deployments) Sync(ctx context.Context, key cache.ObjectName, network *s
 	}
 	if deployment == nil {
 		d.forget(key)
-		return false, nil
+		return false, d.checkListed(key, network)
 	}
 	requested := d.options.requestOf(deployment)
 	action, problem := decide(deployment, requested, network)
@@ -191,8 +210,7 @@ func (d *Deployments) Sync(ctx context.Context, key cache.ObjectName, network *s
 		d.forget(key)
 		return false, nil
 	case reportOnly:
-		d.reportProblem(deployment, problem)
-		return false, nil
+		return false, d.rejected(deployment, problem, relationOf(network, deployment) == owned)
 	case create:
 		// No live read is needed: if the Deployment no longer exists, the garbage
 		// collector deletes the Network.
@@ -217,6 +235,18 @@ func (d *Deployments) Sync(ctx context.Context, key cache.ObjectName, network *s
 	return d.update(ctx, deployment, requested, network)
 }
 
+// checkListed returns an error if a Network is marked as one of an invalid Deployment,
+// and the Deployments have not been listed since the controller started. Then the
+// Deployment may exist.
+func (d *Deployments) checkListed(key cache.ObjectName, network *samplecrdv1.Network) error {
+	informer, watched := d.informers.For(key.Namespace)
+	if !watched || informer.HasSynced() || network == nil ||
+		meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionDeploymentInvalid) == nil {
+		return nil
+	}
+	return fmt.Errorf("the Deployments have not been listed yet: %w", store.ErrOutdated)
+}
+
 func (d *Deployments) create(ctx context.Context, deployment *metav1.PartialObjectMetadata, requested request) (changed bool, err error) {
 	network := &samplecrdv1.Network{Spec: *requested.spec}
 	network.Namespace, network.Name, network.Labels = deployment.Namespace, deployment.Name, labelsFor(deployment, requested)
@@ -228,7 +258,7 @@ func (d *Deployments) create(ctx context.Context, deployment *metav1.PartialObje
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return false, nil // the namespace is being deleted
 	case err != nil:
-		return false, d.failed(deployment, "creating", err)
+		return false, d.failed(deployment, "creating", err, false)
 	}
 	d.announce(ctx, deployment, "NetworkCreated", "CreateNetwork", "Created the Network "+network.Name+": "+specText(network.Spec)+".")
 	return true, nil
@@ -242,21 +272,52 @@ func (d *Deployments) update(ctx context.Context, deployment *metav1.PartialObje
 	for name, value := range labelsFor(deployment, requested) {
 		metav1.SetMetaDataLabel(&after.ObjectMeta, name, value)
 	}
-	updated, err := d.client.SamplecrdV1().Networks(network.Namespace).Update(ctx, after, metav1.UpdateOptions{FieldManager: manager})
+	patch, err := changes(network, after)
 	if err != nil {
-		return false, d.failed(deployment, "updating", err)
+		return false, err
+	}
+	updated, err := d.client.SamplecrdV1().Networks(network.Namespace).Patch(ctx, network.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager})
+	if err != nil {
+		return false, d.failed(deployment, "updating", err, true)
 	}
 	d.networks.Written(updated)
 	if updated.Generation == network.Generation && !OwnershipChanged(network, updated) { // no event enqueues the key
 		d.reportProblem(deployment, "Updates of the Network "+network.Name+" have no effect: check for a mutating admission webhook or policy that reverts them.")
 		return false, nil
 	}
-	change := "Updated the Network " + network.Name + ": " + specText(network.Spec) + " → " + specText(after.Spec) + "."
+	change := "Updated the Network " + network.Name + ": " + changeText(network.Spec, after.Spec) + "."
 	if updated.Generation == network.Generation {
 		change = "Took over the Network " + network.Name + "."
 	}
 	d.announce(ctx, deployment, "NetworkUpdated", "UpdateNetwork", change)
+	if updated.Generation != network.Generation { // its users may have edited it
+		kube.RecordEvent(d.events, updated, corev1.EventTypeNormal, "UpdatedForDeployment", "Sync",
+			status.Clip("Changed the spec to what the Deployment "+deployment.Name+" requests: "+changeText(network.Spec, after.Spec)+". To change it, edit the annotations of the Deployment."))
+	}
 	return true, nil
+}
+
+// changes returns the merge patch that changes a Network, if it is still the one that was
+// read. The cache lacks most labels and annotations, so the whole object must not be
+// sent.
+func changes(before, after *samplecrdv1.Network) ([]byte, error) {
+	var texts [2][]byte
+	for i, network := range []*samplecrdv1.Network{before, after} {
+		network = network.DeepCopy()
+		if i == 0 {
+			network.UID, network.ResourceVersion = "", "" // so that the patch has them
+		}
+		text, err := json.Marshal(network)
+		if err != nil {
+			return nil, fmt.Errorf("encoding a Network: %w", err)
+		}
+		texts[i] = text
+	}
+	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(texts[0], texts[1], texts[0])
+	if err != nil {
+		return nil, fmt.Errorf("comparing two Networks: %w", err)
+	}
+	return patch, nil
 }
 
 func (d *Deployments) remove(ctx context.Context, deployment *metav1.PartialObjectMetadata, network *samplecrdv1.Network) (changed bool, err error) {
@@ -267,37 +328,48 @@ func (d *Deployments) remove(ctx context.Context, deployment *metav1.PartialObje
 	case apierrors.IsNotFound(err):
 		return true, nil
 	case err != nil:
-		return false, d.failed(deployment, "deleting", err)
+		return false, d.failed(deployment, "deleting", err, true)
 	}
 	d.announce(ctx, deployment, "NetworkDeleted", "DeleteNetwork", "Deleted the Network "+network.Name+": the Deployment no longer requests it.")
 	return true, nil
 }
 
 // failed reports to the Deployment that the API server rejected a Network. A spec
-// that the API server finds invalid is not retried until the annotations change.
-func (d *Deployments) failed(deployment *metav1.PartialObjectMetadata, doing string, err error) error {
-	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
-		d.reportProblem(deployment, fmt.Sprintf("The API server rejected the Network: %v", err))
-	}
-	if apierrors.IsInvalid(err) {
-		return nil
+// that the API server finds invalid waits until the annotations change.
+func (d *Deployments) failed(deployment *metav1.PartialObjectMetadata, doing string, err error, owned bool) error {
+	problem := fmt.Sprintf("The API server rejected the Network: %v", err)
+	switch {
+	case apierrors.IsInvalid(err):
+		return d.rejected(deployment, problem, owned)
+	case apierrors.IsForbidden(err):
+		d.reportProblem(deployment, problem)
 	}
 	return fmt.Errorf("%s the Network of a Deployment: %w", doing, err)
 }
 
+// rejected reports to the Deployment, and to the Network if there is one that the
+// Deployment owns, that the request cannot be done.
+func (d *Deployments) rejected(deployment *metav1.PartialObjectMetadata, problem string, owned bool) error {
+	d.reportProblem(deployment, problem)
+	return &status.DeploymentError{Message: problem, Owned: owned}
+}
+
 // announce logs what was done for a Deployment, and records an event.
 func (d *Deployments) announce(ctx context.Context, deployment *metav1.PartialObjectMetadata, reason, action, change string) {
-	klog.FromContext(ctx).Info("Reconciled the Network of a Deployment", "reason", reason, "change", change)
+	klog.FromContext(ctx).Info("Reconciled the Network of a Deployment", "reason", reason, "change", status.Printable(change))
 	d.forget(cache.MetaObjectToName(deployment))
 	kube.RecordEvent(d.events, reference(deployment), corev1.EventTypeNormal, reason, action, status.Clip(change))
 }
 
-// reportProblem records an event, unless the last one reported the same problem.
+// reportProblem records an event, unless a recent one reported the same problem.
 func (d *Deployments) reportProblem(deployment *metav1.PartialObjectMetadata, problem string) {
-	key, report := cache.MetaObjectToName(deployment), string(deployment.UID)+" "+problem
+	key, now := cache.MetaObjectToName(deployment), d.clock.Now()
 	d.mu.Lock()
-	known := d.reported[key] == report
-	d.reported[key] = report
+	last := d.reported[key]
+	known := last.uid == deployment.UID && last.problem == problem && now.Sub(last.at) < repeatReport
+	if !known {
+		d.reported[key] = report{deployment.UID, problem, now}
+	}
 	d.mu.Unlock()
 	if !known {
 		kube.RecordEvent(d.events, reference(deployment), corev1.EventTypeWarning, "NetworkNotMade", "Sync", status.Clip(problem))

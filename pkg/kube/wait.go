@@ -19,7 +19,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Resource is the custom resource that a controller reconciles.
+// Resource is the custom resource that a controller reconciles. Without a
+// GroupVersion, it is a resource of Kubernetes, which needs no
+// CustomResourceDefinition.
 type Resource struct {
 	schema.GroupVersion
 	Kind string
@@ -145,6 +147,8 @@ func (r Resource) explain(err error) string {
 		return fmt.Sprintf("the CustomResourceDefinition is older than the controller (%v): install the matching version with kubectl apply -f crd/", missing)
 	case apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces":
 		return err.Error()
+	case apierrors.IsNotFound(err) && r.GroupVersion.Empty():
+		return "the API server does not serve " + r.Plural + ": check the address of the API server, and its flag --runtime-config"
 	case apierrors.IsNotFound(err):
 		return "the CustomResourceDefinition for " + r.Plural + " is not installed: run kubectl apply -f crd/"
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):

@@ -39,6 +39,9 @@ type Error struct {
 	Type string
 	// Message is the failure in Neutron's own words, if there are any.
 	Message string
+	// Ports are the IDs of the ports that use the object, or of some of them, if they
+	// are known.
+	Ports []string
 	// RetryAfter is how long the server requests not to be called, or 0.
 	RetryAfter time.Duration
 	// Cause is the underlying error if there was no response, such as

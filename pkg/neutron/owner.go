@@ -1,6 +1,9 @@
 package neutron
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // Owner is the Kubernetes object that a network and a subnet in Neutron belong to.
 type Owner struct {
@@ -32,7 +35,8 @@ func (o Owner) String() string { return o.Namespace + "/" + o.Name }
 func (o Owner) path() string { return o.Cluster + "/" + o.Namespace + "/" + o.Name }
 
 // ParseMarker returns the owner in a description, or false if the description is not
-// an owner marker.
+// an owner marker. A name that is not printable is none: it must not forge a line of a
+// log.
 func ParseMarker(description string) (owner Owner, ok bool) {
 	path, ok := strings.CutPrefix(description, markerPrefix)
 	if !ok {
@@ -52,6 +56,9 @@ func ownerOf(description string) (owner Owner, ok bool) {
 
 func parsePath(path string) (owner Owner, ok bool) {
 	parts := strings.Split(path, "/")
+	if isRaw := func(r rune) bool { return !unicode.IsPrint(r) }; strings.ContainsFunc(path, isRaw) {
+		return Owner{}, false
+	}
 	if len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
 		return Owner{}, false
 	}

@@ -37,7 +37,7 @@ func TestParseMark(t *testing.T) {
 	if got, ok := neutron.ParseMarker(owner.Marker()); !ok || got != owner {
 		t.Errorf("ParseMarker(%q) = %v, %v", owner.Marker(), got, ok)
 	}
-	for _, text := range []string{"", "mine", owner.RetainedMarker(), owner.Marker() + "/x", "samplecrd.k8s.io owner: c1/default/", "samplecrd.k8s.io owner: c1/default", " " + owner.Marker()} {
+	for _, text := range []string{"", "mine", owner.RetainedMarker(), owner.Marker() + "/x", "samplecrd.k8s.io owner: c1/default/", "samplecrd.k8s.io owner: c1/default", " " + owner.Marker(), owner.Marker() + "\nforged", owner.Marker() + "\x1b[2J"} {
 		if got, ok := neutron.ParseMarker(text); ok {
 			t.Errorf("ParseMarker(%q) = %v", text, got)
 		}

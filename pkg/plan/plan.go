@@ -148,20 +148,11 @@ import (
 // With ReportDrift, a step that would change Neutron is reported and not taken.
 func Next(desired Desired, actual Actual) Step {
 	step := nextStep(desired, actual)
-	if desired.ReportDrift && !desired.Absent && changesNeutron(step) {
+	_, prepares := step.(RecordTags)
+	if desired.ReportDrift && !desired.Absent && (prepares || ChangesNeutron(step)) {
 		return drifted(step)
 	}
 	return step
-}
-
-// changesNeutron reports whether a step changes Neutron, or prepares a change.
-func changesNeutron(step Step) bool {
-	switch step.(type) {
-	case Nothing, Blocked, FindNetwork, FindSubnets, FindSubnetPool, FindExtensions, FindCloud, AddFinalizer, RemoveFinalizer,
-		FindRouter, FindRouterInterfaces, FindPorts:
-		return false
-	}
-	return true
 }
 
 func drifted(step Step) Step {

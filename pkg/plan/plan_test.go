@@ -559,3 +559,24 @@ func TestStepText(t *testing.T) {
 		}
 	}
 }
+
+// TestChangesNeutron: looking, Kubernetes and the end of a plan change nothing in
+// Neutron.
+func TestChangesNeutron(t *testing.T) {
+	for _, step := range []plan.Step{
+		plan.Nothing{}, plan.Blocked{}, plan.FindNetwork{}, plan.FindSubnets{}, plan.FindSubnetPool{}, plan.FindExtensions{}, plan.FindCloud{},
+		plan.RecordTags{}, plan.AddFinalizer{}, plan.RemoveFinalizer{},
+	} {
+		if plan.ChangesNeutron(step) {
+			t.Errorf("%T changes Neutron", step)
+		}
+	}
+	for _, step := range []plan.Step{
+		plan.CreateNetwork{}, plan.UpdateNetwork{}, plan.RetainNetwork{}, plan.DeleteNetwork{}, plan.AddTag{}, plan.RemoveTag{},
+		plan.CreateSubnet{}, plan.UpdateSubnet{}, plan.DeleteSubnet{},
+	} {
+		if !plan.ChangesNeutron(step) {
+			t.Errorf("%T does not change Neutron", step)
+		}
+	}
+}

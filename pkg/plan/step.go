@@ -187,6 +187,16 @@ func (RecordRouter) step()         {}
 func (AttachRouter) step()         {}
 func (DetachRouter) step()         {}
 
+// ChangesNeutron reports whether a step changes something in Neutron.
+func ChangesNeutron(step Step) bool {
+	switch step.(type) {
+	case Nothing, Blocked, FindNetwork, FindSubnets, FindSubnetPool, FindExtensions, FindCloud, RecordTags, AddFinalizer, RemoveFinalizer,
+		FindRouter, FindRouterInterfaces, FindPorts, RecordRouter:
+		return false
+	}
+	return true
+}
+
 func (Nothing) String() string   { return "nothing to do" }
 func (s Blocked) String() string { return fmt.Sprintf("blocked: %s: %s", s.Reason, s.Message) }
 

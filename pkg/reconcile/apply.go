@@ -12,13 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
-	"github.com/samplecrd/network-controller/pkg/metrics"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/plan"
 	"github.com/samplecrd/network-controller/pkg/status"
+	"github.com/samplecrd/network-controller/pkg/store"
 	"github.com/samplecrd/network-controller/pkg/tracing"
 )
 
@@ -27,7 +26,7 @@ var (
 	errStopping = errors.New("the controller is stopping")
 	// errOutdated ends a sync of an object that has changed since it was read. The
 	// retry reads the newer object.
-	errOutdated = errors.New("the Network changed since it was read")
+	errOutdated = fmt.Errorf("the Network changed: %w", store.ErrOutdated)
 	// errDeleted ends a sync whose object was deleted concurrently.
 	errDeleted = errors.New("the Network was deleted")
 )
@@ -40,6 +39,14 @@ const maxSteps = 60
 // or a step fails. A step changes Neutron with at most one request. Apply returns
 // the actual state as far as it is known at the end.
 func (r *Reconciler) Apply(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual) (plan.Actual, error) {
+	var applied []plan.Step
+	actual, err := r.applySteps(ctx, key, network, desired, actual, &applied)
+	r.announce(key, network, applied, actual.Ours(desired))
+	return actual, err
+}
+
+// applySteps adds each step that it applied to a list.
+func (r *Reconciler) applySteps(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, applied *[]plan.Step) (plan.Actual, error) {
 	if rejected := r.rejection(key, network); rejected != nil {
 		return actual, rejected
 	}
@@ -57,16 +64,17 @@ func (r *Reconciler) Apply(ctx context.Context, key cache.ObjectName, network *s
 			}
 		}
 		if err := r.mayApply(ctx, key, network, desired, step, found); err != nil {
-			return actual, err
+			return actual, &status.StepError{Step: step, Err: err}
 		}
 		after, err := r.applyTraced(ctx, network, actual, step)
 		r.noteCreate(key, desired, step, err)
 		if err != nil {
+			err = &status.StepError{Step: step, Err: err}
 			r.noteRejection(key, network, err)
 			return actual, err
 		}
-		r.announce(ctx, key, network, step)
-		actual = after
+		logStep(ctx, network, step)
+		*applied, actual = append(*applied, step), after
 		found = found || network != nil && network.Status.NetworkID != "" && actual.HasNetwork(network.Status.NetworkID)
 	}
 	return actual, status.BlockedError{Blocked: plan.Blocked{Reason: plan.ReasonNotConverging, Message: fmt.Sprintf(
@@ -83,7 +91,10 @@ func (r *Reconciler) mayApply(ctx context.Context, key cache.ObjectName, network
 	if err := r.checkCurrent(ctx, key, network, step); err != nil {
 		return err
 	}
-	return r.checkPending(key, network, desired, step, found)
+	if err := r.checkPending(key, network, desired, step, found); err != nil {
+		return err
+	}
+	return r.showProgress(ctx, network, step)
 }
 
 // checkCurrent reads the object again before a step that deletes something, and
@@ -204,28 +215,6 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// announce logs a step that was applied, and records an event if it changed
-// something in Neutron.
-func (r *Reconciler) announce(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, step plan.Step) {
-	logger := klog.FromContext(ctx)
-	regarding := network
-	if network == nil { // the events of an orphan are found by its name
-		regarding = &samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	}
-	event, ok := status.EventOf(regarding, step)
-	if !ok {
-		if logger := logger.V(4); logger.Enabled() {
-			logger.Info("Applied step", "step", step.String())
-		}
-		return
-	}
-	logger.Info("Applied step", "step", step.String(), "reason", event.Reason)
-	if event.Reason == status.Drifted {
-		metrics.DriftRepaired.Inc()
-	}
-	r.emit(regarding, event)
-}
-
 // hasFinalizer reports whether the controller's finalizer is set.
 func hasFinalizer(network *samplecrdv1.Network) bool {
 	return slices.Contains(network.Finalizers, samplecrdv1.Finalizer)
@@ -236,6 +225,7 @@ func hasFinalizer(network *samplecrdv1.Network) bool {
 // finalizers. It sends nothing else: a client that sends the whole object drops
 // fields that it does not know.
 func (r *Reconciler) setFinalizer(ctx context.Context, network *samplecrdv1.Network, cloud string) error {
+	network = r.latest(network) // after a write of the status
 	finalizers := slices.DeleteFunc(slices.Clone(network.Finalizers), func(f string) bool { return f == samplecrdv1.Finalizer })
 	metadata := map[string]any{
 		"uid":             network.UID,

@@ -158,7 +158,7 @@ func (r *Reconciler) Observe(key cache.ObjectName, network *samplecrdv1.Network,
 func (r *Reconciler) unobserved(network *samplecrdv1.Network) plan.Actual {
 	actual := plan.Actual{Finalizer: hasFinalizer(network), Cloud: network.Annotations[samplecrdv1.AnnotationCloud], Record: status.RecordOf(network.Status)}
 	if connected, ok := r.neutron.KnownCloud(); ok {
-		if actual.Cloud == r.options.LeaveCloud && actual.Cloud != connected {
+		if r.options.LeaveCloud != "" && actual.Cloud == r.options.LeaveCloud && actual.Cloud != connected {
 			actual.Cloud, actual.Record = "", plan.Record{}
 		}
 		actual = actual.WithCloud(connected)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,8 +27,15 @@ type record struct {
 	// observedGeneration is the generation that Neutron matched after the last
 	// sync, or 0.
 	observedGeneration int64
-	// status is the last status that this replica wrote, or found to be right.
-	status samplecrdv1.NetworkStatus
+	// status is the last status that this replica wrote, or found to be right. The
+	// event of previousStatus, which it wrote before, may still come.
+	status, previousStatus samplecrdv1.NetworkStatus
+	// failure is the outcome of the last sync, or empty if it succeeded.
+	failure string
+	// overwritten is true if another client has written the status, until the next
+	// sync. overwriteReported is when that was last reported.
+	overwritten       bool
+	overwriteReported time.Time
 	// becomingReady is true until a new Network is Ready for the first time.
 	becomingReady bool
 	// inherited is set if the object had the finalizer when this replica received it: a
@@ -131,13 +137,16 @@ func (r *Reconciler) wroteStatus(network *samplecrdv1.Network) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.records[cache.MetaObjectToName(network)]
-	return last.uid == network.UID && equality.Semantic.DeepEqual(last.status, network.Status)
+	return last.uid == network.UID && (status.IsSame(last.status, network.Status) || status.IsSame(last.previousStatus, network.Status))
 }
 
 // StatusOverwritten reports whether another client has changed the status of a
 // Network, and after which delay a sync should correct it.
 func (r *Reconciler) StatusOverwritten(before, after *samplecrdv1.Network) (delay time.Duration, overwritten bool) {
-	overwritten = !equality.Semantic.DeepEqual(before.Status, after.Status) && !r.wroteStatus(after)
+	overwritten = !status.IsSame(before.Status, after.Status) && !r.wroteStatus(after)
+	if overwritten {
+		r.updateKey(cache.MetaObjectToName(after), func(record *record) { record.overwritten = record.uid == after.UID })
+	}
 	return wait.Jitter(r.options.Retry.OverwrittenStatus, 0.5), overwritten
 }
 

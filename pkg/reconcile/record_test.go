@@ -178,7 +178,7 @@ func TestOrphan(t *testing.T) {
 func TestRecordLifetime(t *testing.T) {
 	r, clock := newReconciler(t)
 	report := func(outcome error) error {
-		return r.Report(t.Context(), key, nil, plan.Desired{}, plan.Actual{}, outcome)
+		return r.Report(t.Context(), key, nil, plan.Desired{}, plan.Actual{}, outcome, nil)
 	}
 	r.Observe(key, object("uid-1", ""), plan.Desired{})
 	if err := report(nil); err != nil || len(r.records) != 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/kube"
@@ -19,23 +21,37 @@ import (
 	"github.com/samplecrd/network-controller/pkg/status"
 )
 
-// Report writes the status and events that follow from the outcome of a sync, if
-// they are new. It returns the error to retry, or nil if the Network needs no
-// sync until something changes.
-func (r *Reconciler) Report(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, outcome error) error {
+// Report writes the status and events that follow from the outcome of a sync, and
+// from that for the Deployment of the Network, if they are new. It returns the error
+// to retry, or nil if the Network needs no sync until something changes.
+func (r *Reconciler) Report(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, outcome, deployment error) error {
 	if errors.Is(outcome, errStopping) || errors.Is(outcome, context.Canceled) {
 		return nil // the next start finds the key again
 	}
+	var err error
 	if network == nil {
-		return r.reportDeleted(key, outcome)
+		err = r.reportDeleted(key, outcome)
+	} else {
+		err = r.reportNetwork(ctx, network, desired, actual, outcome, deployment)
 	}
-	err := r.writeStatus(ctx, network, desired, actual, outcome)
+	switch invalid := (*status.DeploymentError)(nil); {
+	case err == nil:
+		return deployment
+	case errors.As(deployment, &invalid):
+		return err // its retry comes first
+	}
+	return errors.Join(err, deployment)
+}
+
+func (r *Reconciler) reportNetwork(ctx context.Context, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, outcome, deployment error) error {
+	r.reportOverwritten(ctx, network)
+	err := r.writeStatus(ctx, network, desired, actual, outcome, deployment)
 	if err == nil {
 		inSync := isComplete(outcome)
 		r.update(network, func(record *record) {
 			record.observedGeneration = 0
 			if inSync {
-				record.observedGeneration = network.Generation
+				record.observedGeneration, record.failure = network.Generation, ""
 			}
 		})
 		if inSync {
@@ -63,9 +79,13 @@ func (r *Reconciler) reportDeleted(key cache.ObjectName, outcome error) error {
 
 // writeStatus updates the status if the outcome of a sync changes it, and records
 // an event if there is a new problem.
-func (r *Reconciler) writeStatus(ctx context.Context, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, outcome error) error {
-	after, changed := status.For(network, desired, actual, outcome, r.now())
-	if !changed {
+func (r *Reconciler) writeStatus(ctx context.Context, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, outcome, deployment error) error {
+	network = r.withLatestStatus(network)
+	after, _ := status.For(network, desired, actual, outcome, r.now())
+	if !desired.Absent {
+		after = status.WithDeployment(after, network.Generation, deployment, r.now())
+	}
+	if equality.Semantic.DeepEqual(after, network.Status) {
 		r.update(network, func(record *record) { record.status = after })
 		return nil
 	}
@@ -82,6 +102,51 @@ func (r *Reconciler) writeStatus(ctx context.Context, network *samplecrdv1.Netwo
 		r.emit(network, status.Event{Type: corev1.EventTypeWarning, Reason: reason, Action: "Sync", Note: message})
 	}
 	return nil
+}
+
+// showProgress writes the status before a step, if users would otherwise not see
+// that the controller is working on an edit or a deletion. A status that cannot be
+// written does not prevent the step, unless it means that the object has changed.
+func (r *Reconciler) showProgress(ctx context.Context, network *samplecrdv1.Network, step plan.Step) error {
+	if network == nil {
+		return nil
+	}
+	network = r.withLatestStatus(network)
+	after, needed := status.InProgress(network, step, r.now())
+	if !needed {
+		return nil
+	}
+	written, err := r.applyStatus(ctx, network, after)
+	switch {
+	case err == nil && !written:
+		return errDeleted
+	case errors.Is(err, errOutdated), apierrors.IsConflict(err):
+		return err
+	case err != nil:
+		klog.FromContext(ctx).Error(err, "Showing the work in progress failed; continuing")
+	}
+	return nil
+}
+
+// withLatestStatus returns a Network as the sync read it, but with the status that
+// this replica has written since.
+func (r *Reconciler) withLatestStatus(network *samplecrdv1.Network) *samplecrdv1.Network {
+	latest := r.latest(network)
+	if latest == network || !r.wroteStatus(latest) {
+		return network
+	}
+	updated := *network
+	updated.Status = latest.Status
+	return &updated
+}
+
+// latest returns the latest known version of a Network, unless its spec differs.
+func (r *Reconciler) latest(network *samplecrdv1.Network) *samplecrdv1.Network {
+	latest, err := r.networks.Get(cache.MetaObjectToName(network))
+	if err != nil || latest == nil || latest.UID != network.UID || latest.Generation != network.Generation {
+		return network
+	}
+	return latest
 }
 
 // recordTags records in the status which tags the controller is about to add to
@@ -103,9 +168,10 @@ func (r *Reconciler) recordRouter(ctx context.Context, network *samplecrdv1.Netw
 
 // writeRecord changes the status during a plan, which may have changed it before.
 func (r *Reconciler) writeRecord(ctx context.Context, network *samplecrdv1.Network, change func(*samplecrdv1.NetworkStatus)) error {
+	network = r.withLatestStatus(network)
 	after := *network.Status.DeepCopy()
 	if latest, err := r.networks.Get(cache.MetaObjectToName(network)); err == nil && latest != nil && r.wroteStatus(latest) {
-		after = *latest.Status.DeepCopy()
+		after = *latest.Status.DeepCopy() // also if the spec has changed since: what was recorded must not be lost
 	}
 	change(&after)
 	written, err := r.applyStatus(ctx, network, after)
@@ -125,13 +191,13 @@ func (r *Reconciler) applyStatus(ctx context.Context, network *samplecrdv1.Netwo
 		return false, fmt.Errorf("updating status: %w", errOutdated) // another controller's network may be in use
 	}
 	// The event may arrive before the response.
-	r.update(network, func(record *record) { record.status = after })
+	r.update(network, func(record *record) { record.status, record.previousStatus = after, record.status })
 	client := r.client.SamplecrdV1().Networks(network.Namespace)
 	updated, err := client.ApplyStatus(ctx, status.ApplyConfiguration(latest, after), metav1.ApplyOptions{FieldManager: r.options.FieldManager, Force: true})
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
-	if err == nil && !status.SameRecord(updated.Status, after) { // another field manager owns fields of the status
+	if err == nil && !status.IsSame(updated.Status, after) { // another field manager owns fields of the status
 		updated, err = client.Patch(ctx, network.Name, types.MergePatchType, status.OverwritePatch(updated, after), metav1.PatchOptions{FieldManager: r.options.FieldManager}, "status")
 	}
 	if err != nil {
@@ -154,4 +220,30 @@ func (r *Reconciler) emitForbidden(network *samplecrdv1.Network, err error) {
 // emit records an event.
 func (r *Reconciler) emit(regarding *samplecrdv1.Network, event status.Event) {
 	kube.RecordEvent(r.events, regarding, event.Type, event.Reason, event.Action, status.Clip(event.Note))
+}
+
+// overwriteReportPeriod is the shortest time between two reports that another client
+// writes the status of a Network.
+const overwriteReportPeriod = 5 * time.Minute
+
+// reportOverwritten reports who has written the status of a Network, if that was not
+// this replica. The informer drops the managed fields, which name the writer.
+func (r *Reconciler) reportOverwritten(ctx context.Context, network *samplecrdv1.Network) {
+	was := r.recordOf(network)
+	if !was.overwritten {
+		return
+	}
+	r.update(network, func(record *record) { record.overwritten = false })
+	if !was.overwriteReported.IsZero() && r.clock.Since(was.overwriteReported) < overwriteReportPeriod {
+		return
+	}
+	logger := klog.FromContext(ctx)
+	live, err := r.client.SamplecrdV1().Networks(network.Namespace).Get(ctx, network.Name, metav1.GetOptions{})
+	if err != nil || live.UID != network.UID || r.wroteStatus(live) {
+		return
+	}
+	r.update(network, func(record *record) { record.overwriteReported = r.clock.Now() })
+	event := status.Overwritten(status.Writer(live.ManagedFields, r.options.FieldManager), r.options.FieldManager)
+	logger.Error(errors.New(event.Note), "Another client has written the status")
+	r.emit(network, event)
 }

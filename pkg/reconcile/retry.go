@@ -31,6 +31,10 @@ func DefaultRetryDelays() RetryDelays {
 	return RetryDelays{InUse: 20 * time.Second, Rejected: 5 * time.Minute, OverwrittenStatus: 5 * time.Second}
 }
 
+// repeatProblem is the time until the event for a Deployment that requests something
+// invalid is repeated. Events expire after an hour.
+const repeatProblem = 30 * time.Minute
+
 // Retry classifies the error of a sync.
 type Retry int
 
@@ -53,9 +57,12 @@ func (r *Reconciler) Retry(err error) (retry Retry, delay time.Duration) {
 func (d RetryDelays) classify(err error) (retry Retry, delay time.Duration) {
 	var blocked status.BlockedError
 	var failure *neutron.Error
+	var invalid *status.DeploymentError
 	switch {
 	case err == nil:
 		return RetryNever, 0
+	case errors.As(err, &invalid): // and nothing else: see Report
+		return RetryLater, wait.Jitter(repeatProblem, 0.1)
 	case errors.As(err, &blocked) && (blocked.Reason == plan.ReasonInvalidSpec || blocked.Reason == plan.ReasonAdoptionNotAllowed || blocked.Reason == plan.ReasonOtherCloud):
 		return RetryNever, 0 // only another spec helps, or another flag or cloud, which takes a new process
 	case errors.As(err, &blocked) && blocked.Reason == plan.ReasonNotConverging, errors.Is(err, neutron.ErrRefused):

@@ -1,5 +1,5 @@
 // Package status describes the outcome of a sync as values: the status of the
-// Network, its condition Ready, and events. It is pure: package reconcile writes
+// Network with its conditions, and events. It is pure: package reconcile writes
 // them.
 package status
 
@@ -8,13 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"net/netip"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,13 +37,19 @@ const (
 	// NeutronUnavailable: Neutron or Keystone returns no usable response, or an earlier
 	// create request may still complete.
 	NeutronUnavailable = "NeutronUnavailable"
+	// Reconciling: the spec was edited, and the controller is changing Neutron
+	// accordingly.
+	Reconciling = "Reconciling"
+	// Deleting: the Network is being deleted, and the controller is deleting what it
+	// created in Neutron.
+	Deleting = "Deleting"
 )
 
 // KnownReason returns the reason of a condition Ready, or "Other" if this package
 // never writes it: everybody who can write a status can set any reason.
 func KnownReason(reason string) string {
 	switch plan.Reason(reason) {
-	case Provisioned, Refused, NeutronUnavailable, Pending,
+	case Provisioned, Refused, NeutronUnavailable, Pending, Reconciling, Deleting,
 		plan.ReasonInvalidSpec, plan.ReasonAmbiguous, plan.ReasonNotOurs, plan.ReasonNotFound, plan.ReasonAdoptionNotAllowed,
 		plan.ReasonDrifted, plan.ReasonOtherCloud, plan.ReasonOtherCluster, plan.ReasonExtensionMissing, plan.ReasonSubnetPoolMismatch, plan.ReasonInUse, plan.ReasonNotConverging:
 		return reason
@@ -70,44 +72,12 @@ func For(network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual,
 	if !relevant {
 		return network.Status, false
 	}
-	ready.ObservedGeneration = network.Generation
-	ready.LastTransitionTime = now
-
 	record := actual.Ours(desired)
 	ready.Message += provisionedMessage(ready, record)
 	after := recordStatus(record)
-	after.ObservedGeneration, after.Conditions = network.Generation, slices.Clone(network.Status.Conditions)
-	meta.SetStatusCondition(&after.Conditions, ready)
+	after.Conditions = network.Status.Conditions
+	after = withConditions(after, ready, network.Generation, now)
 	return after, !equality.Semantic.DeepEqual(after, network.Status)
-}
-
-// retrySentence describes when the controller retries. It is empty if the text of
-// the failure does. The user does not have to change the Network.
-func retrySentence(failure *neutron.Error) string {
-	if failure.RetryAfter > 0 {
-		return ""
-	}
-	return " The controller retries until it succeeds, at least every two minutes."
-}
-
-// sentence ends a text with a full stop.
-func sentence(text string) string {
-	if strings.HasSuffix(text, ".") {
-		return text
-	}
-	return text + "."
-}
-
-// cure describes what may help after Neutron rejected a request.
-func cure(failure *neutron.Error) string {
-	retry := "The controller retries within 8 minutes, and immediately when the spec changes."
-	switch {
-	case failure.Type == "OverQuota":
-		return "Free quota of the OpenStack project, or raise the quota. " + retry
-	case failure.Status == http.StatusForbidden:
-		return "The OpenStack policy does not permit this request with the controller's credentials: an administrator must change the policy or the credentials. " + retry
-	}
-	return retry
 }
 
 // provisionedMessage describes the network and the subnet if the condition is
@@ -188,11 +158,11 @@ func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condi
 	case !errors.As(outcome, &failure):
 		return metav1.Condition{}, false
 	case errors.Is(failure, neutron.ErrInUse):
-		return no(InUse, failure.Error()+" Nothing was deleted. The controller retries until the ports are deleted.")
+		return no(InUse, inUseMessage(stepOf(outcome), failure))
 	case errors.Is(failure, neutron.ErrRefused):
-		return no(Refused, sentence(failure.Error())+" "+cure(failure))
+		return no(Refused, refusedMessage(stepOf(outcome), failure))
 	case errors.Is(failure, neutron.ErrUnavailable):
-		return no(NeutronUnavailable, sentence(failure.Error())+retrySentence(failure))
+		return no(NeutronUnavailable, unavailableMessage(stepOf(outcome), failure))
 	}
 	return metav1.Condition{}, false
 }
@@ -233,14 +203,14 @@ func ApplyConfiguration(network *samplecrdv1.Network, status samplecrdv1.Network
 		applied = applied.WithDefaultMTU(status.DefaultMTU)
 	}
 	applied = applied.WithTags(status.Tags...)
-	if ready := meta.FindStatusCondition(status.Conditions, samplecrdv1.ConditionReady); ready != nil {
+	for _, condition := range ownConditions(status) {
 		applied = applied.WithConditions(applymetav1.Condition().
-			WithType(ready.Type).
-			WithStatus(ready.Status).
-			WithReason(ready.Reason).
-			WithMessage(ready.Message).
-			WithObservedGeneration(ready.ObservedGeneration).
-			WithLastTransitionTime(ready.LastTransitionTime))
+			WithType(condition.Type).
+			WithStatus(condition.Status).
+			WithReason(condition.Reason).
+			WithMessage(condition.Message).
+			WithObservedGeneration(condition.ObservedGeneration).
+			WithLastTransitionTime(condition.LastTransitionTime))
 	}
 	return applyv1.Network(network.Name, network.Namespace).
 		WithUID(network.UID).
@@ -248,21 +218,23 @@ func ApplyConfiguration(network *samplecrdv1.Network, status samplecrdv1.Network
 		WithStatus(applied)
 }
 
-// SameRecord reports whether two statuses are equal except for their conditions.
-func SameRecord(a, b samplecrdv1.NetworkStatus) bool {
-	a.Conditions, b.Conditions = nil, nil
+// IsSame reports whether two statuses are equal except for the conditions of other
+// controllers.
+func IsSame(a, b samplecrdv1.NetworkStatus) bool {
+	a.Conditions, b.Conditions = ownConditions(a), ownConditions(b)
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// OverwritePatch returns the merge patch that sets all status fields except the
-// conditions, including those that another field manager owns: server-side apply
-// removes only fields of its own manager.
+// OverwritePatch returns the merge patch that sets all status fields, including
+// those that another field manager owns: server-side apply removes only fields of
+// its own manager. The conditions of other controllers stay as the Network has them.
 func OverwritePatch(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) []byte {
 	fields := map[string]any{
 		"observedGeneration": status.ObservedGeneration, "networkID": nil, "subnetID": nil, "cidr": nil, "gateway": nil,
 		"subnetPool": nil, "router": nil, "mtu": nil, "defaultMTU": nil, "tags": nil,
 	}
-	status.Conditions = nil
+	others := slices.DeleteFunc(slices.Clone(network.Status.Conditions), isOwn)
+	status.Conditions = slices.Concat(ownConditions(status), others)
 	text, _ := json.Marshal(status)   // it is plain data
 	_ = json.Unmarshal(text, &fields) // into a map of the same
 	if pool := status.SubnetPool; pool != nil && pool.Name == "" {
@@ -298,75 +270,13 @@ func IsReady(status samplecrdv1.NetworkStatus) bool {
 }
 
 // NewProblem returns the reason and message of the condition Ready if it became
-// false, or false for another reason; otherwise it returns empty strings.
+// false, or false for another reason; otherwise it returns empty strings. Work in
+// progress is no problem.
 func NewProblem(before, after samplecrdv1.NetworkStatus) (reason, message string) {
 	was := meta.FindStatusCondition(before.Conditions, samplecrdv1.ConditionReady)
 	is := meta.FindStatusCondition(after.Conditions, samplecrdv1.ConditionReady)
-	if is == nil || is.Status != metav1.ConditionFalse || was != nil && was.Status == is.Status && was.Reason == is.Reason {
+	if is == nil || is.Status != metav1.ConditionFalse || is.Reason == Reconciling || is.Reason == Deleting || was != nil && was.Status == is.Status && was.Reason == is.Reason {
 		return "", ""
 	}
 	return is.Reason, is.Message
-}
-
-// Drifted is the reason of an event that reports a change that was made directly
-// in Neutron, and how the controller reverted it.
-const Drifted = "Drifted"
-
-// Event is a Kubernetes event without the object that it regards.
-type Event struct {
-	Type, Reason, Action, Note string
-}
-
-// EventOf returns the event for a step that was applied to a Network. It returns
-// false if the step changes nothing that users see.
-func EventOf(network *samplecrdv1.Network, step plan.Step) (event Event, ok bool) {
-	event = Event{Type: corev1.EventTypeNormal, Note: Clip(step.String())}
-	drift := "" // what must have happened if the Network was ready before
-	switch step := step.(type) {
-	case plan.CreateNetwork:
-		event.Action, event.Reason, drift = "CreateNetwork", "NetworkCreated", "the Neutron network was deleted"
-	case plan.UpdateNetwork:
-		event.Action, event.Reason, drift = "UpdateNetwork", "NetworkUpdated", "the Neutron network was changed"
-	case plan.AddTag:
-		event.Action, event.Reason, drift = "AddTag", "NetworkUpdated", "a tag was removed"
-	case plan.RemoveTag:
-		event.Action, event.Reason = "RemoveTag", "NetworkUpdated"
-	case plan.RetainNetwork:
-		event.Action, event.Reason = "RetainNetwork", "NetworkRetained"
-	case plan.DeleteNetwork:
-		event.Action, event.Reason = "DeleteNetwork", "NetworkDeleted"
-		if step.DuplicateOf != "" {
-			event.Action, event.Reason = "DeleteDuplicate", "DuplicateDeleted"
-		}
-	case plan.CreateSubnet:
-		event.Action, event.Reason, drift = "CreateSubnet", "SubnetCreated", "the subnet was deleted"
-	case plan.UpdateSubnet:
-		event.Action, event.Reason, drift = "UpdateSubnet", "SubnetUpdated", "the subnet was changed"
-	case plan.DeleteSubnet:
-		event.Action, event.Reason, drift = "DeleteSubnet", "SubnetDeleted", "the range of the subnet was changed"
-	case plan.AttachRouter:
-		event.Action, event.Reason, drift = "AttachRouter", "RouterAttached", "the subnet was detached from its router"
-	case plan.DetachRouter:
-		event.Action, event.Reason = "DetachRouter", "RouterDetached"
-	default:
-		return Event{}, false
-	}
-	if drift != "" && network.DeletionTimestamp == nil && IsReadyForSpec(network) {
-		event.Type, event.Reason = corev1.EventTypeWarning, Drifted
-		event.Note = Clip("Drift in Neutron: " + drift + ". The controller reverted it: " + event.Note)
-	}
-	return event, true
-}
-
-// Clip shortens a text to 1 KiB, the maximum length of an event's note.
-func Clip(text string) string {
-	const most = 1024
-	if len(text) <= most {
-		return text
-	}
-	cut := most - len("…")
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "…"
 }

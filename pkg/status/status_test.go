@@ -22,14 +22,17 @@ import (
 )
 
 var (
-	owner   = neutron.Owner{Cluster: "c1", Namespace: "default", Name: "example"}
-	subnet  = neutron.Subnet{ID: "sub-1", NetworkID: "net-1", Description: owner.Marker(), CIDR: netip.MustParsePrefix("10.0.0.0/24"), Gateway: netip.MustParseAddr("10.0.0.1")}
-	present = plan.DesiredFor(owner, samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"})
-	absent  = plan.DesiredAbsent(owner)
-	network = neutron.Network{ID: "net-1", Name: owner.String(), Description: owner.Marker(), SubnetIDs: []string{"sub-1"}}
-	actual  = plan.Actual{Record: plan.Record{NetworkID: "net-1"}}.WithNetworks(neutron.NetworkFilter{}, []neutron.Network{network}).WithSubnets("net-1", []neutron.Subnet{subnet})
-	past    = metav1.NewTime(time.Unix(1000, 0))
-	now     = metav1.NewTime(time.Unix(2000, 0))
+	owner         = neutron.Owner{Cluster: "c1", Namespace: "default", Name: "example"}
+	subnet        = neutron.Subnet{ID: "sub-1", NetworkID: "net-1", Description: owner.Marker(), CIDR: netip.MustParsePrefix("10.0.0.0/24"), Gateway: netip.MustParseAddr("10.0.0.1")}
+	present       = plan.DesiredFor(owner, samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"})
+	absent        = plan.DesiredAbsent(owner)
+	network       = neutron.Network{ID: "net-1", Name: owner.String(), Description: owner.Marker(), SubnetIDs: []string{"sub-1"}}
+	actual        = plan.Actual{Record: plan.Record{NetworkID: "net-1"}}.WithNetworks(neutron.NetworkFilter{}, []neutron.Network{network}).WithSubnets("net-1", []neutron.Subnet{subnet})
+	createNetwork = plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example"}}
+	createSubnet  = plan.CreateSubnet{Subnet: neutron.NewSubnet{CIDR: subnet.CIDR, SubnetSettings: neutron.SubnetSettings{Gateway: &subnet.Gateway}}}
+
+	past = metav1.NewTime(time.Unix(1000, 0))
+	now  = metav1.NewTime(time.Unix(2000, 0))
 )
 
 func ready(status metav1.ConditionStatus, reason, message string) metav1.Condition {
@@ -39,8 +42,11 @@ func ready(status metav1.ConditionStatus, reason, message string) metav1.Conditi
 func TestFor(t *testing.T) {
 	const all = "Neutron has the network and its subnet 10.0.0.0/24 with gateway 10.0.0.1."
 	pending := ready(metav1.ConditionUnknown, "Pending", "No controller has looked at this Network yet.")
+	failed := func(step plan.Step, err *neutron.Error) error {
+		return fmt.Errorf("syncing: %w", &status.StepError{Step: step, Err: err})
+	}
 	failure := func(kind error) error {
-		return fmt.Errorf("syncing: %w", &neutron.Error{Op: "create subnet", Class: kind, Status: 409, Type: "OverQuota", Message: "Quota exceeded."})
+		return failed(createSubnet, &neutron.Error{Op: "create subnet", Class: kind, Status: 409, Type: "OverQuota", Message: "Quota exceeded."})
 	}
 	for name, test := range map[string]struct {
 		desired     plan.Desired
@@ -48,6 +54,7 @@ func TestFor(t *testing.T) {
 		before      metav1.Condition
 		wantChanged bool
 		wantReason  string
+		wantKind    string // the condition beside Ready
 		wantStatus  metav1.ConditionStatus
 		wantMessage string
 		wantSince   metav1.Time
@@ -71,37 +78,66 @@ func TestFor(t *testing.T) {
 		"rejected by Neutron": {
 			desired: present, outcome: failure(neutron.ErrRefused), before: pending,
 			wantChanged: true, wantStatus: "False", wantReason: status.Refused,
-			wantMessage: "create subnet: rejected: 409 OverQuota: Quota exceeded. Free quota of the OpenStack project, or raise the quota. The controller retries within 8 minutes, and immediately when the spec changes.", wantSince: now,
+			wantKind:    "Stalled",
+			wantMessage: "Cannot create the subnet 10.0.0.0/24, gateway 10.0.0.1: Neutron rejected the request (409 OverQuota): Quota exceeded. Free quota of the OpenStack project, or raise the quota. The controller retries within 8 minutes, and immediately when the spec changes.", wantSince: now,
 		},
 		"forbidden by the policy": {
-			desired: present, before: pending, outcome: &neutron.Error{Op: "create network", Class: neutron.ErrRefused, Status: 403, Message: "rule:create_network is disallowed."},
+			desired: present, before: pending, outcome: failed(createNetwork, &neutron.Error{Op: "create network", Class: neutron.ErrRefused, Status: 403, Message: "rule:create_network is disallowed."}),
 			wantChanged: true, wantStatus: "False", wantReason: status.Refused,
-			wantMessage: "create network: rejected: 403: rule:create_network is disallowed. The OpenStack policy does not permit this request with the controller's credentials: an administrator must change the policy or the credentials. The controller retries within 8 minutes, and immediately when the spec changes.", wantSince: now,
+			wantKind:    "Stalled",
+			wantMessage: "Cannot create the Neutron network: Neutron rejected the request (403): rule:create_network is disallowed. The OpenStack policy does not permit this request with the controller's credentials: an administrator must change the policy or the credentials. The controller retries within 8 minutes, and immediately when the spec changes.", wantSince: now,
 		},
 		"rejected otherwise": {
 			desired: present, before: pending, outcome: &neutron.Error{Op: "create network", Class: neutron.ErrRefused, Status: 400, Type: "InvalidInput", Message: "Bad MTU"},
 			wantChanged: true, wantStatus: "False", wantReason: status.Refused,
-			wantMessage: "create network: rejected: 400 InvalidInput: Bad MTU. The controller retries within 8 minutes, and immediately when the spec changes.", wantSince: now,
+			wantKind:    "Stalled",
+			wantMessage: "Cannot create network: Neutron rejected the request (400 InvalidInput): Bad MTU. The controller retries within 8 minutes, and immediately when the spec changes.", wantSince: now,
 		},
 		"unavailable, and retried at a time that Neutron gives": {
-			desired: present, before: pending, outcome: &neutron.Error{Op: "create network", Class: neutron.ErrUnavailable, Status: 503, RetryAfter: time.Minute, Message: "busy."},
+			desired: present, before: pending, outcome: failed(createNetwork, &neutron.Error{Class: neutron.ErrUnavailable, Status: 503, RetryAfter: time.Minute, Message: "busy."}),
 			wantChanged: true, wantStatus: "False", wantReason: status.NeutronUnavailable,
-			wantMessage: "create network: unavailable: 503: busy.", wantSince: now,
+			wantKind:    "Reconciling",
+			wantMessage: "Cannot create the Neutron network: Neutron is unavailable (503): busy.", wantSince: now,
+		},
+		"waiting for an earlier request": {
+			desired: present, before: pending, outcome: failed(plan.RemoveFinalizer{}, &neutron.Error{Class: waiting{}, RetryAfter: time.Minute, Message: "no response arrived"}),
+			wantChanged: true, wantStatus: "False", wantReason: status.NeutronUnavailable, wantKind: "Reconciling",
+			wantMessage: "Cannot finish the deletion yet: no response arrived.", wantSince: now,
 		},
 		"another problem than before": {
 			desired: present, outcome: failure(neutron.ErrUnavailable), before: ready(metav1.ConditionFalse, status.Refused, "no"),
 			wantChanged: true, wantStatus: "False", wantReason: status.NeutronUnavailable,
-			wantMessage: "create subnet: unavailable: 409 OverQuota: Quota exceeded. The controller retries until it succeeds, at least every two minutes.", wantSince: past,
+			wantKind:    "Reconciling",
+			wantMessage: "Cannot create the subnet 10.0.0.0/24, gateway 10.0.0.1: Neutron is unavailable (409 OverQuota): Quota exceeded. The controller retries until it succeeds, at least every two minutes.", wantSince: past,
 		},
 		"in use, being deleted": {
-			desired: absent, outcome: failure(neutron.ErrInUse), before: ready(metav1.ConditionTrue, status.Provisioned, all),
-			wantChanged: true, wantStatus: "False", wantReason: status.InUse,
-			wantMessage: "create subnet: in use: 409 OverQuota: Quota exceeded. Nothing was deleted. The controller retries until the ports are deleted.", wantSince: now,
+			desired: absent, outcome: failed(plan.DeleteNetwork{ID: "net-1"}, &neutron.Error{Class: neutron.ErrInUse, Message: "Ports.", Ports: []string{"p-1", "p-2"}}),
+			before:      ready(metav1.ConditionTrue, status.Provisioned, all),
+			wantChanged: true, wantStatus: "False", wantReason: status.InUse, wantKind: "Stalled",
+			wantMessage: "Cannot delete the Neutron network net-1 while ports use it: p-1, p-2. Nothing was deleted. Delete the ports, or set spec.deletionPolicy to Retain. The controller retries every 20 to 30 seconds.", wantSince: now,
+		},
+		"in use, and the range was edited": {
+			desired: present, outcome: failed(plan.DeleteSubnet{From: netip.MustParsePrefix("192.168.0.0/16"), For: "172.16.0.0/24"}, &neutron.Error{Class: neutron.ErrInUse, Ports: []string{"d43c"}}),
+			before:      ready(metav1.ConditionTrue, status.Provisioned, all),
+			wantChanged: true, wantStatus: "False", wantReason: status.InUse, wantKind: "Stalled",
+			wantMessage: "Cannot change 192.168.0.0/16 to 172.16.0.0/24 while port d43c uses it. Delete the ports, or restore the previous spec. The controller retries every 20 to 30 seconds.", wantSince: now,
+		},
+		"in use by unknown ports": {
+			desired: absent, outcome: failed(plan.DeleteSubnet{From: netip.MustParsePrefix("192.168.0.0/16")}, &neutron.Error{Class: neutron.ErrInUse, Message: "One or more ports"}),
+			before:      ready(metav1.ConditionTrue, status.Provisioned, all),
+			wantChanged: true, wantStatus: "False", wantReason: status.InUse, wantKind: "Stalled",
+			wantMessage: "Cannot delete the subnet 192.168.0.0/16 while ports use it: One or more ports. Nothing was deleted. Delete the ports, or set spec.deletionPolicy to Retain. The controller retries every 20 to 30 seconds.", wantSince: now,
+		},
+		"a duplicate is in use": {
+			desired: present, outcome: failed(plan.DeleteNetwork{ID: "net-2", DuplicateOf: "net-1"}, &neutron.Error{Class: neutron.ErrInUse, Ports: []string{"p-1"}}),
+			before:      ready(metav1.ConditionTrue, status.Provisioned, all),
+			wantChanged: true, wantStatus: "False", wantReason: status.InUse, wantKind: "Stalled",
+			wantMessage: "Cannot delete the Neutron network net-2, a duplicate of net-1, while port p-1 uses it. Delete the ports, or move them to the other network. The controller retries every 20 to 30 seconds.", wantSince: now,
 		},
 		"blocked": {
 			desired: present, before: pending,
 			outcome:     status.BlockedError{Blocked: plan.Blocked{Reason: plan.ReasonAmbiguous, Message: "two networks"}},
-			wantChanged: true, wantStatus: "False", wantReason: "Ambiguous", wantMessage: "two networks", wantSince: now,
+			wantChanged: true, wantStatus: "False", wantReason: "Ambiguous", wantKind: "Stalled", wantMessage: "two networks", wantSince: now,
 		},
 		"changed concurrently": {
 			desired: present, outcome: failure(neutron.ErrConflict), before: pending,
@@ -132,12 +168,24 @@ func TestFor(t *testing.T) {
 					ObservedGeneration: 7, LastTransitionTime: test.wantSince,
 				}
 			}
+			if test.wantKind != "" {
+				want.Conditions = append(want.Conditions, metav1.Condition{
+					Type: test.wantKind, Status: "True", Reason: test.wantReason, Message: test.wantMessage,
+					ObservedGeneration: 7, LastTransitionTime: now,
+				})
+			}
 			if diff := cmp.Diff(want, got); diff != "" || changed != test.wantChanged {
 				t.Errorf("For() says changed = %v, want %v, and differs (-want +got):\n%s", changed, test.wantChanged, diff)
 			}
 		})
 	}
 }
+
+// waiting is the class of an error that only counts as an unavailable Neutron.
+type waiting struct{}
+
+func (waiting) Error() string        { return "waiting" }
+func (waiting) Is(target error) bool { return target == neutron.ErrUnavailable }
 
 // TestRecord: a record survives the way through a status, and the apply request
 // contains the whole status.
@@ -193,6 +241,8 @@ func TestNewProblem(t *testing.T) {
 	refused := ready(metav1.ConditionFalse, status.Refused, "quota")
 	refusedElse := ready(metav1.ConditionFalse, status.Refused, "policy")
 	inUse := ready(metav1.ConditionFalse, status.InUse, "ports")
+	working := ready(metav1.ConditionFalse, status.Reconciling, "work")
+	deleting := ready(metav1.ConditionFalse, status.Deleting, "work")
 	for name, test := range map[string]struct {
 		before, after samplecrdv1.NetworkStatus
 		want          string
@@ -203,6 +253,9 @@ func TestNewProblem(t *testing.T) {
 		"the first condition":   {having(), having(refused), "Refused: quota"},
 		"another message":       {having(refused), having(refusedElse), ""},
 		"another reason":        {having(refused), having(inUse), "InUse: ports"},
+		"work in progress":      {having(good), having(working), ""},
+		"deletion in progress":  {having(good), having(deleting), ""},
+		"new, after work":       {having(working), having(inUse), "InUse: ports"},
 		"no condition":          {having(), having(), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -227,66 +280,16 @@ func TestMessagesFit(t *testing.T) {
 	}
 }
 
-// TestEventOf: an event describes the step. If the Network was ready before, it
-// also describes the drift.
-func TestEventOf(t *testing.T) {
-	network := func(isReady metav1.ConditionStatus, generation int64) *samplecrdv1.Network {
-		network := &samplecrdv1.Network{Status: samplecrdv1.NetworkStatus{Conditions: []metav1.Condition{ready(isReady, "", "")}}}
-		network.Generation = generation
-		return network
-	}
-	good, edited, failed := network(metav1.ConditionTrue, 7), network(metav1.ConditionTrue, 8), network(metav1.ConditionFalse, 7)
-	deleted := network(metav1.ConditionTrue, 7)
-	deleted.DeletionTimestamp = &now
-	create := plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example"}}
-	for name, test := range map[string]struct {
-		network *samplecrdv1.Network
-		step    plan.Step
-		want    status.Event
-	}{
-		"looking":         {good, plan.FindSubnets{}, status.Event{}},
-		"finalizer":       {good, plan.AddFinalizer{}, status.Event{}},
-		"created":         {&samplecrdv1.Network{}, create, status.Event{Type: "Normal", Reason: "NetworkCreated", Action: "CreateNetwork", Note: "create network default/example"}},
-		"created at last": {failed, create, status.Event{Type: "Normal", Reason: "NetworkCreated", Action: "CreateNetwork", Note: "create network default/example"}},
-		"edited": {
-			edited, plan.UpdateSubnet{Changes: []plan.Change{{What: "gateway", From: "10.0.0.1", To: "10.0.0.2"}}},
-			status.Event{Type: "Normal", Reason: "SubnetUpdated", Action: "UpdateSubnet", Note: "update subnet: gateway 10.0.0.1 → 10.0.0.2"},
-		},
-		"drifted": {good, create, status.Event{
-			Type: "Warning", Reason: "Drifted", Action: "CreateNetwork",
-			Note: "Drift in Neutron: the Neutron network was deleted. The controller reverted it: create network default/example",
-		}},
-		"attached": {deleted, plan.AttachRouter{Interface: neutron.RouterInterface{RouterID: "router-1", Address: netip.MustParseAddr("10.0.0.1")}}, status.Event{
-			Type: "Normal", Reason: "RouterAttached", Action: "AttachRouter", Note: "attach subnet to router router-1 with the address 10.0.0.1",
-		}},
-		"attached again": {good, plan.AttachRouter{Interface: neutron.RouterInterface{RouterID: "router-1", Address: netip.MustParseAddr("10.0.0.1")}}, status.Event{
-			Type: "Warning", Reason: "Drifted", Action: "AttachRouter",
-			Note: "Drift in Neutron: the subnet was detached from its router. The controller reverted it: attach subnet to router router-1 with the address 10.0.0.1",
-		}},
-		"detached": {deleted, plan.DetachRouter{Interface: neutron.RouterInterface{RouterID: "router-1"}, For: "delete the network"}, status.Event{
-			Type: "Normal", Reason: "RouterDetached", Action: "DetachRouter", Note: "detach subnet from router router-1 to delete the network",
-		}},
-		"retained": {deleted, plan.RetainNetwork{ID: "net-1"}, status.Event{Type: "Normal", Reason: "NetworkRetained", Action: "RetainNetwork", Note: `retain network net-1: description → ""`}},
-		"deleted":  {deleted, plan.DeleteNetwork{ID: "net-1"}, status.Event{Type: "Normal", Reason: "NetworkDeleted", Action: "DeleteNetwork", Note: "delete network net-1"}},
-		"duplicate": {good, plan.DeleteNetwork{ID: "net-2", DuplicateOf: "net-1"}, status.Event{
-			Type: "Normal", Reason: "DuplicateDeleted", Action: "DeleteDuplicate",
-			Note: "delete network net-2: duplicate of net-1, created when a response was lost",
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, ok := status.EventOf(test.network, test.step)
-			if diff := cmp.Diff(test.want, got); diff != "" || ok != (test.want != status.Event{}) {
-				t.Errorf("EventOf() is %v, (-want +got):\n%s", ok, diff)
-			}
-		})
-	}
-}
-
 // TestOverwritePatch: the patch sets every field that the status has, and removes
-// the others, also the name of a subnet pool that another manager wrote.
+// the others, also the name of a subnet pool that another manager wrote. It keeps
+// the conditions of others.
 func TestOverwritePatch(t *testing.T) {
 	network := &samplecrdv1.Network{}
 	network.UID, network.ResourceVersion = "uid-1", "7"
+	network.Status.Conditions = []metav1.Condition{{Type: "Stalled"}, {Type: "Theirs"}}
+	condition := func(kind string) string {
+		return `{"lastTransitionTime":null,"message":"","reason":"","status":"","type":"` + kind + `"}`
+	}
 	for name, test := range map[string]struct {
 		pool     *samplecrdv1.SubnetPoolStatus
 		want     string
@@ -299,7 +302,7 @@ func TestOverwritePatch(t *testing.T) {
 		"router without a name": {nil, `null`, &samplecrdv1.RouterStatus{ID: "router-1"}, `{"id":"router-1","name":null}`},
 		"router with a name":    {nil, `null`, &samplecrdv1.RouterStatus{ID: "router-1", Name: "edge"}, `{"id":"router-1","name":"edge"}`},
 	} {
-		want := `{"metadata":{"resourceVersion":"7","uid":"uid-1"},"status":{"cidr":null,"defaultMTU":null,"gateway":null,"mtu":null,"networkID":"net-1","observedGeneration":3,"router":` + test.router + `,"subnetID":null,"subnetPool":` + test.want + `,"tags":null}}`
+		want := `{"metadata":{"resourceVersion":"7","uid":"uid-1"},"status":{"cidr":null,"conditions":[` + condition("Ready") + `,` + condition("Theirs") + `],"defaultMTU":null,"gateway":null,"mtu":null,"networkID":"net-1","observedGeneration":3,"router":` + test.router + `,"subnetID":null,"subnetPool":` + test.want + `,"tags":null}}`
 		got := status.OverwritePatch(network, samplecrdv1.NetworkStatus{
 			ObservedGeneration: 3, NetworkID: "net-1", SubnetPool: test.pool, Router: test.attached, Conditions: []metav1.Condition{{Type: "Ready"}},
 		})

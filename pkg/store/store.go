@@ -5,6 +5,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -119,6 +120,10 @@ func (n *Networks) Get(key cache.ObjectName) (*samplecrdv1.Network, error) {
 	}
 	return object.(*samplecrdv1.Network), nil
 }
+
+// ErrOutdated ends a sync of an object that has changed since it was read. The retry
+// reads the newer one.
+var ErrOutdated = errors.New("the object that was read is outdated")
 
 // Written records a Network as the API server returned it after a write.
 func (n *Networks) Written(network *samplecrdv1.Network) {

@@ -15,6 +15,13 @@ import (
 // Kubectl runs kubectl as an administrator and returns its standard output. An
 // error contains its standard error.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) ([]byte, error) {
+	output, _, err := c.KubectlWarnings(ctx, args...)
+	return output, err
+}
+
+// KubectlWarnings also returns the standard error of kubectl: the warnings of the
+// API server.
+func (c *Cluster) KubectlWarnings(ctx context.Context, args ...string) (output, warnings []byte, err error) {
 	var stderr bytes.Buffer
 	command := c.options.command("kubectl", args...)
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
@@ -22,7 +29,7 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) ([]byte, error) {
 	cmd.Stderr = &stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 5 * time.Second
-	output, err := cmd.Output()
+	output, err = cmd.Output()
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -32,5 +39,5 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) ([]byte, error) {
 			err = fmt.Errorf("%w: %s", err, complaint)
 		}
 	}
-	return output, err
+	return output, stderr.Bytes(), err
 }

@@ -172,7 +172,7 @@ func (c *cluster) nothingLeft(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kinds, _, err := c.tryKubectl(ctx, "", "get", "clusterroles,clusterrolebindings", "-o", "name")
+	kinds, _, err := c.tryKubectl(ctx, "", "get", "clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings", "-o", "name")
 	if err != nil {
 		return err
 	}

@@ -136,6 +136,15 @@ func (s *suite) want(doing string, err, class error, status int, typ string) {
 	}
 }
 
+// wantPorts checks that an error names the port that uses an object.
+func (s *suite) wantPorts(err error, port string) {
+	s.Helper()
+	var failure *neutron.Error
+	if errors.As(err, &failure) && (len(failure.Ports) != 1 || failure.Ports[0] != port || !strings.Contains(err.Error(), port)) {
+		s.Errorf("the error names the ports %q, want %s: %v", failure.Ports, port, err)
+	}
+}
+
 // wantNil checks that a request succeeded.
 func (s *suite) wantNil(doing string, err error) {
 	s.Helper()

@@ -156,9 +156,7 @@ var networkTests = []test{
 		network = s.network(network.ID)
 		err := s.Client.DeleteNetwork(s.Context(), network.ID, network.Revision)
 		s.want("deleting", err, neutron.ErrInUse, http.StatusConflict, "NetworkInUse")
-		if err != nil && !strings.Contains(err.Error(), port) {
-			s.Errorf("the error does not name the port %s: %v", port, err)
-		}
+		s.wantPorts(err, port)
 		if len(s.subnets(network.ID)) != 1 {
 			s.Error("the subnet was deleted although the network was not")
 		}

@@ -2,8 +2,11 @@ package openstack
 
 import (
 	"context"
+	"errors"
 	"net/url"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -94,8 +97,17 @@ func (c *client) DeleteNetwork(ctx context.Context, id string, revision int) err
 	if err := checkID(op, id); err != nil {
 		return err
 	}
-	return c.failed(ctx, op, networks.Delete(ctx, c.guarded(revision), id).ExtractErr())
+	err := c.failed(ctx, op, networks.Delete(ctx, c.guarded(revision), id).ExtractErr())
+	if failure := (*neutron.Error)(nil); errors.As(err, &failure) && errors.Is(failure, neutron.ErrInUse) {
+		if ids := portIDs.FindStringSubmatch(failure.Message); ids != nil {
+			failure.Ports = strings.Split(ids[1], ",")
+		}
+	}
+	return err
 }
+
+// portIDs finds the ports in Neutron's error NetworkInUse.
+var portIDs = regexp.MustCompile(`ports is: ([0-9a-f-]{36}(?:,[0-9a-f-]{36})*)`)
 
 // network decodes the answer to a create or an update.
 func (c *client) network(ctx context.Context, op string, result gophercloud.Result) (neutron.Network, error) {

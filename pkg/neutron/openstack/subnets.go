@@ -129,7 +129,9 @@ func (c *client) DeleteSubnet(ctx context.Context, id string, revision int) erro
 	}
 	err := c.failed(ctx, op, subnets.Delete(ctx, c.guarded(revision), id).ExtractErr())
 	if failure := (*neutron.Error)(nil); errors.As(err, &failure) && errors.Is(failure, neutron.ErrInUse) {
-		failure.Message = strings.TrimSpace(failure.Message + " " + c.portsOn(ctx, id))
+		if failure.Ports = c.portsOn(ctx, id); failure.Ports != nil {
+			failure.Message += " The ports are: " + strings.Join(failure.Ports, ", ") + "."
+		}
 	}
 	return err
 }
@@ -137,9 +139,9 @@ func (c *client) DeleteSubnet(ctx context.Context, id string, revision int) erro
 // maxPorts limits the number of ports that an error names.
 const maxPorts = 10
 
-// portsOn names the ports that use a subnet. (For a network, Neutron's own error
-// names them.) It returns nothing if the ports cannot be listed.
-func (c *client) portsOn(ctx context.Context, subnetID string) string {
+// portsOn returns the ports that use a subnet, with their owners. (For a network,
+// Neutron's own error names them.) It returns nil if the ports cannot be listed.
+func (c *client) portsOn(ctx context.Context, subnetID string) []string {
 	query := url.Values{"fixed_ips": {"subnet_id=" + subnetID}, "fields": {"id", "device_owner"}, "limit": {strconv.Itoa(maxPorts + 1)}}
 	var words []string
 	_, err := c.readPage(ctx, "ports", query.Encode(), maxValue, func(raw json.RawMessage) error {
@@ -154,11 +156,11 @@ func (c *client) portsOn(ctx context.Context, subnetID string) string {
 		if port.Owner != "" {
 			port.ID += " (" + port.Owner + ")"
 		}
-		words = append(words, port.ID)
+		words = append(words, c.describe("").clean(port.ID))
 		return nil
 	})
 	if err != nil || len(words) == 0 {
-		return ""
+		return nil
 	}
 	more := len(words) > maxPorts
 	words = words[:min(len(words), maxPorts)]
@@ -166,7 +168,7 @@ func (c *client) portsOn(ctx context.Context, subnetID string) string {
 	if more {
 		words = append(words, "and more")
 	}
-	return c.describe("").clean("The ports are: " + strings.Join(words, ", ") + ".")
+	return words
 }
 
 // subnet decodes the answer to a create or an update.

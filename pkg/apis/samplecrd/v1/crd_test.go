@@ -2,6 +2,7 @@ package v1_test
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"slices"
 	"strings"
@@ -26,14 +27,15 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	neither      = "exactly one of cidr and subnetPool must be set: cidr for a range of your choice, subnetPool for a range that Neutron allocates"
+	neither      = "exactly one of cidr and subnetPool must be set, but neither is: cidr for a range of your choice, subnetPool for a range that Neutron allocates"
+	both         = "exactly one of cidr and subnetPool must be set, but both are"
 	notACIDR     = "cidr must be an IPv4 or IPv6 range in CIDR notation, such as 192.168.0.0/16 or fd00:1234::/64"
-	noRoom       = "cidr must have a prefix length from /1 to /30 for IPv4 and from /1 to /126 for IPv6, unless"
+	noRoom       = "must have a prefix length from /1 to /30 for IPv4 and from /1 to /126 for IPv6, unless"
 	noHosts      = "cidr must not be a multicast or loopback range, or start with 0.0.0.0"
 	notAnAddress = "gateway must be an IPv4 or IPv6 address, such as 192.168.0.1 or fd00:1234::1"
 	notAHost     = "gateway must not be a multicast or loopback address"
-	notInside    = "gateway must be an address inside cidr, and of the same IP version"
-	networkAddr  = "gateway must not be the network address"
+	notInside    = "it must be an address inside cidr, and of the same IP version"
+	networkAddr  = "is the network address of cidr"
 )
 
 // TestValidation creates Networks on a real API server. The controller must
@@ -150,36 +152,36 @@ func TestFields(t *testing.T) {
 		"everything without DHCP":       {[]func(*spec){func(s *spec) { s.CIDR, s.Gateway, s.EnableDHCP = "0.0.0.0/0", "None", new(false) }}, noRoom, false},
 		"subnet pool":                   {[]func(*spec){fromPool}, "", false},
 		"subnet pool by ID":             {[]func(*spec){func(s *spec) { s.CIDR, s.SubnetPool = "", &samplecrdv1.SubnetPoolReference{ID: "a-b"} }}, "", false},
-		"subnet pool and cidr":          {[]func(*spec){fromPool, func(s *spec) { s.CIDR = "10.0.0.0/24" }}, neither, false},
+		"subnet pool and cidr":          {[]func(*spec){fromPool, func(s *spec) { s.CIDR = "10.0.0.0/24" }}, both, false},
 		"subnet pool without a name":    {[]func(*spec){fromPool, func(s *spec) { s.SubnetPool.Name = "" }}, "exactly one of name and id must be set", false},
 		"subnet pool with both":         {[]func(*spec){fromPool, func(s *spec) { s.SubnetPool.ID = "a-b" }}, "exactly one of name and id must be set", false},
 		"subnet pool, ID is a path":     {[]func(*spec){func(s *spec) { s.CIDR, s.SubnetPool = "", &samplecrdv1.SubnetPoolReference{ID: "../a"} }}, "subnetPool.id", false},
 		"subnet pool, prefix too long":  {[]func(*spec){fromPool, func(s *spec) { s.SubnetPool.PrefixLength = 127 }}, "prefixLength", false},
-		"subnet pool and a gateway":     {[]func(*spec){fromPool, func(s *spec) { s.Gateway = "10.0.0.1" }}, "gateway must be None or omitted with subnetPool", false},
+		"subnet pool and a gateway":     {[]func(*spec){fromPool, func(s *spec) { s.Gateway = "10.0.0.1" }}, "must be None or omitted with subnetPool", false},
 		"subnet pool and no gateway":    {[]func(*spec){fromPool, func(s *spec) { s.Gateway = "None" }}, "", false},
 		"subnet pool and pools":         {[]func(*spec){fromPool, pool("10.0.0.2", "10.0.0.9")}, "allocationPools must be omitted with subnetPool", false},
-		"pool outside":                  {[]func(*spec){pool("10.0.0.2", "10.0.1.9")}, "allocationPools must be inside cidr", false},
-		"pool of IPv6":                  {[]func(*spec){pool("fd00::1", "fd00::2")}, "allocationPools must be inside cidr", false},
-		"pool of words":                 {[]func(*spec){pool("a", "b")}, "start and end must be IPv4 or IPv6 addresses", false},
+		"pool outside":                  {[]func(*spec){pool("10.0.0.2", "10.0.1.9")}, "which is not inside cidr", false},
+		"pool of IPv6":                  {[]func(*spec){pool("fd00::1", "fd00::2")}, "which is not inside cidr", false},
+		"pool of words":                 {[]func(*spec){pool("a", "b")}, "start must be an IPv4 or IPv6 address", false},
 		"pool backwards":                {[]func(*spec){pool("10.0.0.9", "10.0.0.2")}, "", true},
 		"pool with the gateway":         {[]func(*spec){pool("10.0.0.1", "10.0.0.9")}, "", true},
 		"name server in words":          {[]func(*spec){func(s *spec) { s.DNSNameservers = []string{"dns.example.org"} }}, "dnsNameservers must be IPv4 or IPv6 addresses", false},
 		"name server twice":             {[]func(*spec){func(s *spec) { s.DNSNameservers = []string{"9.9.9.9", "9.9.9.9"} }}, "dnsNameservers must not contain duplicates", false},
-		"name server of IPv6":           {[]func(*spec){func(s *spec) { s.DNSNameservers = []string{"fd00::53"} }}, "dnsNameservers must have the IP version of cidr", false},
+		"name server of IPv6":           {[]func(*spec){func(s *spec) { s.DNSNameservers = []string{"fd00::53"} }}, "does not have the IP version of cidr", false},
 		"name server of IPv6, for IPv6": {[]func(*spec){v6, func(s *spec) { s.DNSNameservers = []string{"fd00::53"} }}, "", false},
-		"route with host bits":          {[]func(*spec){route("10.9.0.1/16", "10.0.0.9")}, "destination must be a range in CIDR notation without host bits", false},
-		"route over a name":             {[]func(*spec){route("10.9.0.0/16", "router")}, "nextHop must be an IPv4 or IPv6 address", false},
-		"route of IPv6":                 {[]func(*spec){route("fd01::/64", "fd00::9")}, "hostRoutes must have the IP version of cidr", false},
+		"route with host bits":          {[]func(*spec){route("10.9.0.1/16", "10.0.0.9")}, "must be a range in CIDR notation without host bits", false},
+		"route over a name":             {[]func(*spec){route("10.9.0.0/16", "router")}, "must be an IPv4 or IPv6 address", false},
+		"route of IPv6":                 {[]func(*spec){route("fd01::/64", "fd00::9")}, "does not have the IP version of cidr", false},
 		"route of IPv6, for IPv6":       {[]func(*spec){v6, route("fd01::/64", "fd00::9")}, "", false},
 		"IPv6 modes":                    {[]func(*spec){v6, func(s *spec) { s.IPv6 = &samplecrdv1.IPv6Options{AddressMode: "slaac", RAMode: "slaac"} }}, "", false},
 		"IPv6 modes, empty":             {[]func(*spec){v6, func(s *spec) { s.IPv6 = &samplecrdv1.IPv6Options{} }}, "at least one of addressMode and raMode must be set", false},
-		"IPv6 modes that differ":        {[]func(*spec){v6, func(s *spec) { s.IPv6 = &samplecrdv1.IPv6Options{AddressMode: "slaac", RAMode: "dhcpv6-stateful"} }}, "addressMode and raMode must be equal", false},
+		"IPv6 modes that differ":        {[]func(*spec){v6, func(s *spec) { s.IPv6 = &samplecrdv1.IPv6Options{AddressMode: "slaac", RAMode: "dhcpv6-stateful"} }}, "they must be equal", false},
 		"IPv6 mode that is none":        {[]func(*spec){v6, func(s *spec) { s.IPv6 = &samplecrdv1.IPv6Options{RAMode: "SLAAC"} }}, "Unsupported value", false},
 		"IPv6 modes for IPv4":           {[]func(*spec){func(s *spec) { s.IPv6 = &samplecrdv1.IPv6Options{RAMode: "slaac"} }}, "ipv6 requires an IPv6 cidr", false},
 		"IPv6 modes without DHCP":       {[]func(*spec){v6, func(s *spec) { s.IPv6, s.EnableDHCP = &samplecrdv1.IPv6Options{RAMode: "slaac"}, new(false) }}, "ipv6 requires DHCP", false},
 		"SLAAC in a /80":                {[]func(*spec){func(s *spec) { s.CIDR, s.IPv6 = "fd00::/80", &samplecrdv1.IPv6Options{RAMode: "slaac"} }}, "", true},
 		"MTU too small":                 {[]func(*spec){func(s *spec) { s.MTU = new(int32(67)) }}, "mtu", false},
-		"MTU too small for IPv6":        {[]func(*spec){v6, func(s *spec) { s.MTU = new(int32(1279)) }}, "mtu must be at least 1280", false},
+		"MTU too small for IPv6":        {[]func(*spec){v6, func(s *spec) { s.MTU = new(int32(1279)) }}, "must be at least 1280", false},
 		"DNS domain with an underscore": {[]func(*spec){func(s *spec) { s.DNSDomain = "a_b.example.org" }}, "dnsDomain must be", false},
 		"tag with a slash":              {[]func(*spec){func(s *spec) { s.Tags = []string{"a/b"} }}, "tags must consist of", false},
 		"tag that ends like a file":     {[]func(*spec){func(s *spec) { s.Tags = []string{"a.json"} }}, ".json or .xml", false},
@@ -217,7 +219,7 @@ func TestPolicyAndAdoption(t *testing.T) {
 		"delete":                 {`{"spec":{"deletionPolicy":"Delete"}}`, ""},
 		"no policy":              {`{"spec":{"deletionPolicy":null}}`, ""},
 		"another policy":         {`{"spec":{"deletionPolicy":"Keep"}}`, "deletionPolicy"},
-		"a network, later":       {`{"spec":{"networkID":"abc"}}`, "networkID cannot be set, changed or removed later"},
+		"a network, later":       {`{"spec":{"networkID":"abc"}}`, "networkID cannot be set, changed or removed later: it is not set, and the request has abc"},
 		"an ID that is a path":   {`{"spec":{"networkID":"../x"}}`, "networkID"},
 		"an ID that is empty":    {`{"spec":{"networkID":""}}`, "networkID"},
 		"an ID that is too long": {`{"spec":{"networkID":"` + strings.Repeat("a", 65) + `"}}`, "networkID"},
@@ -250,8 +252,55 @@ func TestNameIsLimited(t *testing.T) {
 		t.Errorf("a name of 63 characters was rejected: %v", err)
 	}
 	err := create(t, strings.Repeat("x", 64), "10.0.0.0/24", "")
-	if err == nil || !strings.Contains(err.Error(), "metadata.name must have at most 63 characters") {
+	if err == nil || !strings.Contains(err.Error(), "is invalid: metadata: Invalid value: metadata.name must have at most 63 characters: ") {
 		t.Errorf("a name of 64 characters: %v", err)
+	}
+}
+
+// TestMessagesShowValues checks that an error contains the value that a user wrote.
+// The API server adds the value only if the rule is about a single string or number.
+func TestMessagesShowValues(t *testing.T) {
+	for name, test := range map[string]struct {
+		spec string // in JSON
+		want string
+	}{
+		"words":                   {`{"cidr":"my network"}`, `spec.cidr: Invalid value: "my network": cidr must be`},
+		"line break":              {`{"cidr":"10.0.0.0/24\n"}`, `spec.cidr: Invalid value: "10.0.0.0/24\n": cidr must be`},
+		"gateway in words":        {`{"cidr":"10.0.0.0/24","gateway":"router"}`, `spec.gateway: Invalid value: "router": gateway must be`},
+		"neither":                 {`{}`, "but neither is"},
+		"both":                    {`{"cidr":"10.0.0.0/24","subnetPool":{"name":"campus"}}`, "but both are"},
+		"no room":                 {`{"cidr":"10.0.0.0/31"}`, "spec.cidr: Invalid value: cidr 10.0.0.0/31 must have a prefix length"},
+		"gateway outside":         {`{"cidr":"10.0.0.0/24","gateway":"10.0.1.1"}`, "spec.gateway: Invalid value: gateway 10.0.1.1 is outside of cidr 10.0.0.0/24"},
+		"network address":         {`{"cidr":"10.0.0.9/24","gateway":"10.0.0.0"}`, "gateway 10.0.0.0 is the network address of cidr 10.0.0.9/24"},
+		"gateway and subnet pool": {`{"subnetPool":{"name":"campus"},"gateway":"10.0.0.1"}`, "gateway is 10.0.0.1, but it must be None or omitted with subnetPool"},
+		"no address and a pool":   {`{"subnetPool":{"name":"campus"},"gateway":"a\n\u001b[31mb"}`, `spec.gateway: Invalid value: "a\n\x1b[31mb": gateway must be`},
+		"pool outside":            {`{"cidr":"10.0.0.0/24","allocationPools":[{"start":"10.0.0.2","end":"10.0.0.9"},{"start":"10.0.1.2","end":"10.0.1.9"}]}`, "allocationPools has 10.0.1.2 to 10.0.1.9, which is not inside cidr 10.0.0.0/24"},
+		"pool of words":           {`{"cidr":"10.0.0.0/24","allocationPools":[{"start":"10.0.0.2","end":"last"}]}`, `spec.allocationPools[0].end: Invalid value: "last": end must be`},
+		"name server in words":    {`{"cidr":"10.0.0.0/24","dnsNameservers":["9.9.9.9","dns.example.org"]}`, `spec.dnsNameservers[1]: Invalid value: "dns.example.org": dnsNameservers must be`},
+		"name server of IPv6":     {`{"cidr":"10.0.0.0/24","dnsNameservers":["9.9.9.9","fd00::53"]}`, "dnsNameservers has fd00::53, which does not have the IP version of cidr 10.0.0.0/24"},
+		"route with host bits":    {`{"cidr":"10.0.0.0/24","hostRoutes":[{"destination":"10.9.0.1/16","nextHop":"10.0.0.9"}]}`, `spec.hostRoutes[0].destination: Invalid value: "10.9.0.1/16": destination must be`},
+		"route over a name":       {`{"cidr":"10.0.0.0/24","hostRoutes":[{"destination":"10.9.0.0/16","nextHop":"router"}]}`, `spec.hostRoutes[0].nextHop: Invalid value: "router": nextHop must be`},
+		"route of IPv6":           {`{"cidr":"10.0.0.0/24","hostRoutes":[{"destination":"fd01::/64","nextHop":"fd00::9"}]}`, "of cidr 10.0.0.0/24"},
+		"IPv6 modes for IPv4":     {`{"cidr":"10.0.0.0/24","ipv6":{"raMode":"slaac"}}`, "ipv6 requires an IPv6 cidr, but cidr is 10.0.0.0/24"},
+		"MTU of IPv6":             {`{"cidr":"fd00::/64","mtu":1279}`, "mtu must be at least 1280"},
+		"modes that differ":       {`{"cidr":"fd00::/64","ipv6":{"addressMode":"slaac","raMode":"dhcpv6-stateful"}}`, "addressMode is slaac and raMode is dhcpv6-stateful, but"},
+		"tag with a slash":        {`{"cidr":"10.0.0.0/24","tags":["a","b/c"]}`, `spec.tags[1]: Invalid value: "b/c": tags must`},
+		"tag like a file":         {`{"cidr":"10.0.0.0/24","tags":["a","b.json"]}`, `spec.tags[1]: Invalid value: "b.json": tags must`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			network := &samplecrdv1.Network{}
+			network.Name = "messages"
+			if err := json.Unmarshal([]byte(test.spec), &network.Spec); err != nil {
+				t.Fatal(err)
+			}
+			err := createNetwork(t, network)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got error %v, want one that contains %q", err, test.want)
+			}
+			if err != nil && (len(err.Error()) > 1000 || strings.ContainsAny(err.Error(), "\n\x1b") || strings.Contains(err.Error(), "<nil>")) {
+				t.Errorf("the error is long, or has control characters, or no field: %q", err.Error())
+			}
+		})
 	}
 }
 
@@ -273,15 +322,25 @@ func TestNewIsNotReady(t *testing.T) {
 
 // TestKubectl checks the output of kubectl get and kubectl explain.
 func TestKubectl(t *testing.T) {
-	if err := create(t, "shown", "10.0.0.0/24", "10.0.0.1"); err != nil {
+	for _, name := range []string{"shown", "waiting"} {
+		if err := create(t, name, "10.0.0.0/24", "10.0.0.1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status := `{"status":{"cidr":"10.0.0.0/24","gateway":"10.0.0.1","networkID":"5fc2b1e0","conditions":[{"type":"Ready","status":"True","reason":"Provisioned","message":"The network exists.","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`
+	if _, err := networks(t).Patch(t.Context(), "shown", types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
 		args []string
 		want []string
 	}{
-		"table":      {[]string{"get", "networks", "shown"}, []string{"CIDR", "GATEWAY", "READY", "AGE", "shown", "Unknown"}},
-		"wide table": {[]string{"get", "nw", "shown", "-o", "wide"}, []string{"REASON", "NETWORK ID", "SUBNET ID", "Pending"}},
+		"table": {[]string{"get", "networks", "shown"}, []string{"NAME CIDR GATEWAY READY REASON AGE shown 10.0.0.0/24 10.0.0.1 True Provisioned"}},
+		"wide table": {[]string{"get", "nw", "shown", "-o", "wide"}, []string{
+			"NAME CIDR GATEWAY READY REASON MESSAGE NETWORK ID AGE shown 10.0.0.0/24 10.0.0.1 True Provisioned The network exists. 5fc2b1e0"}},
+		"category":     {[]string{"get", "openstack"}, []string{"shown 10.0.0.0/24"}},
+		"all":          {[]string{"get", "all"}, []string{"network.samplecrd.k8s.io/shown 10.0.0.0/24"}},
+		"before start": {[]string{"get", "networks", "waiting", "-o", "wide"}, []string{"waiting Unknown Pending No controller has reconciled this Network yet."}},
 		"explain": {[]string{"explain", "network.spec"}, []string{
 			"cidr", "/1 to /30 for IPv4 and /1 to /126 for IPv6", "host bits are ignored", "gateway", "subnetPool", "allocationPools", "dnsNameservers", "hostRoutes", "enableDHCP", "ipv6", "mtu", "adminStateUp", "portSecurityEnabled", "dnsDomain", "tags", "net-mtu-writable"}},
 		"explain a field": {[]string{"explain", "network.spec.subnetPool"}, []string{"prefixLength", "must be unique among the subnet pools"}},
@@ -323,7 +382,7 @@ func createNetwork(t *testing.T, network *samplecrdv1.Network) error {
 	return err
 }
 
-func networks(t *testing.T) typedv1.NetworkInterface {
+func networks(t testing.TB) typedv1.NetworkInterface {
 	t.Helper()
 	client, err := clientset.NewForConfig(cluster.RESTConfig())
 	if err != nil {

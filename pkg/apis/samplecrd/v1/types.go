@@ -74,7 +74,7 @@ const (
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="The message of the condition Ready.",priority=1
 // +kubebuilder:printcolumn:name="Network ID",type=string,JSONPath=`.status.networkID`,description="The ID of the network in Neutron.",priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must have at most 63 characters: it is part of the name and description of the Neutron network, which are limited to 255 characters"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must have at most 63 characters: it is part of the name and description of the Neutron network, which are limited to 255 characters",fieldPath=".metadata"
 
 // Network is a network with one subnet in OpenStack Neutron. The controller
 // creates both, reconciles them with the spec, and deletes them when the Network
@@ -101,20 +101,20 @@ type Network struct {
 
 // NetworkSpec is the desired state of a network and its subnet.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.cidr) != has(self.subnetPool)",message="exactly one of cidr and subnetPool must be set: cidr for a range of your choice, subnetPool for a range that Neutron allocates"
-// +kubebuilder:validation:XValidation:rule="!has(self.cidr) || !isCIDR(self.cidr) || (cidr(self.cidr).prefixLength() >= 1 && cidr(self.cidr).prefixLength() <= (cidr(self.cidr).ip().family() == 4 ? 30 : 126)) || (cidr(self.cidr).prefixLength() > 1 && has(self.enableDHCP) && !self.enableDHCP && has(self.gateway) && self.gateway == 'None')",message="cidr must have a prefix length from /1 to /30 for IPv4 and from /1 to /126 for IPv6, unless gateway is None and enableDHCP is false: a smaller range has no room for a gateway and a port",fieldPath=".cidr"
-// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isIP(self.gateway) || !has(self.cidr) || !isCIDR(self.cidr) || cidr(self.cidr).containsIP(ip(self.gateway))",message="gateway must be an address inside cidr, and of the same IP version, such as 192.168.0.1 inside 192.168.0.0/16",fieldPath=".gateway"
-// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isIP(self.gateway) || !has(self.cidr) || !isCIDR(self.cidr) || !(cidr(self.cidr).masked().ip() == ip(self.gateway))",message="gateway must not be the network address, which is the first address of cidr: use the next address, or omit gateway",fieldPath=".gateway"
-// +kubebuilder:validation:XValidation:rule="!has(self.subnetPool) || !has(self.gateway) || self.gateway == 'None'",message="gateway must be None or omitted with subnetPool, because the range is not known in advance",fieldPath=".gateway"
+// +kubebuilder:validation:XValidation:rule="has(self.cidr) != has(self.subnetPool)",message="exactly one of cidr and subnetPool must be set: cidr for a range of your choice, subnetPool for a range that Neutron allocates",messageExpression="'exactly one of cidr and subnetPool must be set, but ' + (has(self.cidr) ? 'both are' : 'neither is') + ': cidr for a range of your choice, subnetPool for a range that Neutron allocates'"
+// +kubebuilder:validation:XValidation:rule="!has(self.cidr) || !isCIDR(self.cidr) || (cidr(self.cidr).prefixLength() >= 1 && cidr(self.cidr).prefixLength() <= (cidr(self.cidr).ip().family() == 4 ? 30 : 126)) || (cidr(self.cidr).prefixLength() > 1 && has(self.enableDHCP) && !self.enableDHCP && has(self.gateway) && self.gateway == 'None')",message="cidr must have a prefix length from /1 to /30 for IPv4 and from /1 to /126 for IPv6, unless gateway is None and enableDHCP is false: a smaller range has no room for a gateway and a port",messageExpression="'cidr ' + self.cidr + ' must have a prefix length from /1 to /30 for IPv4 and from /1 to /126 for IPv6, unless gateway is None and enableDHCP is false: a smaller range has no room for a gateway and a port'",fieldPath=".cidr"
+// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isIP(self.gateway) || !has(self.cidr) || !isCIDR(self.cidr) || cidr(self.cidr).containsIP(ip(self.gateway))",message="gateway must be an address inside cidr, and of the same IP version, such as 192.168.0.1 inside 192.168.0.0/16",messageExpression="'gateway ' + self.gateway + ' is outside of cidr ' + self.cidr + ': it must be an address inside cidr, and of the same IP version, or omitted'",fieldPath=".gateway"
+// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isIP(self.gateway) || !has(self.cidr) || !isCIDR(self.cidr) || !(cidr(self.cidr).masked().ip() == ip(self.gateway))",message="gateway must not be the network address, which is the first address of cidr: use the next address, or omit gateway",messageExpression="'gateway ' + self.gateway + ' is the network address of cidr ' + self.cidr + ', which is its first address: use the next address, or omit gateway'",fieldPath=".gateway"
+// +kubebuilder:validation:XValidation:rule="!has(self.subnetPool) || !has(self.gateway) || self.gateway == 'None'",message="gateway must be None or omitted with subnetPool, because the range is not known in advance",messageExpression="(isIP(self.gateway) ? 'gateway is ' + self.gateway + ', but it must' : 'gateway must') + ' be None or omitted with subnetPool, because the range is not known in advance'",fieldPath=".gateway"
 // +kubebuilder:validation:XValidation:rule="!has(self.subnetPool) || !has(self.allocationPools)",message="allocationPools must be omitted with subnetPool, because the range is not known in advance",fieldPath=".allocationPools"
-// +kubebuilder:validation:XValidation:rule="!has(self.allocationPools) || !has(self.cidr) || !isCIDR(self.cidr) || self.allocationPools.all(p, !isIP(p.start) || !isIP(p.end) || cidr(self.cidr).containsIP(ip(p.start)) && cidr(self.cidr).containsIP(ip(p.end)))",message="allocationPools must be inside cidr: set start and end to addresses of cidr",fieldPath=".allocationPools"
-// +kubebuilder:validation:XValidation:rule="!has(self.dnsNameservers) || !has(self.cidr) || !isCIDR(self.cidr) || self.dnsNameservers.all(a, !isIP(a) || ip(a).family() == cidr(self.cidr).ip().family())",message="dnsNameservers must have the IP version of cidr: use IPv4 addresses with an IPv4 cidr, and IPv6 addresses with an IPv6 cidr",fieldPath=".dnsNameservers"
-// +kubebuilder:validation:XValidation:rule="!has(self.hostRoutes) || !has(self.cidr) || !isCIDR(self.cidr) || self.hostRoutes.all(r, (!isIP(r.nextHop) || ip(r.nextHop).family() == cidr(self.cidr).ip().family()) && (!isCIDR(r.destination) || cidr(r.destination).ip().family() == cidr(self.cidr).ip().family()))",message="hostRoutes must have the IP version of cidr, in both destination and nextHop",fieldPath=".hostRoutes"
-// +kubebuilder:validation:XValidation:rule="!has(self.ipv6) || !has(self.cidr) || !isCIDR(self.cidr) || cidr(self.cidr).ip().family() == 6",message="ipv6 requires an IPv6 cidr: omit ipv6, or set cidr to an IPv6 range",fieldPath=".ipv6"
+// +kubebuilder:validation:XValidation:rule="!has(self.allocationPools) || !has(self.cidr) || !isCIDR(self.cidr) || self.allocationPools.all(p, !isIP(p.start) || !isIP(p.end) || cidr(self.cidr).containsIP(ip(p.start)) && cidr(self.cidr).containsIP(ip(p.end)))",message="allocationPools must be inside cidr: set start and end to addresses of cidr",messageExpression="self.allocationPools.map(p, isIP(p.start) && isIP(p.end) && !(cidr(self.cidr).containsIP(ip(p.start)) && cidr(self.cidr).containsIP(ip(p.end))), 'allocationPools has ' + p.start + ' to ' + p.end + ', which is not inside cidr ' + self.cidr + ': set start and end to addresses of cidr')[0]",fieldPath=".allocationPools"
+// +kubebuilder:validation:XValidation:rule="!has(self.dnsNameservers) || !has(self.cidr) || !isCIDR(self.cidr) || self.dnsNameservers.all(a, !isIP(a) || ip(a).family() == cidr(self.cidr).ip().family())",message="dnsNameservers must have the IP version of cidr: use IPv4 addresses with an IPv4 cidr, and IPv6 addresses with an IPv6 cidr",messageExpression="self.dnsNameservers.map(a, isIP(a) && !(ip(a).family() == cidr(self.cidr).ip().family()), 'dnsNameservers has ' + a + ', which does not have the IP version of cidr ' + self.cidr + ': use IPv4 addresses with an IPv4 cidr, and IPv6 addresses with an IPv6 cidr')[0]",fieldPath=".dnsNameservers"
+// +kubebuilder:validation:XValidation:rule="!has(self.hostRoutes) || !has(self.cidr) || !isCIDR(self.cidr) || self.hostRoutes.all(r, (!isIP(r.nextHop) || ip(r.nextHop).family() == cidr(self.cidr).ip().family()) && (!isCIDR(r.destination) || cidr(r.destination).ip().family() == cidr(self.cidr).ip().family()))",message="hostRoutes must have the IP version of cidr, in both destination and nextHop",messageExpression="self.hostRoutes.map(r, isIP(r.nextHop) && isCIDR(r.destination) && !(ip(r.nextHop).family() == cidr(self.cidr).ip().family() && cidr(r.destination).ip().family() == cidr(self.cidr).ip().family()), 'hostRoutes has ' + r.destination + ' via ' + r.nextHop + ', which does not have the IP version of cidr ' + self.cidr)[0]",fieldPath=".hostRoutes"
+// +kubebuilder:validation:XValidation:rule="!has(self.ipv6) || !has(self.cidr) || !isCIDR(self.cidr) || cidr(self.cidr).ip().family() == 6",message="ipv6 requires an IPv6 cidr: omit ipv6, or set cidr to an IPv6 range",messageExpression="'ipv6 requires an IPv6 cidr, but cidr is ' + self.cidr + ': omit ipv6, or set cidr to an IPv6 range'",fieldPath=".ipv6"
 // +kubebuilder:validation:XValidation:rule="!has(self.ipv6) || !has(self.enableDHCP) || self.enableDHCP",message="ipv6 requires DHCP: omit enableDHCP, or omit ipv6",fieldPath=".ipv6"
 // +kubebuilder:validation:XValidation:rule="!has(self.mtu) || self.mtu >= 1280 || !has(self.cidr) || !isCIDR(self.cidr) || cidr(self.cidr).ip().family() == 4",message="mtu must be at least 1280 for IPv6 (RFC 8200)",fieldPath=".mtu"
 // +kubebuilder:validation:XValidation:rule="!has(self.router) || !has(self.gateway) || !(self.gateway == 'None')",message="router requires a gateway, which is the address of the router in the subnet: omit router, or set gateway to an address or omit it",fieldPath=".router"
-// +kubebuilder:validation:XValidation:rule="has(self.networkID) == has(oldSelf.networkID) && (!has(self.networkID) || self.networkID == oldSelf.networkID)",message="networkID cannot be set, changed or removed later: create another Network",fieldPath=".networkID"
+// +kubebuilder:validation:XValidation:rule="has(self.networkID) == has(oldSelf.networkID) && (!has(self.networkID) || self.networkID == oldSelf.networkID)",message="networkID cannot be set, changed or removed later: create another Network",messageExpression="'networkID cannot be set, changed or removed later: it is ' + (has(oldSelf.networkID) ? oldSelf.networkID : 'not set') + ', and the request has ' + (has(self.networkID) ? self.networkID : 'none') + ': create another Network'",fieldPath=".networkID"
 // +kubebuilder:validation:XValidation:rule="!has(self.networkID) || !(has(self.mtu) || has(self.adminStateUp) || has(self.portSecurityEnabled) || has(self.dnsDomain) || has(self.tags))",message="mtu, adminStateUp, portSecurityEnabled, dnsDomain and tags must be omitted with networkID, because the settings of an adopted network are not changed",fieldPath=".networkID"
 type NetworkSpec struct {
 	// cidr is the IPv4 or IPv6 range of the subnet in CIDR notation, such as
@@ -174,7 +174,7 @@ type NetworkSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=45
-	// +kubebuilder:validation:XValidation:rule="self.all(a, isIP(a))",message="dnsNameservers must be IPv4 or IPv6 addresses, such as 192.168.0.53"
+	// +kubebuilder:validation:items:XValidation:rule="isIP(self)",message="dnsNameservers must be IPv4 or IPv6 addresses, such as 192.168.0.53"
 	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, a == b))",message="dnsNameservers must not contain duplicates: remove the repeated address"
 	DNSNameservers []string `json:"dnsNameservers,omitempty"`
 
@@ -236,8 +236,8 @@ type NetworkSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=60
-	// +kubebuilder:validation:XValidation:rule="self.all(t, t.matches('^[A-Za-z0-9_]([A-Za-z0-9 ._:=+@-]*[A-Za-z0-9._:=+@-])?$'))",message="tags must consist of letters, digits, spaces and . _ : = + @ -, start with a letter, a digit or _, and not end with a space, such as team=network"
-	// +kubebuilder:validation:XValidation:rule="!self.exists(t, t.endsWith('.json') || t.endsWith('.xml'))",message="tags must not end with .json or .xml, because Neutron interprets these suffixes as a content type: use another name"
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[A-Za-z0-9_]([A-Za-z0-9 ._:=+@-]*[A-Za-z0-9._:=+@-])?$')",message="tags must consist of letters, digits, spaces and . _ : = + @ -, start with a letter, a digit or _, and not end with a space, such as team=network"
+	// +kubebuilder:validation:items:XValidation:rule="!self.endsWith('.json') && !self.endsWith('.xml')",message="tags must not end with .json or .xml, because Neutron interprets these suffixes as a content type: use another name"
 	Tags []string `json:"tags,omitempty"`
 
 	// networkID is the ID of an existing Neutron network to adopt. The controller then
@@ -344,41 +344,40 @@ type SubnetPoolReference struct {
 }
 
 // AllocationPool is a range of addresses, including both ends.
-//
-// +kubebuilder:validation:XValidation:rule="isIP(self.start) && isIP(self.end)",message="start and end must be IPv4 or IPv6 addresses, such as 192.168.0.10"
 type AllocationPool struct {
 	// start is the first address of the pool.
 	// +required
 	// +kubebuilder:validation:MaxLength=45
+	// +kubebuilder:validation:XValidation:rule="isIP(self)",message="start must be an IPv4 or IPv6 address, such as 192.168.0.10"
 	Start string `json:"start"`
 
 	// end is the last address of the pool.
 	// +required
 	// +kubebuilder:validation:MaxLength=45
+	// +kubebuilder:validation:XValidation:rule="isIP(self)",message="end must be an IPv4 or IPv6 address, such as 192.168.0.10"
 	End string `json:"end"`
 }
 
 // HostRoute is a route that DHCP announces to hosts.
-//
-// +kubebuilder:validation:XValidation:rule="isCIDR(self.destination) && cidr(self.destination) == cidr(self.destination).masked()",message="destination must be a range in CIDR notation without host bits, such as 10.20.0.0/16"
-// +kubebuilder:validation:XValidation:rule="isIP(self.nextHop)",message="nextHop must be an IPv4 or IPv6 address, such as 192.168.0.2"
 type HostRoute struct {
 	// destination is the destination range of the route in CIDR notation without host
 	// bits, such as 10.20.0.0/16.
 	// +required
 	// +kubebuilder:validation:MaxLength=49
+	// +kubebuilder:validation:XValidation:rule="isCIDR(self) && cidr(self) == cidr(self).masked()",message="destination must be a range in CIDR notation without host bits, such as 10.20.0.0/16"
 	Destination string `json:"destination"`
 
 	// nextHop is the address of the next hop, such as 192.168.0.2.
 	// +required
 	// +kubebuilder:validation:MaxLength=45
+	// +kubebuilder:validation:XValidation:rule="isIP(self)",message="nextHop must be an IPv4 or IPv6 address, such as 192.168.0.2"
 	NextHop string `json:"nextHop"`
 }
 
 // IPv6Options specify how hosts get their IPv6 addresses.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.addressMode) || has(self.raMode)",message="at least one of addressMode and raMode must be set: set one or both, or omit ipv6"
-// +kubebuilder:validation:XValidation:rule="!has(self.addressMode) || !has(self.raMode) || self.addressMode == self.raMode",message="addressMode and raMode must be equal if both are set: set both to the same mode, or omit one"
+// +kubebuilder:validation:XValidation:rule="!has(self.addressMode) || !has(self.raMode) || self.addressMode == self.raMode",message="addressMode and raMode must be equal if both are set: set both to the same mode, or omit one",messageExpression="'addressMode is ' + self.addressMode + ' and raMode is ' + self.raMode + ', but they must be equal if both are set: set both to one mode, or omit one'"
 type IPv6Options struct {
 	// addressMode is the mode in which Neutron assigns addresses to ports (attribute
 	// ipv6_address_mode). Defaults to none. If addressMode and raMode are both set,

@@ -1,0 +1,121 @@
+package status
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/plan"
+)
+
+// DeploymentError is the outcome of a sync whose Deployment requests something that
+// the controller does not do.
+type DeploymentError struct {
+	// Message names the problem and the cure.
+	Message string
+	// Owned reports whether the Network belongs to the Deployment.
+	Owned bool
+}
+
+// Error returns the message.
+func (e *DeploymentError) Error() string { return e.Message }
+
+// InvalidRequest is the reason of the condition DeploymentInvalid.
+const InvalidRequest = "InvalidRequest"
+
+// WithDeployment returns a status with the condition DeploymentInvalid, or without
+// it, given the outcome for the Deployment of the Network. An outcome that does not
+// show whether the request is valid changes nothing.
+func WithDeployment(status samplecrdv1.NetworkStatus, generation int64, outcome error, now metav1.Time) samplecrdv1.NetworkStatus {
+	var invalid *DeploymentError
+	status.Conditions = slices.Clone(status.Conditions)
+	switch {
+	case errors.As(outcome, &invalid) && invalid.Owned:
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: samplecrdv1.ConditionDeploymentInvalid, Status: metav1.ConditionTrue, Reason: InvalidRequest, Message: Clip(invalid.Message),
+			ObservedGeneration: generation, LastTransitionTime: now,
+		})
+	case outcome == nil || invalid != nil:
+		meta.RemoveStatusCondition(&status.Conditions, samplecrdv1.ConditionDeploymentInvalid)
+	}
+	return status
+}
+
+// InProgress returns the status to write before a step. It returns false if the
+// status stays as it is: it is written once, before the first step that changes
+// Neutron for a Network that is being deleted, or whose spec was edited after the
+// Network had been Ready. A new Network is in progress without it.
+func InProgress(network *samplecrdv1.Network, step plan.Step, now metav1.Time) (after samplecrdv1.NetworkStatus, needed bool) {
+	was := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
+	if !plan.ChangesNeutron(step) || was != nil && was.ObservedGeneration == network.Generation {
+		return network.Status, false
+	}
+	ready := metav1.Condition{Type: samplecrdv1.ConditionReady, Status: metav1.ConditionFalse}
+	switch {
+	case network.DeletionTimestamp != nil:
+		ready.Reason, ready.Message = Deleting, "The Network is being deleted. The first step is to "+intent(step)+"."
+	case was != nil && was.Status == metav1.ConditionTrue:
+		ready.Reason, ready.Message = Reconciling, "The spec was edited. The first step is to "+intent(step)+"."
+	default:
+		return network.Status, false
+	}
+	ready.Message = Clip(ready.Message)
+	return withConditions(network.Status, ready, network.Generation, now), true
+}
+
+// withConditions returns a status with the condition Ready and, as kstatus defines
+// them, Reconciling or Stalled: tools that know no Network, such as kubectl wait,
+// Flux and Argo CD, derive from them whether to wait or to give up.
+func withConditions(status samplecrdv1.NetworkStatus, ready metav1.Condition, generation int64, now metav1.Time) samplecrdv1.NetworkStatus {
+	ready.ObservedGeneration, ready.LastTransitionTime = generation, now
+	status.ObservedGeneration, status.Conditions = generation, slices.Clone(status.Conditions)
+	meta.SetStatusCondition(&status.Conditions, ready)
+	present := abnormalType(ready)
+	for _, kind := range []string{samplecrdv1.ConditionReconciling, samplecrdv1.ConditionStalled} {
+		if kind != present {
+			meta.RemoveStatusCondition(&status.Conditions, kind)
+			continue
+		}
+		abnormal := ready
+		abnormal.Type, abnormal.Status = kind, metav1.ConditionTrue
+		meta.SetStatusCondition(&status.Conditions, abnormal)
+	}
+	return status
+}
+
+// abnormalType returns the type of the condition that accompanies Ready, or an empty
+// string: Reconciling if the controller continues by itself, Stalled if somebody has
+// to act first.
+func abnormalType(ready metav1.Condition) string {
+	switch {
+	case ready.Status == metav1.ConditionTrue:
+		return ""
+	case ready.Reason == Reconciling, ready.Reason == Deleting, ready.Reason == NeutronUnavailable:
+		return samplecrdv1.ConditionReconciling
+	}
+	return samplecrdv1.ConditionStalled
+}
+
+// ownConditions returns the conditions of a status that this package sets.
+func ownConditions(status samplecrdv1.NetworkStatus) (own []metav1.Condition) {
+	for _, condition := range status.Conditions {
+		if isOwn(condition) {
+			own = append(own, condition)
+		}
+	}
+	slices.SortFunc(own, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
+	return own
+}
+
+// isOwn reports whether this package sets a condition.
+func isOwn(condition metav1.Condition) bool {
+	switch condition.Type {
+	case samplecrdv1.ConditionReady, samplecrdv1.ConditionReconciling, samplecrdv1.ConditionStalled, samplecrdv1.ConditionDeploymentInvalid:
+		return true
+	}
+	return false
+}

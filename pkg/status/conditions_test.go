@@ -1,0 +1,171 @@
+package status_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/plan"
+	"github.com/samplecrd/network-controller/pkg/status"
+)
+
+// TestInProgress: an edit and a deletion become visible before their first step that
+// changes Neutron, once. Nothing else costs a write.
+func TestInProgress(t *testing.T) {
+	theirs := metav1.Condition{Type: "Theirs", Status: "True"}
+	good := ready(metav1.ConditionTrue, status.Provisioned, "good")
+	pending := metav1.Condition{Type: "Ready", Status: "Unknown", Reason: "Pending"}
+	deletion := plan.DeleteNetwork{ID: "net-1"}
+	change := plan.UpdateSubnet{Changes: []plan.Change{{What: "gateway", From: "10.0.0.1", To: "10.0.0.9"}}}
+	for name, test := range map[string]struct {
+		before     metav1.Condition
+		generation int64
+		deleted    bool
+		step       plan.Step
+		want       string // reason and message; empty if nothing is to be written
+	}{
+		"new":                                  {pending, 1, false, createNetwork, ""},
+		"edited":                               {good, 8, false, change, "Reconciling: The spec was edited. The first step is to change gateway from 10.0.0.1 to 10.0.0.9."},
+		"edited, but only looking":             {good, 8, false, plan.FindNetwork{}, ""},
+		"edited while it was not ready":        {ready(metav1.ConditionFalse, "InUse", ""), 8, false, change, ""},
+		"drifted":                              {good, 7, false, change, ""},
+		"visible already":                      {ready(metav1.ConditionFalse, "Reconciling", ""), 7, false, change, ""},
+		"deleted":                              {good, 8, true, deletion, "Deleting: The Network is being deleted. The first step is to delete the Neutron network net-1."},
+		"deleted, and was not ready":           {ready(metav1.ConditionFalse, "InUse", ""), 8, true, deletion, "Deleting: The Network is being deleted. The first step is to delete the Neutron network net-1."},
+		"deleted while new":                    {pending, 2, true, deletion, "Deleting: The Network is being deleted. The first step is to delete the Neutron network net-1."},
+		"deleted, but nothing was created":     {pending, 2, true, plan.RemoveFinalizer{}, ""},
+		"deleted, and the deletion is blocked": {ready(metav1.ConditionFalse, "InUse", ""), 7, true, deletion, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			network := &samplecrdv1.Network{Status: samplecrdv1.NetworkStatus{NetworkID: "net-1", Conditions: []metav1.Condition{test.before, theirs}}}
+			network.Generation = test.generation
+			if test.deleted {
+				network.DeletionTimestamp = &now
+			}
+			before := network.DeepCopy()
+
+			got, needed := status.InProgress(network, test.step, now)
+
+			if diff := cmp.Diff(before, network); diff != "" {
+				t.Errorf("the Network was changed (-before +after):\n%s", diff)
+			}
+			if needed != (test.want != "") {
+				t.Fatalf("InProgress() is needed: %v, want %v", needed, test.want != "")
+			}
+			if !needed {
+				return
+			}
+			is, with := got.Conditions[0], got.Conditions[2]
+			if text := is.Reason + ": " + is.Message; text != test.want || is.Status != "False" || is.ObservedGeneration != test.generation {
+				t.Errorf("Ready is %v, want False, %s", is, test.want)
+			}
+			want := is
+			want.Type, want.Status, want.LastTransitionTime = "Reconciling", "True", now
+			if diff := cmp.Diff(want, with); diff != "" || got.Conditions[1] != theirs || got.NetworkID != "net-1" || got.ObservedGeneration != test.generation {
+				t.Errorf("the status is %+v; Reconciling (-want +got):\n%s", got, diff)
+			}
+			network.Status = got
+			if _, again := status.InProgress(network, test.step, now); again {
+				t.Error("the second step needs another write")
+			}
+		})
+	}
+}
+
+// TestWithDeployment: the condition lasts as long as the Deployment requests
+// something invalid. An unknown outcome keeps it.
+func TestWithDeployment(t *testing.T) {
+	later := metav1.NewTime(now.Add(time.Hour))
+	invalid := func(message string, owned bool) error {
+		return fmt.Errorf("syncing: %w", &status.DeploymentError{Message: message, Owned: owned})
+	}
+	condition := func(message string, since metav1.Time) []metav1.Condition {
+		return []metav1.Condition{ready(metav1.ConditionTrue, status.Provisioned, ""), {
+			Type: "DeploymentInvalid", Status: "True", Reason: "InvalidRequest", Message: message, ObservedGeneration: 7, LastTransitionTime: since,
+		}}
+	}
+	none := condition("", now)[:1]
+	for name, test := range map[string]struct {
+		before  []metav1.Condition
+		outcome error
+		want    []metav1.Condition
+	}{
+		"valid":                             {none, nil, none},
+		"invalid":                           {none, invalid("bad\ntext", true), condition(`bad\ntext`, later)},
+		"still invalid":                     {condition("bad", now), invalid("bad", true), condition("bad", now)},
+		"invalid for another reason":        {condition("bad", now), invalid("worse", true), condition("worse", now)},
+		"corrected":                         {condition("bad", now), nil, none},
+		"unknown":                           {condition("bad", now), errors.New("no connection"), condition("bad", now)},
+		"not the Network of the Deployment": {condition("bad", now), invalid("bad", false), none},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := samplecrdv1.NetworkStatus{Conditions: test.before}
+			got := status.WithDeployment(*before.DeepCopy(), 7, test.outcome, later)
+			if diff := cmp.Diff(test.want, got.Conditions); diff != "" {
+				t.Errorf("the conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestIsSame: conditions of other controllers make no difference, and neither does
+// the order.
+func TestIsSame(t *testing.T) {
+	having := func(kinds ...string) (s samplecrdv1.NetworkStatus) {
+		for _, kind := range kinds {
+			s.Conditions = append(s.Conditions, metav1.Condition{Type: kind})
+		}
+		return s
+	}
+	for name, test := range map[string]struct {
+		a, b samplecrdv1.NetworkStatus
+		want bool
+	}{
+		"equal":              {having("Ready"), having("Ready"), true},
+		"another order":      {having("Stalled", "Ready"), having("Ready", "Stalled"), true},
+		"theirs":             {having("Theirs", "Ready"), having("Ready"), true},
+		"one more of ours":   {having("Ready", "Reconciling"), having("Ready"), false},
+		"another record":     {having(), samplecrdv1.NetworkStatus{NetworkID: "net-1"}, false},
+		"one for Deployment": {having("DeploymentInvalid"), having(), false},
+	} {
+		if got := status.IsSame(test.a, test.b); got != test.want {
+			t.Errorf("%s: IsSame() = %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// TestWriter: the last field manager that wrote the status is reported, and what to
+// do about it.
+func TestWriter(t *testing.T) {
+	entry := func(manager, subresource string, at *metav1.Time) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, Time: at}
+	}
+	for name, test := range map[string]struct {
+		fields []metav1.ManagedFieldsEntry
+		want   string
+	}{
+		"nobody":                    {nil, ""},
+		"the last one":              {[]metav1.ManagedFieldsEntry{entry("old", "status", &past), entry("new", "status", &now), entry("spec", "", &now)}, "new"},
+		"not the last in the list":  {[]metav1.ManagedFieldsEntry{entry("new", "status", &now), entry("old", "status", &past)}, "new"},
+		"the other one":             {[]metav1.ManagedFieldsEntry{entry("ours", "status", &now), entry("theirs", "status", &now)}, "theirs"},
+		"the other one, and before": {[]metav1.ManagedFieldsEntry{entry("theirs", "status", &now), entry("ours", "status", &now)}, "theirs"},
+		"one of the same name":      {[]metav1.ManagedFieldsEntry{entry("ours", "status", &now), entry("none", "status", nil)}, "ours"},
+	} {
+		if got := status.Writer(test.fields, "ours"); got != test.want {
+			t.Errorf("%s: Writer() = %q, want %q", name, got, test.want)
+		}
+	}
+	for writer, want := range map[string]string{
+		"theirs": `The field manager "theirs" has written the status of this Network, which belongs to the controller. The controller corrects it. If that is another controller, stop one of the two.`,
+		"ours":   `Another process with the field manager "ours" has written the status of this Network, which belongs to the controller. The controller corrects it. If two controllers run in this cluster, stop one of them, or run both with the same Lease (-leader-elect).`,
+	} {
+		if got := status.Overwritten(writer, "ours"); got.Note != want || got.Type != "Warning" {
+			t.Errorf("Overwritten(%q) = %v, want %q", writer, got, want)
+		}
+	}
+}
