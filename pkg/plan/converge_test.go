@@ -111,7 +111,7 @@ func (r *run) runPlan(t *testing.T, desired plan.Desired, crashes bool) (plan.St
 			continue
 		}
 		if r.rejects(step) {
-			detached := r.world.clone()
+			detached := r.clone()
 			detached.interfaces = slices.DeleteFunc(detached.interfaces, func(i neutron.RouterInterface) bool { return i.RouterID == r.status.RouterID })
 			_, detaches := step.(plan.DetachRouter)
 			deleted, _ := step.(plan.DeleteNetwork)

@@ -120,18 +120,25 @@ func outcomeOf(steps []plan.Step, network *samplecrdv1.Network, record plan.Reco
 			o.subnet["Deleted"] = true
 			say("deleted subnet %s", step.From)
 			replaced = step
-		case plan.AttachRouter:
-			o.router["Attached"] = true
-			say("attached the subnet to router %s", step.Interface.RouterID)
-		case plan.DetachRouter:
-			o.router["Detached"] = true
-			say("detached the subnet from router %s", step.Interface.RouterID)
 		default:
-			o.network["Updated"] = true
-			say("%s", step)
+			say("%s", o.other(step))
 		}
 	}
 	return o
+}
+
+// other describes a step that changes neither the network nor the subnet itself.
+func (o outcome) other(step plan.Step) string {
+	switch step := step.(type) {
+	case plan.AttachRouter:
+		o.router["Attached"] = true
+		return "attached the subnet to router " + step.Interface.RouterID
+	case plan.DetachRouter:
+		o.router["Detached"] = true
+		return "detached the subnet from router " + step.Interface.RouterID
+	}
+	o.network["Updated"] = true
+	return step.String()
 }
 
 // reason returns the reason of the event: what happened to the network, or else to

@@ -111,6 +111,13 @@ func intent(step plan.Step) string {
 			return fmt.Sprintf("change %s to %s", step.From, step.For)
 		}
 		return "delete the subnet " + step.From.String()
+	}
+	return routerIntent(step)
+}
+
+// routerIntent is intent for a step that concerns a router.
+func routerIntent(step plan.Step) string {
+	switch step := step.(type) {
 	case plan.FindRouter:
 		return "look up the router"
 	case plan.FindRouterInterfaces:
