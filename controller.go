@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/deployments"
 	"github.com/samplecrd/network-controller/pkg/drift"
+	"github.com/samplecrd/network-controller/pkg/fairqueue"
 	"github.com/samplecrd/network-controller/pkg/instrument"
 	"github.com/samplecrd/network-controller/pkg/reconcile"
 	"github.com/samplecrd/network-controller/pkg/store"
@@ -59,10 +59,9 @@ func NewController(
 	watchdog *watchdog.Watchdog,
 ) *Controller {
 	// The queue holds a key once, however often it is added, and never gives a key
-	// to two workers at a time. Its rate limiter delays keys whose sync failed. Its
-	// name labels its metrics.
-	queue := workqueue.NewTypedRateLimitingQueueWithConfig(reconcile.Backoff(),
-		workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "Networks"})
+	// to two workers at a time. It returns a key of each namespace in turn. Its rate
+	// limiter delays keys whose sync failed. Its name labels its metrics.
+	queue := fairqueue.New("Networks", reconcile.Backoff(), instrument.ObserveNamespaces)
 
 	return &Controller{
 		networks:    networks,
@@ -134,7 +133,7 @@ func (c *Controller) handlers() store.Handlers {
 		},
 		UpdateFunc: func(before, after *samplecrdv1.Network) {
 			if needsSync(before, after) {
-				c.queue.Add(cache.MetaObjectToName(after))
+				c.queue.AddAfter(cache.MetaObjectToName(after), c.reconciler.EditDelay(after)) // no delay, unless it is edited without end
 			} else if delay, overwritten := c.reconciler.StatusOverwritten(before, after); overwritten {
 				c.queue.AddAfter(cache.MetaObjectToName(after), delay) // correct it, but don't fight over it
 			}

@@ -70,6 +70,7 @@ type harness struct {
 	client    clientset.Interface
 	kube      kubernetes.Interface
 	namespace string
+	watched   []string // further namespaces that the controllers watch
 
 	neutron    *embedded.Server
 	neutronURL string
@@ -81,7 +82,8 @@ type harness struct {
 	timeout  time.Duration // of a request to Neutron
 	settings settings
 
-	controller *Controller // the latest one
+	prepare    func(*Controller) // changes a controller before it starts, if set
+	controller *Controller       // the latest one
 	watchdog   *watchdog.Watchdog
 	informer   cache.SharedIndexInformer
 	log        ktesting.Buffer // of the latest controller
@@ -167,8 +169,14 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 		h.Fatalf("connecting to Neutron: %v", err)
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(k.networks, 0, informers.WithNamespace(h.namespace))
-	networks, err := store.New(klog.FromContext(ctx),
-		store.ByNamespace[networkinformers.TypedNetworkInformer]{h.namespace: factory.Samplecrd().V1().Networks()}, k.resource().LogWatchError(""))
+	starts := []func(){func() { factory.StartWithContext(ctx) }}
+	networkInformers := store.ByNamespace[networkinformers.TypedNetworkInformer]{h.namespace: factory.Samplecrd().V1().Networks()}
+	for _, namespace := range h.watched {
+		factory := informers.NewSharedInformerFactoryWithOptions(k.networks, 0, informers.WithNamespace(namespace))
+		networkInformers[namespace] = factory.Samplecrd().V1().Networks()
+		starts = append(starts, func() { factory.StartWithContext(ctx) })
+	}
+	networks, err := store.New(klog.FromContext(ctx), networkInformers, k.resource().LogWatchError(""))
 	if err != nil {
 		h.Fatalf("preparing the informer: %v", err)
 	}
@@ -182,8 +190,11 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 	if err != nil {
 		h.Fatalf("creating a controller: %v", err)
 	}
+	if h.prepare != nil {
+		h.prepare(c)
+	}
 	h.controller, h.informer = c, factory.Samplecrd().V1().Networks().Informer()
-	return c, func() { deploymentFactory.Start(ctx.Done()); factory.StartWithContext(ctx) }
+	return c, func() { deploymentFactory.Start(ctx.Done()); callAll(starts) }
 }
 
 // setCluster sets the cluster name of the next controller.

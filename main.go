@@ -64,12 +64,15 @@ func main() {
 		return
 	case err != nil:
 		fmt.Fprintf(os.Stderr, "%s: %v (run with -help for a list of flags)\n", controllerName, err)
-		os.Exit(2)
+		os.Exit(options.usageExitCode())
 	}
 	// The first signal starts a graceful stop, the second one ends the process.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 
+	if options.plan {
+		os.Exit(runPlan(ctx, options, os.Stdin, os.Stdout, os.Stderr))
+	}
 	err = run(klog.NewContext(ctx, options.logger), options)
 	klog.Flush()
 	if err != nil {
@@ -201,7 +204,7 @@ func assemble(ctx context.Context, o options, k clients, neutronClient neutron.C
 			return p, fmt.Errorf("naming an informer: %w", err)
 		}
 		factory := informers.NewSharedInformerFactoryWithOptions(k.watchNetworks, 0,
-			informers.WithNamespace(namespace), informers.WithTransform(kube.DropManagedFields), informers.WithInformerName(name))
+			informers.WithNamespace(namespace), informers.WithInformerName(name))
 		networkInformers[namespace] = factory.Samplecrd().V1().Networks()
 		starts, stops = append(starts, func() { factory.StartWithContext(ctx) }), append(stops, factory.Shutdown)
 
@@ -240,7 +243,7 @@ func (o options) settings(cluster string) settings {
 	s := settings{
 		reconcile: reconcile.Options{
 			FieldManager: controllerName, Cluster: cluster, AllowAdoption: o.allowAdoption, ReportDrift: o.drift == driftReport, LeaveCloud: o.leaveCloud, OtherClusters: o.otherClusters,
-			MaxInFlight: maxInFlight, MaxClockSkew: time.Minute, Retry: reconcile.DefaultRetryDelays(),
+			MaxInFlight: maxInFlight, MaxClockSkew: time.Minute, Retry: reconcile.DefaultRetryDelays(), MaxNetworksPerNamespace: o.maxNetworks,
 		},
 		drift:       drift.Options{Cluster: cluster, ResyncPeriod: o.resyncPeriod, StartTimeout: startTimeout},
 		deployments: o.deployments,
@@ -257,6 +260,7 @@ func newController(
 	neutronClient neutron.Client, recorder events.EventRecorder, watchdog *watchdog.Watchdog,
 ) (*Controller, error) {
 	neutronCache := neutron.NewCache(neutronClient, time.Now)
+	recorder = kube.LimitEvents(recorder, clock.RealClock{})
 	reconciler := reconcile.New(k.networks, networks, neutronCache, recorder, clock.RealClock{}, s.reconcile)
 	detector := drift.New(neutronCache, networks, reconciler, watchdog, clock.RealClock{}, s.drift)
 	deployed, err := deployments.New(deploymentInformers, k.metadata, k.networks, networks, recorder, clock.RealClock{}, s.deployments)

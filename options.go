@@ -18,6 +18,7 @@ import (
 	"github.com/samplecrd/network-controller/pkg/leaderelection"
 	"github.com/samplecrd/network-controller/pkg/logging"
 	"github.com/samplecrd/network-controller/pkg/plan"
+	"github.com/samplecrd/network-controller/pkg/preview"
 	"github.com/samplecrd/network-controller/pkg/server"
 	"github.com/samplecrd/network-controller/pkg/tracing"
 )
@@ -30,6 +31,7 @@ type options struct {
 	deployments    deployments.Options
 	server         server.Options
 	tracing        tracing.Options
+	preview        preview.Options // of the command plan
 
 	workers           int
 	shutdownTimeout   time.Duration
@@ -46,8 +48,10 @@ type options struct {
 	deleteOrphans     bool
 	orphanGracePeriod time.Duration
 	loggingFormat     string
+	maxNetworks       int // of a namespace
 
 	given  []string // the flags that were given, for the log
+	plan   bool     // the command is plan, and not to run the controller
 	logger klog.Logger
 }
 
@@ -79,13 +83,20 @@ Examples:
   Use the cloud "mine" in clouds.yaml, and show metrics and health checks:
     ` + controllerName + ` -cloud=mine -metrics-bind-address=127.0.0.1:8080 -health-probe-bind-address=127.0.0.1:8081
   Use a Neutron without authentication, for the Networks of two namespaces:
-    ` + controllerName + ` -kubeconfig=admin.kubeconfig -neutron-endpoint=http://127.0.0.1:9696 -namespaces=a,b`
+    ` + controllerName + ` -kubeconfig=admin.kubeconfig -neutron-endpoint=http://127.0.0.1:9696 -namespaces=a,b
+  Show what the controller would do, and change nothing:
+    ` + controllerName + ` plan -cloud=mine`
 
 // parseOptions reads the command line and sets up logging. It returns flag.ErrHelp
 // if it has printed what the user requested.
 func parseOptions(args []string) (options, error) {
 	var o options
 	flags, printVersion := commandline.New(controllerName), false
+	about := description
+	if o.plan = len(args) > 0 && args[0] == planCommand; o.plan {
+		args, about = args[1:], planDescription
+		flags.Group("Plan", o.preview.AddFlags)
+	}
 	flags.Group("Kubernetes", o.kube.AddFlags)
 	flags.Group("Neutron", o.addNeutronFlags)
 	flags.Group("Reconciling", o.addFlags)
@@ -102,7 +113,7 @@ func parseOptions(args []string) (options, error) {
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		flags.Help(os.Stdout, description)
+		flags.Help(os.Stdout, about)
 		return o, err
 	case err != nil:
 		return o, err
@@ -149,13 +160,14 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.leaveCloud, "leave-cloud", "", "The `identity` of a cloud to leave, such as RegionOne/<project ID>. Networks whose network is in that cloud get a new one in the cloud that the controller is connected to; the existing one is left unchanged. Without the flag, the controller does not change Networks whose network is in another cloud.")
 	flags.BoolVar(&o.deleteOrphans, "delete-orphans", false, "Delete Neutron networks that carry an owner marker of this cluster but have no Network object. If false, the controller only logs and counts them.")
 	flags.DurationVar(&o.orphanGracePeriod, "orphan-grace-period", 10*time.Minute, "Minimum time between the detection of an orphaned Neutron network and its deletion. Has an effect only with -delete-orphans.")
+	flags.IntVar(&o.maxNetworks, "max-networks-per-namespace", 0, "Largest number of networks in Neutron for the Networks of a namespace. It includes retained and orphaned networks, which no ResourceQuota counts. 0 means no limit.")
 }
 
 // validate returns an error that names the flag with an invalid value.
 func (o options) validate(arguments []string, given map[string]bool) error {
 	switch {
 	case len(arguments) > 0:
-		return fmt.Errorf("unexpected argument %q: all options are flags", commandline.Redact(arguments[0]))
+		return fmt.Errorf("unexpected argument %q: the only command is %s, which comes first, and all options are flags", commandline.Redact(arguments[0]), planCommand)
 	case given["cloud"] && o.cloud == "":
 		return errors.New("-cloud is empty: set it to the name of a cloud in clouds.yaml")
 	case o.workers < 1 || o.workers > 100:
@@ -170,6 +182,8 @@ func (o options) validate(arguments []string, given map[string]bool) error {
 		return fmt.Errorf("-resync-period is %v: it must be at least 1s", o.resyncPeriod)
 	case o.orphanGracePeriod <= 0:
 		return fmt.Errorf("-orphan-grace-period is %v: it must be positive", o.orphanGracePeriod)
+	case o.maxNetworks < 0:
+		return fmt.Errorf("-max-networks-per-namespace is %d: it must be positive, or 0 for no limit", o.maxNetworks)
 	case o.drift != driftCorrect && o.drift != driftReport:
 		return fmt.Errorf("-drift is %q: it must be %s or %s", o.drift, driftCorrect, driftReport)
 	case o.loggingFormat != "text" && o.loggingFormat != "json":

@@ -101,6 +101,12 @@ var advices = map[string]advice{
 		Cure:   "Change the field that the message names, or name another subnet pool.",
 		Retry:  "After 20 to 30 seconds.",
 	},
+	"NamespaceLimit": {
+		Status: "False",
+		Cure: "Delete a Network of the namespace that is not needed. The administrator lists the retained and orphaned networks with `samplecrd-controller plan`, " +
+			"deletes those that are not needed with `openstack network delete`, or raises `-max-networks-per-namespace`.",
+		Retry: "After 5 to 7.5 minutes, or at the first refresh of the cache of Neutron's state that shows fewer networks.",
+	},
 	"NotConverging": {
 		Status: "False",
 		Cure:   "Read the controller's log with `-v=4` and the log of Neutron: Neutron's responses do not match the requests.",

@@ -91,13 +91,15 @@ var asAnnotations = strings.NewReplacer(
 	"with subnetPool", "with "+samplecrdv1.AnnotationSubnetPool,
 )
 
+// knownAnnotations are those that readAnnotations reads.
+var knownAnnotations = []string{samplecrdv1.AnnotationCIDR, samplecrdv1.AnnotationGateway, samplecrdv1.AnnotationSubnetPool, samplecrdv1.AnnotationPrefixLength, samplecrdv1.AnnotationNetwork}
+
 // readAnnotations returns the spec that annotations request, or nil if they request
 // no Network, or what is wrong with them.
 func readAnnotations(annotations map[string]string) (spec *samplecrdv1.NetworkSpec, problem string) {
-	known := []string{samplecrdv1.AnnotationCIDR, samplecrdv1.AnnotationGateway, samplecrdv1.AnnotationSubnetPool, samplecrdv1.AnnotationPrefixLength, samplecrdv1.AnnotationNetwork}
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {
-		if !slices.Contains(known, name) {
-			return nil, fmt.Sprintf("The annotation %s is unknown: use one of %s, or remove it.", name, strings.Join(known, ", "))
+		if !slices.Contains(knownAnnotations, name) {
+			return nil, fmt.Sprintf("The annotation %s is unknown: use one of %s, or remove it.", name, strings.Join(knownAnnotations, ", "))
 		}
 	}
 	has := func(name string) bool { _, ok := annotations[name]; return ok }
@@ -233,7 +235,7 @@ func decide(deployment *metav1.PartialObjectMetadata, requested request, network
 var ourLabels = []string{labelManagedBy, samplecrdv1.LabelDeployment, samplecrdv1.LabelSource}
 
 const (
-	labelManagedBy = "app.kubernetes.io/managed-by"
+	labelManagedBy = samplecrdv1.LabelManagedBy
 	manager        = "samplecrd-controller"
 )
 

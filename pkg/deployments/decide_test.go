@@ -1,6 +1,8 @@
 package deployments
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -255,5 +257,34 @@ func TestSpecText(t *testing.T) {
 		if got := specText(spec); got != want {
 			t.Errorf("specText(%+v) = %q, want %q", spec, got, want)
 		}
+	}
+}
+
+// TestThinned: what the cache holds of a Deployment is small, and leads to the same
+// decision.
+func TestThinned(t *testing.T) {
+	deployment := &metav1.PartialObjectMetadata{}
+	deployment.Namespace, deployment.Name, deployment.UID, deployment.Labels = "default", "web", "1", map[string]string{"app": "web"}
+	deployment.Annotations = map[string]string{
+		samplecrdv1.AnnotationCIDR:    "10.0.0.0/24",
+		samplecrdv1.AnnotationGateway: strings.Repeat("1", 100<<10),
+		"example.com/large":           strings.Repeat("x", 100<<10),
+	}
+	for i := range 1000 {
+		deployment.Annotations[fmt.Sprintf("%s/unknown-%03d", samplecrdv1.GroupName, i)] = "x"
+	}
+	kept := thinned(deployment)
+	if text, err := json.Marshal(kept); err != nil || len(text) > 2<<10 {
+		t.Errorf("%d bytes are kept: %.1000s (%v)", len(text), text, err)
+	}
+	options := Options{Which: Annotated}
+	if before, after := options.requestOf(deployment), options.requestOf(kept); before != after || !strings.Contains(after.problem, "unknown-000") {
+		t.Errorf("the request is %+v, and was %+v", after, before)
+	}
+	for i := range 1000 {
+		delete(deployment.Annotations, fmt.Sprintf("%s/unknown-%03d", samplecrdv1.GroupName, i))
+	}
+	if after := options.requestOf(thinned(deployment)); !strings.Contains(after.problem, "gateway") {
+		t.Errorf("the request is %+v, want a problem with the gateway", after)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -178,8 +179,32 @@ func thinned(deployment *metav1.PartialObjectMetadata) *metav1.PartialObjectMeta
 		UID:               deployment.UID,
 		ResourceVersion:   deployment.ResourceVersion,
 		DeletionTimestamp: deployment.DeletionTimestamp,
-		Annotations:       ourAnnotations(deployment),
+		Annotations:       thinnedAnnotations(ourAnnotations(deployment)),
 	}}
+}
+
+// maxValueLength bounds an annotation in the cache. No valid value is longer.
+const maxValueLength = 1024
+
+// thinnedAnnotations returns the annotations that decide needs: the known ones, and
+// the first unknown one, which it reports.
+func thinnedAnnotations(annotations map[string]string) map[string]string {
+	var kept map[string]string
+	unknown := false
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+		if !slices.Contains(knownAnnotations, name) {
+			if unknown {
+				continue
+			}
+			unknown = true
+		}
+		value := annotations[name]
+		if kept == nil {
+			kept = map[string]string{}
+		}
+		kept[name] = strings.Clone(value[:min(len(value), maxValueLength)])
+	}
+	return kept
 }
 
 func requestChanged(before, after *metav1.PartialObjectMetadata) bool {

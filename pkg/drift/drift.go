@@ -230,6 +230,11 @@ func (d *Detector) enqueueOrphans(logger klog.Logger) {
 		}
 	}
 	metrics.Orphans.Set(float64(count))
+	retained := 0
+	for _, ids := range d.neutron.Retained(d.options.Cluster) {
+		retained += len(ids)
+	}
+	metrics.Retained.Set(float64(retained))
 }
 
 // fate describes when an orphan is deleted.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"github.com/samplecrd/network-controller/pkg/metrics"
 	"github.com/samplecrd/network-controller/pkg/tracing"
 	"github.com/samplecrd/network-controller/pkg/watchdog"
 )
@@ -38,8 +40,20 @@ func NewQueue(queue workqueue.TypedRateLimitingInterface[cache.ObjectName], watc
 	return &Queue{TypedRateLimitingInterface: queue, watchdog: watchdog, causes: map[cache.ObjectName][]trace.Link{}}
 }
 
+// ObserveNamespaces records the number of namespaces that have a key in the queue.
+func ObserveNamespaces(namespaces int) { metrics.QueueNamespaces.Set(float64(namespaces)) }
+
 // Add adds a key because of an event.
 func (q *Queue) Add(key cache.ObjectName) { q.AddBecause("event")(key) }
+
+// AddAfter adds a key after a delay, or because of an event if there is none.
+func (q *Queue) AddAfter(key cache.ObjectName, delay time.Duration) {
+	if delay <= 0 {
+		q.Add(key)
+		return
+	}
+	q.TypedRateLimitingInterface.AddAfter(key, delay)
+}
 
 // AddBecause returns a function that adds a key for another cause.
 func (q *Queue) AddBecause(cause string) func(cache.ObjectName) {

@@ -4,6 +4,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -71,6 +72,16 @@ func (o Options) AreNamespacesLimited() bool { return len(o.namespaces) > 0 }
 // every container.
 func IsInPod() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }
 
+// namespaceFile contains the namespace of a pod.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// DefaultNamespace returns the namespace of objects that do not name one: that of the
+// current context, as in kubectl, or of the pod that the program runs in.
+func (o Options) DefaultNamespace() string {
+	_, from, _ := o.load()
+	return cmp.Or(from.namespace, metav1.NamespaceDefault)
+}
+
 // CommaSeparated is a flag with commas, or spaces, between its sorted values.
 type CommaSeparated []string
 
@@ -111,8 +122,8 @@ func (o Options) Config(ctx context.Context, userAgent string, transports ...fun
 
 // source is the origin of a configuration.
 type source struct {
-	name, context string
-	isDefault     bool // no flag and no variable names it
+	name, context, namespace string
+	isDefault                bool // no flag and no variable names it
 }
 
 // load returns the first configuration that there is, in the order of kubectl:
@@ -129,7 +140,8 @@ func (o Options) load() (*rest.Config, source, error) {
 		rules.Precedence, from.name = filepath.SplitList(variable), "KUBECONFIG "+variable
 	default:
 		if config, err := rest.InClusterConfig(); err == nil && o.master == "" {
-			return config, source{name: "the in-cluster configuration"}, nil
+			namespace, _ := os.ReadFile(namespaceFile)
+			return config, source{name: "the in-cluster configuration", namespace: strings.TrimSpace(string(namespace))}, nil
 		}
 		from = source{name: "~/.kube/config", isDefault: true}
 		if home, err := os.UserHomeDir(); err == nil {
@@ -139,6 +151,9 @@ func (o Options) load() (*rest.Config, source, error) {
 	raw, err := rules.Load()
 	if err != nil {
 		return nil, from, err
+	}
+	if context := raw.Contexts[raw.CurrentContext]; context != nil {
+		from.namespace = context.Namespace
 	}
 	if from.context = raw.CurrentContext; from.context == "" && o.master != "" && from.isDefault {
 		from.name = "-master"

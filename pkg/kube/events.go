@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
@@ -44,13 +43,4 @@ func RecordEvent(recorder events.EventRecorder, regarding runtime.Object, eventT
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(note)) // never fails
 	recorder.Eventf(regarding, nil, eventType, reason, fmt.Sprintf("%s-%08x", action, hash.Sum32()), "%s", note)
-}
-
-// DropManagedFields is a transform for informers: it drops a field that the
-// controller does not read and that is often the larger part of an object.
-func DropManagedFields(object any) (any, error) {
-	if accessor, err := meta.Accessor(object); err == nil {
-		accessor.SetManagedFields(nil)
-	}
-	return object, nil
 }

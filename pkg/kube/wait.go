@@ -159,6 +159,18 @@ func (r Resource) explain(err error) string {
 	return fmt.Sprintf("the API server is unavailable: %v", err)
 }
 
+// Explain returns an error of the API server, with what to do.
+func (r Resource) Explain(err error) error { return explainedError{r.explain(err), err} }
+
+// explainedError is an error with a better text.
+type explainedError struct {
+	text string
+	err  error
+}
+
+func (e explainedError) Error() string { return e.text }
+func (e explainedError) Unwrap() error { return e.err }
+
 // LogWatchError returns a handler that logs why an informer has lost its watch,
 // followed by a hint. The informer retries by itself. A watch that ends, or that
 // has become too old, is routine.

@@ -83,11 +83,9 @@ func isControl(r rune) bool { return !unicode.IsPrint(r) && r != '\t' }
 // not pass through a klog.LogFilter.
 type escapeErrors struct{ klog.LogSink }
 
-// Init implements klog.LogSink. This sink is one more caller than klog expects.
-func (s escapeErrors) Init(info klog.RuntimeInfo) {
-	info.CallDepth++
-	s.LogSink.Init(info)
-}
+// Init implements klog.LogSink. The sink of klog knows its other callers already; this
+// one is one more.
+func (s escapeErrors) Init(klog.RuntimeInfo) { s.LogSink.Init(klog.RuntimeInfo{CallDepth: 1}) }
 
 // Enabled implements klog.LogSink. With Info, it is here to be that caller.
 func (s escapeErrors) Enabled(level int) bool { return s.LogSink.Enabled(level) }

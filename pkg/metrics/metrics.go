@@ -26,6 +26,10 @@ const subsystem = "samplecrd"
 var (
 	// Orphans is the number of Neutron networks without a Network object.
 	Orphans = gauge("orphans", "Neutron networks that carry an owner marker of this cluster but have no Network object. Only the leader counts them.")
+	// Retained is the number of Neutron networks that were retained.
+	Retained = gauge("retained_networks", "Neutron networks of this cluster that deletionPolicy Retain has kept after the deletion of their Network. Only the leader counts them.")
+	// QueueNamespaces is the number of namespaces that have a Network in the queue.
+	QueueNamespaces = gauge("queue_namespaces", "Namespaces with Networks that wait for a worker. Each of them has its turn.")
 	// DriftDetected counts Networks that Neutron no longer matches.
 	DriftDetected = counter("drift_detected_total", "Networks for which a refresh of the cache of Neutron's state found a new difference from the spec.")
 	// DriftRepaired counts steps that reverted a change in Neutron.
@@ -65,7 +69,7 @@ func counter(name, help string) *metrics.Counter {
 }
 
 func init() {
-	legacyregistry.MustRegister(Orphans, DriftDetected, DriftRepaired, SkippedObjects, readyDuration, neutronDuration,
+	legacyregistry.MustRegister(Orphans, Retained, QueueNamespaces, DriftDetected, DriftRepaired, SkippedObjects, readyDuration, neutronDuration,
 		cacheObjects, cacheRefreshes, cacheDuration, cachePeriod, cacheTime, neutronInfo, buildInfo)
 	legacyregistry.CustomMustRegister(&networks)
 	for _, result := range []string{"success", "failure"} { // so that their rate is 0 and not unknown

@@ -168,7 +168,15 @@ func (c *Cache) Lookup(descriptions []string, id string) (View, bool) {
 
 // Owned returns the IDs of the networks that carry an owner marker of the
 // cluster, by owner.
-func (c *Cache) Owned(cluster string) map[Owner][]string {
+func (c *Cache) Owned(cluster string) map[Owner][]string { return c.marked(cluster, ParseMarker) }
+
+// Retained returns the IDs of the networks that carry a retained marker of the
+// cluster, by their last owner.
+func (c *Cache) Retained(cluster string) map[Owner][]string {
+	return c.marked(cluster, ParseRetainedMarker)
+}
+
+func (c *Cache) marked(cluster string, parse func(string) (Owner, bool)) map[Owner][]string {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	owned := map[Owner][]string{}
@@ -176,7 +184,7 @@ func (c *Cache) Owned(cluster string) map[Owner][]string {
 		return owned
 	}
 	for description, ids := range c.content.described {
-		owner, ok := ParseMarker(description)
+		owner, ok := parse(description)
 		if !ok || owner.Cluster != cluster {
 			continue
 		}
@@ -186,6 +194,30 @@ func (c *Cache) Owned(cluster string) map[Owner][]string {
 		slices.Sort(owned[owner])
 	}
 	return owned
+}
+
+// Usage is what a Kubernetes namespace has in Neutron: the IDs of the networks with
+// an owner marker, and of those with a retained marker, by owner.
+type Usage struct{ Owned, Retained map[Owner][]string }
+
+// Usage returns what a namespace of a cluster has in Neutron. It returns false
+// until the first list has succeeded.
+func (c *Cache) Usage(cluster, namespace string) (Usage, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	usage := Usage{Owned: map[Owner][]string{}, Retained: map[Owner][]string{}}
+	if c.content == nil {
+		return usage, false
+	}
+	for id := range c.content.in[namespaceOf(Owner{Cluster: cluster, Namespace: namespace})] {
+		description := c.content.networks[id].Description
+		if owner, ok := ParseMarker(description); ok {
+			usage.Owned[owner] = append(usage.Owned[owner], id)
+		} else if owner, ok := ParseRetainedMarker(description); ok {
+			usage.Retained[owner] = append(usage.Retained[owner], id)
+		}
+	}
+	return usage, true
 }
 
 // Owners returns the owners with a namespace and name in any cluster, sorted by
@@ -455,6 +487,7 @@ type content struct {
 	described map[string]map[string]bool // IDs of networks by their description
 	owned     map[string]map[string]bool // IDs of networks by the namespace and name of their owner
 	on        map[string]map[string]bool // IDs of subnets by their network
+	in        map[string]map[string]bool // IDs of networks with a marker by the namespace of their owner
 
 	// interfaces are router interfaces by their network. They are complete if
 	// hasInterfaces is set, or else for the networks in the map.
@@ -466,6 +499,7 @@ func newContent() *content {
 	return &content{
 		networks: map[string]Network{}, subnets: map[string]Subnet{},
 		described: map[string]map[string]bool{}, owned: map[string]map[string]bool{}, on: map[string]map[string]bool{},
+		in:         map[string]map[string]bool{},
 		interfaces: map[string][]RouterInterface{},
 	}
 }
@@ -476,6 +510,7 @@ func (c *content) putNetwork(network Network) {
 	add(c.described, network.Description, network.ID)
 	if owner, ok := ownerOf(network.Description); ok {
 		add(c.owned, owner.String(), network.ID)
+		add(c.in, namespaceOf(owner), network.ID)
 	}
 }
 
@@ -485,6 +520,7 @@ func (c *content) unindex(id string) {
 	remove(c.described, description, id)
 	if owner, ok := ownerOf(description); ok {
 		remove(c.owned, owner.String(), id)
+		remove(c.in, namespaceOf(owner), id)
 	}
 }
 
@@ -572,6 +608,9 @@ func (c *content) replaceSubnets(networkID string, found []Subnet) {
 		c.putSubnet(subnet)
 	}
 }
+
+// namespaceOf returns the namespace of an owner, with its cluster.
+func namespaceOf(owner Owner) string { return owner.Cluster + "/" + owner.Namespace }
 
 func add(index map[string]map[string]bool, key, id string) {
 	if index[key] == nil {

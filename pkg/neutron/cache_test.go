@@ -502,3 +502,35 @@ func TestCacheOwned(t *testing.T) {
 		t.Errorf("Owned() (-want +got):\n%s", diff)
 	}
 }
+
+func TestCacheUsage(t *testing.T) {
+	owner := neutron.Owner{Cluster: "c", Namespace: "default", Name: "example"}
+	other := neutron.Owner{Cluster: "c", Namespace: "other", Name: "example"}
+	client := &fake{networks: []neutron.Network{
+		{ID: "1", Description: owner.Marker()}, {ID: "2", Description: other.Marker()},
+		{ID: "3", Description: neutron.Owner{Cluster: "d", Namespace: "default", Name: "example"}.Marker()}, {ID: "4", Description: "default"},
+	}}
+	if _, known := neutron.NewCache(client, time.Now).Usage("c", "default"); known {
+		t.Error("the usage is known before the first list")
+	}
+	cache := filled(t, client)
+	want := func(doing string, owned, retained []string) {
+		t.Helper()
+		usage, known := cache.Usage("c", "default")
+		if !known || !slices.Equal(usage.Owned[owner], owned) || !slices.Equal(usage.Retained[owner], retained) || len(usage.Owned)+len(usage.Retained) != min(1, len(owned)+len(retained)) {
+			t.Errorf("%s: Usage() = %+v, %v, want owned %v, retained %v", doing, usage, known, owned, retained)
+		}
+		if got := cache.Retained("c")[owner]; !slices.Equal(got, retained) {
+			t.Errorf("%s: Retained() = %v, want %v", doing, got, retained)
+		}
+	}
+	want("after a list", []string{"1"}, nil)
+	if _, err := cache.UpdateNetwork(t.Context(), "1", neutron.NetworkUpdate{Description: owner.RetainedMarker()}); err != nil {
+		t.Fatal(err)
+	}
+	want("after the network was retained", nil, []string{"1"})
+	if err := cache.DeleteNetwork(t.Context(), "1", 0); err != nil {
+		t.Fatal(err)
+	}
+	want("after the network was deleted", nil, nil)
+}

@@ -38,28 +38,31 @@ func (o Owner) path() string { return o.Cluster + "/" + o.Namespace + "/" + o.Na
 // an owner marker. A name that is not printable is none: it must not forge a line of a
 // log.
 func ParseMarker(description string) (owner Owner, ok bool) {
-	path, ok := strings.CutPrefix(description, markerPrefix)
-	if !ok {
-		return Owner{}, false
-	}
-	return parsePath(path)
+	return parse(description, markerPrefix)
+}
+
+// ParseRetainedMarker returns the owner in a description, or false if the
+// description is not the marker of a retained network.
+func ParseRetainedMarker(description string) (owner Owner, ok bool) {
+	return parse(description, retainedMarkerPrefix)
 }
 
 // ownerOf returns the owner, or former owner, in a description. It returns false if
 // the description is neither an owner marker nor a retained marker.
 func ownerOf(description string) (owner Owner, ok bool) {
-	if path, ok := strings.CutPrefix(description, retainedMarkerPrefix); ok {
-		return parsePath(path)
+	if owner, ok := ParseRetainedMarker(description); ok {
+		return owner, true
 	}
 	return ParseMarker(description)
 }
 
-func parsePath(path string) (owner Owner, ok bool) {
+func parse(description, prefix string) (owner Owner, ok bool) {
+	path, ok := strings.CutPrefix(description, prefix)
 	parts := strings.Split(path, "/")
 	if isRaw := func(r rune) bool { return !unicode.IsPrint(r) }; strings.ContainsFunc(path, isRaw) {
 		return Owner{}, false
 	}
-	if len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
+	if !ok || len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
 		return Owner{}, false
 	}
 	return Owner{Cluster: parts[0], Namespace: parts[1], Name: parts[2]}, true

@@ -66,6 +66,10 @@ const (
 	// ReasonInUse: deleting the network would also delete subnets that do not belong
 	// to the Network.
 	ReasonInUse Reason = "InUse"
+	// ReasonNamespaceLimit: the namespace has as many networks in Neutron as
+	// -max-networks-per-namespace allows, including retained and orphaned ones. Next
+	// does not return it; the caller, which counts them, does.
+	ReasonNamespaceLimit Reason = "NamespaceLimit"
 	// ReasonNotConverging: Neutron's responses do not match the requests, so that the
 	// plan does not end. Next does not return it; the caller, which counts the steps,
 	// does.

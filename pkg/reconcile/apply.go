@@ -94,7 +94,10 @@ func (r *Reconciler) mayApply(ctx context.Context, key cache.ObjectName, network
 	if err := r.checkPending(key, network, desired, step, found); err != nil {
 		return err
 	}
-	return r.showProgress(ctx, network, step)
+	if err := r.showProgress(ctx, network, step); err != nil {
+		return err
+	}
+	return r.reserve(key, step) // last: noteCreate ends the reservation
 }
 
 // checkCurrent reads the object again before a step that deletes something, and

@@ -32,6 +32,9 @@ func (r *Reconciler) noteCreate(key cache.ObjectName, desired plan.Desired, step
 		if pending {
 			record.pendingUntil = r.clock.Now().Add(r.options.MaxInFlight)
 		}
+		if isNetwork {
+			r.reserved.end(key, pending, record.pendingUntil)
+		}
 	})
 }
 

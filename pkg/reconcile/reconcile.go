@@ -30,6 +30,9 @@ type Options struct {
 	Cluster string
 	// AllowAdoption permits spec.networkID.
 	AllowAdoption bool
+	// MaxNetworksPerNamespace limits the networks of a namespace in Neutron. It does
+	// not if it is 0.
+	MaxNetworksPerNamespace int
 	// ReportDrift reports differences made in Neutron instead of correcting them,
 	// unless spec.driftPolicy says otherwise.
 	ReportDrift bool
@@ -60,6 +63,8 @@ type Reconciler struct {
 
 	mu      sync.Mutex
 	records map[cache.ObjectName]record
+	// reserved are the networks that are being created, if their number is limited.
+	reserved reservations
 	// startedAt is when this replica started leading, or zero.
 	startedAt time.Time
 	stopping  <-chan struct{}
@@ -69,7 +74,7 @@ type Reconciler struct {
 func New(client clientset.Interface, networks *store.Networks, neutron *neutron.Cache, recorder events.EventRecorder, clock clock.PassiveClock, options Options) *Reconciler {
 	return &Reconciler{
 		client: client, networks: networks, neutron: neutron, events: recorder, clock: clock, options: options,
-		records: map[cache.ObjectName]record{},
+		records: map[cache.ObjectName]record{}, reserved: reservations{},
 	}
 }
 
@@ -144,6 +149,7 @@ func (r *Reconciler) Observe(key cache.ObjectName, network *samplecrdv1.Network,
 			record.isNew, record.inherited = false, inherit(network).inherited
 		}
 		record.deleteOrphan = false
+		record.noteEdit(network.Generation, r.clock.Now())
 		record.unrecorded = record.unrecorded && network.Status.NetworkID == ""
 	})
 	cached, _, inSync := r.fromCache(network, desired)
@@ -261,5 +267,5 @@ func (r *Reconciler) Drift(network *samplecrdv1.Network) (needsSync, drifted boo
 	if inSync && wasInSync {
 		_, statusChanged = status.For(network, desired, actual, outcome, r.now())
 	}
-	return wasInSync != inSync || statusChanged, wasInSync && !inSync
+	return wasInSync != inSync || statusChanged || r.hasRoomAgain(network), wasInSync && !inSync
 }

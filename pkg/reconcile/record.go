@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,6 +39,10 @@ type record struct {
 	overwriteReported time.Time
 	// becomingReady is true until a new Network is Ready for the first time.
 	becomingReady bool
+	// editedGeneration is the latest generation that was synced. Edits limits how
+	// often it changes; it is nil until it does.
+	editedGeneration int64
+	edits            *rate.Limiter
 	// inherited is set if the object had the finalizer when this replica received it: a
 	// former leader may have been working on it.
 	inherited *inherited
@@ -148,6 +153,35 @@ func (r *Reconciler) StatusOverwritten(before, after *samplecrdv1.Network) (dela
 		r.updateKey(cache.MetaObjectToName(after), func(record *record) { record.overwritten = record.uid == after.UID })
 	}
 	return wait.Jitter(r.options.Retry.OverwrittenStatus, 0.5), overwritten
+}
+
+// The syncs of a Network because of an edit: a burst, and then one a second. Other
+// Networks need the workers, too.
+const (
+	editBurst = 10
+	editRate  = rate.Limit(1)
+)
+
+// noteEdit counts the sync of an edited Network.
+func (r *record) noteEdit(generation int64, now time.Time) {
+	if r.editedGeneration != 0 && generation != r.editedGeneration {
+		if r.edits == nil {
+			r.edits = rate.NewLimiter(editRate, editBurst)
+		}
+		r.edits.AllowN(now, 1)
+	}
+	r.editedGeneration = generation
+}
+
+// EditDelay returns how long the sync of an edited Network has to wait: nothing,
+// unless it is edited without end. A deletion never waits.
+func (r *Reconciler) EditDelay(network *samplecrdv1.Network) time.Duration {
+	edits := r.recordOf(network).edits
+	if edits == nil || network.DeletionTimestamp != nil {
+		return 0
+	}
+	missing := 1 - edits.TokensAt(r.clock.Now())
+	return time.Duration(max(0, missing) / float64(editRate) * float64(time.Second))
 }
 
 // becomesReady reports whether a Network becomes Ready for the first time with

@@ -224,3 +224,48 @@ func TestStatusOverwritten(t *testing.T) {
 		}
 	}
 }
+
+// TestEditDelay: a Network that is edited without end is synced ten times at once, and
+// then once a second. Its deletion, and an edit after a pause, do not wait.
+func TestEditDelay(t *testing.T) {
+	r, clock := newReconciler(t)
+	network := object("1", "")
+	sync := func() { r.Observe(key, network, plan.Desired{}) }
+	want := func(doing string, want time.Duration) {
+		t.Helper()
+		if got := r.EditDelay(network).Round(time.Millisecond); got != want {
+			t.Errorf("%s: EditDelay() = %v, want %v", doing, got, want)
+		}
+	}
+	for range 20 {
+		sync()
+	}
+	want("syncs without an edit", 0)
+	for range editBurst {
+		network.Generation++
+		want("an edit of the burst", 0)
+		sync()
+		sync()
+	}
+	want("after the burst", time.Second)
+	want("another edit meanwhile", time.Second)
+	clock.SetTime(clock.Now().Add(400 * time.Millisecond))
+	want("a little later", 600*time.Millisecond)
+	clock.SetTime(clock.Now().Add(600 * time.Millisecond))
+	want("a second later", 0)
+	network.Generation++
+	sync()
+	want("after another sync", time.Second)
+	network.DeletionTimestamp = new(metav1.Now())
+	want("a deletion", 0)
+	network.DeletionTimestamp, network.UID = nil, "2"
+	want("another object of the same name", 0)
+	network.UID = "1"
+	clock.SetTime(clock.Now().Add(time.Hour))
+	for range editBurst {
+		want("after a pause", 0)
+		network.Generation++
+		sync()
+	}
+	want("after another burst", time.Second)
+}

@@ -65,7 +65,7 @@ func (d RetryDelays) classify(err error) (retry Retry, delay time.Duration) {
 		return RetryLater, wait.Jitter(repeatProblem, 0.1)
 	case errors.As(err, &blocked) && (blocked.Reason == plan.ReasonInvalidSpec || blocked.Reason == plan.ReasonAdoptionNotAllowed || blocked.Reason == plan.ReasonOtherCloud):
 		return RetryNever, 0 // only another spec helps, or another flag or cloud, which takes a new process
-	case errors.As(err, &blocked) && blocked.Reason == plan.ReasonNotConverging, errors.Is(err, neutron.ErrRefused):
+	case errors.As(err, &blocked) && (blocked.Reason == plan.ReasonNotConverging || blocked.Reason == plan.ReasonNamespaceLimit), errors.Is(err, neutron.ErrRefused):
 		return RetryLater, wait.Jitter(d.Rejected, 0.5)
 	case errors.Is(err, neutron.ErrInUse), errors.As(err, &blocked):
 		return RetryLater, wait.Jitter(d.InUse, 0.5)

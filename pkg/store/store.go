@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -73,6 +74,9 @@ func newSource(logger klog.Logger, informer informers.TypedNetworkInformer, onWa
 	if err := shared.SetWatchErrorHandlerWithContext(onWatchError); err != nil {
 		return source{}, fmt.Errorf("setting the watch error handler: %w", err)
 	}
+	if err := shared.SetTransform(strip); err != nil {
+		return source{}, fmt.Errorf("setting the transform: %w", err)
+	}
 	overlay := cache.NewIntegerResourceVersionMutationCacheWithOptions(
 		logger, shared.GetStore(), cache.MutationCacheOptions{Indexer: shared.GetIndexer(), MaxCacheSize: 10_000})
 	registration, err := informer.TypedInformer().AddTypedEventHandler(Handlers{ // keeps the overlay small
@@ -82,6 +86,35 @@ func newSource(logger klog.Logger, informer informers.TypedNetworkInformer, onWa
 		return source{}, fmt.Errorf("adding an event handler: %w", err)
 	}
 	return source{informer: informer, lister: informer.Lister(), overlay: overlay, synced: registration.HasSyncedChecker()}, nil
+}
+
+// strip is the transform of the informers: it drops metadata that the controller does
+// not read. It may be much larger than all that it does read. So a whole object
+// must never be sent to the API server: only patches and server-side apply.
+func strip(object any) (any, error) {
+	if network, ok := object.(*samplecrdv1.Network); ok {
+		network.ManagedFields = nil
+		network.Annotations = keep(network.Annotations, samplecrdv1.AnnotationCloud)
+		network.Labels = keep(network.Labels, samplecrdv1.LabelManagedBy, samplecrdv1.LabelDeployment, samplecrdv1.LabelSource)
+	}
+	return object, nil
+}
+
+// maxValueLength bounds an annotation in the cache. No valid value is longer.
+const maxValueLength = 1024
+
+// keep returns the entries with these names, or nil.
+func keep(all map[string]string, names ...string) map[string]string {
+	var kept map[string]string
+	for _, name := range names {
+		if value, ok := all[name]; ok {
+			if kept == nil {
+				kept = map[string]string{}
+			}
+			kept[name] = strings.Clone(value[:min(len(value), maxValueLength)])
+		}
+	}
+	return kept
 }
 
 // AddHandlers registers event handlers. They receive each existing Network as an
@@ -128,7 +161,8 @@ var ErrOutdated = errors.New("the object that was read is outdated")
 // Written records a Network as the API server returned it after a write.
 func (n *Networks) Written(network *samplecrdv1.Network) {
 	if source, watched := n.sources.For(network.Namespace); watched {
-		source.overlay.Mutation(network)
+		stripped, _ := strip(network.DeepCopy()) // never fails
+		source.overlay.Mutation(stripped)
 	}
 }
 

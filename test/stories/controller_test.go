@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -126,6 +127,22 @@ func (s *story) control(args []string) (string, error) {
 	}
 	return "", errors.New("usage: controller [second] start [-FLAG=VALUE…] | stop | kill | freeze | thaw | " +
 		"log | metrics | readyz")
+}
+
+// plan [-FLAG=VALUE…] prints what samplecrd-controller plan prints, and its exit code.
+func (s *story) plan(args []string) (string, error) {
+	command := exec.CommandContext(s.Context(), builtProgram, append([]string{
+		"plan", "-kubeconfig=" + s.cluster.Kubeconfig(), "-cluster-name=" + s.clusterName, "-neutron-endpoint=" + s.neutron.server.URL,
+	}, args...)...)
+	command.Env = process.Environment(s.TempDir())
+	output, err := command.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return "", err
+	}
+	times := regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ`)
+	text := times.ReplaceAllString(s.readable(string(output)), "(a time)")
+	return fmt.Sprintf("%sexit code %d\n", text, command.ProcessState.ExitCode()), nil
 }
 
 // startController starts a process. Without flags, it has those of the last start.

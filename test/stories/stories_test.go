@@ -259,6 +259,7 @@ var verbs = map[string]verb{
 	"hold":       (*story).hold,
 	"kubectl":    (*story).kubectl,
 	"neutron":    (*story).neutronRequest,
+	"plan":       (*story).plan,
 	"release":    (*story).release,
 	"requests":   (*story).requests,
 	"state":      (*story).state,

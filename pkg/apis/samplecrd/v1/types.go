@@ -52,6 +52,8 @@ const (
 
 // The labels of a Network that was created for a Deployment.
 const (
+	// LabelManagedBy is the program that created the Network.
+	LabelManagedBy = "app.kubernetes.io/managed-by"
 	// LabelDeployment is the name of the Deployment.
 	LabelDeployment = GroupName + "/deployment"
 	// LabelSource is the reason for the Network: SourceAnnotation if the Deployment

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/instrument"
+	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
+	"github.com/samplecrd/network-controller/pkg/reconcile"
+)
+
+// The tests in this file have a user who takes more than a fair share.
+
+// TestSecondTenant: a tenant that creates many Networks does not delay the only one
+// of another tenant, which a queue in the order of arrival does.
+//
+// TENANT_NETWORKS=300 NEUTRON_DELAY=100ms measures a larger case.
+func TestSecondTenant(t *testing.T) {
+	networks, delay := 30, 5*time.Millisecond
+	if value := os.Getenv("TENANT_NETWORKS"); value != "" {
+		networks, _ = strconv.Atoi(value)
+		delay, _ = time.ParseDuration(os.Getenv("NEUTRON_DELAY"))
+	}
+	const workers = 5
+	for name, test := range map[string]struct {
+		arrival     bool
+		least, most int // Networks of the first tenant that precede that of the second one
+	}{
+		"order of arrival": {true, networks - 2*workers, networks},
+		"turns":            {false, 0, 2 * workers},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := newHarness(t)
+			second := first.beside()
+			first.watched = []string{second.namespace}
+			for i := range networks {
+				first.create(fmt.Sprintf("n%d", i), fmt.Sprintf("10.%d.%d.0/24", i/256, i%256), "")
+			}
+			hold := make(chan struct{})
+			slow := func(r *http.Request) {
+				if r.URL.RawQuery != listEverything {
+					first.untilTestEnds(hold)
+					<-time.After(delay)
+				}
+			}
+			first.hold.Store(&slow)
+			if test.arrival {
+				first.prepare = func(c *Controller) {
+					c.queue = instrument.NewQueue(workqueue.NewTypedRateLimitingQueue(reconcile.Backoff()), first.watchdog)
+				}
+			}
+			first.startWorkers(workers)
+			first.eventually(func() error { return first.hasQueued(networks - workers) })
+			second.create("only", "10.0.0.0/24", "")
+			first.eventually(func() error { return first.hasQueued(networks - workers + 1) })
+			begun := time.Now()
+			close(hold)
+			second.waitReady("only")
+			waited := time.Since(begun)
+
+			created := first.inNeutron().Networks // in the order of their creation
+			before := slices.IndexFunc(created, func(n neutronNetwork) bool { return strings.HasPrefix(n.Name, second.namespace) })
+			t.Logf("the Network of the second tenant waited %v; %d of %d Networks of the first tenant were created before it", waited.Round(10*time.Millisecond), before, networks)
+			if before < test.least || before > test.most {
+				t.Errorf("%d Networks were created before that of the second tenant, want %d to %d", before, test.least, test.most)
+			}
+		})
+	}
+}
+
+// hasQueued reports whether the queue holds this number of keys.
+func (h *harness) hasQueued(want int) error {
+	if got := h.controller.queue.Len(); got != want {
+		return fmt.Errorf("%d keys are in the queue, want %d", got, want)
+	}
+	return nil
+}
+
+// TestNamespaceLimit: networks that outlive their Network count against the limit of
+// its namespace. Those of other namespaces do not.
+func TestNamespaceLimit(t *testing.T) {
+	for name, test := range map[string]struct {
+		leave   func(h *harness, name string) // deletes a Network so that its network stays
+		returns bool                          // the network to a Network of the same name
+		message string
+	}{
+		"retained": {
+			leave: func(h *harness, name string) {
+				h.patch(name, `{"spec":{"deletionPolicy":"Retain"}}`)
+				h.delete(name)
+			},
+			returns: true,
+			message: "has 2 networks in Neutron, as many as -max-networks-per-namespace allows; 2 of them were retained by deletionPolicy and 0 are orphans",
+		},
+		"orphaned": {
+			leave: func(h *harness, name string) {
+				port := h.createPort(h.get(name).Status.NetworkID) // so that the controller does not delete it first
+				h.delete(name)
+				h.waitCondition(name, metav1.ConditionFalse, "InUse", "")
+				h.patch(name, `{"metadata":{"finalizers":null}}`)
+				h.waitGone(name)
+				h.deletePort(port)
+			},
+			message: "has 2 networks in Neutron, as many as -max-networks-per-namespace allows; 0 of them were retained by deletionPolicy and 2 are orphans",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.settings.reconcile.MaxNetworksPerNamespace = 2
+			h.settings.drift.ResyncPeriod = shortResync
+			h.postNetwork("of another namespace", "samplecrd.k8s.io owner: "+testCluster+"/another/example")
+			h.startController()
+			var left []string
+			for _, name := range []string{"one", "two"} {
+				h.create(name, "10.0.0.0/24", "")
+				left = append(left, h.waitReady(name).Status.NetworkID)
+				test.leave(h, name)
+				h.waitGone(name)
+			}
+			h.create("example", "10.0.0.0/24", "")
+			h.waitCondition("example", metav1.ConditionFalse, "NamespaceLimit", test.message)
+			if test.returns {
+				h.create("one", "10.0.0.0/24", "")
+				h.waitReady("one")
+			}
+			h.edit("10.0.1.0/24", "")
+			h.waitCondition("example", metav1.ConditionFalse, "NamespaceLimit", "")
+			h.wantCounts(3, 2)
+			h.do(http.MethodDelete, "/v2.0/networks/"+left[1], "", nil) // as the operator does
+			h.waitReady("example")
+		})
+	}
+}
+
+// TestNamespaceLimitWithManyWorkers: workers that create networks at once do not exceed
+// the limit, and a Network that has its network is not affected by it.
+func TestNamespaceLimitWithManyWorkers(t *testing.T) {
+	h := newHarness(t)
+	h.settings.reconcile.MaxNetworksPerNamespace = 3
+	const networks = 12
+	for i := range networks {
+		h.create(fmt.Sprintf("n%d", i), "10.0.0.0/24", "")
+	}
+	arrived := make(chan struct{}, networks)
+	release := make(chan struct{})
+	hold := func(r *http.Request) {
+		if r.Method == http.MethodPost && r.URL.Path == "/v2.0/networks" {
+			arrived <- struct{}{}
+			h.untilTestEnds(release)
+		}
+	}
+	h.hold.Store(&hold)
+	h.startWorkers(networks)
+	for range 3 {
+		<-arrived
+	}
+	h.eventually(func() error { return h.hasReasons("NamespaceLimit", networks-3) })
+	close(release)
+	h.eventually(func() error { return h.hasReasons("Provisioned", 3) })
+	h.wantCounts(3, 3)
+	if n := len(arrived); n > 0 {
+		t.Errorf("%d more requests to create a network arrived", n)
+	}
+}
+
+// hasReasons reports whether this number of Networks has a reason.
+func (h *harness) hasReasons(reason string, want int) error {
+	all, err := h.list()
+	if err != nil {
+		return err
+	}
+	got := 0
+	for _, network := range all {
+		if ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady); ready != nil && ready.Reason == reason {
+			got++
+		}
+	}
+	if got != want {
+		return fmt.Errorf("%d Networks have the reason %s, want %d", got, reason, want)
+	}
+	return nil
+}
+
+// TestLargeMetadata: the cache holds no metadata that the controller does not read, and
+// no write of the controller removes it from the object.
+func TestLargeMetadata(t *testing.T) {
+	h := newDeploymentHarness(t)
+	h.startController()
+	web := h.deploy("web", "cidr=10.0.0.0/24")
+	h.waitOwned(web, "10.0.0.0/24")
+	large := strings.Repeat("x", 200<<10)
+	h.patch("web", `{"metadata":{"annotations":{"example.com/large":"`+large+`","samplecrd.k8s.io/large":"y","kubectl.kubernetes.io/last-applied-configuration":"{}"},
+		"labels":{"example.com/label":"kept"},"finalizers":["example.com/kept","`+samplecrdv1.Finalizer+`"]}}`)
+	h.annotate("web", "cidr=10.0.1.0/24", "gateway=10.0.1.9")
+	h.waitOwned(web, "10.0.1.0/24")
+	h.annotate("web", "gateway") // removes a field of the spec
+	h.eventually(func() error { return h.hasNeutron("web", "10.0.1.0/24", "10.0.1.1") })
+	h.waitReady("web")
+	h.patchStatus("web", `{"status":{"networkID":"overwritten"}}`, "restore")
+	h.eventually(func() error {
+		if h.get("web").Status.NetworkID == "overwritten" {
+			return errors.New("the status was not corrected")
+		}
+		return nil
+	})
+
+	network := h.get("web")
+	for name, want := range map[string]string{"example.com/large": large, "samplecrd.k8s.io/large": "y", "kubectl.kubernetes.io/last-applied-configuration": "{}"} {
+		if network.Annotations[name] != want {
+			t.Errorf("the annotation %s was removed or changed", name)
+		}
+	}
+	if network.Labels["example.com/label"] != "kept" || network.Labels[samplecrdv1.LabelSource] != samplecrdv1.SourceAnnotation || !slices.Contains(network.Finalizers, "example.com/kept") {
+		t.Errorf("the labels are %v and the finalizers %v, want those of the user, too", network.Labels, network.Finalizers)
+	}
+	h.eventually(func() error {
+		received, _, _ := h.informer.GetStore().GetByKey(h.namespace + "/web")
+		written, err := h.controller.networks.Get(cache.MetaObjectToName(network)) // may be the controller's own write
+		if err != nil || received.(*samplecrdv1.Network).ResourceVersion != network.ResourceVersion {
+			return fmt.Errorf("the cache has %v, %w", received, err)
+		}
+		for _, cached := range []any{received, written} {
+			if text, err := json.Marshal(cached); err != nil || len(text) > 4<<10 {
+				return fmt.Errorf("the cached object has %d bytes: %.1000s (%w)", len(text), text, err)
+			}
+		}
+		return nil
+	})
+	h.patch("web", `{"metadata":{"finalizers":["`+samplecrdv1.Finalizer+`"]}}`)
+}
+
+// TestRapidEdits: a Network that is edited without end causes few events and few
+// changes in Neutron. The last edit takes effect, and the deletion does not wait.
+func TestRapidEdits(t *testing.T) {
+	h := newHarness(t)
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+	h.eventually(func() error { return h.hasSentEvents(2) })
+	h.forgetRequests()
+	const edits = 100
+	begun := time.Now()
+	for i := range edits {
+		h.edit("10.0.0.0/24", fmt.Sprintf("10.0.0.%d", 10+i))
+	}
+	h.waitReady("example")
+	h.wantNeutron("example", "10.0.0.0/24", "10.0.0.109")
+	changes := slices.DeleteFunc(h.neutronRequests(), func(r embedded.Request) bool { return r.Method == http.MethodGet })
+	seconds := int(time.Since(begun).Seconds())
+	if most := 12 + seconds; len(changes) > most {
+		t.Errorf("%d edits caused %d changes in Neutron within %d s, want at most %d", edits, len(changes), seconds, most)
+	}
+	events := h.writes.get()
+	if n := len(events) - len(h.writes.networks()); n > 10+seconds/60 {
+		t.Errorf("%d edits caused %d events, want at most 10: %v", edits, n, events)
+	}
+	t.Logf("%d edits: %d changes in Neutron, %d writes to Kubernetes, %d of them of the Network", edits, len(changes), len(events), len(h.writes.networks()))
+	h.edit("10.0.0.0/24", "10.0.0.9") // is delayed
+	h.delete("example")
+	h.waitGone("example")
+	h.wantCounts(0, 0)
+}

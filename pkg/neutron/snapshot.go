@@ -1,0 +1,162 @@
+package neutron
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Snapshot is a Client that answers from one complete list of Neutron's networks and
+// subnets, and rejects every request that would change something. Rarely used lists
+// are requested when they are needed.
+type Snapshot struct {
+	Reader
+	readOnly
+	content *content
+	cloud   string
+}
+
+// NewSnapshot lists Neutron's networks and subnets, and reads the identity of the cloud.
+func NewSnapshot(ctx context.Context, client Client) (*Snapshot, error) {
+	cloud, err := client.Cloud(ctx)
+	if err != nil {
+		return nil, err
+	}
+	networks, err := client.Networks(ctx, NetworkFilter{})
+	if err != nil {
+		return nil, err
+	}
+	subnets, err := client.Subnets(ctx, SubnetFilter{})
+	if err != nil {
+		return nil, err
+	}
+	snapshot := &Snapshot{Reader: client, content: newContent(), cloud: cloud}
+	for _, network := range networks {
+		snapshot.content.putNetwork(network)
+	}
+	for _, subnet := range subnets {
+		snapshot.content.putSubnet(subnet)
+	}
+	return snapshot, nil
+}
+
+// Cloud implements Client, without a request.
+func (s *Snapshot) Cloud(context.Context) (string, error) { return s.cloud, nil }
+
+// Networks implements Reader, without a request.
+func (s *Snapshot) Networks(_ context.Context, filter NetworkFilter) (found []Network, _ error) {
+	if network, ok := s.content.networks[filter.ID]; ok && (filter.Descriptions == nil || slices.Contains(filter.Descriptions, network.Description)) {
+		return []Network{network}, nil
+	}
+	switch {
+	case filter.ID != "":
+		return nil, nil
+	case filter.Descriptions != nil:
+		for _, id := range s.content.matching(filter) {
+			found = append(found, s.content.networks[id])
+		}
+	default:
+		for _, network := range s.content.networks {
+			found = append(found, network)
+		}
+	}
+	slices.SortFunc(found, func(a, b Network) int { return cmp.Compare(a.ID, b.ID) })
+	return found, nil
+}
+
+// Subnets implements Reader, without a request.
+func (s *Snapshot) Subnets(_ context.Context, filter SubnetFilter) (found []Subnet, _ error) {
+	matches := func(subnet Subnet) bool {
+		return filter.Description == "" || subnet.Description == filter.Description
+	}
+	if filter.NetworkID != "" {
+		for id := range s.content.on[filter.NetworkID] {
+			if subnet := s.content.subnets[id]; matches(subnet) {
+				found = append(found, subnet)
+			}
+		}
+	} else {
+		for _, subnet := range s.content.subnets {
+			if matches(subnet) {
+				found = append(found, subnet)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b Subnet) int { return cmp.Compare(a.ID, b.ID) })
+	return found, nil
+}
+
+// Marked is a network with an owner marker.
+type Marked struct {
+	Network
+	Owner Owner
+	// Retained is true if it is the marker of a retained network.
+	Retained bool
+	// Subnets are those on the network, sorted by ID.
+	Subnets []Subnet
+}
+
+// Marked returns the networks with an owner marker of a cluster, or one of a retained
+// network, sorted by owner and ID.
+func (s *Snapshot) Marked(cluster string) (all []Marked) {
+	for _, network := range s.content.networks {
+		owner, ok := ownerOf(network.Description)
+		if !ok || owner.Cluster != cluster {
+			continue
+		}
+		subnets, _ := s.Subnets(context.Background(), SubnetFilter{NetworkID: network.ID}) // it does not fail
+		all = append(all, Marked{Network: network, Owner: owner, Retained: network.Description == owner.RetainedMarker(), Subnets: subnets})
+	}
+	slices.SortFunc(all, func(a, b Marked) int {
+		return cmp.Or(cmp.Compare(a.Owner.Namespace, b.Owner.Namespace), cmp.Compare(a.Owner.Name, b.Owner.Name), cmp.Compare(a.ID, b.ID))
+	})
+	return all
+}
+
+// readOnly rejects every request that would change something.
+type readOnly struct{}
+
+func reject(op, id string) error {
+	return &Error{Op: fmt.Sprintf("%s %s", op, id), Class: ErrRefused, Message: "a snapshot of Neutron's state cannot be changed"}
+}
+
+// CreateNetwork implements Writer.
+func (readOnly) CreateNetwork(_ context.Context, network NewNetwork) (Network, error) {
+	return Network{}, reject("create network", network.Name)
+}
+
+// UpdateNetwork implements Writer.
+func (readOnly) UpdateNetwork(_ context.Context, id string, _ NetworkUpdate) (Network, error) {
+	return Network{}, reject("update network", id)
+}
+
+// DeleteNetwork implements Writer.
+func (readOnly) DeleteNetwork(_ context.Context, id string, _ int) error {
+	return reject("delete network", id)
+}
+
+// CreateSubnet implements Writer.
+func (readOnly) CreateSubnet(_ context.Context, subnet NewSubnet) (Subnet, error) {
+	return Subnet{}, reject("create subnet", subnet.Name)
+}
+
+// UpdateSubnet implements Writer.
+func (readOnly) UpdateSubnet(_ context.Context, id string, _ SubnetUpdate) (Subnet, error) {
+	return Subnet{}, reject("update subnet", id)
+}
+
+// DeleteSubnet implements Writer.
+func (readOnly) DeleteSubnet(_ context.Context, id string, _ int) error {
+	return reject("delete subnet", id)
+}
+
+// AddNetworkTag implements Tagger.
+func (readOnly) AddNetworkTag(_ context.Context, id, _ string) error {
+	return reject("add tag to network", id)
+}
+
+// RemoveNetworkTag implements Tagger.
+func (readOnly) RemoveNetworkTag(_ context.Context, id, _ string) error {
+	return reject("remove tag from network", id)
+}

@@ -1,0 +1,163 @@
+package preview
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+)
+
+// ReadManifests returns the Networks in files and folders, and in the standard input
+// for "-". Objects of other kinds are ignored. A Network without a namespace gets the
+// default one.
+func ReadManifests(paths []string, stdin io.Reader, defaultNamespace string) ([]*samplecrdv1.Network, error) {
+	var networks []*samplecrdv1.Network
+	for _, path := range paths {
+		files, err := filesIn(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			found, err := readFile(file, stdin)
+			if err != nil {
+				return nil, fmt.Errorf("reading %s: %w", file, err)
+			}
+			networks = append(networks, found...)
+		}
+	}
+	if len(networks) == 0 {
+		return nil, fmt.Errorf("-f names no Network of %s", samplecrdv1.GroupVersion)
+	}
+	names := map[types.NamespacedName]bool{}
+	for _, network := range networks {
+		if network.Namespace == "" {
+			network.Namespace = defaultNamespace
+		}
+		name := types.NamespacedName{Namespace: network.Namespace, Name: network.Name}
+		if names[name] {
+			return nil, fmt.Errorf("-f names the Network %s twice", name)
+		}
+		names[name] = true
+	}
+	return networks, nil
+}
+
+// filesIn returns a file, or the manifests in a folder, as kubectl does.
+func filesIn(path string) (files []string, err error) {
+	if path == "-" {
+		return []string{path}, nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("-f: %w", err)
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("-f: %w", err)
+	}
+	for _, entry := range entries {
+		if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(entry.Name())) && !entry.IsDir() {
+			files = append(files, filepath.Join(path, entry.Name()))
+		}
+	}
+	return files, nil
+}
+
+func readFile(file string, stdin io.Reader) ([]*samplecrdv1.Network, error) {
+	if file != "-" {
+		opened, err := os.Open(file) //nolint:gosec // the user names the file
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = opened.Close() }()
+		stdin = opened
+	}
+	var networks []*samplecrdv1.Network
+	for reader := yaml.NewYAMLReader(bufio.NewReader(stdin)); ; {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return networks, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		found, err := parse(document)
+		if err != nil {
+			return nil, err
+		}
+		networks = append(networks, found...)
+	}
+}
+
+// parse returns the Networks in a YAML or JSON document: one object, or a list. It
+// rejects fields that a Network does not have, as kubectl does.
+func parse(document []byte) ([]*samplecrdv1.Network, error) {
+	var kind struct {
+		metav1.TypeMeta `json:",inline"`
+		Items           []json.RawMessage `json:"items"`
+	}
+	if len(bytes.TrimSpace(document)) == 0 {
+		return nil, nil
+	}
+	if err := yaml.Unmarshal(document, &kind); err != nil {
+		return nil, err
+	}
+	isOurs := kind.APIVersion == samplecrdv1.GroupVersion.String()
+	switch {
+	case kind.Kind == "List" || isOurs && kind.Kind == "NetworkList":
+		var networks []*samplecrdv1.Network
+		for _, item := range kind.Items {
+			found, err := parse(item)
+			if err != nil {
+				return nil, err
+			}
+			networks = append(networks, found...)
+		}
+		return networks, nil
+	case !isOurs || kind.Kind != "Network":
+		return nil, nil
+	}
+	network := &samplecrdv1.Network{}
+	switch err := yaml.UnmarshalStrict(document, network); {
+	case err != nil:
+		return nil, fmt.Errorf("the Network is invalid: %w", err)
+	case network.Name == "":
+		return nil, errors.New("a Network has no metadata.name")
+	}
+	return []*samplecrdv1.Network{network}, nil
+}
+
+// Apply returns a Network as it would be after its manifest was applied to the object
+// in the cluster, which is nil if it does not exist.
+func Apply(live, manifest *samplecrdv1.Network) *samplecrdv1.Network {
+	if live == nil {
+		return &samplecrdv1.Network{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: manifest.Namespace, Name: manifest.Name, Generation: 1, CreationTimestamp: metav1.Now(),
+				UID: types.UID("of " + manifest.Namespace + "/" + manifest.Name), // objects are compared by it
+			},
+			Spec: manifest.Spec,
+		}
+	}
+	applied := live.DeepCopy()
+	if !reflect.DeepEqual(live.Spec, manifest.Spec) {
+		applied.Spec = manifest.Spec
+		applied.Generation++
+	}
+	return applied
+}

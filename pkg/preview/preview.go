@@ -1,0 +1,287 @@
+// Package preview shows what the controller would do, before it does it: for each
+// Network the steps, the reason, and what blocks them; and the networks in Neutron
+// that belong to no Network. It decides nothing: the steps are those of package
+// reconcile.
+package preview
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/plan"
+	"github.com/samplecrd/network-controller/pkg/status"
+	"github.com/samplecrd/network-controller/pkg/store"
+)
+
+// Reconciler is what a preview needs of package reconcile.
+type Reconciler interface {
+	// Desired returns the state that a Network requests; nil is an object that does
+	// not exist.
+	Desired(key cache.ObjectName, network *samplecrdv1.Network) plan.Desired
+	// Preview returns the steps that syncs of a key would apply, and their outcome.
+	Preview(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired) ([]plan.Step, error)
+}
+
+// Input is what a preview is made of.
+type Input struct {
+	// Cluster identifies the Kubernetes cluster in owner markers.
+	Cluster string
+	// Networks are all Networks of the watched namespaces.
+	Networks *store.Networks
+	// Selected are the Networks to preview.
+	Selected []*samplecrdv1.Network
+	// Neutron is Neutron's state.
+	Neutron *neutron.Snapshot
+	// Reconciler decides the steps.
+	Reconciler Reconciler
+	// DeleteOrphans is true if the controller deletes orphans.
+	DeleteOrphans bool
+}
+
+// Plan is what the controller would do.
+type Plan struct {
+	Cluster  string    `json:"cluster"`
+	Networks []Network `json:"networks"`
+	// NotInKubernetes are the networks in Neutron with an owner marker of this
+	// cluster, or one of a retained network, whose Network does not exist.
+	NotInKubernetes []Leftover `json:"notInKubernetes"`
+	Summary         Summary    `json:"summary"`
+}
+
+// Network is what the controller would do for one Network.
+type Network struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Because is why there are steps.
+	Because string   `json:"because,omitempty"`
+	Steps   []Step   `json:"steps,omitempty"`
+	Blocked *Blocked `json:"blocked,omitempty"`
+	// Error is why the steps are unknown.
+	Error string `json:"error,omitempty"`
+}
+
+// Action is what a step does in Neutron.
+type Action string
+
+// The actions. A change of the object in Kubernetes is an update.
+const (
+	Create Action = "create"
+	Update Action = "update"
+	Delete Action = "delete"
+)
+
+// Step is one request that changes something.
+type Step struct {
+	Action Action `json:"action"`
+	// Text describes the step, as in logs and events.
+	Text string `json:"text"`
+}
+
+// Blocked is why the controller cannot continue after the steps.
+type Blocked struct {
+	Reason plan.Reason `json:"reason"`
+	// Message has the cause and the cure.
+	Message string `json:"message"`
+	// Reported is true if the status has this reason already.
+	Reported bool `json:"reported"`
+}
+
+// Leftover is a network in Neutron whose Network does not exist.
+type Leftover struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Retained is true if the deletionPolicy kept the network, and false for an
+	// orphan.
+	Retained  bool   `json:"retained"`
+	NetworkID string `json:"networkID"`
+	// CIDRs are the ranges of the subnets.
+	CIDRs []string `json:"cidrs"`
+	// Created is when Neutron created the network, if that is known.
+	Created *time.Time `json:"created,omitempty"`
+	// Marker is the description of the network.
+	Marker string `json:"marker"`
+	// Command deletes the network.
+	Command string `json:"command"`
+}
+
+// Summary has the number of steps by action, and the number of Networks.
+type Summary struct {
+	Create int `json:"create"`
+	Update int `json:"update"`
+	Delete int `json:"delete"`
+
+	Unchanged int `json:"unchanged"`
+	Blocked   int `json:"blocked"`
+	Failed    int `json:"failed"`
+	Retained  int `json:"retained"`
+	Orphans   int `json:"orphans"`
+}
+
+// New returns the plan for the selected Networks.
+func New(ctx context.Context, in Input) Plan {
+	p := Plan{Cluster: in.Cluster, Networks: []Network{}, NotInKubernetes: []Leftover{}}
+	selected := slices.SortedFunc(slices.Values(in.Selected), func(a, b *samplecrdv1.Network) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	for _, network := range selected {
+		p.Networks = append(p.Networks, in.networkPlan(ctx, cache.MetaObjectToName(network), network))
+	}
+	orphans := map[cache.ObjectName]bool{}
+	for _, marked := range in.Neutron.Marked(in.Cluster) {
+		key := cache.NewObjectName(marked.Owner.Namespace, marked.Owner.Name)
+		network, err := in.Networks.Get(key)
+		if err != nil || network != nil || !in.Networks.IsComplete(key.Namespace) {
+			continue
+		}
+		p.NotInKubernetes = append(p.NotInKubernetes, leftoverOf(marked))
+		if in.DeleteOrphans && !marked.Retained && !orphans[key] {
+			orphans[key] = true
+			p.Networks = append(p.Networks, in.networkPlan(ctx, key, nil))
+		}
+	}
+	p.Summary = p.summarize()
+	return p
+}
+
+// networkPlan returns the plan for one Network, or for an orphan if it is nil.
+func (in Input) networkPlan(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network) Network {
+	desired := in.Reconciler.Desired(key, network)
+	steps, outcome := in.Reconciler.Preview(ctx, key, network, desired)
+	result := Network{Namespace: key.Namespace, Name: key.Name}
+	for _, step := range steps {
+		result.Steps = append(result.Steps, Step{Action: actionOf(step), Text: step.String()})
+	}
+	var blocked status.BlockedError
+	switch {
+	case errors.As(outcome, &blocked):
+		result.Blocked = &Blocked{Reason: blocked.Reason, Message: blocked.Message, Reported: isReported(network, blocked.Reason)}
+	case outcome != nil:
+		result.Error = outcome.Error()
+	}
+	if len(steps) > 0 {
+		result.Because = because(network, desired, steps)
+	}
+	return result
+}
+
+// actionOf returns the action of a step, which its text begins with. A step that
+// changes a part of an object updates the object.
+func actionOf(step plan.Step) Action {
+	verb, _, _ := strings.Cut(step.String(), " ")
+	if action := Action(verb); action == Create || action == Delete {
+		return action
+	}
+	return Update
+}
+
+// isReported reports whether the status of a Network has a reason.
+func isReported(network *samplecrdv1.Network, reason plan.Reason) bool {
+	if network == nil {
+		return false
+	}
+	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == string(reason)
+}
+
+// because returns why a Network has steps.
+func because(network *samplecrdv1.Network, desired plan.Desired, steps []plan.Step) string {
+	_, startsWithFinalizer := steps[0].(plan.AddFinalizer)
+	ready := (*metav1.Condition)(nil)
+	if network != nil {
+		ready = meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
+	}
+	switch {
+	case network == nil:
+		return "an orphan, which -delete-orphans deletes after -orphan-grace-period"
+	case desired.Absent && desired.Leave == plan.LeaveAll:
+		return "being deleted; its network stays in Neutron"
+	case desired.Absent && desired.Leave == plan.LeaveNetwork:
+		return "being deleted; the adopted network stays in Neutron"
+	case desired.Absent:
+		return "being deleted"
+	case network.ResourceVersion == "":
+		return "not in the cluster yet"
+	case network.Status.ObservedGeneration == 0:
+		return "new"
+	case network.Status.ObservedGeneration != network.Generation:
+		return "the spec was edited"
+	case status.IsReadyForSpec(network) && startsWithFinalizer:
+		return "the finalizer, or the record of its cloud, is missing"
+	case status.IsReadyForSpec(network):
+		return "Neutron differs from the spec, although the Network was Ready"
+	case ready != nil:
+		return "not Ready: " + ready.Reason
+	}
+	return "not Ready"
+}
+
+func leftoverOf(marked neutron.Marked) Leftover {
+	leftover := Leftover{
+		Namespace: marked.Owner.Namespace, Name: marked.Owner.Name, Retained: marked.Retained,
+		NetworkID: marked.ID, CIDRs: []string{}, Marker: marked.Description, Command: "openstack network delete " + marked.ID,
+	}
+	for _, subnet := range marked.Subnets {
+		leftover.CIDRs = append(leftover.CIDRs, subnet.CIDR.String())
+	}
+	if !marked.CreatedAt.IsZero() {
+		leftover.Created = new(marked.CreatedAt.UTC())
+	}
+	return leftover
+}
+
+func (p Plan) summarize() (s Summary) {
+	for _, network := range p.Networks {
+		for _, step := range network.Steps {
+			switch step.Action {
+			case Create:
+				s.Create++
+			case Delete:
+				s.Delete++
+			default:
+				s.Update++
+			}
+		}
+		switch {
+		case network.Error != "":
+			s.Failed++
+		case network.Blocked != nil:
+			s.Blocked++
+		case network.Steps == nil:
+			s.Unchanged++
+		}
+	}
+	for _, leftover := range p.NotInKubernetes {
+		if leftover.Retained {
+			s.Retained++
+		} else {
+			s.Orphans++
+		}
+	}
+	return s
+}
+
+// ExitCode returns 1 if the steps of a Network are unknown. Otherwise it returns 2 if
+// there are steps, or if a Network is blocked for a reason that its status does not
+// report. If there is nothing to do, it returns 0.
+func (p Plan) ExitCode() int {
+	code := 0
+	for _, network := range p.Networks {
+		switch {
+		case network.Error != "":
+			return 1
+		case len(network.Steps) > 0 || network.Blocked != nil && !network.Blocked.Reported:
+			code = 2
+		}
+	}
+	return code
+}

@@ -1,0 +1,287 @@
+package preview_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/fake"
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/preview"
+	"github.com/samplecrd/network-controller/pkg/reconcile"
+	"github.com/samplecrd/network-controller/pkg/store"
+)
+
+const (
+	cluster = "prod"
+	cloud   = "RegionOne/project"
+)
+
+var createdAt = time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC)
+
+// reader is a Neutron with a fixed state, which no request may change. It counts the
+// requests.
+type reader struct {
+	neutron.Client // nil: a request that is not expected panics
+	networks       []neutron.Network
+	subnets        []neutron.Subnet
+	requests       int
+	poolErr        error
+}
+
+func (r *reader) Networks(context.Context, neutron.NetworkFilter) ([]neutron.Network, error) {
+	r.requests++
+	return r.networks, nil
+}
+
+func (r *reader) Subnets(context.Context, neutron.SubnetFilter) ([]neutron.Subnet, error) {
+	r.requests++
+	return r.subnets, nil
+}
+
+func (r *reader) SubnetPools(context.Context, neutron.SubnetPoolFilter) ([]neutron.SubnetPool, error) {
+	r.requests++
+	return nil, r.poolErr
+}
+
+func (r *reader) Cloud(context.Context) (string, error) { return cloud, nil }
+
+func (r *reader) Extensions(context.Context) ([]string, error) {
+	r.requests++
+	return []string{neutron.ExtensionSubnetPools}, nil
+}
+
+// addNetwork adds a network with a subnet.
+func (r *reader) addNetwork(id, name, description, cidr string) {
+	prefix := netip.MustParsePrefix(cidr)
+	gateway := prefix.Addr().Next()
+	r.networks = append(r.networks, neutron.Network{
+		ID: id, Name: name, Description: description, SubnetIDs: []string{"sub-" + id}, CreatedAt: createdAt,
+		NetworkSettings: neutron.NetworkSettings{AdminStateUp: new(true)},
+	})
+	r.subnets = append(r.subnets, neutron.Subnet{
+		ID: "sub-" + id, NetworkID: id, Name: name, Description: description, CIDR: prefix, Gateway: gateway, DHCP: true, CreatedAt: createdAt,
+		Pools: []neutron.Pool{{Start: gateway.Next(), End: netip.MustParseAddr(strings.TrimSuffix(cidr, "0/24") + "254")}},
+	})
+}
+
+// newNetwork returns a Network that no controller has reconciled yet.
+func newNetwork(name, cidr string) *samplecrdv1.Network {
+	network := &samplecrdv1.Network{Spec: samplecrdv1.NetworkSpec{CIDR: cidr}}
+	network.Namespace, network.Name, network.Generation, network.ResourceVersion = "shop", name, 1, "1"
+	return network
+}
+
+// addReady adds a Network to Neutron, and returns it as it is when it is Ready.
+func (r *reader) addReady(name, cidr string) *samplecrdv1.Network {
+	network := newNetwork(name, cidr)
+	owner := neutron.Owner{Cluster: cluster, Namespace: network.Namespace, Name: name}
+	r.addNetwork("net-"+name, owner.String(), owner.Marker(), cidr)
+	network.Finalizers = []string{samplecrdv1.Finalizer}
+	network.Annotations = map[string]string{samplecrdv1.AnnotationCloud: cloud}
+	network.Status = samplecrdv1.NetworkStatus{
+		ObservedGeneration: 1, NetworkID: "net-" + name, SubnetID: "sub-net-" + name, CIDR: cidr,
+		Conditions: []metav1.Condition{{Type: samplecrdv1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Provisioned", ObservedGeneration: 1}},
+	}
+	return network
+}
+
+// planFor returns the plan for Networks.
+func planFor(t testing.TB, r *reader, deleteOrphans bool, networks ...*samplecrdv1.Network) preview.Plan {
+	t.Helper()
+	listed, err := store.NewStatic(klog.Background(), store.ByNamespace[[]*samplecrdv1.Network]{metav1.NamespaceAll: networks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot, err := neutron.NewSnapshot(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	neutronCache := neutron.NewCache(snapshot, time.Now)
+	if _, err := neutronCache.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	reconciler := reconcile.New(fake.NewClientset(), listed, neutronCache, &events.FakeRecorder{}, clock.RealClock{}, reconcile.Options{Cluster: cluster})
+	return preview.New(t.Context(), preview.Input{
+		Cluster: cluster, Networks: listed, Selected: networks, Neutron: snapshot, Reconciler: reconciler, DeleteOrphans: deleteOrphans,
+	})
+}
+
+func text(t *testing.T, p preview.Plan, colour bool) string {
+	t.Helper()
+	var out strings.Builder
+	if err := p.Print(&out, "text", colour); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// TestManyNetworks: 10,000 Networks that are as desired need two lists and nothing
+// else.
+func TestManyNetworks(t *testing.T) {
+	r, networks := &reader{}, []*samplecrdv1.Network{}
+	for i := range 10_000 {
+		networks = append(networks, r.addReady(fmt.Sprintf("n-%d", i), fmt.Sprintf("10.%d.%d.0/24", i/200, i%200)))
+	}
+	p := planFor(t, r, true, networks...)
+	if p.Summary != (preview.Summary{Unchanged: 10_000}) || p.ExitCode() != 0 {
+		t.Errorf("Summary = %+v, exit code %d, want that all are as desired", p.Summary, p.ExitCode())
+	}
+	if r.requests != 2 {
+		t.Errorf("the plan needed %d requests to Neutron, want 2", r.requests)
+	}
+	if got, want := text(t, p, false), "Nothing to do. 10000 Networks are as desired.\n"; got != want {
+		t.Errorf("the plan is %q, want %q", got, want)
+	}
+}
+
+// TestPrint shows a plan as text and as JSON.
+func TestPrint(t *testing.T) {
+	r := &reader{}
+	retained := neutron.Owner{Cluster: cluster, Namespace: "shop", Name: "old"}
+	orphan := neutron.Owner{Cluster: cluster, Namespace: "lab", Name: "gone"}
+	r.addNetwork("net-1", "shop/old", retained.RetainedMarker(), "10.0.8.0/24")
+	r.addNetwork("net-2", "lab/gone", orphan.Marker(), "10.0.9.0/24")
+	drifted, blocked := r.addReady("drifted", "10.0.1.0/24"), newNetwork("blocked", "10.0.0.0/8")
+	r.subnets[2].DHCP = false
+	blocked.Spec.Gateway = "192.168.0.1"
+	p := planFor(t, r, false, drifted, newNetwork("new", "10.0.2.0/24"), blocked, r.addReady("healthy", "10.0.3.0/24"))
+
+	want := `Network shop/blocked
+  ! blocked: InvalidSpec: spec.gateway 192.168.0.1 is not inside spec.cidr: use an address from 10.0.0.1 to 10.255.255.254
+
+Network shop/drifted: Neutron differs from the spec, although the Network was Ready
+  ~ update subnet: DHCP false → true
+
+Network shop/new: new
+  ~ add finalizer
+  + create network shop/new
+  + create subnet: 10.0.2.0/24, gateway 10.0.2.1
+
+Not in Kubernetes: networks in Neutron that belong to this cluster
+To keep one, apply a Network with its namespace and name again. To delete one, run the command.
+
+  Namespace lab: 0 retained, 1 orphan
+  NAME       RANGE         CREATED                MARKER                                       COMMAND
+  gone   10.0.9.0/24   2026-03-01 09:30:00Z   samplecrd.k8s.io owner: prod/lab/gone   openstack network delete net-2
+
+  Namespace shop: 1 retained, 0 orphans
+  NAME   RANGE         CREATED                MARKER                                    COMMAND
+  old    10.0.8.0/24   2026-03-01 09:30:00Z   samplecrd.k8s.io retained: prod/shop/old   openstack network delete net-1
+
+Plan: 2 to create, 2 to update, 0 to delete. 1 Network is as desired, 1 Network is blocked, 2 networks are not in Kubernetes.
+`
+	squeeze := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	if diff := cmp.Diff(squeeze(want), squeeze(text(t, p, false))); diff != "" {
+		t.Errorf("the text differs (-want +got):\n%s\n%s", diff, text(t, p, false))
+	}
+	for _, line := range []string{"\x1b[32m  + create network shop/new\x1b[0m\n", "\x1b[33m  ~ add finalizer\x1b[0m\n", "\x1b[31m  ! blocked: "} {
+		if !strings.Contains(text(t, p, true), line) {
+			t.Errorf("the text in colour lacks %q", line)
+		}
+	}
+	var out strings.Builder
+	if err := p.Print(&out, "json", true); err != nil {
+		t.Fatal(err)
+	}
+	var decoded preview.Plan
+	if err := json.Unmarshal([]byte(out.String()), &decoded); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(p, decoded); diff != "" {
+		t.Errorf("the JSON differs (-plan +decoded):\n%s", diff)
+	}
+}
+
+// TestOrphansToDelete: with -delete-orphans, the plan has the deletion.
+func TestOrphansToDelete(t *testing.T) {
+	r := &reader{}
+	orphan := neutron.Owner{Cluster: cluster, Namespace: "lab", Name: "gone"}
+	r.addNetwork("net-1", "lab/gone", orphan.Marker(), "10.0.9.0/24")
+	p := planFor(t, r, true)
+	want := "Network lab/gone: an orphan, which -delete-orphans deletes after -orphan-grace-period\n  - delete network net-1\n\n"
+	if got := text(t, p, false); !strings.HasPrefix(got, want) || p.ExitCode() != 2 {
+		t.Errorf("the plan is %q with exit code %d, want %q", got, p.ExitCode(), want)
+	}
+}
+
+// TestExitCode: steps and new obstacles give 2, unknown steps 1.
+func TestExitCode(t *testing.T) {
+	invalid := newNetwork("invalid", "10.0.0.0/32")
+	reported := invalid.DeepCopy()
+	reported.Status.Conditions = []metav1.Condition{{Type: samplecrdv1.ConditionReady, Status: metav1.ConditionFalse, Reason: "InvalidSpec"}}
+	pooled := newNetwork("pooled", "")
+	pooled.Spec.SubnetPool = &samplecrdv1.SubnetPoolReference{Name: "campus"}
+	unavailable := &neutron.Error{Op: "list subnet pools", Class: neutron.ErrUnavailable}
+	for name, test := range map[string]struct {
+		network *samplecrdv1.Network
+		want    int
+	}{
+		"its network is gone":         {(&reader{}).addReady("gone", "10.0.0.0/24"), 2},
+		"blocked, and not reported":   {invalid, 2},
+		"blocked, as reported":        {reported, 0},
+		"Neutron becomes unavailable": {pooled, 1},
+	} {
+		if got := planFor(t, &reader{poolErr: unavailable}, false, test.network); got.ExitCode() != test.want {
+			t.Errorf("%s: exit code %d, want %d: %+v", name, got.ExitCode(), test.want, got)
+		}
+	}
+}
+
+// TestReadManifests: files, folders, lists and the standard input.
+func TestReadManifests(t *testing.T) {
+	const header = "apiVersion: samplecrd.k8s.io/v1\nkind: Network\n"
+	folder := t.TempDir()
+	for name, content := range map[string]string{
+		"a.yaml":   header + "metadata: {name: a, namespace: shop}\nspec: {cidr: 10.0.0.0/24}\n---\napiVersion: v1\nkind: Service\nmetadata: {name: s}\n---\n" + header + "metadata: {name: b}\nspec: {cidr: 10.0.1.0/24}\n",
+		"c.json":   `{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"samplecrd.k8s.io/v1","kind":"Network","metadata":{"name":"c"},"spec":{"cidr":"10.0.2.0/24"}}]}`,
+		"notes.md": "not a manifest",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, test := range map[string]struct {
+		paths []string
+		stdin string
+		want  string // names, or a part of the error
+	}{
+		"a folder":           {paths: []string{folder}, want: "shop/a 10.0.0.0/24, mine/b 10.0.1.0/24, mine/c 10.0.2.0/24"},
+		"a file":             {paths: []string{filepath.Join(folder, "c.json")}, want: "mine/c 10.0.2.0/24"},
+		"the standard input": {paths: []string{"-"}, stdin: header + "metadata: {name: d}\nspec: {cidr: 10.0.3.0/24}\n", want: "mine/d 10.0.3.0/24"},
+		"twice":              {paths: []string{folder, filepath.Join(folder, "c.json")}, want: "-f names the Network mine/c twice"},
+		"no such file":       {paths: []string{filepath.Join(folder, "none")}, want: "-f: stat "},
+		"no Network":         {paths: []string{"-"}, stdin: "kind: Service\napiVersion: v1\n", want: "-f names no Network of samplecrd.k8s.io/v1"},
+		"a mistyped field":   {paths: []string{"-"}, stdin: header + "metadata: {name: d}\nspec: {cdir: 10.0.3.0/24}\n", want: `unknown field "cdir"`},
+		"no name":            {paths: []string{"-"}, stdin: header, want: "a Network has no metadata.name"},
+		"no YAML":            {paths: []string{"-"}, stdin: "a: b: c", want: "reading -: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			networks, err := preview.ReadManifests(test.paths, strings.NewReader(test.stdin), "mine")
+			got := fmt.Sprint(err)
+			if err == nil {
+				var names []string
+				for _, network := range networks {
+					names = append(names, network.Namespace+"/"+network.Name+" "+network.Spec.CIDR)
+				}
+				got = strings.Join(names, ", ")
+			}
+			if !strings.Contains(got, test.want) {
+				t.Errorf("ReadManifests() = %s, want %s", got, test.want)
+			}
+		})
+	}
+}

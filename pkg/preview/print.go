@@ -1,0 +1,178 @@
+package preview
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+
+	"golang.org/x/term"
+)
+
+// Print writes the plan in a format: "text" or "json". Colour applies to text.
+func (p Plan) Print(w io.Writer, format string, colour bool) error {
+	if format == "json" {
+		encoder := json.NewEncoder(w)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(p)
+	}
+	_, err := io.WriteString(w, p.text(palette(colour)))
+	return err
+}
+
+// IsColourWanted reports whether a file is a terminal that shows colours. The
+// environment variable NO_COLOR prevents them (https://no-color.org).
+func IsColourWanted(file *os.File) bool {
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
+}
+
+// palette reports whether lines are coloured.
+type palette bool
+
+// The ANSI escape sequences of the colours.
+const (
+	red, green, yellow, bold, reset = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
+)
+
+// line returns a line in a colour.
+func (p palette) line(colour, format string, values ...any) string {
+	text := printable(fmt.Sprintf(format, values...))
+	if p && colour != "" {
+		text = colour + text + reset
+	}
+	return text + "\n"
+}
+
+// printable replaces characters that a terminal does not print, such as those of escape
+// sequences: texts may come from Neutron and from users.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, text)
+}
+
+// symbols has the symbol and the colour of each action.
+var symbols = map[Action]struct{ symbol, colour string }{
+	Create: {"+", green}, Update: {"~", yellow}, Delete: {"-", red},
+}
+
+func (p Plan) text(colours palette) string {
+	var out strings.Builder
+	for _, network := range p.Networks {
+		if network.Steps == nil && network.Blocked == nil && network.Error == "" {
+			continue
+		}
+		title := fmt.Sprintf("Network %s/%s", network.Namespace, network.Name)
+		if network.Because != "" {
+			title += ": " + network.Because
+		}
+		out.WriteString(colours.line(bold, "%s", title))
+		for _, step := range network.Steps {
+			of := symbols[step.Action]
+			out.WriteString(colours.line(of.colour, "  %s %s", of.symbol, step.Text))
+		}
+		if blocked := network.Blocked; blocked != nil {
+			out.WriteString(colours.line(red, "  ! blocked: %s: %s", blocked.Reason, blocked.Message))
+		}
+		if network.Error != "" {
+			out.WriteString(colours.line(red, "  ! unknown: %s", network.Error))
+		}
+		out.WriteString("\n")
+	}
+	out.WriteString(p.leftoverText(colours))
+	out.WriteString(colours.line(bold, "%s", p.Summary.String()))
+	return out.String()
+}
+
+// leftoverText has a section with the networks that are not in Kubernetes, by
+// namespace.
+func (p Plan) leftoverText(colours palette) string {
+	if len(p.NotInKubernetes) == 0 {
+		return ""
+	}
+	var out strings.Builder
+	out.WriteString(colours.line(bold, "Not in Kubernetes: networks in Neutron that belong to this cluster"))
+	out.WriteString(colours.line("", "To keep one, apply a Network with its namespace and name again. To delete one, run the command."))
+	for rest := p.NotInKubernetes; len(rest) > 0; {
+		namespace := rest[0].Namespace
+		end := slices.IndexFunc(rest, func(l Leftover) bool { return l.Namespace != namespace })
+		if end < 0 {
+			end = len(rest)
+		}
+		retained, orphans := 0, 0
+		for _, leftover := range rest[:end] {
+			if leftover.Retained {
+				retained++
+			} else {
+				orphans++
+			}
+		}
+		out.WriteString("\n" + colours.line(bold, "  Namespace %s: %d retained, %s", namespace, retained, count(orphans, "orphan", "orphans")))
+		out.WriteString(table(rest[:end]))
+		rest = rest[end:]
+	}
+	return out.String() + "\n"
+}
+
+func table(leftovers []Leftover) string {
+	var out strings.Builder
+	columns := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
+	_, _ = fmt.Fprintln(columns, "  NAME\tRANGE\tCREATED\tMARKER\tCOMMAND") // a Builder does not fail
+	for _, leftover := range leftovers {
+		created, ranges := "unknown time", "no subnet"
+		if leftover.Created != nil {
+			created = leftover.Created.Format("2006-01-02 15:04:05Z")
+		}
+		if len(leftover.CIDRs) > 0 {
+			ranges = strings.Join(leftover.CIDRs, ", ")
+		}
+		cells := []string{leftover.Name, ranges, created, leftover.Marker, leftover.Command}
+		for i := range cells {
+			cells[i] = printable(cells[i])
+		}
+		_, _ = fmt.Fprintln(columns, "  "+strings.Join(cells, "\t"))
+	}
+	_ = columns.Flush()
+	return out.String()
+}
+
+// String returns the summary as a line.
+func (s Summary) String() string {
+	first := fmt.Sprintf("Plan: %d to create, %d to update, %d to delete.", s.Create, s.Update, s.Delete)
+	if s.Create+s.Update+s.Delete == 0 {
+		first = "Nothing to do."
+	}
+	var rest []string
+	for _, part := range []struct {
+		n                int
+		singular, plural string
+	}{
+		{s.Unchanged, "Network is as desired", "Networks are as desired"},
+		{s.Blocked, "Network is blocked", "Networks are blocked"},
+		{s.Failed, "Network has an unknown plan", "Networks have an unknown plan"},
+		{s.Retained + s.Orphans, "network is not in Kubernetes", "networks are not in Kubernetes"},
+	} {
+		if part.n > 0 {
+			rest = append(rest, count(part.n, part.singular, part.plural))
+		}
+	}
+	if rest == nil {
+		return first
+	}
+	return first + " " + strings.Join(rest, ", ") + "."
+}
+
+func count(n int, singular, plural string) string {
+	if n == 1 {
+		return "1 " + singular
+	}
+	return fmt.Sprintf("%d %s", n, plural)
+}

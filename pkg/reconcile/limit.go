@@ -1,0 +1,118 @@
+package reconcile
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/cache"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/plan"
+	"github.com/samplecrd/network-controller/pkg/status"
+)
+
+// A ResourceQuota counts Network objects. A network that outlives its object, because
+// it was retained or somebody removed the finalizer, is counted here.
+
+// reservations are the networks that are being created, by namespace and key. The
+// value is until when the request may be pending; it is zero until its response
+// arrives.
+type reservations map[string]map[cache.ObjectName]time.Time
+
+// end ends a reservation after the response of a create request, or, if there was no
+// response, after the first list that includes what became of it.
+func (r reservations) end(key cache.ObjectName, pending bool, until time.Time) {
+	keys, limited := r[key.Namespace]
+	if _, reserved := keys[key]; !limited || !reserved {
+		return
+	}
+	if pending {
+		keys[key] = until
+		return
+	}
+	if delete(keys, key); len(keys) == 0 {
+		delete(r, key.Namespace)
+	}
+}
+
+// reserve returns an error if a step creates a network, and its namespace has as many
+// as are allowed. Otherwise it counts the network from now on: several workers
+// may create networks of a namespace at once.
+func (r *Reconciler) reserve(key cache.ObjectName, step plan.Step) error {
+	if _, creates := step.(plan.CreateNetwork); !creates || r.options.MaxNetworksPerNamespace == 0 {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	usage, known := r.neutron.Usage(r.options.Cluster, key.Namespace)
+	if !known {
+		return &neutron.Error{Op: step.String(), Class: errWaiting{},
+			Message: "the networks of the namespace are not counted yet: Neutron has not returned a complete list since the controller started"}
+	}
+	if r.count(usage, key) >= r.options.MaxNetworksPerNamespace {
+		return status.BlockedError{Blocked: r.limitReached(key.Namespace, usage)}
+	}
+	if r.reserved[key.Namespace] == nil {
+		r.reserved[key.Namespace] = map[cache.ObjectName]time.Time{}
+	}
+	r.reserved[key.Namespace][key] = time.Time{}
+	return nil
+}
+
+// count returns the number of networks of a namespace: those in Neutron, and those
+// that are being created for other keys. The caller holds the lock.
+func (r *Reconciler) count(usage neutron.Usage, key cache.ObjectName) (count int) {
+	for _, ids := range usage.Owned {
+		count += len(ids)
+	}
+	for _, ids := range usage.Retained {
+		count += len(ids)
+	}
+	for other, until := range r.reserved[key.Namespace] {
+		if !until.IsZero() && r.neutron.ListedSince(until) {
+			r.reserved.end(other, false, until)
+			continue
+		}
+		if _, inCache := usage.Owned[r.ownerOf(other)]; !inCache && other != key {
+			count++
+		}
+	}
+	return count
+}
+
+func (r *Reconciler) ownerOf(key cache.ObjectName) neutron.Owner {
+	return neutron.Owner{Cluster: r.options.Cluster, Namespace: key.Namespace, Name: key.Name}
+}
+
+// limitReached describes what a namespace has in Neutron, and how it gets room. The
+// count includes networks that are being created.
+func (r *Reconciler) limitReached(namespace string, usage neutron.Usage) plan.Blocked {
+	retained, orphaned := 0, 0
+	for _, ids := range usage.Retained {
+		retained += len(ids)
+	}
+	for owner, ids := range usage.Owned {
+		if network, err := r.networks.Get(cache.NewObjectName(namespace, owner.Name)); err == nil && network == nil {
+			orphaned += len(ids)
+		}
+	}
+	return plan.Blocked{Reason: plan.ReasonNamespaceLimit, Message: fmt.Sprintf(
+		"Namespace %s has %d networks in Neutron, as many as -max-networks-per-namespace allows; %d of them were retained by deletionPolicy and %d are orphans, without a Network. "+
+			"Delete a Network that is not needed, or ask the administrator to list the networks (samplecrd-controller plan) and delete those that are not needed (openstack network delete).",
+		namespace, r.options.MaxNetworksPerNamespace, retained, orphaned)}
+}
+
+// hasRoomAgain reports whether a Network waits because of the limit, and its namespace
+// has fewer networks by now.
+func (r *Reconciler) hasRoomAgain(network *samplecrdv1.Network) bool {
+	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
+	if ready == nil || ready.Reason != string(plan.ReasonNamespaceLimit) {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	usage, known := r.neutron.Usage(r.options.Cluster, network.Namespace)
+	return known && (r.options.MaxNetworksPerNamespace == 0 || r.count(usage, cache.MetaObjectToName(network)) < r.options.MaxNetworksPerNamespace)
+}
