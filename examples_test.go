@@ -26,6 +26,7 @@ var examples = map[string]struct{ name, network, subnet string }{
 	"down-network.yaml":                {"down-network", `{"admin_state_up": false}`, `{}`},
 	"tagged-network.yaml":              {"tagged-network", `{"tags": ["cost-centre:4711", "team=network"]}`, `{}`},
 	"subnet-pool-network.yaml":         {"subnet-pool-network", `{}`, `{"cidr": "10.64.0.0/26", "gateway_ip": "10.64.0.1"}`},
+	"router-network.yaml":              {"router-network", `{}`, `{"gateway_ip": "10.36.0.1"}`},
 	"deployment.yaml":                  {"web", `{}`, `{"cidr": "10.40.0.0/24", "gateway_ip": "10.40.0.1"}`},
 	"deployment-from-subnet-pool.yaml": {"api", `{}`, `{"cidr": "10.64.0.0/27", "gateway_ip": "10.64.0.1"}`},
 }
@@ -44,11 +45,15 @@ func TestExamples(t *testing.T) {
 			h := newDeploymentHarness(t)
 			h.neutron = embedded.New(embedded.Options{With: []string{neutron.ExtensionDNS}})
 			h.post("/v2.0/subnetpools", `{"subnetpool": {"name": "campus", "prefixes": ["10.64.0.0/12"], "default_prefixlen": 24}}`)
+			h.postRouter("edge")
 			h.startController()
 			kubectl(t, cluster, "-n", h.namespace, "apply", "-f", file)
 			status := h.waitReady(want.name).Status
 			for path, part := range map[string]string{"networks/" + status.NetworkID: want.network, "subnets/" + status.SubnetID: want.subnet} {
 				h.wantPart(path, part)
+			}
+			if routers := h.attachedTo(status.NetworkID); len(routers) == 1 != (want.name == "router-network") {
+				t.Errorf("the network is attached to %v", routers)
 			}
 			if want.name != "retained-network" {
 				kubectl(t, cluster, "-n", h.namespace, "delete", "-f", file)

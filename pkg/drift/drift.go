@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -133,6 +134,9 @@ func (d *Detector) wait(ctx context.Context, closed <-chan struct{}, timeout tim
 // pause until the next list.
 func (d *Detector) resync(ctx context.Context) (pause time.Duration) {
 	logger := klog.FromContext(ctx)
+	if slices.ContainsFunc(d.networks.List(), usesRouter) {
+		d.neutron.NeedRouterInterfaces()
+	}
 	ctx, end := d.watchdog.Watch(ctx, "the list of Neutron's state")
 	defer end()
 	listing, err := d.neutron.Refresh(ctx)
@@ -157,6 +161,11 @@ func (d *Detector) resync(ctx context.Context) (pause time.Duration) {
 		d.enqueueOrphans(logger)
 	}
 	return pause
+}
+
+// usesRouter reports whether the plan of a Network needs its router interfaces.
+func usesRouter(network *samplecrdv1.Network) bool {
+	return network.Spec.Router != nil || network.Status.Router != nil
 }
 
 // maxRetryAfter bounds how long a server can stop the lists with Retry-After.

@@ -34,6 +34,11 @@ type Cache struct {
 	cloud        string   // empty until the first request
 	extensions   []string // nil until the first request
 	extensionsAt time.Time
+
+	// needsInterfaces is set once something has requested router interfaces: from then
+	// on, each Refresh lists them.
+	needsInterfaces bool
+	routers         map[RouterFilter]Router // those that were the only ones to match
 }
 
 // NewCache returns an empty Cache in front of a client. Refresh fills it. Now
@@ -96,6 +101,17 @@ func (c *Cache) list(ctx context.Context) (*content, error) {
 	for _, subnet := range subnets {
 		fresh.putSubnet(subnet)
 	}
+	if !c.interfacesNeeded() {
+		return fresh, nil
+	}
+	interfaces, err := c.client.RouterInterfaces(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	fresh.hasInterfaces = true
+	for _, attached := range interfaces {
+		fresh.putInterface(attached)
+	}
 	return fresh, nil
 }
 
@@ -114,6 +130,9 @@ type View struct {
 	Named []Network
 	// Subnets are the subnets of these networks, by network ID.
 	Subnets map[string][]Subnet
+	// RouterInterfaces are those of these networks, by network ID. A network whose
+	// router interfaces are unknown is not in the map.
+	RouterInterfaces map[string][]RouterInterface
 }
 
 // Lookup returns the networks that have one of the descriptions, and the one
@@ -125,7 +144,7 @@ func (c *Cache) Lookup(descriptions []string, id string) (View, bool) {
 	if c.content == nil {
 		return View{}, false
 	}
-	view := View{Subnets: map[string][]Subnet{}}
+	view := View{Subnets: map[string][]Subnet{}, RouterInterfaces: map[string][]RouterInterface{}}
 	for _, description := range descriptions {
 		for networkID := range c.content.described[description] {
 			view.Marked = append(view.Marked, c.content.networks[networkID])
@@ -140,6 +159,9 @@ func (c *Cache) Lookup(descriptions []string, id string) (View, bool) {
 			subnets = append(subnets, c.content.subnets[subnetID])
 		}
 		view.Subnets[network.ID] = subnets
+		if interfaces, known := c.content.interfaces[network.ID]; known || c.content.hasInterfaces {
+			view.RouterInterfaces[network.ID] = interfaces
+		}
 	}
 	return view, true
 }
@@ -279,6 +301,82 @@ func (c *Cache) KnownExtensions() ([]string, bool) {
 	return c.extensions, c.extensions != nil
 }
 
+// NeedRouterInterfaces makes each Refresh list the router interfaces, as a request for
+// them does. Call it before the first Refresh if a Network needs them: then no Network
+// has to request its own.
+func (c *Cache) NeedRouterInterfaces() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.needsInterfaces = true
+}
+
+func (c *Cache) interfacesNeeded() bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.needsInterfaces
+}
+
+// Routers implements Routing.
+func (c *Cache) Routers(ctx context.Context, filter RouterFilter) ([]Router, error) {
+	found, err := c.client.Routers(ctx, filter)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.routers, filter)
+	if len(found) == 1 {
+		if c.routers == nil {
+			c.routers = map[RouterFilter]Router{}
+		}
+		c.routers[filter] = found[0]
+	}
+	return found, nil
+}
+
+// KnownRouter returns the router that was the only one to match a filter in the last
+// request, or false if there was none.
+func (c *Cache) KnownRouter(filter RouterFilter) (Router, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	router, ok := c.routers[filter]
+	return router, ok
+}
+
+// RouterInterfaces implements Routing.
+func (c *Cache) RouterInterfaces(ctx context.Context, networkID string) ([]RouterInterface, error) {
+	c.NeedRouterInterfaces()
+	found, err := c.client.RouterInterfaces(ctx, networkID)
+	if err == nil && networkID != "" {
+		c.note(func(s *content) { s.interfaces[networkID] = found })
+	}
+	return found, err
+}
+
+// Ports implements Routing. They are not cached.
+func (c *Cache) Ports(ctx context.Context, networkID string) ([]Port, error) {
+	return c.client.Ports(ctx, networkID)
+}
+
+// AddRouterInterface implements Routing.
+func (c *Cache) AddRouterInterface(ctx context.Context, requested RouterInterface) (RouterInterface, error) {
+	c.NeedRouterInterfaces()
+	added, err := c.client.AddRouterInterface(ctx, requested)
+	if err == nil {
+		c.note(func(s *content) { s.putInterface(added) })
+	}
+	return added, err
+}
+
+// RemoveRouterInterface implements Routing.
+func (c *Cache) RemoveRouterInterface(ctx context.Context, attached RouterInterface) error {
+	err := c.client.RemoveRouterInterface(ctx, attached)
+	if err == nil || errors.Is(err, ErrNotFound) {
+		c.note(func(s *content) { s.removeInterface(attached) })
+	}
+	return err
+}
+
 // Cloud implements Client. The identity of the cloud is remembered.
 func (c *Cache) Cloud(ctx context.Context) (string, error) {
 	if cloud, ok := c.KnownCloud(); ok {
@@ -329,7 +427,10 @@ func (c *Cache) RemoveNetworkTag(ctx context.Context, id, tag string) error {
 func (c *Cache) CreateNetwork(ctx context.Context, network NewNetwork) (Network, error) {
 	created, err := c.client.CreateNetwork(ctx, network)
 	if err == nil {
-		c.note(func(s *content) { s.putNetwork(created) })
+		c.note(func(s *content) {
+			s.putNetwork(created)
+			s.interfaces[created.ID] = nil // known to be none
+		})
 	}
 	return created, err
 }
@@ -387,13 +488,19 @@ type content struct {
 	owned     map[string]map[string]bool // IDs of networks by the namespace and name of their owner
 	on        map[string]map[string]bool // IDs of subnets by their network
 	in        map[string]map[string]bool // IDs of networks with a marker by the namespace of their owner
+
+	// interfaces are router interfaces by their network. They are complete if
+	// hasInterfaces is set, or else for the networks in the map.
+	interfaces    map[string][]RouterInterface
+	hasInterfaces bool
 }
 
 func newContent() *content {
 	return &content{
 		networks: map[string]Network{}, subnets: map[string]Subnet{},
 		described: map[string]map[string]bool{}, owned: map[string]map[string]bool{}, on: map[string]map[string]bool{},
-		in: map[string]map[string]bool{},
+		in:         map[string]map[string]bool{},
+		interfaces: map[string][]RouterInterface{},
 	}
 }
 
@@ -420,6 +527,7 @@ func (c *content) unindex(id string) {
 func (c *content) removeNetwork(id string) {
 	c.unindex(id)
 	delete(c.networks, id)
+	delete(c.interfaces, id)
 	c.replaceSubnets(id, nil)
 }
 
@@ -438,6 +546,25 @@ func (c *content) putSubnet(subnet Subnet) {
 func (c *content) removeSubnet(id string) {
 	remove(c.on, c.subnets[id].NetworkID, id)
 	delete(c.subnets, id)
+}
+
+// putInterface adds a router interface, if the others of its network are known. A list
+// may contain it already.
+func (c *content) putInterface(added RouterInterface) {
+	if _, known := c.interfaces[added.NetworkID]; known || c.hasInterfaces {
+		c.removeInterface(added)
+		c.interfaces[added.NetworkID] = append(c.interfaces[added.NetworkID], added)
+	}
+}
+
+func (c *content) removeInterface(removed RouterInterface) {
+	others, known := c.interfaces[removed.NetworkID]
+	if !known {
+		return
+	}
+	c.interfaces[removed.NetworkID] = slices.DeleteFunc(slices.Clone(others), func(i RouterInterface) bool {
+		return i.RouterID == removed.RouterID && i.SubnetID == removed.SubnetID
+	})
 }
 
 // replaceNetworks replaces the networks that match a filter by those that were

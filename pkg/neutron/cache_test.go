@@ -32,6 +32,9 @@ type fake struct {
 	askedCloud       int
 	listedExtensions int    // how often
 	duringList       func() // runs between the list of networks and that of subnets
+	routers          []neutron.Router
+	interfaces       []neutron.RouterInterface
+	listedInterfaces []string // the networks for which they were listed
 }
 
 func (f *fake) Networks(_ context.Context, filter neutron.NetworkFilter) ([]neutron.Network, error) {
@@ -87,6 +90,24 @@ func (f *fake) UpdateSubnet(_ context.Context, id string, update neutron.SubnetU
 	return changed, f.failure
 }
 func (f *fake) DeleteSubnet(context.Context, string, int) error { return f.failure }
+
+func (f *fake) Routers(_ context.Context, filter neutron.RouterFilter) ([]neutron.Router, error) {
+	return slices.DeleteFunc(slices.Clone(f.routers), func(r neutron.Router) bool { return r.Name != filter.Name }), f.failure
+}
+
+func (f *fake) RouterInterfaces(_ context.Context, networkID string) ([]neutron.RouterInterface, error) {
+	f.listedInterfaces = append(f.listedInterfaces, networkID)
+	return slices.DeleteFunc(slices.Clone(f.interfaces), func(i neutron.RouterInterface) bool { return networkID != "" && i.NetworkID != networkID }), f.failure
+}
+
+func (f *fake) AddRouterInterface(_ context.Context, i neutron.RouterInterface) (neutron.RouterInterface, error) {
+	i.PortID = "port"
+	return i, f.failure
+}
+func (f *fake) RemoveRouterInterface(context.Context, neutron.RouterInterface) error {
+	return f.failure
+}
+func (f *fake) Ports(context.Context, string) ([]neutron.Port, error) { return nil, f.failure }
 
 func full() *fake {
 	return &fake{networks: []neutron.Network{ours, theirs}, subnets: []neutron.Subnet{subnet}}
@@ -315,6 +336,91 @@ func TestCacheTags(t *testing.T) {
 	}
 	if got, _ := m.Lookup(nil, "net-1"); len(got.Named) != 1 || !slices.Equal(got.Named[0].Tags, []string{"b"}) {
 		t.Errorf("Lookup() = %+v", got)
+	}
+}
+
+// interfacesIn returns the routers to which a network is attached in a cache.
+func interfacesIn(cache *neutron.Cache, networkID string) string {
+	view, _ := cache.Lookup(nil, networkID)
+	found, known := view.RouterInterfaces[networkID]
+	if !known {
+		return "unknown"
+	}
+	var words []string
+	for _, i := range found {
+		words = append(words, i.SubnetID+"@"+i.RouterID)
+	}
+	slices.Sort(words)
+	return strings.Join(words, " ")
+}
+
+// TestCacheRouterInterfaces: each refresh lists all router interfaces at once, if a
+// caller has ever needed some; and the cache follows those that are added and removed.
+func TestCacheRouterInterfaces(t *testing.T) {
+	attached := neutron.RouterInterface{RouterID: "router-1", NetworkID: "net-1", SubnetID: "sub-1", PortID: "port"}
+	other := neutron.RouterInterface{RouterID: "router-2", NetworkID: "net-2", SubnetID: "sub-2", PortID: "port-2"}
+	want := func(m *neutron.Cache, networkID, want string) {
+		t.Helper()
+		if got := interfacesIn(m, networkID); got != want {
+			t.Errorf("%s is attached to %q, want %q", networkID, got, want)
+		}
+	}
+	f := full()
+	f.interfaces = []neutron.RouterInterface{attached, other}
+	m := filled(t, f)
+	want(m, "net-1", "unknown")
+	if f.listedInterfaces != nil {
+		t.Errorf("listed for %q before any caller needs them", f.listedInterfaces)
+	}
+
+	created, err := m.CreateNetwork(t.Context(), neutron.NewNetwork{Name: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(m, created.ID, "")
+	if _, err := m.AddRouterInterface(t.Context(), neutron.RouterInterface{RouterID: "router-1", NetworkID: created.ID, SubnetID: "sub-3"}); err != nil {
+		t.Fatal(err)
+	}
+	want(m, created.ID, "sub-3@router-1")
+	if _, err := m.RouterInterfaces(t.Context(), "net-1"); err != nil {
+		t.Fatal(err)
+	}
+	want(m, "net-1", "sub-1@router-1")
+	want(m, "net-2", "unknown")
+
+	if _, err := m.Refresh(t.Context()); err != nil || !slices.Equal(f.listedInterfaces, []string{"net-1", ""}) {
+		t.Errorf("Refresh() = %v, listed for %q; want one list of all", err, f.listedInterfaces)
+	}
+	want(m, "net-2", "sub-2@router-2")
+	f.failure = &neutron.Error{Class: neutron.ErrUnavailable}
+	_ = m.RemoveRouterInterface(t.Context(), attached)
+	want(m, "net-1", "sub-1@router-1")
+	f.failure = &neutron.Error{Class: neutron.ErrNotFound}
+	_ = m.RemoveRouterInterface(t.Context(), attached)
+	want(m, "net-1", "")
+
+	f.failure, f.interfaces = nil, nil
+	f.duringList = func() { _, _ = m.AddRouterInterface(t.Context(), attached) }
+	if _, err := m.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want(m, "net-1", "sub-1@router-1")
+	want(m, "net-2", "")
+}
+
+// TestCacheRouters: the cache keeps the router of a name while there is one.
+func TestCacheRouters(t *testing.T) {
+	f, filter := full(), neutron.RouterFilter{Name: "edge"}
+	m := filled(t, f)
+	for _, routers := range [][]neutron.Router{nil, {{ID: "router-1", Name: "edge"}}, {{ID: "router-1", Name: "edge"}, {ID: "router-2", Name: "edge"}}} {
+		f.routers = routers
+		if _, err := m.Routers(t.Context(), filter); err != nil {
+			t.Fatal(err)
+		}
+		got, known := m.KnownRouter(filter)
+		if known != (len(routers) == 1) || known && got != routers[0] {
+			t.Errorf("after %v were found, KnownRouter() = %v, %v", routers, got, known)
+		}
 	}
 }
 

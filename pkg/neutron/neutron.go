@@ -19,6 +19,7 @@ type Client interface {
 	Reader
 	Writer
 	Tagger
+	Routing
 	// Cloud returns the identity of the cloud that requests go to: its region and the
 	// project, such as RegionOne/4f1c…. It survives renamed endpoints and changed
 	// credentials, and does not change as long as the Client exists: requests fail
@@ -82,6 +83,31 @@ type Tagger interface {
 	RemoveNetworkTag(ctx context.Context, id, tag string) error
 }
 
+// Routing attaches subnets to routers. A router is shared by many networks, so these
+// requests do not carry its revision: Neutron itself rejects a second attachment, and
+// a subnet whose gateway address a port has.
+type Routing interface {
+	// Routers lists the routers of the project that match. Routers of other projects
+	// are not listed, whatever the credentials permit.
+	Routers(context.Context, RouterFilter) ([]Router, error)
+	// RouterInterfaces lists the attachments of the subnets on a network to routers,
+	// those of other projects included. With an empty ID, it lists those of the
+	// project's routers.
+	RouterInterfaces(ctx context.Context, networkID string) ([]RouterInterface, error)
+	// AddRouterInterface attaches a subnet to a router, which gets the gateway address
+	// of the subnet. It fails with ErrInUse if another port has the address, and with
+	// ErrConflict if the subnet is attached to this router already. It fails with
+	// ErrNotFound if one of the two does not exist.
+	AddRouterInterface(context.Context, RouterInterface) (RouterInterface, error)
+	// RemoveRouterInterface detaches a subnet from a router. It fails with ErrNotFound
+	// if it is not attached, and with ErrInUse while a floating IP address or a route of
+	// the router requires it.
+	RemoveRouterInterface(context.Context, RouterInterface) error
+	// Ports lists the ports on a network that keep it and its subnets from being
+	// deleted, other than those of routers. (Neutron deletes the ports of DHCP itself.)
+	Ports(ctx context.Context, networkID string) ([]Port, error)
+}
+
 // The API extensions that some attributes require.
 const (
 	ExtensionMTU          = "net-mtu-writable"
@@ -89,6 +115,7 @@ const (
 	ExtensionDNS          = "dns-integration"
 	ExtensionTags         = "standard-attr-tag"
 	ExtensionSubnetPools  = "subnet_allocation"
+	ExtensionRouter       = "router"
 )
 
 // Network is a Neutron network.
@@ -247,4 +274,40 @@ type SubnetFilter struct {
 type SubnetPoolFilter struct {
 	ID   string
 	Name string // the whole one
+}
+
+// Router is a Neutron router.
+type Router struct{ ID, Name string }
+
+// RouterFilter selects the routers that match every field that is set.
+type RouterFilter struct {
+	ID   string
+	Name string // the whole one
+}
+
+// RouterInterface is the attachment of a subnet to a router. In Neutron, it is an
+// address of a port that belongs to the router.
+type RouterInterface struct {
+	RouterID, NetworkID, SubnetID string
+	// Address is the address of the router in the subnet. AddRouterInterface requests
+	// none: it is the gateway of the subnet.
+	Address netip.Addr
+	// PortID is empty in a request.
+	PortID string
+}
+
+// Port is a port that uses a network.
+type Port struct {
+	ID string
+	// DeviceOwner is what uses the port, such as compute:nova, or empty.
+	DeviceOwner string
+	SubnetIDs   []string
+}
+
+// String returns the ID, and what uses the port.
+func (p Port) String() string {
+	if p.DeviceOwner == "" {
+		return p.ID
+	}
+	return p.ID + " (" + p.DeviceOwner + ")"
 }

@@ -13,6 +13,7 @@ import (
 type Snapshot struct {
 	Reader
 	readOnly
+	routing Routing
 	content *content
 	cloud   string
 }
@@ -31,7 +32,7 @@ func NewSnapshot(ctx context.Context, client Client) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	snapshot := &Snapshot{Reader: client, content: newContent(), cloud: cloud}
+	snapshot := &Snapshot{Reader: client, routing: client, content: newContent(), cloud: cloud}
 	for _, network := range networks {
 		snapshot.content.putNetwork(network)
 	}
@@ -85,6 +86,21 @@ func (s *Snapshot) Subnets(_ context.Context, filter SubnetFilter) (found []Subn
 	}
 	slices.SortFunc(found, func(a, b Subnet) int { return cmp.Compare(a.ID, b.ID) })
 	return found, nil
+}
+
+// Routers implements Routing.
+func (s *Snapshot) Routers(ctx context.Context, filter RouterFilter) ([]Router, error) {
+	return s.routing.Routers(ctx, filter)
+}
+
+// RouterInterfaces implements Routing.
+func (s *Snapshot) RouterInterfaces(ctx context.Context, networkID string) ([]RouterInterface, error) {
+	return s.routing.RouterInterfaces(ctx, networkID)
+}
+
+// Ports implements Routing.
+func (s *Snapshot) Ports(ctx context.Context, networkID string) ([]Port, error) {
+	return s.routing.Ports(ctx, networkID)
 }
 
 // Marked is a network with an owner marker.
@@ -159,4 +175,14 @@ func (readOnly) AddNetworkTag(_ context.Context, id, _ string) error {
 // RemoveNetworkTag implements Tagger.
 func (readOnly) RemoveNetworkTag(_ context.Context, id, _ string) error {
 	return reject("remove tag from network", id)
+}
+
+// AddRouterInterface implements Routing.
+func (readOnly) AddRouterInterface(_ context.Context, requested RouterInterface) (RouterInterface, error) {
+	return RouterInterface{}, reject("attach subnet", requested.SubnetID)
+}
+
+// RemoveRouterInterface implements Routing.
+func (readOnly) RemoveRouterInterface(_ context.Context, attached RouterInterface) error {
+	return reject("detach subnet", attached.SubnetID)
 }

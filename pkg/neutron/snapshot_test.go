@@ -88,6 +88,8 @@ func rejectsWrites(t *testing.T, client neutron.Client, id string) {
 		"DeleteNetwork": client.DeleteNetwork(t.Context(), id, 0), "DeleteSubnet": client.DeleteSubnet(t.Context(), id, 0),
 		"AddNetworkTag": client.AddNetworkTag(t.Context(), id, "a"), "RemoveNetworkTag": client.RemoveNetworkTag(t.Context(), id, "a"),
 	}
+	errs["RemoveRouterInterface"] = client.RemoveRouterInterface(t.Context(), neutron.RouterInterface{})
+	_, errs["AddRouterInterface"] = client.AddRouterInterface(t.Context(), neutron.RouterInterface{})
 	_, errs["CreateNetwork"] = client.CreateNetwork(t.Context(), neutron.NewNetwork{})
 	_, errs["UpdateNetwork"] = client.UpdateNetwork(t.Context(), id, neutron.NetworkUpdate{})
 	_, errs["CreateSubnet"] = client.CreateSubnet(t.Context(), neutron.NewSubnet{})

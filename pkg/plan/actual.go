@@ -37,6 +37,13 @@ type Actual struct {
 	subnets    map[string][]neutron.Subnet // by the ID of their network
 	pools      *[]neutron.SubnetPool       // found by the name or ID in the spec
 	extensions *[]string
+
+	routers *[]neutron.Router // found by the name or ID in the spec
+	// interfaces are those of the networks, and of new subnets, whose IDs are in
+	// interfacesOn.
+	interfaces   []neutron.RouterInterface
+	interfacesOn map[string]bool
+	ports        map[string][]neutron.Port // by the ID of their network
 }
 
 // Record is what the status of an object records of its network and subnet. An
@@ -53,6 +60,9 @@ type Record struct {
 	DefaultMTU int
 	// Tags are those that the controller added to the network, or was about to add.
 	Tags []string
+	// RouterID is the router to which the controller attached the subnet, or was about
+	// to attach it. RouterName is the name in the spec that led to this ID.
+	RouterID, RouterName string
 }
 
 // WithCloud returns the state after a FindCloud.
@@ -206,9 +216,10 @@ func (a Actual) Ours(desired Desired) Record {
 		return a.Record
 	}
 	if network == nil || desired.Adopted != "" && neutron.IsMarker(network.Description) {
-		return Record{Tags: a.Tags}
+		return Record{Tags: a.Tags, RouterID: a.RouterID, RouterName: a.RouterName}
 	}
 	record := Record{NetworkID: network.ID, MTU: mtuOf(*network), Tags: a.Tags}
+	record.RouterID, record.RouterName = a.routerRecord(desired)
 	if desired.Adopted == "" {
 		record.DefaultMTU = a.defaultMTU(desired, *network)
 		record.Tags = slices.DeleteFunc(slices.Clone(a.Tags), func(tag string) bool {

@@ -18,7 +18,7 @@ import (
 // state that the spec describes, and nothing of others may change. A process that
 // dies after every single request must reach the same end.
 func FuzzConverge(f *testing.F) {
-	for seed := range uint64(256) {
+	for seed := range uint64(512) {
 		f.Add(seed, false)
 		f.Add(seed, true)
 	}
@@ -31,7 +31,7 @@ func FuzzConverge(f *testing.F) {
 		}
 		living := run{world: before.clone(), status: status}
 		end := living.converge(t, desired, false)
-		checkEnd(t, end, before, living.world, desired, status.Record, false)
+		checkEnd(t, end, before, living, desired, status.Record, false)
 		writes := len(living.writes)
 		if again := living.converge(t, desired, false); !cmp.Equal(again, end, compareValues) || len(living.writes) != writes {
 			t.Errorf("a second plan ended with %v after %q, the first one with %v", again, living.writes[writes:], end)
@@ -39,7 +39,7 @@ func FuzzConverge(f *testing.F) {
 
 		dying := run{world: before.clone(), status: status}
 		other := dying.converge(t, desired, true)
-		checkEnd(t, other, before, dying.world, desired, status.Record, true)
+		checkEnd(t, other, before, dying, desired, status.Record, true)
 		ours := before.findNetworks(neutron.NetworkFilter{Descriptions: []string{marker, owner.RetainedMarker()}})
 		if len(ours) < 2 { // out of duplicates, it may keep another one
 			if diff := cmp.Diff(end, other, compareValues); diff != "" {
@@ -57,18 +57,20 @@ func FuzzConverge(f *testing.F) {
 }
 
 // checkEnd checks that a plan ended as it must.
-func checkEnd(t *testing.T, end plan.Step, before, after world, desired plan.Desired, status plan.Record, dies bool) {
+func checkEnd(t *testing.T, end plan.Step, before world, after run, desired plan.Desired, status plan.Record, dies bool) {
 	t.Helper()
-	checkForeignObjects(t, before, after, desired, status, dies)
+	checkForeignObjects(t, before, after.world, desired, status, dies)
+	checkForeignInterfaces(t, before, after.world, desired, status)
 	blocked, isBlocked := end.(plan.Blocked)
 	switch {
-	case isBlocked && (!blockedFor[blocked.Reason](after, desired, status) || desired.Absent && !after.finalizer):
+	case isBlocked && (!blockedFor[blocked.Reason](after.world, desired, status) || desired.Absent && !after.finalizer):
 		t.Errorf("blocked without this reason: %v", end)
 	case isBlocked:
 	case desired.Absent:
-		checkAbsent(t, before, after, desired)
+		checkAbsent(t, before, after.world, desired)
 	default:
-		checkPresent(t, before, after, desired, status)
+		subnet := checkPresent(t, before, after.world, desired, status)
+		checkRouter(t, after.world, desired, after.status.Record, subnet)
 	}
 }
 
@@ -103,16 +105,31 @@ func (r *run) runPlan(t *testing.T, desired plan.Desired, crashes bool) (plan.St
 		switch step.(type) {
 		case plan.Nothing, plan.Blocked:
 			return step, actual
-		case plan.FindNetwork, plan.FindSubnets, plan.FindSubnetPool, plan.FindExtensions:
+		case plan.FindNetwork, plan.FindSubnets, plan.FindSubnetPool, plan.FindExtensions, plan.FindRouter, plan.FindRouterInterfaces, plan.FindPorts:
 			actual = r.find(actual, step)
 			reads++
 			continue
+		}
+		if r.rejects(step) {
+			detached := r.clone()
+			detached.interfaces = slices.DeleteFunc(detached.interfaces, func(i neutron.RouterInterface) bool { return i.RouterID == r.status.RouterID })
+			_, detaches := step.(plan.DetachRouter)
+			deleted, _ := step.(plan.DeleteNetwork)
+			if !detaches && deleted.DuplicateOf == "" && !detached.rejects(step) {
+				t.Errorf("%s: the subnet has to be detached from router %s first", step, r.status.RouterID)
+			}
+			return plan.Blocked{Reason: plan.ReasonInUse, Message: "409: " + step.String()}, actual
+		}
+		if attach, ok := step.(plan.AttachRouter); ok && attach.Interface.RouterID != r.status.RouterID {
+			t.Errorf("%s: the status does not record it", step)
 		}
 		r.writes = append(r.writes, step.String())
 		actual = r.apply(t, actual, step)
 		switch step := step.(type) {
 		case plan.RecordTags:
 			r.status.Tags = step.Tags
+		case plan.RecordRouter:
+			r.status.RouterID, r.status.RouterName = step.ID, step.Name
 		case plan.AddFinalizer:
 			r.status.Cloud = step.Cloud
 		}
@@ -167,6 +184,54 @@ func checkForeignObjects(t *testing.T, before, after world, desired plan.Desired
 	}
 }
 
+// checkForeignInterfaces checks that only an interface of the router in the status was
+// removed, and only from a subnet of ours; and that no other router was added than the
+// desired one.
+func checkForeignInterfaces(t *testing.T, before, after world, desired plan.Desired, status plan.Record) {
+	t.Helper()
+	for _, i := range before.interfaces {
+		if slices.Contains(after.interfaces, i) {
+			continue
+		}
+		s := before.subnet(i.SubnetID)
+		isAdopted := desired.Adopted == s.NetworkID && s.CIDR == desired.CIDR && !neutron.IsMarker(s.Description)
+		if i.RouterID != status.RouterID || s.Description != marker && !isAdopted || desired.Absent && desired.Leave == plan.LeaveAll && after.network(i.NetworkID) != nil {
+			t.Errorf("%+v was detached", i)
+		}
+		used := slices.ContainsFunc(before.users, func(p neutron.Port) bool { return slices.Contains(p.SubnetIDs, i.SubnetID) })
+		if used && desired.Absent {
+			t.Errorf("%+v was detached, and ports use the subnet", i)
+		}
+	}
+	for _, i := range after.interfaces {
+		isDesired := desired.Router != nil && !desired.Absent && slices.ContainsFunc(routers, func(r neutron.Router) bool {
+			return r.ID == i.RouterID && (r.ID == desired.Router.ID || r.Name == desired.Router.Name)
+		})
+		if !slices.Contains(before.interfaces, i) && !isDesired {
+			t.Errorf("%+v was attached", i)
+		}
+	}
+}
+
+// checkRouter checks that our subnet is attached to the desired router, and to no
+// other one that we attached it to.
+func checkRouter(t *testing.T, after world, desired plan.Desired, record plan.Record, subnet neutron.Subnet) {
+	t.Helper()
+	attached := after.interfacesOn(subnet.NetworkID, subnet.ID)
+	isDesired := func(i neutron.RouterInterface) bool {
+		return slices.ContainsFunc(routers, func(r neutron.Router) bool {
+			return desired.Router != nil && r.ID == i.RouterID && (r.ID == desired.Router.ID || r.Name == desired.Router.Name)
+		})
+	}
+	isOurs := func(i neutron.RouterInterface) bool { return i.RouterID == record.RouterID }
+	switch {
+	case desired.Router != nil && !slices.ContainsFunc(attached, isDesired):
+		t.Errorf("our subnet is attached to %+v, want router %+v", attached, desired.Router)
+	case desired.Router == nil && slices.ContainsFunc(attached, isOurs), desired.Router == nil && record.RouterID != "":
+		t.Errorf("our subnet is attached to %+v, the status records %s, want none", attached, record.RouterID)
+	}
+}
+
 // checkAbsent checks that nothing of the object is left, except for what it
 // leaves.
 func checkAbsent(t *testing.T, before, after world, desired plan.Desired) {
@@ -188,8 +253,8 @@ func checkAbsent(t *testing.T, before, after world, desired plan.Desired) {
 }
 
 // checkPresent checks that there is exactly one network and one subnet of ours,
-// and that each value is as desired.
-func checkPresent(t *testing.T, before, after world, desired plan.Desired, status plan.Record) {
+// and that each value is as desired. It returns the subnet.
+func checkPresent(t *testing.T, before, after world, desired plan.Desired, status plan.Record) neutron.Subnet {
 	t.Helper()
 	if !after.finalizer {
 		t.Error("the finalizer is missing")
@@ -233,6 +298,7 @@ func checkPresent(t *testing.T, before, after world, desired plan.Desired, statu
 	if desired.SubnetPool != nil && (pool < 0 || after.pools[pool].Name+after.pools[pool].ID != desired.SubnetPool.Name+after.pools[pool].ID && after.pools[pool].ID != desired.SubnetPool.ID) {
 		t.Errorf("our subnet is from the subnet pool %q, want %+v", ours[0].SubnetPoolID, desired.SubnetPool)
 	}
+	return ours[0]
 }
 
 // wantSubnet returns the subnet that Neutron would create for the desired state,
@@ -279,9 +345,18 @@ var blockedFor = map[plan.Reason]func(w world, desired plan.Desired, status plan
 		networks := w.findNetworks(neutron.NetworkFilter{Descriptions: []string{marker, owner.RetainedMarker()}})
 		subnets := slices.DeleteFunc(slices.Clone(w.subnets), func(s neutron.Subnet) bool { return s.Description != marker || !w.hasOther(s) })
 		return desired.Adopted == "" && (len(networks) > 1 || len(networks) == 1 && !w.finalizer) || len(subnets) > 1 ||
+			desired.Router != nil && len(w.findRouters(neutron.RouterFilter{Name: desired.Router.Name})) > 1 ||
 			desired.SubnetPool != nil && len(w.findPools(neutron.SubnetPoolFilter{Name: desired.SubnetPool.Name})) > 1
 	},
+	plan.ReasonInvalidSpec: func(w world, desired plan.Desired, _ plan.Record) bool {
+		hasNoGateway := func(s neutron.Subnet) bool { return s.NetworkID == desired.Adopted && !s.Gateway.IsValid() }
+		return desired.Router != nil && slices.ContainsFunc(w.subnets, hasNoGateway)
+	},
 	plan.ReasonNotOurs: func(w world, desired plan.Desired, status plan.Record) bool {
+		isTaken := func(i neutron.RouterInterface) bool { return i.Address == w.subnet(i.SubnetID).Gateway }
+		if desired.Router != nil && slices.ContainsFunc(w.interfaces, isTaken) {
+			return true
+		}
 		if n := w.network(desired.Adopted); n != nil {
 			isBlocking := func(s neutron.Subnet) bool {
 				return s.NetworkID == n.ID && s.Description != marker && (s.ID == status.SubnetID || desired.CIDR.IsValid() && s.CIDR.Overlaps(desired.CIDR))
@@ -300,13 +375,16 @@ var blockedFor = map[plan.Reason]func(w world, desired plan.Desired, status plan
 		if desired.Adopted != "" && w.network(desired.Adopted) == nil {
 			return true
 		}
+		if router := desired.Router; router != nil && len(w.findRouters(neutron.RouterFilter{ID: router.ID, Name: router.Name})) == 0 {
+			return true
+		}
 		return desired.SubnetPool != nil && len(w.findPools(neutron.SubnetPoolFilter{ID: desired.SubnetPool.ID, Name: desired.SubnetPool.Name})) == 0
 	},
 	plan.ReasonExtensionMissing: func(w world, desired plan.Desired, _ plan.Record) bool {
 		d := desired.Settings
 		for extension, isUsed := range map[string]bool{
 			neutron.ExtensionMTU: d.MTU != nil, neutron.ExtensionPortSecurity: d.PortSecurity != nil, neutron.ExtensionDNS: d.DNSDomain != nil,
-			neutron.ExtensionTags: desired.Tags != nil, neutron.ExtensionSubnetPools: desired.SubnetPool != nil,
+			neutron.ExtensionTags: desired.Tags != nil, neutron.ExtensionSubnetPools: desired.SubnetPool != nil, neutron.ExtensionRouter: desired.Router != nil,
 		} {
 			if isUsed && !slices.Contains(w.extensions, extension) {
 				return true
@@ -333,6 +411,6 @@ var blockedFor = map[plan.Reason]func(w world, desired plan.Desired, status plan
 			n := w.network(s.NetworkID)
 			return s.Description != marker && (w.isOurs(*n, status) || w.isAdopted(*n, desired))
 		}
-		return desired.Absent && slices.ContainsFunc(w.subnets, isForeign)
+		return desired.Absent && slices.ContainsFunc(w.subnets, isForeign) || slices.ContainsFunc(w.subnets, w.isUsed)
 	},
 }

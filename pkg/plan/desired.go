@@ -53,6 +53,8 @@ type Desired struct {
 	HostRoutes  []neutron.HostRoute
 	// AddressMode and RAMode are those of IPv6.
 	AddressMode, RAMode string
+	// Router is the router to which the subnet is attached, or nil for none.
+	Router *Router
 }
 
 // SubnetPool is a subnet pool by its ID or by its name.

@@ -60,7 +60,8 @@ func createdTogether(a, b time.Time) bool {
 }
 
 // stepToNoDuplicates deletes the duplicates of a network. It returns nil if there
-// are none. Neutron refuses to delete a network that has ports.
+// are none. Neutron refuses to delete a network that has ports, such as those of a
+// router: the status records no router for a duplicate.
 func stepToNoDuplicates(desired Desired, actual Actual, kept neutron.Network, others []neutron.Network) Step {
 	if len(others) == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 )
 
 // allExtensions are the extensions that a plan can require.
-var allExtensions = []string{neutron.ExtensionMTU, neutron.ExtensionPortSecurity, neutron.ExtensionDNS, neutron.ExtensionTags, neutron.ExtensionSubnetPools}
+var allExtensions = []string{neutron.ExtensionMTU, neutron.ExtensionPortSecurity, neutron.ExtensionDNS, neutron.ExtensionTags, neutron.ExtensionSubnetPools, neutron.ExtensionRouter}
 
 // desiredWith returns the desired state of the first spec with a change.
 func desiredWith(change func(*spec)) plan.Desired {

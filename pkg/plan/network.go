@@ -236,7 +236,7 @@ func stepToTags(desired Desired, actual Actual, network neutron.Network) Step {
 
 // endOfPlan returns the end of a plan in which everything possible is done:
 // Nothing, or Blocked with the fields that this Neutron does not support.
-func endOfPlan(desired Desired, network neutron.Network) Step {
+func endOfPlan(desired Desired, actual Actual, network neutron.Network) Step {
 	var unsupported []string
 	for _, s := range settings {
 		if s.isSet(desired.Settings) && !s.matches(desired.Settings, network.NetworkSettings) {
@@ -246,6 +246,9 @@ func endOfPlan(desired Desired, network neutron.Network) Step {
 	isMissing := func(tag string) bool { return !slices.Contains(network.Tags, tag) }
 	if slices.ContainsFunc(desired.Tags, isMissing) {
 		unsupported = append(unsupported, fmt.Sprintf("spec.tags requires %q", neutron.ExtensionTags))
+	}
+	if has, known := actual.hasExtension(neutron.ExtensionRouter); known && !has && desired.Router != nil {
+		unsupported = append(unsupported, fmt.Sprintf("spec.router requires %q", neutron.ExtensionRouter))
 	}
 	if unsupported == nil {
 		return Nothing{}

@@ -100,6 +100,35 @@ import (
 //	present  yes        two subnets from it, none in the status    the older one is recorded
 //	                                                               in the status first
 //
+//	absent, and a router is desired or recorded in the status:
+//	absent   yes        subnets or router interfaces not looked for FindSubnets,
+//	                                                               FindRouterInterfaces
+//	absent   yes        our subnet on the recorded router, ports
+//	                    not looked for                             FindPorts
+//	absent   yes        our subnet on it, and ports use the subnet Blocked: InUse
+//	absent   yes        our subnet on it, and no port uses it      DetachRouter
+//	absent   yes        adopted subnet on it, network stays        DetachRouter
+//	absent   yes        network on a router that is not recorded   Blocked: InUse
+//
+//	present, and a router is desired or recorded in the status:
+//	present  yes        router interfaces not looked for           FindRouterInterfaces
+//	present  yes        our subnet on the desired router           Nothing
+//	present  yes        router not looked for                      FindExtensions, FindRouter
+//	present  yes        this Neutron has no routers                Blocked: ExtensionMissing,
+//	                                                               after all other steps
+//	present  yes        no such router                             Blocked: NotFound
+//	present  yes        several with the name                      Blocked: Ambiguous
+//	present  yes        our subnet on another router, recorded     DetachRouter
+//	present  yes        another router has the gateway address     Blocked: NotOurs
+//	present  yes        router that is not recorded                RecordRouter
+//	present  yes        router that is recorded                    AttachRouter
+//	present  yes        recorded, not desired, not attached        RecordRouter (none)
+//	present  yes        gateway to change, and our subnet on the
+//	                    recorded router                            DetachRouter
+//	present  yes        subnet to delete, and on the recorded
+//	                    router                                     FindPorts, then DetachRouter
+//	                                                               or Blocked: InUse
+//
 //	present, and adopting:
 //	present  yes        network not looked for by its ID           FindNetwork
 //	present  yes        no network                                 Blocked: NotFound
@@ -119,11 +148,20 @@ import (
 // With ReportDrift, a step that would change Neutron is reported and not taken.
 func Next(desired Desired, actual Actual) Step {
 	step := nextStep(desired, actual)
-	_, prepares := step.(RecordTags)
-	if desired.ReportDrift && !desired.Absent && (prepares || ChangesNeutron(step)) {
+	if desired.ReportDrift && !desired.Absent && (prepares(step) || ChangesNeutron(step)) {
 		return drifted(step)
 	}
 	return step
+}
+
+// prepares reports whether a step records in Kubernetes what the next one changes in
+// Neutron.
+func prepares(step Step) bool {
+	switch step.(type) {
+	case RecordTags, RecordRouter:
+		return true
+	}
+	return false
 }
 
 func drifted(step Step) Step {
@@ -193,6 +231,11 @@ func stepToAbsent(desired Desired, actual Actual) Step {
 			"network %s cannot be deleted: subnets that do not belong to this Network are on it (%s), and Neutron would delete them too. Delete them first, or set spec.deletionPolicy to Retain.",
 			network.ID, strings.Join(foreign, ", "))}
 	}
+	for _, step := range []Step{stepToUnrouted(desired, actual, network.ID, "delete the network"), stepToNoForeignRouter(actual, *network)} {
+		if step != nil {
+			return step
+		}
+	}
 	return DeleteNetwork{ID: network.ID, Revision: network.Revision}
 }
 
@@ -233,6 +276,9 @@ func stepToReleased(desired Desired, actual Actual) Step {
 	if !known {
 		return FindSubnets{neutron.SubnetFilter{NetworkID: desired.Adopted}}
 	}
+	if step := stepToUnrouted(desired, actual, desired.Adopted, "delete the subnet"); step != nil {
+		return step
+	}
 	for _, subnet := range subnets {
 		if subnet.Description == desired.Owner.Marker() {
 			return DeleteSubnet{ID: subnet.ID, Revision: subnet.Revision, From: subnet.CIDR}
@@ -260,7 +306,7 @@ func stepToPresent(desired Desired, actual Actual) Step {
 		return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
 			"network %s cannot be adopted: it has the owner marker of another Network (%q).", network.ID, network.Description)}
 	}
-	for _, stepTo := range []func(Desired, Actual, neutron.Network) Step{stepToSettings, stepToSubnet, stepToTags} {
+	for _, stepTo := range []func(Desired, Actual, neutron.Network) Step{stepToSettings, stepToSubnet, stepToRouter, stepToTags} {
 		if step := stepTo(desired, actual, *network); step != nil {
 			return step
 		}
@@ -270,7 +316,7 @@ func stepToPresent(desired Desired, actual Actual) Step {
 	if len(others) > 0 && (network.ID == actual.NetworkID || !areDuplicates(desired, actual, *network, others)) {
 		return stepToNoDuplicates(desired, actual, *network, others)
 	}
-	return endOfPlan(desired, *network)
+	return endOfPlan(desired, actual, *network)
 }
 
 // isOlderThan reports whether a network had the owner marker before the controller

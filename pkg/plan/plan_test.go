@@ -126,7 +126,7 @@ type row struct {
 
 // TestNext has each row of the decision table above Next, in its order.
 func TestNext(t *testing.T) {
-	for _, rows := range []map[string]row{absentRows, leavingRows, presentRows, duplicateRows, adoptingRows, networkRows, tagRows, subnetRows, subnetPoolRows} {
+	for _, rows := range []map[string]row{absentRows, leavingRows, presentRows, duplicateRows, adoptingRows, networkRows, tagRows, subnetRows, subnetPoolRows, routerRows} {
 		for name, test := range rows {
 			t.Run(name, func(t *testing.T) {
 				if diff := cmp.Diff(test.want, plan.Next(test.desired, test.actual), compareValues); diff != "" {

@@ -14,7 +14,7 @@ const KnownAfterCreate = "(known after create)"
 // IsRead reports whether a step only reads.
 func IsRead(step Step) bool {
 	switch step.(type) {
-	case FindNetwork, FindSubnets, FindSubnetPool, FindExtensions, FindCloud:
+	case FindNetwork, FindSubnets, FindSubnetPool, FindExtensions, FindCloud, FindRouter, FindRouterInterfaces, FindPorts:
 		return true
 	}
 	return false
@@ -31,6 +31,8 @@ func Predict(actual Actual, step Step) (after Actual, ok bool) {
 		return actual.WithFinalizer(false), true
 	case RecordTags:
 		return actual.WithRecordedTags(step.Tags), true
+	case RecordRouter:
+		return actual.WithRecordedRouter(step.ID, step.Name), true
 
 	case CreateNetwork:
 		return actual.WithNewNetwork(step.Network, predictedNetwork(step.Network)), true
@@ -51,6 +53,10 @@ func Predict(actual Actual, step Step) (after Actual, ok bool) {
 		return actual.WithSubnet(updatedSubnet(actual.subnet(step.ID), step.Update)), true
 	case DeleteSubnet:
 		return actual.WithoutSubnet(step.ID), true
+	case AttachRouter:
+		return actual.WithRouterInterface(step.Interface), true
+	case DetachRouter:
+		return actual.WithoutRouterInterface(step.Interface), true
 	}
 	return actual, false
 }
@@ -74,6 +80,11 @@ func MaskUnknown(step Step) Step {
 		return step
 	case UpdateSubnet:
 		step.Changes = mask(step.ID, step.Changes)
+		return step
+	case AttachRouter:
+		if isPartOf(netip.PrefixFrom(step.Interface.Address, step.Interface.Address.BitLen()), "0.0.0.0/8", "::/8") { // of unknownRange
+			step.Interface.Address = netip.Addr{}
+		}
 		return step
 	}
 	return step

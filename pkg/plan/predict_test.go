@@ -30,11 +30,19 @@ func FuzzPredict(f *testing.F) {
 		end := applied.converge(t, desired, false)
 
 		predicted, predictedEnd := predict(t, &before, status, desired)
-		if diff := cmp.Diff(maskNew(append(applied.writes, end.String())), append(predicted, predictedEnd.String())); diff != "" {
+		want, got := maskNew(append(applied.writes, end.String())), append(predicted, predictedEnd.String())
+		if rejected, ok := strings.CutPrefix(want[len(want)-1], rejectedByPort); ok { // a prediction does not know ports
+			want[len(want)-1] = rejected
+			got = got[:min(len(got), len(want))]
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("the prediction differs (-applied +predicted):\n%s", diff)
 		}
 	})
 }
+
+// rejectedByPort begins the end of a plan of which Neutron has rejected a step.
+const rejectedByPort = "blocked: InUse: 409: "
 
 // predict returns the steps that a controller would apply, and the end.
 func predict(t *testing.T, w *world, status plan.Actual, desired plan.Desired) (steps []string, end plan.Step) {

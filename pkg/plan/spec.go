@@ -16,7 +16,7 @@ import (
 func DesiredFor(owner neutron.Owner, spec samplecrdv1.NetworkSpec) Desired {
 	desired := Desired{Owner: owner, Adopted: spec.NetworkID}
 	for _, read := range []func(*Desired, samplecrdv1.NetworkSpec) string{
-		readRange, readGateway, readPools, readNameservers, readHostRoutes, readDHCP, readSettings,
+		readRange, readGateway, readPools, readNameservers, readHostRoutes, readDHCP, readSettings, readRouter,
 	} {
 		if problem := read(&desired, spec); problem != "" {
 			return Desired{Owner: owner, Adopted: spec.NetworkID, Invalid: problem}

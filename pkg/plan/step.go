@@ -36,13 +36,13 @@ const (
 	// ReasonInvalidSpec: the spec contains a value that the controller cannot use.
 	ReasonInvalidSpec Reason = "InvalidSpec"
 	// ReasonAmbiguous: Neutron has several networks or subnets with the owner marker
-	// of the Network, or several subnet pools with the name in the spec. Or a network
-	// had the owner marker before the Network was created.
+	// of the Network, or several subnet pools or routers with the name in the spec. Or
+	// a network had the owner marker before the Network was created.
 	ReasonAmbiguous Reason = "Ambiguous"
 	// ReasonNotOurs: the network in the status does not have the owner marker of the
 	// Network, or the network to adopt belongs to another Network.
 	ReasonNotOurs Reason = "NotOurs"
-	// ReasonNotFound: the network or subnet pool in the spec does not exist.
+	// ReasonNotFound: the network, subnet pool or router in the spec does not exist.
 	ReasonNotFound Reason = "NotFound"
 	// ReasonAdoptionNotAllowed: the spec names a network to adopt, but the controller
 	// runs without -allow-adoption. Next does not return it by itself; it is a
@@ -86,6 +86,12 @@ type (
 	FindSubnetPool struct{ Filter neutron.SubnetPoolFilter }
 	// FindExtensions looks for the extensions of this Neutron.
 	FindExtensions struct{}
+	// FindRouter looks for the router in the spec.
+	FindRouter struct{ Filter neutron.RouterFilter }
+	// FindRouterInterfaces looks for the routers to which a network is attached.
+	FindRouterInterfaces struct{ NetworkID string }
+	// FindPorts looks for the ports that use a network.
+	FindPorts struct{ NetworkID string }
 	// FindCloud looks for the identity of the cloud that requests go to.
 	FindCloud struct{}
 )
@@ -145,6 +151,17 @@ type (
 	}
 	// RemoveFinalizer lets Kubernetes delete the object.
 	RemoveFinalizer struct{}
+	// RecordRouter records in the status the router to which our subnet is about to be
+	// attached, or none. Replaces is the one that was recorded before, or empty.
+	RecordRouter struct{ ID, Name, Replaces string }
+	// AttachRouter attaches our subnet to a router.
+	AttachRouter struct{ Interface neutron.RouterInterface }
+	// DetachRouter detaches our subnet from a router. For describes what that permits,
+	// if the router is attached again or the subnet is deleted.
+	DetachRouter struct {
+		Interface neutron.RouterInterface
+		For       string
+	}
 )
 
 func (Nothing) step()         {}
@@ -167,13 +184,20 @@ func (DeleteSubnet) step()    {}
 func (DeleteNetwork) step()   {}
 func (RemoveFinalizer) step() {}
 
+func (FindRouter) step()           {}
+func (FindRouterInterfaces) step() {}
+func (FindPorts) step()            {}
+func (RecordRouter) step()         {}
+func (AttachRouter) step()         {}
+func (DetachRouter) step()         {}
+
 // ChangesNeutron reports whether a step changes something in Neutron.
 func ChangesNeutron(step Step) bool {
 	switch step.(type) {
-	case Nothing, Blocked, FindNetwork, FindSubnets, FindSubnetPool, FindExtensions, FindCloud, RecordTags, AddFinalizer, RemoveFinalizer:
+	case Nothing, Blocked, RecordTags, RecordRouter, AddFinalizer, RemoveFinalizer:
 		return false
 	}
-	return true
+	return !IsRead(step)
 }
 
 func (Nothing) String() string   { return "nothing to do" }
@@ -247,6 +271,39 @@ func (s DeleteNetwork) String() string {
 }
 
 func (RemoveFinalizer) String() string { return "remove finalizer" }
+
+func (s FindRouter) String() string {
+	if s.Filter.ID != "" {
+		return "find router " + s.Filter.ID
+	}
+	return "find router with name " + strconv.Quote(s.Filter.Name)
+}
+
+func (s FindRouterInterfaces) String() string { return "find routers of network " + s.NetworkID }
+func (s FindPorts) String() string            { return "find ports of network " + s.NetworkID }
+
+func (s RecordRouter) String() string {
+	if s.ID == "" {
+		return "remove router " + s.Replaces + " from the status"
+	}
+	return "record router in the status: " + s.ID
+}
+
+func (s AttachRouter) String() string {
+	address := KnownAfterCreate
+	if s.Interface.Address.IsValid() {
+		address = s.Interface.Address.String()
+	}
+	return fmt.Sprintf("attach subnet to router %s with the address %s", s.Interface.RouterID, address)
+}
+
+func (s DetachRouter) String() string {
+	text := "detach subnet from router " + s.Interface.RouterID
+	if s.For != "" {
+		text += " to " + s.For
+	}
+	return text
+}
 
 func joinTexts[T any](values []T, text func(T) string, separator string) string {
 	var texts []string

@@ -31,6 +31,9 @@ func stepToSubnet(desired Desired, actual Actual, network neutron.Network) Step 
 	case !ok:
 		return ambiguous("subnets", subnetIDs(ours), desired.Owner, actual.SubnetID)
 	case len(others) > 0 && (kept.ID == actual.SubnetID || !hasDesiredRange(desired, actual, others[0])):
+		if step := stepToDetached(actual, others[0], replacement(desired, others[0])); step != nil {
+			return step
+		}
 		return DeleteSubnet{ID: others[0].ID, Revision: others[0].Revision, From: others[0].CIDR, For: desired.RangeText()}
 	}
 	return stepToSpec(desired, actual, network, kept)
@@ -108,6 +111,11 @@ func stepToSpec(desired Desired, actual Actual, network neutron.Network, subnet 
 	if changes == nil {
 		return nil
 	}
+	if update.Gateway != nil {
+		if step := stepToOtherGateway(actual, subnet); step != nil {
+			return step
+		}
+	}
 	return UpdateSubnet{ID: subnet.ID, Changes: changes, Update: update}
 }
 
@@ -125,6 +133,9 @@ func stepToReplace(desired Desired, actual Actual, network neutron.Network, subn
 		}
 	}
 	if step := stepToRoom(desired, actual, network); step != nil {
+		return step
+	}
+	if step := stepToDetached(actual, subnet, replacement(desired, subnet)); step != nil {
 		return step
 	}
 	return DeleteSubnet{ID: subnet.ID, Revision: subnet.Revision, From: subnet.CIDR, For: desired.RangeText()}

@@ -25,12 +25,15 @@ type world struct {
 	subnets    []neutron.Subnet
 	pools      []neutron.SubnetPool
 	extensions []string
+	routers    []neutron.Router
+	interfaces []neutron.RouterInterface
+	users      []neutron.Port // ports that are not those of routers
 	created    int
 }
 
 func (w *world) clone() world {
 	clone := *w
-	clone.networks, clone.subnets = slices.Clone(w.networks), slices.Clone(w.subnets)
+	clone.networks, clone.subnets, clone.interfaces = slices.Clone(w.networks), slices.Clone(w.subnets), slices.Clone(w.interfaces)
 	return clone
 }
 
@@ -127,8 +130,81 @@ func (w *world) find(actual plan.Actual, step plan.Step) plan.Actual {
 		return actual.WithSubnets(step.Filter.NetworkID, w.subnetsOf(step.Filter.NetworkID))
 	case plan.FindSubnetPool:
 		return actual.WithSubnetPools(w.findPools(step.Filter))
+	case plan.FindRouter:
+		return actual.WithRouters(w.findRouters(step.Filter))
+	case plan.FindRouterInterfaces:
+		return actual.WithRouterInterfaces(step.NetworkID, w.interfacesOn(step.NetworkID, ""))
+	case plan.FindPorts:
+		return actual.WithPorts(step.NetworkID, slices.Clone(w.users))
 	}
 	return actual.WithExtensions(w.extensions)
+}
+
+func (w *world) findRouters(filter neutron.RouterFilter) []neutron.Router {
+	return slices.DeleteFunc(slices.Clone(w.routers), func(r neutron.Router) bool {
+		return filter.ID != "" && r.ID != filter.ID || filter.Name != "" && r.Name != filter.Name
+	})
+}
+
+// interfacesOn returns the router interfaces on a network, or on one of its subnets.
+func (w *world) interfacesOn(networkID, subnetID string) []neutron.RouterInterface {
+	return slices.DeleteFunc(slices.Clone(w.interfaces), func(i neutron.RouterInterface) bool {
+		return i.NetworkID != networkID || subnetID != "" && i.SubnetID != subnetID
+	})
+}
+
+// isUsed reports whether a port or a router uses a subnet.
+func (w *world) isUsed(s neutron.Subnet) bool {
+	uses := func(p neutron.Port) bool { return slices.Contains(p.SubnetIDs, s.ID) }
+	return slices.ContainsFunc(w.users, uses) || len(w.interfacesOn(s.NetworkID, s.ID)) > 0
+}
+
+// rejects reports whether Neutron rejects a step because a port or a router uses
+// something.
+func (w *world) rejects(step plan.Step) bool {
+	hasGateway := func(i neutron.RouterInterface) bool { return i.Address == w.subnet(i.SubnetID).Gateway }
+	switch step := step.(type) {
+	case plan.DeleteNetwork:
+		return slices.ContainsFunc(w.subnetsOf(step.ID), w.isUsed)
+	case plan.DeleteSubnet:
+		return w.isUsed(*w.subnet(step.ID))
+	case plan.UpdateSubnet:
+		s := w.subnet(step.ID)
+		changes := step.Update.Gateway != nil && step.Update.Gateway.IsValid() && *step.Update.Gateway != s.Gateway
+		return changes && slices.ContainsFunc(w.interfacesOn(s.NetworkID, s.ID), hasGateway)
+	case plan.DetachRouter:
+		return step.Interface.RouterID == "router-routes"
+	}
+	return false
+}
+
+// attach attaches a subnet to a router. A plan must send no request that Neutron rejects.
+func (w *world) attach(t *testing.T, requested neutron.RouterInterface) neutron.RouterInterface {
+	t.Helper()
+	s := w.subnet(requested.SubnetID)
+	for _, other := range w.interfacesOn(s.NetworkID, s.ID) {
+		if other.RouterID == requested.RouterID || other.Address == s.Gateway {
+			t.Fatalf("%+v is attached to router %s already", s, other.RouterID)
+		}
+	}
+	if len(w.findRouters(neutron.RouterFilter{ID: requested.RouterID})) == 0 || !s.Gateway.IsValid() || s.Gateway != requested.Address {
+		t.Fatalf("%+v cannot be attached to %+v", s, requested)
+	}
+	requested.PortID = w.newID("port")
+	w.interfaces = append(w.interfaces, requested)
+	return requested
+}
+
+// detach detaches a subnet from a router.
+func (w *world) detach(t *testing.T, removed neutron.RouterInterface) {
+	t.Helper()
+	before := len(w.interfaces)
+	w.interfaces = slices.DeleteFunc(w.interfaces, func(i neutron.RouterInterface) bool {
+		return i.RouterID == removed.RouterID && i.SubnetID == removed.SubnetID
+	})
+	if len(w.interfaces) != before-1 {
+		t.Fatalf("404: %+v is not attached", removed)
+	}
 }
 
 // apply applies one request. Like Neutron, it rejects one with an outdated
@@ -174,7 +250,7 @@ func (w *world) apply(t *testing.T, actual plan.Actual, step plan.Step) plan.Act
 		created := w.newSubnet(step.Subnet)
 		w.subnets = append(w.subnets, created)
 		w.network(created.NetworkID).Revision++
-		return actual.WithSubnet(created)
+		return actual.WithNewSubnet(created)
 	case plan.UpdateSubnet:
 		s := w.subnet(step.ID)
 		checkRevision(step.Update.Revision, s.Revision)
@@ -187,6 +263,13 @@ func (w *world) apply(t *testing.T, actual plan.Actual, step plan.Step) plan.Act
 		checkRevision(step.Revision, w.subnet(step.ID).Revision)
 		w.subnets = slices.DeleteFunc(w.subnets, func(s neutron.Subnet) bool { return s.ID == step.ID })
 		return actual.WithoutSubnet(step.ID)
+	case plan.RecordRouter:
+		return actual.WithRecordedRouter(step.ID, step.Name)
+	case plan.AttachRouter:
+		return actual.WithRouterInterface(w.attach(t, step.Interface))
+	case plan.DetachRouter:
+		w.detach(t, step.Interface)
+		return actual.WithoutRouterInterface(step.Interface)
 	}
 	t.Fatalf("unknown step: %T", step)
 	return actual
@@ -291,6 +374,10 @@ var (
 		allExtensions, allExtensions, allExtensions, allExtensions, allExtensions, allExtensions, allExtensions, allExtensions,
 		{neutron.ExtensionMTU, neutron.ExtensionTags}, {neutron.ExtensionDNS, neutron.ExtensionPortSecurity, neutron.ExtensionSubnetPools}, {},
 	}
+	routers = []neutron.Router{
+		{ID: "router-1", Name: "edge"}, {ID: "router-2", Name: "core"}, {ID: "router-3", Name: "both"}, {ID: "router-4", Name: "both"},
+		{ID: "router-routes", Name: "routes"}, // a route requires each of its interfaces
+	}
 	subnetPools = []neutron.SubnetPool{
 		{ID: "pool-1", Name: "one", IPVersion: 4, MinPrefixLength: 16, MaxPrefixLength: 28},
 		{ID: "pool-2", Name: "two", IPVersion: 6, MinPrefixLength: 48, MaxPrefixLength: 64},
@@ -331,7 +418,55 @@ func randomWorld(random *rand.Rand, absent bool) (world, plan.Actual, plan.Desir
 		status.NetworkID = "gone"
 	}
 	d.fillStatus(&w, &status)
+	d.addRouters(&w, &status, &desired)
 	return w, status, desired
+}
+
+// addRouters attaches some subnets to routers. The status may record one of them, and
+// the spec may name one. The dice before it do not depend on routers.
+func (d dice) addRouters(w *world, status *plan.Actual, desired *plan.Desired) {
+	if d.oneIn(2) && !desired.NoGateway {
+		desired.Router = pick(d, &plan.Router{Name: "edge"}, &plan.Router{ID: "router-1"}, &plan.Router{Name: "core"},
+			&plan.Router{Name: pick(d, "both", "missing", "routes")}, &plan.Router{ID: pick(d, "router-2", "router-3", "missing")})
+	}
+	if !slices.Contains(w.extensions, neutron.ExtensionRouter) {
+		return
+	}
+	w.routers = routers
+	for i, s := range w.subnets {
+		if d.oneIn(4) {
+			w.users = append(w.users, neutron.Port{ID: fmt.Sprintf("port-%d", i), SubnetIDs: []string{s.ID}})
+		}
+		for n := range pick(d, 0, 0, 1, 1, 2) {
+			router, address := pick(d, "router-1", "router-1", "router-1", "router-2", "router-3", "router-routes", "foreign"), s.Gateway
+			if n > 0 || !address.IsValid() || d.oneIn(6) {
+				address = s.CIDR.Addr().Next().Next().Next()
+			}
+			if _, ok := w.interfaceTo(s, router); ok {
+				continue
+			}
+			w.interfaces = append(w.interfaces, neutron.RouterInterface{RouterID: router, NetworkID: s.NetworkID, SubnetID: s.ID, Address: address, PortID: fmt.Sprintf("interface-%d-%d", i, n)})
+			if d.oneIn(2) && s.Description == marker {
+				status.RouterID, status.RouterName = router, ""
+				if found := w.findRouters(neutron.RouterFilter{ID: router}); len(found) > 0 && d.oneIn(2) {
+					status.RouterName = found[0].Name
+				}
+			}
+		}
+	}
+	if d.oneIn(9) {
+		status.RouterID, status.RouterName = pick(d, "router-1", "router-2", "gone"), pick(d, "", "edge")
+	}
+}
+
+// interfaceTo returns the interface of a router on a subnet.
+func (w *world) interfaceTo(s neutron.Subnet, router string) (found neutron.RouterInterface, ok bool) {
+	for _, i := range w.interfacesOn(s.NetworkID, s.ID) {
+		if i.RouterID == router {
+			return i, true
+		}
+	}
+	return neutron.RouterInterface{}, false
 }
 
 func (d dice) network(w *world, id string) neutron.Network {

@@ -105,7 +105,7 @@ func (r *Reconciler) mayApply(ctx context.Context, key cache.ObjectName, network
 // cache may be stale, and the user may have changed the spec or set Retain.
 func (r *Reconciler) checkCurrent(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, step plan.Step) error {
 	switch step.(type) {
-	case plan.DeleteNetwork, plan.DeleteSubnet:
+	case plan.DeleteNetwork, plan.DeleteSubnet, plan.DetachRouter:
 	default:
 		return nil
 	}
@@ -163,7 +163,7 @@ func (r *Reconciler) apply(ctx context.Context, network *samplecrdv1.Network, ac
 		return actual.WithSubnets(step.Filter.NetworkID, found), err
 	case plan.CreateSubnet:
 		created, err := r.neutron.CreateSubnet(ctx, step.Subnet)
-		return actual.WithSubnet(created), err
+		return actual.WithNewSubnet(created), err
 	case plan.UpdateSubnet:
 		updated, err := r.neutron.UpdateSubnet(ctx, step.ID, step.Update)
 		return actual.WithSubnet(updated), err
@@ -182,6 +182,29 @@ func (r *Reconciler) apply(ctx context.Context, network *samplecrdv1.Network, ac
 	case plan.FindExtensions:
 		found, err := r.neutron.Extensions(ctx)
 		return actual.WithExtensions(found), err
+	}
+	return r.applyToRouter(ctx, network, actual, step)
+}
+
+// applyToRouter applies one step that concerns a router.
+func (r *Reconciler) applyToRouter(ctx context.Context, network *samplecrdv1.Network, actual plan.Actual, step plan.Step) (plan.Actual, error) {
+	switch step := step.(type) {
+	case plan.FindRouter:
+		found, err := r.neutron.Routers(ctx, step.Filter)
+		return actual.WithRouters(found), err
+	case plan.FindRouterInterfaces:
+		found, err := r.neutron.RouterInterfaces(ctx, step.NetworkID)
+		return actual.WithRouterInterfaces(step.NetworkID, found), err
+	case plan.FindPorts:
+		found, err := r.neutron.Ports(ctx, step.NetworkID)
+		return actual.WithPorts(step.NetworkID, found), err
+	case plan.RecordRouter:
+		return actual.WithRecordedRouter(step.ID, step.Name), r.recordRouter(ctx, network, step)
+	case plan.AttachRouter:
+		added, err := r.neutron.AddRouterInterface(ctx, step.Interface)
+		return actual.WithRouterInterface(added), err
+	case plan.DetachRouter:
+		return actual.WithoutRouterInterface(step.Interface), r.neutron.RemoveRouterInterface(ctx, step.Interface)
 	}
 	panic(fmt.Sprintf("unknown step: %T", step))
 }

@@ -18,7 +18,8 @@ import (
 // noteCreate updates the record of a key after a step that creates something:
 // a network that no status names yet, or a request that may be pending.
 func (r *Reconciler) noteCreate(key cache.ObjectName, desired plan.Desired, step plan.Step, err error) {
-	if !mayDuplicate(desired, step) {
+	_, attaches := step.(plan.AttachRouter)
+	if !mayDuplicate(desired, step) && !attaches {
 		return
 	}
 	var failure *neutron.Error
@@ -55,6 +56,10 @@ func mayDuplicate(desired plan.Desired, step plan.Step) bool {
 // Found reports whether the network that the status names was found.
 func (r *Reconciler) checkPending(key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, step plan.Step, found bool) error {
 	_, removes := step.(plan.RemoveFinalizer)
+	if recorded, ok := step.(plan.RecordRouter); ok {
+		// Neutron rejects a second attachment, but a late one must not outlive the record.
+		removes = recorded.Replaces != ""
+	}
 	if !mayDuplicate(desired, step) && !removes {
 		return nil
 	}

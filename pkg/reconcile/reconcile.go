@@ -220,6 +220,14 @@ func (r *Reconciler) fromCache(network *samplecrdv1.Network, desired plan.Desire
 	for networkID, subnets := range view.Subnets {
 		actual = actual.WithSubnets(networkID, subnets)
 	}
+	for networkID, interfaces := range view.RouterInterfaces {
+		actual = actual.WithRouterInterfaces(networkID, interfaces)
+	}
+	if wanted := desired.Router; wanted != nil {
+		if router, ok := r.neutron.KnownRouter(neutron.RouterFilter{ID: wanted.ID, Name: wanted.Name}); ok {
+			actual = actual.WithRouters([]neutron.Router{router})
+		}
+	}
 	switch step := plan.Next(desired, actual).(type) {
 	case plan.Nothing:
 		return actual, nil, true

@@ -152,9 +152,28 @@ func (r *Reconciler) latest(network *samplecrdv1.Network) *samplecrdv1.Network {
 // recordTags records in the status which tags the controller is about to add to
 // the network: only these may be removed later.
 func (r *Reconciler) recordTags(ctx context.Context, network *samplecrdv1.Network, tags []string) error {
+	return r.writeRecord(ctx, network, func(status *samplecrdv1.NetworkStatus) { status.Tags = tags })
+}
+
+// recordRouter records in the status the router to which the controller is about to
+// attach the subnet: only this one may be detached later.
+func (r *Reconciler) recordRouter(ctx context.Context, network *samplecrdv1.Network, step plan.RecordRouter) error {
+	return r.writeRecord(ctx, network, func(status *samplecrdv1.NetworkStatus) {
+		status.Router = nil
+		if step.ID != "" {
+			status.Router = &samplecrdv1.RouterStatus{ID: step.ID, Name: step.Name}
+		}
+	})
+}
+
+// writeRecord changes the status during a plan, which may have changed it before.
+func (r *Reconciler) writeRecord(ctx context.Context, network *samplecrdv1.Network, change func(*samplecrdv1.NetworkStatus)) error {
 	network = r.withLatestStatus(network)
 	after := *network.Status.DeepCopy()
-	after.Tags = tags
+	if latest, err := r.networks.Get(cache.MetaObjectToName(network)); err == nil && latest != nil && r.wroteStatus(latest) {
+		after = *latest.Status.DeepCopy() // also if the spec has changed since: what was recorded must not be lost
+	}
+	change(&after)
 	written, err := r.applyStatus(ctx, network, after)
 	if err == nil && !written {
 		err = errDeleted

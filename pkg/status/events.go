@@ -66,15 +66,15 @@ func IsDrift(network *samplecrdv1.Network, step plan.Step) bool {
 
 // outcome is what the steps of a sync changed in Neutron, in words.
 type outcome struct {
-	network, subnet map[string]bool // which kinds of change there were
-	sentences       []string        // in the past tense
-	before          string          // the network that the status named
+	network, subnet, router map[string]bool // which kinds of change there were
+	sentences               []string        // in the past tense
+	before                  string          // the network that the status named
 }
 
 // outcomeOf describes steps. A subnet is part of the network that is created with
 // it, and one that replaces another is described once.
 func outcomeOf(steps []plan.Step, network *samplecrdv1.Network, record plan.Record) outcome {
-	o := outcome{network: map[string]bool{}, subnet: map[string]bool{}, before: network.Status.NetworkID}
+	o := outcome{network: map[string]bool{}, subnet: map[string]bool{}, router: map[string]bool{}, before: network.Status.NetworkID}
 	var replaced plan.DeleteSubnet
 	say := func(format string, values ...any) { o.sentences = append(o.sentences, fmt.Sprintf(format, values...)) }
 	for _, step := range steps {
@@ -107,8 +107,7 @@ func outcomeOf(steps []plan.Step, network *samplecrdv1.Network, record plan.Reco
 			say("deleted subnet %s", step.From)
 			replaced = step
 		default:
-			o.network["Updated"] = true
-			say("%s", step)
+			say("%s", o.other(step))
 		}
 	}
 	return o
@@ -130,8 +129,22 @@ func (o *outcome) createdSubnet(replaced plan.DeleteSubnet, record plan.Record) 
 	}
 }
 
+// other describes a step that changes neither the network nor the subnet itself.
+func (o outcome) other(step plan.Step) string {
+	switch step := step.(type) {
+	case plan.AttachRouter:
+		o.router["Attached"] = true
+		return "attached the subnet to router " + step.Interface.RouterID
+	case plan.DetachRouter:
+		o.router["Detached"] = true
+		return "detached the subnet from router " + step.Interface.RouterID
+	}
+	o.network["Updated"] = true
+	return step.String()
+}
+
 // reason returns the reason of the event: what happened to the network, or else to
-// its subnet.
+// its subnet, or else to its router.
 func (o outcome) reason() string {
 	for _, kind := range []string{"Created", "Retained", "Deleted", "Updated"} {
 		if o.network[kind] {
@@ -145,8 +158,14 @@ func (o outcome) reason() string {
 		return "SubnetCreated"
 	case o.subnet["Deleted"]:
 		return "SubnetDeleted"
+	case o.subnet["Updated"]:
+		return "SubnetUpdated"
+	case o.router["Attached"] && o.router["Detached"]:
+		return "RouterReplaced"
+	case o.router["Attached"]:
+		return "RouterAttached"
 	}
-	return "SubnetUpdated"
+	return "RouterDetached"
 }
 
 // missing describes what Neutron did not have although it matched the spec before. The
@@ -157,6 +176,8 @@ func (o outcome) missing() string {
 		return fmt.Sprintf("network %s did not exist; ", o.before)
 	case o.subnet["Created"] && !o.subnet["Deleted"]:
 		return "the subnet did not exist; "
+	case o.router["Attached"] && !o.router["Detached"]:
+		return "the subnet was not attached to its router; "
 	}
 	return ""
 }

@@ -34,6 +34,8 @@ func TestEventsOf(t *testing.T) {
 	fromPool := plan.DeleteSubnet{From: netip.MustParsePrefix("10.0.9.0/24"), For: "a /24 from subnet pool p"}
 	otherModes := plan.DeleteSubnet{From: subnet.CIDR, For: "10.0.0.0/24 with RA mode slaac"}
 	duplicate := plan.DeleteNetwork{ID: "net-2", DuplicateOf: "net-1"}
+	recordRouter, attachRouter := plan.RecordRouter{ID: "router-1"}, plan.AttachRouter{Interface: neutron.RouterInterface{RouterID: "router-1"}}
+	detachRouter := plan.DetachRouter{Interface: neutron.RouterInterface{RouterID: "router-0"}}
 	event := func(kind, reason, note string) status.Event {
 		return status.Event{Type: kind, Reason: reason, Action: reason, Note: note}
 	}
@@ -61,6 +63,14 @@ func TestEventsOf(t *testing.T) {
 		"released":                {deleted, []plan.Step{release, plan.RemoveFinalizer{}}, []status.Event{event("Normal", "SubnetDeleted", "Deleted subnet 10.0.9.0/24.")}},
 		"deleted":                 {deleted, []plan.Step{plan.DeleteNetwork{ID: "net-1"}, plan.RemoveFinalizer{}}, []status.Event{event("Normal", "NetworkDeleted", "Deleted network net-1 with subnet 10.0.0.0/24.")}},
 		"orphan deleted":          {unknown, []plan.Step{plan.DeleteNetwork{ID: "net-1"}}, []status.Event{event("Normal", "NetworkDeleted", "Deleted network net-1.")}},
+		"router attached":         {edited, []plan.Step{recordRouter, attachRouter}, []status.Event{event("Normal", "RouterAttached", "Attached the subnet to router router-1.")}},
+		"router detached":         {edited, []plan.Step{detachRouter, plan.RecordRouter{}}, []status.Event{event("Normal", "RouterDetached", "Detached the subnet from router router-0.")}},
+		"another router":          {edited, []plan.Step{detachRouter, recordRouter, attachRouter}, []status.Event{event("Normal", "RouterReplaced", "Detached the subnet from router router-0, attached the subnet to router router-1.")}},
+		"created with router":     {unknown, []plan.Step{createNetwork, createSubnet, recordRouter, attachRouter}, []status.Event{event("Normal", "NetworkCreated", "Created network net-1 with subnet 10.0.0.0/24, gateway 10.0.0.1, attached the subnet to router router-1.")}},
+		"gateway of a router":     {edited, []plan.Step{detachRouter, changed, attachRouter}, []status.Event{event("Normal", "SubnetUpdated", "Detached the subnet from router router-0, changed gateway 10.0.0.9 → 10.0.0.1 and DHCP false → true, attached the subnet to router router-1.")}},
+		"attachment missing": {good, []plan.Step{attachRouter}, []status.Event{
+			event("Warning", "Drifted", "Corrected a difference in Neutron: the subnet was not attached to its router; attached the subnet to router router-1."),
+		}},
 		"a duplicate": {good, []plan.Step{duplicate}, []status.Event{
 			{Type: "Normal", Reason: "DuplicateDeleted", Action: "DeleteDuplicate", Note: "Deleted network net-2: it was a duplicate of net-1, created when a response was lost."},
 		}},

@@ -110,6 +110,9 @@ func recordStatus(record plan.Record) samplecrdv1.NetworkStatus {
 	if record.SubnetPoolID != "" {
 		status.SubnetPool = &samplecrdv1.SubnetPoolStatus{ID: record.SubnetPoolID, Name: record.SubnetPoolName}
 	}
+	if record.RouterID != "" {
+		status.Router = &samplecrdv1.RouterStatus{ID: record.RouterID, Name: record.RouterName}
+	}
 	return status
 }
 
@@ -128,6 +131,9 @@ func RecordOf(status samplecrdv1.NetworkStatus) plan.Record {
 	}
 	if pool := status.SubnetPool; pool != nil {
 		record.SubnetPoolID, record.SubnetPoolName = pool.ID, pool.Name
+	}
+	if router := status.Router; router != nil {
+		record.RouterID, record.RouterName = router.ID, router.Name
 	}
 	return record
 }
@@ -183,6 +189,13 @@ func ApplyConfiguration(network *samplecrdv1.Network, status samplecrdv1.Network
 		}
 		applied = applied.WithSubnetPool(appliedPool)
 	}
+	if router := status.Router; router != nil {
+		appliedRouter := applyv1.RouterStatus().WithID(router.ID)
+		if router.Name != "" {
+			appliedRouter = appliedRouter.WithName(router.Name)
+		}
+		applied = applied.WithRouter(appliedRouter)
+	}
 	if status.MTU != 0 {
 		applied = applied.WithMTU(status.MTU)
 	}
@@ -218,7 +231,7 @@ func IsSame(a, b samplecrdv1.NetworkStatus) bool {
 func OverwritePatch(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) []byte {
 	fields := map[string]any{
 		"observedGeneration": status.ObservedGeneration, "networkID": nil, "subnetID": nil, "cidr": nil, "gateway": nil,
-		"subnetPool": nil, "mtu": nil, "defaultMTU": nil, "tags": nil,
+		"subnetPool": nil, "router": nil, "mtu": nil, "defaultMTU": nil, "tags": nil,
 	}
 	others := slices.DeleteFunc(slices.Clone(network.Status.Conditions), isOwn)
 	status.Conditions = slices.Concat(ownConditions(status), others)
@@ -226,6 +239,9 @@ func OverwritePatch(network *samplecrdv1.Network, status samplecrdv1.NetworkStat
 	_ = json.Unmarshal(text, &fields) // into a map of the same
 	if pool := status.SubnetPool; pool != nil && pool.Name == "" {
 		fields["subnetPool"] = map[string]any{"id": pool.ID, "name": nil}
+	}
+	if router := status.Router; router != nil && router.Name == "" {
+		fields["router"] = map[string]any{"id": router.ID, "name": nil}
 	}
 	text, _ = json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": network.UID, "resourceVersion": network.ResourceVersion},

@@ -193,9 +193,10 @@ func TestRecord(t *testing.T) {
 	all := plan.Record{
 		NetworkID: "net-1", SubnetID: "sub-1", CIDR: netip.MustParsePrefix("10.0.0.0/24"), Gateway: netip.MustParseAddr("10.0.0.1"),
 		SubnetPoolID: "pool-1", SubnetPoolName: "campus", MTU: 1400, DefaultMTU: 1450, Tags: []string{"a", "b"},
+		RouterID: "router-1", RouterName: "edge",
 	}
 	bare := all
-	bare.Gateway, bare.SubnetPoolName, bare.Tags = netip.Addr{}, "", nil
+	bare.Gateway, bare.SubnetPoolName, bare.Tags, bare.RouterName = netip.Addr{}, "", nil, ""
 	for name, record := range map[string]plan.Record{"all": all, "no gateway, no name": bare, "nothing": {}} {
 		t.Run(name, func(t *testing.T) {
 			network := &samplecrdv1.Network{}
@@ -290,16 +291,20 @@ func TestOverwritePatch(t *testing.T) {
 		return `{"lastTransitionTime":null,"message":"","reason":"","status":"","type":"` + kind + `"}`
 	}
 	for name, test := range map[string]struct {
-		pool *samplecrdv1.SubnetPoolStatus
-		want string
+		pool     *samplecrdv1.SubnetPoolStatus
+		want     string
+		attached *samplecrdv1.RouterStatus
+		router   string
 	}{
-		"no subnet pool":     {nil, `null`},
-		"one without a name": {&samplecrdv1.SubnetPoolStatus{ID: "pool-1"}, `{"id":"pool-1","name":null}`},
-		"one with a name":    {&samplecrdv1.SubnetPoolStatus{ID: "pool-1", Name: "campus"}, `{"id":"pool-1","name":"campus"}`},
+		"no subnet pool":        {nil, `null`, nil, `null`},
+		"one without a name":    {&samplecrdv1.SubnetPoolStatus{ID: "pool-1"}, `{"id":"pool-1","name":null}`, nil, `null`},
+		"one with a name":       {&samplecrdv1.SubnetPoolStatus{ID: "pool-1", Name: "campus"}, `{"id":"pool-1","name":"campus"}`, nil, `null`},
+		"router without a name": {nil, `null`, &samplecrdv1.RouterStatus{ID: "router-1"}, `{"id":"router-1","name":null}`},
+		"router with a name":    {nil, `null`, &samplecrdv1.RouterStatus{ID: "router-1", Name: "edge"}, `{"id":"router-1","name":"edge"}`},
 	} {
-		want := `{"metadata":{"resourceVersion":"7","uid":"uid-1"},"status":{"cidr":null,"conditions":[` + condition("Ready") + `,` + condition("Theirs") + `],"defaultMTU":null,"gateway":null,"mtu":null,"networkID":"net-1","observedGeneration":3,"subnetID":null,"subnetPool":` + test.want + `,"tags":null}}`
+		want := `{"metadata":{"resourceVersion":"7","uid":"uid-1"},"status":{"cidr":null,"conditions":[` + condition("Ready") + `,` + condition("Theirs") + `],"defaultMTU":null,"gateway":null,"mtu":null,"networkID":"net-1","observedGeneration":3,"router":` + test.router + `,"subnetID":null,"subnetPool":` + test.want + `,"tags":null}}`
 		got := status.OverwritePatch(network, samplecrdv1.NetworkStatus{
-			ObservedGeneration: 3, NetworkID: "net-1", SubnetPool: test.pool, Conditions: []metav1.Condition{{Type: "Ready"}},
+			ObservedGeneration: 3, NetworkID: "net-1", SubnetPool: test.pool, Router: test.attached, Conditions: []metav1.Condition{{Type: "Ready"}},
 		})
 		if diff := cmp.Diff(want, string(got)); diff != "" {
 			t.Errorf("%s: the patch (-want +got):\n%s", name, diff)

@@ -60,6 +60,10 @@ func Fact(step plan.Step) string {
 		return "Changed subnet"
 	case plan.DeleteSubnet:
 		return "Deleted subnet"
+	case plan.AttachRouter:
+		return "Attached subnet to router"
+	case plan.DetachRouter:
+		return "Detached subnet from router"
 	}
 	return "Applied step"
 }
@@ -108,6 +112,25 @@ func intent(step plan.Step) string {
 		}
 		return "delete the subnet " + step.From.String()
 	}
+	return routerIntent(step)
+}
+
+// routerIntent is intent for a step that concerns a router.
+func routerIntent(step plan.Step) string {
+	switch step := step.(type) {
+	case plan.FindRouter:
+		return "look up the router"
+	case plan.FindRouterInterfaces:
+		return "look up the routers of the Neutron network"
+	case plan.FindPorts:
+		return "look up the ports of the Neutron network"
+	case plan.RecordRouter:
+		return "record the router in the status"
+	case plan.AttachRouter:
+		return fmt.Sprintf("attach the subnet to router %s with the address %s", step.Interface.RouterID, step.Interface.Address)
+	case plan.DetachRouter:
+		return "detach the subnet from router " + step.Interface.RouterID
+	}
 	return step.String()
 }
 
@@ -139,6 +162,10 @@ func inUseMessage(step plan.Step, failure *neutron.Error) string {
 	}
 	cure := " Delete the ports, or restore the previous spec."
 	switch step := step.(type) {
+	case plan.AttachRouter:
+		cure = " Delete the port, or set spec.gateway to another address."
+	case plan.DetachRouter:
+		cure = " Remove the routes or floating IP addresses that require the router, or restore the previous spec."
 	case plan.DeleteNetwork:
 		cure = " Nothing was deleted. Delete the ports, or set spec.deletionPolicy to Retain."
 		if step.DuplicateOf != "" {

@@ -201,6 +201,9 @@ func (s *story) neutronRequest(args []string) (string, error) {
 			return "", err
 		}
 		body = map[string]any{one: fields}
+		if strings.HasSuffix(args[1], "_router_interface") {
+			body = fields
+		}
 	}
 	var answer map[string]json.RawMessage
 	if err := s.neutron.do(args[0], args[1], body, &answer); err != nil {
@@ -213,7 +216,7 @@ func (s *story) neutronRequest(args []string) (string, error) {
 	}
 	if args[0] == http.MethodPost {
 		id, _ := objects[0]["id"].(string)
-		s.names.add(map[string]string{"network": "net", "subnet": "subnet", "port": "port", "subnetpool": "pool"}[one], id)
+		s.names.add(map[string]string{"network": "net", "subnet": "subnet", "port": "port", "subnetpool": "pool", "router": "router"}[one], id)
 	}
 	var text strings.Builder
 	for _, fields := range objects {
@@ -296,7 +299,14 @@ type neutronPort struct {
 	ID, Name  string
 	NetworkID string `json:"network_id"`
 	Owner     string `json:"device_owner"`
+	Device    string `json:"device_id"`
+	FixedIPs  []struct {
+		SubnetID string `json:"subnet_id"`
+	} `json:"fixed_ips"`
 }
+
+// isOfRouter reports whether a port attaches subnets to the router that is its device.
+func (p neutronPort) isOfRouter() bool { return p.Owner == "network:router_interface" }
 
 // objects returns the networks that the story is about, in an order that does
 // not depend on IDs.
@@ -349,13 +359,23 @@ func (s *story) endNeutron() error {
 	objects, err := s.objects()
 	for _, network := range objects {
 		for _, port := range network.ports {
-			err = errors.Join(err, s.neutron.do(http.MethodDelete, "ports/"+port.ID, nil, nil))
+			if !port.isOfRouter() {
+				err = errors.Join(err, s.neutron.do(http.MethodDelete, "ports/"+port.ID, nil, nil))
+				continue
+			}
+			for _, fixed := range port.FixedIPs {
+				body := map[string]any{"subnet_id": fixed.SubnetID}
+				err = errors.Join(err, s.neutron.do(http.MethodPut, "routers/"+port.Device+"/remove_router_interface", body, nil))
+			}
 		}
 		err = errors.Join(err, s.neutron.do(http.MethodDelete, "networks/"+network.ID, nil, nil))
 	}
 	for id, name := range s.names {
 		if strings.HasPrefix(name, "pool") {
 			err = errors.Join(err, s.neutron.do(http.MethodDelete, "subnetpools/"+id, nil, nil))
+		}
+		if strings.HasPrefix(name, "router") {
+			err = errors.Join(err, s.neutron.do(http.MethodDelete, "routers/"+id, nil, nil))
 		}
 	}
 	return err

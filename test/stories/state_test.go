@@ -95,6 +95,10 @@ func (s *story) state(only []string) (string, error) {
 			row("  "+s.nextNames.add("subnet", subnet.ID), subnet.String(), subnet.Description)
 		}
 		for _, port := range network.ports {
+			if port.isOfRouter() {
+				row("  attached", "to "+port.Device)
+				continue
+			}
 			row("  "+s.nextNames.add("port", port.ID), port.Name)
 		}
 	}

@@ -43,6 +43,8 @@ type collection struct {
 	touched        func(objects []object)
 	// shown returns an object as it is in an answer.
 	shown func(o object) object
+	// noBulk: a request creates one object.
+	noBulk bool
 	// forgivesMarker: the page after an unknown object is the first page.
 	forgivesMarker bool
 
@@ -133,6 +135,9 @@ func (c *collection) create(r *http.Request) (object, *apiError) {
 		return nil, failure
 	}
 	list, bulk := body[c.plural].([]any)
+	if bulk && c.noBulk {
+		return nil, badRequest("Bulk operation not supported")
+	}
 	if !bulk {
 		list = []any{body[c.name]}
 	}

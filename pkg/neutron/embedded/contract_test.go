@@ -17,7 +17,7 @@ func TestContract(t *testing.T) {
 		"by default":                 {},
 		"in pages":                   {MaxPage: 2},
 		"with all extensions":        {With: []string{neutron.ExtensionDNS}},
-		"with the fewest extensions": {Without: []string{"net-mtu", neutron.ExtensionPortSecurity, neutron.ExtensionTags, neutron.ExtensionSubnetPools}},
+		"with the fewest extensions": {Without: []string{"net-mtu", neutron.ExtensionPortSecurity, neutron.ExtensionTags, neutron.ExtensionSubnetPools, neutron.ExtensionRouter}},
 		"with a read-only MTU":       {Without: []string{neutron.ExtensionMTU}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,8 @@ func (s *Server) newPorts() *collection {
 			attribute{name: "status", initial: "DOWN", filter: byText},
 			attribute{name: "port_security_enabled", post: true, put: true, check: boolean, extension: "port-security"},
 		),
-		place: s.placePort,
+		place:   s.placePort,
+		release: releasePort,
 	})
 }
 
@@ -60,10 +61,14 @@ func (s *Server) placePort(o, given object) *apiError {
 	if _, set := given["port_security_enabled"]; !set && s.has("port-security") {
 		o["port_security_enabled"] = network["port_security_enabled"]
 	}
+	o["mac_address"] = newMAC()
+	return nil
+}
+
+func newMAC() string {
 	var b [3]byte
 	_, _ = rand.Read(b[:]) // never fails
-	o["mac_address"] = fmt.Sprintf("fa:16:3e:%02x:%02x:%02x", b[0], b[1], b[2])
-	return nil
+	return fmt.Sprintf("fa:16:3e:%02x:%02x:%02x", b[0], b[1], b[2])
 }
 
 // freeAddress returns the first address in the allocation pools of a subnet that no

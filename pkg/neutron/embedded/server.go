@@ -22,7 +22,7 @@ type Options struct {
 	// With lists aliases of extensions to add. There is one: dns-integration.
 	With []string
 	// Without lists aliases of extensions to remove: net-mtu (and with it
-	// net-mtu-writable), net-mtu-writable, port-security, standard-attr-tag,
+	// net-mtu-writable), net-mtu-writable, port-security, router, standard-attr-tag,
 	// subnet_allocation. New panics on any other.
 	Without []string
 }
@@ -41,19 +41,22 @@ type Server struct {
 	extensions []string
 	mux        *http.ServeMux
 
-	mu                                    sync.Mutex
-	networks, subnets, subnetPools, ports *collection
-	listener                              net.Listener
-	http                                  *http.Server
+	mu                                             sync.Mutex
+	networks, subnets, subnetPools, ports, routers *collection
+	listener                                       net.Listener
+	http                                           *http.Server
 }
 
 // New returns a Server without any objects.
 func New(options Options) *Server {
 	s := &Server{maxPage: options.MaxPage, extensions: chooseExtensions(options), mux: http.NewServeMux()}
 	s.Front = faults.New(http.HandlerFunc(s.serve))
-	s.networks, s.subnets, s.subnetPools, s.ports = s.newNetworks(), s.newSubnets(), s.newSubnetPools(), s.newPorts()
+	s.networks, s.subnets, s.subnetPools, s.ports, s.routers = s.newNetworks(), s.newSubnets(), s.newSubnetPools(), s.newPorts(), s.newRouters()
 	for _, c := range s.collections() {
 		s.handleCollection(c)
+	}
+	if s.has("router") {
+		s.handleRouters()
 	}
 	s.handleQuotas()
 	s.handleExtensions()
@@ -67,10 +70,14 @@ func New(options Options) *Server {
 }
 
 func (s *Server) collections() []*collection {
-	if !s.has("subnet_allocation") {
-		return []*collection{s.networks, s.subnets, s.ports}
+	all := []*collection{s.networks, s.subnets, s.ports}
+	if s.has("subnet_allocation") {
+		all = append(all, s.subnetPools)
 	}
-	return []*collection{s.networks, s.subnets, s.subnetPools, s.ports}
+	if s.has("router") {
+		all = append(all, s.routers)
+	}
+	return all
 }
 
 // Listen starts to serve, in the background, at an address of the loopback

@@ -32,7 +32,7 @@ func (s *Server) newSubnets() *collection {
 			attribute{name: "ipv6_ra_mode", post: true, check: modes, filter: byText},
 			attribute{name: "ipv6_address_mode", post: true, check: modes, filter: byText},
 		),
-		validate:       validateSubnet,
+		validate:       s.validateSubnet,
 		place:          s.placeSubnet,
 		release:        s.releaseSubnet,
 		added:          s.subnetAdded,
@@ -76,12 +76,15 @@ func hostRoute(name string, value any) (any, *apiError) {
 }
 
 // validateSubnet checks that the values of one subnet fit together.
-func validateSubnet(o, given, before object) *apiError {
+func (s *Server) validateSubnet(o, given, before object) *apiError {
 	_, hasPrefixLength := given["prefixlen"]
 	_, hasPools := given["allocation_pools"]
 	switch {
 	case before != nil:
-		return checkChange(o, given, before)
+		if failure := checkChange(o, given, before); failure != nil {
+			return failure
+		}
+		return s.checkGatewayFree(before, given)
 	case o["cidr"] != nil && hasPrefixLength:
 		return badResource("subnets", "cidr and prefixlen must not be supplied together.")
 	case o["subnetpool_id"] == nil && o["cidr"] == nil:

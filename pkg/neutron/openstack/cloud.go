@@ -134,7 +134,7 @@ func (s *session) send(ctx context.Context, request *http.Request) (*http.Respon
 func (s *session) withinProject(request *http.Request) string {
 	path, query := request.URL.Path, request.URL.Query()
 	kind := path[strings.LastIndex(path, "/")+1:]
-	isList := request.Method == http.MethodGet && slices.Contains([]string{"networks", "subnets", "routers"}, kind)
+	isList := request.Method == http.MethodGet && (slices.Contains([]string{"networks", "subnets", "routers"}, kind) || kind == "ports" && query.Has("device_owner"))
 	if !isList || s.project == "" || query.Has("network_id") || query.Has("project_id") {
 		return request.URL.RawQuery
 	}

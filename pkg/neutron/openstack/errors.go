@@ -112,7 +112,7 @@ func classOf(op string, status int, typ string) error {
 // although Neutron answers 404 if the last network of a page was deleted.
 func classOf404(op, typ string) error {
 	switch {
-	case op == listNetworks, op == listSubnets, op == listSubnetPools, op == listExtensions:
+	case op == listNetworks, op == listSubnets, op == listSubnetPools, op == listExtensions, op == listRouters, op == listPorts:
 		return neutron.ErrUnavailable
 	case typ == "HTTPNotFound": // no such path, or an object that the policy hides
 		return neutron.ErrRefused
@@ -123,7 +123,9 @@ func classOf404(op, typ string) error {
 // classOf409 distinguishes Neutron's many reasons for 409.
 func classOf409(typ string) error {
 	switch {
-	case strings.HasSuffix(typ, "InUse"): // NetworkInUse, SubnetInUse, GatewayIpInUse
+	case strings.HasSuffix(typ, "InUse"), // NetworkInUse, SubnetInUse, GatewayIpInUse
+		strings.HasPrefix(typ, "RouterInterfaceInUse"), // …ByFloatingIP, …ByRoute
+		typ == "IpAddressAlreadyAllocated":             // a port has the gateway address
 		return neutron.ErrInUse
 	case typ == "HTTPConflict", typ == "Conflict",
 		typ == "DBDuplicateEntry", typ == "NeutronDbObjectDuplicateEntry",

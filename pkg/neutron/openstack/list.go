@@ -20,6 +20,8 @@ const (
 	listSubnets     = "list subnets"
 	listSubnetPools = "list subnet pools"
 	listExtensions  = "list extensions"
+	listRouters     = "list routers"
+	listPorts       = "list ports"
 )
 
 // pageSize is the number of objects per request: Neutron needs about a second for

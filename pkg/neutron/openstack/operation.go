@@ -16,7 +16,7 @@ func Operation(request *http.Request) string {
 		case !known:
 		case part == "tokens" && request.Method == http.MethodPost:
 			return "login"
-		case kind == "" || rest == 3 && path[i+2] != "tags" || rest > 3:
+		case kind == "" || rest == 3 && path[i+2] != "tags" || rest > 3 || part == "routers" && rest == 2 && routerActions[path[i+2]] == "":
 			return "other"
 		case rest == 3:
 			return named(tagVerbs, request.Method, kind+" tag")
@@ -24,13 +24,18 @@ func Operation(request *http.Request) string {
 			return "list " + part
 		case rest < 2:
 			return named(verbs, request.Method, kind)
+		case part == "routers" && request.Method == http.MethodPut:
+			return routerActions[path[i+2]]
 		}
 	}
 	return "other"
 }
 
 // kinds maps the collections in paths to the name of one object.
-var kinds = map[string]string{"networks": "network", "subnets": "subnet", "subnetpools": "subnet pool", "extensions": "extension", "ports": "port", "tokens": ""}
+var kinds = map[string]string{"networks": "network", "subnets": "subnet", "subnetpools": "subnet pool", "extensions": "extension", "ports": "port", "routers": "router", "tokens": ""}
+
+// routerActions maps the last parts of paths to names.
+var routerActions = map[string]string{"add_router_interface": "add router interface", "remove_router_interface": "remove router interface"}
 
 var (
 	verbs    = map[string]string{http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodDelete: "delete"}

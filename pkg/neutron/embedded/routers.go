@@ -1,0 +1,239 @@
+package embedded
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// routerInterface is the device_owner of the ports that attach subnets to routers.
+const routerInterface = "network:router_interface"
+
+func (s *Server) newRouters() *collection {
+	return newCollection(collection{
+		name: "router", plural: "routers", typeName: "Router",
+		firstRevision: 1,
+		noBulk:        true,
+		attributes: s.withCommon(
+			attribute{name: "admin_state_up", post: true, put: true, initial: true, check: boolean, filter: by(boolean)},
+			attribute{name: "status", initial: "ACTIVE", filter: byText},
+			attribute{name: "external_gateway_info"},
+			attribute{name: "routes", put: true, initial: []any{}, check: hostRoutes},
+		),
+		release: s.releaseRouter,
+	})
+}
+
+// handleRouters adds the paths that attach subnets to routers. (A real Neutron also
+// accepts a port in place of a subnet.)
+func (s *Server) handleRouters() {
+	const one = "PUT /v2.0/routers/{id}"
+	s.handle(one+"/add_router_interface", http.StatusOK, func(r *http.Request) (object, *apiError) {
+		router, subnet, failure := s.routerAndSubnet(r)
+		if failure == nil {
+			failure = s.checkAttachment(router, subnet)
+		}
+		if failure == nil {
+			failure = matchRevision(r, router)
+		}
+		if failure != nil {
+			return nil, failure
+		}
+		port := s.attach(router, subnet)
+		touch(router)
+		return attachment(router, subnet, port), nil
+	})
+	s.handle(one+"/remove_router_interface", http.StatusOK, func(r *http.Request) (object, *apiError) {
+		router, subnet, failure := s.routerAndSubnet(r)
+		if failure != nil {
+			return nil, failure
+		}
+		port := s.interfaceOn(router, subnet)
+		switch {
+		case port == nil:
+			return nil, notFound("RouterInterfaceNotFoundForSubnet", "Router %s has no interface on subnet %s", router["id"], subnet["id"])
+		case hasRouteVia(router, cidrOf(subnet)):
+			return nil, conflict("RouterInterfaceInUseByRoute",
+				"Router interface for subnet %s on router %s cannot be deleted, as it is required by one or more routes.", subnet["id"], router["id"])
+		}
+		if failure := matchRevision(r, router); failure != nil {
+			return nil, failure
+		}
+		s.detach(port, subnet)
+		touch(router)
+		return attachment(router, subnet, port), nil
+	})
+}
+
+// routerAndSubnet returns the router in a path and the subnet in the body.
+func (s *Server) routerAndSubnet(r *http.Request) (router, subnet object, failure *apiError) {
+	body, failure := readObject(r)
+	if failure != nil {
+		return nil, nil, failure
+	}
+	if router, failure = s.routers.find(r); failure != nil {
+		return nil, nil, failure
+	}
+	id, set := body["subnet_id"]
+	if !set {
+		return nil, nil, badResource("router", "Either subnet_id or port_id must be specified.")
+	}
+	if _, failure := uuid("subnet_id", id); failure != nil {
+		return nil, nil, badResource("router", "'%s' is not a valid UUID.", text(id))
+	}
+	subnet, ok := s.subnets.objects[id.(string)]
+	if !ok {
+		return nil, nil, s.subnets.missing(id.(string))
+	}
+	return router, subnet, nil
+}
+
+// checkAttachment checks whether a subnet can be attached to a router.
+func (s *Server) checkAttachment(router, subnet object) *apiError {
+	gateway, ok := gatewayOf(subnet)
+	if !ok {
+		return badResource("router", "Subnet for router interface must have a gateway IP.")
+	}
+	cidr := cidrOf(subnet)
+	for _, port := range s.interfacesOf(router) {
+		for _, fixed := range port["fixed_ips"].([]any) {
+			other := s.subnets.objects[fixed.(object)["subnet_id"].(string)]
+			switch {
+			case other["id"] == subnet["id"]:
+				return badResource("router", "Router already has a port on subnet %s.", subnet["id"])
+			case cidrOf(other).Overlaps(cidr):
+				return badResource("router", "Cidr %s of subnet %s overlaps with cidr %s of subnet %s.", cidr, subnet["id"], cidrOf(other), other["id"])
+			}
+		}
+	}
+	switch {
+	case !cidr.Contains(gateway):
+		return &apiError{http.StatusBadRequest, "InvalidIpForSubnet", fmt.Sprintf("IP address %s is not a valid IP for the specified subnet.", gateway)}
+	case s.portWith(subnet, gateway) != nil:
+		return conflict("IpAddressAlreadyAllocated", "IP address %s already allocated in subnet %s", gateway, subnet["id"])
+	}
+	return nil
+}
+
+// attach gives a router the gateway address of a subnet. All IPv6 subnets of a
+// network share one port, and each IPv4 subnet has its own.
+func (s *Server) attach(router, subnet object) (port object) {
+	fixed := object{"subnet_id": subnet["id"], "ip_address": subnet["gateway_ip"]}
+	if cidrOf(subnet).Addr().Is6() {
+		for _, port := range s.interfacesOf(router) {
+			first := port["fixed_ips"].([]any)[0].(object)["ip_address"].(string)
+			if port["network_id"] == subnet["network_id"] && netip.MustParseAddr(first).Is6() {
+				port["fixed_ips"] = append(port["fixed_ips"].([]any), fixed)
+				touch(port)
+				return port
+			}
+		}
+	}
+	port, _ = s.ports.complete(object{"network_id": subnet["network_id"]}) // it is valid
+	port["fixed_ips"], port["mac_address"] = []any{fixed}, newMAC()
+	port["device_owner"], port["device_id"] = routerInterface, router["id"]
+	if s.has("port-security") {
+		port["port_security_enabled"] = false
+	}
+	s.ports.add(port)
+	touch(port)
+	return port
+}
+
+// detach removes an address from the port of a router, and the port with its last
+// address.
+func (s *Server) detach(port, subnet object) {
+	rest := slices.DeleteFunc(slices.Clone(port["fixed_ips"].([]any)), func(fixed any) bool { return fixed.(object)["subnet_id"] == subnet["id"] })
+	if len(rest) == 0 {
+		s.ports.drop(port)
+		return
+	}
+	port["fixed_ips"] = rest
+	touch(port)
+}
+
+func attachment(router, subnet, port object) object {
+	return object{
+		"id": router["id"], "tenant_id": router["tenant_id"], "port_id": port["id"], "network_id": subnet["network_id"],
+		"subnet_id": subnet["id"], "subnet_ids": []any{subnet["id"]},
+	}
+}
+
+// interfacesOf returns the ports of a router, the oldest first.
+func (s *Server) interfacesOf(router object) []object {
+	var found []object
+	for _, id := range s.ports.order {
+		if port := s.ports.objects[id]; port["device_owner"] == routerInterface && port["device_id"] == router["id"] {
+			found = append(found, port)
+		}
+	}
+	return found
+}
+
+// interfaceOn returns the port of a router on a subnet, or nil.
+func (s *Server) interfaceOn(router, subnet object) object {
+	for _, port := range s.interfacesOf(router) {
+		for _, fixed := range port["fixed_ips"].([]any) {
+			if fixed.(object)["subnet_id"] == subnet["id"] {
+				return port
+			}
+		}
+	}
+	return nil
+}
+
+// portWith returns the port with an address of a subnet, or nil.
+func (s *Server) portWith(subnet object, address netip.Addr) object {
+	for _, port := range s.portsOf(object{"id": subnet["network_id"]}) {
+		for _, fixed := range port["fixed_ips"].([]any) {
+			if fixed := fixed.(object); fixed["subnet_id"] == subnet["id"] && fixed["ip_address"] == address.String() {
+				return port
+			}
+		}
+	}
+	return nil
+}
+
+// hasRouteVia reports whether a route of a router has its next hop in a range.
+func hasRouteVia(router object, cidr netip.Prefix) bool {
+	return slices.ContainsFunc(router["routes"].([]any), func(route any) bool {
+		return cidr.Contains(netip.MustParseAddr(route.(object)["nexthop"].(string)))
+	})
+}
+
+// releaseRouter rejects the deletion of a router with attached subnets.
+func (s *Server) releaseRouter(o object) *apiError {
+	var ids []string
+	for _, port := range s.interfacesOf(o) {
+		ids = append(ids, port["id"].(string))
+	}
+	if ids == nil {
+		return nil
+	}
+	return conflict("RouterInUse", "Router %s has ports still attached: %s", o["id"], strings.Join(ids, ", "))
+}
+
+// releasePort rejects the deletion of a port of a router.
+func releasePort(o object) *apiError {
+	if o["device_owner"] != routerInterface {
+		return nil
+	}
+	return conflict("ServicePortInUse", "Port %s cannot be deleted directly via the port API: has device owner %s.", o["id"], routerInterface)
+}
+
+// checkGatewayFree rejects another gateway while a router has the current one. (No
+// gateway is accepted.)
+func (s *Server) checkGatewayFree(before, given object) *apiError {
+	current, has := gatewayOf(before)
+	wanted, set := given["gateway_ip"].(string)
+	if !has || !set || netip.MustParseAddr(wanted) == current {
+		return nil
+	}
+	port := s.portWith(before, current)
+	if port == nil || port["device_owner"] != routerInterface {
+		return nil
+	}
+	return conflict("GatewayIpInUse", "Current gateway ip %s already in use by port %s. Unable to update.", current, port["id"])
+}
