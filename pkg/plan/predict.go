@@ -14,7 +14,7 @@ const KnownAfterCreate = "(known after create)"
 // IsRead reports whether a step only reads.
 func IsRead(step Step) bool {
 	switch step.(type) {
-	case FindNetwork, FindSubnets, FindSubnetPool, FindExtensions, FindCloud:
+	case FindNetwork, FindSubnets, FindSubnetPool, FindExtensions, FindCloud, FindRouter, FindRouterInterfaces, FindPorts:
 		return true
 	}
 	return false
@@ -46,11 +46,17 @@ func Predict(actual Actual, step Step) (after Actual, ok bool) {
 		return actual.WithTag(step.ID, step.Tag, false), true
 
 	case CreateSubnet:
-		return actual.WithSubnet(predictedSubnet(step.Subnet)), true
+		return actual.WithNewSubnet(predictedSubnet(step.Subnet)), true
 	case UpdateSubnet:
 		return actual.WithSubnet(updatedSubnet(actual.subnet(step.ID), step.Update)), true
 	case DeleteSubnet:
 		return actual.WithoutSubnet(step.ID), true
+	case RecordRouter:
+		return actual.WithRecordedRouter(step.ID, step.Name), true
+	case AttachRouter:
+		return actual.WithRouterInterface(step.Interface), true
+	case DetachRouter:
+		return actual.WithoutRouterInterface(step.Interface), true
 	}
 	return actual, false
 }
@@ -74,6 +80,11 @@ func MaskUnknown(step Step) Step {
 		return step
 	case UpdateSubnet:
 		step.Changes = mask(step.ID, step.Changes)
+		return step
+	case AttachRouter:
+		if step.Interface.SubnetID == KnownAfterCreate {
+			step.Interface.Address = netip.Addr{}
+		}
 		return step
 	}
 	return step

@@ -291,6 +291,9 @@ func (s RecordRouter) String() string {
 }
 
 func (s AttachRouter) String() string {
+	if !s.Interface.Address.IsValid() { // in a preview
+		return "attach subnet to router " + s.Interface.RouterID
+	}
 	return fmt.Sprintf("attach subnet to router %s with the address %s", s.Interface.RouterID, s.Interface.Address)
 }
 
