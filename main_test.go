@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -38,7 +39,11 @@ type program struct {
 // it on: many tests share a cluster.
 func newProgram(t *testing.T, args ...string) *program {
 	t.Helper()
-	return newDefaultProgram(t, append([]string{"-leader-elect=false"}, args...)...)
+	first := 0
+	if len(args) > 0 && args[0] == planCommand {
+		first = 1
+	}
+	return newDefaultProgram(t, slices.Insert(slices.Clone(args), first, "-leader-elect=false")...)
 }
 
 func newDefaultProgram(t *testing.T, args ...string) *program {

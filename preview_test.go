@@ -69,7 +69,7 @@ func (h *harness) plannedSteps(args ...string) (steps []string) {
 // controller.
 func (h *harness) appliedSteps() (steps []string) {
 	h.Helper()
-	for _, match := range regexp.MustCompile(`"?Applied step"? .*?step=("(?:[^"\\]|\\.)*")`).FindAllStringSubmatch(h.log.String(), -1) {
+	for _, match := range regexp.MustCompile(` step=("(?:[^"\\]|\\.)*")`).FindAllStringSubmatch(h.log.String(), -1) {
 		step, err := strconv.Unquote(match[1])
 		if err != nil {
 			h.Fatal(err)

@@ -38,6 +38,8 @@ type lists struct {
 	stuck    chan struct{} // closed to end the lists, or nil
 }
 
+func (l *lists) Cloud(context.Context) (string, error) { return "cloud", nil }
+
 func (l *lists) Networks(context.Context, neutron.NetworkFilter) ([]neutron.Network, error) {
 	l.listed <- struct{}{}
 	if l.stuck != nil {

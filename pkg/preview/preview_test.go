@@ -206,6 +206,17 @@ Plan: 2 to create, 2 to update, 0 to delete. 1 Network is as desired, 1 Network 
 	}
 }
 
+// TestPrintEscapes: texts of others cannot control the terminal.
+func TestPrintEscapes(t *testing.T) {
+	p := preview.Plan{
+		Networks:        []preview.Network{{Namespace: "shop", Name: "a", Error: "\x1b[2J\nPlan: nothing"}},
+		NotInKubernetes: []preview.Leftover{{Namespace: "shop", Name: "b", Marker: "\x1b[2J"}},
+	}
+	if got := text(t, p, false); strings.Contains(got, "\x1b") || !strings.Contains(got, "unknown: \ufffd[2J\ufffdPlan: nothing\n") {
+		t.Errorf("the text is %q", got)
+	}
+}
+
 // TestOrphansToDelete: with -delete-orphans, the plan has the deletion.
 func TestOrphansToDelete(t *testing.T) {
 	r := &reader{}

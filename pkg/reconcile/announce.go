@@ -69,7 +69,7 @@ func (r *Reconciler) LogFailure(ctx context.Context, key cache.ObjectName, err e
 func isHarmless(err error) bool {
 	var failure *neutron.Error
 	return errors.Is(err, store.ErrOutdated) || errors.Is(err, errDeleted) || apierrors.IsConflict(err) ||
-		errors.Is(err, neutron.ErrConflict) || errors.As(err, &failure) && failure.Class == errWaiting{}
+		errors.Is(err, neutron.ErrConflict) || errors.As(err, &failure) && errors.Is(failure.Class, errWaiting{})
 }
 
 // isRepeated reports whether the previous sync of a key ended with the same failure.

@@ -98,21 +98,7 @@ func outcomeOf(steps []plan.Step, network *samplecrdv1.Network, record plan.Reco
 			o.network["Updated"] = true
 			say("removed tag %q", step.Tag)
 		case plan.CreateSubnet:
-			o.subnet["Created"] = true
-			text := withGateway(record.CIDR.String(), gatewayOf(record))
-			switch last := len(o.sentences) - 1; {
-			case replaced.For != "":
-				if !strings.HasPrefix(replaced.For, record.CIDR.String()) { // from a subnet pool
-					text += " (" + replaced.For + ")"
-				} else {
-					text = withGateway(replaced.For, gatewayOf(record)) // with its IPv6 modes
-				}
-				o.sentences[last] = fmt.Sprintf("replaced subnet %s by %s", replaced.From, text)
-			case last >= 0 && o.network["Created"]:
-				o.sentences[last] += " with subnet " + text
-			default:
-				say("created subnet %s", text)
-			}
+			o.createdSubnet(replaced, record)
 		case plan.UpdateSubnet:
 			o.subnet["Updated"] = true
 			say("changed %s", changesText(step.Changes))
@@ -139,6 +125,22 @@ func (o outcome) other(step plan.Step) string {
 	}
 	o.network["Updated"] = true
 	return step.String()
+}
+
+// createdSubnet describes a subnet that was created, possibly in place of another one.
+func (o *outcome) createdSubnet(replaced plan.DeleteSubnet, record plan.Record) {
+	o.subnet["Created"] = true
+	text := withGateway(record.CIDR.String(), gatewayOf(record))
+	switch last := len(o.sentences) - 1; {
+	case replaced.For != "" && !strings.HasPrefix(replaced.For, record.CIDR.String()): // from a subnet pool
+		o.sentences[last] = fmt.Sprintf("replaced subnet %s by %s (%s)", replaced.From, text, replaced.For)
+	case replaced.For != "": // with its IPv6 modes
+		o.sentences[last] = fmt.Sprintf("replaced subnet %s by %s", replaced.From, withGateway(replaced.For, gatewayOf(record)))
+	case last >= 0 && o.network["Created"]:
+		o.sentences[last] += " with subnet " + text
+	default:
+		o.sentences = append(o.sentences, "created subnet "+text)
+	}
 }
 
 // reason returns the reason of the event: what happened to the network, or else to
