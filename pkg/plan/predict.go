@@ -48,7 +48,7 @@ func Predict(actual Actual, step Step) (after Actual, ok bool) {
 		return actual.WithTag(step.ID, step.Tag, false), true
 
 	case CreateSubnet:
-		return actual.WithSubnet(predictedSubnet(step.Subnet)), true
+		return actual.WithNewSubnet(predictedSubnet(step.Subnet)), true
 	case UpdateSubnet:
 		return actual.WithSubnet(updatedSubnet(actual.subnet(step.ID), step.Update)), true
 	case DeleteSubnet:
