@@ -320,14 +320,14 @@ var crashStories = map[string]crashStory{
 		check: func(h *harness) error { return errors.Join(h.hasSubnetFromPool("example"), h.hasCounts(1, 1)) },
 	},
 	"create with a router": {
-		then: func(h *harness) { h.postRouter("edge"); h.createRouted("edge") },
+		then: func(h *harness) { h.postRouter("edge"); h.createRouted() },
 		check: func(h *harness) error {
 			return errors.Join(h.hasExample("10.0.0.0/24", "10.0.0.1"), h.hasRouter("edge"))
 		},
 	},
 	"another router, and a tag": {
 		varies: true, // it may have to wait for a request of the former leader
-		before: func(h *harness) { h.postRouter("edge"); h.createRouted("edge"); h.waitReady("example") },
+		before: func(h *harness) { h.postRouter("edge"); h.createRouted(); h.waitReady("example") },
 		then: func(h *harness) {
 			h.postRouter("core")
 			h.patch("example", `{"spec":{"router":{"name":"core"},"tags":["blue"]}}`)
@@ -337,14 +337,14 @@ var crashStories = map[string]crashStory{
 		},
 	},
 	"another gateway of a router": {
-		before: func(h *harness) { h.postRouter("edge"); h.createRouted("edge"); h.waitReady("example") },
+		before: func(h *harness) { h.postRouter("edge"); h.createRouted(); h.waitReady("example") },
 		then:   func(h *harness) { h.patch("example", `{"spec":{"gateway":"10.0.0.9"}}`) },
 		check: func(h *harness) error {
 			return errors.Join(h.hasExample("10.0.0.0/24", "10.0.0.9"), h.hasRouter("edge"))
 		},
 	},
 	"replace a subnet with a router": {
-		before: func(h *harness) { h.postRouter("edge"); h.createRouted("edge"); h.waitReady("example") },
+		before: func(h *harness) { h.postRouter("edge"); h.createRouted(); h.waitReady("example") },
 		then:   func(h *harness) { h.patch("example", `{"spec":{"cidr":"10.0.1.0/24"}}`) },
 		check: func(h *harness) error {
 			return errors.Join(h.hasExample("10.0.1.0/24", "10.0.1.1"), h.hasRouter("edge"))
@@ -352,12 +352,12 @@ var crashStories = map[string]crashStory{
 	},
 	"remove the router": {
 		varies: true, // it may have to wait for a request of the former leader
-		before: func(h *harness) { h.postRouter("edge"); h.createRouted("edge"); h.waitReady("example") },
+		before: func(h *harness) { h.postRouter("edge"); h.createRouted(); h.waitReady("example") },
 		then:   func(h *harness) { h.patch("example", `{"spec":{"router":null}}`) },
 		check:  func(h *harness) error { return errors.Join(h.hasExample("10.0.0.0/24", "10.0.0.1"), h.hasRouter("")) },
 	},
 	"drift: the router is detached": {
-		before: func(h *harness) { h.postRouter("edge"); h.createRouted("edge"); h.waitReady("example") },
+		before: func(h *harness) { h.postRouter("edge"); h.createRouted(); h.waitReady("example") },
 		then: func(h *harness) {
 			_, subnetID := h.idsInNeutron("example")
 			h.do(http.MethodPut, "/v2.0/routers/"+h.routerID("edge")+"/remove_router_interface", `{"subnet_id":"`+subnetID+`"}`, nil)
@@ -368,7 +368,7 @@ var crashStories = map[string]crashStory{
 	},
 	"delete with a router": {
 		varies: true, // it may have to wait for a request of the former leader
-		before: func(h *harness) { h.postRouter("edge"); h.createRouted("edge"); h.waitReady("example") },
+		before: func(h *harness) { h.postRouter("edge"); h.createRouted(); h.waitReady("example") },
 		then:   func(h *harness) { h.delete("example") },
 		check:  func(h *harness) error { return h.hasOnlyLeft(0, 0) },
 	},

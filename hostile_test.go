@@ -66,7 +66,7 @@ func TestUnusableObjects(t *testing.T) {
 // cannot read the first one.
 func TestUnusableNetwork(t *testing.T) {
 	h := newHarness(t)
-	h.rewriteAnswers(func(r *http.Request, body string) string {
+	h.rewriteAnswers(func(_ *http.Request, body string) string {
 		return regexp.MustCompile(`"mtu":\d+`).ReplaceAllString(body, `"mtu":-1`)
 	})
 	h.startController()

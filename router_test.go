@@ -27,9 +27,9 @@ func (h *harness) routerID(name string) string {
 	return all.Routers[0].ID
 }
 
-// createRouted creates the Network example with a router.
-func (h *harness) createRouted(router string) {
-	h.createWith("example", samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", Router: &samplecrdv1.RouterReference{Name: router}})
+// createRouted creates the Network example with the router edge.
+func (h *harness) createRouted() {
+	h.createWith("example", samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", Router: &samplecrdv1.RouterReference{Name: "edge"}})
 }
 
 // attachedTo returns the IDs of the routers to which a network is attached.
@@ -71,7 +71,7 @@ func TestRouterAtRest(t *testing.T) {
 	h := newHarness(t)
 	h.postRouter("edge")
 	stop := h.startController()
-	h.createRouted("edge")
+	h.createRouted()
 	h.eventually(func() error { return h.hasRouter("edge") })
 	h.eventually(h.isIdle)
 	h.forgetRequests()
@@ -127,7 +127,7 @@ func TestRouterOfUsedNetwork(t *testing.T) {
 	h := newHarness(t)
 	h.postRouter("edge")
 	h.startController()
-	h.createRouted("edge")
+	h.createRouted()
 	h.eventually(func() error { return h.hasRouter("edge") })
 	network := h.get("example")
 	port := h.createPort(network.Status.NetworkID)
@@ -159,7 +159,7 @@ func TestRouterOfUsedNetwork(t *testing.T) {
 func TestRouterIsMissing(t *testing.T) {
 	h := newHarness(t)
 	h.startController()
-	h.createRouted("edge")
+	h.createRouted()
 	h.waitCondition("example", metav1.ConditionFalse, "NotFound", `router "edge", which spec.router names, does not exist`)
 	h.postRouter("edge")
 	h.postRouter("edge")
@@ -183,7 +183,7 @@ func TestRouterDrift(t *testing.T) {
 	h.settings.drift.ResyncPeriod = 50 * time.Millisecond
 	h.postRouter("edge")
 	h.startController()
-	h.createRouted("edge")
+	h.createRouted()
 	h.eventually(func() error { return h.hasRouter("edge") })
 	h.eventually(h.isIdle)
 	h.do(http.MethodPut, "/v2.0/routers/"+h.routerID("edge")+"/remove_router_interface", `{"subnet_id":"`+h.get("example").Status.SubnetID+`"}`, nil)
@@ -204,7 +204,7 @@ func TestRouterAttachedLate(t *testing.T) {
 	stop()
 
 	h.settings.reconcile.MaxInFlight = time.Second
-	h.createRouted("edge")
+	h.createRouted()
 	first := &mortal{h: h, at: attach + 1, death: farAfter}
 	first.run(func(*harness) error { return errors.New("the process has not died") })
 	h.patch("example", `{"spec":{"router":null}}`)

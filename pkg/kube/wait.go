@@ -147,7 +147,7 @@ func (r Resource) explain(err error) string {
 		return fmt.Sprintf("the CustomResourceDefinition is older than the controller (%v): install the matching version with kubectl apply -f crd/", missing)
 	case apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces":
 		return err.Error()
-	case apierrors.IsNotFound(err) && r.GroupVersion.Empty():
+	case apierrors.IsNotFound(err) && r.Empty():
 		return "the API server does not serve " + r.Plural + ": check the address of the API server, and its flag --runtime-config"
 	case apierrors.IsNotFound(err):
 		return "the CustomResourceDefinition for " + r.Plural + " is not installed: run kubectl apply -f crd/"

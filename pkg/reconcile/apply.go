@@ -131,6 +131,9 @@ func (r *Reconciler) applyTraced(ctx context.Context, network *samplecrdv1.Netwo
 // apply applies one step. It returns the actual state afterwards, as far as it is
 // known.
 func (r *Reconciler) apply(ctx context.Context, network *samplecrdv1.Network, actual plan.Actual, step plan.Step) (plan.Actual, error) {
+	if plan.IsRead(step) {
+		return r.find(ctx, network, actual, step)
+	}
 	switch step := step.(type) {
 	case plan.AddFinalizer:
 		return actual.WithFinalizer(true), r.setFinalizer(ctx, network, step.Cloud)
@@ -138,10 +141,9 @@ func (r *Reconciler) apply(ctx context.Context, network *samplecrdv1.Network, ac
 		return actual.WithFinalizer(false), r.setFinalizer(ctx, network, "")
 	case plan.RecordTags:
 		return actual.WithRecordedTags(step.Tags), r.recordTags(ctx, network, step.Tags)
+	case plan.RecordRouter:
+		return actual.WithRecordedRouter(step.ID, step.Name), r.recordRouter(ctx, network, step)
 
-	case plan.FindNetwork:
-		found, err := r.neutron.Networks(ctx, step.Filter)
-		return actual.WithNetworks(step.Filter, found), err
 	case plan.CreateNetwork:
 		created, err := r.neutron.CreateNetwork(ctx, step.Network)
 		return actual.WithNewNetwork(step.Network, created), err
@@ -158,9 +160,6 @@ func (r *Reconciler) apply(ctx context.Context, network *samplecrdv1.Network, ac
 	case plan.RemoveTag:
 		return actual.WithTag(step.ID, step.Tag, false), r.neutron.RemoveNetworkTag(ctx, step.ID, step.Tag)
 
-	case plan.FindSubnets:
-		found, err := r.neutron.Subnets(ctx, step.Filter)
-		return actual.WithSubnets(step.Filter.NetworkID, found), err
 	case plan.CreateSubnet:
 		created, err := r.neutron.CreateSubnet(ctx, step.Subnet)
 		return actual.WithNewSubnet(created), err
@@ -170,9 +169,18 @@ func (r *Reconciler) apply(ctx context.Context, network *samplecrdv1.Network, ac
 	case plan.DeleteSubnet:
 		return actual.WithoutSubnet(step.ID), ignoreNotFound(r.neutron.DeleteSubnet(ctx, step.ID, step.Revision))
 
-	case plan.FindSubnetPool:
-		found, err := r.neutron.SubnetPools(ctx, step.Filter)
-		return actual.WithSubnetPools(found), err
+	case plan.AttachRouter:
+		added, err := r.neutron.AddRouterInterface(ctx, step.Interface)
+		return actual.WithRouterInterface(added), err
+	case plan.DetachRouter:
+		return actual.WithoutRouterInterface(step.Interface), r.neutron.RemoveRouterInterface(ctx, step.Interface)
+	}
+	panic(fmt.Sprintf("unknown step: %T", step))
+}
+
+// find applies a step that reads.
+func (r *Reconciler) find(ctx context.Context, network *samplecrdv1.Network, actual plan.Actual, step plan.Step) (plan.Actual, error) {
+	switch step := step.(type) {
 	case plan.FindCloud:
 		connected, err := r.neutron.Cloud(ctx)
 		if err == nil && network != nil {
@@ -182,13 +190,15 @@ func (r *Reconciler) apply(ctx context.Context, network *samplecrdv1.Network, ac
 	case plan.FindExtensions:
 		found, err := r.neutron.Extensions(ctx)
 		return actual.WithExtensions(found), err
-	}
-	return r.applyToRouter(ctx, network, actual, step)
-}
-
-// applyToRouter applies one step that concerns a router.
-func (r *Reconciler) applyToRouter(ctx context.Context, network *samplecrdv1.Network, actual plan.Actual, step plan.Step) (plan.Actual, error) {
-	switch step := step.(type) {
+	case plan.FindNetwork:
+		found, err := r.neutron.Networks(ctx, step.Filter)
+		return actual.WithNetworks(step.Filter, found), err
+	case plan.FindSubnets:
+		found, err := r.neutron.Subnets(ctx, step.Filter)
+		return actual.WithSubnets(step.Filter.NetworkID, found), err
+	case plan.FindSubnetPool:
+		found, err := r.neutron.SubnetPools(ctx, step.Filter)
+		return actual.WithSubnetPools(found), err
 	case plan.FindRouter:
 		found, err := r.neutron.Routers(ctx, step.Filter)
 		return actual.WithRouters(found), err
@@ -198,13 +208,6 @@ func (r *Reconciler) applyToRouter(ctx context.Context, network *samplecrdv1.Net
 	case plan.FindPorts:
 		found, err := r.neutron.Ports(ctx, step.NetworkID)
 		return actual.WithPorts(step.NetworkID, found), err
-	case plan.RecordRouter:
-		return actual.WithRecordedRouter(step.ID, step.Name), r.recordRouter(ctx, network, step)
-	case plan.AttachRouter:
-		added, err := r.neutron.AddRouterInterface(ctx, step.Interface)
-		return actual.WithRouterInterface(added), err
-	case plan.DetachRouter:
-		return actual.WithoutRouterInterface(step.Interface), r.neutron.RemoveRouterInterface(ctx, step.Interface)
 	}
 	panic(fmt.Sprintf("unknown step: %T", step))
 }

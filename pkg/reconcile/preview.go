@@ -57,7 +57,7 @@ func (r *Reconciler) previewSync(ctx context.Context, network *samplecrdv1.Netwo
 			}
 		}
 		if plan.IsRead(step) {
-			read, err := r.apply(ctx, network, actual, step)
+			read, err := r.find(ctx, network, actual, step)
 			if err != nil {
 				return steps, actual, err
 			}

@@ -40,7 +40,7 @@ func useWarnings(t testing.TB) {
 	setRange(t, "probe", `{"cidr":"10.255.0.0/24"}`)
 	for want, args := range probes {
 		for deadline := time.Now().Add(30 * time.Second); ; {
-			_, warnings := kubectl(t, args...)
+			warnings := kubectl(t, args...)
 			if strings.Contains(warnings, want) {
 				break
 			}
@@ -52,14 +52,14 @@ func useWarnings(t testing.TB) {
 	kubectl(t, "delete", "network", "probe")
 }
 
-// kubectl returns what kubectl prints.
-func kubectl(t testing.TB, args ...string) (output, warnings string) {
+// kubectl returns the warnings that kubectl prints.
+func kubectl(t testing.TB, args ...string) (warnings string) {
 	t.Helper()
-	stdout, stderr, err := cluster.KubectlWarnings(t.Context(), args...)
+	_, stderr, err := cluster.KubectlWarnings(t.Context(), args...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(stdout), string(stderr)
+	return string(stderr)
 }
 
 // kubectlAfter runs kubectl when a test has ended.
@@ -150,14 +150,14 @@ func replacedSubnet(t *testing.T) {
 			kubectl(t, "create", "-f", write(t, networkYAML("edited", test.spec)))
 			t.Cleanup(func() { kubectlAfter(t, "delete", "network", "edited") })
 			setRange(t, "edited", test.status)
-			_, stderr := kubectl(t, "patch", "network", "edited", "--type=merge", "-p", `{"spec":`+test.patch+`}`)
+			stderr := kubectl(t, "patch", "network", "edited", "--type=merge", "-p", `{"spec":`+test.patch+`}`)
 			if test.want == "" {
 				wantWarnings(t, stderr)
 			} else {
 				wantWarnings(t, stderr, test.want+consequence)
 			}
 			if name == "another range" { // the next edit does not change the spec
-				_, stderr = kubectl(t, "annotate", "network", "edited", "a=b")
+				stderr = kubectl(t, "annotate", "network", "edited", "a=b")
 				wantWarnings(t, stderr)
 			}
 		})
@@ -182,9 +182,9 @@ func overlappingRange(t *testing.T) {
 		"10.64.0.0/24": {"cidr 10.64.0.0/24 overlaps 10.64.0.0/24 of the Network third" + consequence},
 	} {
 		path := write(t, networkYAML("fourth", `{cidr: "`+cidr+`"}`))
-		_, stderr := kubectl(t, "create", "--dry-run=server", "-f", path)
+		stderr := kubectl(t, "create", "--dry-run=server", "-f", path)
 		wantWarnings(t, stderr, want...)
-		_, stderr = kubectl(t, "create", "--dry-run=server", "-n", "other", "-f", path)
+		stderr = kubectl(t, "create", "--dry-run=server", "-n", "other", "-f", path)
 		wantWarnings(t, stderr)
 	}
 }
@@ -213,15 +213,15 @@ func annotations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := write(t, deploymentYAML("web", test.annotations))
-			_, stderr := kubectl(t, "apply", "-f", path)
+			stderr := kubectl(t, "apply", "-f", path)
 			t.Cleanup(func() { kubectlAfter(t, "delete", "-f", path) })
 			wantWarnings(t, stderr, test.want...)
 			if name != "no range" {
 				return
 			}
-			_, stderr = kubectl(t, "scale", "deployment", "web", "--replicas=1") // the request did not change
+			stderr = kubectl(t, "scale", "deployment", "web", "--replicas=1") // the request did not change
 			wantWarnings(t, stderr)
-			_, stderr = kubectl(t, "annotate", "deployment", "web", "samplecrd.k8s.io/cidr=x", "--overwrite")
+			stderr = kubectl(t, "annotate", "deployment", "web", "samplecrd.k8s.io/cidr=x", "--overwrite")
 			wantWarnings(t, stderr, cidr+`"x"`+noRange)
 		})
 	}
