@@ -250,7 +250,7 @@ func TestRapidEdits(t *testing.T) {
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")
 	h.waitReady("example")
-	h.eventually(func() error { return h.hasSentEvents(2) })
+	h.eventually(func() error { return h.hasSentEvents(1) })
 	h.forgetRequests()
 	const edits = 100
 	begun := time.Now()

@@ -90,6 +90,7 @@ func TestSubnetWithoutMarker(t *testing.T) {
 
 	_, subnetID = h.idsInNeutron("example")
 	h.do(http.MethodPut, "/v2.0/subnets/"+subnetID, `{"subnet":{"description":"mine"}}`, nil)
+	h.waitCondition("example", metav1.ConditionFalse, "NotOurs", cure)
 	h.delete("example")
 	h.waitCondition("example", metav1.ConditionFalse, "InUse", "subnets that do not belong to this Network are on it ("+subnetID+")")
 	h.wantCounts(1, 1)
