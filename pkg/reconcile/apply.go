@@ -47,9 +47,6 @@ func (r *Reconciler) Apply(ctx context.Context, key cache.ObjectName, network *s
 
 // applySteps adds each step that it applied to a list.
 func (r *Reconciler) applySteps(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, applied *[]plan.Step) (plan.Actual, error) {
-	if rejected := r.rejection(key, network); rejected != nil {
-		return actual, rejected
-	}
 	found := false // whether this sync saw the network that the status names
 	for range maxSteps {
 		step := plan.Next(desired, actual)
@@ -62,6 +59,9 @@ func (r *Reconciler) applySteps(ctx context.Context, key cache.ObjectName, netwo
 			if network == nil { // an orphan is gone
 				return actual, nil
 			}
+		}
+		if rejected := r.rejection(key, network); rejected != nil {
+			return actual, rejected
 		}
 		if err := r.mayApply(ctx, key, network, desired, step, found); err != nil {
 			return actual, &status.StepError{Step: step, Err: err}
