@@ -251,6 +251,34 @@ func (h *harness) startWorkers(workers int) (stop func()) {
 	return stop
 }
 
+// standBy starts a controller that waits with filled caches, as one that is not the
+// leader. The returned function makes it lead.
+func (h *harness) standBy() (lead func() (stop func())) {
+	h.Helper()
+	period := h.settings.drift.ResyncPeriod
+	h.settings.drift.ResyncPeriod = shortResync
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), ktesting.NewLogger(h.T, ktesting.NewConfig(ktesting.BufferLogs(true)))))
+	h.Cleanup(cancel)
+	c, start := h.newController(ctx)
+	h.settings.drift.ResyncPeriod = period
+	dog := h.watchdog
+	start()
+	if !c.WarmUp(ctx) {
+		h.Fatal("the standby did not start")
+	}
+	return func() (stop func()) {
+		h.controller, h.watchdog = c, dog
+		ended := make(chan error, 1)
+		go func() { ended <- c.Run(ctx, 5, time.Minute) }()
+		return func() {
+			cancel()
+			if err := <-ended; err != nil {
+				h.Errorf("Run() = %v", err)
+			}
+		}
+	}
+}
+
 // warmUpAndRun runs a controller as the program does without leader election.
 func warmUpAndRun(ctx context.Context, c *Controller, workers int, grace time.Duration) error {
 	if !c.WarmUp(ctx) {
