@@ -75,15 +75,11 @@ func (r *Reconciler) count(usage neutron.Usage, key cache.ObjectName) (count int
 			r.reserved.end(other, false, until)
 			continue
 		}
-		if _, inCache := usage.Owned[r.ownerOf(other)]; !inCache && other != key {
+		if _, inCache := usage.Owned[r.owner(other)]; !inCache && other != key {
 			count++
 		}
 	}
 	return count
-}
-
-func (r *Reconciler) ownerOf(key cache.ObjectName) neutron.Owner {
-	return neutron.Owner{Cluster: r.options.Cluster, Namespace: key.Namespace, Name: key.Name}
 }
 
 // limitReached describes what a namespace has in Neutron, and how it gets room. The
