@@ -84,7 +84,7 @@ func TestReserve(t *testing.T) {
 		t.Errorf("reservations are left: %v", r.reserved)
 	}
 
-	server.networks = append(server.networks, neutron.Network{ID: "5", Description: r.ownerOf(a).Marker()})
+	server.networks = append(server.networks, neutron.Network{ID: "5", Description: r.owner(a).Marker()})
 	refresh()
 	want("an orphan", b, nil, "1 of them were retained by deletionPolicy and 1 are orphans")
 	want("in another namespace", cache.NewObjectName("third", "a"), nil, "")
