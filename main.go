@@ -315,7 +315,6 @@ func tryNeutron(ctx context.Context, client neutron.Client, key, value string) {
 	}
 	switch {
 	case err == nil:
-		metrics.SetCloud(cloud)
 		logger.Info("Using Neutron", "identity", cloud)
 	case ctx.Err() == nil:
 		logger.Error(err, "Neutron is unavailable; starting anyway, Networks wait until it is available")

@@ -112,6 +112,7 @@ func ObserveListing(listing neutron.Listing, pause time.Duration, err error) {
 		return
 	}
 	cacheRefreshes.WithLabelValues("success").Inc()
+	SetCloud(listing.Cloud)
 	cacheObjects.WithLabelValues("network").Set(float64(listing.Networks))
 	cacheObjects.WithLabelValues("subnet").Set(float64(listing.Subnets))
 	cacheTime.Set(float64(time.Now().Unix()))

@@ -47,6 +47,7 @@ func NewCache(client Client, now func() time.Time) *Cache { return &Cache{client
 
 // Listing describes one complete list of Neutron's state.
 type Listing struct {
+	Cloud             string
 	Networks, Subnets int
 	Began             time.Time
 	Took              time.Duration
@@ -82,7 +83,7 @@ func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
 		change(fresh)
 	}
 	c.content, c.overlay, c.listedAt = fresh, nil, begun
-	return Listing{Networks: len(fresh.networks), Subnets: len(fresh.subnets), Began: begun, Took: took}, nil
+	return Listing{Cloud: c.cloud, Networks: len(fresh.networks), Subnets: len(fresh.subnets), Began: begun, Took: took}, nil
 }
 
 func (c *Cache) list(ctx context.Context) (*content, error) {
