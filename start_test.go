@@ -126,6 +126,7 @@ func TestWhichNeutron(t *testing.T) {
 	} {
 		p := startProgram(t, "-kubeconfig="+cluster.Kubeconfig(), "-namespaces=default", "-metrics-bind-address=127.0.0.1:0", test.arg)
 		p.waitFor(t, `"Using Neutron" .*identity="`+test.identity+`"`)
+		p.waitFor(t, "Starting workers") // after the first list
 		response, err := http.Get(p.served(t, "metrics"))
 		if err != nil {
 			t.Fatal(err)
