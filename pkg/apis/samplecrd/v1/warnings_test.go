@@ -166,12 +166,12 @@ func replacedSubnet(t *testing.T) {
 
 func overlappingRange(t *testing.T) {
 	const consequence = ": no router can connect both networks"
-	for name, spec := range map[string]string{"first": `{cidr: 10.1.0.0/16}`, "second": `{cidr: "fd00::/64"}`, "third": `{subnetPool: {name: campus}}`} {
-		kubectl(t, "create", "-f", write(t, networkYAML(name, spec)))
-		t.Cleanup(func() { kubectlAfter(t, "delete", "network", name) })
-	}
-	setRange(t, "third", `{"cidr":"10.64.0.0/24"}`)
+	kubectl(t, "create", "namespace", "ranges") // without the Networks of other tests
 	kubectl(t, "create", "namespace", "other")
+	for name, spec := range map[string]string{"first": `{cidr: 10.1.0.0/16}`, "second": `{cidr: "fd00::/64"}`, "third": `{subnetPool: {name: campus}}`} {
+		kubectl(t, "create", "-n", "ranges", "-f", write(t, networkYAML(name, spec)))
+	}
+	kubectl(t, "patch", "network", "third", "-n", "ranges", "--subresource=status", "--type=merge", "-p", `{"status":{"cidr":"10.64.0.0/24"}}`)
 	for cidr, want := range map[string][]string{
 		"10.1.0.0/16":  {"cidr 10.1.0.0/16 overlaps 10.1.0.0/16 of the Network first" + consequence},
 		"10.1.9.0/24":  {"cidr 10.1.9.0/24 overlaps 10.1.0.0/16 of the Network first" + consequence},
@@ -182,7 +182,7 @@ func overlappingRange(t *testing.T) {
 		"10.64.0.0/24": {"cidr 10.64.0.0/24 overlaps 10.64.0.0/24 of the Network third" + consequence},
 	} {
 		path := write(t, networkYAML("fourth", `{cidr: "`+cidr+`"}`))
-		stderr := kubectl(t, "create", "--dry-run=server", "-f", path)
+		stderr := kubectl(t, "create", "--dry-run=server", "-n", "ranges", "-f", path)
 		wantWarnings(t, stderr, want...)
 		stderr = kubectl(t, "create", "--dry-run=server", "-n", "other", "-f", path)
 		wantWarnings(t, stderr)
