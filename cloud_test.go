@@ -40,6 +40,17 @@ func TestOtherCloud(t *testing.T) {
 		}
 	}
 	h.waitEventNote("OtherCloud", message)
+
+	// Who may write Networks cannot move them.
+	h.patch("example", `{"metadata":{"annotations":null}}`)
+	h.patch("deleted", `{"metadata":{"annotations":{"samplecrd.k8s.io/cloud":"RegionTwo/test"}}}`)
+	h.patch("example", `{"metadata":{"finalizers":null,"annotations":{"samplecrd.k8s.io/cloud":"RegionTwo/test"}}}`)
+	h.eventually(h.isIdle)
+	for _, name := range []string{"example", "deleted", "retained"} {
+		if err := h.hasCondition(name, metav1.ConditionFalse, "OtherCloud", message); err != nil {
+			t.Error(err)
+		}
+	}
 	h.wantCounts(0, 0)
 	stop()
 

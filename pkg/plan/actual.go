@@ -52,8 +52,10 @@ type Actual struct {
 // unknown value is empty.
 type Record struct {
 	NetworkID, SubnetID string
-	CIDR                netip.Prefix
-	Gateway             netip.Addr // the zero Addr if there is a CIDR but no gateway
+	// NetworkCloud is the cloud in which the network is.
+	NetworkCloud string
+	CIDR         netip.Prefix
+	Gateway      netip.Addr // the zero Addr if there is a CIDR but no gateway
 	// SubnetPoolID is the subnet pool that allocated the range. SubnetPoolName is
 	// the name in the spec that led to this ID.
 	SubnetPoolID, SubnetPoolName string
@@ -224,9 +226,9 @@ func (a Actual) Ours(desired Desired) Record {
 		return a.Record
 	}
 	if network == nil || desired.Adopted != "" && neutron.IsMarker(network.Description) {
-		return Record{Tags: a.Tags, RouterID: a.RouterID, RouterName: a.RouterName}
+		return Record{NetworkCloud: a.NetworkCloud, Tags: a.Tags, RouterID: a.RouterID, RouterName: a.RouterName}
 	}
-	record := Record{NetworkID: network.ID, MTU: mtuOf(*network), Tags: a.Tags}
+	record := Record{NetworkID: network.ID, NetworkCloud: a.connected, MTU: mtuOf(*network), Tags: a.Tags}
 	record.RouterID, record.RouterName = a.routerRecord(desired)
 	if desired.Adopted == "" {
 		record.DefaultMTU = a.defaultMTU(desired, *network)

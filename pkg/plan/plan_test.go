@@ -46,7 +46,7 @@ var (
 	fresh        = unknownCloud.WithCloud(here) // nothing in the status
 	newObject    = plan.Actual{}.WithCloud(here)
 	recorded     = with(fresh, func(a *plan.Actual) { // a full status
-		a.Record = plan.Record{NetworkID: "net-1", SubnetID: "sub-1", MTU: 1450, DefaultMTU: 1450}
+		a.Record = plan.Record{NetworkID: "net-1", NetworkCloud: here, SubnetID: "sub-1", MTU: 1450, DefaultMTU: 1450}
 	})
 
 	unmarked     = neutron.Network{ID: "net-1", Name: "mine", Description: "mine", NetworkSettings: defaults, Revision: 3}                               // with the ID, without the marker
@@ -478,9 +478,9 @@ var adoptingRows = map[string]row{
 func TestOurs(t *testing.T) {
 	later := with(subnet, func(s *sub) { s.ID, s.CreatedAt = "sub-2", createdAt.Add(time.Hour) })
 	mine := with(subnet, func(s *sub) { s.Description = "mine" })
-	fromOther := plan.Actual{Record: plan.Record{NetworkID: "net-0", SubnetID: "sub-0"}}.WithCloud(here)
-	full := plan.Record{NetworkID: "net-1", SubnetID: "sub-1", CIDR: subnet.CIDR, Gateway: subnet.Gateway, MTU: 1450, DefaultMTU: 1450}
-	noSubnet := plan.Record{NetworkID: "net-1", MTU: 1450, DefaultMTU: 1450}
+	fromOther := plan.Actual{Record: plan.Record{NetworkCloud: here, NetworkID: "net-0", SubnetID: "sub-0"}}.WithCloud(here)
+	full := plan.Record{NetworkCloud: here, NetworkID: "net-1", SubnetID: "sub-1", CIDR: subnet.CIDR, Gateway: subnet.Gateway, MTU: 1450, DefaultMTU: 1450}
+	noSubnet := plan.Record{NetworkCloud: here, NetworkID: "net-1", MTU: 1450, DefaultMTU: 1450}
 	adopted := with(full, func(r *plan.Record) { r.DefaultMTU = 0 })
 	for name, test := range map[string]struct {
 		desired plan.Desired
@@ -489,7 +489,7 @@ func TestOurs(t *testing.T) {
 	}{
 		"not looked for":                 {present, recorded, recorded.Record},
 		"not looked for by ID":           {present, foundByMarker(recorded), recorded.Record},
-		"gone":                           {present, foundByID(foundByMarker(recorded)), plan.Record{}},
+		"gone":                           {present, foundByID(foundByMarker(recorded)), plan.Record{NetworkCloud: here}},
 		"gone, and never known":          {present, foundByMarker(fresh), plan.Record{}},
 		"found":                          {present, foundByMarker(fresh, network).WithSubnets("net-1", []sub{foreign, subnet}), full},
 		"found, subnets unknown":         {present, foundByMarker(recorded, network), recorded.Record},
@@ -506,7 +506,7 @@ func TestOurs(t *testing.T) {
 		"to adopt, another's":            {adopt, foundByID(fresh, with(unmarked, func(n *net) { n.Description = otherCluster })), plan.Record{}},
 		"Neutron chose the MTU":          {present, foundByMarker(fresh).WithNewNetwork(neutron.NewNetwork{}, empty), noSubnet},
 		"the spec chose the MTU": {withMTU, foundByMarker(fresh).WithNewNetwork(neutron.NewNetwork{NetworkSettings: neutron.NetworkSettings{MTU: new(1450)}}, empty),
-			plan.Record{NetworkID: "net-1", MTU: 1450}},
+			plan.Record{NetworkCloud: here, NetworkID: "net-1", MTU: 1450}},
 		"tags that are neither desired nor on the network": {withTags, foundByMarker(recorded, with(empty, func(n *net) { n.Tags = []string{"old", "theirs"} })).WithRecordedTags([]string{"blue", "gone", "old"}),
 			with(noSubnet, func(r *plan.Record) { r.Tags = []string{"blue", "old"} })},
 	} {

@@ -4,6 +4,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -162,10 +163,13 @@ func (r *Reconciler) Observe(key cache.ObjectName, network *samplecrdv1.Network,
 // unobserved returns the actual state as far as the object itself records it, with
 // what does not change.
 func (r *Reconciler) unobserved(network *samplecrdv1.Network) plan.Actual {
-	actual := plan.Actual{Finalizer: hasFinalizer(network), Cloud: network.Annotations[samplecrdv1.AnnotationCloud], Record: status.RecordOf(network.Status)}
+	actual := plan.Actual{Finalizer: hasFinalizer(network), Cloud: recordedCloud(network), Record: status.RecordOf(network.Status)}
 	if connected, ok := r.neutron.KnownCloud(); ok {
 		if r.options.LeaveCloud != "" && actual.Cloud == r.options.LeaveCloud && actual.Cloud != connected {
 			actual.Cloud, actual.Record = "", plan.Record{}
+		}
+		if actual.Cloud == connected && network.Annotations[samplecrdv1.AnnotationCloud] != connected {
+			actual.Cloud = "" // restore the annotation
 		}
 		actual = actual.WithCloud(connected)
 	}
@@ -178,6 +182,12 @@ func (r *Reconciler) unobserved(network *samplecrdv1.Network) plan.Actual {
 	owners, known := r.neutron.Owners(network.Namespace, network.Name)
 	actual.OtherClusters, actual.OthersUnknown = r.otherClusters(cache.MetaObjectToName(network), owners), !known
 	return actual
+}
+
+// recordedCloud returns the cloud in which the network of an object is. The status has
+// priority, because everybody who can write Networks can change an annotation.
+func recordedCloud(network *samplecrdv1.Network) string {
+	return cmp.Or(network.Status.Cloud, network.Annotations[samplecrdv1.AnnotationCloud])
 }
 
 // otherClusters returns the clusters of the owners whose Networks may be this one:

@@ -175,7 +175,7 @@ func (r *Reconciler) recordRouter(ctx context.Context, network *samplecrdv1.Netw
 // leaveRecord removes from the status what it records of a network in the cloud that
 // the administrator leaves.
 func (r *Reconciler) leaveRecord(ctx context.Context, network *samplecrdv1.Network) error {
-	if r.options.LeaveCloud == "" || network.Annotations[samplecrdv1.AnnotationCloud] != r.options.LeaveCloud {
+	if r.options.LeaveCloud == "" || recordedCloud(network) != r.options.LeaveCloud {
 		return nil
 	}
 	return r.writeRecord(ctx, network, func(status *samplecrdv1.NetworkStatus) {

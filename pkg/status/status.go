@@ -99,6 +99,7 @@ func provisionedMessage(ready metav1.Condition, record plan.Record) string {
 func recordStatus(record plan.Record) samplecrdv1.NetworkStatus {
 	status := samplecrdv1.NetworkStatus{
 		NetworkID:  record.NetworkID,
+		Cloud:      record.NetworkCloud,
 		SubnetID:   record.SubnetID,
 		MTU:        int32(min(record.MTU, math.MaxInt32)),        //nolint:gosec // it is bounded
 		DefaultMTU: int32(min(record.DefaultMTU, math.MaxInt32)), //nolint:gosec // it is bounded
@@ -123,7 +124,7 @@ func recordStatus(record plan.Record) samplecrdv1.NetworkStatus {
 // value that is no range or address, because people can edit the status.
 func RecordOf(status samplecrdv1.NetworkStatus) plan.Record {
 	record := plan.Record{
-		NetworkID: status.NetworkID, SubnetID: status.SubnetID,
+		NetworkID: status.NetworkID, NetworkCloud: status.Cloud, SubnetID: status.SubnetID,
 		MTU: int(status.MTU), DefaultMTU: int(status.DefaultMTU), Tags: status.Tags,
 	}
 	if cidr, err := netip.ParsePrefix(status.CIDR); err == nil {
@@ -182,6 +183,9 @@ func ApplyConfiguration(network *samplecrdv1.Network, status samplecrdv1.Network
 	if status.NetworkID != "" {
 		applied = applied.WithNetworkID(status.NetworkID)
 	}
+	if status.Cloud != "" {
+		applied = applied.WithCloud(status.Cloud)
+	}
 	if status.SubnetID != "" {
 		applied = applied.WithSubnetID(status.SubnetID)
 	}
@@ -236,7 +240,7 @@ func IsSame(a, b samplecrdv1.NetworkStatus) bool {
 // its own manager. The conditions of other controllers stay as the Network has them.
 func OverwritePatch(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) []byte {
 	fields := map[string]any{
-		"observedGeneration": status.ObservedGeneration, "matchedGeneration": nil, "networkID": nil, "subnetID": nil, "cidr": nil, "gateway": nil,
+		"observedGeneration": status.ObservedGeneration, "matchedGeneration": nil, "networkID": nil, "cloud": nil, "subnetID": nil, "cidr": nil, "gateway": nil,
 		"subnetPool": nil, "router": nil, "mtu": nil, "defaultMTU": nil, "tags": nil,
 	}
 	others := slices.DeleteFunc(slices.Clone(network.Status.Conditions), isOwn)

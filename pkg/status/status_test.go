@@ -309,9 +309,9 @@ func TestOverwritePatch(t *testing.T) {
 		"router without a name": {nil, `null`, &samplecrdv1.RouterStatus{ID: "router-1"}, `{"id":"router-1","name":null}`},
 		"router with a name":    {nil, `null`, &samplecrdv1.RouterStatus{ID: "router-1", Name: "edge"}, `{"id":"router-1","name":"edge"}`},
 	} {
-		want := `{"metadata":{"resourceVersion":"7","uid":"uid-1"},"status":{"cidr":null,"conditions":[` + condition("Ready") + `,` + condition("Theirs") + `],"defaultMTU":null,"gateway":null,"matchedGeneration":2,"mtu":null,"networkID":"net-1","observedGeneration":3,"router":` + test.router + `,"subnetID":null,"subnetPool":` + test.want + `,"tags":null}}`
+		want := `{"metadata":{"resourceVersion":"7","uid":"uid-1"},"status":{"cidr":null,"cloud":"RegionOne/p1","conditions":[` + condition("Ready") + `,` + condition("Theirs") + `],"defaultMTU":null,"gateway":null,"matchedGeneration":2,"mtu":null,"networkID":"net-1","observedGeneration":3,"router":` + test.router + `,"subnetID":null,"subnetPool":` + test.want + `,"tags":null}}`
 		got := status.OverwritePatch(network, samplecrdv1.NetworkStatus{
-			ObservedGeneration: 3, MatchedGeneration: 2, NetworkID: "net-1", SubnetPool: test.pool, Router: test.attached, Conditions: []metav1.Condition{{Type: "Ready"}},
+			ObservedGeneration: 3, MatchedGeneration: 2, NetworkID: "net-1", Cloud: "RegionOne/p1", SubnetPool: test.pool, Router: test.attached, Conditions: []metav1.Condition{{Type: "Ready"}},
 		})
 		if diff := cmp.Diff(want, string(got)); diff != "" {
 			t.Errorf("%s: the patch (-want +got):\n%s", name, diff)

@@ -24,8 +24,8 @@ const (
 
 // AnnotationCloud identifies the cloud in which a Network has its network: the
 // region and the project, such as RegionOne/4f1c…. The controller sets it together
-// with the finalizer. A controller that is connected to another cloud does not
-// change the Network.
+// with the finalizer, before it creates the network. Then status.cloud has priority.
+// A controller that is connected to another cloud does not change the Network.
 const AnnotationCloud = GroupName + "/cloud"
 
 // MaxNameLength is the maximum length of a Network's name.
@@ -444,6 +444,13 @@ type NetworkStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	NetworkID string `json:"networkID,omitempty"`
+
+	// cloud identifies the cloud in which the network is: its region and project, such
+	// as RegionOne/4f1c…. A controller that is connected to another cloud does not
+	// change the Network.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Cloud string `json:"cloud,omitempty"`
 
 	// subnetID is the ID of the subnet in Neutron.
 	// +optional

@@ -23,6 +23,10 @@ type NetworkStatusApplyConfiguration struct {
 	MatchedGeneration *int64 `json:"matchedGeneration,omitempty"`
 	// networkID is the ID of the network in Neutron.
 	NetworkID *string `json:"networkID,omitempty"`
+	// cloud identifies the cloud in which the network is: its region and project, such
+	// as RegionOne/4f1c…. A controller that is connected to another cloud does not
+	// change the Network.
+	Cloud *string `json:"cloud,omitempty"`
 	// subnetID is the ID of the subnet in Neutron.
 	SubnetID *string `json:"subnetID,omitempty"`
 	// cidr is the range of the subnet in CIDR notation, without host bits.
@@ -79,6 +83,14 @@ func (b *NetworkStatusApplyConfiguration) WithMatchedGeneration(value int64) *Ne
 // If called multiple times, the NetworkID field is set to the value of the last call.
 func (b *NetworkStatusApplyConfiguration) WithNetworkID(value string) *NetworkStatusApplyConfiguration {
 	b.NetworkID = &value
+	return b
+}
+
+// WithCloud sets the Cloud field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Cloud field is set to the value of the last call.
+func (b *NetworkStatusApplyConfiguration) WithCloud(value string) *NetworkStatusApplyConfiguration {
+	b.Cloud = &value
 	return b
 }
 
