@@ -22,6 +22,7 @@ func FuzzConverge(f *testing.F) {
 		f.Add(seed, false)
 		f.Add(seed, true)
 	}
+	f.Add(uint64(1492), true) // a network to delete, with a port that has no address
 	f.Add(uint64(2766), true) // an adopted network to delete, with a foreign subnet of the range in the status
 	f.Add(uint64(3525), true) // an adopted network with a foreign subnet of the desired range
 	f.Fuzz(func(t *testing.T, seed uint64, absent bool) {
@@ -198,9 +199,16 @@ func checkForeignInterfaces(t *testing.T, before, after world, desired plan.Desi
 		if i.RouterID != status.RouterID || s.Description != marker && !isAdopted || desired.Absent && desired.Leave == plan.LeaveAll && after.network(i.NetworkID) != nil {
 			t.Errorf("%+v was detached", i)
 		}
-		used := slices.ContainsFunc(before.users, func(p neutron.Port) bool { return slices.Contains(p.SubnetIDs, i.SubnetID) })
+		isForeign := func(j neutron.RouterInterface) bool {
+			return j.NetworkID == i.NetworkID && j.RouterID != status.RouterID
+		}
+		wasAdopted := desired.Adopted == "" || desired.Adopted == status.NetworkID && !neutron.IsMarker(before.network(i.NetworkID).Description)
+		used := slices.ContainsFunc(before.users, func(u user) bool { return slices.Contains(u.SubnetIDs, i.SubnetID) })
+		if desired.Leave == plan.LeaveNothing && wasAdopted { // the network is deleted
+			used = len(before.usersOn(i.NetworkID)) > 0 || slices.ContainsFunc(before.interfaces, isForeign)
+		}
 		if used && desired.Absent {
-			t.Errorf("%+v was detached, and ports use the subnet", i)
+			t.Errorf("%+v was detached, and ports use what is deleted", i)
 		}
 	}
 	for _, i := range after.interfaces {
@@ -411,6 +419,10 @@ var blockedFor = map[plan.Reason]func(w world, desired plan.Desired, status plan
 			n := w.network(s.NetworkID)
 			return s.Description != marker && (w.isOurs(*n, status) || w.isAdopted(*n, desired))
 		}
-		return desired.Absent && slices.ContainsFunc(w.subnets, isForeign) || slices.ContainsFunc(w.subnets, w.isUsed)
+		isOnOurs := func(u user) bool {
+			n := *w.network(u.Network)
+			return w.isOurs(n, status) || w.isAdopted(n, desired)
+		}
+		return desired.Absent && slices.ContainsFunc(w.subnets, isForeign) || slices.ContainsFunc(w.subnets, w.isUsed) || slices.ContainsFunc(w.users, isOnOurs)
 	},
 }

@@ -105,8 +105,9 @@ import (
 //	                                                               FindRouterInterfaces
 //	absent   yes        our subnet on the recorded router, ports
 //	                    not looked for                             FindPorts
-//	absent   yes        our subnet on it, and ports use the subnet Blocked: InUse
-//	absent   yes        our subnet on it, and no port uses it      DetachRouter
+//	absent   yes        our subnet on it, and ports use what is
+//	                    deleted: the subnet, or the network        Blocked: InUse
+//	absent   yes        our subnet on it, and no port uses that    DetachRouter
 //	absent   yes        adopted subnet on it, network stays        DetachRouter
 //	absent   yes        network on a router that is not recorded   Blocked: InUse
 //
@@ -231,7 +232,7 @@ func stepToAbsent(desired Desired, actual Actual) Step {
 			"network %s cannot be deleted: subnets that do not belong to this Network are on it (%s), and Neutron would delete them too. Delete them first, or set spec.deletionPolicy to Retain.",
 			network.ID, strings.Join(foreign, ", "))}
 	}
-	for _, step := range []Step{stepToUnrouted(desired, actual, network.ID, "delete the network"), stepToNoForeignRouter(actual, *network)} {
+	for _, step := range []Step{stepToUnrouted(desired, actual, network.ID, "delete the network", stepToDetachedNetwork), stepToNoForeignRouter(actual, *network)} {
 		if step != nil {
 			return step
 		}
@@ -276,7 +277,7 @@ func stepToReleased(desired Desired, actual Actual) Step {
 	if !known {
 		return FindSubnets{neutron.SubnetFilter{NetworkID: desired.Adopted}}
 	}
-	if step := stepToUnrouted(desired, actual, desired.Adopted, "delete the subnet"); step != nil {
+	if step := stepToUnrouted(desired, actual, desired.Adopted, "delete the subnet", stepToDetached); step != nil {
 		return step
 	}
 	for _, subnet := range subnets {
