@@ -23,6 +23,7 @@ func FuzzConverge(f *testing.F) {
 		f.Add(seed, true)
 	}
 	f.Add(uint64(1492), true) // a network to delete, with a port that has no address
+	f.Add(uint64(652), true)  // an adopted network of another project to leave, with a subnet that has our marker
 	f.Add(uint64(2766), true) // an adopted network to delete, with a foreign subnet of the range in the status
 	f.Add(uint64(3525), true) // an adopted network with a foreign subnet of the desired range
 	f.Fuzz(func(t *testing.T, seed uint64, absent bool) {
@@ -171,8 +172,8 @@ func checkForeignObjects(t *testing.T, before, after world, desired plan.Desired
 	}
 	for _, s := range before.subnets {
 		n := *before.network(s.NetworkID)
-		isOurs := s.Description == marker && (desired.Adopted == "" && before.isOurs(n, status) || desired.Adopted == n.ID)
-		isAdopted := desired.Adopted == n.ID && !desired.Absent && s.CIDR == desired.CIDR && !neutron.IsMarker(s.Description)
+		isOurs := s.Description == marker && (desired.Adopted == "" && before.isOurs(n, status) || desired.Adopted == n.ID && n.ID != before.hidden)
+		isAdopted := desired.Adopted == n.ID && n.ID != before.hidden && !desired.Absent && s.CIDR == desired.CIDR && !neutron.IsMarker(s.Description)
 		hasReason := desired.Absent || !hasRangeOf(s, desired) || before.hasOther(s) || after.network(n.ID) == nil
 		switch now := after.subnet(s.ID); {
 		case now == nil && (!isOurs || !hasReason || desired.Absent && desired.Leave == plan.LeaveAll && after.network(n.ID) != nil):
@@ -195,8 +196,8 @@ func checkForeignInterfaces(t *testing.T, before, after world, desired plan.Desi
 			continue
 		}
 		s := before.subnet(i.SubnetID)
-		isAdopted := desired.Adopted == s.NetworkID && s.CIDR == desired.CIDR && !neutron.IsMarker(s.Description)
-		if i.RouterID != status.RouterID || s.Description != marker && !isAdopted || desired.Absent && desired.Leave == plan.LeaveAll && after.network(i.NetworkID) != nil {
+		isAdopted := desired.Adopted == s.NetworkID && s.NetworkID != before.hidden && s.CIDR == desired.CIDR && !neutron.IsMarker(s.Description)
+		if i.RouterID != status.RouterID || i.NetworkID == before.hidden || s.Description != marker && !isAdopted || desired.Absent && desired.Leave == plan.LeaveAll && after.network(i.NetworkID) != nil {
 			t.Errorf("%+v was detached", i)
 		}
 		isForeign := func(j neutron.RouterInterface) bool {
@@ -254,7 +255,9 @@ func checkAbsent(t *testing.T, before, after world, desired plan.Desired) {
 	if desired.Adopted == "" && slices.ContainsFunc(after.networks, isLeft) {
 		t.Errorf("our network is left: %+v", after.networks)
 	}
-	isOnAdopted := func(s neutron.Subnet) bool { return s.NetworkID == desired.Adopted && s.Description == marker }
+	isOnAdopted := func(s neutron.Subnet) bool {
+		return s.NetworkID == desired.Adopted && s.NetworkID != after.hidden && s.Description == marker
+	}
 	if desired.Leave != plan.LeaveAll && slices.ContainsFunc(after.subnets, isOnAdopted) {
 		t.Errorf("our subnet is left: %+v", after.subnets)
 	}
@@ -380,7 +383,7 @@ var blockedFor = map[plan.Reason]func(w world, desired plan.Desired, status plan
 		})
 	},
 	plan.ReasonNotFound: func(w world, desired plan.Desired, _ plan.Record) bool {
-		if desired.Adopted != "" && w.network(desired.Adopted) == nil {
+		if desired.Adopted != "" && (w.network(desired.Adopted) == nil || w.hidden == desired.Adopted) {
 			return true
 		}
 		if router := desired.Router; router != nil && len(w.findRouters(neutron.RouterFilter{ID: router.ID, Name: router.Name})) == 0 {

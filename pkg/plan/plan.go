@@ -40,6 +40,8 @@ import (
 //	absent   yes        any other                                  RemoveFinalizer
 //
 //	absent, and the network was adopted:
+//	absent   yes        network not looked for by its ID           FindNetwork
+//	absent   yes        no network                                 RemoveFinalizer
 //	absent   yes        network stays, subnets not looked for      FindSubnets
 //	absent   yes        network stays, our subnet on it            DeleteSubnet
 //	absent   yes        network stays, no subnet of ours           RemoveFinalizer
@@ -271,8 +273,17 @@ func stepToRetained(desired Desired, actual Actual) Step {
 	}}
 }
 
-// stepToReleased leaves an adopted network as it was before, without our subnet.
+// stepToReleased leaves an adopted network as it was before, without our subnet. It
+// looks for the network first: only that is limited to the controller's project. An
+// administrator's list of subnets has those of a network of another project.
 func stepToReleased(desired Desired, actual Actual) Step {
+	network, _, step := selectNetwork(desired, actual)
+	switch {
+	case step != nil:
+		return step
+	case network == nil:
+		return RemoveFinalizer{}
+	}
 	subnets, known := actual.subnets[desired.Adopted]
 	if !known {
 		return FindSubnets{neutron.SubnetFilter{NetworkID: desired.Adopted}}

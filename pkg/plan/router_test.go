@@ -144,19 +144,19 @@ var routerRows = map[string]row{
 	},
 	"absent, everything stays": {with(noRouter, func(d *plan.Desired) { d.Leave = plan.LeaveAll }), routedBy(attached), retainNetwork},
 	"leave the network, router on our subnet": {
-		onlyRelease, recorded.WithSubnets("net-1", ourSubnet).WithRecordedRouter("router-1", "edge").WithRouterInterfaces("net-1", []neutron.RouterInterface{attached}).WithPorts("net-1", nil),
+		onlyRelease, foundToAdopt(recorded, subnet).WithRecordedRouter("router-1", "edge").WithRouterInterfaces("net-1", []neutron.RouterInterface{attached}).WithPorts("net-1", nil),
 		detach("delete the subnet"),
 	},
 	"leave the network, router on our subnet, and a port without an address": {
-		onlyRelease, recorded.WithSubnets("net-1", ourSubnet).WithRecordedRouter("router-1", "edge").WithRouterInterfaces("net-1", []neutron.RouterInterface{attached}).WithPorts("net-1", []neutron.Port{noAddress}),
+		onlyRelease, foundToAdopt(recorded, subnet).WithRecordedRouter("router-1", "edge").WithRouterInterfaces("net-1", []neutron.RouterInterface{attached}).WithPorts("net-1", []neutron.Port{noAddress}),
 		detach("delete the subnet"),
 	},
 	"leave the network, router on the adopted subnet": {
-		onlyRelease, recorded.WithSubnets("net-1", []sub{with(subnet, func(s *sub) { s.Description = "mine" })}).WithRecordedRouter("router-1", "edge").WithRouterInterfaces("net-1", []neutron.RouterInterface{attached}),
+		onlyRelease, foundToAdopt(recorded, with(subnet, func(s *sub) { s.Description = "mine" })).WithRecordedRouter("router-1", "edge").WithRouterInterfaces("net-1", []neutron.RouterInterface{attached}),
 		detach(""),
 	},
 	"leave the network, router on a subnet of others": {
-		onlyRelease, recorded.WithSubnets("net-1", []sub{with(subnet, func(s *sub) { s.Description = otherCluster })}).WithRecordedRouter("router-1", "edge").WithRouterInterfaces("net-1", []neutron.RouterInterface{attached}),
+		onlyRelease, foundToAdopt(recorded, with(subnet, func(s *sub) { s.Description = otherCluster })).WithRecordedRouter("router-1", "edge").WithRouterInterfaces("net-1", []neutron.RouterInterface{attached}),
 		plan.RemoveFinalizer{},
 	},
 }

@@ -28,6 +28,7 @@ type world struct {
 	routers    []neutron.Router
 	interfaces []neutron.RouterInterface
 	users      []user
+	hidden     string // the ID of a network of another project
 	created    int
 }
 
@@ -65,7 +66,7 @@ func (w *world) subnetsOf(network string) []neutron.Subnet {
 func (w *world) findNetworks(filter neutron.NetworkFilter) []neutron.Network {
 	var found []neutron.Network
 	for _, n := range w.networks {
-		if (filter.ID == "" || n.ID == filter.ID) && (filter.Descriptions == nil || slices.Contains(filter.Descriptions, n.Description)) {
+		if n.ID != w.hidden && (filter.ID == "" || n.ID == filter.ID) && (filter.Descriptions == nil || slices.Contains(filter.Descriptions, n.Description)) {
 			n.SubnetIDs = nil
 			for _, s := range w.subnetsOf(n.ID) {
 				n.SubnetIDs = append(n.SubnetIDs, s.ID)
@@ -92,7 +93,7 @@ func (w *world) isOurs(n neutron.Network, status plan.Record) bool {
 }
 
 func (w *world) isAdopted(n neutron.Network, desired plan.Desired) bool {
-	return desired.Adopted == n.ID && !neutron.IsMarker(n.Description)
+	return desired.Adopted == n.ID && n.ID != w.hidden && !neutron.IsMarker(n.Description)
 }
 
 // isDuplicate reports whether a network is exactly what we create, with nothing of
@@ -435,6 +436,9 @@ func randomWorld(random *rand.Rand, absent bool) (world, plan.Actual, plan.Desir
 	}
 	d.fillStatus(&w, &status)
 	d.addRouters(&w, &status, &desired)
+	if d.oneIn(4) {
+		w.hidden = desired.Adopted
+	}
 	return w, status, desired
 }
 
