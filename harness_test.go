@@ -164,7 +164,7 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 		h.Fatalf("starting to send events: %v", err)
 	}
 	neutronClient, err := openstack.New(h.neutronURL, openstack.WithCloudIdentity(h.cloud), openstack.WithTimeout(h.timeout),
-		openstack.WithTransport(instrument.Neutron), openstack.OnSkipped(instrument.Skipped))
+		openstack.WithTransport(instrument.Neutron), openstack.OnSkipped(instrument.Skipped()))
 	if err != nil {
 		h.Fatalf("connecting to Neutron: %v", err)
 	}

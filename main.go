@@ -275,7 +275,7 @@ func newController(
 // Networks wait for it.
 func connectNeutron(ctx context.Context, o options) (client neutron.Client, closeAll func(), err error) {
 	logger := klog.FromContext(ctx)
-	timeout, observed, skipped := openstack.WithTimeout(o.neutronTimeout), openstack.WithTransport(instrument.Neutron), openstack.OnSkipped(instrument.Skipped)
+	timeout, observed, skipped := openstack.WithTimeout(o.neutronTimeout), openstack.WithTransport(instrument.Neutron), openstack.OnSkipped(instrument.Skipped())
 	if o.cloud != "" {
 		client, err = openstack.NewFromCloud(o.cloud, timeout, observed, skipped)
 		if err != nil {

@@ -3,6 +3,7 @@ package instrument
 import (
 	"context"
 	"net/http"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
@@ -35,8 +36,23 @@ func (m measured) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// Skipped logs and counts the objects that a list of Neutron's state has skipped.
-func Skipped(ctx context.Context, kind string, count int, reason string) {
-	klog.FromContext(ctx).Info("Skipped unusable objects of others in Neutron", "kind", kind, "count", count, "firstReason", reason)
-	metrics.SkippedObjects.WithLabelValues(kind).Add(float64(count))
+// Skipped returns a function that counts the objects that a list of Neutron's state
+// has skipped. It logs them if their number or the reason has changed since the last
+// list of this kind: a controller lists every few minutes, for months.
+func Skipped() func(ctx context.Context, kind string, count int, reason string) {
+	type skipped struct {
+		count  int
+		reason string
+	}
+	var mu sync.Mutex
+	last := map[string]skipped{} // by kind
+	return func(ctx context.Context, kind string, count int, reason string) {
+		metrics.SkippedObjects.WithLabelValues(kind).Add(float64(count))
+		mu.Lock()
+		defer mu.Unlock()
+		if now := (skipped{count, reason}); last[kind] != now {
+			last[kind] = now
+			klog.FromContext(ctx).Info("Skipped unusable objects of others in Neutron", "kind", kind, "count", count, "firstReason", reason)
+		}
+	}
 }

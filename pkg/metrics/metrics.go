@@ -38,7 +38,7 @@ var (
 	// SkippedObjects counts objects in Neutron that a list has skipped, by their
 	// collection.
 	SkippedObjects = metrics.NewCounterVec(&metrics.CounterOpts{Subsystem: subsystem, Name: "neutron_skipped_objects_total",
-		Help: "Objects that lists of Neutron's state skipped, by kind (networks, subnets). Their values are unusable, such as a negative MTU, and they carry no owner marker. Each list counts them again."}, []string{"kind"})
+		Help: "Objects that lists of Neutron's state skipped, by kind (networks, subnets, ports). Their values are unusable, such as a negative MTU, and they carry no owner marker. Each list counts them again."}, []string{"kind"})
 
 	readyDuration = metrics.NewHistogram(&metrics.HistogramOpts{Subsystem: subsystem, Name: "network_ready_duration_seconds",
 		Help: "Time from the creation of a Network until it was Ready for the first time. A Network that was already provisioned when this replica became the leader is not counted.", Buckets: []float64{0.5, 1, 2, 5, 10, 30, 60, 300, 600, 3600}})
@@ -75,7 +75,7 @@ func init() {
 	for _, result := range []string{"success", "failure"} { // so that their rate is 0 and not unknown
 		cacheRefreshes.WithLabelValues(result)
 	}
-	for _, kind := range []string{"networks", "subnets"} {
+	for _, kind := range []string{"networks", "subnets", "ports"} {
 		SkippedObjects.WithLabelValues(kind)
 	}
 }

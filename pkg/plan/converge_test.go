@@ -22,6 +22,8 @@ func FuzzConverge(f *testing.F) {
 		f.Add(seed, false)
 		f.Add(seed, true)
 	}
+	f.Add(uint64(1492), true) // a network to delete, with a port that has no address
+	f.Add(uint64(652), true)  // an adopted network of another project to leave, with a subnet that has our marker
 	f.Add(uint64(2766), true) // an adopted network to delete, with a foreign subnet of the range in the status
 	f.Add(uint64(3525), true) // an adopted network with a foreign subnet of the desired range
 	f.Fuzz(func(t *testing.T, seed uint64, absent bool) {
@@ -170,8 +172,8 @@ func checkForeignObjects(t *testing.T, before, after world, desired plan.Desired
 	}
 	for _, s := range before.subnets {
 		n := *before.network(s.NetworkID)
-		isOurs := s.Description == marker && (desired.Adopted == "" && before.isOurs(n, status) || desired.Adopted == n.ID)
-		isAdopted := desired.Adopted == n.ID && !desired.Absent && s.CIDR == desired.CIDR && !neutron.IsMarker(s.Description)
+		isOurs := s.Description == marker && (desired.Adopted == "" && before.isOurs(n, status) || desired.Adopted == n.ID && n.ID != before.hidden)
+		isAdopted := desired.Adopted == n.ID && n.ID != before.hidden && !desired.Absent && s.CIDR == desired.CIDR && !neutron.IsMarker(s.Description)
 		hasReason := desired.Absent || !hasRangeOf(s, desired) || before.hasOther(s) || after.network(n.ID) == nil
 		switch now := after.subnet(s.ID); {
 		case now == nil && (!isOurs || !hasReason || desired.Absent && desired.Leave == plan.LeaveAll && after.network(n.ID) != nil):
@@ -194,13 +196,20 @@ func checkForeignInterfaces(t *testing.T, before, after world, desired plan.Desi
 			continue
 		}
 		s := before.subnet(i.SubnetID)
-		isAdopted := desired.Adopted == s.NetworkID && s.CIDR == desired.CIDR && !neutron.IsMarker(s.Description)
-		if i.RouterID != status.RouterID || s.Description != marker && !isAdopted || desired.Absent && desired.Leave == plan.LeaveAll && after.network(i.NetworkID) != nil {
+		isAdopted := desired.Adopted == s.NetworkID && s.NetworkID != before.hidden && s.CIDR == desired.CIDR && !neutron.IsMarker(s.Description)
+		if i.RouterID != status.RouterID || i.NetworkID == before.hidden || s.Description != marker && !isAdopted || desired.Absent && desired.Leave == plan.LeaveAll && after.network(i.NetworkID) != nil {
 			t.Errorf("%+v was detached", i)
 		}
-		used := slices.ContainsFunc(before.users, func(p neutron.Port) bool { return slices.Contains(p.SubnetIDs, i.SubnetID) })
+		isForeign := func(j neutron.RouterInterface) bool {
+			return j.NetworkID == i.NetworkID && j.RouterID != status.RouterID
+		}
+		wasAdopted := desired.Adopted == "" || desired.Adopted == status.NetworkID && !neutron.IsMarker(before.network(i.NetworkID).Description)
+		used := slices.ContainsFunc(before.users, func(u user) bool { return slices.Contains(u.SubnetIDs, i.SubnetID) })
+		if desired.Leave == plan.LeaveNothing && wasAdopted { // the network is deleted
+			used = len(before.usersOn(i.NetworkID)) > 0 || slices.ContainsFunc(before.interfaces, isForeign)
+		}
 		if used && desired.Absent {
-			t.Errorf("%+v was detached, and ports use the subnet", i)
+			t.Errorf("%+v was detached, and ports use what is deleted", i)
 		}
 	}
 	for _, i := range after.interfaces {
@@ -246,7 +255,9 @@ func checkAbsent(t *testing.T, before, after world, desired plan.Desired) {
 	if desired.Adopted == "" && slices.ContainsFunc(after.networks, isLeft) {
 		t.Errorf("our network is left: %+v", after.networks)
 	}
-	isOnAdopted := func(s neutron.Subnet) bool { return s.NetworkID == desired.Adopted && s.Description == marker }
+	isOnAdopted := func(s neutron.Subnet) bool {
+		return s.NetworkID == desired.Adopted && s.NetworkID != after.hidden && s.Description == marker
+	}
 	if desired.Leave != plan.LeaveAll && slices.ContainsFunc(after.subnets, isOnAdopted) {
 		t.Errorf("our subnet is left: %+v", after.subnets)
 	}
@@ -372,7 +383,7 @@ var blockedFor = map[plan.Reason]func(w world, desired plan.Desired, status plan
 		})
 	},
 	plan.ReasonNotFound: func(w world, desired plan.Desired, _ plan.Record) bool {
-		if desired.Adopted != "" && w.network(desired.Adopted) == nil {
+		if desired.Adopted != "" && (w.network(desired.Adopted) == nil || w.hidden == desired.Adopted) {
 			return true
 		}
 		if router := desired.Router; router != nil && len(w.findRouters(neutron.RouterFilter{ID: router.ID, Name: router.Name})) == 0 {
@@ -411,6 +422,10 @@ var blockedFor = map[plan.Reason]func(w world, desired plan.Desired, status plan
 			n := w.network(s.NetworkID)
 			return s.Description != marker && (w.isOurs(*n, status) || w.isAdopted(*n, desired))
 		}
-		return desired.Absent && slices.ContainsFunc(w.subnets, isForeign) || slices.ContainsFunc(w.subnets, w.isUsed)
+		isOnOurs := func(u user) bool {
+			n := *w.network(u.Network)
+			return w.isOurs(n, status) || w.isAdopted(n, desired)
+		}
+		return desired.Absent && slices.ContainsFunc(w.subnets, isForeign) || slices.ContainsFunc(w.subnets, w.isUsed) || slices.ContainsFunc(w.users, isOnOurs)
 	},
 }

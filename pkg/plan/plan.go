@@ -40,6 +40,8 @@ import (
 //	absent   yes        any other                                  RemoveFinalizer
 //
 //	absent, and the network was adopted:
+//	absent   yes        network not looked for by its ID           FindNetwork
+//	absent   yes        no network                                 RemoveFinalizer
 //	absent   yes        network stays, subnets not looked for      FindSubnets
 //	absent   yes        network stays, our subnet on it            DeleteSubnet
 //	absent   yes        network stays, no subnet of ours           RemoveFinalizer
@@ -107,8 +109,9 @@ import (
 //	                                                               FindRouterInterfaces
 //	absent   yes        our subnet on the recorded router, ports
 //	                    not looked for                             FindPorts
-//	absent   yes        our subnet on it, and ports use the subnet Blocked: InUse
-//	absent   yes        our subnet on it, and no port uses it      DetachRouter
+//	absent   yes        our subnet on it, and ports use what is
+//	                    deleted: the subnet, or the network        Blocked: InUse
+//	absent   yes        our subnet on it, and no port uses that    DetachRouter
 //	absent   yes        adopted subnet on it, network stays        DetachRouter
 //	absent   yes        network on a router that is not recorded   Blocked: InUse
 //
@@ -246,7 +249,7 @@ func stepToAbsent(desired Desired, actual Actual) Step {
 			"network %s cannot be deleted: subnets that do not belong to this Network are on it (%s), and Neutron would delete them too. Delete them first, or set spec.deletionPolicy to Retain.",
 			network.ID, strings.Join(foreign, ", "))}
 	}
-	for _, step := range []Step{stepToUnrouted(desired, actual, network.ID, "delete the network"), stepToNoForeignRouter(actual, *network)} {
+	for _, step := range []Step{stepToUnrouted(desired, actual, network.ID, "delete the network", stepToDetachedNetwork), stepToNoForeignRouter(actual, *network)} {
 		if step != nil {
 			return step
 		}
@@ -285,13 +288,22 @@ func stepToRetained(desired Desired, actual Actual) Step {
 	}}
 }
 
-// stepToReleased leaves an adopted network as it was before, without our subnet.
+// stepToReleased leaves an adopted network as it was before, without our subnet. It
+// looks for the network first: only that is limited to the controller's project. An
+// administrator's list of subnets has those of a network of another project.
 func stepToReleased(desired Desired, actual Actual) Step {
+	network, _, step := selectNetwork(desired, actual)
+	switch {
+	case step != nil:
+		return step
+	case network == nil:
+		return RemoveFinalizer{}
+	}
 	subnets, known := actual.subnets[desired.Adopted]
 	if !known {
 		return FindSubnets{neutron.SubnetFilter{NetworkID: desired.Adopted}}
 	}
-	if step := stepToUnrouted(desired, actual, desired.Adopted, "delete the subnet"); step != nil {
+	if step := stepToUnrouted(desired, actual, desired.Adopted, "delete the subnet", stepToDetached); step != nil {
 		return step
 	}
 	for _, subnet := range subnets {

@@ -239,6 +239,22 @@ func stepToOtherGateway(actual Actual, subnet neutron.Subnet) Step {
 // deleted, unless Neutron would reject that: ports that use the subnet also use the
 // router.
 func stepToDetached(actual Actual, subnet neutron.Subnet, purpose string) Step {
+	return stepToDetachedIf(actual, subnet, purpose, "subnet "+subnet.ID,
+		func(p neutron.Port) bool { return slices.Contains(p.SubnetIDs, subnet.ID) },
+		func(i neutron.RouterInterface) bool { return i.SubnetID == subnet.ID })
+}
+
+// stepToDetachedNetwork detaches it before the network of the subnet is deleted:
+// then every port on the network counts, even one without an address.
+func stepToDetachedNetwork(actual Actual, subnet neutron.Subnet, purpose string) Step {
+	return stepToDetachedIf(actual, subnet, purpose, "network "+subnet.NetworkID,
+		func(neutron.Port) bool { return true },
+		func(i neutron.RouterInterface) bool { return i.NetworkID == subnet.NetworkID })
+}
+
+// stepToDetachedIf detaches it, unless something has users: ports, or interfaces of
+// other routers.
+func stepToDetachedIf(actual Actual, subnet neutron.Subnet, purpose, used string, uses func(neutron.Port) bool, has func(neutron.RouterInterface) bool) Step {
 	if actual.RouterID == "" {
 		return nil
 	}
@@ -256,18 +272,18 @@ func stepToDetached(actual Actual, subnet neutron.Subnet, purpose string) Step {
 	}
 	var users []string
 	for _, port := range ports {
-		if slices.Contains(port.SubnetIDs, subnet.ID) {
+		if uses(port) {
 			users = append(users, port.String())
 		}
 	}
-	for _, other := range attached {
-		if other.RouterID != ours.RouterID {
+	for _, other := range actual.interfaces {
+		if has(other) && other.RouterID != ours.RouterID {
 			users = append(users, routerText(other))
 		}
 	}
 	if users != nil {
 		return Blocked{Reason: ReasonInUse, Message: fmt.Sprintf(
-			"cannot %s: ports use subnet %s (%s). It stays attached to router %s until they are deleted.", purpose, subnet.ID, firstOf(users), ours.RouterID)}
+			"cannot %s: ports use %s (%s). Subnet %s stays attached to router %s until they are deleted.", purpose, used, firstOf(users), subnet.ID, ours.RouterID)}
 	}
 	return DetachRouter{Interface: ours, For: purpose}
 }
@@ -277,9 +293,9 @@ func replacement(desired Desired, subnet neutron.Subnet) string {
 	return fmt.Sprintf("replace subnet %s by %s", subnet.CIDR, desired.RangeText())
 }
 
-// stepToUnrouted detaches our subnets on a network, before they are deleted for a
-// purpose, and the adopted one, which stays.
-func stepToUnrouted(desired Desired, actual Actual, networkID, purpose string) Step {
+// stepToUnrouted detaches our subnets on a network, each with a step, before they are
+// deleted for a purpose, and the adopted one, which stays.
+func stepToUnrouted(desired Desired, actual Actual, networkID, purpose string, stepTo func(Actual, neutron.Subnet, string) Step) Step {
 	if actual.RouterID == "" && desired.Router == nil {
 		return nil
 	}
@@ -299,7 +315,7 @@ func stepToUnrouted(desired Desired, actual Actual, networkID, purpose string) S
 		if subnet.Description != desired.Owner.Marker() {
 			continue
 		}
-		if step := stepToDetached(actual, subnet, purpose); step != nil {
+		if step := stepTo(actual, subnet, purpose); step != nil {
 			return step
 		}
 	}

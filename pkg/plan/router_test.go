@@ -29,6 +29,7 @@ var (
 	findPorts  = plan.FindPorts{NetworkID: "net-1"}
 	machine    = neutron.Port{ID: "port-9", DeviceOwner: "compute:nova", SubnetIDs: []string{"sub-1"}}
 	elsewhere  = neutron.Port{ID: "port-9", DeviceOwner: "compute:nova", SubnetIDs: []string{"sub-2"}}
+	noAddress  = neutron.Port{ID: "port-8", DeviceOwner: "compute:nova"}
 	edgeOnly   = []neutron.Router{edge}
 )
 
@@ -106,12 +107,13 @@ var routerRows = map[string]row{
 	"another gateway, detached":              {otherGateway, routedBy(), changeGateway},
 	"no gateway in Neutron, and still there": {withRouter, foundSubnets(with(subnet, func(s *sub) { s.Gateway = none })).WithRouterInterfaces("net-1", []neutron.RouterInterface{attached}).WithRecordedRouter("router-1", "edge"), updateSubnet(plan.Change{What: "gateway", From: "none", To: "192.168.0.1"}, neutron.SubnetSettings{Gateway: new(addr("192.168.0.1"))})},
 
-	"another range, ports not looked for": {otherCIDR, routedBy(attached), findPorts},
-	"another range":                       {otherCIDR, routedBy(attached).WithPorts("net-1", []neutron.Port{elsewhere}), detach("replace subnet 192.168.0.0/16 by 10.0.0.0/24")},
-	"another range, detached":             {otherCIDR, routedBy(), with(deleteSubnet, func(s *plan.DeleteSubnet) { s.For = "10.0.0.0/24" })},
+	"another range, ports not looked for":          {otherCIDR, routedBy(attached), findPorts},
+	"another range":                                {otherCIDR, routedBy(attached).WithPorts("net-1", []neutron.Port{elsewhere}), detach("replace subnet 192.168.0.0/16 by 10.0.0.0/24")},
+	"another range, and a port without an address": {otherCIDR, routedBy(attached).WithPorts("net-1", []neutron.Port{noAddress}), detach("replace subnet 192.168.0.0/16 by 10.0.0.0/24")},
+	"another range, detached":                      {otherCIDR, routedBy(), with(deleteSubnet, func(s *plan.DeleteSubnet) { s.For = "10.0.0.0/24" })},
 	"another range, and a port uses the subnet": {
 		otherCIDR, routedBy(attached).WithPorts("net-1", []neutron.Port{machine}),
-		plan.Blocked{Reason: plan.ReasonInUse, Message: "cannot replace subnet 192.168.0.0/16 by 10.0.0.0/24: ports use subnet sub-1 (port-9 (compute:nova)). It stays attached to router router-1 until they are deleted."},
+		plan.Blocked{Reason: plan.ReasonInUse, Message: "cannot replace subnet 192.168.0.0/16 by 10.0.0.0/24: ports use subnet sub-1 (port-9 (compute:nova)). Subnet sub-1 stays attached to router router-1 until they are deleted."},
 	},
 
 	"absent, router, subnets not looked for":    {noRouter, foundByMarker(recorded, empty), findSubnets},
@@ -122,11 +124,19 @@ var routerRows = map[string]row{
 	"absent, router that only the status names": {absent, routedBy(attached).WithPorts("net-1", nil), detach("delete the network")},
 	"absent, router, and a port uses the subnet": {
 		noRouter, routedBy(attached).WithPorts("net-1", []neutron.Port{machine}),
-		plan.Blocked{Reason: plan.ReasonInUse, Message: "cannot delete the network: ports use subnet sub-1 (port-9 (compute:nova)). It stays attached to router router-1 until they are deleted."},
+		plan.Blocked{Reason: plan.ReasonInUse, Message: "cannot delete the network: ports use network net-1 (port-9 (compute:nova)). Subnet sub-1 stays attached to router router-1 until they are deleted."},
+	},
+	"absent, router, and a port without an address": {
+		noRouter, routedBy(attached).WithPorts("net-1", []neutron.Port{noAddress}),
+		plan.Blocked{Reason: plan.ReasonInUse, Message: "cannot delete the network: ports use network net-1 (port-8 (compute:nova)). Subnet sub-1 stays attached to router router-1 until they are deleted."},
+	},
+	"absent, router, and a second router uses another subnet": {
+		noRouter, routedBy(attached, with(besides, func(i *neutron.RouterInterface) { i.SubnetID = "sub-2" })).WithPorts("net-1", nil),
+		plan.Blocked{Reason: plan.ReasonInUse, Message: "cannot delete the network: ports use network net-1 (subnet sub-2 to router router-2). Subnet sub-1 stays attached to router router-1 until they are deleted."},
 	},
 	"absent, router, and a second router uses the subnet": {
 		noRouter, routedBy(attached, besides).WithPorts("net-1", nil),
-		plan.Blocked{Reason: plan.ReasonInUse, Message: "cannot delete the network: ports use subnet sub-1 (subnet sub-1 to router router-2). It stays attached to router router-1 until they are deleted."},
+		plan.Blocked{Reason: plan.ReasonInUse, Message: "cannot delete the network: ports use network net-1 (subnet sub-1 to router router-2). Subnet sub-1 stays attached to router router-1 until they are deleted."},
 	},
 	"absent, router, attached by a user": {
 		noRouter, routed(attached),
@@ -134,15 +144,19 @@ var routerRows = map[string]row{
 	},
 	"absent, everything stays": {with(noRouter, func(d *plan.Desired) { d.Leave = plan.LeaveAll }), routedBy(attached), retainNetwork},
 	"leave the network, router on our subnet": {
-		onlyRelease, recorded.WithSubnets("net-1", ourSubnet).WithRecordedRouter("router-1", "edge").WithRouterInterfaces("net-1", []neutron.RouterInterface{attached}).WithPorts("net-1", nil),
+		onlyRelease, foundToAdopt(recorded, subnet).WithRecordedRouter("router-1", "edge").WithRouterInterfaces("net-1", []neutron.RouterInterface{attached}).WithPorts("net-1", nil),
+		detach("delete the subnet"),
+	},
+	"leave the network, router on our subnet, and a port without an address": {
+		onlyRelease, foundToAdopt(recorded, subnet).WithRecordedRouter("router-1", "edge").WithRouterInterfaces("net-1", []neutron.RouterInterface{attached}).WithPorts("net-1", []neutron.Port{noAddress}),
 		detach("delete the subnet"),
 	},
 	"leave the network, router on the adopted subnet": {
-		onlyRelease, recorded.WithSubnets("net-1", []sub{with(subnet, func(s *sub) { s.Description = "mine" })}).WithRecordedRouter("router-1", "edge").WithRouterInterfaces("net-1", []neutron.RouterInterface{attached}),
+		onlyRelease, foundToAdopt(recorded, with(subnet, func(s *sub) { s.Description = "mine" })).WithRecordedRouter("router-1", "edge").WithRouterInterfaces("net-1", []neutron.RouterInterface{attached}),
 		detach(""),
 	},
 	"leave the network, router on a subnet of others": {
-		onlyRelease, recorded.WithSubnets("net-1", []sub{with(subnet, func(s *sub) { s.Description = otherCluster })}).WithRecordedRouter("router-1", "edge").WithRouterInterfaces("net-1", []neutron.RouterInterface{attached}),
+		onlyRelease, foundToAdopt(recorded, with(subnet, func(s *sub) { s.Description = otherCluster })).WithRecordedRouter("router-1", "edge").WithRouterInterfaces("net-1", []neutron.RouterInterface{attached}),
 		plan.RemoveFinalizer{},
 	},
 }

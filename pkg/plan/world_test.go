@@ -27,8 +27,16 @@ type world struct {
 	extensions []string
 	routers    []neutron.Router
 	interfaces []neutron.RouterInterface
-	users      []neutron.Port // ports that are not those of routers
+	users      []user
+	hidden     string // the ID of a network of another project
 	created    int
+}
+
+// user is a port on a network that is not one of a router. It may have no address.
+type user struct {
+	neutron.Port
+
+	Network string
 }
 
 func (w *world) clone() world {
@@ -58,7 +66,7 @@ func (w *world) subnetsOf(network string) []neutron.Subnet {
 func (w *world) findNetworks(filter neutron.NetworkFilter) []neutron.Network {
 	var found []neutron.Network
 	for _, n := range w.networks {
-		if (filter.ID == "" || n.ID == filter.ID) && (filter.Descriptions == nil || slices.Contains(filter.Descriptions, n.Description)) {
+		if n.ID != w.hidden && (filter.ID == "" || n.ID == filter.ID) && (filter.Descriptions == nil || slices.Contains(filter.Descriptions, n.Description)) {
 			n.SubnetIDs = nil
 			for _, s := range w.subnetsOf(n.ID) {
 				n.SubnetIDs = append(n.SubnetIDs, s.ID)
@@ -85,7 +93,7 @@ func (w *world) isOurs(n neutron.Network, status plan.Record) bool {
 }
 
 func (w *world) isAdopted(n neutron.Network, desired plan.Desired) bool {
-	return desired.Adopted == n.ID && !neutron.IsMarker(n.Description)
+	return desired.Adopted == n.ID && n.ID != w.hidden && !neutron.IsMarker(n.Description)
 }
 
 // isDuplicate reports whether a network is exactly what we create, with nothing of
@@ -135,7 +143,11 @@ func (w *world) find(actual plan.Actual, step plan.Step) plan.Actual {
 	case plan.FindRouterInterfaces:
 		return actual.WithRouterInterfaces(step.NetworkID, w.interfacesOn(step.NetworkID, ""))
 	case plan.FindPorts:
-		return actual.WithPorts(step.NetworkID, slices.Clone(w.users))
+		var ports []neutron.Port
+		for _, user := range w.usersOn(step.NetworkID) {
+			ports = append(ports, user.Port)
+		}
+		return actual.WithPorts(step.NetworkID, ports)
 	}
 	return actual.WithExtensions(w.extensions)
 }
@@ -153,9 +165,14 @@ func (w *world) interfacesOn(networkID, subnetID string) []neutron.RouterInterfa
 	})
 }
 
+// usersOn returns the ports on a network that are not those of routers.
+func (w *world) usersOn(networkID string) []user {
+	return slices.DeleteFunc(slices.Clone(w.users), func(u user) bool { return u.Network != networkID })
+}
+
 // isUsed reports whether a port or a router uses a subnet.
 func (w *world) isUsed(s neutron.Subnet) bool {
-	uses := func(p neutron.Port) bool { return slices.Contains(p.SubnetIDs, s.ID) }
+	uses := func(u user) bool { return slices.Contains(u.SubnetIDs, s.ID) }
 	return slices.ContainsFunc(w.users, uses) || len(w.interfacesOn(s.NetworkID, s.ID)) > 0
 }
 
@@ -165,7 +182,7 @@ func (w *world) rejects(step plan.Step) bool {
 	hasGateway := func(i neutron.RouterInterface) bool { return i.Address == w.subnet(i.SubnetID).Gateway }
 	switch step := step.(type) {
 	case plan.DeleteNetwork:
-		return slices.ContainsFunc(w.subnetsOf(step.ID), w.isUsed)
+		return len(w.usersOn(step.ID)) > 0 || len(w.interfacesOn(step.ID, "")) > 0
 	case plan.DeleteSubnet:
 		return w.isUsed(*w.subnet(step.ID))
 	case plan.UpdateSubnet:
@@ -419,6 +436,9 @@ func randomWorld(random *rand.Rand, absent bool) (world, plan.Actual, plan.Desir
 	}
 	d.fillStatus(&w, &status)
 	d.addRouters(&w, &status, &desired)
+	if d.oneIn(4) {
+		w.hidden = desired.Adopted
+	}
 	return w, status, desired
 }
 
@@ -435,7 +455,11 @@ func (d dice) addRouters(w *world, status *plan.Actual, desired *plan.Desired) {
 	w.routers = routers
 	for i, s := range w.subnets {
 		if d.oneIn(4) {
-			w.users = append(w.users, neutron.Port{ID: fmt.Sprintf("port-%d", i), SubnetIDs: []string{s.ID}})
+			port := user{neutron.Port{ID: fmt.Sprintf("port-%d", i), SubnetIDs: []string{s.ID}}, s.NetworkID}
+			if d.oneIn(3) {
+				port.SubnetIDs = nil
+			}
+			w.users = append(w.users, port)
 		}
 		for n := range pick(d, 0, 0, 1, 1, 2) {
 			router, address := pick(d, "router-1", "router-1", "router-1", "router-2", "router-3", "router-routes", "foreign"), s.Gateway

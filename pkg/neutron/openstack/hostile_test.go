@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"runtime"
 	"strconv"
 	"strings"
@@ -227,4 +228,51 @@ func TestSkippedNetworks(t *testing.T) {
 		_, err := client.Networks(t.Context(), neutron.NetworkFilter{})
 		wantError(t, "Networks", err, neutron.ErrUnavailable, "description is a text of")
 	})
+}
+
+// TestSkippedRouterPorts: an unusable port of a router does not fail the list for all
+// networks, and with it each refresh of the cache. It fails the list for its network.
+func TestSkippedRouterPorts(t *testing.T) {
+	const good = `{"id": "p%d", "network_id": "n%[1]d", "device_id": "r1", "device_owner": "network:router_interface", "fixed_ips": [{"subnet_id": "s%[1]d", "ip_address": "10.0.0.1"}]}`
+	for name, test := range map[string]struct{ from, to, reason string }{
+		"no router":             {`"r1"`, `""`, "without the IDs of the router and of the subnet"},
+		"null for the router":   {`"r1"`, `null`, "without id, network_id or device_id"},
+		"a number for a router": {`"r1"`, `5`, "of another type"},
+		"no address":            {`"10.0.0.1"`, `""`, "a port with the address"},
+		"a bad address":         {`"10.0.0.1"`, `"10.0.0.256"`, "a port with the address"},
+		"no subnet":             {`"s2"`, `""`, "without the IDs of the router and of the subnet"},
+		"no ID":                 {`"p2"`, `""`, "without id, network_id or device_id"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bad := strings.Replace(fmt.Sprintf(good, 2), test.from, test.to, 1)
+			var skipped []string
+			client := hostile(t, func(w http.ResponseWriter, r *http.Request) {
+				kind := path.Base(r.URL.Path)
+				body := `{"` + kind + `": []}`
+				if kind == "ports" {
+					body = `{"ports": [` + fmt.Sprintf(good, 1) + `,` + bad + `,` + fmt.Sprintf(good, 3) + `]}`
+				}
+				answerWith(200, nil, body)(w, r)
+			}, openstack.OnSkipped(func(_ context.Context, kind string, count int, reason string) {
+				skipped = append(skipped, fmt.Sprint(kind, " ", count, " ", reason))
+			}))
+			all, err := client.RouterInterfaces(t.Context(), "")
+			if err != nil || len(all) != 2 || all[0].PortID != "p1" || all[1].PortID != "p3" {
+				t.Errorf("a list for all networks: %+v, %v, want the ports p1 and p3", all, err)
+			}
+			if len(skipped) != 1 || !strings.HasPrefix(skipped[0], "ports 1 it has ") || !strings.Contains(skipped[0], test.reason) {
+				t.Errorf("skipped %q, want one port with %q", skipped, test.reason)
+			}
+			cache := neutron.NewCache(client, time.Now)
+			cache.NeedRouterInterfaces()
+			if _, err := cache.Refresh(t.Context()); err != nil {
+				t.Errorf("Refresh() = %v", err)
+			}
+			if others, err := client.RouterInterfaces(t.Context(), "n3"); err != nil || len(others) != 1 {
+				t.Errorf("another network: %+v, %v", others, err)
+			}
+			_, err = client.RouterInterfaces(t.Context(), "n2")
+			wantError(t, "its network", err, neutron.ErrUnavailable, test.reason)
+		})
+	}
 }

@@ -53,6 +53,7 @@ type keystone struct {
 	logins   int // requests to Keystone, successful or not
 	fault    http.HandlerFunc
 	catalog  []object // in place of the usual one
+	project  any      // of a token; nil for none
 	asked    []asked
 }
 
@@ -64,7 +65,7 @@ type asked struct {
 
 func startKeystone(t *testing.T, options embedded.Options) *keystone {
 	t.Helper()
-	k := &keystone{neutron: start(t, options), password: password, app: appSecret, tokens: map[string]int{}}
+	k := &keystone{neutron: start(t, options), password: password, app: appSecret, tokens: map[string]int{}, project: object{"id": "fake_project_id", "name": "ours"}}
 	k.Server = httptest.NewServer(http.HandlerFunc(k.serve))
 	t.Cleanup(k.Close)
 	k.front = httptest.NewServer(http.HandlerFunc(k.serveNeutron))
@@ -201,7 +202,10 @@ func (k *keystone) check(body []byte) (status int, message string) {
 }
 
 func (k *keystone) grant(w http.ResponseWriter, status int, token string, scoped bool) {
-	answer := object{"expires_at": "2030-01-01T00:00:00.000000Z", "methods": []string{"password"}, "catalog": k.catalog, "project": object{"id": "fake_project_id", "name": "ours"}}
+	answer := object{"expires_at": "2030-01-01T00:00:00.000000Z", "methods": []string{"password"}, "catalog": k.catalog}
+	if k.project != nil {
+		answer["project"] = k.project
+	}
 	if k.catalog == nil && scoped {
 		answer["catalog"] = []object{networkAt(endpointAt("public", "RegionOne", k.front.URL))}
 	}

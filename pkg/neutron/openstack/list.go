@@ -142,10 +142,14 @@ func (l *listing[J, V]) read(raw json.RawMessage) (object V, err error) {
 
 // mayMatch reports whether an object may be one that a query selects, given those
 // of its fields that can be read. A query without keys selects everything: then
-// only objects with an owner marker matter.
+// only objects with an owner marker matter. A query for the ports of all routers
+// looks for none of them: a port has no owner marker, and anyone may create one.
 func mayMatch(fields map[string]json.RawMessage, query url.Values) bool {
-	if len(query) == 0 {
+	switch {
+	case len(query) == 0:
 		return mayBe(fields, "description", neutron.IsMarker)
+	case query.Has("device_owner") && !query.Has("network_id"):
+		return false
 	}
 	for key, values := range query {
 		if !mayBe(fields, key, func(value string) bool { return slices.Contains(values, value) }) {

@@ -34,7 +34,7 @@ const (
 type session struct {
 	config   *cloudConfig
 	token    string
-	project  string   // the ID of the token's project, or empty
+	project  string   // the ID of the token's project
 	region   string   // of the endpoint
 	endpoint *url.URL // of Neutron, without its version
 }
@@ -147,6 +147,14 @@ func (c *cloudConfig) login(ctx context.Context) (*session, error) {
 	if !ok || provider.Token() == "" {
 		return nil, unusable("it has no token")
 	}
+	project, err := result.ExtractProject()
+	switch {
+	case err != nil:
+		return nil, err
+	case project == nil || project.ID == "":
+		return nil, unusable("its token has no project, so lists would have the networks of all projects; " +
+			"set project_name and project_domain_name, or project_id, in clouds.yaml, without domain_id, domain_name and system_scope")
+	}
 	catalog, err := result.ExtractServiceCatalog()
 	if err != nil {
 		return nil, err
@@ -161,11 +169,7 @@ func (c *cloudConfig) login(ctx context.Context) (*session, error) {
 		return nil, unusable("its catalog has an http address for the network service (%s), but auth_url begins with https://: "+
 			"the token would be sent without encryption. Ask the operator of the cloud for an https address, or set network_endpoint_override in clouds.yaml to the address that is to be used", endpoint)
 	}
-	s := &session{config: c, token: provider.Token(), endpoint: endpoint, region: region}
-	if project, err := result.ExtractProject(); err == nil && project != nil {
-		s.project = project.ID
-	}
-	return s, nil
+	return &session{config: c, token: provider.Token(), project: project.ID, endpoint: endpoint, region: region}, nil
 }
 
 // findNeutron returns the address of the network service, and its region. If several regions have
@@ -191,7 +195,7 @@ func (c *cloudConfig) findNeutron(catalog *tokens.ServiceCatalog) (address *url.
 	regions = slices.Compact(regions)
 	switch {
 	case len(all) == 0:
-		return nil, "", unusable("its catalog has no network service; check that the login names a project")
+		return nil, "", unusable("its catalog has no network service; check that auth_url is the one of the right cloud")
 	case len(found) == 0:
 		return nil, "", unusable("its catalog has no network service with interface %s in region %q; it has %s", available, wanted, strings.Join(slices.Compact(all), ", "))
 	case len(regions) > 1:

@@ -168,7 +168,7 @@ func TestCatalog(t *testing.T) {
 		},
 		"no such interface": {three, []string{"region_name: RegionTwo", "interface: admin"}, nil, `no network service with interface admin in region "RegionTwo"; it has`},
 		"no region":         {three, nil, nil, "network services in the regions RegionOne, RegionTwo; set region_name to one of them"},
-		"no network":        {three[:1], nil, nil, "no network service; check that the login names a project"},
+		"no network":        {three[:1], nil, nil, "no network service; check that auth_url is the one of the right cloud"},
 		"empty":             {[]object{}, nil, nil, "no network service;"},
 		"not a URL":         {[]object{networkAt(endpointAt("public", "R", "neutron:9696"))}, nil, nil, "the address of the network service in its catalog must begin with http:// or https://"},
 		"with a password":   {[]object{networkAt(endpointAt("public", "R", "http://me:"+secret+"@neutron"))}, nil, nil, "in its catalog holds a user name or password"},
@@ -299,6 +299,25 @@ func TestLoginFails(t *testing.T) {
 			}
 			if len(texts) != 1 || len(k.neutron.Requests()) != 0 {
 				t.Errorf("the texts are %v, the requests to Neutron %v", texts, k.neutron.Requests())
+			}
+		})
+	}
+}
+
+// TestTokenWithoutProject: a token for a domain, or for the whole system, sends no
+// request to Neutron, which would list the networks of all projects.
+func TestTokenWithoutProject(t *testing.T) {
+	for name, project := range map[string]any{"none": nil, "without an ID": object{"name": "ours"}} {
+		t.Run(name, func(t *testing.T) {
+			k, client := newCloud(t)
+			k.set(func() { k.project = project })
+			const want = "its token has no project, so lists would have the networks of all projects; set project_name"
+			wantError(t, "a list", list(t, client), neutron.ErrUnavailable, "login: unavailable: the answer of ", " is unusable: "+want)
+			if identity, err := client.Cloud(t.Context()); err == nil {
+				t.Errorf("Cloud() = %q, want an error", identity)
+			}
+			if asked := k.requests(); len(asked) != 0 {
+				t.Errorf("%d requests to Neutron were sent", len(asked))
 			}
 		})
 	}

@@ -39,7 +39,8 @@ func (c *client) Routers(ctx context.Context, filter neutron.RouterFilter) ([]ne
 	}), nil
 }
 
-// RouterInterfaces implements neutron.Routing.
+// RouterInterfaces implements neutron.Routing. A list for all networks skips and
+// counts the ports that are unusable.
 func (c *client) RouterInterfaces(ctx context.Context, networkID string) ([]neutron.RouterInterface, error) {
 	query := url.Values{"device_owner": interfaceOwners, "fields": {"id", "network_id", "device_id", "device_owner", "fixed_ips"}}
 	if networkID != "" {

@@ -26,7 +26,7 @@ func TestNoSecretsInTelemetry(t *testing.T) {
 	otel.SetTracerProvider(provider)
 	t.Cleanup(func() { otel.SetTracerProvider(before) })
 
-	k, client := newCloud(t, openstack.WithTransport(instrument.Neutron), openstack.OnSkipped(instrument.Skipped))
+	k, client := newCloud(t, openstack.WithTransport(instrument.Neutron), openstack.OnSkipped(instrument.Skipped()))
 	wantList(t, client)
 	const token = "token-" + secret + "-1"
 	echo := `{"NeutronError": {"type": "` + token + `", "message": "` + token + ` ` + password + `"}}`
