@@ -61,8 +61,9 @@ func (r *Reconciler) reserve(key cache.ObjectName, step plan.Step) error {
 	return nil
 }
 
-// count returns the number of networks of a namespace: those in Neutron, and those
-// that are being created for other keys. The caller holds the lock.
+// count returns the number of networks of a namespace: those in Neutron, those that
+// are being created for other keys, and those that only a status names: the list may be
+// older than the last requests of a former leader. The caller holds the lock.
 func (r *Reconciler) count(usage neutron.Usage, key cache.ObjectName) (count int) {
 	for _, ids := range usage.Owned {
 		count += len(ids)
@@ -70,16 +71,34 @@ func (r *Reconciler) count(usage neutron.Usage, key cache.ObjectName) (count int
 	for _, ids := range usage.Retained {
 		count += len(ids)
 	}
+	unlisted := map[neutron.Owner]bool{}
 	for other, until := range r.reserved[key.Namespace] {
 		if !until.IsZero() && r.neutron.ListedSince(until) {
 			r.reserved.end(other, false, until)
 			continue
 		}
-		if _, inCache := usage.Owned[r.owner(other)]; !inCache && other != key {
+		unlisted[r.owner(other)] = true
+	}
+	for _, network := range r.networks.WithNetwork(key.Namespace) {
+		owner := r.owner(cache.MetaObjectToName(network))
+		if _, isRetained := usage.Retained[owner]; !isRetained && !r.isInOtherCloud(network) {
+			unlisted[owner] = true
+		}
+	}
+	for owner := range unlisted {
+		if _, inCache := usage.Owned[owner]; !inCache && owner != r.owner(key) {
 			count++
 		}
 	}
 	return count
+}
+
+// isInOtherCloud reports whether the network of an object is not in the cloud that
+// the controller is connected to.
+func (r *Reconciler) isInOtherCloud(network *samplecrdv1.Network) bool {
+	recorded := network.Annotations[samplecrdv1.AnnotationCloud]
+	connected, known := r.neutron.KnownCloud()
+	return known && recorded != "" && recorded != connected
 }
 
 // limitReached describes what a namespace has in Neutron, and how it gets room. The
