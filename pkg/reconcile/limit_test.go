@@ -62,7 +62,7 @@ func TestReserve(t *testing.T) {
 			t.Errorf("%s: reserve(%s) = %v, want class %v and a message with %q", doing, key, err, class, text)
 		}
 	}
-	full := "2 networks in Neutron, as many as -max-networks-per-namespace allows; 1 of them were retained by deletionPolicy and 0 are orphans"
+	full := "2 networks in Neutron, and -max-networks-per-namespace allows 2; 1 of them were retained by deletionPolicy and 0 are orphans"
 
 	want("before the first list", a, neutron.ErrUnavailable, "")
 	refresh()
@@ -88,6 +88,8 @@ func TestReserve(t *testing.T) {
 	server.networks = append(server.networks, neutron.Network{ID: "5", Description: r.owner(a).Marker()})
 	refresh()
 	want("an orphan", b, nil, "1 of them were retained by deletionPolicy and 1 are orphans")
+	r.options.MaxNetworksPerNamespace = 1
+	want("the limit was lowered", b, nil, "has 2 networks in Neutron, and -max-networks-per-namespace allows 1;")
 	want("in another namespace", cache.NewObjectName("third", "a"), nil, "")
 }
 
