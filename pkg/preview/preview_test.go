@@ -226,7 +226,7 @@ func TestPrintEscapes(t *testing.T) {
 		Networks:        []preview.Network{{Namespace: "shop", Name: "a", Error: "\x1b[2J\nPlan: nothing"}},
 		NotInKubernetes: []preview.Leftover{{Namespace: "shop", Name: "b", Marker: "\x1b[2J"}},
 	}
-	if got := text(t, p, false); strings.Contains(got, "\x1b") || !strings.Contains(got, "unknown: \ufffd[2J\ufffdPlan: nothing\n") {
+	if got := text(t, p, false); strings.Contains(got, "\x1b") || !strings.Contains(got, `unknown: \x1b[2J\nPlan: nothing`+"\n") {
 		t.Errorf("the text is %q", got)
 	}
 }
