@@ -288,7 +288,7 @@ func TestBlockedAtRest(t *testing.T) {
 			r.remove(network)
 			network.Spec.NetworkID = "net-2"
 		}},
-		plan.ReasonOtherCloud: {reconcile.Options{}, func(r *reader, network *samplecrdv1.Network) {
+		plan.ReasonOtherCloud: {reconcile.Options{}, func(_ *reader, network *samplecrdv1.Network) {
 			network.Annotations[samplecrdv1.AnnotationCloud] = "RegionTwo/project"
 		}},
 		plan.ReasonOtherCluster: {reconcile.Options{}, func(r *reader, network *samplecrdv1.Network) {
@@ -300,13 +300,13 @@ func TestBlockedAtRest(t *testing.T) {
 			r.networks[1].CreatedAt = createdAt.Add(time.Hour) // not by a lost response
 			network.Status.NetworkID, network.Status.SubnetID = "", ""
 		}},
-		plan.ReasonNotOurs: {reconcile.Options{}, func(r *reader, network *samplecrdv1.Network) {
+		plan.ReasonNotOurs: {reconcile.Options{}, func(r *reader, _ *samplecrdv1.Network) {
 			r.networks[0].Description = neutron.Owner{Cluster: cluster, Namespace: "shop", Name: "another"}.Marker()
 		}},
-		plan.ReasonExtensionMissing: {reconcile.Options{}, func(r *reader, network *samplecrdv1.Network) {
+		plan.ReasonExtensionMissing: {reconcile.Options{}, func(_ *reader, network *samplecrdv1.Network) {
 			network.Spec.MTU = new(int32(1400))
 		}},
-		plan.ReasonDrifted: {reconcile.Options{ReportDrift: true}, func(r *reader, network *samplecrdv1.Network) {
+		plan.ReasonDrifted: {reconcile.Options{ReportDrift: true}, func(r *reader, _ *samplecrdv1.Network) {
 			r.subnets[0].DHCP = false
 		}},
 	} {
