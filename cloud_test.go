@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,9 +55,10 @@ func TestOtherCloud(t *testing.T) {
 }
 
 // TestLeaveCloud: Networks move to another cloud if the administrator names the one
-// to leave. What is there stays.
+// to leave. What is there stays. That is no drift.
 func TestLeaveCloud(t *testing.T) {
 	h := newHarness(t)
+	h.settings.reconcile.ReportDrift = true
 	h.create("example", "192.168.0.0/16", "")
 	h.create("deleted", "192.168.0.0/16", "")
 	stop := h.startController()
@@ -78,6 +80,19 @@ func TestLeaveCloud(t *testing.T) {
 	h.wantCounts(1, 1)
 	h.neutron = first
 	h.wantCounts(2, 2)
+}
+
+// TestOtherClusterWithoutList: a network of another cluster is noticed although
+// Neutron's state could not be listed.
+func TestOtherClusterWithoutList(t *testing.T) {
+	h := newHarness(t)
+	h.postNetwork(h.namespace+"/example", "samplecrd.k8s.io owner: old/"+h.namespace+"/example")
+	heal := h.neutron.Inject(embedded.Fault{Method: http.MethodGet, Path: "^/v2.0/subnets", Status: http.StatusInternalServerError})
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitCondition("example", metav1.ConditionFalse, "OtherCluster", `belongs to the cluster "old"`)
+	heal()
+	h.wantCounts(1, 0)
 }
 
 // TestUnrecordedCloud: a Network from before the cloud was recorded is used, and

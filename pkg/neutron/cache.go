@@ -222,18 +222,29 @@ func (c *Cache) Usage(cluster, namespace string) (Usage, bool) {
 }
 
 // Owners returns the owners with a namespace and name in any cluster, sorted by
-// cluster, of whom a network has the owner marker or the retained marker.
-func (c *Cache) Owners(namespace, name string) (owners []Owner) {
+// cluster, of whom a network has the owner marker or the retained marker. They are
+// unknown before the first list.
+func (c *Cache) Owners(namespace, name string) (owners []Owner, known bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if c.content == nil {
-		return nil
+		return nil, false
 	}
+	var networks []Network
 	for id := range c.content.owned[Owner{Namespace: namespace, Name: name}.String()] {
-		owner, _ := ownerOf(c.content.networks[id].Description)
-		owners = append(owners, owner)
+		networks = append(networks, c.content.networks[id])
 	}
-	slices.SortFunc(owners, func(a, b Owner) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return OwnersOf(networks), true
+}
+
+// OwnersOf returns the owners, or former owners, of networks, sorted by cluster.
+func OwnersOf(networks []Network) (owners []Owner) {
+	for _, network := range networks {
+		if owner, ok := ownerOf(network.Description); ok {
+			owners = append(owners, owner)
+		}
+	}
+	slices.SortFunc(owners, func(a, b Owner) int { return strings.Compare(a.Cluster+"/"+a.String(), b.Cluster+"/"+b.String()) })
 	return slices.Compact(owners)
 }
 

@@ -283,6 +283,9 @@ func TestCacheBeforeTheFirstList(t *testing.T) {
 	if got, ok := m.Lookup([]string{owner.Marker()}, ""); ok {
 		t.Errorf("Lookup() = %+v", got)
 	}
+	if got, known := m.Owners("default", "example"); known {
+		t.Errorf("Owners() = %v", got)
+	}
 	if got := m.Owned("c1"); len(got) != 0 {
 		t.Errorf("Owned() = %v", got)
 	}
@@ -445,7 +448,11 @@ func TestCacheOwners(t *testing.T) {
 	want := func(want ...string) {
 		t.Helper()
 		var got []string
-		for _, owner := range cache.Owners("default", "example") {
+		owners, known := cache.Owners("default", "example")
+		if !known {
+			t.Error("the owners are unknown after a list")
+		}
+		for _, owner := range owners {
 			got = append(got, owner.Cluster)
 		}
 		if !slices.Equal(got, want) {

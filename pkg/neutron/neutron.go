@@ -261,6 +261,7 @@ type NetworkFilter struct {
 	ID string
 	// Descriptions match a network whose whole description is one of them.
 	Descriptions []string
+	Name         string // the whole one
 }
 
 // SubnetFilter selects the subnets that match every field that is set. The zero

@@ -62,6 +62,7 @@ func (s *Snapshot) Networks(_ context.Context, filter NetworkFilter) (found []Ne
 			found = append(found, network)
 		}
 	}
+	found = slices.DeleteFunc(found, func(n Network) bool { return filter.Name != "" && n.Name != filter.Name })
 	slices.SortFunc(found, func(a, b Network) int { return cmp.Compare(a.ID, b.ID) })
 	return found, nil
 }

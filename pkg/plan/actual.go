@@ -29,6 +29,8 @@ type Actual struct {
 	// OtherClusters are the clusters that own a network whose object has the
 	// namespace and name of this one.
 	OtherClusters []string
+	// OthersUnknown is true if OtherClusters is unknown.
+	OthersUnknown bool
 
 	connected  string                      // the cloud that requests go to; empty if unknown
 	created    string                      // the ID of the network that this plan has created
@@ -68,6 +70,12 @@ type Record struct {
 // WithCloud returns the state after a FindCloud.
 func (a Actual) WithCloud(connected string) Actual {
 	a.connected = connected
+	return a
+}
+
+// WithOtherClusters returns the state after a FindOtherClusters.
+func (a Actual) WithOtherClusters(clusters []string) Actual {
+	a.OtherClusters, a.OthersUnknown = clusters, false
 	return a
 }
 

@@ -316,7 +316,7 @@ var subnetPoolRows = map[string]row{
 		withPool, foundByMarker(poolStatus, network).WithSubnets("net-1", []sub{
 			with(subnet, func(s *sub) { fromPool(s); s.ID, s.CIDR = "sub-0", prefix("10.7.1.0/24") }), with(subnet, fromPool),
 		}),
-		plan.DeleteSubnet{ID: "sub-0", Revision: 4, From: prefix("10.7.1.0/24"), For: "a /24 from subnet pool campus"},
+		plan.DeleteSubnet{Duplicate: true, ID: "sub-0", Revision: 4, From: prefix("10.7.1.0/24"), For: "a /24 from subnet pool campus"},
 	},
 	"two subnets from the subnet pool, and the status names none": {
 		withPool, foundByMarker(fresh, network).WithExtensions(allExtensions).WithSubnetPools(campusOnly).WithSubnets("net-1", []sub{

@@ -13,6 +13,9 @@ import (
 // Neutron supports. It is blocked if the network may exist already: the object may
 // have been restored from a backup of another cluster.
 func stepToNewNetwork(desired Desired, actual Actual) Step {
+	if actual.OthersUnknown {
+		return FindOtherClusters{Name: desired.Owner.String()}
+	}
 	if len(actual.OtherClusters) > 0 {
 		return Blocked{Reason: ReasonOtherCluster, Message: fmt.Sprintf(
 			"Neutron has a network of a Network %s that belongs to the cluster %q, but this cluster is %q. If this cluster replaces that one, start the controller with -cluster-name=%s. "+

@@ -59,6 +59,8 @@ import (
 //	present  no         network not looked for                     FindNetwork
 //	present  no         no cloud is recorded, a network with our
 //	                    marker                                     Blocked: Ambiguous
+//	present  no         no cloud is recorded, a retained network
+//	                    with a foreign subnet                      Blocked: Ambiguous
 //	present  no         any other                                  AddFinalizer
 //	present  yes        network not looked for by owner marker     FindNetwork
 //	present  yes        none with our marker, ID not looked for    FindNetwork
@@ -145,13 +147,26 @@ import (
 // A duplicate is a network that two processes of ours provably created for one
 // object ([DuplicateWindow]). It is deleted once the status names the other one.
 //
-// With ReportDrift, a step that would change Neutron is reported and not taken.
+// With ReportDrift, a step that would change Neutron is reported and not taken,
+// except for the deletion of a duplicate.
 func Next(desired Desired, actual Actual) Step {
 	step := nextStep(desired, actual)
-	if desired.ReportDrift && !desired.Absent && (prepares(step) || ChangesNeutron(step)) {
+	if desired.ReportDrift && !desired.Absent && !deletesDuplicate(step) && (prepares(step) || ChangesNeutron(step)) {
 		return drifted(step)
 	}
 	return step
+}
+
+// deletesDuplicate reports whether a step deletes what the controller itself created
+// twice.
+func deletesDuplicate(step Step) bool {
+	switch step := step.(type) {
+	case DeleteNetwork:
+		return step.DuplicateOf != ""
+	case DeleteSubnet:
+		return step.Duplicate
+	}
+	return false
 }
 
 // prepares reports whether a step records in Kubernetes what the next one changes in
@@ -290,11 +305,13 @@ func stepToReleased(desired Desired, actual Actual) Step {
 // stepToPresent creates what is missing, and corrects what differs.
 func stepToPresent(desired Desired, actual Actual) Step {
 	network, others, step := selectNetwork(desired, actual)
-	switch {
-	case step != nil:
+	if step == nil && network != nil && desired.Adopted == "" {
+		step = stepToTakeOver(desired, actual, *network)
+	}
+	if step != nil {
 		return step
-	case network != nil && isOlderThan(desired, actual, *network):
-		return olderNetwork(desired, actual, *network)
+	}
+	switch {
 	case !actual.Finalizer:
 		return AddFinalizer{Cloud: actual.connected}
 	case network == nil && desired.Adopted != "":
@@ -319,17 +336,34 @@ func stepToPresent(desired Desired, actual Actual) Step {
 	return endOfPlan(desired, actual, *network)
 }
 
-// isOlderThan reports whether a network had the owner marker before the controller
-// worked on the object for the first time. Somebody else may have set the marker.
-// An object with the annotation is not new: it was restored from a backup.
-func isOlderThan(desired Desired, actual Actual, network neutron.Network) bool {
-	isNew := !actual.Finalizer && actual.Cloud == ""
-	return isNew && desired.Adopted == "" && network.ID != actual.NetworkID && network.Description == desired.Owner.Marker()
+// stepToTakeOver returns nil if the object may use a network that has one of its
+// markers. It may not if the network had the owner marker before the controller worked
+// on the object for the first time, because somebody else may have set the marker. It
+// may use a retained network, unless a subnet of somebody else is on it. An object with
+// the annotation is not new: it was restored from a backup.
+func stepToTakeOver(desired Desired, actual Actual, network neutron.Network) Step {
+	isNew := !actual.Finalizer && actual.Cloud == "" && network.ID != actual.NetworkID
+	switch {
+	case !isNew:
+		return nil
+	case network.Description != desired.Owner.RetainedMarker():
+		return olderNetwork(desired, actual, network)
+	}
+	subnets, known := actual.subnetsOf(network)
+	if !known {
+		return FindSubnets{neutron.SubnetFilter{NetworkID: network.ID}}
+	}
+	for _, subnet := range subnets {
+		if subnet.Description != desired.Owner.Marker() {
+			return olderNetwork(desired, actual, network)
+		}
+	}
+	return nil
 }
 
 func olderNetwork(desired Desired, actual Actual, network neutron.Network) Step {
 	return Blocked{Reason: ReasonAmbiguous, Message: fmt.Sprintf(
-		"Neutron network %s had the owner marker of this Network before this Network was created. If they belong together, for example because this Network was deleted by force and created again, "+
+		"Neutron network %s had a marker of this Network before this Network was created. If they belong together, for example because this Network was deleted by force and created again, "+
 			"confirm it: kubectl annotate network -n %s %s %s=%s. Otherwise change the description of the Neutron network, or delete it.",
 		network.ID, desired.Owner.Namespace, desired.Owner.Name, samplecrdv1.AnnotationCloud, actual.connected)}
 }

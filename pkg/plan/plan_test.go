@@ -141,7 +141,7 @@ func TestNext(t *testing.T) {
 var (
 	otherCloud = plan.Blocked{Reason: plan.ReasonOtherCloud, Message: `the network is in the cloud "RegionTwo/p1", but the controller is connected to "RegionOne/p1". Nothing is changed in either. ` +
 		`Connect the controller to "RegionTwo/p1" again. To create the network in "RegionOne/p1" and leave the existing one, start the controller with -leave-cloud=RegionTwo/p1.`}
-	older = plan.Blocked{Reason: plan.ReasonAmbiguous, Message: "Neutron network net-1 had the owner marker of this Network before this Network was created. " +
+	older = plan.Blocked{Reason: plan.ReasonAmbiguous, Message: "Neutron network net-1 had a marker of this Network before this Network was created. " +
 		"If they belong together, for example because this Network was deleted by force and created again, confirm it: " +
 		"kubectl annotate network -n default example samplecrd.k8s.io/cloud=RegionOne/p1. Otherwise change the description of the Neutron network, or delete it."}
 	findByMarker    = plan.FindNetwork{Filter: markerFilter}
@@ -281,9 +281,22 @@ var presentRows = map[string]row{
 		plan.Blocked{Reason: plan.ReasonAdoptionNotAllowed, Message: "no."},
 	},
 
-	"present, no finalizer, network not looked for":        {present, newObject, findByMarkers},
-	"present, no finalizer, no network":                    {present, foundByMarker(newObject), plan.AddFinalizer{Cloud: here}},
-	"present, no finalizer, but a retained network":        {present, foundByMarker(newObject, retained), plan.AddFinalizer{Cloud: here}},
+	"present, no finalizer, network not looked for": {present, newObject, findByMarkers},
+	"present, no finalizer, no network":             {present, foundByMarker(newObject), plan.AddFinalizer{Cloud: here}},
+	"present, no finalizer, but a retained network": {present, foundByMarker(newObject, retained), findSubnets},
+	"present, no finalizer, but a retained network with our subnet": {
+		present, foundByMarker(newObject, retained).WithSubnets("net-1", ourSubnet), plan.AddFinalizer{Cloud: here},
+	},
+	"present, no finalizer, but a retained network with a foreign subnet": {
+		present, foundByMarker(newObject, retained).WithSubnets("net-1", []sub{subnet, foreign}), older,
+	},
+	"present, no network, other clusters unknown": {
+		present, with(foundByMarker(fresh), func(a *plan.Actual) { a.OthersUnknown = true }), plan.FindOtherClusters{Name: "default/example"},
+	},
+	"present, drift to report, but a duplicate": {
+		with(present, func(d *plan.Desired) { d.ReportDrift = true }),
+		foundByMarker(recorded, network, duplicate).WithSubnets("net-1", ourSubnet).WithSubnets("net-2", nil), deleteDuplicate,
+	},
 	"present, no finalizer, but a network with our marker": {present, foundByMarker(newObject, network), older},
 	"present, no finalizer, a network with our marker, restored with the cloud": {
 		present, with(foundByMarker(newObject, network), func(a *plan.Actual) { a.Cloud = here }),
@@ -411,7 +424,7 @@ var duplicateRows = map[string]row{
 	"ours is updated although a copy has its description": {present, foundByMarker(recorded, copied, with(network, func(n *net) { n.Name = "x" })), renameNetwork},
 	"two subnets with our marker, one with another range": {
 		present, foundSubnets(subnet, oldRange),
-		plan.DeleteSubnet{ID: "sub-2", Revision: 4, From: prefix("10.0.0.0/24"), For: "192.168.0.0/16"},
+		plan.DeleteSubnet{Duplicate: true, ID: "sub-2", Revision: 4, From: prefix("10.0.0.0/24"), For: "192.168.0.0/16"},
 	},
 	"two subnets with our marker, one with another name": {
 		present, foundSubnets(subnet, with(oldRange, func(s *sub) { s.Name = "x" })),

@@ -14,7 +14,7 @@ const KnownAfterCreate = "(known after create)"
 // IsRead reports whether a step only reads.
 func IsRead(step Step) bool {
 	switch step.(type) {
-	case FindNetwork, FindSubnets, FindSubnetPool, FindExtensions, FindCloud, FindRouter, FindRouterInterfaces, FindPorts:
+	case FindNetwork, FindSubnets, FindSubnetPool, FindExtensions, FindCloud, FindOtherClusters, FindRouter, FindRouterInterfaces, FindPorts:
 		return true
 	}
 	return false

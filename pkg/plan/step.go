@@ -92,6 +92,8 @@ type (
 	FindRouterInterfaces struct{ NetworkID string }
 	// FindPorts looks for the ports that use a network.
 	FindPorts struct{ NetworkID string }
+	// FindOtherClusters looks for networks of other clusters with our name.
+	FindOtherClusters struct{ Name string }
 	// FindCloud looks for the identity of the cloud that requests go to.
 	FindCloud struct{}
 )
@@ -135,12 +137,13 @@ type (
 		Update  neutron.SubnetUpdate
 	}
 	// DeleteSubnet deletes our subnet. For describes the subnet that replaces it,
-	// if there is one.
+	// if there is one. Duplicate is true if there already is another one of ours.
 	DeleteSubnet struct {
-		ID       string
-		Revision int
-		From     netip.Prefix
-		For      string
+		Duplicate bool
+		ID        string
+		Revision  int
+		From      netip.Prefix
+		For       string
 	}
 	// DeleteNetwork deletes our network, with our subnet on it. If DuplicateOf is
 	// set, it deletes a duplicate of that network.
@@ -164,25 +167,26 @@ type (
 	}
 )
 
-func (Nothing) step()         {}
-func (Blocked) step()         {}
-func (FindNetwork) step()     {}
-func (FindSubnets) step()     {}
-func (FindSubnetPool) step()  {}
-func (FindExtensions) step()  {}
-func (FindCloud) step()       {}
-func (RecordTags) step()      {}
-func (AddTag) step()          {}
-func (RemoveTag) step()       {}
-func (AddFinalizer) step()    {}
-func (CreateNetwork) step()   {}
-func (UpdateNetwork) step()   {}
-func (RetainNetwork) step()   {}
-func (CreateSubnet) step()    {}
-func (UpdateSubnet) step()    {}
-func (DeleteSubnet) step()    {}
-func (DeleteNetwork) step()   {}
-func (RemoveFinalizer) step() {}
+func (Nothing) step()           {}
+func (Blocked) step()           {}
+func (FindNetwork) step()       {}
+func (FindSubnets) step()       {}
+func (FindSubnetPool) step()    {}
+func (FindExtensions) step()    {}
+func (FindCloud) step()         {}
+func (FindOtherClusters) step() {}
+func (RecordTags) step()        {}
+func (AddTag) step()            {}
+func (RemoveTag) step()         {}
+func (AddFinalizer) step()      {}
+func (CreateNetwork) step()     {}
+func (UpdateNetwork) step()     {}
+func (RetainNetwork) step()     {}
+func (CreateSubnet) step()      {}
+func (UpdateSubnet) step()      {}
+func (DeleteSubnet) step()      {}
+func (DeleteNetwork) step()     {}
+func (RemoveFinalizer) step()   {}
 
 func (FindRouter) step()           {}
 func (FindRouterInterfaces) step() {}
@@ -221,8 +225,13 @@ func (s FindSubnetPool) String() string {
 	return "find subnet pool with name " + strconv.Quote(s.Filter.Name)
 }
 
-func (FindExtensions) String() string  { return "find extensions" }
-func (FindCloud) String() string       { return "find the cloud" }
+func (FindExtensions) String() string { return "find extensions" }
+func (FindCloud) String() string      { return "find the cloud" }
+
+func (s FindOtherClusters) String() string {
+	return "find networks of other clusters with the name " + strconv.Quote(s.Name)
+}
+
 func (AddFinalizer) String() string    { return "add finalizer" }
 func (s CreateNetwork) String() string { return "create network " + s.Network.Name }
 

@@ -34,7 +34,7 @@ func stepToSubnet(desired Desired, actual Actual, network neutron.Network) Step 
 		if step := stepToDetached(actual, others[0], replacement(desired, others[0])); step != nil {
 			return step
 		}
-		return DeleteSubnet{ID: others[0].ID, Revision: others[0].Revision, From: others[0].CIDR, For: desired.RangeText()}
+		return DeleteSubnet{Duplicate: true, ID: others[0].ID, Revision: others[0].Revision, From: others[0].CIDR, For: desired.RangeText()}
 	}
 	return stepToSpec(desired, actual, network, kept)
 }

@@ -100,7 +100,7 @@ func (r *reader) addReady(name, cidr string) *samplecrdv1.Network {
 	network.Finalizers = []string{samplecrdv1.Finalizer}
 	network.Annotations = map[string]string{samplecrdv1.AnnotationCloud: cloud}
 	network.Status = samplecrdv1.NetworkStatus{
-		ObservedGeneration: 1, NetworkID: "net-" + name, SubnetID: "sub-net-" + name, CIDR: cidr,
+		ObservedGeneration: 1, MatchedGeneration: 1, NetworkID: "net-" + name, SubnetID: "sub-net-" + name, CIDR: cidr,
 		Conditions: []metav1.Condition{{Type: samplecrdv1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Provisioned", ObservedGeneration: 1}},
 	}
 	return network

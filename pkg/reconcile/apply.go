@@ -136,6 +136,9 @@ func (r *Reconciler) apply(ctx context.Context, network *samplecrdv1.Network, ac
 	}
 	switch step := step.(type) {
 	case plan.AddFinalizer:
+		if err := r.leaveRecord(ctx, network); err != nil {
+			return actual, err
+		}
 		return actual.WithFinalizer(true), r.setFinalizer(ctx, network, step.Cloud)
 	case plan.RemoveFinalizer:
 		return actual.WithFinalizer(false), r.setFinalizer(ctx, network, "")
@@ -193,6 +196,9 @@ func (r *Reconciler) find(ctx context.Context, network *samplecrdv1.Network, act
 	case plan.FindNetwork:
 		found, err := r.neutron.Networks(ctx, step.Filter)
 		return actual.WithNetworks(step.Filter, found), err
+	case plan.FindOtherClusters:
+		found, err := r.neutron.Networks(ctx, neutron.NetworkFilter{Name: step.Name})
+		return actual.WithOtherClusters(r.otherClusters(cache.MetaObjectToName(network), neutron.OwnersOf(found))), err
 	case plan.FindSubnets:
 		found, err := r.neutron.Subnets(ctx, step.Filter)
 		return actual.WithSubnets(step.Filter.NetworkID, found), err

@@ -175,12 +175,20 @@ func (r *Reconciler) unobserved(network *samplecrdv1.Network) plan.Actual {
 	if network.DeletionTimestamp != nil {
 		actual.MarkedSubnets = r.markedSubnets(network)
 	}
-	for _, owner := range r.neutron.Owners(network.Namespace, network.Name) {
-		if owner.Cluster != r.options.Cluster && !slices.Contains(r.options.OtherClusters, owner.Cluster) {
-			actual.OtherClusters = append(actual.OtherClusters, owner.Cluster)
+	owners, known := r.neutron.Owners(network.Namespace, network.Name)
+	actual.OtherClusters, actual.OthersUnknown = r.otherClusters(cache.MetaObjectToName(network), owners), !known
+	return actual
+}
+
+// otherClusters returns the clusters of the owners whose Networks may be this one:
+// they have its namespace and name, and the administrator does not know the cluster.
+func (r *Reconciler) otherClusters(key cache.ObjectName, owners []neutron.Owner) (clusters []string) {
+	for _, owner := range owners {
+		if owner.String() == key.String() && owner.Cluster != r.options.Cluster && !slices.Contains(r.options.OtherClusters, owner.Cluster) {
+			clusters = append(clusters, owner.Cluster)
 		}
 	}
-	return actual
+	return clusters
 }
 
 // markedSubnets returns the subnets of the network in the status that the cache of
@@ -242,7 +250,7 @@ func (r *Reconciler) fromCache(network *samplecrdv1.Network, desired plan.Desire
 // most, the cloud lacks an extension, or drift is reported.
 func isComplete(outcome error) bool {
 	var blocked status.BlockedError
-	return outcome == nil || errors.As(outcome, &blocked) && (blocked.Reason == plan.ReasonExtensionMissing || blocked.Reason == plan.ReasonDrifted)
+	return status.IsComplete(outcome) || errors.As(outcome, &blocked) && blocked.Reason == plan.ReasonDrifted
 }
 
 // statusMatches reports whether the status says that the actual state was reached
@@ -250,7 +258,7 @@ func isComplete(outcome error) bool {
 // was filled.
 func statusMatches(network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual) bool {
 	ours, current := actual.Ours(desired), network.Status
-	return status.HasMatched(network) && ours.NetworkID == current.NetworkID && ours.SubnetID == current.SubnetID
+	return status.IsSettled(network) && ours.NetworkID == current.NetworkID && ours.SubnetID == current.SubnetID
 }
 
 // Drift compares a Network with the cache of Neutron's state, without a request.

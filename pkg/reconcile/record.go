@@ -127,7 +127,11 @@ func (r *Reconciler) forget(key cache.ObjectName) (pending time.Duration) {
 	if pending = r.until(r.records[key].pendingUntil); pending > 0 {
 		return pending
 	}
+	rejected := r.records[key].rejected
 	delete(r.records, key)
+	if rejected != nil && r.until(rejected.until) > 0 { // another list finds the orphan again
+		r.records[key] = record{rejected: rejected}
+	}
 	return 0
 }
 
@@ -213,13 +217,13 @@ func (r *Reconciler) DeleteOrphan(key cache.ObjectName) {
 
 // rejection returns the outcome of an earlier sync of the same spec if Neutron
 // rejected a request then and it is too early to repeat the request. It returns nil
-// otherwise.
+// otherwise, and if the finalizer, which protects what exists, is to be set.
 func (r *Reconciler) rejection(key cache.ObjectName, network *samplecrdv1.Network) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.records[key].rejected
 	uid, generation := specOf(network)
-	if last == nil || last.uid != uid || last.generation != generation || r.until(last.until) <= 0 {
+	if network != nil && !hasFinalizer(network) || last == nil || last.uid != uid || last.generation != generation || r.until(last.until) <= 0 {
 		return nil
 	}
 	return last.outcome

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	networkinformers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/plan"
+	"github.com/samplecrd/network-controller/pkg/status"
 	"github.com/samplecrd/network-controller/pkg/store"
 )
 
@@ -268,4 +270,58 @@ func TestEditDelay(t *testing.T) {
 		sync()
 	}
 	want("after another burst", time.Second)
+}
+
+// TestRejectionWithoutFinalizer: a finalizer that was removed is restored although
+// Neutron has just rejected a request.
+func TestRejectionWithoutFinalizer(t *testing.T) {
+	r, _ := newReconciler(t)
+	network := object("uid", "net-1")
+	network.Finalizers = []string{samplecrdv1.Finalizer}
+	r.noteRejection(key, network, refused)
+	if r.rejection(key, network) == nil {
+		t.Error("the rejection is forgotten")
+	}
+	network = network.DeepCopy()
+	network.Finalizers = nil
+	if err := r.rejection(key, network); err != nil {
+		t.Errorf("without the finalizer, the outcome is still %v", err)
+	}
+}
+
+// refused is the outcome of a sync of which Neutron has rejected a request.
+var refused = &status.StepError{Step: plan.DeleteNetwork{}, Err: &neutron.Error{Class: neutron.ErrRefused, Status: 403, Type: "PolicyNotAuthorized"}}
+
+// TestRejectionOfOrphan: a list that finds an orphan again does not repeat a request
+// that Neutron has just rejected.
+func TestRejectionOfOrphan(t *testing.T) {
+	r, clock := newReconciler(t)
+	r.DeleteOrphan(key)
+	r.noteRejection(key, nil, refused)
+	if err := r.reportDeleted(key, nil); err != nil { // a retry that is older than the rejection
+		t.Fatal(err)
+	}
+	if r.rejection(key, nil) == nil {
+		t.Error("the rejection is forgotten")
+	}
+	clock.SetTime(clock.Now().Add(time.Hour))
+	if err := r.reportDeleted(key, nil); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.records) != 0 {
+		t.Errorf("the records are %+v, want none", r.records)
+	}
+}
+
+// TestReportOfDeployment: an error of the Deployment is retried although the Network
+// itself waits for another spec.
+func TestReportOfDeployment(t *testing.T) {
+	network := object("uid", "")
+	r, _ := newReconciler(t)
+	failed := errors.New("updating the Network of a Deployment: unavailable")
+	invalid := status.BlockedError{Blocked: plan.Blocked{Reason: plan.ReasonInvalidSpec, Message: "no range"}}
+	err := r.Report(t.Context(), key, network, plan.Desired{}, plan.Actual{}, invalid, failed)
+	if retry, _ := r.Retry(err); retry != RetrySoon {
+		t.Errorf("the retry of %v is %v, want RetrySoon", err, retry)
+	}
 }

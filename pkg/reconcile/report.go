@@ -34,11 +34,14 @@ func (r *Reconciler) Report(ctx context.Context, key cache.ObjectName, network *
 	} else {
 		err = r.reportNetwork(ctx, network, desired, actual, outcome, deployment)
 	}
+	retry, _ := r.Retry(err)
 	switch invalid := (*status.DeploymentError)(nil); {
 	case err == nil:
 		return deployment
 	case errors.As(deployment, &invalid):
 		return err // its retry comes first
+	case deployment != nil && retry == RetryNever:
+		return deployment // the status contains the outcome
 	}
 	return errors.Join(err, deployment)
 }
@@ -51,7 +54,10 @@ func (r *Reconciler) reportNetwork(ctx context.Context, network *samplecrdv1.Net
 		r.update(network, func(record *record) {
 			record.observedGeneration = 0
 			if inSync {
-				record.observedGeneration, record.failure = network.Generation, ""
+				record.observedGeneration = network.Generation
+			}
+			if inSync && deployment == nil {
+				record.failure = ""
 			}
 		})
 		if inSync {
@@ -163,6 +169,17 @@ func (r *Reconciler) recordRouter(ctx context.Context, network *samplecrdv1.Netw
 		if step.ID != "" {
 			status.Router = &samplecrdv1.RouterStatus{ID: step.ID, Name: step.Name}
 		}
+	})
+}
+
+// leaveRecord removes from the status what it records of a network in the cloud that
+// the administrator leaves.
+func (r *Reconciler) leaveRecord(ctx context.Context, network *samplecrdv1.Network) error {
+	if r.options.LeaveCloud == "" || network.Annotations[samplecrdv1.AnnotationCloud] != r.options.LeaveCloud {
+		return nil
+	}
+	return r.writeRecord(ctx, network, func(status *samplecrdv1.NetworkStatus) {
+		*status = samplecrdv1.NetworkStatus{ObservedGeneration: status.ObservedGeneration, Conditions: status.Conditions}
 	})
 }
 

@@ -22,6 +22,9 @@ func TestEventsOf(t *testing.T) {
 			NetworkID: "net-0", CIDR: "10.0.0.0/24", Conditions: []metav1.Condition{ready(isReady, "", "")},
 		}}
 		network.Generation = generation
+		if isReady == metav1.ConditionTrue {
+			network.Status.MatchedGeneration = 7
+		}
 		return network
 	}
 	unknown, good, edited, failed := &samplecrdv1.Network{}, network(metav1.ConditionTrue, 7), network(metav1.ConditionTrue, 8), network(metav1.ConditionFalse, 7)

@@ -75,7 +75,10 @@ func For(network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual,
 	record := actual.Ours(desired)
 	ready.Message += provisionedMessage(ready, record)
 	after := recordStatus(record)
-	after.Conditions = network.Status.Conditions
+	after.Conditions, after.MatchedGeneration = network.Status.Conditions, network.Status.MatchedGeneration
+	if IsComplete(outcome) {
+		after.MatchedGeneration = network.Generation
+	}
 	after = withConditions(after, ready, network.Generation, now)
 	return after, !equality.Semantic.DeepEqual(after, network.Status)
 }
@@ -173,6 +176,9 @@ func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condi
 // requests for a status.
 func ApplyConfiguration(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) *applyv1.NetworkApplyConfiguration {
 	applied := applyv1.NetworkStatus().WithObservedGeneration(status.ObservedGeneration)
+	if status.MatchedGeneration != 0 {
+		applied = applied.WithMatchedGeneration(status.MatchedGeneration)
+	}
 	if status.NetworkID != "" {
 		applied = applied.WithNetworkID(status.NetworkID)
 	}
@@ -230,7 +236,7 @@ func IsSame(a, b samplecrdv1.NetworkStatus) bool {
 // its own manager. The conditions of other controllers stay as the Network has them.
 func OverwritePatch(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) []byte {
 	fields := map[string]any{
-		"observedGeneration": status.ObservedGeneration, "networkID": nil, "subnetID": nil, "cidr": nil, "gateway": nil,
+		"observedGeneration": status.ObservedGeneration, "matchedGeneration": nil, "networkID": nil, "subnetID": nil, "cidr": nil, "gateway": nil,
 		"subnetPool": nil, "router": nil, "mtu": nil, "defaultMTU": nil, "tags": nil,
 	}
 	others := slices.DeleteFunc(slices.Clone(network.Status.Conditions), isOwn)
@@ -257,11 +263,24 @@ func IsReadyForSpec(network *samplecrdv1.Network) bool {
 	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == network.Generation
 }
 
+// IsSettled reports whether the status says that the last sync of the current spec
+// left nothing to do.
+func IsSettled(network *samplecrdv1.Network) bool {
+	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
+	return IsReadyForSpec(network) || ready != nil && ready.Reason == string(plan.ReasonDrifted) && ready.ObservedGeneration == network.Generation
+}
+
 // HasMatched reports whether the status says that Neutron matched the current spec,
 // although it may have changed since.
 func HasMatched(network *samplecrdv1.Network) bool {
-	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
-	return IsReadyForSpec(network) || ready != nil && ready.Reason == string(plan.ReasonDrifted) && ready.ObservedGeneration == network.Generation
+	return network.Status.MatchedGeneration != 0 && network.Status.MatchedGeneration == network.Generation
+}
+
+// IsComplete reports whether everything possible is as desired after a sync with this
+// outcome: at most, the cloud lacks an extension.
+func IsComplete(outcome error) bool {
+	var blocked BlockedError
+	return outcome == nil || errors.As(outcome, &blocked) && blocked.Reason == plan.ReasonExtensionMissing
 }
 
 // IsReady reports whether the condition Ready is true.

@@ -153,8 +153,12 @@ func TestFor(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			matched := int64(5)
+			if test.before.Status == metav1.ConditionTrue {
+				matched = 7
+			}
 			network := &samplecrdv1.Network{Status: samplecrdv1.NetworkStatus{
-				ObservedGeneration: 7, NetworkID: "net-1", SubnetID: "sub-1", CIDR: "10.0.0.0/24", Gateway: "10.0.0.1",
+				ObservedGeneration: 7, MatchedGeneration: matched, NetworkID: "net-1", SubnetID: "sub-1", CIDR: "10.0.0.0/24", Gateway: "10.0.0.1",
 				Conditions: []metav1.Condition{test.before, {Type: "Theirs", Status: "True"}},
 			}}
 			network.Generation = 7
@@ -162,6 +166,9 @@ func TestFor(t *testing.T) {
 			got, changed := status.For(network, test.desired, actual, test.outcome, now)
 
 			want := *network.Status.DeepCopy()
+			if test.wantStatus == metav1.ConditionTrue {
+				want.MatchedGeneration = 7
+			}
 			if test.wantChanged {
 				want.Conditions[0] = metav1.Condition{
 					Type: "Ready", Status: test.wantStatus, Reason: test.wantReason, Message: test.wantMessage,
@@ -302,9 +309,9 @@ func TestOverwritePatch(t *testing.T) {
 		"router without a name": {nil, `null`, &samplecrdv1.RouterStatus{ID: "router-1"}, `{"id":"router-1","name":null}`},
 		"router with a name":    {nil, `null`, &samplecrdv1.RouterStatus{ID: "router-1", Name: "edge"}, `{"id":"router-1","name":"edge"}`},
 	} {
-		want := `{"metadata":{"resourceVersion":"7","uid":"uid-1"},"status":{"cidr":null,"conditions":[` + condition("Ready") + `,` + condition("Theirs") + `],"defaultMTU":null,"gateway":null,"mtu":null,"networkID":"net-1","observedGeneration":3,"router":` + test.router + `,"subnetID":null,"subnetPool":` + test.want + `,"tags":null}}`
+		want := `{"metadata":{"resourceVersion":"7","uid":"uid-1"},"status":{"cidr":null,"conditions":[` + condition("Ready") + `,` + condition("Theirs") + `],"defaultMTU":null,"gateway":null,"matchedGeneration":2,"mtu":null,"networkID":"net-1","observedGeneration":3,"router":` + test.router + `,"subnetID":null,"subnetPool":` + test.want + `,"tags":null}}`
 		got := status.OverwritePatch(network, samplecrdv1.NetworkStatus{
-			ObservedGeneration: 3, NetworkID: "net-1", SubnetPool: test.pool, Router: test.attached, Conditions: []metav1.Condition{{Type: "Ready"}},
+			ObservedGeneration: 3, MatchedGeneration: 2, NetworkID: "net-1", SubnetPool: test.pool, Router: test.attached, Conditions: []metav1.Condition{{Type: "Ready"}},
 		})
 		if diff := cmp.Diff(want, string(got)); diff != "" {
 			t.Errorf("%s: the patch (-want +got):\n%s", name, diff)

@@ -24,13 +24,16 @@ func (c *client) Networks(ctx context.Context, filter neutron.NetworkFilter) ([]
 	for _, description := range filter.Descriptions {
 		query.Add("description", description)
 	}
+	if filter.Name != "" {
+		query.Set("name", filter.Name)
+	}
 	found, err := list(ctx, c, "networks", query, (*networkJSON).value, func(n neutron.Network) string { return n.ID })
 	if err != nil {
 		return nil, c.failed(ctx, listNetworks, err)
 	}
 	// An old server may ignore an unknown filter.
 	return slices.DeleteFunc(found, func(n neutron.Network) bool {
-		return filter.ID != "" && n.ID != filter.ID || filter.Descriptions != nil && !slices.Contains(filter.Descriptions, n.Description)
+		return filter.ID != "" && n.ID != filter.ID || filter.Name != "" && n.Name != filter.Name || filter.Descriptions != nil && !slices.Contains(filter.Descriptions, n.Description)
 	}), nil
 }
 

@@ -434,6 +434,12 @@ type NetworkStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
+	// matchedGeneration is the latest metadata.generation whose spec Neutron has
+	// matched. It remains if somebody changes Neutron later.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MatchedGeneration int64 `json:"matchedGeneration,omitempty"`
+
 	// networkID is the ID of the network in Neutron.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64

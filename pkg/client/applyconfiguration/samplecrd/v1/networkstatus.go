@@ -18,6 +18,9 @@ import (
 type NetworkStatusApplyConfiguration struct {
 	// observedGeneration is the metadata.generation that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
+	// matchedGeneration is the latest metadata.generation whose spec Neutron has
+	// matched. It remains if somebody changes Neutron later.
+	MatchedGeneration *int64 `json:"matchedGeneration,omitempty"`
 	// networkID is the ID of the network in Neutron.
 	NetworkID *string `json:"networkID,omitempty"`
 	// subnetID is the ID of the subnet in Neutron.
@@ -60,6 +63,14 @@ func NetworkStatus() *NetworkStatusApplyConfiguration {
 // If called multiple times, the ObservedGeneration field is set to the value of the last call.
 func (b *NetworkStatusApplyConfiguration) WithObservedGeneration(value int64) *NetworkStatusApplyConfiguration {
 	b.ObservedGeneration = &value
+	return b
+}
+
+// WithMatchedGeneration sets the MatchedGeneration field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MatchedGeneration field is set to the value of the last call.
+func (b *NetworkStatusApplyConfiguration) WithMatchedGeneration(value int64) *NetworkStatusApplyConfiguration {
+	b.MatchedGeneration = &value
 	return b
 }
 
