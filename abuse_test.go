@@ -104,7 +104,7 @@ func TestNamespaceLimit(t *testing.T) {
 				h.delete(name)
 			},
 			returns: true,
-			message: "has 2 networks in Neutron, as many as -max-networks-per-namespace allows; 2 of them were retained by deletionPolicy and 0 are orphans",
+			message: "has 2 networks in Neutron, and -max-networks-per-namespace allows 2; 2 of them were retained by deletionPolicy and 0 are orphans",
 		},
 		"orphaned": {
 			leave: func(h *harness, name string) {
@@ -115,7 +115,7 @@ func TestNamespaceLimit(t *testing.T) {
 				h.waitGone(name)
 				h.deletePort(port)
 			},
-			message: "has 2 networks in Neutron, as many as -max-networks-per-namespace allows; 0 of them were retained by deletionPolicy and 2 are orphans",
+			message: "has 2 networks in Neutron, and -max-networks-per-namespace allows 2; 0 of them were retained by deletionPolicy and 2 are orphans",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -16,11 +17,16 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/samplecrd/network-controller/pkg/deployments"
+	"github.com/samplecrd/network-controller/pkg/drift"
+	"github.com/samplecrd/network-controller/pkg/reconcile"
 	"github.com/samplecrd/network-controller/test/controlplane"
 )
 
@@ -148,6 +154,8 @@ func TestBadInput(t *testing.T) {
 		"too long for Neutron":        {[]string{"-neutron-timeout=2m"}, 2, "-neutron-timeout is 2m0s: it must be at most 1m30s"},
 		"no time between lists":       {[]string{"-resync-period=0s"}, 2, "-resync-period is 0s: it must be at least 1s"},
 		"no grace for orphans":        {[]string{"-orphan-grace-period=0s"}, 2, "-orphan-grace-period is 0s"},
+		"unknown policy for drift":    {[]string{"-drift=maybe"}, 2, `-drift is "maybe": it must be correct or report`},
+		"negative limit":              {[]string{"-max-networks-per-namespace=-1"}, 2, "-max-networks-per-namespace is -1: it must be positive, or 0 for no limit"},
 		"unknown deployment networks": {[]string{"-deployment-networks=some"}, 2, `-deployment-networks is "some": it must be annotated, all or none`},
 		"all without a subnet pool":   {[]string{"-deployment-networks=all"}, 2, "-deployment-networks=all requires -default-subnet-pool"},
 		"subnet pool without all":     {[]string{"-default-subnet-pool=campus"}, 2, "-default-subnet-pool requires -deployment-networks=all"},
@@ -194,6 +202,49 @@ func TestBadInput(t *testing.T) {
 			}
 			if test.code == 2 && logged != last {
 				t.Errorf("output of more than one line:\n%s", logged)
+			}
+		})
+	}
+}
+
+// TestSettings: each flag has an effect on the option that it names, and on no other.
+func TestSettings(t *testing.T) {
+	for name, test := range map[string]struct {
+		args   []string
+		change func(*settings)
+	}{
+		"defaults":                    {nil, func(*settings) {}},
+		"-drift=correct":              {[]string{"-drift=correct"}, func(*settings) {}},
+		"-drift=report":               {[]string{"-drift=report"}, func(s *settings) { s.reconcile.ReportDrift = true }},
+		"-leave-cloud":                {[]string{"-leave-cloud=RegionOne/1"}, func(s *settings) { s.reconcile.LeaveCloud = "RegionOne/1" }},
+		"-other-clusters":             {[]string{"-other-clusters=a,b"}, func(s *settings) { s.reconcile.OtherClusters = []string{"a", "b"} }},
+		"-max-networks-per-namespace": {[]string{"-max-networks-per-namespace=7"}, func(s *settings) { s.reconcile.MaxNetworksPerNamespace = 7 }},
+		"-allow-adoption":             {[]string{"-allow-adoption"}, func(s *settings) { s.reconcile.AllowAdoption = true }},
+		"-resync-period":              {[]string{"-resync-period=3m"}, func(s *settings) { s.drift.ResyncPeriod = 3 * time.Minute }},
+		"-delete-orphans":             {[]string{"-delete-orphans"}, func(s *settings) { s.drift.OrphanGracePeriod = 10 * time.Minute }},
+		"-orphan-grace-period alone":  {[]string{"-orphan-grace-period=2m"}, func(*settings) {}},
+		"-orphan-grace-period":        {[]string{"-delete-orphans", "-orphan-grace-period=2m"}, func(s *settings) { s.drift.OrphanGracePeriod = 2 * time.Minute }},
+		"-deployment-networks":        {[]string{"-deployment-networks=none"}, func(s *settings) { s.deployments.Which = deployments.None }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var o options
+			flags := flag.NewFlagSet(controllerName, flag.ContinueOnError) // parseOptions also changes klog, which others use
+			o.addFlags(flags)
+			o.deployments.AddFlags(flags)
+			if err := flags.Parse(test.args); err != nil {
+				t.Fatal(err)
+			}
+			want := settings{
+				reconcile: reconcile.Options{
+					FieldManager: "samplecrd-controller", Cluster: "cluster",
+					MaxInFlight: 30 * time.Second, MaxClockSkew: time.Minute, Retry: reconcile.DefaultRetryDelays(),
+				},
+				drift:       drift.Options{Cluster: "cluster", ResyncPeriod: 30 * time.Second, StartTimeout: 30 * time.Second},
+				deployments: deployments.Options{Which: deployments.Annotated, ExcludedNamespaces: []string{"kube-system"}},
+			}
+			test.change(&want)
+			if diff := cmp.Diff(want, o.settings("cluster"), cmp.AllowUnexported(settings{}), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("the settings of %q differ (-want +got):\n%s", test.args, diff)
 			}
 		})
 	}

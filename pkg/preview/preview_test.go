@@ -20,6 +20,7 @@ import (
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/fake"
 	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/plan"
 	"github.com/samplecrd/network-controller/pkg/preview"
 	"github.com/samplecrd/network-controller/pkg/reconcile"
 	"github.com/samplecrd/network-controller/pkg/store"
@@ -78,6 +79,12 @@ func (r *reader) addNetwork(id, name, description, cidr string) {
 	})
 }
 
+// remove removes the only network, as if it had not been created yet.
+func (r *reader) remove(network *samplecrdv1.Network) {
+	r.networks, r.subnets = nil, nil
+	network.Status.NetworkID, network.Status.SubnetID, network.Status.CIDR = "", "", ""
+}
+
 // newNetwork returns a Network that no controller has reconciled yet.
 func newNetwork(name, cidr string) *samplecrdv1.Network {
 	network := &samplecrdv1.Network{Spec: samplecrdv1.NetworkSpec{CIDR: cidr}}
@@ -102,6 +109,12 @@ func (r *reader) addReady(name, cidr string) *samplecrdv1.Network {
 // planFor returns the plan for Networks.
 func planFor(t testing.TB, r *reader, deleteOrphans bool, networks ...*samplecrdv1.Network) preview.Plan {
 	t.Helper()
+	return planWith(t, r, reconcile.Options{}, deleteOrphans, networks...)
+}
+
+// planWith returns the plan of a controller with options.
+func planWith(t testing.TB, r *reader, options reconcile.Options, deleteOrphans bool, networks ...*samplecrdv1.Network) preview.Plan {
+	t.Helper()
 	listed, err := store.NewStatic(klog.Background(), store.ByNamespace[[]*samplecrdv1.Network]{metav1.NamespaceAll: networks})
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +127,8 @@ func planFor(t testing.TB, r *reader, deleteOrphans bool, networks ...*samplecrd
 	if _, err := neutronCache.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	reconciler := reconcile.New(fake.NewClientset(), listed, neutronCache, &events.FakeRecorder{}, clock.RealClock{}, reconcile.Options{Cluster: cluster})
+	options.Cluster = cluster
+	reconciler := reconcile.New(fake.NewClientset(), listed, neutronCache, &events.FakeRecorder{}, clock.RealClock{}, options)
 	return preview.New(t.Context(), preview.Input{
 		Cluster: cluster, Networks: listed, Selected: networks, Neutron: snapshot, Reconciler: reconciler, DeleteOrphans: deleteOrphans,
 	})
@@ -212,7 +226,7 @@ func TestPrintEscapes(t *testing.T) {
 		Networks:        []preview.Network{{Namespace: "shop", Name: "a", Error: "\x1b[2J\nPlan: nothing"}},
 		NotInKubernetes: []preview.Leftover{{Namespace: "shop", Name: "b", Marker: "\x1b[2J"}},
 	}
-	if got := text(t, p, false); strings.Contains(got, "\x1b") || !strings.Contains(got, "unknown: \ufffd[2J\ufffdPlan: nothing\n") {
+	if got := text(t, p, false); strings.Contains(got, "\x1b") || !strings.Contains(got, `unknown: \x1b[2J\nPlan: nothing`+"\n") {
 		t.Errorf("the text is %q", got)
 	}
 }
@@ -249,6 +263,81 @@ func TestExitCode(t *testing.T) {
 		if got := planFor(t, &reader{poolErr: unavailable}, false, test.network); got.ExitCode() != test.want {
 			t.Errorf("%s: exit code %d, want %d: %+v", name, got.ExitCode(), test.want, got)
 		}
+	}
+}
+
+// TestBlockedAtRest: a Network that is blocked, as its status reports, has no steps.
+func TestBlockedAtRest(t *testing.T) {
+	for reason, test := range map[plan.Reason]struct {
+		options reconcile.Options
+		prepare func(r *reader, network *samplecrdv1.Network)
+	}{
+		plan.ReasonNamespaceLimit: {reconcile.Options{MaxNetworksPerNamespace: 1}, func(r *reader, network *samplecrdv1.Network) {
+			r.remove(network)
+			r.addReady("another", "10.0.1.0/24")
+		}},
+		plan.ReasonInvalidSpec: {reconcile.Options{}, func(r *reader, network *samplecrdv1.Network) {
+			r.remove(network)
+			network.Spec.CIDR = "10.0.0.0/32"
+		}},
+		plan.ReasonAdoptionNotAllowed: {reconcile.Options{}, func(r *reader, network *samplecrdv1.Network) {
+			r.remove(network)
+			network.Spec.NetworkID = "net-2"
+		}},
+		plan.ReasonNotFound: {reconcile.Options{AllowAdoption: true}, func(r *reader, network *samplecrdv1.Network) {
+			r.remove(network)
+			network.Spec.NetworkID = "net-2"
+		}},
+		plan.ReasonOtherCloud: {reconcile.Options{}, func(_ *reader, network *samplecrdv1.Network) {
+			network.Annotations[samplecrdv1.AnnotationCloud] = "RegionTwo/project"
+		}},
+		plan.ReasonOtherCluster: {reconcile.Options{}, func(r *reader, network *samplecrdv1.Network) {
+			r.remove(network)
+			r.addNetwork("net-2", "shop/example", neutron.Owner{Cluster: "old", Namespace: "shop", Name: "example"}.Marker(), "10.0.0.0/24")
+		}},
+		plan.ReasonAmbiguous: {reconcile.Options{}, func(r *reader, network *samplecrdv1.Network) {
+			r.addNetwork("net-2", "shop/example", r.networks[0].Description, "10.0.0.0/24")
+			r.networks[1].CreatedAt = createdAt.Add(time.Hour) // not by a lost response
+			network.Status.NetworkID, network.Status.SubnetID = "", ""
+		}},
+		plan.ReasonNotOurs: {reconcile.Options{}, func(r *reader, _ *samplecrdv1.Network) {
+			r.networks[0].Description = neutron.Owner{Cluster: cluster, Namespace: "shop", Name: "another"}.Marker()
+		}},
+		plan.ReasonExtensionMissing: {reconcile.Options{}, func(_ *reader, network *samplecrdv1.Network) {
+			network.Spec.MTU = new(int32(1400))
+		}},
+		plan.ReasonDrifted: {reconcile.Options{ReportDrift: true}, func(r *reader, _ *samplecrdv1.Network) {
+			r.subnets[0].DHCP = false
+		}},
+	} {
+		t.Run(string(reason), func(t *testing.T) {
+			r := &reader{}
+			network := r.addReady("example", "10.0.0.0/24")
+			test.prepare(r, network)
+			ready := &network.Status.Conditions[0]
+			ready.Status, ready.Reason = metav1.ConditionFalse, string(reason)
+			p := planWith(t, r, test.options, false, network)
+			if blocked := p.Networks[0].Blocked; blocked == nil || blocked.Reason != reason {
+				t.Errorf("the Network is not blocked for this reason: %+v", p.Networks[0])
+			}
+			if p.ExitCode() != 0 || p.Summary.Create+p.Summary.Update+p.Summary.Delete > 0 {
+				t.Errorf("exit code %d for a Network at rest:\n%s", p.ExitCode(), text(t, p, false))
+			}
+		})
+	}
+}
+
+// TestLimitOfPlan: the networks that the plan creates count against the limit.
+func TestLimitOfPlan(t *testing.T) {
+	p := planWith(t, &reader{}, reconcile.Options{MaxNetworksPerNamespace: 2}, false,
+		newNetwork("a", "10.0.0.0/24"), newNetwork("b", "10.0.1.0/24"), newNetwork("c", "10.0.2.0/24"))
+	for i, network := range p.Networks {
+		if isBlocked := network.Blocked != nil && network.Blocked.Reason == plan.ReasonNamespaceLimit; isBlocked != (i == 2) {
+			t.Errorf("Network %s: %+v, want that only the third is blocked by the limit 2", network.Name, network)
+		}
+	}
+	if p.Summary.Create != 4 || p.ExitCode() != 2 {
+		t.Errorf("Summary = %+v, exit code %d, want two networks with their subnets", p.Summary, p.ExitCode())
 	}
 }
 

@@ -8,9 +8,10 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"unicode"
 
 	"golang.org/x/term"
+
+	"github.com/samplecrd/network-controller/pkg/status"
 )
 
 // Print writes the plan in a format: "text" or "json". Colour applies to text.
@@ -41,22 +42,11 @@ const (
 
 // line returns a line in a colour.
 func (p palette) line(colour, format string, values ...any) string {
-	text := printable(fmt.Sprintf(format, values...))
+	text := status.Printable(fmt.Sprintf(format, values...))
 	if p && colour != "" {
 		text = colour + text + reset
 	}
 	return text + "\n"
-}
-
-// printable replaces characters that a terminal does not print, such as those of escape
-// sequences: texts may come from Neutron and from users.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, text)
 }
 
 // symbols has the symbol and the colour of each action.
@@ -136,7 +126,7 @@ func table(leftovers []Leftover) string {
 		}
 		cells := []string{leftover.Name, ranges, created, leftover.Marker, leftover.Command}
 		for i := range cells {
-			cells[i] = printable(cells[i])
+			cells[i] = status.Printable(cells[i])
 		}
 		_, _ = fmt.Fprintln(columns, "  "+strings.Join(cells, "\t"))
 	}

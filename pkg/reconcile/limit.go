@@ -51,8 +51,8 @@ func (r *Reconciler) reserve(key cache.ObjectName, step plan.Step) error {
 		return &neutron.Error{Op: step.String(), Class: errWaiting{},
 			Message: "the networks of the namespace are not counted yet: Neutron has not returned a complete list since the controller started"}
 	}
-	if r.count(usage, key) >= r.options.MaxNetworksPerNamespace {
-		return status.BlockedError{Blocked: r.limitReached(key.Namespace, usage)}
+	if count := r.count(usage, key); count >= r.options.MaxNetworksPerNamespace {
+		return status.BlockedError{Blocked: r.limitReached(key.Namespace, count, usage)}
 	}
 	if r.reserved[key.Namespace] == nil {
 		r.reserved[key.Namespace] = map[cache.ObjectName]time.Time{}
@@ -61,8 +61,9 @@ func (r *Reconciler) reserve(key cache.ObjectName, step plan.Step) error {
 	return nil
 }
 
-// count returns the number of networks of a namespace: those in Neutron, and those
-// that are being created for other keys. The caller holds the lock.
+// count returns the number of networks of a namespace: those in Neutron, those that
+// are being created for other keys, and those that only a status names: the list may be
+// older than the last requests of a former leader. The caller holds the lock.
 func (r *Reconciler) count(usage neutron.Usage, key cache.ObjectName) (count int) {
 	for _, ids := range usage.Owned {
 		count += len(ids)
@@ -70,21 +71,39 @@ func (r *Reconciler) count(usage neutron.Usage, key cache.ObjectName) (count int
 	for _, ids := range usage.Retained {
 		count += len(ids)
 	}
+	unlisted := map[neutron.Owner]bool{}
 	for other, until := range r.reserved[key.Namespace] {
 		if !until.IsZero() && r.neutron.ListedSince(until) {
 			r.reserved.end(other, false, until)
 			continue
 		}
-		if _, inCache := usage.Owned[r.owner(other)]; !inCache && other != key {
+		unlisted[r.owner(other)] = true
+	}
+	for _, network := range r.networks.WithNetwork(key.Namespace) {
+		owner := r.owner(cache.MetaObjectToName(network))
+		if _, isRetained := usage.Retained[owner]; !isRetained && !r.isInOtherCloud(network) {
+			unlisted[owner] = true
+		}
+	}
+	for owner := range unlisted {
+		if _, inCache := usage.Owned[owner]; !inCache && owner != r.owner(key) {
 			count++
 		}
 	}
 	return count
 }
 
+// isInOtherCloud reports whether the network of an object is not in the cloud that
+// the controller is connected to.
+func (r *Reconciler) isInOtherCloud(network *samplecrdv1.Network) bool {
+	recorded := network.Annotations[samplecrdv1.AnnotationCloud]
+	connected, known := r.neutron.KnownCloud()
+	return known && recorded != "" && recorded != connected
+}
+
 // limitReached describes what a namespace has in Neutron, and how it gets room. The
 // count includes networks that are being created.
-func (r *Reconciler) limitReached(namespace string, usage neutron.Usage) plan.Blocked {
+func (r *Reconciler) limitReached(namespace string, count int, usage neutron.Usage) plan.Blocked {
 	retained, orphaned := 0, 0
 	for _, ids := range usage.Retained {
 		retained += len(ids)
@@ -95,9 +114,9 @@ func (r *Reconciler) limitReached(namespace string, usage neutron.Usage) plan.Bl
 		}
 	}
 	return plan.Blocked{Reason: plan.ReasonNamespaceLimit, Message: fmt.Sprintf(
-		"Namespace %s has %d networks in Neutron, as many as -max-networks-per-namespace allows; %d of them were retained by deletionPolicy and %d are orphans, without a Network. "+
+		"Namespace %s has %d networks in Neutron, and -max-networks-per-namespace allows %d; %d of them were retained by deletionPolicy and %d are orphans, without a Network. "+
 			"Delete a Network that is not needed, or ask the administrator to list the networks (samplecrd-controller plan) and delete those that are not needed (openstack network delete).",
-		namespace, r.options.MaxNetworksPerNamespace, retained, orphaned)}
+		namespace, count, r.options.MaxNetworksPerNamespace, retained, orphaned)}
 }
 
 // hasRoomAgain reports whether a Network waits because of the limit, and its namespace

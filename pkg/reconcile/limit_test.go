@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/plan"
 	"github.com/samplecrd/network-controller/pkg/status"
@@ -61,7 +62,7 @@ func TestReserve(t *testing.T) {
 			t.Errorf("%s: reserve(%s) = %v, want class %v and a message with %q", doing, key, err, class, text)
 		}
 	}
-	full := "2 networks in Neutron, as many as -max-networks-per-namespace allows; 1 of them were retained by deletionPolicy and 0 are orphans"
+	full := "2 networks in Neutron, and -max-networks-per-namespace allows 2; 1 of them were retained by deletionPolicy and 0 are orphans"
 
 	want("before the first list", a, neutron.ErrUnavailable, "")
 	refresh()
@@ -87,7 +88,59 @@ func TestReserve(t *testing.T) {
 	server.networks = append(server.networks, neutron.Network{ID: "5", Description: r.owner(a).Marker()})
 	refresh()
 	want("an orphan", b, nil, "1 of them were retained by deletionPolicy and 1 are orphans")
+	r.options.MaxNetworksPerNamespace = 1
+	want("the limit was lowered", b, nil, "has 2 networks in Neutron, and -max-networks-per-namespace allows 1;")
 	want("in another namespace", cache.NewObjectName("third", "a"), nil, "")
+}
+
+// TestLimitAfterHandover: the list of a standby is older than what the former leader
+// created last. The status of these Networks counts instead.
+func TestLimitAfterHandover(t *testing.T) {
+	created := func(change func(*samplecrdv1.Network)) *samplecrdv1.Network {
+		network := object("uid-a", "net-a")
+		network.Name, network.Annotations = "a", map[string]string{samplecrdv1.AnnotationCloud: "test"}
+		change(network)
+		return network
+	}
+	for name, test := range map[string]struct {
+		network *samplecrdv1.Network
+		marker  func(neutron.Owner) string // of the network, if it is in the list
+		limit   int                        // the smallest with which another is created
+	}{
+		"created":               {created(func(*samplecrdv1.Network) {}), nil, 2},
+		"created and listed":    {created(func(*samplecrdv1.Network) {}), neutron.Owner.Marker, 2},
+		"being retained":        {created(func(*samplecrdv1.Network) {}), neutron.Owner.RetainedMarker, 2},
+		"adopted":               {created(func(n *samplecrdv1.Network) { n.Spec.NetworkID = "net-a" }), nil, 1},
+		"not created yet":       {created(func(n *samplecrdv1.Network) { n.Status.NetworkID = "" }), nil, 1},
+		"in another cloud":      {created(func(n *samplecrdv1.Network) { n.Annotations[samplecrdv1.AnnotationCloud] = "old" }), nil, 1},
+		"in another namespace":  {created(func(n *samplecrdv1.Network) { n.Namespace = "other" }), nil, 1},
+		"of the Network itself": {created(func(n *samplecrdv1.Network) { n.Name = "b" }), nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, clock := newReconciler(t, test.network)
+			r.options.Cluster = "c"
+			server := &lists{}
+			if test.marker != nil {
+				server.networks = []neutron.Network{{ID: "net-a", Description: test.marker(r.owner(cache.MetaObjectToName(test.network)))}}
+			}
+			r.neutron = neutron.NewCache(server, clock.Now)
+			if _, err := r.neutron.Cloud(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.neutron.Refresh(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			clock.SetTime(clock.Now().Add(20 * time.Second))
+			r.Start(t.Context())
+			for limit := 1; limit <= test.limit; limit++ {
+				r.options.MaxNetworksPerNamespace = limit
+				err := r.reserve(cache.NewObjectName(key.Namespace, "b"), plan.CreateNetwork{})
+				if (err == nil) != (limit == test.limit) {
+					t.Errorf("with the limit %d, reserve() = %v, want that one is created with %d", limit, err, test.limit)
+				}
+			}
+		})
+	}
 }
 
 func (*lists) Cloud(context.Context) (string, error) { return "test", nil }

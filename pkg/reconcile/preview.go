@@ -26,7 +26,7 @@ func (r *Reconciler) Preview(ctx context.Context, key cache.ObjectName, network 
 	}
 	for range maxSyncs {
 		var some []plan.Step
-		if some, actual, outcome = r.previewSync(ctx, network, desired, actual); outcome != nil && !errors.As(outcome, new(status.BlockedError)) {
+		if some, actual, outcome = r.previewSync(ctx, key, network, desired, actual); outcome != nil && !errors.As(outcome, new(status.BlockedError)) {
 			return append(steps, some...), outcome
 		}
 		steps = append(steps, some...)
@@ -43,7 +43,7 @@ func (r *Reconciler) Preview(ctx context.Context, key cache.ObjectName, network 
 const maxSyncs = 5
 
 // previewSync returns the steps of one sync, and the predicted state after it.
-func (r *Reconciler) previewSync(ctx context.Context, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual) (steps []plan.Step, after plan.Actual, outcome error) {
+func (r *Reconciler) previewSync(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual) (steps []plan.Step, after plan.Actual, outcome error) {
 	for range maxSteps {
 		step := plan.Next(desired, actual)
 		switch step := step.(type) {
@@ -63,6 +63,9 @@ func (r *Reconciler) previewSync(ctx context.Context, network *samplecrdv1.Netwo
 			}
 			actual = read
 			continue
+		}
+		if err := r.reserve(key, step); err != nil { // what the plan creates counts against the limit
+			return steps, actual, err
 		}
 		predicted, ok := plan.Predict(actual, step)
 		if !ok {

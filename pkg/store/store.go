@@ -68,7 +68,7 @@ func New(logger klog.Logger, from ByNamespace[informers.TypedNetworkInformer], o
 
 func newSource(logger klog.Logger, informer informers.TypedNetworkInformer, onWatchError cache.WatchErrorHandlerWithContext) (source, error) {
 	shared := informer.Informer()
-	if err := shared.AddIndexers(cache.Indexers{byAdoptedNetwork: adoptedNetwork}); err != nil {
+	if err := shared.AddIndexers(indexers); err != nil {
 		return source{}, fmt.Errorf("adding an index: %w", err)
 	}
 	if err := shared.SetWatchErrorHandlerWithContext(onWatchError); err != nil {
@@ -186,6 +186,18 @@ func (n *Networks) Adopting(networkID string) (all []*samplecrdv1.Network) {
 	return all
 }
 
+// WithNetwork returns the Networks of a namespace whose status names a network that
+// was created for them.
+func (n *Networks) WithNetwork(namespace string) (all []*samplecrdv1.Network) {
+	if source, watched := n.sources.For(namespace); watched {
+		some, _ := source.overlay.ByIndex(byNamespaceWithNetwork, namespace) // the index exists
+		for _, object := range some {
+			all = append(all, object.(*samplecrdv1.Network))
+		}
+	}
+	return all
+}
+
 // IsComplete reports whether the initial list of a namespace has been received.
 // If not, a Network that Get does not return may exist.
 func (n *Networks) IsComplete(namespace string) bool {
@@ -193,12 +205,25 @@ func (n *Networks) IsComplete(namespace string) bool {
 	return watched && cache.IsDone(source.synced)
 }
 
-// byAdoptedNetwork indexes Networks by spec.networkID.
-const byAdoptedNetwork = "adoptedNetwork"
+// The indexes of Networks: by spec.networkID, and by namespace those for which a
+// network was created.
+const (
+	byAdoptedNetwork       = "adoptedNetwork"
+	byNamespaceWithNetwork = "namespaceWithNetwork"
+)
+
+var indexers = cache.Indexers{byAdoptedNetwork: adoptedNetwork, byNamespaceWithNetwork: namespaceWithNetwork}
 
 func adoptedNetwork(object any) ([]string, error) {
 	if network, ok := object.(*samplecrdv1.Network); ok && network.Spec.NetworkID != "" {
 		return []string{network.Spec.NetworkID}, nil
+	}
+	return nil, nil
+}
+
+func namespaceWithNetwork(object any) ([]string, error) {
+	if network, ok := object.(*samplecrdv1.Network); ok && network.Status.NetworkID != "" && network.Spec.NetworkID == "" {
+		return []string{network.Namespace}, nil
 	}
 	return nil, nil
 }
