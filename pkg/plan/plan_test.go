@@ -566,7 +566,7 @@ func TestStepText(t *testing.T) {
 		"delete subnet: 10.0.0.0/24":                                                         plan.DeleteSubnet{ID: "sub-1", From: prefix("10.0.0.0/24")},
 		"delete subnet: 10.0.0.0/24 makes room for a /26 from subnet pool one":               plan.DeleteSubnet{ID: "sub-1", From: prefix("10.0.0.0/24"), For: "a /26 from subnet pool one"},
 		"delete network net-1":                                                               deleteNetwork,
-		"delete network net-2: duplicate of net-1, created when a response was lost":         deleteDuplicate,
+		"delete network net-2: duplicate of net-1, created at the same time":                 deleteDuplicate,
 		`find network with description "` + marker + `" or "` + owner.RetainedMarker() + `"`: findByMarkers,
 	} {
 		if got := step.String(); got != want {

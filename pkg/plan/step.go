@@ -274,7 +274,7 @@ func (s DeleteSubnet) String() string {
 
 func (s DeleteNetwork) String() string {
 	if s.DuplicateOf != "" {
-		return fmt.Sprintf("delete network %s: duplicate of %s, created when a response was lost", s.ID, s.DuplicateOf)
+		return fmt.Sprintf("delete network %s: duplicate of %s, created at the same time", s.ID, s.DuplicateOf)
 	}
 	return "delete network " + s.ID
 }

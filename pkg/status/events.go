@@ -35,7 +35,7 @@ func EventsOf(network *samplecrdv1.Network, steps []plan.Step, record plan.Recor
 		case deletion.DuplicateOf != "":
 			all = append(all, Event{
 				Type: corev1.EventTypeNormal, Reason: "DuplicateDeleted", Action: "DeleteDuplicate",
-				Note: Clip(fmt.Sprintf("Deleted network %s: it was a duplicate of %s, created when a response was lost.", deletion.ID, deletion.DuplicateOf)),
+				Note: Clip(fmt.Sprintf("Deleted network %s: it was a duplicate of %s, created at the same time.", deletion.ID, deletion.DuplicateOf)),
 			})
 		default:
 			others, drifted = append(others, step), drifted || IsDrift(network, step)

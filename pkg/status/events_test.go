@@ -75,7 +75,7 @@ func TestEventsOf(t *testing.T) {
 			event("Warning", "Drifted", "Corrected a difference in Neutron: the subnet was not attached to its router; attached the subnet to router router-1."),
 		}},
 		"a duplicate": {good, []plan.Step{duplicate}, []status.Event{
-			{Type: "Normal", Reason: "DuplicateDeleted", Action: "DeleteDuplicate", Note: "Deleted network net-2: it was a duplicate of net-1, created when a response was lost."},
+			{Type: "Normal", Reason: "DuplicateDeleted", Action: "DeleteDuplicate", Note: "Deleted network net-2: it was a duplicate of net-1, created at the same time."},
 		}},
 		"network missing": {good, []plan.Step{createNetwork, createSubnet}, []status.Event{
 			event("Warning", "Drifted", "Corrected a difference in Neutron: network net-0 did not exist; created network net-1 with subnet 10.0.0.0/24, gateway 10.0.0.1."),

@@ -144,8 +144,7 @@ func TestRealWalkthrough(t *testing.T) {
 			}
 			o.mustKubectl("patch", "network", "example-network", "--type=merge",
 				"--patch", `{"spec":{"cidr":"192.168.1.0/16","gateway":"192.168.1.1"}}`)
-			o.mustKubectl("wait", "--for=jsonpath={.status.observedGeneration}=2",
-				"network/example-network", "--timeout=60s")
+			o.mustKubectl("wait", "--for=condition=Ready", "network/example-network", "--timeout=60s") // of the new spec
 			o.checkNeutron("default/example-network 192.168.0.0/16 192.168.1.1")
 			o.mustKubectl("delete", "network", "example-network", "--timeout=60s")
 			o.checkNeutron("")
