@@ -156,11 +156,16 @@ func TestOlderNetwork(t *testing.T) {
 	h.create("example", "10.0.0.0/24", "")
 	cure := "kubectl annotate network -n " + h.namespace + " example samplecrd.k8s.io/cloud=RegionOne/test"
 	h.waitCondition("example", metav1.ConditionFalse, "Ambiguous", cure)
+	h.waitRequests(len(h.neutron.Requests()) + 3) // some retries
 	stop()
+	h.forgetRequests()
 	h.startController()
-	h.eventually(h.isIdle)
+	h.waitRequests(5)
 	if err := h.hasCondition("example", metav1.ConditionFalse, "Ambiguous", cure); err != nil {
 		t.Error(err)
+	}
+	if got := h.get("example").Status.NetworkID; got != "" {
+		t.Errorf("the status records the network %s", got)
 	}
 	h.wantCounts(1, 0)
 

@@ -225,6 +225,9 @@ func (a Actual) Ours(desired Desired) Record {
 	if _, unknown := step.(FindNetwork); unknown {
 		return a.Record
 	}
+	if network != nil && desired.Adopted == "" && stepToTakeOver(desired, a, *network) != nil {
+		network = nil // it is not proven to belong to the object
+	}
 	if network == nil || desired.Adopted != "" && neutron.IsMarker(network.Description) {
 		return Record{NetworkCloud: a.NetworkCloud, Tags: a.Tags, RouterID: a.RouterID, RouterName: a.RouterName}
 	}

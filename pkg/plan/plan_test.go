@@ -480,7 +480,7 @@ var adoptingRows = map[string]row{
 func TestOurs(t *testing.T) {
 	later := with(subnet, func(s *sub) { s.ID, s.CreatedAt = "sub-2", createdAt.Add(time.Hour) })
 	mine := with(subnet, func(s *sub) { s.Description = "mine" })
-	fromOther := plan.Actual{Record: plan.Record{NetworkCloud: here, NetworkID: "net-0", SubnetID: "sub-0"}}.WithCloud(here)
+	fromOther := plan.Actual{Finalizer: true, Record: plan.Record{NetworkCloud: here, NetworkID: "net-0", SubnetID: "sub-0"}}.WithCloud(here)
 	full := plan.Record{NetworkCloud: here, NetworkID: "net-1", SubnetID: "sub-1", CIDR: subnet.CIDR, Gateway: subnet.Gateway, MTU: 1450, DefaultMTU: 1450}
 	noSubnet := plan.Record{NetworkCloud: here, NetworkID: "net-1", MTU: 1450, DefaultMTU: 1450}
 	adopted := with(full, func(r *plan.Record) { r.DefaultMTU = 0 })
@@ -492,6 +492,7 @@ func TestOurs(t *testing.T) {
 		"not looked for":                 {present, recorded, recorded.Record},
 		"not looked for by ID":           {present, foundByMarker(recorded), recorded.Record},
 		"gone":                           {present, foundByID(foundByMarker(recorded)), plan.Record{NetworkCloud: here}},
+		"older, and not proven":          {present, foundByMarker(newObject, network), plan.Record{}},
 		"gone, and never known":          {present, foundByMarker(fresh), plan.Record{}},
 		"found":                          {present, foundByMarker(fresh, network).WithSubnets("net-1", []sub{foreign, subnet}), full},
 		"found, subnets unknown":         {present, foundByMarker(recorded, network), recorded.Record},

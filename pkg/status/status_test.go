@@ -231,7 +231,7 @@ func TestRecord(t *testing.T) {
 func TestStatusNamesObservedNetwork(t *testing.T) {
 	network := &samplecrdv1.Network{Status: samplecrdv1.NetworkStatus{NetworkID: "gone-net", SubnetID: "gone-sub"}}
 	network.Generation = 2
-	known := plan.Actual{}.WithNetwork(neutron.Network{ID: "net-2", Description: owner.Marker()})
+	known := plan.Actual{Finalizer: true}.WithNetwork(neutron.Network{ID: "net-2", Description: owner.Marker()})
 
 	got, changed := status.For(network, present, known, &neutron.Error{Class: neutron.ErrUnavailable}, now)
 
