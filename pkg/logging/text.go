@@ -83,11 +83,11 @@ func isControl(r rune) bool { return !unicode.IsPrint(r) && r != '\t' }
 // not pass through a klog.LogFilter.
 type escapeErrors struct{ klog.LogSink }
 
-// Init implements klog.LogSink. The sink of klog knows its other callers already; this
-// one is one more.
+// Init implements klog.LogSink. The sink of klog already skips its other callers when
+// it looks for the line to log; this wrapper is one more.
 func (s escapeErrors) Init(klog.RuntimeInfo) { s.LogSink.Init(klog.RuntimeInfo{CallDepth: 1}) }
 
-// Enabled implements klog.LogSink. With Info, it is here to be that caller.
+// Enabled implements klog.LogSink. Like Info, it exists to be that caller.
 func (s escapeErrors) Enabled(level int) bool { return s.LogSink.Enabled(level) }
 
 // Info implements klog.LogSink.

@@ -87,23 +87,9 @@ func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
 }
 
 func (c *Cache) list(ctx context.Context) (*content, error) {
-	networks, err := c.client.Networks(ctx, NetworkFilter{})
-	if err != nil {
-		return nil, err
-	}
-	subnets, err := c.client.Subnets(ctx, SubnetFilter{})
-	if err != nil {
-		return nil, err
-	}
-	fresh := newContent()
-	for _, network := range networks {
-		fresh.putNetwork(network)
-	}
-	for _, subnet := range subnets {
-		fresh.putSubnet(subnet)
-	}
-	if !c.interfacesNeeded() {
-		return fresh, nil
+	fresh, err := listContent(ctx, c.client)
+	if err != nil || !c.interfacesNeeded() {
+		return fresh, err
 	}
 	interfaces, err := c.client.RouterInterfaces(ctx, "")
 	if err != nil {
@@ -505,6 +491,26 @@ type content struct {
 	// hasInterfaces is set, or else for the networks in the map.
 	interfaces    map[string][]RouterInterface
 	hasInterfaces bool
+}
+
+// listContent lists all networks and subnets.
+func listContent(ctx context.Context, client Reader) (*content, error) {
+	networks, err := client.Networks(ctx, NetworkFilter{})
+	if err != nil {
+		return nil, err
+	}
+	subnets, err := client.Subnets(ctx, SubnetFilter{})
+	if err != nil {
+		return nil, err
+	}
+	listed := newContent()
+	for _, network := range networks {
+		listed.putNetwork(network)
+	}
+	for _, subnet := range subnets {
+		listed.putSubnet(subnet)
+	}
+	return listed, nil
 }
 
 func newContent() *content {

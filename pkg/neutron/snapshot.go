@@ -24,22 +24,11 @@ func NewSnapshot(ctx context.Context, client Client) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	networks, err := client.Networks(ctx, NetworkFilter{})
+	listed, err := listContent(ctx, client)
 	if err != nil {
 		return nil, err
 	}
-	subnets, err := client.Subnets(ctx, SubnetFilter{})
-	if err != nil {
-		return nil, err
-	}
-	snapshot := &Snapshot{Reader: client, routing: client, content: newContent(), cloud: cloud}
-	for _, network := range networks {
-		snapshot.content.putNetwork(network)
-	}
-	for _, subnet := range subnets {
-		snapshot.content.putSubnet(subnet)
-	}
-	return snapshot, nil
+	return &Snapshot{Reader: client, routing: client, content: listed, cloud: cloud}, nil
 }
 
 // Cloud implements Client, without a request.

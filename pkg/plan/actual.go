@@ -33,7 +33,6 @@ type Actual struct {
 	OthersUnknown bool
 
 	connected  string                      // the cloud that requests go to; empty if unknown
-	created    string                      // the ID of the network that this plan has created
 	byMarker   *[]neutron.Network          // found by owner marker
 	byID       *[]neutron.Network          // found by ID: one, or none
 	subnets    map[string][]neutron.Subnet // by the ID of their network
@@ -118,7 +117,6 @@ func (a Actual) WithNewNetwork(request neutron.NewNetwork, created neutron.Netwo
 	if request.MTU == nil {
 		a.DefaultMTU = mtuOf(created)
 	}
-	a.created = created.ID
 	return a.WithNetwork(created)
 }
 

@@ -123,7 +123,7 @@ func (a Actual) routerID(desired Desired) (id string, known bool) {
 
 // routerRecord returns the router to record in the status, with its name in the spec.
 func (a Actual) routerRecord(desired Desired) (id, name string) {
-	if wanted, known := a.routerID(desired); known && wanted == a.RouterID && !desired.Absent {
+	if routerID, known := a.routerID(desired); known && routerID == a.RouterID && !desired.Absent {
 		return a.RouterID, desired.Router.Name
 	}
 	return a.RouterID, a.RouterName
@@ -146,7 +146,7 @@ func stepToRouter(desired Desired, actual Actual, network neutron.Network) Step 
 	if !known {
 		return FindRouterInterfaces{network.ID}
 	}
-	wanted := ""
+	routerID := ""
 	if desired.Router != nil {
 		id, _ := actual.routerID(desired)
 		if _, done := interfaceTo(id, attached); !done {
@@ -161,25 +161,25 @@ func stepToRouter(desired Desired, actual Actual, network neutron.Network) Step 
 			}
 			id = router.ID
 		}
-		wanted = id
+		routerID = id
 	}
-	return stepToAttached(desired, actual, subnet, attached, wanted)
+	return stepToAttached(desired, actual, subnet, attached, routerID)
 }
 
-// stepToAttached attaches a subnet to the wanted router, and to no other router that
+// stepToAttached attaches a subnet to the desired router, and to no other router that
 // the status records. The ID of the router is empty for none.
-func stepToAttached(desired Desired, actual Actual, subnet neutron.Subnet, attached []neutron.RouterInterface, wanted string) Step {
-	_, isDone := interfaceTo(wanted, attached)
-	if actual.RouterID != "" && actual.RouterID != wanted {
+func stepToAttached(desired Desired, actual Actual, subnet neutron.Subnet, attached []neutron.RouterInterface, routerID string) Step {
+	_, isDone := interfaceTo(routerID, attached)
+	if actual.RouterID != "" && actual.RouterID != routerID {
 		if previous, ok := interfaceTo(actual.RouterID, attached); ok {
 			return DetachRouter{Interface: previous}
 		}
-		if wanted == "" || isDone { // a user attached the subnet to the wanted router
+		if routerID == "" || isDone { // a user attached the subnet to the desired router
 			return RecordRouter{Replaces: actual.RouterID}
 		}
 	}
 	switch {
-	case wanted == "" || isDone:
+	case routerID == "" || isDone:
 		return nil
 	case !subnet.Gateway.IsValid():
 		return Blocked{Reason: ReasonInvalidSpec, Message: fmt.Sprintf(
@@ -190,13 +190,13 @@ func stepToAttached(desired Desired, actual Actual, subnet neutron.Subnet, attac
 			return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
 				"subnet %s is attached to router %s, but not by this Network: it is not detached to make room for router %s. "+
 					"Detach it (openstack router remove subnet %s %s), or set spec.router.id to %s.",
-				subnet.ID, other.RouterID, wanted, other.RouterID, subnet.ID, other.RouterID)}
+				subnet.ID, other.RouterID, routerID, other.RouterID, subnet.ID, other.RouterID)}
 		}
 	}
-	if actual.RouterID != wanted {
-		return RecordRouter{ID: wanted, Name: desired.Router.Name, Replaces: actual.RouterID}
+	if actual.RouterID != routerID {
+		return RecordRouter{ID: routerID, Name: desired.Router.Name, Replaces: actual.RouterID}
 	}
-	return AttachRouter{neutron.RouterInterface{RouterID: wanted, NetworkID: subnet.NetworkID, SubnetID: subnet.ID, Address: subnet.Gateway}}
+	return AttachRouter{neutron.RouterInterface{RouterID: routerID, NetworkID: subnet.NetworkID, SubnetID: subnet.ID, Address: subnet.Gateway}}
 }
 
 // selectRouter returns the desired router. It returns a step if the router is unknown

@@ -50,15 +50,8 @@ func (r *Reconciler) applySteps(ctx context.Context, key cache.ObjectName, netwo
 	found := false // whether this sync saw the network that the status names
 	for range maxSteps {
 		step := plan.Next(desired, actual)
-		switch step := step.(type) {
-		case plan.Nothing:
-			return actual, nil
-		case plan.Blocked:
-			return actual, status.BlockedError{Blocked: step}
-		case plan.RemoveFinalizer:
-			if network == nil { // an orphan is gone
-				return actual, nil
-			}
+		if ended, outcome := endOf(step, network); ended {
+			return actual, outcome
 		}
 		if rejected := r.rejection(key, network); rejected != nil {
 			return actual, rejected
@@ -79,6 +72,20 @@ func (r *Reconciler) applySteps(ctx context.Context, key cache.ObjectName, netwo
 	}
 	return actual, status.BlockedError{Blocked: plan.Blocked{Reason: plan.ReasonNotConverging, Message: fmt.Sprintf(
 		"Stopped after %d steps: Neutron's responses do not match the requests. See the controller's log for the steps.", maxSteps)}}
+}
+
+// endOf reports whether a plan for a Network ends with a step, and the outcome. The
+// Network is nil for an orphan, which has no finalizer.
+func endOf(step plan.Step, network *samplecrdv1.Network) (ended bool, outcome error) {
+	switch step := step.(type) {
+	case plan.Nothing:
+		return true, nil
+	case plan.Blocked:
+		return true, status.BlockedError{Blocked: step}
+	case plan.RemoveFinalizer:
+		return network == nil, nil
+	}
+	return false, nil
 }
 
 // mayApply returns an error if a step must not be applied now.

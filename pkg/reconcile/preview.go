@@ -46,15 +46,8 @@ const maxSyncs = 5
 func (r *Reconciler) previewSync(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual) (steps []plan.Step, after plan.Actual, outcome error) {
 	for range maxSteps {
 		step := plan.Next(desired, actual)
-		switch step := step.(type) {
-		case plan.Nothing:
-			return steps, actual, nil
-		case plan.Blocked:
-			return steps, actual, status.BlockedError{Blocked: step}
-		case plan.RemoveFinalizer:
-			if network == nil { // an orphan has none
-				return steps, actual, nil
-			}
+		if ended, outcome := endOf(step, network); ended {
+			return steps, actual, outcome
 		}
 		if plan.IsRead(step) {
 			read, err := r.find(ctx, network, actual, step)

@@ -241,8 +241,8 @@ func (r *Reconciler) fromCache(network *samplecrdv1.Network, desired plan.Desire
 	for networkID, interfaces := range view.RouterInterfaces {
 		actual = actual.WithRouterInterfaces(networkID, interfaces)
 	}
-	if wanted := desired.Router; wanted != nil {
-		if router, ok := r.neutron.KnownRouter(neutron.RouterFilter{ID: wanted.ID, Name: wanted.Name}); ok {
+	if desired.Router != nil {
+		if router, ok := r.neutron.KnownRouter(neutron.RouterFilter{ID: desired.Router.ID, Name: desired.Router.Name}); ok {
 			actual = actual.WithRouters([]neutron.Router{router})
 		}
 	}

@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"errors"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -12,14 +11,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
-	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/status"
 )
 
 // record is what this replica remembers of a key between two syncs. It begins
 // when there is something to remember, and ends with the sync that finds neither an
-// object nor anything pending. All of it can be lost: it saves requests, and it covers the
-// time in which Neutron does not show yet what it was asked to create.
+// object nor anything pending. All of it can be lost: it saves and limits requests, and it
+// covers the time in which Neutron does not show yet what was requested.
 type record struct {
 	// uid is the object that the following fields belong to.
 	uid types.UID
@@ -61,14 +59,6 @@ type record struct {
 	// deleteOrphan is true if the object does not exist and what it left in Neutron
 	// is to be deleted.
 	deleteOrphan bool
-}
-
-// rejection is the outcome of a sync that is not to be repeated for a while.
-type rejection struct {
-	uid        types.UID // empty if there was no object
-	generation int64
-	outcome    error
-	until      time.Time
 }
 
 // inherited is an object as a former leader left it.
@@ -159,35 +149,6 @@ func (r *Reconciler) StatusOverwritten(before, after *samplecrdv1.Network) (dela
 	return wait.Jitter(r.options.Retry.OverwrittenStatus, 0.5), overwritten
 }
 
-// The syncs of a Network because of an edit: a burst, and then one a second. Other
-// Networks need the workers, too.
-const (
-	editBurst = 10
-	editRate  = rate.Limit(1)
-)
-
-// noteEdit counts the sync of an edited Network.
-func (r *record) noteEdit(generation int64, now time.Time) {
-	if r.editedGeneration != 0 && generation != r.editedGeneration {
-		if r.edits == nil {
-			r.edits = rate.NewLimiter(editRate, editBurst)
-		}
-		r.edits.AllowN(now, 1)
-	}
-	r.editedGeneration = generation
-}
-
-// EditDelay returns how long the sync of an edited Network has to wait: nothing,
-// unless it is edited without end. A deletion never waits.
-func (r *Reconciler) EditDelay(network *samplecrdv1.Network) time.Duration {
-	edits := r.recordOf(network).edits
-	if edits == nil || network.DeletionTimestamp != nil {
-		return 0
-	}
-	missing := 1 - edits.TokensAt(r.clock.Now())
-	return time.Duration(max(0, missing) / float64(editRate) * float64(time.Second))
-}
-
 // becomesReady reports whether a Network becomes Ready for the first time with
 // the status that was just written. (This is unknown for a Network that already
 // had a network in Neutron and was not Ready when this replica started leading.)
@@ -213,50 +174,6 @@ func (r *Reconciler) isOrphanToDelete(key cache.ObjectName) bool {
 // Neutron, if the object still does not exist then.
 func (r *Reconciler) DeleteOrphan(key cache.ObjectName) {
 	r.updateKey(key, func(record *record) { record.deleteOrphan = true })
-}
-
-// rejection returns the outcome of an earlier sync of the same spec if Neutron
-// rejected a request then and it is too early to repeat the request. It returns nil
-// otherwise, and if the finalizer, which protects what exists, is to be set.
-func (r *Reconciler) rejection(key cache.ObjectName, network *samplecrdv1.Network) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	last := r.records[key].rejected
-	uid, generation := specOf(network)
-	if network != nil && !hasFinalizer(network) || last == nil || last.uid != uid || last.generation != generation || r.until(last.until) <= 0 {
-		return nil
-	}
-	return last.outcome
-}
-
-// noteRejection remembers the outcome of a sync if Neutron rejected a request, or
-// requested a pause.
-func (r *Reconciler) noteRejection(key cache.ObjectName, network *samplecrdv1.Network, outcome error) {
-	var failure *neutron.Error
-	if !errors.As(outcome, &failure) {
-		return
-	}
-	pause := min(failure.RetryAfter, r.options.Retry.Rejected)
-	if errors.Is(failure, neutron.ErrRefused) {
-		pause = r.options.Retry.Rejected
-	} else if errors.Is(failure, neutron.ErrInUse) && network == nil {
-		pause = r.options.Retry.InUse
-	}
-	if pause <= 0 {
-		return
-	}
-	uid, generation := specOf(network)
-	r.updateKey(key, func(record *record) {
-		record.rejected = &rejection{uid: uid, generation: generation, outcome: outcome, until: r.clock.Now().Add(pause)}
-	})
-}
-
-// specOf identifies the spec of a Network, which may be nil.
-func specOf(network *samplecrdv1.Network) (uid types.UID, generation int64) {
-	if network == nil {
-		return "", 0
-	}
-	return network.UID, network.Generation
 }
 
 // until returns the time left until a point in time; it is negative afterwards.

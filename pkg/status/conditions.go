@@ -68,8 +68,8 @@ func InProgress(network *samplecrdv1.Network, step plan.Step, now metav1.Time) (
 }
 
 // withConditions returns a status with the condition Ready and, as kstatus defines
-// them, Reconciling or Stalled: tools that know no Network, such as kubectl wait,
-// Flux and Argo CD, derive from them whether to wait or to give up.
+// them, Reconciling or Stalled: generic tools, such as kubectl wait, Flux and Argo CD,
+// derive from them whether to wait or to give up.
 func withConditions(status samplecrdv1.NetworkStatus, ready metav1.Condition, generation int64, now metav1.Time) samplecrdv1.NetworkStatus {
 	ready.ObservedGeneration, ready.LastTransitionTime = generation, now
 	status.ObservedGeneration, status.Conditions = generation, slices.Clone(status.Conditions)
