@@ -116,6 +116,8 @@ const (
 	ExtensionTags         = "standard-attr-tag"
 	ExtensionSubnetPools  = "subnet_allocation"
 	ExtensionRouter       = "router"
+	// ExtensionIfMatch rejects a request for an object that no longer has the revision.
+	ExtensionIfMatch = "revision-if-match"
 )
 
 // Network is a Neutron network.
