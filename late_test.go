@@ -10,7 +10,7 @@ import (
 
 // TestLateRequest: a process is killed while its request to create is in flight, and
 // the next process starts at once. Neutron takes any time to execute the request:
-// it does so before each request of the next process in turn, or after the last one.
+// it is executed before each request of the next process in turn, or after the last one.
 // In the end there is one network with one subnet, and the Network is ready.
 //
 // TestCrashes has the other cases: Neutron executes the request before the next
