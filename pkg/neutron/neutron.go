@@ -116,7 +116,8 @@ const (
 	ExtensionTags         = "standard-attr-tag"
 	ExtensionSubnetPools  = "subnet_allocation"
 	ExtensionRouter       = "router"
-	// ExtensionIfMatch rejects a request for an object that no longer has the revision.
+	// ExtensionIfMatch promises that a request with a revision is rejected if the
+	// object has another one. Without it, Neutron ignores the revision.
 	ExtensionIfMatch = "revision-if-match"
 )
 
