@@ -211,7 +211,7 @@ func TestRecordLifetime(t *testing.T) {
 func TestStatusOverwritten(t *testing.T) {
 	r, _ := newReconciler(t)
 	before, own, foreign := object("uid-1", ""), object("uid-1", "net-1"), object("uid-1", "net-2")
-	r.update(own, func(record *record) { record.status = own.Status })
+	r.update(own, func(record *record) { record.status = status.Hash(own.Status) })
 	for name, test := range map[string]struct {
 		after *samplecrdv1.Network
 		want  bool
