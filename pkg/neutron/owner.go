@@ -58,14 +58,15 @@ func ownerOf(description string) (owner Owner, ok bool) {
 
 func parse(description, prefix string) (owner Owner, ok bool) {
 	path, ok := strings.CutPrefix(description, prefix)
-	parts := strings.Split(path, "/")
-	if isRaw := func(r rune) bool { return !unicode.IsPrint(r) }; strings.ContainsFunc(path, isRaw) {
+	if isRaw := func(r rune) bool { return !unicode.IsPrint(r) }; !ok || strings.ContainsFunc(path, isRaw) {
 		return Owner{}, false
 	}
-	if !ok || len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
+	cluster, rest, _ := strings.Cut(path, "/")
+	namespace, name, _ := strings.Cut(rest, "/")
+	if cluster == "" || namespace == "" || name == "" || strings.Contains(name, "/") {
 		return Owner{}, false
 	}
-	return Owner{Cluster: parts[0], Namespace: parts[1], Name: parts[2]}, true
+	return Owner{Cluster: cluster, Namespace: namespace, Name: name}, true
 }
 
 // IsMarker reports whether a description is an owner marker, or one of a retained

@@ -36,29 +36,58 @@ const (
 	maxTimeouts = 10
 )
 
-// list reads all pages of a collection, such as "networks". The query selects
-// objects by the values of their keys. (gophercloud's own pager treats an answer
-// without the key of the collection as an empty list, and has no bounds.)
+// list returns a collection, such as "networks". The query selects objects by the
+// values of their keys.
 //
 // An object on two pages counts once, as it was read last: if the last subnet of a
 // page is deleted before the next page is read, Neutron returns the first page
 // again.
 func list[J, V any](ctx context.Context, c *client, kind string, query url.Values, value func(*J) (V, error), id func(V) string) ([]V, error) {
+	var all []V
+	index := map[string]int{} // by ID
+	err := each(ctx, c, kind, query, value, func(object V) {
+		if i, ok := index[id(object)]; ok {
+			all[i] = object
+			return
+		}
+		index[id(object)] = len(all)
+		all = append(all, object)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// each reads all pages of a collection, and calls visit for each object. (gophercloud's
+// own pager treats an answer without the key of the collection as an empty list, and
+// has no bounds.)
+func each[J, V any](ctx context.Context, c *client, kind string, query url.Values, value func(*J) (V, error), visit func(V)) error {
 	bound := maxTimeouts * c.timeout
 	bounded, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	l := &listing[J, V]{kind: kind, query: query, value: value, id: id, index: map[string]int{}}
+	l := &listing[J, V]{kind: kind, query: query, value: value, visit: visit}
 	err := l.readPages(bounded, c)
 	switch {
 	case err == nil:
 		if l.skipped > 0 {
 			c.onSkipped(ctx, kind, l.skipped, c.describe("").clean(l.example))
 		}
-		return l.all, nil
+		return nil
 	case bounded.Err() != nil && ctx.Err() == nil:
-		return nil, unusable("it takes longer than %v", bound.Round(time.Second))
+		return unusable("it takes longer than %v", bound.Round(time.Second))
 	}
-	return nil, err
+	return err
+}
+
+// EachNetwork implements neutron.PageReader.
+func (c *client) EachNetwork(ctx context.Context, visit func(neutron.Network)) error {
+	return c.failed(ctx, listNetworks, each(ctx, c, "networks", nil, (*networkJSON).value, visit))
+}
+
+// EachSubnet implements neutron.PageReader.
+func (c *client) EachSubnet(ctx context.Context, visit func(neutron.Subnet)) error {
+	return c.failed(ctx, listSubnets, each(ctx, c, "subnets", nil, (*subnetJSON).value, visit))
 }
 
 // listing is a list that is being read.
@@ -66,10 +95,9 @@ type listing[J, V any] struct {
 	kind  string
 	query url.Values
 	value func(*J) (V, error)
-	id    func(V) string
+	visit func(V)
 
-	all     []V
-	index   map[string]int // by ID
+	read    int // how many objects
 	skipped int
 	example string // the reason why an object was skipped
 }
@@ -106,10 +134,11 @@ func (l *listing[J, V]) readPages(ctx context.Context, c *client) error {
 // add adds an object to a list. An object that cannot be used is skipped if it is
 // certain that the caller does not look for it.
 func (l *listing[J, V]) add(raw json.RawMessage) error {
-	if len(l.all)+l.skipped >= maxObjects {
+	if l.read >= maxObjects {
 		return unusable("it has more than %d %s", maxObjects, l.kind)
 	}
-	object, err := l.read(raw)
+	l.read++
+	object, err := l.decode(raw)
 	if err != nil {
 		var fields map[string]json.RawMessage
 		_ = json.Unmarshal(raw, &fields) // without fields, the object may be any
@@ -123,16 +152,11 @@ func (l *listing[J, V]) add(raw json.RawMessage) error {
 		}
 		return nil
 	}
-	if i, ok := l.index[l.id(object)]; ok {
-		l.all[i] = object
-		return nil
-	}
-	l.index[l.id(object)] = len(l.all)
-	l.all = append(l.all, object)
+	l.visit(object)
 	return nil
 }
 
-func (l *listing[J, V]) read(raw json.RawMessage) (object V, err error) {
+func (l *listing[J, V]) decode(raw json.RawMessage) (object V, err error) {
 	var decoded *J
 	if err := json.Unmarshal(raw, &decoded); err != nil {
 		return object, unusable("it has one of the %s with a value of another type", l.kind)
