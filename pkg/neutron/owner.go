@@ -23,16 +23,18 @@ const (
 // belongs to the owner. It is the description, because the request that creates the
 // object contains it: a tag would need a second request, and a crash between the two
 // would leave a network without owner. (Neutron limits it to 255 characters.)
-func (o Owner) Marker() string { return markerPrefix + o.path() }
+func (o Owner) Marker() string {
+	return markerPrefix + o.Cluster + "/" + o.Namespace + "/" + o.Name
+}
 
 // RetainedMarker returns the owner marker of a network whose object was deleted, and
 // that waits for the next object of that name.
-func (o Owner) RetainedMarker() string { return retainedMarkerPrefix + o.path() }
+func (o Owner) RetainedMarker() string {
+	return retainedMarkerPrefix + o.Cluster + "/" + o.Namespace + "/" + o.Name
+}
 
 // String returns namespace/name, as in kubectl.
 func (o Owner) String() string { return o.Namespace + "/" + o.Name }
-
-func (o Owner) path() string { return o.Cluster + "/" + o.Namespace + "/" + o.Name }
 
 // ParseMarker returns the owner in a description, or false if the description is not
 // an owner marker. A name that is not printable is none: it must not forge a line of a
