@@ -33,6 +33,27 @@ func (o Owner) RetainedMarker() string {
 	return retainedMarkerPrefix + o.Cluster + "/" + o.Namespace + "/" + o.Name
 }
 
+// HasMarker reports whether a description is the owner marker.
+func (o Owner) HasMarker(description string) bool { return o.isIn(description, markerPrefix) }
+
+// HasRetainedMarker reports whether a description is the marker of a retained network.
+func (o Owner) HasRetainedMarker(description string) bool {
+	return o.isIn(description, retainedMarkerPrefix)
+}
+
+// isIn reports whether a description is a prefix with the path of the owner. It makes
+// no copy: a drift check of one Network needs it several times.
+func (o Owner) isIn(description, prefix string) bool {
+	for _, part := range [...]string{prefix, o.Cluster, "/", o.Namespace, "/"} {
+		rest, found := strings.CutPrefix(description, part)
+		if !found {
+			return false
+		}
+		description = rest
+	}
+	return description == o.Name
+}
+
 // String returns namespace/name, as in kubectl.
 func (o Owner) String() string { return o.Namespace + "/" + o.Name }
 

@@ -384,13 +384,13 @@ func olderNetwork(desired Desired, actual Actual, network neutron.Network) Step 
 // absent; and the other networks with our owner marker. It returns a step if the
 // network is unknown or ambiguous.
 func selectNetwork(desired Desired, actual Actual) (network *neutron.Network, others []neutron.Network, step Step) {
-	markers := []string{desired.Owner.Marker(), desired.Owner.RetainedMarker()}
-	if desired.Absent && desired.Leave != LeaveAll {
-		markers = markers[:1] // this object must not delete what an earlier object retained
-	}
 	id, found := desired.Adopted, actual.byID
 	switch {
 	case desired.Adopted == "" && actual.byMarker == nil:
+		markers := []string{desired.Owner.Marker(), desired.Owner.RetainedMarker()}
+		if desired.Absent && desired.Leave != LeaveAll {
+			markers = markers[:1] // this object must not delete what an earlier object retained
+		}
 		return nil, nil, FindNetwork{neutron.NetworkFilter{Descriptions: markers}}
 	case desired.Adopted == "" && len(*actual.byMarker) > 0:
 		found = actual.byMarker
