@@ -92,7 +92,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, network *samplecrdv1.Netwo
 		after = status.WithDeployment(after, network.Generation, deployment, r.now())
 	}
 	if equality.Semantic.DeepEqual(after, network.Status) {
-		r.update(network, func(record *record) { record.status = after })
+		r.update(network, func(record *record) { record.status = status.Hash(after) })
 		return nil
 	}
 	if written, err := r.applyStatus(ctx, network, after); !written || err != nil {
@@ -184,7 +184,7 @@ func (r *Reconciler) applyStatus(ctx context.Context, network *samplecrdv1.Netwo
 		return false, fmt.Errorf("updating status: %w", errOutdated) // another controller's network may be in use
 	}
 	// The event may arrive before the response.
-	r.update(network, func(record *record) { record.status, record.previousStatus = after, record.status })
+	r.update(network, func(record *record) { record.status, record.previousStatus = status.Hash(after), record.status })
 	client := r.client.SamplecrdV1().Networks(network.Namespace)
 	updated, err := client.ApplyStatus(ctx, status.ApplyConfiguration(latest, after), metav1.ApplyOptions{FieldManager: r.options.FieldManager, Force: true})
 	if apierrors.IsNotFound(err) {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"math"
 	"net/netip"
 	"slices"
@@ -234,6 +235,20 @@ func IsSame(a, b samplecrdv1.NetworkStatus) bool {
 	a.Conditions, b.Conditions = ownConditions(a), ownConditions(b)
 	return equality.Semantic.DeepEqual(a, b)
 }
+
+// Hash identifies a status in little memory: two statuses for which IsSame is true have
+// the same Hash, and others have different ones. It is valid in this process only. The
+// Hash of an empty status is 0.
+func Hash(status samplecrdv1.NetworkStatus) uint64 {
+	status.Conditions = ownConditions(status)
+	text, _ := json.Marshal(status) // it is plain data
+	return maphash.Bytes(hashSeed, text) ^ emptyHash
+}
+
+var (
+	hashSeed  = maphash.MakeSeed()
+	emptyHash = maphash.String(hashSeed, "{}")
+)
 
 // OverwritePatch returns the merge patch that sets all status fields, including
 // those that another field manager owns: server-side apply removes only fields of
