@@ -15,7 +15,6 @@ import (
 	"k8s.io/klog/v2"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
-	"github.com/samplecrd/network-controller/pkg/kube"
 	"github.com/samplecrd/network-controller/pkg/metrics"
 	"github.com/samplecrd/network-controller/pkg/plan"
 	"github.com/samplecrd/network-controller/pkg/status"
@@ -236,7 +235,7 @@ func (r *Reconciler) emitForbidden(network *samplecrdv1.Network, err error) {
 
 // emit records an event.
 func (r *Reconciler) emit(regarding *samplecrdv1.Network, event status.Event) {
-	kube.RecordEvent(r.events, regarding, event.Type, event.Reason, event.Action, status.Clip(event.Note))
+	r.events.Eventf(regarding, nil, event.Type, event.Reason, event.Action, "%s", status.Clip(event.Note))
 }
 
 // overwriteReportPeriod is the shortest time between two reports that another client
