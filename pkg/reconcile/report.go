@@ -208,13 +208,10 @@ func (r *Reconciler) applyStatus(ctx context.Context, network *samplecrdv1.Netwo
 	}
 	// The event may arrive before the response.
 	r.update(network, func(record *record) { record.status, record.previousStatus = after, record.status })
-	client := r.client.SamplecrdV1().Networks(network.Namespace)
-	updated, err := client.ApplyStatus(ctx, status.ApplyConfiguration(latest, after), metav1.ApplyOptions{FieldManager: r.options.FieldManager, Force: true})
+	updated, err := r.client.SamplecrdV1().Networks(network.Namespace).
+		Patch(ctx, network.Name, types.JSONPatchType, status.Patch(latest, after), metav1.PatchOptions{FieldManager: r.options.FieldManager}, "status")
 	if apierrors.IsNotFound(err) {
 		return false, nil
-	}
-	if err == nil && !status.IsSame(updated.Status, after) { // another field manager owns fields of the status
-		updated, err = client.Patch(ctx, network.Name, types.MergePatchType, status.OverwritePatch(updated, after), metav1.PatchOptions{FieldManager: r.options.FieldManager}, "status")
 	}
 	if err != nil {
 		return false, fmt.Errorf("updating status: %w", err)
