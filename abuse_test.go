@@ -26,7 +26,7 @@ import (
 // The tests in this file have a user who takes more than a fair share.
 
 // TestSecondTenant: many Networks that need work after a start do not delay a new one,
-// of another tenant or of the same one, which a queue in the order of arrival does.
+// of another tenant or of the same one. A queue in the order of arrival delays it.
 //
 // TENANT_NETWORKS=300 NEUTRON_DELAY=100ms measures a larger case.
 func TestSecondTenant(t *testing.T) {

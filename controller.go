@@ -130,7 +130,7 @@ func (c *Controller) Run(ctx context.Context, workers int, timeout time.Duration
 func (c *Controller) handlers() store.Handlers {
 	return store.Handlers{
 		AddFunc: func(network *samplecrdv1.Network, isInInitialList bool) {
-			if isInInitialList { // nobody waits for it, unlike for a new one
+			if isInInitialList { // no person waits for it, unlike for a new one
 				c.queue.AddInBackground(cache.MetaObjectToName(network))
 				return
 			}

@@ -30,15 +30,24 @@ func TestPriority(t *testing.T) {
 		arrive func(q *Queue)
 		want   string // the keys in their order; "!" marks those that are urgent
 	}{
-		"a change precedes a start":         {func(q *Queue) { q.AddInBackground(key("a/1")); q.Add(key("a/2")) }, "!a/2 a/1"},
-		"a waiting key that is changed":     {func(q *Queue) { q.AddInBackground(key("a/1")); q.AddInBackground(key("a/2")); q.Add(key("a/2")) }, "!a/2 a/1"},
-		"a changed key stays urgent":        {func(q *Queue) { q.AddInBackground(key("a/1")); q.Add(key("a/2")); q.AddInBackground(key("a/2")) }, "!a/2 a/1"},
-		"a delayed key is not urgent":       {func(q *Queue) { q.AddAfter(key("a/1"), time.Second); <-time.After(time.Second); q.Add(key("a/2")) }, "!a/2 a/1"},
-		"a retry is not urgent":             {func(q *Queue) { q.AddRateLimited(key("a/1")); <-time.After(time.Second); q.Add(key("a/2")) }, "!a/2 a/1"},
-		"a key that waits for its retry":    {func(q *Queue) { q.AddInBackground(key("a/1")); q.AddRateLimited(key("a/2")); q.Add(key("a/2")) }, "!a/2 a/1"},
-		"a key that is changed during work": {func(q *Queue) { q.AddInBackground(key("a/1")); work(q, func() { q.Add(key("a/1")); q.AddInBackground(key("a/2")) }) }, "!a/1 a/2"},
-		"a key that returns during work":    {func(q *Queue) { q.Add(key("a/1")); work(q, func() { q.AddInBackground(key("a/1")); q.Add(key("a/2")) }) }, "!a/2 a/1"},
-		"both during work":                  {func(q *Queue) { q.Add(key("a/1")); work(q, func() { q.AddInBackground(key("a/1")); q.Add(key("a/1")); q.AddInBackground(key("a/0")) }) }, "!a/1 a/0"},
+		"a change precedes a start":      {func(q *Queue) { q.AddInBackground(key("a/1")); q.Add(key("a/2")) }, "!a/2 a/1"},
+		"a waiting key that is changed":  {func(q *Queue) { q.AddInBackground(key("a/1")); q.AddInBackground(key("a/2")); q.Add(key("a/2")) }, "!a/2 a/1"},
+		"a changed key stays urgent":     {func(q *Queue) { q.AddInBackground(key("a/1")); q.Add(key("a/2")); q.AddInBackground(key("a/2")) }, "!a/2 a/1"},
+		"a delayed key is not urgent":    {func(q *Queue) { q.AddAfter(key("a/1"), time.Second); <-time.After(time.Second); q.Add(key("a/2")) }, "!a/2 a/1"},
+		"a retry is not urgent":          {func(q *Queue) { q.AddRateLimited(key("a/1")); <-time.After(time.Second); q.Add(key("a/2")) }, "!a/2 a/1"},
+		"a key that waits for its retry": {func(q *Queue) { q.AddInBackground(key("a/1")); q.AddRateLimited(key("a/2")); q.Add(key("a/2")) }, "!a/2 a/1"},
+		"a key that is changed during work": {func(q *Queue) {
+			q.AddInBackground(key("a/1"))
+			work(q, func() { q.Add(key("a/1")); q.AddInBackground(key("a/2")) })
+		}, "!a/1 a/2"},
+		"a key that returns during work": {func(q *Queue) {
+			q.Add(key("a/1"))
+			work(q, func() { q.AddInBackground(key("a/1")); q.Add(key("a/2")) })
+		}, "!a/2 a/1"},
+		"both during work": {func(q *Queue) {
+			q.Add(key("a/1"))
+			work(q, func() { q.AddInBackground(key("a/1")); q.Add(key("a/1")); q.AddInBackground(key("a/0")) })
+		}, "!a/1 a/0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/samplecrd/network-controller/pkg/metrics"
+	"github.com/samplecrd/network-controller/pkg/neutron/budget"
 	"github.com/samplecrd/network-controller/pkg/tracing"
 	"github.com/samplecrd/network-controller/pkg/watchdog"
 )
@@ -63,7 +64,7 @@ func (q *Queue) AddAfter(key cache.ObjectName, delay time.Duration) {
 	q.prioritized.AddAfter(key, delay)
 }
 
-// AddInBackground adds a key because of a start: nobody waits for it.
+// AddInBackground adds a key because of a start: no person waits for it.
 func (q *Queue) AddInBackground(key cache.ObjectName) { q.AddInBackgroundBecause("start")(key) }
 
 // AddBecause returns a function that adds a key because a person did something else.
@@ -74,7 +75,8 @@ func (q *Queue) AddBecause(cause string) func(cache.ObjectName) {
 	}
 }
 
-// AddInBackgroundBecause returns a function that adds a key that nobody waits for.
+// AddInBackgroundBecause returns a function that adds a key that no person
+// waits for.
 func (q *Queue) AddInBackgroundBecause(cause string) func(cache.ObjectName) {
 	return func(key cache.ObjectName) {
 		q.startCause(key, cause)
@@ -89,11 +91,12 @@ func (q *Queue) startCause(key cache.ObjectName, cause string) {
 }
 
 // Begin begins the sync of a key that Get has returned. The context that it
-// returns carries the logger and the trace of the sync. The function that it
-// returns ends the sync.
+// returns carries the logger and the trace of the sync, and the turn of its requests
+// to Neutron. The function that it returns ends the sync.
 func (q *Queue) Begin(ctx context.Context, key cache.ObjectName) (context.Context, func(error)) {
 	id := fmt.Sprintf("%08x", rand.Uint32()) //nolint:gosec // it only distinguishes log lines
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("network", klog.KRef(key.Parts()), "sync", id))
+	ctx = budget.WithTurn(ctx, key.Namespace, q.IsUrgent(key))
 	ctx, stop := q.watchdog.Watch(ctx, "the sync of "+key.String())
 	ctx, span := tracing.Tracer.Start(ctx, "sync", trace.WithNewRoot(), trace.WithLinks(q.takeCauses(key)...),
 		trace.WithAttributes(attribute.String("samplecrd.network", key.String()), attribute.String("samplecrd.sync", id)))
