@@ -317,7 +317,7 @@ func TestNotSent(t *testing.T) {
 	})
 }
 
-// TestHungRequests: requests that hang take their places and no more, also during a
+// TestHungRequests: requests without a response take their places and no more, also during a
 // probe, until they time out.
 func TestHungRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -335,7 +335,7 @@ func TestHungRequests(t *testing.T) {
 		synctest.Wait()
 		all := tr.run(tr.Transport(tr.server), 20*time.Second)
 		if want := 20 * 50 * maxRequests; all < want*4/10 {
-			t.Errorf("%d requests succeeded while 8 hang, want at least 40 percent of %d", all, want)
+			t.Errorf("%d requests succeeded while 8 get no response, want at least 40 percent of %d", all, want)
 		}
 		running.Wait()
 	})
@@ -351,7 +351,7 @@ func BenchmarkTransport(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := transport.RoundTrip(r); err != nil { //nolint:bodyclose // it is http.NoBody
+		if _, err := transport.RoundTrip(r); err != nil { //nolint:bodyclose // it has no body
 			b.Fatal(err)
 		}
 	}

@@ -19,7 +19,7 @@ const (
 	firstProbe  = 5 * time.Second
 	probePeriod = 30 * time.Second
 	probeShare  = 50
-	maxProbe    = 5 * time.Second // a request may hang
+	maxProbe    = 5 * time.Second // a request may get no response
 )
 
 // limit is the number of requests that Neutron may get at a time: additive increase,
