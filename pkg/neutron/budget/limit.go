@@ -14,8 +14,9 @@ const (
 	// minSamples is the smallest number of responses that change the limit.
 	minSamples = 4
 	// A probe measures how long requests take if there are few of them. It uses a
-	// quarter of the limit, after firstProbe, and from then on at most every
-	// probePeriod. Probes take at most a fiftieth of the time.
+	// quarter of the limit, after firstProbe, and from then on every probePeriod. Then
+	// probes take at most a fiftieth of the time. If requests stay slow after a decrease,
+	// the next probe does not wait for that: Neutron itself may have become slower.
 	firstProbe  = 5 * time.Second
 	probePeriod = 30 * time.Second
 	probeShare  = 50
@@ -40,6 +41,7 @@ type limit struct {
 	count   int
 	peak    int
 
+	wasSlow   bool // when the value was last considered
 	probing   bool
 	restore   float64   // the value after the probe
 	probed    time.Time // when the probe began
@@ -113,12 +115,14 @@ func (l *limit) note(kind string, took time.Duration, now time.Time) (probe bool
 	switch {
 	case l.probing:
 		l.endProbe(now)
-	case actual > allowed:
-		l.shrink(max(0.5, float64(allowed)/float64(actual)), now)
-	case isFull && l.value > 1 && now.After(l.nextProbe):
-		l.probing, l.probed, l.restore = true, now, l.value
+	case l.value > 1 && now.After(l.nextProbe) && isFull, l.value > 1 && now.After(l.probed.Add(firstProbe)) && actual > allowed && l.wasSlow:
+		l.probing, l.probed, l.restore, l.wasSlow = true, now, l.value, false
 		l.change(l.value / 4)
 		return true
+	case actual > allowed:
+		l.wasSlow = true
+		l.shrink(max(0.5, float64(allowed)/float64(actual)), now)
+		return false
 	case isFull && l.isStarting:
 		l.grow(l.value * 2)
 	case isFull && l.value < l.max:
@@ -126,6 +130,7 @@ func (l *limit) note(kind string, took time.Duration, now time.Time) (probe bool
 	default:
 		l.begin()
 	}
+	l.wasSlow = false
 	return false
 }
 
