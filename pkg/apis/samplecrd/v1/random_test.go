@@ -72,7 +72,7 @@ func TestRandomSpecs(t *testing.T) {
 
 // causes returns what an error of the API server is about.
 func causes(err error) map[string]bool {
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // errors.As would not make it clearer
+	status, ok := err.(apierrors.APIStatus)
 	if !ok || status.Status().Details == nil {
 		return nil
 	}
