@@ -147,6 +147,7 @@ func TestBadInput(t *testing.T) {
 		"plan without access":         {[]string{"plan", "-master=http://127.0.0.1:1", "-neutron-endpoint=http://127.0.0.1:1"}, 1, "the API server is unavailable"},
 		"no number":                   {[]string{"-workers=many"}, 2, "-workers"},
 		"no workers":                  {[]string{"-workers=0"}, 2, "-workers is 0: it must be between 1 and 100"},
+		"no requests":                 {[]string{"-neutron-max-requests=0"}, 2, "-neutron-max-requests is 0: it must be between 1 and 100"},
 		"too many workers":            {[]string{"-workers=101"}, 2, "-workers is 101"},
 		"no time to stop":             {[]string{"-shutdown-timeout=0s"}, 2, "-shutdown-timeout is 0s: it must be positive"},
 		"password in the server":      {[]string{"-master=https://bob:s3cret@127.0.0.1:1"}, 1, "reading -master: "},
@@ -224,6 +225,7 @@ func TestSettings(t *testing.T) {
 		"-delete-orphans":             {[]string{"-delete-orphans"}, func(s *settings) { s.drift.OrphanGracePeriod = 10 * time.Minute }},
 		"-orphan-grace-period alone":  {[]string{"-orphan-grace-period=2m"}, func(*settings) {}},
 		"-orphan-grace-period":        {[]string{"-delete-orphans", "-orphan-grace-period=2m"}, func(s *settings) { s.drift.OrphanGracePeriod = 2 * time.Minute }},
+		"-leader-elect":               {[]string{"-leader-elect=false"}, func(s *settings) { s.reconcile.Alone = true }},
 		"-deployment-networks":        {[]string{"-deployment-networks=none"}, func(s *settings) { s.deployments.Which = deployments.None }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -231,6 +233,7 @@ func TestSettings(t *testing.T) {
 			flags := flag.NewFlagSet(controllerName, flag.ContinueOnError) // parseOptions also changes klog, which others use
 			o.addFlags(flags)
 			o.deployments.AddFlags(flags)
+			o.leaderElection.AddFlags(flags, controllerName)
 			if err := flags.Parse(test.args); err != nil {
 				t.Fatal(err)
 			}

@@ -127,6 +127,9 @@ const (
 	ExtensionTags         = "standard-attr-tag"
 	ExtensionSubnetPools  = "subnet_allocation"
 	ExtensionRouter       = "router"
+	// ExtensionIfMatch promises that a request with a revision is rejected if the
+	// object has another one. Without it, Neutron ignores the revision.
+	ExtensionIfMatch = "revision-if-match"
 )
 
 // Network is a Neutron network.
