@@ -342,7 +342,7 @@ func TestOrder(t *testing.T) {
 		tr.limit.change(1)
 		tr.limit.max = 1
 		var running sync.WaitGroup
-		send := func(path string, ctx context.Context) { //nolint:revive // the path tells the reader more
+		send := func(ctx context.Context, path string) {
 			running.Go(func() {
 				if _, err := tr.get(ctx, tr.Transport(tr.server), path); err != nil {
 					t.Errorf("%s: %v", path, err)
@@ -350,13 +350,13 @@ func TestOrder(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		send("/first", t.Context())
-		send("/list", t.Context())
-		send("/retry", WithTurn(t.Context(), "a", false))
-		send("/edit1", WithTurn(t.Context(), "a", true))
-		send("/edit2", WithTurn(t.Context(), "a", true))
-		send("/another", WithTurn(t.Context(), "b", true))
-		send("/unlimited", t.Context())
+		send(t.Context(), "/first")
+		send(t.Context(), "/list")
+		send(WithTurn(t.Context(), "a", false), "/retry")
+		send(WithTurn(t.Context(), "a", true), "/edit1")
+		send(WithTurn(t.Context(), "a", true), "/edit2")
+		send(WithTurn(t.Context(), "b", true), "/another")
+		send(t.Context(), "/unlimited")
 		running.Wait()
 		if diff := cmp.Diff([]string{"/first", "/unlimited", "/edit1", "/another", "/edit2", "/list", "/retry"}, tr.order); diff != "" {
 			t.Errorf("order (-want +got):\n%s", diff)
@@ -436,8 +436,10 @@ func BenchmarkTransport(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := transport.RoundTrip(r); err != nil { //nolint:bodyclose // it has no body
+		response, err := transport.RoundTrip(r)
+		if err != nil {
 			b.Fatal(err)
 		}
+		_ = response.Body.Close()
 	}
 }
