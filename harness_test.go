@@ -26,7 +26,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/clock"
@@ -39,6 +38,8 @@ import (
 	"github.com/samplecrd/network-controller/pkg/deployments"
 	"github.com/samplecrd/network-controller/pkg/drift"
 	"github.com/samplecrd/network-controller/pkg/instrument"
+	"github.com/samplecrd/network-controller/pkg/kube"
+	"github.com/samplecrd/network-controller/pkg/metrics"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 	"github.com/samplecrd/network-controller/pkg/reconcile"
@@ -160,10 +161,8 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 	}
 	metadataClient := metadata.NewForConfigOrDie(config)
 	k := clients{kube: kubernetes.NewForConfigOrDie(config), networks: clientset.NewForConfigOrDie(config), metadata: metadataClient}
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: k.kube.EventsV1()})
-	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
-		h.Fatalf("starting to send events: %v", err)
-	}
+	recorder := kube.NewEvents(ctx, k.kube.EventsV1(), scheme.Scheme, controllerName, clock.RealClock{}, metrics.ObserveLostEvent)
+	context.AfterFunc(ctx, recorder.Stop)
 	observed := instrument.Neutron
 	if h.neutronTransport != nil {
 		observed = func(next http.RoundTripper) http.RoundTripper { return h.neutronTransport(instrument.Neutron(next)) }
@@ -191,7 +190,7 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 		deploymentInformers[h.namespace] = deploymentFactory.ForResource(deployments.Resource).Informer()
 	}
 	h.watchdog = watchdog.New(clock.RealClock{})
-	c, err = newController(h.settings, k, networks, deploymentInformers, neutronClient, broadcaster.NewRecorder(scheme.Scheme, controllerName), h.watchdog)
+	c, err = newController(h.settings, k, networks, deploymentInformers, neutronClient, recorder, h.watchdog)
 	if err != nil {
 		h.Fatalf("creating a controller: %v", err)
 	}
