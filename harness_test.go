@@ -101,7 +101,7 @@ func newHarness(t *testing.T) *harness {
 		timeout: openstack.DefaultTimeout,
 		settings: settings{
 			reconcile: reconcile.Options{
-				FieldManager: controllerName, Cluster: testCluster, MaxInFlight: 50 * time.Millisecond,
+				FieldManager: controllerName, Cluster: testCluster, Alone: true, MaxInFlight: 50 * time.Millisecond,
 				Retry: reconcile.RetryDelays{InUse: 50 * time.Millisecond, Rejected: 5 * time.Minute, OverwrittenStatus: 50 * time.Millisecond},
 			},
 			drift:       drift.Options{Cluster: testCluster, ResyncPeriod: time.Hour, StartTimeout: patience},
@@ -255,12 +255,12 @@ func (h *harness) startWorkers(workers int) (stop func()) {
 // leader. The returned function makes it lead.
 func (h *harness) standBy() (lead func() (stop func())) {
 	h.Helper()
-	period := h.settings.drift.ResyncPeriod
-	h.settings.drift.ResyncPeriod = shortResync
+	alone, period := h.settings.reconcile.Alone, h.settings.drift.ResyncPeriod
+	h.settings.reconcile.Alone, h.settings.drift.ResyncPeriod = false, shortResync
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), ktesting.NewLogger(h.T, ktesting.NewConfig(ktesting.BufferLogs(true)))))
 	h.Cleanup(cancel)
 	c, start := h.newController(ctx)
-	h.settings.drift.ResyncPeriod = period
+	h.settings.reconcile.Alone, h.settings.drift.ResyncPeriod = alone, period
 	dog := h.watchdog
 	start()
 	if !c.WarmUp(ctx) {
@@ -638,11 +638,11 @@ const testUserAgent = "test"
 const listEverything = "limit=1000"
 
 // neutronRequests returns the requests that controllers sent to Neutron for single
-// Networks.
+// Networks. Lists of all networks, subnets or extensions are not among them.
 func (h *harness) neutronRequests() []embedded.Request {
 	return slices.DeleteFunc(h.neutron.Requests(), func(r embedded.Request) bool {
 		listsInterfaces := r.Path == "/v2.0/ports" && strings.HasPrefix(r.Query, "device_owner") && !strings.Contains(r.Query, "&network_id=")
-		return r.UserAgent == testUserAgent || r.Query == listEverything || listsInterfaces
+		return r.UserAgent == testUserAgent || r.Query == listEverything || r.Path == "/v2.0/extensions" || listsInterfaces
 	})
 }
 

@@ -242,7 +242,7 @@ type settings struct {
 func (o options) settings(cluster string) settings {
 	s := settings{
 		reconcile: reconcile.Options{
-			FieldManager: controllerName, Cluster: cluster, AllowAdoption: o.allowAdoption, ReportDrift: o.drift == driftReport, LeaveCloud: o.leaveCloud, OtherClusters: o.otherClusters,
+			FieldManager: controllerName, Cluster: cluster, AllowAdoption: o.allowAdoption, ReportDrift: o.drift == driftReport, LeaveCloud: o.leaveCloud, OtherClusters: o.otherClusters, Alone: !o.leaderElection.IsEnabled(),
 			MaxInFlight: maxInFlight, MaxClockSkew: time.Minute, Retry: reconcile.DefaultRetryDelays(), MaxNetworksPerNamespace: o.maxNetworks,
 		},
 		drift:       drift.Options{Cluster: cluster, ResyncPeriod: o.resyncPeriod, StartTimeout: startTimeout},
@@ -260,6 +260,7 @@ func newController(
 	neutronClient neutron.Client, recorder events.EventRecorder, watchdog *watchdog.Watchdog,
 ) (*Controller, error) {
 	neutronCache := neutron.NewCache(neutronClient, time.Now)
+	neutronCache.NeedExtensions()
 	recorder = kube.LimitEvents(recorder, clock.RealClock{})
 	reconciler := reconcile.New(k.networks, networks, neutronCache, recorder, clock.RealClock{}, s.reconcile)
 	detector := drift.New(neutronCache, networks, reconciler, watchdog, clock.RealClock{}, s.drift)

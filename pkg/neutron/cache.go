@@ -22,6 +22,8 @@ type Cache struct {
 	client Client
 	now    func() time.Time
 
+	requests chan struct{} // to refresh before the next time
+
 	mu      sync.RWMutex
 	content *content // nil until the first list has succeeded
 	// listedAt is when the last complete list began.
@@ -34,6 +36,10 @@ type Cache struct {
 	cloud        string   // empty until the first request
 	extensions   []string // nil until the first request
 	extensionsAt time.Time
+	// needsExtensions is true once a plan has requested the extensions: from then on,
+	// each Refresh lists them. With needsExtensionsOnce, it does as long as they are
+	// unknown.
+	needsExtensions, needsExtensionsOnce bool
 
 	// needsInterfaces is set once something has requested router interfaces: from then
 	// on, each Refresh lists them.
@@ -43,7 +49,28 @@ type Cache struct {
 
 // NewCache returns an empty Cache in front of a client. Refresh fills it. Now
 // returns the current time.
-func NewCache(client Client, now func() time.Time) *Cache { return &Cache{client: client, now: now} }
+func NewCache(client Client, now func() time.Time) *Cache {
+	return &Cache{client: client, now: now, requests: make(chan struct{}, 1)}
+}
+
+// NeedExtensions makes the first Refresh list the extensions.
+func (c *Cache) NeedExtensions() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.needsExtensionsOnce = true
+}
+
+// RequestRefresh requests a Refresh before the next one is due. It does not wait for it.
+func (c *Cache) RequestRefresh() {
+	select {
+	case c.requests <- struct{}{}:
+	default: // it is requested already
+	}
+}
+
+// RefreshRequests returns a channel that receives a value if RequestRefresh was called
+// after the last Refresh.
+func (c *Cache) RefreshRequests() <-chan struct{} { return c.requests }
 
 // Listing describes one complete list of Neutron's state.
 type Listing struct {
@@ -68,8 +95,8 @@ func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
 	if err == nil {
 		fresh, err = c.list(ctx)
 	}
-	if _, asked := c.KnownExtensions(); asked && err == nil {
-		_, err = c.Extensions(ctx)
+	if err == nil && c.extensionsNeeded() {
+		_, err = c.listExtensions(ctx)
 	}
 
 	c.mu.Lock()
@@ -81,6 +108,10 @@ func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
 	}
 	for _, change := range c.overlay {
 		change(fresh)
+	}
+	select {
+	case <-c.requests: // made while the list was running
+	default:
 	}
 	c.content, c.overlay, c.listedAt = fresh, nil, begun
 	return Listing{Cloud: c.cloud, Networks: len(fresh.networks), Subnets: len(fresh.subnets), Began: begun, Took: took}, nil
@@ -275,12 +306,23 @@ const extensionsLifetime = time.Minute
 
 // Extensions implements Reader. It sends at most one request a minute.
 func (c *Cache) Extensions(ctx context.Context) ([]string, error) {
-	c.mu.RLock()
+	c.mu.Lock()
+	c.needsExtensions = true
 	known, fresh := c.extensions, c.now().Sub(c.extensionsAt) < extensionsLifetime
-	c.mu.RUnlock()
+	c.mu.Unlock()
 	if known != nil && fresh {
 		return known, nil
 	}
+	return c.listExtensions(ctx)
+}
+
+func (c *Cache) extensionsNeeded() bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.needsExtensions || c.needsExtensionsOnce && c.extensions == nil
+}
+
+func (c *Cache) listExtensions(ctx context.Context) ([]string, error) {
 	found, err := c.client.Extensions(ctx)
 	if err != nil {
 		return nil, err
@@ -453,29 +495,73 @@ func (c *Cache) DeleteNetwork(ctx context.Context, id string, revision int) erro
 
 // CreateSubnet implements Writer.
 func (c *Cache) CreateSubnet(ctx context.Context, subnet NewSubnet) (Subnet, error) {
+	revise := c.revise(subnet.NetworkID)
 	created, err := c.client.CreateSubnet(ctx, subnet)
 	if err == nil {
-		c.note(func(s *content) { s.putSubnet(created) })
+		c.note(func(s *content) {
+			s.putSubnet(created)
+			revise(s, func(ids []string) []string { return append(slices.Clone(ids), created.ID) })
+		})
 	}
 	return created, err
 }
 
 // UpdateSubnet implements Writer.
 func (c *Cache) UpdateSubnet(ctx context.Context, id string, update SubnetUpdate) (Subnet, error) {
+	revise := c.revise(c.networkOf(id))
 	updated, err := c.client.UpdateSubnet(ctx, id, update)
 	if err == nil {
-		c.note(func(s *content) { s.putSubnet(updated) })
+		c.note(func(s *content) {
+			s.putSubnet(updated)
+			revise(s, slices.Clone[[]string])
+		})
 	}
 	return updated, err
 }
 
 // DeleteSubnet implements Writer.
 func (c *Cache) DeleteSubnet(ctx context.Context, id string, revision int) error {
+	revise := c.revise(c.networkOf(id))
 	err := c.client.DeleteSubnet(ctx, id, revision)
 	if err == nil || errors.Is(err, ErrNotFound) {
-		c.note(func(s *content) { s.removeSubnet(id) })
+		c.note(func(s *content) {
+			s.removeSubnet(id)
+			revise(s, func(ids []string) []string {
+				return slices.DeleteFunc(slices.Clone(ids), func(other string) bool { return other == id })
+			})
+		})
 	}
 	return err
+}
+
+// networkOf returns the ID of the network of a subnet, or an empty string.
+func (c *Cache) networkOf(subnetID string) string {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.content == nil {
+		return ""
+	}
+	return c.content.subnets[subnetID].NetworkID
+}
+
+// revise returns a function that is to be called after a request for a subnet of the
+// network: Neutron then gives the network the next revision. If another client changes
+// the network meanwhile, its revision is a later one, and a request with the expected
+// one is rejected.
+func (c *Cache) revise(networkID string) func(*content, func(subnetIDs []string) []string) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	var before Network
+	if c.content != nil {
+		before = c.content.networks[networkID]
+	}
+	return func(s *content, change func([]string) []string) {
+		if network, ok := s.networks[networkID]; ok && before.ID != "" && network.Revision == before.Revision {
+			network.Revision++
+			network.SubnetIDs = change(network.SubnetIDs)
+			s.networks[networkID] = network
+		}
+	}
 }
 
 // content holds networks and subnets with their indexes.

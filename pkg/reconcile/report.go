@@ -110,30 +110,6 @@ func (r *Reconciler) writeStatus(ctx context.Context, network *samplecrdv1.Netwo
 	return nil
 }
 
-// showProgress writes the status before a step, if users would otherwise not see
-// that the controller is working on an edit or a deletion. A status that cannot be
-// written does not prevent the step, unless it means that the object has changed.
-func (r *Reconciler) showProgress(ctx context.Context, network *samplecrdv1.Network, step plan.Step) error {
-	if network == nil {
-		return nil
-	}
-	network = r.withLatestStatus(network)
-	after, needed := status.InProgress(network, step, r.now())
-	if !needed {
-		return nil
-	}
-	written, err := r.applyStatus(ctx, network, after)
-	switch {
-	case err == nil && !written:
-		return errDeleted
-	case errors.Is(err, errOutdated), apierrors.IsConflict(err):
-		return err
-	case err != nil:
-		klog.FromContext(ctx).Error(err, "Showing the work in progress failed; continuing")
-	}
-	return nil
-}
-
 // withLatestStatus returns a Network as the sync read it, but with the status that
 // this replica has written since.
 func (r *Reconciler) withLatestStatus(network *samplecrdv1.Network) *samplecrdv1.Network {

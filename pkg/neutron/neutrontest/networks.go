@@ -149,6 +149,22 @@ var networkTests = []test{
 			s.Errorf("the network has the subnets %v, want %s", got, subnet.ID)
 		}
 	}},
+	{"each request for a subnet is a revision of its network", func(s *suite) {
+		network := s.createNetwork()
+		want := func(after string, more int) {
+			s.Helper()
+			if got := s.network(network.ID).Revision; got != network.Revision+more {
+				s.Errorf("after %s, the network has the revision %d, want %d", after, got, network.Revision+more)
+			}
+		}
+		subnet := s.createSubnet(network, "10.0.0.0/24")
+		want("a create", 1)
+		subnet, err := s.Client.UpdateSubnet(s.Context(), subnet.ID, neutron.SubnetUpdate{Name: "changed", Revision: subnet.Revision})
+		s.wantNil("updating", err)
+		want("an update", 2)
+		s.wantNil("deleting", s.Client.DeleteSubnet(s.Context(), subnet.ID, subnet.Revision))
+		want("a deletion", 3)
+	}},
 	{"a revision protects from changes by others", testStaleRevisions},
 	{"a network is not deleted while it has a port", func(s *suite) {
 		network := s.createNetwork()
