@@ -26,7 +26,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/clock"
@@ -39,6 +38,8 @@ import (
 	"github.com/samplecrd/network-controller/pkg/deployments"
 	"github.com/samplecrd/network-controller/pkg/drift"
 	"github.com/samplecrd/network-controller/pkg/instrument"
+	"github.com/samplecrd/network-controller/pkg/kube"
+	"github.com/samplecrd/network-controller/pkg/metrics"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 	"github.com/samplecrd/network-controller/pkg/reconcile"
@@ -77,7 +78,8 @@ type harness struct {
 	cloud      string                              // the identity of Neutron
 	hold       atomic.Pointer[func(*http.Request)] // called before a request reaches Neutron
 
-	transport func(http.RoundTripper) http.RoundTripper // wraps the connection to Kubernetes, if set
+	transport        func(http.RoundTripper) http.RoundTripper // wraps the connection to Kubernetes, if set
+	neutronTransport func(http.RoundTripper) http.RoundTripper // wraps the measured connection to Neutron, if set
 
 	timeout  time.Duration // of a request to Neutron
 	settings settings
@@ -159,12 +161,14 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 	}
 	metadataClient := metadata.NewForConfigOrDie(config)
 	k := clients{kube: kubernetes.NewForConfigOrDie(config), networks: clientset.NewForConfigOrDie(config), metadata: metadataClient}
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: k.kube.EventsV1()})
-	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
-		h.Fatalf("starting to send events: %v", err)
+	recorder := kube.NewEvents(ctx, k.kube.EventsV1(), scheme.Scheme, controllerName, clock.RealClock{}, metrics.ObserveLostEvent)
+	context.AfterFunc(ctx, recorder.Stop)
+	observed := instrument.Neutron
+	if h.neutronTransport != nil {
+		observed = func(next http.RoundTripper) http.RoundTripper { return h.neutronTransport(instrument.Neutron(next)) }
 	}
 	neutronClient, err := openstack.New(h.neutronURL, openstack.WithCloudIdentity(h.cloud), openstack.WithTimeout(h.timeout),
-		openstack.WithTransport(instrument.Neutron), openstack.OnSkipped(instrument.Skipped()))
+		openstack.WithTransport(observed), openstack.OnSkipped(instrument.Skipped()))
 	if err != nil {
 		h.Fatalf("connecting to Neutron: %v", err)
 	}
@@ -186,7 +190,7 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 		deploymentInformers[h.namespace] = deploymentFactory.ForResource(deployments.Resource).Informer()
 	}
 	h.watchdog = watchdog.New(clock.RealClock{})
-	c, err = newController(h.settings, k, networks, deploymentInformers, neutronClient, broadcaster.NewRecorder(scheme.Scheme, controllerName), h.watchdog)
+	c, err = newController(h.settings, k, networks, deploymentInformers, neutronClient, recorder, h.watchdog)
 	if err != nil {
 		h.Fatalf("creating a controller: %v", err)
 	}

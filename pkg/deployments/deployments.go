@@ -126,23 +126,29 @@ func New(from store.ByNamespace[cache.SharedIndexInformer], metadataClient metad
 	}, nil
 }
 
-// Start enqueues the key of each Deployment, and from then on that of each
-// Deployment that changes.
-func (d *Deployments) Start(enqueue func(cache.ObjectName)) error {
-	add := func(deployment any) {
+// Start passes the key of each existing Deployment to enqueueListed, and from then on
+// that of each Deployment that changes to enqueue.
+func (d *Deployments) Start(enqueue, enqueueListed func(cache.ObjectName)) error {
+	add := func(deployment any, enqueue func(cache.ObjectName)) {
 		if key, err := cache.DeletionHandlingObjectToName(deployment); err == nil {
 			enqueue(key)
 		}
 	}
 	for _, informer := range d.informers {
-		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: add,
-			UpdateFunc: func(before, after any) {
-				if requestChanged(before.(*metav1.PartialObjectMetadata), after.(*metav1.PartialObjectMetadata)) {
-					add(after)
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+			AddFunc: func(deployment any, isInInitialList bool) {
+				if isInInitialList {
+					add(deployment, enqueueListed)
+				} else {
+					add(deployment, enqueue)
 				}
 			},
-			DeleteFunc: add,
+			UpdateFunc: func(before, after any) {
+				if requestChanged(before.(*metav1.PartialObjectMetadata), after.(*metav1.PartialObjectMetadata)) {
+					add(after, enqueue)
+				}
+			},
+			DeleteFunc: func(deployment any) { add(deployment, enqueue) },
 		})
 		if err != nil {
 			return fmt.Errorf("adding an event handler for Deployments: %w", err)
@@ -316,7 +322,7 @@ func (d *Deployments) update(ctx context.Context, deployment *metav1.PartialObje
 	}
 	d.announce(ctx, deployment, "NetworkUpdated", "UpdateNetwork", change)
 	if updated.Generation != network.Generation { // its users may have edited it
-		kube.RecordEvent(d.events, updated, corev1.EventTypeNormal, "UpdatedForDeployment", "Sync",
+		d.events.Eventf(updated, nil, corev1.EventTypeNormal, "UpdatedForDeployment", "Sync", "%s",
 			status.Clip("Changed the spec to what the Deployment "+deployment.Name+" requests: "+changeText(network.Spec, after.Spec)+". To change it, edit the annotations of the Deployment."))
 	}
 	return true, nil
@@ -383,7 +389,7 @@ func (d *Deployments) rejected(deployment *metav1.PartialObjectMetadata, problem
 func (d *Deployments) announce(ctx context.Context, deployment *metav1.PartialObjectMetadata, reason, action, change string) {
 	klog.FromContext(ctx).Info("Reconciled the Network of a Deployment", "reason", reason, "change", status.Printable(change))
 	d.forget(cache.MetaObjectToName(deployment))
-	kube.RecordEvent(d.events, reference(deployment), corev1.EventTypeNormal, reason, action, status.Clip(change))
+	d.events.Eventf(reference(deployment), nil, corev1.EventTypeNormal, reason, action, "%s", status.Clip(change))
 }
 
 // reportProblem records an event, unless a recent one reported the same problem.
@@ -397,7 +403,7 @@ func (d *Deployments) reportProblem(deployment *metav1.PartialObjectMetadata, pr
 	}
 	d.mu.Unlock()
 	if !known {
-		kube.RecordEvent(d.events, reference(deployment), corev1.EventTypeWarning, "NetworkNotMade", "Sync", status.Clip(problem))
+		d.events.Eventf(reference(deployment), nil, corev1.EventTypeWarning, "NetworkNotMade", "Sync", "%s", status.Clip(problem))
 	}
 }
 

@@ -292,7 +292,7 @@ func (a Actual) subnetsOf(network neutron.Network) (subnets []neutron.Subnet, kn
 func (a Actual) ourSubnets(desired Desired, subnets []neutron.Subnet) []neutron.Subnet {
 	adoptsRange := desired.Adopted != "" && desired.SubnetPool == nil && !desired.Absent
 	for _, isOurs := range []func(neutron.Subnet) bool{
-		func(s neutron.Subnet) bool { return s.Description == desired.Owner.Marker() },
+		func(s neutron.Subnet) bool { return desired.Owner.HasMarker(s.Description) },
 		func(s neutron.Subnet) bool {
 			return adoptsRange && s.CIDR == desired.CIDR && !neutron.IsMarker(s.Description)
 		},

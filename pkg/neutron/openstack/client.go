@@ -310,7 +310,10 @@ func checkID(op, id string) error {
 	return nil
 }
 
-var _ neutron.Client = (*client)(nil)
+var (
+	_ neutron.Client     = (*client)(nil)
+	_ neutron.PageReader = (*client)(nil)
+)
 
 // failed returns a failure of a request as a *neutron.Error, and nil for nil.
 func (c *client) failed(ctx context.Context, op string, err error) error {
