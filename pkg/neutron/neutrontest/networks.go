@@ -192,6 +192,7 @@ var networkTests = []test{
 		want("a deletion", 3)
 	}},
 	{"a revision protects from changes by others", testStaleRevisions},
+	{"a revision protects each setting", testStaleSettings},
 	{"a network is not deleted while it has a port", func(s *suite) {
 		network := s.createNetwork()
 		s.createSubnet(network, "10.0.0.0/24")
