@@ -158,6 +158,18 @@ test-image: ## Check the contents of the image, and that it is reproducible
 test-kstatus: ## Check what kstatus, and so Flux and other tools, make of each state of a Network
 	@go -C test/kstatus test ./...
 
+# The modules of the benchmark, with the programs that it measures.
+.PHONY: bench-programs
+bench-programs: build control-plane
+	@cd test/bench && $(GO_BUILD) -o ../../build/bin/bench . && $(GO_BUILD) -o ../../build/bin/bench-roofline ./roofline && $(GO_BUILD) -o ../../build/bin/bench-course ./course
+	@cd test/bench/controller-runtime && $(GO_BUILD) -o ../../../build/bin/bench-controller-runtime .
+
+BENCH_FLAGS ?=
+
+.PHONY: bench
+bench: bench-programs ## Measure the controller beside others (25 minutes); BENCH_FLAGS=-short takes two
+	@exec build/bin/bench $(BENCH_FLAGS)
+
 .PHONY: release
 release: $(if $(KUBECTL),,control-plane) ## Build build/release: binaries, image, install.yaml, SBOMs, checksums
 	@hack/release/release.sh build/release
