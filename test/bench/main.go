@@ -1,16 +1,17 @@
 // Command bench measures this controller beside others that do its work: how fast,
 // with how many requests, and with how much CPU time and memory. `make bench` builds
-// and runs it. It writes docs/benchmarks.md, which describes what is measured.
+// and runs it. It writes benchmarks.md, which describes what is measured, and keeps
+// the results in results.json after each measurement.
 package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -44,56 +45,59 @@ func exit(err error) {
 
 // bench is a run of this program.
 type bench struct {
-	peers     []peer
-	sizes     []int
-	latencies []time.Duration
-	rounds    int
-	workers   int
-	giveUp    time.Duration
-	limit     time.Duration
-	short     bool
-	output    string // folder of the page and its images
-	results   *results
+	root    string
+	peers   []peer
+	sizes   []int
+	latency []time.Duration
+	rounds  int
+	workers int
+	giveUp  time.Duration
+	limit   time.Duration
+	docs    bool
+	from    string
+	output  string // folder of the results
 
-	mu sync.Mutex // guards site.made
+	results results
+	mu      sync.Mutex // guards site.made
 }
 
-func parseFlags() (*bench, error) {
-	b := &bench{}
-	var sizes, latencies, only string
-	root, err := controlplane.ModuleRoot()
-	if err != nil {
+func parseFlags() (b *bench, err error) {
+	b = &bench{}
+	var sizes, latency, only string
+	var short bool
+	if b.root, err = controlplane.ModuleRoot(); err != nil {
 		return nil, err
 	}
 	flag.StringVar(&sizes, "n", "100,1000,10000", "comma-separated `numbers` of Networks")
-	flag.StringVar(&latencies, "latency", "0s,20ms", "comma-separated `times` that Neutron takes for a request")
-	flag.IntVar(&b.rounds, "rounds", 3, "number of rounds, of which the median is taken; 10,000 Networks get one")
-	flag.IntVar(&b.workers, "workers", 32, "workers of each peer")
-	flag.StringVar(&only, "only", "", "comma-separated `names` of the peers to measure; defaults to all")
-	flag.DurationVar(&b.giveUp, "give-up", 90*time.Second, "time after which a phase is not finished")
+	flag.StringVar(&latency, "latency", "0s,20ms", "comma-separated `times` that Neutron takes for a request; the last one is that of most measurements")
+	flag.IntVar(&b.rounds, "rounds", 3, "number of rounds, of which the median is taken; 5,000 Networks or more get one round")
+	flag.IntVar(&b.workers, "workers", 32, "number of workers of each program")
+	flag.StringVar(&only, "only", "", "comma-separated `names` of the programs to measure; defaults to all")
+	flag.DurationVar(&b.giveUp, "give-up", 2*time.Minute, "time after which a measurement is not finished")
 	flag.DurationVar(&b.limit, "limit", 25*time.Minute, "time after which no measurement begins any more")
-	flag.BoolVar(&b.short, "short", false, "measure only 100 Networks, in one round and in about a minute")
-	flag.StringVar(&b.output, "output", filepath.Join(root, "build", "bench"), "`folder` for benchmarks.md and images/")
+	flag.BoolVar(&short, "short", false, "measure only 100 Networks, in one round")
+	flag.BoolVar(&b.docs, "docs", false, "write docs/benchmarks.md and its images, too")
+	flag.StringVar(&b.from, "from", "", "`path` of results.json: write the page from it, and measure nothing")
+	flag.StringVar(&b.output, "output", filepath.Join(b.root, "build", "bench"), "`folder` for results.json, benchmarks.md and its images")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q", flag.Arg(0))
 	}
-	if b.short {
-		sizes, b.rounds, b.giveUp = "100", 1, 20*time.Second
+	if short {
+		sizes, b.rounds, b.giveUp = "100", 1, 40*time.Second
 	}
-	if b.peers, err = selectPeers(allPeers(root), only); err != nil {
+	if b.peers, err = selectPeers(allPeers(b.root), only); err != nil {
 		return nil, err
 	}
 	if b.sizes, err = parseList(sizes, strconv.Atoi); err != nil {
 		return nil, fmt.Errorf("-n: %w", err)
 	}
-	if b.latencies, err = parseList(latencies, time.ParseDuration); err != nil {
+	if b.latency, err = parseList(latency, time.ParseDuration); err != nil {
 		return nil, fmt.Errorf("-latency: %w", err)
 	}
-	if b.output, err = filepath.Abs(b.output); err != nil {
-		return nil, err
-	}
-	return b, nil
+	slices.Sort(b.sizes)
+	b.output, err = filepath.Abs(b.output)
+	return b, err
 }
 
 func parseList[T any](text string, parse func(string) (T, error)) (all []T, err error) {
@@ -107,82 +111,54 @@ func parseList[T any](text string, parse func(string) (T, error)) (all []T, err 
 	return all, nil
 }
 
-// large is the size from which each measurement gets a Kubernetes of its own, one
-// round, and no edits and deletions, which would take as long as creating.
-const large = 5000
-
+// run measures everything, and writes the page after each measurement, so that an
+// interrupted run leaves the results that it has.
 func (b *bench) run(ctx context.Context) error {
-	if err := os.MkdirAll(b.output, 0o755); err != nil {
-		return err
+	if b.from != "" {
+		if err := b.results.read(b.from); err != nil {
+			return err
+		}
+		return b.write()
 	}
+	b.results = newResults(ctx, b)
 	began := time.Now()
-	var shared *site
+	var s *site
 	defer func() {
-		if shared != nil {
-			_ = shared.stop()
+		if s != nil {
+			_ = s.stop()
 		}
 	}()
 	for _, step := range b.schedule() {
-		if time.Since(began) > b.limit {
-			fmt.Printf("%v are over: the rest is not measured\n", b.limit)
+		if since := time.Since(began); since > b.limit {
+			fmt.Printf("%5.0fs  the limit of %v is over: the rest is not measured\n", since.Seconds(), b.limit)
 			break
 		}
-		if shared == nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("interrupted; the page has the results so far: %w", ctx.Err())
+		}
+		if s == nil {
 			var err error
-			if shared, err = startSite(ctx); err != nil {
+			if s, err = startSite(ctx); err != nil {
 				return err
 			}
 		}
-		fmt.Printf("%5.0fs  %-20s N=%-6d latency %-5v round %d: ", time.Since(began).Seconds(), step.peer.Name, step.n, step.latency, step.round)
-		r, err := b.measure(ctx, shared, step.peer, step.n, step.latency, step.n >= large)
-		r.Round = step.round
-		if ctx.Err() != nil {
-			return errors.New("interrupted")
-		}
+		fmt.Printf("%5.0fs  %-52s", time.Since(began).Seconds(), step.name)
+		clean, err := step.measure(ctx, s)
 		if err != nil {
 			fmt.Println("failed:", err)
-			if err := shared.stop(); err != nil {
-				return err
-			}
-			shared = nil
-			continue
+			b.results.Failed = append(b.results.Failed, step.name)
 		}
-		c := r.Create
-		fmt.Printf("%d of %d ready in %.1fs (%.0f/s), p99 %.2fs, Neutron %d, writes %d, events %d, CPU ms/object %.1f API server %.1f, %.0f MB\n",
-			c.Done, c.N, c.Seconds, c.rate(), c.P99, c.Neutron.total(), c.networkWrites(), c.events(), 1000*c.CPU.Peer/float64(c.Done), 1000*c.CPU.APIServer/float64(c.Done), r.Resident)
-		if !r.Delete.finished() || step.n >= large || r.Delete.N == 0 {
-			if err := shared.stop(); err != nil {
+		s.stopPeer()
+		if !clean || err != nil {
+			if err := s.stop(); err != nil {
 				return err
 			}
-			shared = nil
+			s = nil
+		}
+		if err := b.write(); err != nil {
+			return err
 		}
 	}
+	fmt.Printf("%5.0fs  the results are in %s\n", time.Since(began).Seconds(), b.output)
 	return nil
 }
-
-// step is one measurement to do.
-type step struct {
-	peer     peer
-	n, round int
-	latency  time.Duration
-}
-
-// schedule returns the measurements: the peers alternate in each round.
-func (b *bench) schedule() (all []step) {
-	for _, n := range b.sizes {
-		rounds := b.rounds
-		if n >= large {
-			rounds = 1
-		}
-		for round := range rounds {
-			for _, latency := range b.latencies {
-				for _, p := range b.peers {
-					all = append(all, step{p, n, round + 1, latency})
-				}
-			}
-		}
-	}
-	return all
-}
-
-type results struct{}

@@ -55,38 +55,23 @@ type run struct {
 // users is the number of requests that the benchmark has in flight.
 const users = 16
 
-// measure starts a peer, creates, edits and deletes n Networks, and stops the peer.
-// If not all were ready within the limit, it is over, and the site is used up.
-func (b *bench) measure(ctx context.Context, s *site, p peer, n int, latency time.Duration, keep bool) (r run, err error) {
-	r = run{Peer: p.Name, N: n, Latency: latency, Workers: b.workers}
-	if err := s.startNeutron(ctx, latency); err != nil {
-		return r, err
-	}
-	if err := s.startPeer(p, b.workers); err != nil {
-		return r, err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	watch := observe(ctx, s.kube, p.group)
-	m := measurement{b, s, p, watch}
-	if err := m.warmUp(ctx); err != nil {
-		return r, fmt.Errorf("%s did not make a first Network ready: %w%s", p.Name, err, s.peer.LastLines())
-	}
+// measure creates, edits and deletes n Networks. If not all were ready within the
+// limit, it is over, and the site is used up.
+func (m measurement) measure(ctx context.Context, n int, edit, remove bool) (r run, err error) {
+	r = run{Peer: m.peer.Name, N: n, Workers: m.workers}
 	if r.Create, err = m.create(ctx, n); err != nil {
 		return r, err
 	}
-	r.Resident, r.Peak = memory(s.peer.PID())
-	if !r.Create.finished() || keep {
-		return r, nil
+	r.Resident, r.Peak = memory(m.site.peer.PID())
+	if edit && r.Create.finished() {
+		if r.Edit, err = m.edit(ctx, n); err != nil {
+			return r, err
+		}
 	}
-	if r.Edit, err = m.edit(ctx, n); err != nil || !r.Edit.finished() {
-		return r, err
+	if remove && r.Create.finished() && r.Edit.finished() {
+		r.Delete, err = m.delete(ctx, n)
 	}
-	if r.Delete, err = m.delete(ctx, n); err != nil || !r.Delete.finished() {
-		return r, err
-	}
-	s.stopPeer()
-	return r, nil
+	return r, err
 }
 
 // measurement is a peer at work.

@@ -17,8 +17,8 @@ type peer struct {
 	flags   []string
 	// noEvents: it sends no Events, so nothing has to wait for them.
 	noEvents bool
-	// corrects: it detects a change that was made in Neutron.
-	corrects bool
+	// lists: it detects changes in Neutron by lists of all objects, and not one by one.
+	lists bool
 }
 
 const (
@@ -38,9 +38,9 @@ func allPeers(root string) []peer {
 	return []peer{
 		{Name: nameSchemaless, Title: "bare client, CRD without a schema", group: schemalessGroup, program: built("roofline"), flags: []string{"-group=" + schemalessGroup}, noEvents: true},
 		{Name: nameRoofline, Title: "bare client, our CRD", group: group, program: built("roofline"), noEvents: true},
-		{Name: nameOurs, Title: "this controller", group: group, program: filepath.Join(root, "samplecrd-controller"), corrects: true},
-		{Name: nameControllerRuntime, Title: "on controller-runtime", group: group, program: built("controller-runtime"), corrects: true},
-		{Name: nameCourse, Title: "as in the course", group: group, program: built("course"), corrects: true},
+		{Name: nameOurs, Title: "this controller", group: group, program: filepath.Join(root, "samplecrd-controller"), lists: true},
+		{Name: nameControllerRuntime, Title: "on controller-runtime", group: group, program: built("controller-runtime")},
+		{Name: nameCourse, Title: "as in the course", group: group, program: built("course")},
 	}
 }
 
