@@ -11,7 +11,7 @@
 //   - Every sync records an Event.
 //
 // The course only logs what it would request of Neutron, and has no status. Here, it
-// sends the requests and sets the condition Ready: otherwise nobody could measure it.
+// sends the requests and sets the condition Ready: otherwise it could not be measured.
 // The client-side limit of five requests a second is lifted.
 package main
 
