@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -9,8 +10,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	applyv1 "github.com/samplecrd/network-controller/pkg/client/applyconfiguration/samplecrd/v1"
 )
 
 // holdRequests delays all requests with a method until the returned function is
@@ -112,6 +115,45 @@ func TestOverwrittenStatusIsReported(t *testing.T) {
 	h.waitEventNote("StatusOverwritten", `The field manager "rival" has written the status of this Network`)
 	if err := h.hasLogged("Another client has written the status"); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestStatusOfOtherVersion: a status that another version of the controller wrote with
+// server-side apply is replaced as a whole: no field and no owner of fields is left
+// over, however often it is written. The condition of another controller stays.
+func TestStatusOfOtherVersion(t *testing.T) {
+	h := newHarness(t)
+	stop := h.startController()
+	h.createWith("example", specWithSettings())
+	before := h.waitReady("example").Status
+	stop()
+	now := metav1.Now().Rfc3339Copy()
+	apply := func(manager string, status *applyv1.NetworkStatusApplyConfiguration) {
+		if _, err := h.client.SamplecrdV1().Networks(h.namespace).ApplyStatus(t.Context(), applyv1.Network("example", h.namespace).WithStatus(status),
+			metav1.ApplyOptions{FieldManager: manager, Force: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ready := applymetav1.Condition().WithType("Ready").WithStatus("True").WithReason("Provisioned").WithMessage("Ready.").WithLastTransitionTime(now)
+	apply(controllerName, applyv1.NetworkStatus().WithNetworkID(before.NetworkID).WithSubnetID(before.SubnetID).WithCloud(before.Cloud).
+		WithMTU(1234).WithTags(before.Tags...).WithSubnetPool(applyv1.SubnetPoolStatus().WithID("pool").WithName("old")).WithConditions(ready))
+	apply("another-controller", applyv1.NetworkStatus().WithConditions(
+		applymetav1.Condition().WithType("Theirs").WithStatus("True").WithReason("Their").WithMessage("").WithLastTransitionTime(now)))
+
+	h.startController()
+	var owners int
+	for i := range 4 {
+		h.patch("example", fmt.Sprintf(`{"spec":{"tags":["tag%d"]}}`, i))
+		h.eventually(func() error {
+			return cmp.Or(h.hasConditions("example", "Ready", "Theirs"), h.hasSettings(int(before.MTU), fmt.Sprintf("tag%d", i)))
+		})
+		got := h.get("example")
+		if i == 0 {
+			owners = len(got.ManagedFields)
+		}
+		if got.Status.SubnetPool != nil || got.Status.MTU != before.MTU || len(got.ManagedFields) > owners {
+			t.Errorf("after %d edits, the status is %+v, with %d owners, at first %d", i+1, got.Status, len(got.ManagedFields), owners)
+		}
 	}
 }
 

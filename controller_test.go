@@ -29,7 +29,7 @@ func TestWalkthrough(t *testing.T) {
 	h.create("example", "192.168.0.0/16", "192.168.0.1")
 	created := h.waitReady("example")
 	h.wantNeutron("example", "192.168.0.0/16", "192.168.0.1")
-	h.wantRequests("creating", 3, 2)
+	h.wantRequests("creating", 2, 2)
 	if diff := cmp.Diff([]string{samplecrdv1.Finalizer}, created.Finalizers); diff != "" {
 		t.Errorf("finalizers differ (-want +got):\n%s", diff)
 	}
@@ -41,7 +41,7 @@ func TestWalkthrough(t *testing.T) {
 	h.edit("192.168.1.0/16", "192.168.1.1")
 	edited := h.waitReady("example")
 	h.wantNeutron("example", "192.168.0.0/16", "192.168.1.1")
-	h.wantRequests("editing the gateway", 3, 2)
+	h.wantRequests("editing the gateway", 1, 1)
 	if edited.Status.NetworkID != networkID || edited.Status.SubnetID != subnetID {
 		t.Errorf("the edit replaced network %q or subnet %q: the status is %+v", networkID, subnetID, edited.Status)
 	}
@@ -49,7 +49,7 @@ func TestWalkthrough(t *testing.T) {
 	h.delete("example")
 	h.waitGone("example")
 	h.wantCounts(0, 0)
-	h.wantRequests("deleting", 2, 2)
+	h.wantRequests("deleting", 1, 1)
 
 	h.waitEvents("NetworkCreated", "SubnetUpdated", "NetworkDeleted")
 	h.waitEventNote("NetworkCreated", "Created network "+networkID+" with subnet 192.168.0.0/16, gateway 192.168.0.1.")
@@ -77,7 +77,7 @@ func TestRest(t *testing.T) {
 	if got := h.writes.get(); len(got) != 3 {
 		t.Errorf("creating b took the writes %v, want 2 of the Network and an event", got)
 	}
-	h.wantRequests("creating b", 3, 2)
+	h.wantRequests("creating b", 2, 2)
 }
 
 // TestRestart: a controller that starts lists Neutron's state. For healthy
@@ -98,10 +98,10 @@ func TestRestart(t *testing.T) {
 	h.create("last", "10.0.9.0/24", "") // when it is ready, the others have been synced
 	h.waitReady("last")
 
-	if got := len(h.neutron.Requests()); got < 2+3 {
-		t.Errorf("%d requests to Neutron in all, want at least two lists and three for the last Network", got)
+	if got := len(h.neutron.Requests()); got < 2+2 {
+		t.Errorf("%d requests to Neutron in all, want at least two lists and two for the last Network", got)
 	}
-	h.wantRequests("starting with 5 Networks, and creating one", 3, 2)
+	h.wantRequests("starting with 5 Networks, and creating one", 2, 2)
 }
 
 // TestNeutronRestartsEmpty: the embedded Neutron is empty after a restart, and the
@@ -168,14 +168,14 @@ func TestRefused(t *testing.T) {
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")
 	h.waitCondition("example", metav1.ConditionFalse, "Refused", "Quota exceeded for resources: ['subnet'].")
-	h.wantRequests("a rejected request", 3, 2)
+	h.wantRequests("a rejected request", 2, 2)
 
 	// The label requests nothing. It has been processed when the other Network is
 	// rejected.
 	h.patch("example", `{"metadata":{"labels":{"touched":"yes"}}}`)
 	h.create("other", "10.0.1.0/24", "")
 	h.waitCondition("other", metav1.ConditionFalse, "Refused", "Quota")
-	h.wantRequests("a rejected request for another Network", 3, 2)
+	h.wantRequests("a rejected request for another Network", 2, 2)
 
 	allow()
 	h.edit("10.0.0.0/25", "")
@@ -437,7 +437,7 @@ func TestManyNetworks(t *testing.T) {
 		h.waitReady(name(i))
 	}
 	h.wantCounts(many, many)
-	h.wantRequests("creating many", 3*many, 2*many)
+	h.wantRequests("creating many", 2*many, 2*many)
 
 	for i := range many {
 		h.delete(name(i))

@@ -33,7 +33,8 @@ const (
 // the n-th request: after it, no request gets through.
 type mortal struct {
 	h       *harness
-	at      int // 0 if it lives on
+	at      int    // 0 if it lives on
+	first   string // kills at the first such request instead, as in "POST /v2.0/networks"
 	death   death
 	workers int // defaults to 5
 
@@ -54,7 +55,7 @@ func (m *mortal) next(request string) (fate death, ok bool) {
 	default:
 	}
 	m.requests = append(m.requests, request)
-	if len(m.requests) != m.at {
+	if len(m.requests) != m.at && request != m.first {
 		return "", true
 	}
 	close(m.dead)

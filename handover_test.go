@@ -194,6 +194,7 @@ func TestStandbyRefreshesCache(t *testing.T) {
 	h.create("example", "10.0.0.0/24", "10.0.0.1")
 	h.waitReady("example")
 	ctx, cancel := context.WithCancel(t.Context())
+	h.settings.reconcile.Alone = false
 	standby, start := h.newController(ctx)
 	start()
 	if !standby.WarmUp(ctx) {

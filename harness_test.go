@@ -26,7 +26,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/clock"
@@ -39,6 +38,8 @@ import (
 	"github.com/samplecrd/network-controller/pkg/deployments"
 	"github.com/samplecrd/network-controller/pkg/drift"
 	"github.com/samplecrd/network-controller/pkg/instrument"
+	"github.com/samplecrd/network-controller/pkg/kube"
+	"github.com/samplecrd/network-controller/pkg/metrics"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 	"github.com/samplecrd/network-controller/pkg/reconcile"
@@ -101,7 +102,7 @@ func newHarness(t *testing.T) *harness {
 		timeout: openstack.DefaultTimeout,
 		settings: settings{
 			reconcile: reconcile.Options{
-				FieldManager: controllerName, Cluster: testCluster, MaxInFlight: 50 * time.Millisecond,
+				FieldManager: controllerName, Cluster: testCluster, Alone: true, MaxInFlight: 50 * time.Millisecond,
 				Retry: reconcile.RetryDelays{InUse: 50 * time.Millisecond, Rejected: 5 * time.Minute, OverwrittenStatus: 50 * time.Millisecond},
 			},
 			drift:       drift.Options{Cluster: testCluster, ResyncPeriod: time.Hour, StartTimeout: patience},
@@ -159,10 +160,8 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 	}
 	metadataClient := metadata.NewForConfigOrDie(config)
 	k := clients{kube: kubernetes.NewForConfigOrDie(config), networks: clientset.NewForConfigOrDie(config), metadata: metadataClient}
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: k.kube.EventsV1()})
-	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
-		h.Fatalf("starting to send events: %v", err)
-	}
+	recorder := kube.NewEvents(ctx, k.kube.EventsV1(), scheme.Scheme, controllerName, clock.RealClock{}, metrics.ObserveLostEvent)
+	context.AfterFunc(ctx, recorder.Stop)
 	neutronClient, err := openstack.New(h.neutronURL, openstack.WithCloudIdentity(h.cloud), openstack.WithTimeout(h.timeout),
 		openstack.WithTransport(instrument.Neutron), openstack.OnSkipped(instrument.Skipped()))
 	if err != nil {
@@ -186,7 +185,7 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 		deploymentInformers[h.namespace] = deploymentFactory.ForResource(deployments.Resource).Informer()
 	}
 	h.watchdog = watchdog.New(clock.RealClock{})
-	c, err = newController(h.settings, k, networks, deploymentInformers, neutronClient, broadcaster.NewRecorder(scheme.Scheme, controllerName), h.watchdog)
+	c, err = newController(h.settings, k, networks, deploymentInformers, neutronClient, recorder, h.watchdog)
 	if err != nil {
 		h.Fatalf("creating a controller: %v", err)
 	}
@@ -255,12 +254,12 @@ func (h *harness) startWorkers(workers int) (stop func()) {
 // leader. The returned function makes it lead.
 func (h *harness) standBy() (lead func() (stop func())) {
 	h.Helper()
-	period := h.settings.drift.ResyncPeriod
-	h.settings.drift.ResyncPeriod = shortResync
+	alone, period := h.settings.reconcile.Alone, h.settings.drift.ResyncPeriod
+	h.settings.reconcile.Alone, h.settings.drift.ResyncPeriod = false, shortResync
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), ktesting.NewLogger(h.T, ktesting.NewConfig(ktesting.BufferLogs(true)))))
 	h.Cleanup(cancel)
 	c, start := h.newController(ctx)
-	h.settings.drift.ResyncPeriod = period
+	h.settings.reconcile.Alone, h.settings.drift.ResyncPeriod = alone, period
 	dog := h.watchdog
 	start()
 	if !c.WarmUp(ctx) {
@@ -638,11 +637,11 @@ const testUserAgent = "test"
 const listEverything = "limit=1000"
 
 // neutronRequests returns the requests that controllers sent to Neutron for single
-// Networks.
+// Networks. Lists of all networks, subnets or extensions are not among them.
 func (h *harness) neutronRequests() []embedded.Request {
 	return slices.DeleteFunc(h.neutron.Requests(), func(r embedded.Request) bool {
 		listsInterfaces := r.Path == "/v2.0/ports" && strings.HasPrefix(r.Query, "device_owner") && !strings.Contains(r.Query, "&network_id=")
-		return r.UserAgent == testUserAgent || r.Query == listEverything || listsInterfaces
+		return r.UserAgent == testUserAgent || r.Query == listEverything || r.Path == "/v2.0/extensions" || listsInterfaces
 	})
 }
 

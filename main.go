@@ -158,7 +158,7 @@ type clients struct {
 func newClients(config *rest.Config) (c clients, err error) {
 	bounded := kube.WithTimeout(config)
 	var errs [5]error
-	c.kube, errs[0] = kubernetes.NewForConfig(bounded)
+	c.kube, errs[0] = kubernetes.NewForConfig(kube.WithProtobuf(bounded))
 	c.networks, errs[1] = clientset.NewForConfig(bounded)
 	c.metadata, errs[2] = metadata.NewForConfig(bounded)
 	c.watchNetworks, errs[3] = clientset.NewForConfig(config)
@@ -192,10 +192,6 @@ type parts struct {
 
 // assemble creates a controller and everything that it consists of.
 func assemble(ctx context.Context, o options, k clients, neutronClient neutron.Client, cluster string) (p parts, err error) {
-	broadcaster, err := kube.NewBroadcaster(ctx, k.kube)
-	if err != nil {
-		return p, err
-	}
 	networkInformers, deploymentInformers := store.ByNamespace[networkinformers.TypedNetworkInformer]{}, store.ByNamespace[cache.SharedIndexInformer]{}
 	var starts, stops []func()
 	for _, namespace := range o.kube.Namespaces() {
@@ -215,13 +211,13 @@ func assemble(ctx context.Context, o options, k clients, neutronClient neutron.C
 		}
 	}
 	p.startInformers = func() { callAll(starts) }
-	p.stop = func() { callAll(stops); broadcaster.Shutdown() }
+	recorder := kube.NewEvents(ctx, k.kube.EventsV1(), scheme.Scheme, controllerName, clock.RealClock{}, metrics.ObserveLostEvent)
+	p.stop = func() { callAll(stops); recorder.Stop() }
 
 	if p.networks, err = store.New(klog.FromContext(ctx), networkInformers, k.resource().LogWatchError("")); err != nil {
 		return p, err
 	}
 	p.watchdog = watchdog.New(clock.RealClock{})
-	recorder := broadcaster.NewRecorder(scheme.Scheme, controllerName)
 	p.controller, err = newController(o.settings(cluster), k, p.networks, deploymentInformers, neutronClient, recorder, p.watchdog)
 	return p, err
 }
@@ -242,7 +238,7 @@ type settings struct {
 func (o options) settings(cluster string) settings {
 	s := settings{
 		reconcile: reconcile.Options{
-			FieldManager: controllerName, Cluster: cluster, AllowAdoption: o.allowAdoption, ReportDrift: o.drift == driftReport, LeaveCloud: o.leaveCloud, OtherClusters: o.otherClusters,
+			FieldManager: controllerName, Cluster: cluster, AllowAdoption: o.allowAdoption, ReportDrift: o.drift == driftReport, LeaveCloud: o.leaveCloud, OtherClusters: o.otherClusters, Alone: !o.leaderElection.IsEnabled(),
 			MaxInFlight: maxInFlight, MaxClockSkew: time.Minute, Retry: reconcile.DefaultRetryDelays(), MaxNetworksPerNamespace: o.maxNetworks,
 		},
 		drift:       drift.Options{Cluster: cluster, ResyncPeriod: o.resyncPeriod, StartTimeout: startTimeout},
@@ -260,7 +256,7 @@ func newController(
 	neutronClient neutron.Client, recorder events.EventRecorder, watchdog *watchdog.Watchdog,
 ) (*Controller, error) {
 	neutronCache := neutron.NewCache(neutronClient, time.Now)
-	recorder = kube.LimitEvents(recorder, clock.RealClock{})
+	neutronCache.NeedExtensions()
 	reconciler := reconcile.New(k.networks, networks, neutronCache, recorder, clock.RealClock{}, s.reconcile)
 	detector := drift.New(neutronCache, networks, reconciler, watchdog, clock.RealClock{}, s.drift)
 	deployed, err := deployments.New(deploymentInformers, k.metadata, k.networks, networks, recorder, clock.RealClock{}, s.deployments)

@@ -224,6 +224,7 @@ func TestSettings(t *testing.T) {
 		"-delete-orphans":             {[]string{"-delete-orphans"}, func(s *settings) { s.drift.OrphanGracePeriod = 10 * time.Minute }},
 		"-orphan-grace-period alone":  {[]string{"-orphan-grace-period=2m"}, func(*settings) {}},
 		"-orphan-grace-period":        {[]string{"-delete-orphans", "-orphan-grace-period=2m"}, func(s *settings) { s.drift.OrphanGracePeriod = 2 * time.Minute }},
+		"-leader-elect":               {[]string{"-leader-elect=false"}, func(s *settings) { s.reconcile.Alone = true }},
 		"-deployment-networks":        {[]string{"-deployment-networks=none"}, func(s *settings) { s.deployments.Which = deployments.None }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -231,6 +232,7 @@ func TestSettings(t *testing.T) {
 			flags := flag.NewFlagSet(controllerName, flag.ContinueOnError) // parseOptions also changes klog, which others use
 			o.addFlags(flags)
 			o.deployments.AddFlags(flags)
+			o.leaderElection.AddFlags(flags, controllerName)
 			if err := flags.Parse(test.args); err != nil {
 				t.Fatal(err)
 			}

@@ -84,7 +84,7 @@ func TestRouterAtRest(t *testing.T) {
 	h.startWorkers(1) // the sync of example has ended when another Network is ready
 	h.create("last", "10.99.0.0/24", "")
 	h.waitReady("last")
-	h.wantRequests("a restart and another Network", 3, 2)
+	h.wantRequests("a restart and another Network", 2, 2)
 }
 
 // TestRouterOfOthers: a subnet that a user attached to a router is not detached, and the

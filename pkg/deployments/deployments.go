@@ -316,7 +316,7 @@ func (d *Deployments) update(ctx context.Context, deployment *metav1.PartialObje
 	}
 	d.announce(ctx, deployment, "NetworkUpdated", "UpdateNetwork", change)
 	if updated.Generation != network.Generation { // its users may have edited it
-		kube.RecordEvent(d.events, updated, corev1.EventTypeNormal, "UpdatedForDeployment", "Sync",
+		d.events.Eventf(updated, nil, corev1.EventTypeNormal, "UpdatedForDeployment", "Sync", "%s",
 			status.Clip("Changed the spec to what the Deployment "+deployment.Name+" requests: "+changeText(network.Spec, after.Spec)+". To change it, edit the annotations of the Deployment."))
 	}
 	return true, nil
@@ -383,7 +383,7 @@ func (d *Deployments) rejected(deployment *metav1.PartialObjectMetadata, problem
 func (d *Deployments) announce(ctx context.Context, deployment *metav1.PartialObjectMetadata, reason, action, change string) {
 	klog.FromContext(ctx).Info("Reconciled the Network of a Deployment", "reason", reason, "change", status.Printable(change))
 	d.forget(cache.MetaObjectToName(deployment))
-	kube.RecordEvent(d.events, reference(deployment), corev1.EventTypeNormal, reason, action, status.Clip(change))
+	d.events.Eventf(reference(deployment), nil, corev1.EventTypeNormal, reason, action, "%s", status.Clip(change))
 }
 
 // reportProblem records an event, unless a recent one reported the same problem.
@@ -397,7 +397,7 @@ func (d *Deployments) reportProblem(deployment *metav1.PartialObjectMetadata, pr
 	}
 	d.mu.Unlock()
 	if !known {
-		kube.RecordEvent(d.events, reference(deployment), corev1.EventTypeWarning, "NetworkNotMade", "Sync", status.Clip(problem))
+		d.events.Eventf(reference(deployment), nil, corev1.EventTypeWarning, "NetworkNotMade", "Sync", "%s", status.Clip(problem))
 	}
 }
 

@@ -76,7 +76,7 @@ func New(neutron *neutron.Cache, networks *store.Networks, reconciler Reconciler
 }
 
 // Start lists Neutron's state in the background, at once and then periodically,
-// until the context ends. It waits for the first list, but not longer than
+// until the context ends, and when the cache requests it. It waits for the first list, but not longer than
 // StartTimeout: without the list, each Network costs requests, but none has to wait.
 // When this replica leads, each list enqueues the keys of the Networks that need a
 // sync.
@@ -85,16 +85,23 @@ func (d *Detector) Start(ctx context.Context, enqueue func(cache.ObjectName)) {
 	d.enqueue = enqueue
 	listed := make(chan struct{})
 	d.running.Go(func() {
-		timer := d.clock.NewTimer(d.resync(ctx))
+		pause, err := d.resync(ctx)
+		timer := d.clock.NewTimer(pause)
 		defer timer.Stop()
 		close(listed)
 		for {
+			requests := d.neutron.RefreshRequests()
+			if err != nil {
+				requests = nil // a Neutron that fails gets its pause
+			}
 			select {
 			case <-ctx.Done():
 				return
+			case <-requests:
 			case <-timer.C():
-				timer.Reset(d.resync(ctx))
 			}
+			pause, err = d.resync(ctx)
+			timer.Reset(pause)
 		}
 	})
 	if !d.wait(ctx, listed, d.options.StartTimeout) && ctx.Err() == nil {
@@ -132,7 +139,7 @@ func (d *Detector) wait(ctx context.Context, closed <-chan struct{}, timeout tim
 
 // resync lists Neutron's state and compares it with the Networks. It returns the
 // pause until the next list.
-func (d *Detector) resync(ctx context.Context) (pause time.Duration) {
+func (d *Detector) resync(ctx context.Context) (pause time.Duration, err error) {
 	logger := klog.FromContext(ctx)
 	if slices.ContainsFunc(d.networks.List(), usesRouter) {
 		d.neutron.NeedRouterInterfaces()
@@ -150,7 +157,7 @@ func (d *Detector) resync(ctx context.Context) (pause time.Duration) {
 		if ctx.Err() == nil {
 			logger.Error(err, "Refreshing the cache of Neutron's state failed; drift is not detected until it succeeds", "retryAfter", pause.Round(time.Second))
 		}
-		return pause
+		return pause, err
 	}
 	logger.V(2).Info("Refreshed the cache of Neutron's state",
 		"networks", listing.Networks, "subnets", listing.Subnets, "duration", listing.Took, "nextRefresh", pause.Round(time.Second))
@@ -160,7 +167,7 @@ func (d *Detector) resync(ctx context.Context) (pause time.Duration) {
 		d.enqueueDrifted()
 		d.enqueueOrphans(logger)
 	}
-	return pause
+	return pause, nil
 }
 
 // usesRouter reports whether the plan of a Network needs its router interfaces.

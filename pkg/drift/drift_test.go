@@ -114,7 +114,7 @@ func (w *world) enqueue(key cache.ObjectName) {
 func (w *world) resyncLater(ctx context.Context, pause time.Duration) []string {
 	w.clock.Step(pause)
 	w.enqueued = nil
-	w.resync(ctx)
+	_, _ = w.resync(ctx)
 	slices.Sort(w.enqueued)
 	return w.enqueued
 }
@@ -237,8 +237,8 @@ func TestFailedList(t *testing.T) {
 			w := newWorld(t)
 			w.leader.started, w.leader.drifted, w.neutron.err = w.clock.Now(), []string{"a"}, test.err
 			w.clock.Step(time.Second)
-			if pause := w.resync(t.Context()); pause < test.least || pause > test.most {
-				t.Errorf("resync() = %v, want %v to %v", pause, test.least, test.most)
+			if pause, err := w.resync(t.Context()); err == nil || pause < test.least || pause > test.most {
+				t.Errorf("resync() = %v, %v, want %v to %v and an error", pause, err, test.least, test.most)
 			}
 			if len(w.enqueued) > 0 {
 				t.Errorf("enqueued %v", w.enqueued)

@@ -11,15 +11,16 @@ import (
 
 	"github.com/samplecrd/network-controller/pkg/metrics"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
+	"github.com/samplecrd/network-controller/pkg/tracing"
 	"github.com/samplecrd/network-controller/pkg/watchdog"
 )
 
 // Neutron returns a transport that measures each request to Neutron or Keystone,
 // traces it, and counts it as progress.
 func Neutron(next http.RoundTripper) http.RoundTripper {
-	return otelhttp.NewTransport(watchdog.Transport(measured{next}), otelhttp.WithSpanNameFormatter(func(_ string, request *http.Request) string {
-		return openstack.Operation(request)
-	}))
+	return otelhttp.NewTransport(watchdog.Transport(measured{next}),
+		otelhttp.WithFilter(func(*http.Request) bool { return tracing.Enabled() }),
+		otelhttp.WithSpanNameFormatter(func(_ string, request *http.Request) string { return openstack.Operation(request) }))
 }
 
 type measured struct{ next http.RoundTripper }

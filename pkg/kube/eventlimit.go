@@ -1,16 +1,14 @@
 package kube
 
 import (
-	"fmt"
+	"hash/maphash"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 )
@@ -20,6 +18,8 @@ const (
 	// eventRate how many it gets from then on, in a second.
 	eventBurst = 10
 	eventRate  = rate.Limit(1.0 / 60)
+	// repeatPeriod is the shortest time between two equal events in a row.
+	repeatPeriod = 10 * time.Minute
 	// maxLimiters bounds the memory: the limits of the objects that had no event for the
 	// longest time are dropped.
 	maxLimiters = 10_000
@@ -27,75 +27,60 @@ const (
 	maxNote = 1024
 )
 
-// LimitEvents returns a recorder that limits the events of each object: a burst, and
-// then one a minute. The next event that is recorded says how many were omitted.
-// Normal events and warnings have separate limits, so that no number of edits hides a
-// warning. The object itself contains the current state in any case.
-func LimitEvents(recorder events.EventRecorder, clock clock.PassiveClock) events.EventRecorder {
-	return &limitedRecorder{EventRecorder: recorder, clock: clock, limiters: lru.New(maxLimiters)}
-}
+var hashSeed = maphash.MakeSeed()
 
-type limitedRecorder struct {
-	events.EventRecorder
+// eventLimits limits the events of each object: a burst, and then one a minute; and an
+// event that equals the last one, one in ten minutes. The next event that is recorded
+// says how many were omitted. Normal events and warnings have separate limits, so that
+// no number of edits hides a warning. The object itself contains the current state in
+// any case.
+type eventLimits struct {
 	clock clock.PassiveClock
 
 	mu       sync.Mutex
-	limiters *lru.Cache // *eventLimiter by eventKey
+	limiters *lru.Cache // *eventLimiter by the hash of its eventKey
 }
 
-// eventKey is an object and a type of events.
 type eventKey struct {
-	uid             types.UID
-	namespace, name string
-	eventType       string
+	uid                        types.UID
+	namespace, name, eventType string
 }
 
+// eventLimiter limits the events of one object and type.
 type eventLimiter struct {
 	limiter *rate.Limiter
-	omitted int
+	omitted int       // since the last event
+	last    uint64    // the hash of the last event
+	lastAt  time.Time // when that was recorded
 }
 
-// Eventf implements events.EventRecorder.
-func (r *limitedRecorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
-	allowed, omitted := r.allow(keyOf(regarding, eventType))
-	if !allowed {
-		return
-	}
-	text := fmt.Sprintf(note, args...)
-	if omitted > 0 {
-		text = withSuffix(text, fmt.Sprintf(" (%d earlier events were omitted.)", omitted))
-	}
-	r.EventRecorder.Eventf(regarding, related, eventType, reason, action, "%s", text)
+func newEventLimits(clock clock.PassiveClock) *eventLimits {
+	return &eventLimits{clock: clock, limiters: lru.New(maxLimiters)}
 }
 
-// allow reports whether an event may be recorded, and how many were omitted since
-// the last one.
-func (r *limitedRecorder) allow(key eventKey) (allowed bool, omitted int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	found, _ := r.limiters.Get(key)
+// allow reports whether an event with a text may be recorded. It returns how many were
+// omitted before it.
+func (l *eventLimits) allow(key eventKey, text string) (allowed bool, omitted int) {
+	id, hash, now := maphash.Comparable(hashSeed, key), maphash.String(hashSeed, text), l.clock.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found, _ := l.limiters.Get(id)
 	limiter, known := found.(*eventLimiter)
 	if !known {
 		limiter = &eventLimiter{limiter: rate.NewLimiter(eventRate, eventBurst)}
-		r.limiters.Add(key, limiter)
+		l.limiters.Add(id, limiter)
 	}
-	if !limiter.limiter.AllowN(r.clock.Now(), 1) {
+	repeated := limiter.last == hash && now.Sub(limiter.lastAt) < repeatPeriod
+	if repeated || !limiter.limiter.AllowN(now, 1) {
 		limiter.omitted++
 		return false, 0
 	}
-	omitted, limiter.omitted = limiter.omitted, 0
+	omitted, limiter.omitted, limiter.last, limiter.lastAt = limiter.omitted, 0, hash, now
 	return true, omitted
 }
 
-// keyOf returns the key of an object, which may be a reference to it.
-func keyOf(regarding runtime.Object, eventType string) eventKey {
-	key := eventKey{eventType: eventType}
-	if reference, ok := regarding.(*corev1.ObjectReference); ok {
-		key.uid, key.namespace, key.name = reference.UID, reference.Namespace, reference.Name
-	} else if object, err := meta.Accessor(regarding); err == nil {
-		key.uid, key.namespace, key.name = object.GetUID(), object.GetNamespace(), object.GetName()
-	}
-	return key
+func keyOf(regarding *corev1.ObjectReference, eventType string) eventKey {
+	return eventKey{uid: regarding.UID, namespace: regarding.Namespace, name: regarding.Name, eventType: eventType}
 }
 
 // withSuffix appends to a note, which it shortens if it gets too long.

@@ -1,64 +1,59 @@
 package kube
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// notes are the notes of the events that were recorded.
-type notes struct{ recorded []string }
-
-func (n *notes) Eventf(_, _ runtime.Object, _, _, _, note string, args ...any) {
-	n.recorded = append(n.recorded, fmt.Sprintf(note, args...))
-}
-
-func TestLimitEvents(t *testing.T) {
-	clock, recorded := testingclock.NewFakePassiveClock(time.Unix(1_000_000, 0)), &notes{}
-	recorder := LimitEvents(recorded, clock)
-	object := func(uid types.UID) runtime.Object { return &corev1.ObjectReference{UID: uid} }
-	record := func(n int, uid types.UID, eventType, note string) {
-		for range n {
-			RecordEvent(recorder, object(uid), eventType, "Updated", "Update", note)
-		}
-	}
-	want := func(doing string, count int, last string) {
+// TestEventLimits: an object gets a burst of events of each type and then one a minute,
+// and a repeated event every ten minutes. The next event says what was omitted.
+func TestEventLimits(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(time.Unix(1_000_000, 0))
+	limits := newEventLimits(clock)
+	edits := 0
+	record := func(doing string, n int, uid types.UID, eventType, text string, wantAllowed, wantOmitted int) {
 		t.Helper()
-		if got := recorded.recorded; len(got) != count || count > 0 && got[len(got)-1] != last {
-			t.Errorf("%s: %d events were recorded, the last one: %q; want %d and %q", doing, len(got), got[max(0, len(got)-1):], count, last)
+		var allowed, omitted int
+		for range n {
+			edits++
+			ok, before := limits.allow(eventKey{uid: uid, eventType: eventType}, strings.ReplaceAll(text, "N", strconv.Itoa(edits)))
+			if omitted += before; ok {
+				allowed++
+			}
 		}
-		recorded.recorded = nil
+		if allowed != wantAllowed || omitted != wantOmitted {
+			t.Errorf("%s: %d events were recorded, %d omitted before them; want %d, %d", doing, allowed, omitted, wantAllowed, wantOmitted)
+		}
 	}
-	record(100, "a", "Normal", "100% edited")
-	want("a burst", eventBurst, "100% edited")
-	record(1, "a", "Warning", "failed")
-	want("a warning after the burst", 1, "failed")
-	record(1, "b", "Normal", "edited")
-	want("another object", 1, "edited")
-	clock.SetTime(clock.Now().Add(time.Minute))
-	record(5, "a", "Normal", "edited")
-	want("a minute later", 1, "edited (90 earlier events were omitted.)")
-	clock.SetTime(clock.Now().Add(time.Minute))
-	record(1, "a", "Normal", strings.Repeat("ä", maxNote/2))
-	if len(recorded.recorded) != 1 || len(recorded.recorded[0]) > maxNote || !strings.HasSuffix(recorded.recorded[0], "ä… (4 earlier events were omitted.)") {
-		t.Errorf("a long note: %q", recorded.recorded)
+	later := func(by time.Duration) { clock.SetTime(clock.Now().Add(by)) }
+	record("a burst", 100, "a", "Normal", "edit N", eventBurst, 0)
+	record("a warning after the burst", 1, "a", "Warning", "failed", 1, 0)
+	record("the same warning", 3, "a", "Warning", "failed", 0, 0)
+	record("another warning", 1, "a", "Warning", "failed otherwise", 1, 3)
+	record("another object", 1, "b", "Normal", "edit", 1, 0)
+	later(time.Minute)
+	record("a minute later", 5, "a", "Normal", "edit N", 1, 90)
+	later(time.Hour)
+	record("after an hour", 100, "a", "Normal", "edit N", eventBurst, 4)
+	record("the first of a failure without end", 1, "c", "Warning", "forbidden", 1, 0)
+	for range 6 {
+		for range 9 {
+			later(time.Minute)
+			record("a minute of it", 3, "c", "Warning", "forbidden", 0, 0)
+		}
+		later(time.Minute)
+		record("ten minutes of it", 1, "c", "Warning", "forbidden", 1, 27)
 	}
-	recorded.recorded = nil
-	clock.SetTime(clock.Now().Add(time.Hour))
-	record(100, "a", "Normal", "edited")
-	want("after an hour", eventBurst, "edited")
 
 	for i := range 2 * maxLimiters {
-		record(1, types.UID(strconv.Itoa(i)), "Normal", "edited")
+		record("one each", 1, types.UID(strconv.Itoa(i)), "Normal", "edit", 1, 0)
 	}
-	if got := recorder.(*limitedRecorder).limiters.Len(); got > maxLimiters {
+	if got := limits.limiters.Len(); got > maxLimiters {
 		t.Errorf("%d limits are held, want at most %d", got, maxLimiters)
 	}
 }

@@ -2,45 +2,222 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"hash/fnv"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/apimachinery/pkg/util/wait"
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/tools/record/util"
+	"k8s.io/client-go/tools/reference"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 )
 
-// NewBroadcaster starts to send events in the background, until it is shut down.
-// The last ones may be lost at shutdown: the status contains their text, too.
-func NewBroadcaster(ctx context.Context, client kubernetes.Interface) (events.EventBroadcaster, error) {
-	broadcaster := events.NewBroadcaster(eventSink{&events.EventSinkImpl{Interface: client.EventsV1()}})
-	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
-		return nil, fmt.Errorf("starting to send events: %w", err)
-	}
-	return broadcaster, nil
+// The reasons why an event is lost.
+const (
+	LostLimit       = "limit"       // the object had too many events, or the same one a short time ago
+	LostQueue       = "queue"       // the queue was full: the API server is too slow
+	LostRejected    = "rejected"    // the API server rejected it
+	LostNamespace   = "namespace"   // its namespace is being deleted, and accepts none
+	LostUnavailable = "unavailable" // the API server was unavailable, several times
+	LostStopped     = "stopped"     // the program ended first
+)
+
+// LostReasons are all reasons why an event is lost.
+var LostReasons = []string{LostLimit, LostQueue, LostRejected, LostNamespace, LostUnavailable, LostStopped}
+
+const (
+	// maxQueuedEvents is more than a burst of Networks needs, and takes less than 5 MB.
+	maxQueuedEvents = 10_000
+	// flushTimeout limits how long Stop takes.
+	flushTimeout = 5 * time.Second
+)
+
+// sendBackoff are the attempts to send one event, which take half a minute.
+var sendBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 6}
+
+// Events records events: it limits them for each object, and sends them in the
+// background, one after the other. A slow API server delays only them. An event is
+// never merged with another one. It is an [events.EventRecorder].
+//
+// [events.EventRecorder]: https://pkg.go.dev/k8s.io/client-go/tools/events#EventRecorder
+type Events struct {
+	client               eventsclient.EventsGetter
+	scheme               *runtime.Scheme
+	controller, instance string
+	clock                clock.PassiveClock
+	logger               klog.Logger
+	lost                 func(reason string)
+	limits               *eventLimits
+
+	queue    chan *queuedEvent
+	full     atomic.Bool   // an event was dropped since the queue was empty
+	stopping chan struct{} // closed by Stop
+	ended    chan struct{} // closed when nothing is sent any more
+	cancel   context.CancelFunc
+	stopOnce sync.Once
+
+	lastName int64 // the time in the name of the last event; only the sender uses it
+	unsent   int   // how many events were not sent because of Stop
 }
 
-// eventSink sends events, except to a namespace that is being deleted: it accepts
-// none, and each would be logged as an error.
-type eventSink struct{ events.EventSink }
-
-// Create implements events.EventSink.
-func (s eventSink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
-	created, err := s.EventSink.Create(ctx, event)
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return event, nil
-	}
-	return created, err
+// queuedEvent is what an event consists of, in a fourth of the memory of one.
+type queuedEvent struct {
+	regarding                       *corev1.ObjectReference
+	at                              time.Time
+	eventType, reason, action, note string
 }
 
-// RecordEvent records an event. Client-go merges events that differ only in their
-// note, and keeps the first note. A hash of the note in the action, which is not
-// displayed, prevents that.
-func RecordEvent(recorder events.EventRecorder, regarding runtime.Object, eventType, reason, action, note string) {
-	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(note)) // never fails
-	recorder.Eventf(regarding, nil, eventType, reason, fmt.Sprintf("%s-%08x", action, hash.Sum32()), "%s", note)
+// NewEvents starts to send events of a controller, until they are stopped. The
+// function lost is called for each event that is not sent.
+func NewEvents(ctx context.Context, client eventsclient.EventsGetter, scheme *runtime.Scheme, controller string, clock clock.PassiveClock, lost func(reason string)) *Events {
+	hostname, _ := os.Hostname() // for people who read the event
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	e := &Events{
+		client: client, scheme: scheme, controller: controller, instance: controller + "-" + hostname,
+		clock: clock, logger: klog.FromContext(ctx), lost: lost, limits: newEventLimits(clock),
+		queue: make(chan *queuedEvent, maxQueuedEvents), stopping: make(chan struct{}), ended: make(chan struct{}), cancel: cancel,
+	}
+	go e.run(ctx)
+	return e
+}
+
+// Eventf implements events.EventRecorder. It never waits. No event of this program has
+// a related object.
+func (e *Events) Eventf(regarding, _ runtime.Object, eventType, reason, action, note string, args ...any) {
+	object, err := reference.GetReference(e.scheme, regarding)
+	if err != nil {
+		e.lost(LostRejected)
+		e.logger.Error(err, "An event was not recorded", "reason", reason)
+		return
+	}
+	note = fmt.Sprintf(note, args...)
+	allowed, omitted := e.limits.allow(keyOf(object, eventType), reason+note)
+	if !allowed {
+		e.lost(LostLimit)
+		return
+	}
+	if omitted > 0 {
+		note = withSuffix(note, fmt.Sprintf(" (%d earlier events were omitted.)", omitted))
+	}
+	e.enqueue(&queuedEvent{regarding: object, at: e.clock.Now(), eventType: eventType, reason: reason, action: action, note: note})
+}
+
+func (e *Events) enqueue(event *queuedEvent) {
+	select {
+	case <-e.ended:
+		e.lost(LostStopped)
+		return
+	default:
+	}
+	select {
+	case e.queue <- event:
+	default:
+		e.lost(LostQueue)
+		if !e.full.Swap(true) {
+			e.logger.Error(nil, "Events are lost: the API server is too slow to accept them", "queued", len(e.queue))
+		}
+	}
+}
+
+// Stop sends what is queued, for a bounded time, and ends the sending.
+func (e *Events) Stop() {
+	e.stopOnce.Do(func() { close(e.stopping) })
+	timer := time.AfterFunc(flushTimeout, e.cancel)
+	defer timer.Stop()
+	<-e.ended
+}
+
+func (e *Events) run(ctx context.Context) {
+	defer close(e.ended)
+	defer e.cancel()
+	defer func() {
+		if e.unsent > 0 {
+			e.logger.Error(nil, "Events were lost: the API server did not accept them before the program stopped", "count", e.unsent)
+		}
+	}()
+	for {
+		select {
+		case event := <-e.queue:
+			e.send(ctx, event)
+			continue
+		default:
+			e.full.Store(false)
+		}
+		select {
+		case event := <-e.queue:
+			e.send(ctx, event)
+		case <-e.stopping:
+			if len(e.queue) == 0 {
+				return
+			}
+		}
+	}
+}
+
+// send sends an event. It repeats the request if that may help: the name of the event
+// prevents a duplicate.
+func (e *Events) send(ctx context.Context, queued *queuedEvent) {
+	event, reason := e.event(queued), LostUnavailable
+	var err error
+	waitErr := wait.ExponentialBackoffWithContext(ctx, sendBackoff, func(ctx context.Context) (bool, error) {
+		_, err = e.client.Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{})
+		switch {
+		case apierrors.IsAlreadyExists(err): // the response to the first request was lost
+			err = nil
+		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err):
+			reason = LostNamespace
+		case isRejected(err):
+			reason = LostRejected
+		case err != nil:
+			return false, nil // try again
+		}
+		return true, nil
+	})
+	switch {
+	case err == nil && waitErr == nil:
+		return
+	case ctx.Err() != nil:
+		reason = LostStopped
+		e.unsent++
+	}
+	e.lost(reason)
+	if reason != LostNamespace && reason != LostStopped {
+		e.logger.Error(err, "An event was lost", "object", klog.KRef(event.Namespace, event.Regarding.Name), "reason", event.Reason, "note", event.Note)
+	}
+}
+
+// isRejected reports whether the API server has rejected a request, and would reject
+// it again.
+func isRejected(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500 && !apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err)
+}
+
+func (e *Events) event(queued *queuedEvent) *eventsv1.Event {
+	namespace := queued.regarding.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	e.lastName = max(e.lastName+1, queued.at.UnixNano()) // unique
+	return &eventsv1.Event{
+		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, Name: util.GenerateEventName(queued.regarding.Name, e.lastName)},
+		EventTime:           metav1.NewMicroTime(queued.at),
+		ReportingController: e.controller,
+		ReportingInstance:   e.instance,
+		Regarding:           *queued.regarding,
+		Type:                queued.eventType,
+		Reason:              queued.reason,
+		Action:              queued.action,
+		Note:                queued.note,
+	}
 }

@@ -45,6 +45,9 @@ func (o *Options) AddFlags(flags *flag.FlagSet, defaultName string) {
 	flags.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second, "Interval between attempts to acquire or renew the Lease.")
 }
 
+// IsEnabled reports whether only the holder of a Lease reconciles.
+func (o Options) IsEnabled() bool { return o.enabled }
+
 // Validate returns an error that names the flag with an invalid value.
 func (o Options) Validate() error {
 	switch {

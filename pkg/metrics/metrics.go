@@ -17,6 +17,7 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // of queues, requests to Kubernetes, leader election, informers
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/kube"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/status"
 )
@@ -46,6 +47,8 @@ var (
 		Help:    "Duration of requests to Neutron and Keystone until the response headers arrived, by operation and HTTP status code. The code is none if there was no response.",
 		Buckets: []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}}, []string{"operation", "code"})
 
+	eventsLost = metrics.NewCounterVec(&metrics.CounterOpts{Subsystem: subsystem, Name: "events_lost_total",
+		Help: "Kubernetes events that the controller did not send, by reason: limit (the object had too many, or the same one a short time ago), queue (the queue was full), rejected (by the API server), namespace (it is being deleted), unavailable (no response after several requests), stopped (the process ended first)."}, []string{"reason"})
 	cacheObjects = metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: subsystem, Name: "neutron_cache_objects",
 		Help: "Objects in the cache of Neutron's state after the last successful refresh, by kind (network, subnet)."}, []string{"kind"})
 	cacheRefreshes = metrics.NewCounterVec(&metrics.CounterOpts{Subsystem: subsystem, Name: "neutron_cache_refreshes_total",
@@ -70,10 +73,13 @@ func counter(name, help string) *metrics.Counter {
 
 func init() {
 	legacyregistry.MustRegister(Orphans, Retained, QueueNamespaces, DriftDetected, DriftRepaired, SkippedObjects, readyDuration, neutronDuration,
-		cacheObjects, cacheRefreshes, cacheDuration, cachePeriod, cacheTime, neutronInfo, buildInfo)
+		eventsLost, cacheObjects, cacheRefreshes, cacheDuration, cachePeriod, cacheTime, neutronInfo, buildInfo)
 	legacyregistry.CustomMustRegister(&networks)
 	for _, result := range []string{"success", "failure"} { // so that their rate is 0 and not unknown
 		cacheRefreshes.WithLabelValues(result)
+	}
+	for _, reason := range kube.LostReasons {
+		eventsLost.WithLabelValues(reason)
 	}
 	for _, kind := range []string{"networks", "subnets", "ports"} {
 		SkippedObjects.WithLabelValues(kind)
@@ -101,6 +107,9 @@ func ObserveNeutron(operation string, code int, took time.Duration) {
 	}
 	neutronDuration.WithLabelValues(operation, text).Observe(took.Seconds())
 }
+
+// ObserveLostEvent counts an event that was not sent.
+func ObserveLostEvent(reason string) { eventsLost.WithLabelValues(reason).Inc() }
 
 // ObserveListing records a refresh of the cache of Neutron's state, and the pause
 // until the next one.

@@ -22,6 +22,8 @@ type Cache struct {
 	client Client
 	now    func() time.Time
 
+	requests chan struct{} // to refresh before the next time
+
 	mu      sync.RWMutex
 	content *content // nil until the first list has succeeded
 	// listedAt is when the last complete list began.
@@ -34,6 +36,10 @@ type Cache struct {
 	cloud        string   // empty until the first request
 	extensions   []string // nil until the first request
 	extensionsAt time.Time
+	// needsExtensions is true once a plan has requested the extensions: from then on,
+	// each Refresh lists them. With needsExtensionsOnce, it does as long as they are
+	// unknown.
+	needsExtensions, needsExtensionsOnce bool
 
 	// needsInterfaces is set once something has requested router interfaces: from then
 	// on, each Refresh lists them.
@@ -43,7 +49,28 @@ type Cache struct {
 
 // NewCache returns an empty Cache in front of a client. Refresh fills it. Now
 // returns the current time.
-func NewCache(client Client, now func() time.Time) *Cache { return &Cache{client: client, now: now} }
+func NewCache(client Client, now func() time.Time) *Cache {
+	return &Cache{client: client, now: now, requests: make(chan struct{}, 1)}
+}
+
+// NeedExtensions makes the first Refresh list the extensions.
+func (c *Cache) NeedExtensions() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.needsExtensionsOnce = true
+}
+
+// RequestRefresh requests a Refresh before the next one is due. It does not wait for it.
+func (c *Cache) RequestRefresh() {
+	select {
+	case c.requests <- struct{}{}:
+	default: // it is requested already
+	}
+}
+
+// RefreshRequests returns a channel that receives a value if RequestRefresh was called
+// after the last Refresh.
+func (c *Cache) RefreshRequests() <-chan struct{} { return c.requests }
 
 // Listing describes one complete list of Neutron's state.
 type Listing struct {
@@ -68,8 +95,8 @@ func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
 	if err == nil {
 		fresh, err = c.list(ctx)
 	}
-	if _, asked := c.KnownExtensions(); asked && err == nil {
-		_, err = c.Extensions(ctx)
+	if err == nil && c.extensionsNeeded() {
+		_, err = c.listExtensions(ctx)
 	}
 
 	c.mu.Lock()
@@ -82,12 +109,16 @@ func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
 	for _, change := range c.overlay {
 		change(fresh)
 	}
+	select {
+	case <-c.requests: // made while the list was running
+	default:
+	}
 	c.content, c.overlay, c.listedAt = fresh, nil, begun
 	return Listing{Cloud: c.cloud, Networks: len(fresh.networks), Subnets: len(fresh.subnets), Began: begun, Took: took}, nil
 }
 
 func (c *Cache) list(ctx context.Context) (*content, error) {
-	fresh, err := listContent(ctx, c.client)
+	fresh, err := listContent(ctx, c.client, c)
 	if err != nil || !c.interfacesNeeded() {
 		return fresh, err
 	}
@@ -100,6 +131,26 @@ func (c *Cache) list(ctx context.Context) (*content, error) {
 		fresh.putInterface(attached)
 	}
 	return fresh, nil
+}
+
+// network implements known.
+func (c *Cache) network(id string) *Network {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.content == nil {
+		return nil
+	}
+	return c.content.network(id)
+}
+
+// subnet implements known.
+func (c *Cache) subnet(id string) *Subnet {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.content == nil {
+		return nil
+	}
+	return c.content.subnet(id)
 }
 
 // ListedSince reports whether a complete list began after a point in time.
@@ -133,22 +184,14 @@ func (c *Cache) Lookup(descriptions []string, id string) (View, bool) {
 	}
 	view := View{Subnets: map[string][]Subnet{}, RouterInterfaces: map[string][]RouterInterface{}}
 	for _, description := range descriptions {
-		for networkID := range c.content.described[description] {
-			view.Marked = append(view.Marked, c.content.networks[networkID])
+		for _, network := range c.content.described(description) {
+			view.Marked = append(view.Marked, *network)
+			c.content.addTo(view, network.ID)
 		}
 	}
 	if network, ok := c.content.networks[id]; ok {
-		view.Named = []Network{network}
-	}
-	for _, network := range slices.Concat(view.Marked, view.Named) {
-		var subnets []Subnet
-		for subnetID := range c.content.on[network.ID] {
-			subnets = append(subnets, c.content.subnets[subnetID])
-		}
-		view.Subnets[network.ID] = subnets
-		if interfaces, known := c.content.interfaces[network.ID]; known || c.content.hasInterfaces {
-			view.RouterInterfaces[network.ID] = interfaces
-		}
+		view.Named = []Network{*network}
+		c.content.addTo(view, id)
 	}
 	return view, true
 }
@@ -170,15 +213,15 @@ func (c *Cache) marked(cluster string, parse func(string) (Owner, bool)) map[Own
 	if c.content == nil {
 		return owned
 	}
-	for description, ids := range c.content.described {
-		owner, ok := parse(description)
-		if !ok || owner.Cluster != cluster {
-			continue
+	for _, networks := range c.content.owned {
+		for _, network := range networks {
+			if owner, ok := parse(network.Description); ok && owner.Cluster == cluster {
+				owned[owner] = append(owned[owner], network.ID)
+			}
 		}
-		for id := range ids {
-			owned[owner] = append(owned[owner], id)
-		}
-		slices.Sort(owned[owner])
+	}
+	for _, ids := range owned {
+		slices.Sort(ids)
 	}
 	return owned
 }
@@ -196,12 +239,11 @@ func (c *Cache) Usage(cluster, namespace string) (Usage, bool) {
 	if c.content == nil {
 		return usage, false
 	}
-	for id := range c.content.in[namespaceOf(Owner{Cluster: cluster, Namespace: namespace})] {
-		description := c.content.networks[id].Description
-		if owner, ok := ParseMarker(description); ok {
-			usage.Owned[owner] = append(usage.Owned[owner], id)
-		} else if owner, ok := ParseRetainedMarker(description); ok {
-			usage.Retained[owner] = append(usage.Retained[owner], id)
+	for _, network := range c.content.in[namespace] {
+		if owner, ok := ParseMarker(network.Description); ok && owner.Cluster == cluster {
+			usage.Owned[owner] = append(usage.Owned[owner], network.ID)
+		} else if owner, ok := ParseRetainedMarker(network.Description); ok && owner.Cluster == cluster {
+			usage.Retained[owner] = append(usage.Retained[owner], network.ID)
 		}
 	}
 	return usage, true
@@ -217,8 +259,8 @@ func (c *Cache) Owners(namespace, name string) (owners []Owner, known bool) {
 		return nil, false
 	}
 	var networks []Network
-	for id := range c.content.owned[Owner{Namespace: namespace, Name: name}.String()] {
-		networks = append(networks, c.content.networks[id])
+	for _, network := range c.content.owned[Owner{Namespace: namespace, Name: name}.String()] {
+		networks = append(networks, *network)
 	}
 	return OwnersOf(networks), true
 }
@@ -275,12 +317,23 @@ const extensionsLifetime = time.Minute
 
 // Extensions implements Reader. It sends at most one request a minute.
 func (c *Cache) Extensions(ctx context.Context) ([]string, error) {
-	c.mu.RLock()
+	c.mu.Lock()
+	c.needsExtensions = true
 	known, fresh := c.extensions, c.now().Sub(c.extensionsAt) < extensionsLifetime
-	c.mu.RUnlock()
+	c.mu.Unlock()
 	if known != nil && fresh {
 		return known, nil
 	}
+	return c.listExtensions(ctx)
+}
+
+func (c *Cache) extensionsNeeded() bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.needsExtensions || c.needsExtensionsOnce && c.extensions == nil
+}
+
+func (c *Cache) listExtensions(ctx context.Context) ([]string, error) {
 	found, err := c.client.Extensions(ctx)
 	if err != nil {
 		return nil, err
@@ -401,9 +454,7 @@ func (c *Cache) KnownCloud() (string, bool) {
 func (c *Cache) AddNetworkTag(ctx context.Context, id, tag string) error {
 	err := c.client.AddNetworkTag(ctx, id, tag)
 	if err == nil {
-		c.note(func(s *content) {
-			s.changeTags(id, func(tags []string) []string { return append(slices.Clone(tags), tag) })
-		})
+		c.note(func(s *content) { s.changeTag(id, tag, true) })
 	}
 	return err
 }
@@ -412,11 +463,7 @@ func (c *Cache) AddNetworkTag(ctx context.Context, id, tag string) error {
 func (c *Cache) RemoveNetworkTag(ctx context.Context, id, tag string) error {
 	err := c.client.RemoveNetworkTag(ctx, id, tag)
 	if err == nil {
-		c.note(func(s *content) {
-			s.changeTags(id, func(tags []string) []string {
-				return slices.DeleteFunc(slices.Clone(tags), func(t string) bool { return t == tag })
-			})
-		})
+		c.note(func(s *content) { s.changeTag(id, tag, false) })
 	}
 	return err
 }
@@ -453,193 +500,72 @@ func (c *Cache) DeleteNetwork(ctx context.Context, id string, revision int) erro
 
 // CreateSubnet implements Writer.
 func (c *Cache) CreateSubnet(ctx context.Context, subnet NewSubnet) (Subnet, error) {
+	revise := c.revise(subnet.NetworkID)
 	created, err := c.client.CreateSubnet(ctx, subnet)
 	if err == nil {
-		c.note(func(s *content) { s.putSubnet(created) })
+		c.note(func(s *content) {
+			s.putSubnet(created)
+			revise(s, func(ids []string) []string { return append(slices.Clone(ids), created.ID) })
+		})
 	}
 	return created, err
 }
 
 // UpdateSubnet implements Writer.
 func (c *Cache) UpdateSubnet(ctx context.Context, id string, update SubnetUpdate) (Subnet, error) {
+	revise := c.revise(c.networkOf(id))
 	updated, err := c.client.UpdateSubnet(ctx, id, update)
 	if err == nil {
-		c.note(func(s *content) { s.putSubnet(updated) })
+		c.note(func(s *content) {
+			s.putSubnet(updated)
+			revise(s, func(ids []string) []string { return ids })
+		})
 	}
 	return updated, err
 }
 
 // DeleteSubnet implements Writer.
 func (c *Cache) DeleteSubnet(ctx context.Context, id string, revision int) error {
+	revise := c.revise(c.networkOf(id))
 	err := c.client.DeleteSubnet(ctx, id, revision)
 	if err == nil || errors.Is(err, ErrNotFound) {
-		c.note(func(s *content) { s.removeSubnet(id) })
+		c.note(func(s *content) {
+			s.removeSubnet(id)
+			revise(s, func(ids []string) []string {
+				return slices.DeleteFunc(slices.Clone(ids), func(other string) bool { return other == id })
+			})
+		})
 	}
 	return err
 }
 
-// content holds networks and subnets with their indexes.
-type content struct {
-	networks  map[string]Network
-	subnets   map[string]Subnet
-	described map[string]map[string]bool // IDs of networks by their description
-	owned     map[string]map[string]bool // IDs of networks by the namespace and name of their owner
-	on        map[string]map[string]bool // IDs of subnets by their network
-	in        map[string]map[string]bool // IDs of networks with a marker by the namespace of their owner
-
-	// interfaces are router interfaces by their network. They are complete if
-	// hasInterfaces is set, or else for the networks in the map.
-	interfaces    map[string][]RouterInterface
-	hasInterfaces bool
-}
-
-// listContent lists all networks and subnets.
-func listContent(ctx context.Context, client Reader) (*content, error) {
-	networks, err := client.Networks(ctx, NetworkFilter{})
-	if err != nil {
-		return nil, err
+// networkOf returns the ID of the network of a subnet, or an empty string.
+func (c *Cache) networkOf(subnetID string) string {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.content == nil || c.content.subnets[subnetID] == nil {
+		return ""
 	}
-	subnets, err := client.Subnets(ctx, SubnetFilter{})
-	if err != nil {
-		return nil, err
+	return c.content.subnets[subnetID].NetworkID
+}
+
+// revise returns a function that is to be called after a request for a subnet of the
+// network: Neutron then gives the network the next revision. If another client changes
+// the network meanwhile, its revision is a later one, and a request with the expected
+// one is rejected.
+func (c *Cache) revise(networkID string) func(*content, func(subnetIDs []string) []string) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.content == nil || c.content.networks[networkID] == nil {
+		return func(*content, func([]string) []string) {}
 	}
-	listed := newContent()
-	for _, network := range networks {
-		listed.putNetwork(network)
-	}
-	for _, subnet := range subnets {
-		listed.putSubnet(subnet)
-	}
-	return listed, nil
-}
-
-func newContent() *content {
-	return &content{
-		networks: map[string]Network{}, subnets: map[string]Subnet{},
-		described: map[string]map[string]bool{}, owned: map[string]map[string]bool{}, on: map[string]map[string]bool{},
-		in:         map[string]map[string]bool{},
-		interfaces: map[string][]RouterInterface{},
-	}
-}
-
-func (c *content) putNetwork(network Network) {
-	c.unindex(network.ID)
-	c.networks[network.ID] = network
-	add(c.described, network.Description, network.ID)
-	if owner, ok := ownerOf(network.Description); ok {
-		add(c.owned, owner.String(), network.ID)
-		add(c.in, namespaceOf(owner), network.ID)
-	}
-}
-
-// unindex removes a network from the indexes.
-func (c *content) unindex(id string) {
-	description := c.networks[id].Description
-	remove(c.described, description, id)
-	if owner, ok := ownerOf(description); ok {
-		remove(c.owned, owner.String(), id)
-		remove(c.in, namespaceOf(owner), id)
-	}
-}
-
-func (c *content) removeNetwork(id string) {
-	c.unindex(id)
-	delete(c.networks, id)
-	delete(c.interfaces, id)
-	c.replaceSubnets(id, nil)
-}
-
-func (c *content) changeTags(id string, change func([]string) []string) {
-	if network, ok := c.networks[id]; ok {
-		network.Tags = change(network.Tags)
-		c.networks[id] = network
-	}
-}
-
-func (c *content) putSubnet(subnet Subnet) {
-	c.subnets[subnet.ID] = subnet
-	add(c.on, subnet.NetworkID, subnet.ID)
-}
-
-func (c *content) removeSubnet(id string) {
-	remove(c.on, c.subnets[id].NetworkID, id)
-	delete(c.subnets, id)
-}
-
-// putInterface adds a router interface, if the others of its network are known. A list
-// may contain it already.
-func (c *content) putInterface(added RouterInterface) {
-	if _, known := c.interfaces[added.NetworkID]; known || c.hasInterfaces {
-		c.removeInterface(added)
-		c.interfaces[added.NetworkID] = append(c.interfaces[added.NetworkID], added)
-	}
-}
-
-func (c *content) removeInterface(removed RouterInterface) {
-	others, known := c.interfaces[removed.NetworkID]
-	if !known {
-		return
-	}
-	c.interfaces[removed.NetworkID] = slices.DeleteFunc(slices.Clone(others), func(i RouterInterface) bool {
-		return i.RouterID == removed.RouterID && i.SubnetID == removed.SubnetID
-	})
-}
-
-// replaceNetworks replaces the networks that match a filter by those that were
-// found with it.
-func (c *content) replaceNetworks(filter NetworkFilter, found []Network) {
-	for _, id := range c.matching(filter) {
-		if !slices.ContainsFunc(found, func(n Network) bool { return n.ID == id }) {
-			c.removeNetwork(id)
+	before := c.content.networks[networkID].Revision
+	return func(s *content, change func([]string) []string) {
+		if current := s.networks[networkID]; current != nil && current.Revision == before {
+			network := *current
+			network.Revision++
+			network.SubnetIDs = change(network.SubnetIDs)
+			s.addNetwork(&network)
 		}
-	}
-	for _, network := range found {
-		c.putNetwork(network)
-	}
-}
-
-// matching returns the IDs of the networks that match a filter. It returns none
-// for a filter by ID and description: that a network with the ID has another
-// description does not mean that it is gone.
-func (c *content) matching(filter NetworkFilter) []string {
-	if filter.ID != "" {
-		if _, ok := c.networks[filter.ID]; ok && filter.Descriptions == nil {
-			return []string{filter.ID}
-		}
-		return nil
-	}
-	var ids []string
-	for _, description := range filter.Descriptions {
-		for id := range c.described[description] {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-func (c *content) replaceSubnets(networkID string, found []Subnet) {
-	for id := range c.on[networkID] {
-		delete(c.subnets, id)
-	}
-	delete(c.on, networkID)
-	for _, subnet := range found {
-		c.putSubnet(subnet)
-	}
-}
-
-// namespaceOf returns the namespace of an owner, with its cluster.
-func namespaceOf(owner Owner) string { return owner.Cluster + "/" + owner.Namespace }
-
-func add(index map[string]map[string]bool, key, id string) {
-	if index[key] == nil {
-		index[key] = map[string]bool{}
-	}
-	index[key][id] = true
-}
-
-func remove(index map[string]map[string]bool, key, id string) {
-	delete(index[key], id)
-	if len(index[key]) == 0 {
-		delete(index, key)
 	}
 }

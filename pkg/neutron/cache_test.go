@@ -291,6 +291,53 @@ func TestCacheBeforeTheFirstList(t *testing.T) {
 	}
 }
 
+// TestCacheRevision: a request for a subnet is a revision of its network, which the
+// response does not contain. What another client changed meanwhile is not in it.
+func TestCacheRevision(t *testing.T) {
+	ctx, gateway := t.Context(), netip.MustParseAddr("10.0.0.9")
+	requests := map[string]func(*neutron.Cache) error{
+		"create": func(c *neutron.Cache) error {
+			_, err := c.CreateSubnet(ctx, neutron.NewSubnet{NetworkID: "net-1", Name: "second"})
+			return err
+		},
+		"update": func(c *neutron.Cache) error {
+			_, err := c.UpdateSubnet(ctx, "sub-1", neutron.SubnetUpdate{SubnetSettings: neutron.SubnetSettings{Gateway: &gateway}})
+			return err
+		},
+		"delete": func(c *neutron.Cache) error { return c.DeleteSubnet(ctx, "sub-1", 1) },
+	}
+	want := map[string][]string{"create": {"sub-1", "new-second"}, "update": {"sub-1"}, "delete": nil}
+	for name, send := range requests {
+		for listed, more := range map[string]int{"before the request": 0, "after the request": 1, "after another client's": 5} {
+			t.Run(name+", listed "+listed, func(t *testing.T) {
+				f := full()
+				f.networks = slices.Clone(f.networks)
+				cache := filled(t, f)
+				before := f.networks[0]
+				f.networks[0].SubnetIDs, f.networks[0].Revision = want[name], before.Revision+more
+				if more == 0 {
+					f.networks[0].SubnetIDs = before.SubnetIDs
+				}
+				f.duringList = func() {
+					if err := send(cache); err != nil {
+						t.Error(err)
+					}
+				}
+				if _, err := cache.Refresh(ctx); err != nil {
+					t.Fatal(err)
+				}
+				got, _ := cache.Lookup(nil, "net-1")
+				if revision := before.Revision + max(1, more); got.Named[0].Revision != revision {
+					t.Errorf("the network has the revision %d, want %d", got.Named[0].Revision, revision)
+				}
+				if diff := cmp.Diff(want[name], got.Named[0].SubnetIDs, cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("its subnets differ (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
 // TestCacheExtensions: the extensions are listed only when a caller needs them, and
 // not again soon after.
 func TestCacheExtensions(t *testing.T) {

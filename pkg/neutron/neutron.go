@@ -46,6 +46,17 @@ type Reader interface {
 	Extensions(context.Context) ([]string, error)
 }
 
+// PageReader is a Reader that can pass on what it lists page by page, so that the list
+// of a large project is never in memory as a whole. If a page fails, visit was called
+// for a part of the list: it proves nothing. An object may be visited twice; then the
+// last one counts.
+type PageReader interface {
+	// EachNetwork calls visit for all networks.
+	EachNetwork(ctx context.Context, visit func(Network)) error
+	// EachSubnet calls visit for all subnets.
+	EachSubnet(ctx context.Context, visit func(Subnet)) error
+}
+
 // Writer changes networks and subnets. A request that fails with ErrUnavailable may
 // have been executed: look before you retry.
 type Writer interface {
@@ -116,6 +127,9 @@ const (
 	ExtensionTags         = "standard-attr-tag"
 	ExtensionSubnetPools  = "subnet_allocation"
 	ExtensionRouter       = "router"
+	// ExtensionIfMatch promises that a request with a revision is rejected if the
+	// object has another one. Without it, Neutron ignores the revision.
+	ExtensionIfMatch = "revision-if-match"
 )
 
 // Network is a Neutron network.

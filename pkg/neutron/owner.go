@@ -23,16 +23,39 @@ const (
 // belongs to the owner. It is the description, because the request that creates the
 // object contains it: a tag would need a second request, and a crash between the two
 // would leave a network without owner. (Neutron limits it to 255 characters.)
-func (o Owner) Marker() string { return markerPrefix + o.path() }
+func (o Owner) Marker() string {
+	return markerPrefix + o.Cluster + "/" + o.Namespace + "/" + o.Name
+}
 
 // RetainedMarker returns the owner marker of a network whose object was deleted, and
 // that waits for the next object of that name.
-func (o Owner) RetainedMarker() string { return retainedMarkerPrefix + o.path() }
+func (o Owner) RetainedMarker() string {
+	return retainedMarkerPrefix + o.Cluster + "/" + o.Namespace + "/" + o.Name
+}
+
+// HasMarker reports whether a description is the owner marker.
+func (o Owner) HasMarker(description string) bool { return o.isIn(description, markerPrefix) }
+
+// HasRetainedMarker reports whether a description is the marker of a retained network.
+func (o Owner) HasRetainedMarker(description string) bool {
+	return o.isIn(description, retainedMarkerPrefix)
+}
+
+// isIn reports whether a description is a prefix with the path of the owner. It makes
+// no copy: a drift check of one Network needs it several times.
+func (o Owner) isIn(description, prefix string) bool {
+	for _, part := range [...]string{prefix, o.Cluster, "/", o.Namespace, "/"} {
+		rest, found := strings.CutPrefix(description, part)
+		if !found {
+			return false
+		}
+		description = rest
+	}
+	return description == o.Name
+}
 
 // String returns namespace/name, as in kubectl.
 func (o Owner) String() string { return o.Namespace + "/" + o.Name }
-
-func (o Owner) path() string { return o.Cluster + "/" + o.Namespace + "/" + o.Name }
 
 // ParseMarker returns the owner in a description, or false if the description is not
 // an owner marker. A name that is not printable is none: it must not forge a line of a
@@ -58,14 +81,15 @@ func ownerOf(description string) (owner Owner, ok bool) {
 
 func parse(description, prefix string) (owner Owner, ok bool) {
 	path, ok := strings.CutPrefix(description, prefix)
-	parts := strings.Split(path, "/")
-	if isRaw := func(r rune) bool { return !unicode.IsPrint(r) }; strings.ContainsFunc(path, isRaw) {
+	if isRaw := func(r rune) bool { return !unicode.IsPrint(r) }; !ok || strings.ContainsFunc(path, isRaw) {
 		return Owner{}, false
 	}
-	if !ok || len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
+	cluster, rest, _ := strings.Cut(path, "/")
+	namespace, name, _ := strings.Cut(rest, "/")
+	if cluster == "" || namespace == "" || name == "" || strings.Contains(name, "/") {
 		return Owner{}, false
 	}
-	return Owner{Cluster: parts[0], Namespace: parts[1], Name: parts[2]}, true
+	return Owner{Cluster: cluster, Namespace: namespace, Name: name}, true
 }
 
 // IsMarker reports whether a description is an owner marker, or one of a retained

@@ -42,6 +42,15 @@ func TestParseMark(t *testing.T) {
 			t.Errorf("ParseMarker(%q) = %v", text, got)
 		}
 	}
+	others := []neutron.Owner{{}, {Cluster: "c", Namespace: "default", Name: "example"}, {Cluster: "c1", Namespace: "default", Name: "exampl"}, {Cluster: "c1", Namespace: "defaul", Name: "example"}}
+	for _, other := range append(others, owner) {
+		if has, hasRetained := owner.HasMarker(other.Marker()), owner.HasRetainedMarker(other.RetainedMarker()); has != (other == owner) || hasRetained != has {
+			t.Errorf("%v has the markers of %v: %v, %v", owner, other, has, hasRetained)
+		}
+		if owner.HasMarker(other.RetainedMarker()) || owner.HasRetainedMarker(other.Marker()) || owner.HasMarker(other.Marker()+"/x") {
+			t.Errorf("%v has a marker of %v", owner, other)
+		}
+	}
 	for text, want := range map[string]bool{owner.Marker(): true, owner.RetainedMarker(): true, "mine": false, "": false} {
 		if neutron.IsMarker(text) != want {
 			t.Errorf("IsMarker(%q) = %v", text, !want)

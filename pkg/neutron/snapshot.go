@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -24,7 +25,7 @@ func NewSnapshot(ctx context.Context, client Client) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	listed, err := listContent(ctx, client)
+	listed, err := listContent(ctx, client, newContent())
 	if err != nil {
 		return nil, err
 	}
@@ -37,18 +38,18 @@ func (s *Snapshot) Cloud(context.Context) (string, error) { return s.cloud, nil 
 // Networks implements Reader, without a request.
 func (s *Snapshot) Networks(_ context.Context, filter NetworkFilter) (found []Network, _ error) {
 	if network, ok := s.content.networks[filter.ID]; ok && (filter.Descriptions == nil || slices.Contains(filter.Descriptions, network.Description)) {
-		return []Network{network}, nil
+		return []Network{*network}, nil
 	}
 	switch {
 	case filter.ID != "":
 		return nil, nil
 	case filter.Descriptions != nil:
-		for _, id := range s.content.matching(filter) {
-			found = append(found, s.content.networks[id])
+		for _, network := range s.content.matching(filter) {
+			found = append(found, *network)
 		}
 	default:
 		for _, network := range s.content.networks {
-			found = append(found, network)
+			found = append(found, *network)
 		}
 	}
 	found = slices.DeleteFunc(found, func(n Network) bool { return filter.Name != "" && n.Name != filter.Name })
@@ -58,20 +59,13 @@ func (s *Snapshot) Networks(_ context.Context, filter NetworkFilter) (found []Ne
 
 // Subnets implements Reader, without a request.
 func (s *Snapshot) Subnets(_ context.Context, filter SubnetFilter) (found []Subnet, _ error) {
-	matches := func(subnet Subnet) bool {
-		return filter.Description == "" || subnet.Description == filter.Description
+	subnets := slices.Values(s.content.on[filter.NetworkID])
+	if filter.NetworkID == "" {
+		subnets = maps.Values(s.content.subnets)
 	}
-	if filter.NetworkID != "" {
-		for id := range s.content.on[filter.NetworkID] {
-			if subnet := s.content.subnets[id]; matches(subnet) {
-				found = append(found, subnet)
-			}
-		}
-	} else {
-		for _, subnet := range s.content.subnets {
-			if matches(subnet) {
-				found = append(found, subnet)
-			}
+	for subnet := range subnets {
+		if filter.Description == "" || subnet.Description == filter.Description {
+			found = append(found, *subnet)
 		}
 	}
 	slices.SortFunc(found, func(a, b Subnet) int { return cmp.Compare(a.ID, b.ID) })
@@ -112,7 +106,7 @@ func (s *Snapshot) Marked(cluster string) (all []Marked) {
 			continue
 		}
 		subnets, _ := s.Subnets(context.Background(), SubnetFilter{NetworkID: network.ID}) // it does not fail
-		all = append(all, Marked{Network: network, Owner: owner, Retained: network.Description == owner.RetainedMarker(), Subnets: subnets})
+		all = append(all, Marked{Network: *network, Owner: owner, Retained: network.Description == owner.RetainedMarker(), Subnets: subnets})
 	}
 	slices.SortFunc(all, func(a, b Marked) int {
 		return cmp.Or(cmp.Compare(a.Owner.Namespace, b.Owner.Namespace), cmp.Compare(a.Owner.Name, b.Owner.Name), cmp.Compare(a.ID, b.ID))

@@ -25,6 +25,9 @@ type Actual struct {
 	MarkedSubnets []string
 	// Record is the content of the object's status.
 	Record
+	// Cached is true if the networks and what is on them come from the cache of
+	// Neutron's state: see [isSafeFromCache].
+	Cached bool
 
 	// OtherClusters are the clusters that own a network whose object has the
 	// namespace and name of this one.
@@ -32,6 +35,11 @@ type Actual struct {
 	// OthersUnknown is true if OtherClusters is unknown.
 	OthersUnknown bool
 
+	// isNew is true after our finalizer was added to an object that did not have it.
+	isNew bool
+	// confirmed is true after a request with the revision of the cached network: no
+	// other client has changed it, or a subnet on it.
+	confirmed  bool
 	connected  string                      // the cloud that requests go to; empty if unknown
 	byMarker   *[]neutron.Network          // found by owner marker
 	byID       *[]neutron.Network          // found by ID: one, or none
@@ -80,8 +88,12 @@ func (a Actual) WithOtherClusters(clusters []string) Actual {
 	return a
 }
 
-// WithNetworks returns the state after a FindNetwork with this filter.
+// WithNetworks returns the state after a FindNetwork with this filter. It drops what
+// came from the cache.
 func (a Actual) WithNetworks(filter neutron.NetworkFilter, found []neutron.Network) Actual {
+	if a.Cached {
+		a = a.WithoutCache()
+	}
 	if filter.ID != "" {
 		a.byID = &found
 	} else {
@@ -111,9 +123,10 @@ func (a Actual) WithExtensions(found []string) Actual {
 	return a
 }
 
-// WithNewNetwork returns the state after a network was created.
+// WithNewNetwork returns the state after a network was created. From then on, all of
+// it is known: there was none before.
 func (a Actual) WithNewNetwork(request neutron.NewNetwork, created neutron.Network) Actual {
-	a.DefaultMTU = 0
+	a.DefaultMTU, a.Cached = 0, false
 	if request.MTU == nil {
 		a.DefaultMTU = mtuOf(created)
 	}
@@ -153,6 +166,7 @@ func (a Actual) WithRecordedTags(tags []string) Actual {
 // WithNetwork returns the state after our network was created or updated.
 func (a Actual) WithNetwork(network neutron.Network) Actual {
 	a = a.withoutNetwork(network.ID)
+	a.confirmed = true
 	byMarker := append(slices.Clone(valueOf(a.byMarker)), network)
 	a.byMarker = &byMarker
 	return a
@@ -161,6 +175,7 @@ func (a Actual) WithNetwork(network neutron.Network) Actual {
 // WithoutNetwork returns the state after a network was deleted.
 func (a Actual) WithoutNetwork(id string) Actual {
 	a = a.withoutNetwork(id).WithSubnets(id, nil)
+	a.confirmed = true
 	if id == a.NetworkID {
 		a.byID = new([]neutron.Network)
 	}
@@ -202,6 +217,7 @@ func (a Actual) WithoutSubnet(id string) Actual {
 // WithFinalizer returns the state after our finalizer was added, with the cloud, or
 // removed.
 func (a Actual) WithFinalizer(added bool) Actual {
+	a.isNew = added && (a.isNew || !a.Finalizer)
 	a.Finalizer = added
 	if added {
 		a.Cloud = a.connected
@@ -276,7 +292,7 @@ func (a Actual) subnetsOf(network neutron.Network) (subnets []neutron.Subnet, kn
 func (a Actual) ourSubnets(desired Desired, subnets []neutron.Subnet) []neutron.Subnet {
 	adoptsRange := desired.Adopted != "" && desired.SubnetPool == nil && !desired.Absent
 	for _, isOurs := range []func(neutron.Subnet) bool{
-		func(s neutron.Subnet) bool { return s.Description == desired.Owner.Marker() },
+		func(s neutron.Subnet) bool { return desired.Owner.HasMarker(s.Description) },
 		func(s neutron.Subnet) bool {
 			return adoptsRange && s.CIDR == desired.CIDR && !neutron.IsMarker(s.Description)
 		},

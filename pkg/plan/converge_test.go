@@ -16,7 +16,8 @@ import (
 // FuzzConverge applies plans to a random world: what a Neutron may contain, and
 // what a status may say. A plan must end in a bounded number of steps, in the
 // state that the spec describes, and nothing of others may change. A process that
-// dies after every single request must reach the same end.
+// dies after every single request must reach the same end. So must a process whose
+// cache of Neutron's state is out of date, after the next list.
 func FuzzConverge(f *testing.F) {
 	for seed := range uint64(512) {
 		f.Add(seed, false)
@@ -52,8 +53,15 @@ func FuzzConverge(f *testing.F) {
 				t.Errorf("the state differs (-other +dying):\n%s", diff)
 			}
 		}
+
+		stale := before.clone()
+		dice{rand.New(rand.NewPCG(seed, 1))}.makeOutdated(&stale)
+		caching := run{world: before.clone(), status: status, cache: &stale}
+		caching.converge(t, desired, false)
+		caching.list()
+		checkEnd(t, caching.converge(t, desired, false), before, caching, desired, status.Record, true)
 		if t.Failed() {
-			t.Logf("requests: %q\nof the dying process: %q", living.writes, dying.writes)
+			t.Logf("requests: %q\nof the dying process: %q\nof the process with a cache: %q", living.writes, dying.writes, caching.writes)
 		}
 	})
 }
@@ -79,6 +87,7 @@ func checkEnd(t *testing.T, end plan.Step, before world, after run, desired plan
 // run is a controller at work in a world.
 type run struct {
 	world
+	cache  *world // of Neutron's state, if it has one
 	status plan.Actual
 	writes []string
 }
@@ -101,7 +110,7 @@ func (r *run) converge(t *testing.T, desired plan.Desired, crashes bool) plan.St
 
 func (r *run) runPlan(t *testing.T, desired plan.Desired, crashes bool) (plan.Step, plan.Actual) {
 	t.Helper()
-	actual := r.read()
+	actual := r.read(desired)
 	for reads, writes := 0, len(r.writes); reads <= 10 && len(r.writes) <= writes+10; {
 		step := plan.Next(desired, actual)
 		switch step.(type) {
@@ -109,7 +118,12 @@ func (r *run) runPlan(t *testing.T, desired plan.Desired, crashes bool) (plan.St
 			return step, actual
 		case plan.FindNetwork, plan.FindSubnets, plan.FindSubnetPool, plan.FindExtensions, plan.FindRouter, plan.FindRouterInterfaces, plan.FindPorts:
 			actual = r.find(actual, step)
+			r.list() // what was read is in the cache
 			reads++
+			continue
+		}
+		if actual.Cached && r.isOutdated(step) {
+			actual = actual.WithoutCache()
 			continue
 		}
 		if r.rejects(step) {
@@ -125,8 +139,12 @@ func (r *run) runPlan(t *testing.T, desired plan.Desired, crashes bool) (plan.St
 		if attach, ok := step.(plan.AttachRouter); ok && attach.Interface.RouterID != r.status.RouterID {
 			t.Errorf("%s: the status does not record it", step)
 		}
+		if _, creates := step.(plan.CreateNetwork); creates && len(r.findNetworks(neutron.NetworkFilter{Descriptions: desired.Markers()})) > 0 {
+			t.Errorf("%s, but the object has a network", step)
+		}
 		r.writes = append(r.writes, step.String())
 		actual = r.apply(t, actual, step)
+		r.noteInCache(step)
 		switch step := step.(type) {
 		case plan.RecordTags:
 			r.status.Tags = step.Tags
@@ -136,18 +154,103 @@ func (r *run) runPlan(t *testing.T, desired plan.Desired, crashes bool) (plan.St
 			r.status.Cloud = step.Cloud
 		}
 		if crashes {
-			actual, reads = r.read(), 0
+			actual, reads = r.read(desired), 0
 		}
 	}
 	t.Fatalf("the plan does not end: %q", r.writes)
 	return nil, actual
 }
 
-// read returns what the object itself records.
-func (r *run) read() plan.Actual {
+// read returns what the object itself records, with the state in the cache.
+func (r *run) read(desired plan.Desired) plan.Actual {
 	actual := r.status
 	actual.Finalizer = r.finalizer
+	if r.cache == nil {
+		return actual
+	}
+	filter, id := neutron.NetworkFilter{Descriptions: desired.Markers()}, desired.Adopted
+	if id == "" {
+		id = actual.NetworkID
+	}
+	actual = actual.WithNetworks(filter, r.cache.findNetworks(filter))
+	if id != "" {
+		actual = actual.WithNetworks(neutron.NetworkFilter{ID: id}, r.cache.findNetworks(neutron.NetworkFilter{ID: id}))
+	}
+	for _, n := range r.cache.networks {
+		actual = actual.WithSubnets(n.ID, r.cache.subnetsOf(n.ID)).WithRouterInterfaces(n.ID, r.cache.interfacesOn(n.ID, ""))
+	}
+	actual.Cached = true
 	return actual
+}
+
+// list fills the cache.
+func (r *run) list() {
+	if r.cache != nil {
+		r.cache = new(r.clone())
+	}
+}
+
+// isOutdated reports whether Neutron rejects a step because the object is gone or has
+// another revision.
+func (r *run) isOutdated(step plan.Step) bool {
+	network := func(id string, revision int) bool { n := r.network(id); return n == nil || n.Revision != revision }
+	subnet := func(id string, revision int) bool { s := r.subnet(id); return s == nil || s.Revision != revision }
+	switch step := step.(type) {
+	case plan.UpdateNetwork:
+		return network(step.ID, step.Update.Revision)
+	case plan.RetainNetwork:
+		return network(step.ID, step.Update.Revision)
+	case plan.DeleteNetwork:
+		return network(step.ID, step.Revision)
+	case plan.UpdateSubnet:
+		return subnet(step.ID, step.Update.Revision)
+	case plan.DeleteSubnet:
+		return subnet(step.ID, step.Revision)
+	}
+	return false
+}
+
+// noteInCache changes the cache after a request. The response does not show what other
+// clients have changed.
+func (r *run) noteInCache(step plan.Step) {
+	if r.cache == nil {
+		return
+	}
+	put := func(id string) { // its revision was that of the cache, or it was read
+		r.cache.networks = slices.DeleteFunc(r.cache.networks, func(n neutron.Network) bool { return n.ID == id })
+		if n := r.network(id); n != nil {
+			r.cache.networks = append(r.cache.networks, *n)
+		}
+	}
+	switch step := step.(type) {
+	case plan.CreateNetwork:
+		put(r.networks[len(r.networks)-1].ID)
+	case plan.UpdateNetwork:
+		put(step.ID)
+	case plan.RetainNetwork:
+		put(step.ID)
+	case plan.DeleteNetwork:
+		put(step.ID)
+		r.cache.subnets = slices.DeleteFunc(r.cache.subnets, func(s neutron.Subnet) bool { return s.NetworkID == step.ID })
+	case plan.AddTag:
+		r.cache.setTag(step.ID, step.Tag, true)
+	case plan.RemoveTag:
+		r.cache.setTag(step.ID, step.Tag, false)
+	case plan.UpdateSubnet:
+		updated := *r.subnet(step.ID)
+		*r.cache.subnet(step.ID) = updated
+		r.cache.network(updated.NetworkID).Revision++
+	case plan.DeleteSubnet:
+		for _, s := range r.cache.subnets {
+			if s.ID == step.ID {
+				r.cache.network(s.NetworkID).Revision++
+			}
+		}
+		r.cache.subnets = slices.DeleteFunc(r.cache.subnets, func(s neutron.Subnet) bool { return s.ID == step.ID })
+	case plan.CreateSubnet: // after a look, or on a network that was just created
+		r.list()
+	}
+	r.cache.finalizer = r.finalizer
 }
 
 // checkForeignObjects checks value by value that the objects of others did not

@@ -82,6 +82,14 @@ func DesiredAbsent(owner neutron.Owner) Desired {
 	return Desired{Owner: owner, Absent: true}
 }
 
+// Markers returns the descriptions by which the network of the object is found.
+func (d Desired) Markers() []string {
+	if d.Absent && d.Leave != LeaveAll {
+		return []string{d.Owner.Marker()} // this object must not delete what an earlier object retained
+	}
+	return []string{d.Owner.Marker(), d.Owner.RetainedMarker()}
+}
+
 // RangeText describes the range of the subnet, with the properties that cannot
 // be changed later: "192.168.0.0/16", or "a /24 from subnet pool campus".
 func (d Desired) RangeText() string {

@@ -87,7 +87,7 @@ func labelChanges(name, desiredName, description, desiredDescription string) (ch
 // its marker, but our subnet is on it.
 func stepToProofOfOwnership(desired Desired, actual Actual, network neutron.Network) Step {
 	owner := desired.Owner
-	if network.Description == owner.Marker() || network.Description == owner.RetainedMarker() {
+	if owner.HasMarker(network.Description) || owner.HasRetainedMarker(network.Description) {
 		return nil
 	}
 	subnets, known := actual.subnetsOf(network)
@@ -131,7 +131,7 @@ func (d Desired) settingsFor(actual Actual, network neutron.Network) neutron.Net
 // network has, unless another spec or another object set it.
 func (a Actual) defaultMTU(desired Desired, network neutron.Network) int {
 	olderVersion := a.NetworkID == network.ID && a.MTU == 0
-	retained := network.Description == desired.Owner.RetainedMarker()
+	retained := desired.Owner.HasRetainedMarker(network.Description)
 	unrecorded := a.NetworkID != network.ID && !retained && !desired.Edited
 	if a.DefaultMTU == 0 && (olderVersion || unrecorded) && desired.Settings.MTU == nil {
 		return mtuOf(network)

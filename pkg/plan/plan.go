@@ -150,12 +150,18 @@ import (
 // A duplicate is a network that two processes of ours provably created for one
 // object ([DuplicateWindow]). It is deleted once the status names the other one.
 //
+// A state from the cache of Neutron's state may be out of date. Then a step that is
+// not safe in spite of that is preceded by a FindNetwork ([isSafeFromCache]).
+//
 // With ReportDrift, a step that would change Neutron is reported and not taken,
 // except for the deletion of a duplicate.
 func Next(desired Desired, actual Actual) Step {
 	step := nextStep(desired, actual)
 	if desired.ReportDrift && !desired.Absent && !deletesDuplicate(step) && (prepares(step) || ChangesNeutron(step)) {
 		return drifted(step)
+	}
+	if actual.Cached && !isSafeFromCache(actual, step) {
+		return nextStep(desired, actual.WithoutCache())
 	}
 	return step
 }
@@ -384,14 +390,10 @@ func olderNetwork(desired Desired, actual Actual, network neutron.Network) Step 
 // absent; and the other networks with our owner marker. It returns a step if the
 // network is unknown or ambiguous.
 func selectNetwork(desired Desired, actual Actual) (network *neutron.Network, others []neutron.Network, step Step) {
-	markers := []string{desired.Owner.Marker(), desired.Owner.RetainedMarker()}
-	if desired.Absent && desired.Leave != LeaveAll {
-		markers = markers[:1] // this object must not delete what an earlier object retained
-	}
 	id, found := desired.Adopted, actual.byID
 	switch {
 	case desired.Adopted == "" && actual.byMarker == nil:
-		return nil, nil, FindNetwork{neutron.NetworkFilter{Descriptions: markers}}
+		return nil, nil, FindNetwork{neutron.NetworkFilter{Descriptions: desired.Markers()}}
 	case desired.Adopted == "" && len(*actual.byMarker) > 0:
 		found = actual.byMarker
 	case desired.Adopted == "":

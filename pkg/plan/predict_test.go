@@ -48,7 +48,7 @@ const rejectedByPort = "blocked: InUse: 409: "
 // predict returns the steps that a controller would apply, and the end.
 func predict(t *testing.T, w *world, status plan.Actual, desired plan.Desired) (steps []string, end plan.Step) {
 	t.Helper()
-	actual := (&run{world: *w, status: status}).read()
+	actual := (&run{world: *w, status: status}).read(desired)
 	for range 40 {
 		step := plan.Next(desired, actual)
 		after, ok := plan.Predict(actual, step)

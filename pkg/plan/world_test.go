@@ -275,9 +275,11 @@ func (w *world) apply(t *testing.T, actual plan.Actual, step plan.Step) plan.Act
 		s.Description = cmp.Or(step.Update.Description, s.Description)
 		setSubnet(s, step.Update.SubnetSettings)
 		s.Revision++
+		w.network(s.NetworkID).Revision++
 		return actual.WithSubnet(*s)
 	case plan.DeleteSubnet:
 		checkRevision(step.Revision, w.subnet(step.ID).Revision)
+		w.network(w.subnet(step.ID).NetworkID).Revision++
 		w.subnets = slices.DeleteFunc(w.subnets, func(s neutron.Subnet) bool { return s.ID == step.ID })
 		return actual.WithoutSubnet(step.ID)
 	case plan.RecordRouter:
@@ -440,6 +442,52 @@ func randomWorld(random *rand.Rand, absent bool) (world, plan.Actual, plan.Desir
 		w.hidden = desired.Adopted
 	}
 	return w, status, desired
+}
+
+// makeOutdated changes a world to an earlier one: other clients have changed objects
+// since, deleted some, and created subnets on networks. Each change of an object
+// increased its revision. What had our marker then, or has it now, is not new.
+func (d dice) makeOutdated(w *world) {
+	for i := range w.subnets {
+		s := &w.subnets[i]
+		if !d.oneIn(3) {
+			continue
+		}
+		s.Revision--
+		w.network(s.NetworkID).Revision--
+		s.Gateway = pick(d, s.Gateway, s.CIDR.Addr().Next(), none)
+		s.DHCP = d.oneIn(2)
+		if s.Description != marker {
+			s.Description = pick(d, s.Description, marker, "theirs")
+		}
+	}
+	for i := range w.networks {
+		n := &w.networks[i]
+		isNew := func(s neutron.Subnet) bool { return s.NetworkID == n.ID && s.Description != marker && d.oneIn(3) }
+		if before := len(w.subnets); d.oneIn(2) {
+			w.subnets = slices.DeleteFunc(w.subnets, isNew)
+			n.Revision -= before - len(w.subnets)
+		}
+		if !d.oneIn(3) {
+			continue
+		}
+		n.Revision--
+		n.Name = pick(d, n.Name, owner.String(), "x")
+		n.AdminStateUp = new(d.oneIn(2))
+		if n.Description != marker && n.Description != owner.RetainedMarker() {
+			n.Description = pick(d, n.Description, marker, owner.RetainedMarker(), "theirs")
+		}
+	}
+	if w.finalizer && d.oneIn(4) { // a create request was pending
+		isOurs := func(description string) bool { return description == marker || description == owner.RetainedMarker() }
+		w.networks = slices.DeleteFunc(w.networks, func(n neutron.Network) bool { return isOurs(n.Description) })
+		w.subnets = slices.DeleteFunc(w.subnets, func(s neutron.Subnet) bool { return w.network(s.NetworkID) == nil })
+	}
+	if d.oneIn(4) {
+		deleted := d.network(w, pick(d, "gone", "deleted"))
+		w.networks = append(w.networks, deleted)
+		w.subnets = append(w.subnets, neutron.Subnet{ID: "deleted-subnet", NetworkID: deleted.ID, Description: marker, CIDR: prefix("10.9.0.0/24")})
+	}
 }
 
 // addRouters attaches some subnets to routers. The status may record one of them, and

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
@@ -47,10 +48,15 @@ func (r *Reconciler) Apply(ctx context.Context, key cache.ObjectName, network *s
 
 // applySteps adds each step that it applied to a list.
 func (r *Reconciler) applySteps(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, applied *[]plan.Step) (plan.Actual, error) {
+	began := r.clock.Now()
 	found := false // whether this sync saw the network that the status names
 	for range maxSteps {
+		found = found || network != nil && network.Status.NetworkID != "" && actual.HasNetwork(network.Status.NetworkID)
 		step := plan.Next(desired, actual)
 		if ended, outcome := endOf(step, network); ended {
+			if actual.Cached && !isComplete(outcome) {
+				actual = actual.WithoutCache() // nothing was looked up
+			}
 			return actual, outcome
 		}
 		if rejected := r.rejection(key, network); rejected != nil {
@@ -59,8 +65,15 @@ func (r *Reconciler) applySteps(ctx context.Context, key cache.ObjectName, netwo
 		if err := r.mayApply(ctx, key, network, desired, step, found); err != nil {
 			return actual, &status.StepError{Step: step, Err: err}
 		}
+		endProgress := r.showProgress(ctx, network, step, began)
 		after, err := r.applyTraced(ctx, network, actual, step)
+		endProgress()
 		r.noteCreate(key, desired, step, err)
+		if isOutdated := errors.Is(err, neutron.ErrConflict) || errors.Is(err, neutron.ErrNotFound); isOutdated && actual.Cached {
+			klog.FromContext(ctx).V(2).Info("The cache of Neutron's state is outdated; looking in Neutron", "step", status.Printable(step.String()), "err", status.Printable(err.Error()))
+			actual = actual.WithoutCache()
+			continue
+		}
 		if err != nil {
 			err = &status.StepError{Step: step, Err: err}
 			r.noteRejection(key, network, err)
@@ -68,7 +81,6 @@ func (r *Reconciler) applySteps(ctx context.Context, key cache.ObjectName, netwo
 		}
 		logStep(ctx, network, step)
 		*applied, actual = append(*applied, step), after
-		found = found || network != nil && network.Status.NetworkID != "" && actual.HasNetwork(network.Status.NetworkID)
 	}
 	return actual, status.BlockedError{Blocked: plan.Blocked{Reason: plan.ReasonNotConverging, Message: fmt.Sprintf(
 		"Stopped after %d steps: Neutron's responses do not match the requests. See the controller's log for the steps.", maxSteps)}}
@@ -99,9 +111,6 @@ func (r *Reconciler) mayApply(ctx context.Context, key cache.ObjectName, network
 		return err
 	}
 	if err := r.checkPending(key, network, desired, step, found); err != nil {
-		return err
-	}
-	if err := r.showProgress(ctx, network, step); err != nil {
 		return err
 	}
 	return r.reserve(key, step) // last: noteCreate ends the reservation
@@ -164,7 +173,7 @@ func (r *Reconciler) apply(ctx context.Context, network *samplecrdv1.Network, ac
 		updated, err := r.neutron.UpdateNetwork(ctx, step.ID, step.Update)
 		return actual.WithNetwork(updated), err
 	case plan.DeleteNetwork:
-		return actual.WithoutNetwork(step.ID), ignoreNotFound(r.neutron.DeleteNetwork(ctx, step.ID, step.Revision))
+		return actual.WithoutNetwork(step.ID), ignoreNotFound(actual, r.neutron.DeleteNetwork(ctx, step.ID, step.Revision))
 	case plan.AddTag:
 		return actual.WithTag(step.ID, step.Tag, true), r.neutron.AddNetworkTag(ctx, step.ID, step.Tag)
 	case plan.RemoveTag:
@@ -177,7 +186,7 @@ func (r *Reconciler) apply(ctx context.Context, network *samplecrdv1.Network, ac
 		updated, err := r.neutron.UpdateSubnet(ctx, step.ID, step.Update)
 		return actual.WithSubnet(updated), err
 	case plan.DeleteSubnet:
-		return actual.WithoutSubnet(step.ID), ignoreNotFound(r.neutron.DeleteSubnet(ctx, step.ID, step.Revision))
+		return actual.WithoutSubnet(step.ID), ignoreNotFound(actual, r.neutron.DeleteSubnet(ctx, step.ID, step.Revision))
 
 	case plan.AttachRouter:
 		added, err := r.neutron.AddRouterInterface(ctx, step.Interface)
@@ -226,9 +235,9 @@ func (r *Reconciler) find(ctx context.Context, network *samplecrdv1.Network, act
 }
 
 // ignoreNotFound returns the error of a deletion. To delete what does not exist is no
-// failure.
-func ignoreNotFound(err error) error {
-	if errors.Is(err, neutron.ErrNotFound) {
+// failure, unless the cache of Neutron's state has it: then the cache is outdated.
+func ignoreNotFound(actual plan.Actual, err error) error {
+	if errors.Is(err, neutron.ErrNotFound) && !actual.Cached {
 		return nil
 	}
 	return err

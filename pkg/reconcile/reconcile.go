@@ -42,6 +42,8 @@ type Options struct {
 	LeaveCloud string
 	// OtherClusters are the names of other clusters that share the OpenStack project.
 	OtherClusters []string
+	// Alone is true if no other replica can lead, and change something in Neutron.
+	Alone bool
 	// MaxInFlight is how long Neutron may still execute a request after the
 	// controller stopped waiting for its response.
 	MaxInFlight time.Duration
@@ -59,7 +61,7 @@ type Reconciler struct {
 	networks *store.Networks
 	neutron  *neutron.Cache
 	events   events.EventRecorder
-	clock    clock.PassiveClock
+	clock    clock.WithDelayedExecution
 	options  Options
 
 	mu      sync.Mutex
@@ -72,7 +74,7 @@ type Reconciler struct {
 }
 
 // New returns a Reconciler.
-func New(client clientset.Interface, networks *store.Networks, neutron *neutron.Cache, recorder events.EventRecorder, clock clock.PassiveClock, options Options) *Reconciler {
+func New(client clientset.Interface, networks *store.Networks, neutron *neutron.Cache, recorder events.EventRecorder, clock clock.WithDelayedExecution, options Options) *Reconciler {
 	return &Reconciler{
 		client: client, networks: networks, neutron: neutron, events: recorder, clock: clock, options: options,
 		records: map[cache.ObjectName]record{}, reserved: reservations{},
@@ -135,10 +137,9 @@ func (r *Reconciler) owner(key cache.ObjectName) neutron.Owner {
 	return neutron.Owner{Cluster: r.options.Cluster, Namespace: key.Namespace, Name: key.Name}
 }
 
-// Observe returns what is known of the actual state without a request. If the
-// cache of Neutron's state shows that nothing is left to do, that is the whole
-// state. Otherwise it is only what the object itself records: a cache may be
-// stale, so the plan has to begin with a look.
+// Observe returns what is known of the actual state without a request: the state in the
+// cache of Neutron's state, or, if the cache may lack what an earlier request created,
+// only what the object itself records. Then the plan has to begin with a look.
 func (r *Reconciler) Observe(key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired) plan.Actual {
 	if network == nil {
 		actual := plan.Actual{Finalizer: r.isOrphanToDelete(key)} // so that the plan deletes what is left
@@ -153,11 +154,33 @@ func (r *Reconciler) Observe(key cache.ObjectName, network *samplecrdv1.Network,
 		record.noteEdit(network.Generation, r.clock.Now())
 		record.unrecorded = record.unrecorded && network.Status.NetworkID == ""
 	})
-	cached, _, inSync := r.fromCache(network, desired)
-	if inSync && (r.neutron.ListedSince(r.StartedAt()) || statusMatches(network, desired, cached)) {
+	cached, known := r.fromCache(network, desired)
+	_, inSync := cachedOutcome(desired, cached)
+	if known && (inSync && (r.isListCurrent() || statusMatches(network, desired, cached)) || r.isCacheComplete(network, cached)) {
 		return cached
 	}
 	return r.unobserved(network)
+}
+
+// isListCurrent reports whether the last list of Neutron's state includes all that a
+// former leader has done.
+func (r *Reconciler) isListCurrent() bool {
+	return r.options.Alone || r.neutron.ListedSince(r.StartedAt())
+}
+
+// isCacheComplete reports whether the cache of Neutron's state includes all that was
+// requested for a Network: no response is missing, and no other replica has created the
+// network in the status. It also has to be safe to act on it when other clients have
+// changed something since: Neutron must check revisions.
+func (r *Reconciler) isCacheComplete(network *samplecrdv1.Network, cached plan.Actual) bool {
+	if !r.isListCurrent() {
+		r.neutron.RequestRefresh() // for the next syncs
+		return false
+	}
+	extensions, _ := r.neutron.KnownExtensions()
+	return slices.Contains(extensions, neutron.ExtensionIfMatch) &&
+		r.neutron.ListedSince(r.recordOf(network).pendingUntil) &&
+		(cached.NetworkID == "" || cached.HasNetwork(cached.NetworkID))
 }
 
 // unobserved returns the actual state as far as the object itself records it, with
@@ -216,22 +239,16 @@ func (r *Reconciler) markedSubnets(network *samplecrdv1.Network) (ids []string) 
 	return ids
 }
 
-// fromCache returns the actual state according to the cache of Neutron's state,
-// the outcome of a plan for it, and whether that plan has no step.
-func (r *Reconciler) fromCache(network *samplecrdv1.Network, desired plan.Desired) (actual plan.Actual, outcome error, inSync bool) {
-	if desired.Absent || !hasFinalizer(network) {
-		return plan.Actual{}, nil, false
+// fromCache returns the actual state according to the cache of Neutron's state. It
+// returns false until the first list has succeeded.
+func (r *Reconciler) fromCache(network *samplecrdv1.Network, desired plan.Desired) (actual plan.Actual, known bool) {
+	actual = r.unobserved(network)
+	id, markers := cmp.Or(desired.Adopted, actual.NetworkID), desired.Markers()
+	view, known := r.neutron.Lookup(markers, id)
+	if !known {
+		return plan.Actual{}, false
 	}
-	id := desired.Adopted
-	if id == "" {
-		id = network.Status.NetworkID
-	}
-	markers := []string{desired.Owner.Marker(), desired.Owner.RetainedMarker()}
-	view, ok := r.neutron.Lookup(markers, id)
-	if !ok {
-		return plan.Actual{}, nil, false
-	}
-	actual = r.unobserved(network).WithNetworks(neutron.NetworkFilter{Descriptions: markers}, view.Marked)
+	actual = actual.WithNetworks(neutron.NetworkFilter{Descriptions: markers}, view.Marked)
 	if id != "" {
 		actual = actual.WithNetworks(neutron.NetworkFilter{ID: id}, view.Named)
 	}
@@ -246,14 +263,24 @@ func (r *Reconciler) fromCache(network *samplecrdv1.Network, desired plan.Desire
 			actual = actual.WithRouters([]neutron.Router{router})
 		}
 	}
-	switch step := plan.Next(desired, actual).(type) {
+	actual.Cached = true
+	return actual, true
+}
+
+// cachedOutcome returns the outcome of a plan for the state from the cache, and whether
+// that plan has no step.
+func cachedOutcome(desired plan.Desired, cached plan.Actual) (outcome error, inSync bool) {
+	if desired.Absent || !cached.Finalizer || !cached.Cached {
+		return nil, false
+	}
+	switch step := plan.Next(desired, cached).(type) {
 	case plan.Nothing:
-		return actual, nil, true
+		return nil, true
 	case plan.Blocked:
 		outcome = status.BlockedError{Blocked: step}
-		return actual, outcome, isComplete(outcome)
+		return outcome, isComplete(outcome)
 	}
-	return actual, nil, false
+	return nil, false
 }
 
 // isComplete reports whether a sync with this outcome leaves nothing to do: at
@@ -280,7 +307,8 @@ func (r *Reconciler) Drift(network *samplecrdv1.Network) (needsSync, drifted boo
 		return false, false
 	}
 	desired, wasInSync := r.Desired(cache.MetaObjectToName(network), network), r.wasInSync(network)
-	actual, outcome, inSync := r.fromCache(network, desired)
+	actual, _ := r.fromCache(network, desired)
+	outcome, inSync := cachedOutcome(desired, actual)
 	statusChanged := false
 	if inSync && wasInSync {
 		_, statusChanged = status.For(network, desired, actual, outcome, r.now())

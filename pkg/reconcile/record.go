@@ -26,9 +26,9 @@ type record struct {
 	// observedGeneration is the generation that Neutron matched after the last
 	// sync, or 0.
 	observedGeneration int64
-	// status is the last status that this replica wrote, or found to be right. The
-	// event of previousStatus, which it wrote before, may still come.
-	status, previousStatus samplecrdv1.NetworkStatus
+	// status is the hash of the last status that this replica wrote, or found to be
+	// right. The event of previousStatus, which it wrote before, may still come.
+	status, previousStatus uint64
 	// failure is the outcome of the last sync, or empty if it succeeded.
 	failure string
 	// overwritten is true if another client has written the status, until the next
@@ -133,10 +133,11 @@ func (r *Reconciler) wasInSync(network *samplecrdv1.Network) bool {
 // wroteStatus reports whether the status of a Network is the last one that this
 // replica wrote. If not, another controller may be writing it.
 func (r *Reconciler) wroteStatus(network *samplecrdv1.Network) bool {
+	current := status.Hash(network.Status)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.records[cache.MetaObjectToName(network)]
-	return last.uid == network.UID && (status.IsSame(last.status, network.Status) || status.IsSame(last.previousStatus, network.Status))
+	return last.uid == network.UID && (current == last.status || current == last.previousStatus)
 }
 
 // StatusOverwritten reports whether another client has changed the status of a

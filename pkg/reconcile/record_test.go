@@ -29,7 +29,7 @@ const maxInFlight = 30 * time.Second
 var key = cache.NewObjectName("default", "example")
 
 // newReconciler returns a Reconciler whose store contains these Networks.
-func newReconciler(t *testing.T, networks ...*samplecrdv1.Network) (*Reconciler, *testingclock.FakePassiveClock) {
+func newReconciler(t testing.TB, networks ...*samplecrdv1.Network) (*Reconciler, *testingclock.FakeClock) {
 	t.Helper()
 	informer := informers.NewSharedInformerFactory(fake.NewClientset(), 0).Samplecrd().V1().Networks()
 	known, err := store.New(klog.Background(), store.ByNamespace[networkinformers.TypedNetworkInformer]{metav1.NamespaceAll: informer}, nil)
@@ -41,7 +41,7 @@ func newReconciler(t *testing.T, networks ...*samplecrdv1.Network) (*Reconciler,
 			t.Fatal(err)
 		}
 	}
-	clock := testingclock.NewFakePassiveClock(time.Unix(1_000_000, 0))
+	clock := testingclock.NewFakeClock(time.Unix(1_000_000, 0))
 	return New(nil, known, neutron.NewCache(nil, clock.Now), nil, clock, Options{MaxInFlight: maxInFlight, Retry: DefaultRetryDelays()}), clock
 }
 
@@ -211,7 +211,7 @@ func TestRecordLifetime(t *testing.T) {
 func TestStatusOverwritten(t *testing.T) {
 	r, _ := newReconciler(t)
 	before, own, foreign := object("uid-1", ""), object("uid-1", "net-1"), object("uid-1", "net-2")
-	r.update(own, func(record *record) { record.status = own.Status })
+	r.update(own, func(record *record) { record.status = status.Hash(own.Status) })
 	for name, test := range map[string]struct {
 		after *samplecrdv1.Network
 		want  bool

@@ -15,7 +15,6 @@ import (
 	"k8s.io/klog/v2"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
-	"github.com/samplecrd/network-controller/pkg/kube"
 	"github.com/samplecrd/network-controller/pkg/metrics"
 	"github.com/samplecrd/network-controller/pkg/plan"
 	"github.com/samplecrd/network-controller/pkg/status"
@@ -92,7 +91,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, network *samplecrdv1.Netwo
 		after = status.WithDeployment(after, network.Generation, deployment, r.now())
 	}
 	if equality.Semantic.DeepEqual(after, network.Status) {
-		r.update(network, func(record *record) { record.status = after })
+		r.update(network, func(record *record) { record.status = status.Hash(after) })
 		return nil
 	}
 	if written, err := r.applyStatus(ctx, network, after); !written || err != nil {
@@ -106,30 +105,6 @@ func (r *Reconciler) writeStatus(ctx context.Context, network *samplecrdv1.Netwo
 	}
 	if reason, message := status.NewProblem(network.Status, after); reason != "" {
 		r.emit(network, status.Event{Type: corev1.EventTypeWarning, Reason: reason, Action: "Sync", Note: message})
-	}
-	return nil
-}
-
-// showProgress writes the status before a step, if users would otherwise not see
-// that the controller is working on an edit or a deletion. A status that cannot be
-// written does not prevent the step, unless it means that the object has changed.
-func (r *Reconciler) showProgress(ctx context.Context, network *samplecrdv1.Network, step plan.Step) error {
-	if network == nil {
-		return nil
-	}
-	network = r.withLatestStatus(network)
-	after, needed := status.InProgress(network, step, r.now())
-	if !needed {
-		return nil
-	}
-	written, err := r.applyStatus(ctx, network, after)
-	switch {
-	case err == nil && !written:
-		return errDeleted
-	case errors.Is(err, errOutdated), apierrors.IsConflict(err):
-		return err
-	case err != nil:
-		klog.FromContext(ctx).Error(err, "Showing the work in progress failed; continuing")
 	}
 	return nil
 }
@@ -208,14 +183,11 @@ func (r *Reconciler) applyStatus(ctx context.Context, network *samplecrdv1.Netwo
 		return false, fmt.Errorf("updating status: %w", errOutdated) // another controller's network may be in use
 	}
 	// The event may arrive before the response.
-	r.update(network, func(record *record) { record.status, record.previousStatus = after, record.status })
-	client := r.client.SamplecrdV1().Networks(network.Namespace)
-	updated, err := client.ApplyStatus(ctx, status.ApplyConfiguration(latest, after), metav1.ApplyOptions{FieldManager: r.options.FieldManager, Force: true})
+	r.update(network, func(record *record) { record.status, record.previousStatus = status.Hash(after), record.status })
+	updated, err := r.client.SamplecrdV1().Networks(network.Namespace).
+		Patch(ctx, network.Name, types.JSONPatchType, status.Patch(latest, after), metav1.PatchOptions{FieldManager: r.options.FieldManager}, "status")
 	if apierrors.IsNotFound(err) {
 		return false, nil
-	}
-	if err == nil && !status.IsSame(updated.Status, after) { // another field manager owns fields of the status
-		updated, err = client.Patch(ctx, network.Name, types.MergePatchType, status.OverwritePatch(updated, after), metav1.PatchOptions{FieldManager: r.options.FieldManager}, "status")
 	}
 	if err != nil {
 		return false, fmt.Errorf("updating status: %w", err)
@@ -236,7 +208,7 @@ func (r *Reconciler) emitForbidden(network *samplecrdv1.Network, err error) {
 
 // emit records an event.
 func (r *Reconciler) emit(regarding *samplecrdv1.Network, event status.Event) {
-	kube.RecordEvent(r.events, regarding, event.Type, event.Reason, event.Action, status.Clip(event.Note))
+	r.events.Eventf(regarding, nil, event.Type, event.Reason, event.Action, "%s", status.Clip(event.Note))
 }
 
 // overwriteReportPeriod is the shortest time between two reports that another client

@@ -3,6 +3,7 @@ package status_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -136,7 +137,64 @@ func TestIsSame(t *testing.T) {
 		if got := status.IsSame(test.a, test.b); got != test.want {
 			t.Errorf("%s: IsSame() = %v, want %v", name, got, test.want)
 		}
+		if got := status.Hash(test.a) == status.Hash(test.b); got != test.want {
+			t.Errorf("%s: the hashes are equal: %v, want %v", name, got, test.want)
+		}
 	}
+}
+
+// TestHash: each field of a status makes a difference to the hash, and only an empty
+// status has the hash 0.
+func TestHash(t *testing.T) {
+	var full samplecrdv1.NetworkStatus
+	fields := fill(reflect.ValueOf(&full).Elem())
+	full.Conditions[0].Type = samplecrdv1.ConditionReady
+	if len(fields) < 20 {
+		t.Fatalf("a status has %d fields", len(fields))
+	}
+	unchanged := *full.DeepCopy()
+	hash := status.Hash(unchanged)
+	if got := status.Hash(full); got != hash || hash == 0 {
+		t.Errorf("the hash is %d, and that of a copy %d", got, hash)
+	}
+	for i, field := range fields {
+		before := reflect.ValueOf(field.Interface())
+		field.SetZero()
+		if status.Hash(full) == hash || status.IsSame(full, unchanged) {
+			t.Errorf("field %d of %v makes no difference", i, field.Type())
+		}
+		field.Set(before)
+	}
+	if got := status.Hash(samplecrdv1.NetworkStatus{Tags: []string{}}); got != 0 {
+		t.Errorf("the hash of an empty status is %d", got)
+	}
+}
+
+// fill sets all fields of a value, and returns those that have no fields of their own.
+func fill(value reflect.Value) (fields []reflect.Value) {
+	if at, ok := value.Addr().Interface().(*metav1.Time); ok {
+		*at = metav1.Unix(1, 0)
+		return []reflect.Value{value}
+	}
+	switch value.Kind() {
+	case reflect.Struct:
+		for i := range value.NumField() {
+			fields = append(fields, fill(value.Field(i))...)
+		}
+	case reflect.Pointer:
+		value.Set(reflect.New(value.Type().Elem()))
+		return fill(value.Elem())
+	case reflect.Slice:
+		value.Set(reflect.MakeSlice(value.Type(), 1, 1))
+		return fill(value.Index(0))
+	case reflect.String:
+		value.SetString("x")
+		return []reflect.Value{value}
+	default:
+		value.SetInt(1)
+		return []reflect.Value{value}
+	}
+	return fields
 }
 
 // TestWriter: the last field manager that wrote the status is reported, and what to

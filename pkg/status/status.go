@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"math"
 	"net/netip"
 	"slices"
@@ -14,10 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
-	applyv1 "github.com/samplecrd/network-controller/pkg/client/applyconfiguration/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/plan"
 )
@@ -171,63 +170,6 @@ func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condi
 	return metav1.Condition{}, false
 }
 
-// ApplyConfiguration returns the server-side apply request that writes a status.
-// The API server rejects it if the object has changed since it was read: it may
-// be another object of the same name by now, and a UID alone is not compared in
-// requests for a status.
-func ApplyConfiguration(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) *applyv1.NetworkApplyConfiguration {
-	applied := applyv1.NetworkStatus().WithObservedGeneration(status.ObservedGeneration)
-	if status.MatchedGeneration != 0 {
-		applied = applied.WithMatchedGeneration(status.MatchedGeneration)
-	}
-	if status.NetworkID != "" {
-		applied = applied.WithNetworkID(status.NetworkID)
-	}
-	if status.Cloud != "" {
-		applied = applied.WithCloud(status.Cloud)
-	}
-	if status.SubnetID != "" {
-		applied = applied.WithSubnetID(status.SubnetID)
-	}
-	if status.CIDR != "" {
-		applied = applied.WithCIDR(status.CIDR).WithGateway(status.Gateway)
-	}
-	if pool := status.SubnetPool; pool != nil {
-		appliedPool := applyv1.SubnetPoolStatus().WithID(pool.ID)
-		if pool.Name != "" {
-			appliedPool = appliedPool.WithName(pool.Name)
-		}
-		applied = applied.WithSubnetPool(appliedPool)
-	}
-	if router := status.Router; router != nil {
-		appliedRouter := applyv1.RouterStatus().WithID(router.ID)
-		if router.Name != "" {
-			appliedRouter = appliedRouter.WithName(router.Name)
-		}
-		applied = applied.WithRouter(appliedRouter)
-	}
-	if status.MTU != 0 {
-		applied = applied.WithMTU(status.MTU)
-	}
-	if status.DefaultMTU != 0 {
-		applied = applied.WithDefaultMTU(status.DefaultMTU)
-	}
-	applied = applied.WithTags(status.Tags...)
-	for _, condition := range ownConditions(status) {
-		applied = applied.WithConditions(applymetav1.Condition().
-			WithType(condition.Type).
-			WithStatus(condition.Status).
-			WithReason(condition.Reason).
-			WithMessage(condition.Message).
-			WithObservedGeneration(condition.ObservedGeneration).
-			WithLastTransitionTime(condition.LastTransitionTime))
-	}
-	return applyv1.Network(network.Name, network.Namespace).
-		WithUID(network.UID).
-		WithResourceVersion(network.ResourceVersion).
-		WithStatus(applied)
-}
-
 // IsSame reports whether two statuses are equal except for the conditions of other
 // controllers.
 func IsSame(a, b samplecrdv1.NetworkStatus) bool {
@@ -235,29 +177,38 @@ func IsSame(a, b samplecrdv1.NetworkStatus) bool {
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// OverwritePatch returns the merge patch that sets all status fields, including
-// those that another field manager owns: server-side apply removes only fields of
-// its own manager. The conditions of other controllers stay as the Network has them.
-func OverwritePatch(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) []byte {
-	fields := map[string]any{
-		"observedGeneration": status.ObservedGeneration, "matchedGeneration": nil, "networkID": nil, "cloud": nil, "subnetID": nil, "cidr": nil, "gateway": nil,
-		"subnetPool": nil, "router": nil, "mtu": nil, "defaultMTU": nil, "tags": nil,
-	}
+// Hash identifies a status in little memory: two statuses for which IsSame is true have
+// the same Hash, and others have different ones. It is valid in this process only. The
+// Hash of an empty status is 0.
+func Hash(status samplecrdv1.NetworkStatus) uint64 {
+	status.Conditions = ownConditions(status)
+	text, _ := json.Marshal(status) // it is plain data
+	return maphash.Bytes(hashSeed, text) ^ emptyHash
+}
+
+var (
+	hashSeed  = maphash.MakeSeed()
+	emptyHash = maphash.String(hashSeed, "{}")
+)
+
+// Patch returns the JSON patch that replaces the status of a Network, except for the
+// conditions of other controllers. The API server rejects it if the object has changed
+// since it was read: it may be another object of the same name by now, and another
+// controller may have written its conditions.
+func Patch(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) []byte {
 	others := slices.DeleteFunc(slices.Clone(network.Status.Conditions), isOwn)
 	status.Conditions = slices.Concat(ownConditions(status), others)
-	text, _ := json.Marshal(status)   // it is plain data
-	_ = json.Unmarshal(text, &fields) // into a map of the same
-	if pool := status.SubnetPool; pool != nil && pool.Name == "" {
-		fields["subnetPool"] = map[string]any{"id": pool.ID, "name": nil}
-	}
-	if router := status.Router; router != nil && router.Name == "" {
-		fields["router"] = map[string]any{"id": router.ID, "name": nil}
-	}
-	text, _ = json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": network.UID, "resourceVersion": network.ResourceVersion},
-		"status":   fields,
+	patch, _ := json.Marshal([]patchOperation{ // it is plain data
+		{Operation: "replace", Path: "/metadata/resourceVersion", Value: network.ResourceVersion},
+		{Operation: "add", Path: "/status", Value: status},
 	})
-	return text
+	return patch
+}
+
+type patchOperation struct {
+	Operation string `json:"op"`
+	Path      string `json:"path"`
+	Value     any    `json:"value"`
 }
 
 // IsReadyForSpec reports whether the status says that Neutron has everything that

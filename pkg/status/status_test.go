@@ -211,16 +211,14 @@ func TestRecord(t *testing.T) {
 			if diff := cmp.Diff(record, status.RecordOf(written), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 				t.Errorf("the record after a way through the status (-want +got):\n%s", diff)
 			}
-			text, err := json.Marshal(status.ApplyConfiguration(network, written))
-			if err != nil {
-				t.Fatal(err)
+			var patch []struct {
+				Path  string                    `json:"path"`
+				Value samplecrdv1.NetworkStatus `json:"value"`
 			}
-			var applied samplecrdv1.Network
-			if err := json.Unmarshal(text, &applied); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(written, applied.Status, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime")); diff != "" {
-				t.Errorf("what is applied (-status +applied):\n%s", diff)
+			_ = json.Unmarshal(status.Patch(network, written), &patch) // the resourceVersion is no status
+			applied := patch[1]
+			if diff := cmp.Diff(written, applied.Value, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime")); diff != "" {
+				t.Errorf("what is written (-status +patch):\n%s", diff)
 			}
 		})
 	}
@@ -287,35 +285,22 @@ func TestMessagesFit(t *testing.T) {
 	}
 }
 
-// TestOverwritePatch: the patch sets every field that the status has, and removes
-// the others, also the name of a subnet pool that another manager wrote. It keeps
-// the conditions of others.
-func TestOverwritePatch(t *testing.T) {
+// TestPatch: the patch replaces the whole status of the object that was read, so that
+// no field of an earlier one is left, and keeps the conditions of others.
+func TestPatch(t *testing.T) {
 	network := &samplecrdv1.Network{}
 	network.UID, network.ResourceVersion = "uid-1", "7"
 	network.Status.Conditions = []metav1.Condition{{Type: "Stalled"}, {Type: "Theirs"}}
 	condition := func(kind string) string {
-		return `{"lastTransitionTime":null,"message":"","reason":"","status":"","type":"` + kind + `"}`
+		return `{"type":"` + kind + `","status":"","lastTransitionTime":null,"reason":"","message":""}`
 	}
-	for name, test := range map[string]struct {
-		pool     *samplecrdv1.SubnetPoolStatus
-		want     string
-		attached *samplecrdv1.RouterStatus
-		router   string
-	}{
-		"no subnet pool":        {nil, `null`, nil, `null`},
-		"one without a name":    {&samplecrdv1.SubnetPoolStatus{ID: "pool-1"}, `{"id":"pool-1","name":null}`, nil, `null`},
-		"one with a name":       {&samplecrdv1.SubnetPoolStatus{ID: "pool-1", Name: "campus"}, `{"id":"pool-1","name":"campus"}`, nil, `null`},
-		"router without a name": {nil, `null`, &samplecrdv1.RouterStatus{ID: "router-1"}, `{"id":"router-1","name":null}`},
-		"router with a name":    {nil, `null`, &samplecrdv1.RouterStatus{ID: "router-1", Name: "edge"}, `{"id":"router-1","name":"edge"}`},
-	} {
-		want := `{"metadata":{"resourceVersion":"7","uid":"uid-1"},"status":{"cidr":null,"cloud":"RegionOne/p1","conditions":[` + condition("Ready") + `,` + condition("Theirs") + `],"defaultMTU":null,"gateway":null,"matchedGeneration":2,"mtu":null,"networkID":"net-1","observedGeneration":3,"router":` + test.router + `,"subnetID":null,"subnetPool":` + test.want + `,"tags":null}}`
-		got := status.OverwritePatch(network, samplecrdv1.NetworkStatus{
-			ObservedGeneration: 3, MatchedGeneration: 2, NetworkID: "net-1", Cloud: "RegionOne/p1", SubnetPool: test.pool, Router: test.attached, Conditions: []metav1.Condition{{Type: "Ready"}},
-		})
-		if diff := cmp.Diff(want, string(got)); diff != "" {
-			t.Errorf("%s: the patch (-want +got):\n%s", name, diff)
-		}
+	want := `[{"op":"replace","path":"/metadata/resourceVersion","value":"7"},{"op":"add","path":"/status","value":` +
+		`{"observedGeneration":3,"matchedGeneration":2,"networkID":"net-1","cloud":"RegionOne/p1","subnetPool":{"id":"pool-1"},"conditions":[` + condition("Ready") + `,` + condition("Theirs") + `]}}]`
+	got := status.Patch(network, samplecrdv1.NetworkStatus{
+		ObservedGeneration: 3, MatchedGeneration: 2, NetworkID: "net-1", Cloud: "RegionOne/p1", SubnetPool: &samplecrdv1.SubnetPoolStatus{ID: "pool-1"}, Conditions: []metav1.Condition{{Type: "Ready"}},
+	})
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("the patch (-want +got):\n%s", diff)
 	}
 }
 

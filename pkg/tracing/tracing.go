@@ -83,6 +83,13 @@ func (o Options) Export(ctx context.Context, service, version string) (end func(
 // Tracer creates the spans of this program.
 var Tracer = otel.Tracer("github.com/samplecrd/network-controller")
 
+// disabled is the provider of spans that go nowhere.
+var disabled = otel.GetTracerProvider()
+
+// Enabled reports whether traces are exported. If not, a span is not worth the memory
+// that its attributes take.
+func Enabled() bool { return otel.GetTracerProvider() != disabled }
+
 // Start starts a span with one attribute. The function that it returns ends the
 // span.
 func Start(ctx context.Context, name, key string, value fmt.Stringer) (context.Context, func(error)) {

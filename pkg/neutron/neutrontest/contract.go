@@ -20,6 +20,7 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,6 +126,17 @@ func (s *suite) subnets(networkID string) []neutron.Subnet {
 		s.Fatalf("Subnets(%s): %v", networkID, err)
 	}
 	return found
+}
+
+// subnet reads one subnet of a network.
+func (s *suite) subnet(networkID, id string) neutron.Subnet {
+	s.Helper()
+	found := s.subnets(networkID)
+	i := slices.IndexFunc(found, func(subnet neutron.Subnet) bool { return subnet.ID == id })
+	if i < 0 {
+		s.Fatalf("Subnets(%s) = %v; want %s among them", networkID, found, id)
+	}
+	return found[i]
 }
 
 // want checks the failure of a request.

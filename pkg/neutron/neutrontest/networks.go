@@ -149,6 +149,23 @@ var networkTests = []test{
 			s.Errorf("the network has the subnets %v, want %s", got, subnet.ID)
 		}
 	}},
+	{"each request for a subnet is a revision of its network", func(s *suite) {
+		network := s.createNetwork()
+		want := func(after string, more int) {
+			s.Helper()
+			if got := s.network(network.ID).Revision; got != network.Revision+more {
+				s.Errorf("after %s, the network has the revision %d, want %d", after, got, network.Revision+more)
+			}
+		}
+		subnet := s.createSubnet(network, "10.0.0.0/24")
+		want("a create", 1)
+		subnet, err := s.Client.UpdateSubnet(s.Context(), subnet.ID, neutron.SubnetUpdate{Name: "changed", Revision: subnet.Revision})
+		s.wantNil("updating", err)
+		want("an update", 2)
+		s.wantNil("deleting", s.Client.DeleteSubnet(s.Context(), subnet.ID, subnet.Revision))
+		want("a deletion", 3)
+	}},
+	{"a revision protects from changes by others", testStaleRevisions},
 	{"a network is not deleted while it has a port", func(s *suite) {
 		network := s.createNetwork()
 		s.createSubnet(network, "10.0.0.0/24")
@@ -200,6 +217,57 @@ var networkTests = []test{
 		all.Wait()
 	}},
 	{"a quota rejects a create", testQuota},
+}
+
+// ignoreOrder compares the IDs of subnets and the tags: Neutron returns them in no
+// order.
+var ignoreOrder = cmp.Transformer("sorted", func(all []string) []string { return slices.Sorted(slices.Values(all)) })
+
+// testStaleRevisions checks each write that carries a revision, after each change by
+// another client. A write that is rejected changes nothing, and succeeds at the
+// revision that the object has. Tags carry no revision, but change that of the network.
+func testStaleRevisions(s *suite) {
+	if !s.can(neutron.ExtensionIfMatch) {
+		s.Fatalf("this Neutron lacks %s: it ignores revisions", neutron.ExtensionIfMatch)
+	}
+	network := s.createNetwork()
+	subnet := s.createSubnet(network, "10.0.0.0/24")
+	subnetBody := `{"subnet": {"network_id": "` + network.ID + `", "ip_version": 4, "cidr": "10.0.1.0/24"}}`
+	for _, change := range []struct {
+		name, method, path, body string
+		status                   int
+		keepsSubnet              bool // the change leaves the revision of the first subnet
+	}{
+		{"another subnet", http.MethodPost, "/v2.0/subnets", subnetBody, http.StatusCreated, true},
+		{"another name of the network", http.MethodPut, "/v2.0/networks/" + network.ID, `{"network": {"name": "changed"}}`, http.StatusOK, true},
+		{"another name of the subnet", http.MethodPut, "/v2.0/subnets/" + subnet.ID, `{"subnet": {"name": "changed"}}`, http.StatusOK, false},
+		{"the values that the subnet has", http.MethodPut, "/v2.0/subnets/" + subnet.ID, `{"subnet": {"name": "changed"}}`, http.StatusOK, false},
+	} {
+		staleNetwork, staleSubnet := s.network(network.ID), s.subnet(network.ID, subnet.ID)
+		s.mustSend(change.method, change.path, change.body, change.status, nil)
+		current, currentSubnet := s.network(network.ID), s.subnet(network.ID, subnet.ID)
+		if (currentSubnet.Revision == staleSubnet.Revision) != change.keepsSubnet || current.Revision == staleNetwork.Revision {
+			s.Fatalf("after %s, the network went from revision %d to %d, the subnet from %d to %d", change.name,
+				staleNetwork.Revision, current.Revision, staleSubnet.Revision, currentSubnet.Revision)
+		}
+		_, err := s.Client.UpdateNetwork(s.Context(), network.ID, neutron.NetworkUpdate{Description: s.marker + " stale", Revision: staleNetwork.Revision})
+		s.want("updating the network after "+change.name, err, neutron.ErrConflict, http.StatusPreconditionFailed, "RevisionNumberConstraintFailed")
+		err = s.Client.DeleteNetwork(s.Context(), network.ID, staleNetwork.Revision)
+		s.want("deleting the network after "+change.name, err, neutron.ErrConflict, http.StatusPreconditionFailed, "RevisionNumberConstraintFailed")
+		if !change.keepsSubnet {
+			_, err = s.Client.UpdateSubnet(s.Context(), subnet.ID, neutron.SubnetUpdate{Description: s.marker + " stale", Revision: staleSubnet.Revision})
+			s.want("updating the subnet after "+change.name, err, neutron.ErrConflict, http.StatusPreconditionFailed, "RevisionNumberConstraintFailed")
+			err = s.Client.DeleteSubnet(s.Context(), subnet.ID, staleSubnet.Revision)
+			s.want("deleting the subnet after "+change.name, err, neutron.ErrConflict, http.StatusPreconditionFailed, "RevisionNumberConstraintFailed")
+		}
+		if diff := cmp.Diff(current, s.network(network.ID), ignoreOrder) + cmp.Diff(currentSubnet, s.subnet(network.ID, subnet.ID), compareAddresses); diff != "" {
+			s.Errorf("rejected requests changed something (-before +after):\n%s", diff)
+		}
+	}
+	current, err := s.Client.UpdateSubnet(s.Context(), subnet.ID, neutron.SubnetUpdate{Description: s.marker, Revision: s.subnet(network.ID, subnet.ID).Revision})
+	s.wantNil("updating the subnet at its revision", err)
+	s.wantNil("deleting the subnet at its revision", s.Client.DeleteSubnet(s.Context(), subnet.ID, current.Revision))
+	s.wantNil("deleting the network at its revision", s.Client.DeleteNetwork(s.Context(), network.ID, s.network(network.ID).Revision))
 }
 
 func testQuota(s *suite) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -275,12 +276,29 @@ func version() string {
 	return "dev"
 }
 
-// guarded returns a client whose requests fail unless the object has a revision.
-// (gophercloud supports that for updates only.)
-func (c *client) guarded(revision int) *gophercloud.ServiceClient {
-	service := *c.service
-	service.MoreHeaders = map[string]string{"If-Match": "revision_number=" + strconv.Itoa(revision)}
-	return &service
+// write sends a request that changes an object, and decodes the answer, unless it
+// is nil. (gophercloud's own functions decode an answer into maps, encode these, and
+// decode that.) The whole answer is read, so that its connection is used again.
+func (c *client) write(ctx context.Context, method, address string, headers map[string]string, body, answer any) error {
+	opts := gophercloud.RequestOpts{JSONBody: body, MoreHeaders: headers, KeepResponseBody: true}
+	if method == http.MethodPut {
+		opts.OkCodes = []int{http.StatusOK, http.StatusCreated}
+	}
+	response, err := c.service.Request(ctx, method, address, &opts) //nolint:bodyclose // closeBody closes it
+	if err != nil {
+		return err
+	}
+	defer closeBody(response.Body)
+	if answer == nil {
+		return nil
+	}
+	return json.NewDecoder(response.Body).Decode(answer)
+}
+
+// ifMatch returns the header of a request that fails unless the object has a
+// revision.
+func ifMatch(revision int) map[string]string {
+	return map[string]string{"If-Match": "revision_number=" + strconv.Itoa(revision)}
 }
 
 // checkID rejects an ID that would change the path of a request: IDs come from a
@@ -292,7 +310,10 @@ func checkID(op, id string) error {
 	return nil
 }
 
-var _ neutron.Client = (*client)(nil)
+var (
+	_ neutron.Client     = (*client)(nil)
+	_ neutron.PageReader = (*client)(nil)
+)
 
 // failed returns a failure of a request as a *neutron.Error, and nil for nil.
 func (c *client) failed(ctx context.Context, op string, err error) error {

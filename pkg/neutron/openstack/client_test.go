@@ -23,7 +23,7 @@ func start(t *testing.T, options embedded.Options) *embedded.Server {
 	return server
 }
 
-func connect(t *testing.T, endpoint string, options ...openstack.Option) neutron.Client {
+func connect(t testing.TB, endpoint string, options ...openstack.Option) neutron.Client {
 	t.Helper()
 	client, err := openstack.New(endpoint, options...)
 	if err != nil {

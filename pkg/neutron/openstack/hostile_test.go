@@ -20,7 +20,7 @@ import (
 )
 
 // hostile is a client of a server that answers every request with a handler.
-func hostile(t *testing.T, handler http.HandlerFunc, options ...openstack.Option) neutron.Client {
+func hostile(t testing.TB, handler http.HandlerFunc, options ...openstack.Option) neutron.Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)

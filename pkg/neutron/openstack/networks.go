@@ -3,14 +3,12 @@ package openstack
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
@@ -44,7 +42,7 @@ func (c *client) CreateNetwork(ctx context.Context, network neutron.NewNetwork) 
 		Description:         &network.Description,
 		networkSettingsJSON: settingsJSON(network.NetworkSettings),
 	}
-	return c.network(ctx, "create network", networks.Create(ctx, c.service, opts).Result)
+	return c.writeNetwork(ctx, "create network", http.MethodPost, c.service.ServiceURL("networks"), nil, opts)
 }
 
 // UpdateNetwork implements neutron.Writer.
@@ -60,7 +58,7 @@ func (c *client) UpdateNetwork(ctx context.Context, id string, update neutron.Ne
 	if update.Description != "" {
 		opts.Description = &update.Description
 	}
-	return c.network(ctx, op, networks.Update(ctx, c.guarded(update.Revision), id, opts).Result)
+	return c.writeNetwork(ctx, op, http.MethodPut, c.service.ServiceURL("networks", id), ifMatch(update.Revision), opts)
 }
 
 // networkOpts is a network in a request. (gophercloud has one type per extension,
@@ -69,16 +67,6 @@ type networkOpts struct {
 	Name        *string `json:"name,omitempty"`
 	Description *string `json:"description,omitempty"`
 	networkSettingsJSON
-}
-
-// ToNetworkCreateMap implements networks.CreateOptsBuilder.
-func (o networkOpts) ToNetworkCreateMap() (map[string]any, error) {
-	return gophercloud.BuildRequestBody(o, "network")
-}
-
-// ToNetworkUpdateMap implements networks.UpdateOptsBuilder.
-func (o networkOpts) ToNetworkUpdateMap() (map[string]any, error) {
-	return gophercloud.BuildRequestBody(o, "network")
 }
 
 // networkSettingsJSON holds the settings of a network. In an answer, a nil pointer
@@ -100,7 +88,7 @@ func (c *client) DeleteNetwork(ctx context.Context, id string, revision int) err
 	if err := checkID(op, id); err != nil {
 		return err
 	}
-	err := c.failed(ctx, op, networks.Delete(ctx, c.guarded(revision), id).ExtractErr())
+	err := c.failed(ctx, op, c.write(ctx, http.MethodDelete, c.service.ServiceURL("networks", id), ifMatch(revision), nil, nil))
 	if failure := (*neutron.Error)(nil); errors.As(err, &failure) && errors.Is(failure, neutron.ErrInUse) {
 		if ids := portIDs.FindStringSubmatch(failure.Message); ids != nil {
 			failure.Ports = strings.Split(ids[1], ",")
@@ -112,12 +100,12 @@ func (c *client) DeleteNetwork(ctx context.Context, id string, revision int) err
 // portIDs finds the ports in Neutron's error NetworkInUse.
 var portIDs = regexp.MustCompile(`ports is: ([0-9a-f-]{36}(?:,[0-9a-f-]{36})*)`)
 
-// network decodes the answer to a create or an update.
-func (c *client) network(ctx context.Context, op string, result gophercloud.Result) (neutron.Network, error) {
+// writeNetwork creates or updates a network.
+func (c *client) writeNetwork(ctx context.Context, op, method, address string, headers map[string]string, opts networkOpts) (neutron.Network, error) {
 	var answer struct {
 		Network *networkJSON `json:"network"`
 	}
-	if err := result.ExtractInto(&answer); err != nil {
+	if err := c.write(ctx, method, address, headers, map[string]networkOpts{"network": opts}, &answer); err != nil {
 		return neutron.Network{}, c.failed(ctx, op, err)
 	}
 	network, err := answer.Network.value()

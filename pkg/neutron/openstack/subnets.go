@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
@@ -38,31 +38,23 @@ func (c *client) Subnets(ctx context.Context, filter neutron.SubnetFilter) ([]ne
 // CreateSubnet implements neutron.Writer.
 func (c *client) CreateSubnet(ctx context.Context, subnet neutron.NewSubnet) (neutron.Subnet, error) {
 	const op = "create subnet"
-	opts := subnets.CreateOpts{
-		NetworkID:       subnet.NetworkID,
-		Name:            subnet.Name,
-		Description:     subnet.Description,
-		IPv6AddressMode: subnet.AddressMode,
-		IPv6RAMode:      subnet.RAMode,
-		GatewayIP:       gatewayJSON(subnet.Gateway),
-		AllocationPools: poolsJSON(subnet.Pools),
-		EnableDHCP:      subnet.DHCP,
+	opts := subnetOpts{
+		NetworkID:          subnet.NetworkID,
+		Name:               subnet.Name,
+		Description:        subnet.Description,
+		AddressMode:        subnet.AddressMode,
+		RAMode:             subnet.RAMode,
+		subnetSettingsJSON: subnetSettings(subnet.SubnetSettings),
 	}
 	switch pool := subnet.FromPool; {
 	case pool != nil:
-		opts.SubnetPoolID, opts.Prefixlen, opts.IPVersion = pool.SubnetPoolID, pool.PrefixLength, gophercloud.IPVersion(pool.IPVersion)
+		opts.SubnetPoolID, opts.Prefixlen, opts.IPVersion = pool.SubnetPoolID, pool.PrefixLength, pool.IPVersion
 	case subnet.CIDR.IsValid():
 		opts.CIDR, opts.IPVersion = subnet.CIDR.String(), ipVersion(subnet.CIDR)
 	default:
 		return neutron.Subnet{}, &neutron.Error{Op: op, Class: neutron.ErrRefused, Message: "the CIDR is not valid"}
 	}
-	if servers := nameserversJSON(subnet.Nameservers); servers != nil {
-		opts.DNSNameservers = *servers
-	}
-	if routes := routesJSON(subnet.HostRoutes); routes != nil {
-		opts.HostRoutes = *routes
-	}
-	return c.subnet(ctx, op, subnets.Create(ctx, c.service, opts))
+	return c.writeSubnet(ctx, op, http.MethodPost, c.service.ServiceURL("subnets"), nil, opts)
 }
 
 // UpdateSubnet implements neutron.Writer.
@@ -71,32 +63,53 @@ func (c *client) UpdateSubnet(ctx context.Context, id string, update neutron.Sub
 	if err := checkID(op, id); err != nil {
 		return neutron.Subnet{}, err
 	}
-	opts := subnets.UpdateOpts{
-		GatewayIP:       gatewayJSON(update.Gateway),
-		AllocationPools: poolsJSON(update.Pools),
-		EnableDHCP:      update.DHCP,
-		DNSNameservers:  nameserversJSON(update.Nameservers),
-		HostRoutes:      routesJSON(update.HostRoutes),
-	}
-	if update.Name != "" {
-		opts.Name = &update.Name
-	}
-	if update.Description != "" {
-		opts.Description = &update.Description
-	}
-	return c.subnet(ctx, op, subnets.Update(ctx, c.guarded(update.Revision), id, opts))
+	opts := subnetOpts{Name: update.Name, Description: update.Description, subnetSettingsJSON: subnetSettings(update.SubnetSettings)}
+	return c.writeSubnet(ctx, op, http.MethodPut, c.service.ServiceURL("subnets", id), ifMatch(update.Revision), opts)
 }
 
-// gatewayJSON returns the empty text for the zero Addr: gophercloud sends it as
-// null, which means no gateway.
-func gatewayJSON(gateway *netip.Addr) *string {
+// subnetOpts is a subnet in a request.
+type subnetOpts struct {
+	NetworkID    string `json:"network_id,omitempty"`
+	Name         string `json:"name,omitempty"`
+	Description  string `json:"description,omitempty"`
+	CIDR         string `json:"cidr,omitempty"`
+	SubnetPoolID string `json:"subnetpool_id,omitempty"`
+	Prefixlen    int    `json:"prefixlen,omitempty"`
+	IPVersion    int    `json:"ip_version,omitempty"`
+	AddressMode  string `json:"ipv6_address_mode,omitempty"`
+	RAMode       string `json:"ipv6_ra_mode,omitempty"`
+	subnetSettingsJSON
+}
+
+// subnetSettingsJSON holds the settings of a subnet in a request. A setting that is
+// nil is missing in JSON.
+type subnetSettingsJSON struct {
+	Gateway     json.RawMessage          `json:"gateway_ip,omitempty"` // null for none
+	Pools       []subnets.AllocationPool `json:"allocation_pools,omitempty"`
+	DHCP        *bool                    `json:"enable_dhcp,omitempty"`
+	Nameservers *[]string                `json:"dns_nameservers,omitempty"`
+	HostRoutes  *[]subnets.HostRoute     `json:"host_routes,omitempty"`
+}
+
+func subnetSettings(s neutron.SubnetSettings) subnetSettingsJSON {
+	return subnetSettingsJSON{
+		Gateway:     gatewayJSON(s.Gateway),
+		Pools:       poolsJSON(s.Pools),
+		DHCP:        s.DHCP,
+		Nameservers: nameserversJSON(s.Nameservers),
+		HostRoutes:  routesJSON(s.HostRoutes),
+	}
+}
+
+// gatewayJSON returns null, which means no gateway, for the zero Addr.
+func gatewayJSON(gateway *netip.Addr) json.RawMessage {
 	switch {
 	case gateway == nil:
 		return nil
 	case !gateway.IsValid():
-		return new("")
+		return json.RawMessage("null")
 	}
-	return new(gateway.String())
+	return json.RawMessage(strconv.Quote(gateway.String()))
 }
 
 func nameserversJSON(servers *[]netip.Addr) *[]string {
@@ -127,7 +140,7 @@ func (c *client) DeleteSubnet(ctx context.Context, id string, revision int) erro
 	if err := checkID(op, id); err != nil {
 		return err
 	}
-	err := c.failed(ctx, op, subnets.Delete(ctx, c.guarded(revision), id).ExtractErr())
+	err := c.failed(ctx, op, c.write(ctx, http.MethodDelete, c.service.ServiceURL("subnets", id), ifMatch(revision), nil, nil))
 	if failure := (*neutron.Error)(nil); errors.As(err, &failure) && errors.Is(failure, neutron.ErrInUse) {
 		if failure.Ports = c.portsOn(ctx, id); failure.Ports != nil {
 			failure.Message += " The ports are: " + strings.Join(failure.Ports, ", ") + "."
@@ -171,23 +184,23 @@ func (c *client) portsOn(ctx context.Context, subnetID string) []string {
 	return words
 }
 
-// subnet decodes the answer to a create or an update.
-func (c *client) subnet(ctx context.Context, op string, result interface{ ExtractInto(any) error }) (neutron.Subnet, error) {
+// writeSubnet creates or updates a subnet.
+func (c *client) writeSubnet(ctx context.Context, op, method, address string, headers map[string]string, opts subnetOpts) (neutron.Subnet, error) {
 	var answer struct {
 		Subnet *subnetJSON `json:"subnet"`
 	}
-	if err := result.ExtractInto(&answer); err != nil {
+	if err := c.write(ctx, method, address, headers, map[string]subnetOpts{"subnet": opts}, &answer); err != nil {
 		return neutron.Subnet{}, c.failed(ctx, op, err)
 	}
 	subnet, err := answer.Subnet.value()
 	return subnet, c.failed(ctx, op, err)
 }
 
-func ipVersion(cidr netip.Prefix) gophercloud.IPVersion {
+func ipVersion(cidr netip.Prefix) int {
 	if cidr.Addr().Is4() {
-		return gophercloud.IPv4
+		return 4
 	}
-	return gophercloud.IPv6
+	return 6
 }
 
 func poolsJSON(pools []neutron.Pool) []subnets.AllocationPool {

@@ -1,0 +1,287 @@
+package neutron
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// content holds networks and subnets with their indexes. What it points to does not
+// change: a change replaces it. So the content of a new list shares with the one before
+// all that Neutron has not changed.
+type content struct {
+	networks map[string]*Network
+	subnets  map[string]*Subnet
+	on       map[string][]*Subnet  // by the ID of their network
+	owned    map[string][]*Network // with an owner marker or a retained marker, by the namespace and name of the owner
+	in       map[string][]*Network // with an owner marker or a retained marker, by the namespace of the owner
+	settings NetworkSettings       // of the last network: most networks have the same
+
+	// interfaces are router interfaces by their network. They are complete if
+	// hasInterfaces is set, or else for the networks in the map.
+	interfaces    map[string][]RouterInterface
+	hasInterfaces bool
+}
+
+// known returns the networks and subnets that are in memory already, or nil.
+type known interface {
+	network(id string) *Network
+	subnet(id string) *Subnet
+}
+
+// listContent lists all networks and subnets. It shares with the known ones what has
+// not changed.
+func listContent(ctx context.Context, client Reader, before known) (*content, error) {
+	listed := newContent()
+	err := eachNetwork(ctx, client, func(network Network) {
+		if same := before.network(network.ID); same != nil && reflect.DeepEqual(*same, network) {
+			listed.addNetwork(same)
+			return
+		}
+		listed.putNetwork(network)
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = eachSubnet(ctx, client, func(subnet Subnet) {
+		if same := before.subnet(subnet.ID); same != nil && reflect.DeepEqual(*same, subnet) {
+			listed.addSubnet(same)
+			return
+		}
+		listed.putSubnet(subnet)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return listed, nil
+}
+
+// eachNetwork calls visit for each network of the project.
+func eachNetwork(ctx context.Context, client Reader, visit func(Network)) error {
+	if pages, ok := client.(PageReader); ok {
+		return pages.EachNetwork(ctx, visit)
+	}
+	networks, err := client.Networks(ctx, NetworkFilter{})
+	for _, network := range networks {
+		visit(network)
+	}
+	return err
+}
+
+// eachSubnet calls visit for each subnet of the project.
+func eachSubnet(ctx context.Context, client Reader, visit func(Subnet)) error {
+	if pages, ok := client.(PageReader); ok {
+		return pages.EachSubnet(ctx, visit)
+	}
+	subnets, err := client.Subnets(ctx, SubnetFilter{})
+	for _, subnet := range subnets {
+		visit(subnet)
+	}
+	return err
+}
+
+func newContent() *content {
+	return &content{
+		networks: map[string]*Network{}, subnets: map[string]*Subnet{}, on: map[string][]*Subnet{},
+		owned: map[string][]*Network{}, in: map[string][]*Network{}, interfaces: map[string][]RouterInterface{},
+	}
+}
+
+// network implements known.
+func (c *content) network(id string) *Network { return c.networks[id] }
+
+// subnet implements known.
+func (c *content) subnet(id string) *Subnet { return c.subnets[id] }
+
+// described returns the networks with a description.
+func (c *content) described(description string) (found []*Network) {
+	if owner, ok := ownerOf(description); ok {
+		for _, network := range c.owned[owner.String()] {
+			if network.Description == description {
+				found = append(found, network)
+			}
+		}
+		return found
+	}
+	for _, network := range c.networks { // nothing but a test looks for a description without an owner
+		if network.Description == description {
+			found = append(found, network)
+		}
+	}
+	return found
+}
+
+// addTo adds what belongs to a network to a view.
+func (c *content) addTo(view View, networkID string) {
+	if _, done := view.Subnets[networkID]; done {
+		return
+	}
+	var subnets []Subnet
+	for _, subnet := range c.on[networkID] {
+		subnets = append(subnets, *subnet)
+	}
+	view.Subnets[networkID] = subnets
+	if interfaces, known := c.interfaces[networkID]; known || c.hasInterfaces {
+		view.RouterInterfaces[networkID] = interfaces
+	}
+}
+
+// putNetwork adds a copy of a network, or replaces it.
+func (c *content) putNetwork(network Network) {
+	if name, found := strings.CutSuffix(network.Description, network.Name); found {
+		network.Name = network.Description[len(name):] // one text in memory
+	}
+	if reflect.DeepEqual(network.NetworkSettings, c.settings) {
+		network.NetworkSettings = c.settings
+	}
+	c.settings = network.NetworkSettings
+	network.SubnetIDs, network.Tags = slices.Clone(network.SubnetIDs), slices.Clone(network.Tags) // without room for more
+	c.addNetwork(&network)
+}
+
+// addNetwork adds a network that does not change, or replaces it.
+func (c *content) addNetwork(network *Network) {
+	c.unindex(network.ID)
+	c.networks[network.ID] = network
+	if owner, ok := ownerOf(network.Description); ok {
+		path := len(owner.Namespace) + len("/") + len(owner.Name) // at the end of the description: one text in memory
+		add(c.owned, network.Description[len(network.Description)-path:], network)
+		add(c.in, owner.Namespace, network)
+	}
+}
+
+// unindex removes a network from the indexes.
+func (c *content) unindex(id string) {
+	network, ok := c.networks[id]
+	if !ok {
+		return
+	}
+	if owner, ok := ownerOf(network.Description); ok {
+		remove(c.owned, owner.String(), network)
+		remove(c.in, owner.Namespace, network)
+	}
+}
+
+func (c *content) removeNetwork(id string) {
+	c.unindex(id)
+	delete(c.networks, id)
+	delete(c.interfaces, id)
+	c.replaceSubnets(id, nil)
+}
+
+// changeTag adds a tag to a network, or removes it. A list may contain the change
+// already.
+func (c *content) changeTag(id, tag string, added bool) {
+	before, ok := c.networks[id]
+	if !ok {
+		return
+	}
+	network := *before
+	network.Tags = slices.DeleteFunc(slices.Clone(network.Tags), func(t string) bool { return t == tag })
+	if added {
+		network.Tags = append(network.Tags, tag)
+	}
+	c.addNetwork(&network)
+}
+
+// putSubnet adds a copy of a subnet, or replaces it.
+func (c *content) putSubnet(subnet Subnet) {
+	if network, ok := c.networks[subnet.NetworkID]; ok { // one text in memory
+		subnet.NetworkID = network.ID
+		if i := slices.Index(network.SubnetIDs, subnet.ID); i >= 0 {
+			subnet.ID = network.SubnetIDs[i]
+		}
+		if subnet.Description == network.Description {
+			subnet.Description = network.Description
+		}
+		if subnet.Name == network.Name {
+			subnet.Name = network.Name
+		}
+	}
+	subnet.Pools = slices.Clone(subnet.Pools) // without room for more
+	c.addSubnet(&subnet)
+}
+
+// addSubnet adds a subnet that does not change, or replaces it.
+func (c *content) addSubnet(subnet *Subnet) {
+	c.removeSubnet(subnet.ID)
+	c.subnets[subnet.ID] = subnet
+	add(c.on, subnet.NetworkID, subnet)
+}
+
+func (c *content) removeSubnet(id string) {
+	if subnet, ok := c.subnets[id]; ok {
+		remove(c.on, subnet.NetworkID, subnet)
+		delete(c.subnets, id)
+	}
+}
+
+// putInterface adds a router interface, if the others of its network are known. A list
+// may contain it already.
+func (c *content) putInterface(added RouterInterface) {
+	if _, known := c.interfaces[added.NetworkID]; known || c.hasInterfaces {
+		c.removeInterface(added)
+		c.interfaces[added.NetworkID] = append(c.interfaces[added.NetworkID], added)
+	}
+}
+
+func (c *content) removeInterface(removed RouterInterface) {
+	others, known := c.interfaces[removed.NetworkID]
+	if !known {
+		return
+	}
+	c.interfaces[removed.NetworkID] = slices.DeleteFunc(slices.Clone(others), func(i RouterInterface) bool {
+		return i.RouterID == removed.RouterID && i.SubnetID == removed.SubnetID
+	})
+}
+
+// replaceNetworks replaces the networks that match a filter by those that were
+// found with it.
+func (c *content) replaceNetworks(filter NetworkFilter, found []Network) {
+	for _, network := range c.matching(filter) {
+		if !slices.ContainsFunc(found, func(n Network) bool { return n.ID == network.ID }) {
+			c.removeNetwork(network.ID)
+		}
+	}
+	for _, network := range found {
+		c.putNetwork(network)
+	}
+}
+
+// matching returns the networks that match a filter. It returns none for a filter
+// by ID and description: that a network with the ID has another description does not
+// mean that it is gone.
+func (c *content) matching(filter NetworkFilter) (found []*Network) {
+	if filter.ID != "" {
+		if network, ok := c.networks[filter.ID]; ok && filter.Descriptions == nil {
+			return []*Network{network}
+		}
+		return nil
+	}
+	for _, description := range filter.Descriptions {
+		found = append(found, c.described(description)...)
+	}
+	return found
+}
+
+func (c *content) replaceSubnets(networkID string, found []Subnet) {
+	for _, subnet := range c.on[networkID] {
+		delete(c.subnets, subnet.ID)
+	}
+	delete(c.on, networkID)
+	for _, subnet := range found {
+		c.putSubnet(subnet)
+	}
+}
+
+func add[T any](index map[string][]*T, key string, value *T) { index[key] = append(index[key], value) }
+
+func remove[T any](index map[string][]*T, key string, value *T) {
+	if i := slices.Index(index[key], value); i >= 0 {
+		index[key] = slices.Delete(index[key], i, i+1)
+	}
+	if len(index[key]) == 0 {
+		delete(index, key)
+	}
+}
