@@ -59,8 +59,9 @@ func NewController(
 	watchdog *watchdog.Watchdog,
 ) *Controller {
 	// The queue holds a key once, however often it is added, and never gives a key
-	// to two workers at a time. It returns a key of each namespace in turn. Its rate
-	// limiter delays keys whose sync failed. Its name labels its metrics.
+	// to two workers at a time. What a person changed goes first, and each namespace
+	// has its turn. Its rate limiter delays keys whose sync failed. Its name labels its
+	// metrics.
 	queue := fairqueue.New("Networks", reconcile.Backoff(), instrument.ObserveNamespaces)
 
 	return &Controller{
@@ -83,7 +84,7 @@ func (c *Controller) WarmUp(ctx context.Context, skipNamespaces ...string) bool 
 		return false
 	}
 	logger.Info("Filling the cache of Neutron's state")
-	c.drift.Start(ctx, c.queue.AddBecause("drift")) // Add, with a cause for traces
+	c.drift.Start(ctx, c.queue.AddInBackgroundBecause("drift")) // with a cause for traces
 	return ctx.Err() == nil
 }
 
@@ -98,7 +99,7 @@ func (c *Controller) Run(ctx context.Context, workers int, timeout time.Duration
 	// so every existing Network is added, too. When ctx ends, a sync stops before its
 	// next step.
 	c.reconciler.Start(ctx)
-	err := errors.Join(c.networks.AddHandlers(logger, c.handlers()), c.deployments.Start(c.queue.AddBecause("Deployment")))
+	err := errors.Join(c.networks.AddHandlers(logger, c.handlers()), c.deployments.Start(c.queue.AddBecause("Deployment"), c.queue.AddInBackground))
 	if err != nil && ctx.Err() == nil { // an informer that has stopped rejects handlers
 		return err
 	}
@@ -128,7 +129,11 @@ func (c *Controller) Run(ctx context.Context, workers int, timeout time.Duration
 // handler would delay all later events.
 func (c *Controller) handlers() store.Handlers {
 	return store.Handlers{
-		AddFunc: func(network *samplecrdv1.Network) {
+		AddFunc: func(network *samplecrdv1.Network, isInInitialList bool) {
+			if isInInitialList { // no person waits for it, unlike for a new one
+				c.queue.AddInBackground(cache.MetaObjectToName(network))
+				return
+			}
 			c.queue.Add(cache.MetaObjectToName(network))
 		},
 		UpdateFunc: func(before, after *samplecrdv1.Network) {

@@ -78,7 +78,8 @@ type harness struct {
 	cloud      string                              // the identity of Neutron
 	hold       atomic.Pointer[func(*http.Request)] // called before a request reaches Neutron
 
-	transport func(http.RoundTripper) http.RoundTripper // wraps the connection to Kubernetes, if set
+	transport        func(http.RoundTripper) http.RoundTripper // wraps the connection to Kubernetes, if set
+	neutronTransport func(http.RoundTripper) http.RoundTripper // wraps the measured connection to Neutron, if set
 
 	timeout  time.Duration // of a request to Neutron
 	settings settings
@@ -168,8 +169,12 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 	k := clients{kube: kubernetes.NewForConfigOrDie(config), networks: clientset.NewForConfigOrDie(config), metadata: metadataClient}
 	recorder := kube.NewEvents(ctx, k.kube.EventsV1(), scheme.Scheme, controllerName, clock.RealClock{}, metrics.ObserveLostEvent)
 	context.AfterFunc(ctx, recorder.Stop)
+	observed := instrument.Neutron
+	if h.neutronTransport != nil {
+		observed = func(next http.RoundTripper) http.RoundTripper { return h.neutronTransport(instrument.Neutron(next)) }
+	}
 	neutronClient, err := openstack.New(h.neutronURL, openstack.WithCloudIdentity(h.cloud), openstack.WithTimeout(h.timeout),
-		openstack.WithTransport(instrument.Neutron), openstack.OnSkipped(instrument.Skipped()))
+		openstack.WithTransport(observed), openstack.OnSkipped(instrument.Skipped()))
 	if err != nil {
 		h.Fatalf("connecting to Neutron: %v", err)
 	}

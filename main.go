@@ -271,7 +271,9 @@ func newController(
 // Networks wait for it.
 func connectNeutron(ctx context.Context, o options) (client neutron.Client, closeAll func(), err error) {
 	logger := klog.FromContext(ctx)
-	timeout, observed, skipped := openstack.WithTimeout(o.neutronTimeout), openstack.WithTransport(instrument.Neutron), openstack.OnSkipped(instrument.Skipped())
+	limit := instrument.Budget(o.maxRequests)
+	timeout, skipped := openstack.WithTimeout(o.neutronTimeout), openstack.OnSkipped(instrument.Skipped())
+	observed := openstack.WithTransport(func(next http.RoundTripper) http.RoundTripper { return limit.Transport(instrument.Neutron(next)) })
 	if o.cloud != "" {
 		client, err = openstack.NewFromCloud(o.cloud, timeout, observed, skipped)
 		if err != nil {

@@ -147,6 +147,7 @@ func TestBadInput(t *testing.T) {
 		"plan without access":         {[]string{"plan", "-master=http://127.0.0.1:1", "-neutron-endpoint=http://127.0.0.1:1"}, 1, "the API server is unavailable"},
 		"no number":                   {[]string{"-workers=many"}, 2, "-workers"},
 		"no workers":                  {[]string{"-workers=0"}, 2, "-workers is 0: it must be between 1 and 100"},
+		"no requests":                 {[]string{"-neutron-max-requests=0"}, 2, "-neutron-max-requests is 0: it must be between 1 and 100"},
 		"too many workers":            {[]string{"-workers=101"}, 2, "-workers is 101"},
 		"no time to stop":             {[]string{"-shutdown-timeout=0s"}, 2, "-shutdown-timeout is 0s: it must be positive"},
 		"password in the server":      {[]string{"-master=https://bob:s3cret@127.0.0.1:1"}, 1, "reading -master: "},

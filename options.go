@@ -34,6 +34,7 @@ type options struct {
 	preview        preview.Options // of the command plan
 
 	workers           int
+	maxRequests       int // to Neutron at a time
 	shutdownTimeout   time.Duration
 	cloud             string
 	neutronEndpoint   string
@@ -147,11 +148,12 @@ func (o *options) addNeutronFlags(flags *flag.FlagSet) {
 	flags.BoolVar(&o.embeddedNeutron, "embedded-neutron", false, "Use the embedded Neutron, which keeps networks in memory only. Outside of a cluster, this is the default without -cloud, OS_CLOUD and -neutron-endpoint. In a pod, the controller then exits.")
 	flags.StringVar(&o.embeddedAddress, "embedded-neutron-address", "127.0.0.1:0", "Loopback `address` on which the embedded Neutron listens. Port 0 selects a free port.")
 	flags.DurationVar(&o.neutronTimeout, "neutron-timeout", 30*time.Second, fmt.Sprintf("Timeout of a single request to Neutron. At most %v.", maxNeutronTimeout))
+	flags.IntVar(&o.maxRequests, "neutron-max-requests", 32, "Largest number of requests to Neutron at a time, from 1 to 100. The controller sends fewer if Neutron becomes slow or rejects requests because of its load.")
 }
 
 // addFlags adds the flags that belong to no package.
 func (o *options) addFlags(flags *flag.FlagSet) {
-	flags.IntVar(&o.workers, "workers", 5, "Number of Networks that are reconciled concurrently, from 1 to 100.")
+	flags.IntVar(&o.workers, "workers", 32, "Number of Networks that are reconciled concurrently, from 1 to 100. -neutron-max-requests limits their requests to Neutron.")
 	flags.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 20*time.Second, "Time that requests in flight get to finish after SIGTERM or SIGINT.")
 	flags.DurationVar(&o.resyncPeriod, "resync-period", 30*time.Second, "Longest time until the controller detects and reverts a change that was made directly in Neutron. The period is extended if listing Neutron takes more than a tenth of it.")
 	flags.BoolVar(&o.allowAdoption, "allow-adoption", false, "Allow Networks to adopt an existing Neutron network with spec.networkID. Every user who can create Networks can then take over any network of the OpenStack project.")
@@ -172,6 +174,8 @@ func (o options) validate(arguments []string, given map[string]bool) error {
 		return errors.New("-cloud is empty: set it to the name of a cloud in clouds.yaml")
 	case o.workers < 1 || o.workers > 100:
 		return fmt.Errorf("-workers is %d: it must be between 1 and 100", o.workers)
+	case o.maxRequests < 1 || o.maxRequests > 100:
+		return fmt.Errorf("-neutron-max-requests is %d: it must be between 1 and 100", o.maxRequests)
 	case o.shutdownTimeout <= 0:
 		return fmt.Errorf("-shutdown-timeout is %v: it must be positive", o.shutdownTimeout)
 	case o.neutronTimeout <= 0:

@@ -80,6 +80,16 @@ var panels = []panel{
 		},
 	},
 	{
+		title:       "Requests to Neutron at a time",
+		description: "The limit, which adapts to the load of Neutron, and the requests that are in flight or wait. A limit far below -neutron-max-requests with waiting requests means that Neutron is slow or rejects requests.",
+		unit:        "short",
+		queries: []query{
+			{expr: `samplecrd_neutron_request_limit{SELECT}`, legend: "limit {{pod}} {{instance}}"},
+			{expr: `samplecrd_neutron_requests_in_flight{SELECT}`, legend: "in flight {{pod}} {{instance}}"},
+			{expr: `samplecrd_neutron_requests_waiting{SELECT}`, legend: "waiting {{pod}} {{instance}}"},
+		},
+	},
+	{
 		title:       "Age of the cache of Neutron's state",
 		description: "Time since the last successful refresh, current interval between refreshes, and duration of the last refresh. The age normally rises from 0 to the interval.",
 		unit:        "s",

@@ -126,23 +126,29 @@ func New(from store.ByNamespace[cache.SharedIndexInformer], metadataClient metad
 	}, nil
 }
 
-// Start enqueues the key of each Deployment, and from then on that of each
-// Deployment that changes.
-func (d *Deployments) Start(enqueue func(cache.ObjectName)) error {
-	add := func(deployment any) {
+// Start passes the key of each existing Deployment to enqueueListed, and from then on
+// that of each Deployment that changes to enqueue.
+func (d *Deployments) Start(enqueue, enqueueListed func(cache.ObjectName)) error {
+	add := func(deployment any, enqueue func(cache.ObjectName)) {
 		if key, err := cache.DeletionHandlingObjectToName(deployment); err == nil {
 			enqueue(key)
 		}
 	}
 	for _, informer := range d.informers {
-		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: add,
-			UpdateFunc: func(before, after any) {
-				if requestChanged(before.(*metav1.PartialObjectMetadata), after.(*metav1.PartialObjectMetadata)) {
-					add(after)
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+			AddFunc: func(deployment any, isInInitialList bool) {
+				if isInInitialList {
+					add(deployment, enqueueListed)
+				} else {
+					add(deployment, enqueue)
 				}
 			},
-			DeleteFunc: add,
+			UpdateFunc: func(before, after any) {
+				if requestChanged(before.(*metav1.PartialObjectMetadata), after.(*metav1.PartialObjectMetadata)) {
+					add(after, enqueue)
+				}
+			},
+			DeleteFunc: func(deployment any) { add(deployment, enqueue) },
 		})
 		if err != nil {
 			return fmt.Errorf("adding an event handler for Deployments: %w", err)

@@ -1,20 +1,31 @@
-// Package fairqueue is a work queue in which each namespace has its turn: many keys
-// of one namespace do not delay a single key of another one.
+// Package fairqueue is a work queue in which what a person changed precedes what a
+// start, a resync or a retry brings. Each namespace has its turn: many keys of one
+// namespace do not delay a single key of another one.
 package fairqueue
 
 import (
-	"container/list"
+	"sync"
 
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/samplecrd/network-controller/pkg/turns"
 )
 
-// New returns a rate-limiting work queue that returns one key of each waiting
-// namespace in turn. Its name labels its metrics. Whenever the number of namespaces
-// that have a waiting key changes, the queue passes it to observe, which must return
-// immediately.
-func New(name string, limiter workqueue.TypedRateLimiter[cache.ObjectName], observe func(namespaces int)) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
-	return newQueue(name, limiter, newRoundRobin(observe))
+// Queue is a rate-limiting work queue with two priorities. Add adds an urgent key:
+// a person waits for it. A key that arrives after a delay, by AddRateLimited or by
+// AddInBackground is not urgent. A waiting key that is added by Add becomes urgent.
+type Queue struct {
+	workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	order *order
+}
+
+// New returns a Queue. Its name labels its metrics. Whenever the number of
+// namespaces that have a waiting key changes, the queue passes it to observe, which
+// must return immediately.
+func New(name string, limiter workqueue.TypedRateLimiter[cache.ObjectName], observe func(namespaces int)) *Queue {
+	order := newOrder(observe)
+	return &Queue{newQueue(name, limiter, order), order}
 }
 
 // newQueue returns a work queue that returns keys in the given order.
@@ -24,60 +35,110 @@ func newQueue(name string, limiter workqueue.TypedRateLimiter[cache.ObjectName],
 	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: name, DelayingQueue: delaying})
 }
 
-// roundRobin is the order of the queue: a first-in, first-out list for each
-// namespace, and a ring of the namespaces that have one. Each operation takes
-// constant time. A namespace without a key takes no memory. The work queue calls it
-// with a lock held, and never pushes a key that is waiting.
-type roundRobin struct {
-	// turns are the waiting namespaces; the front one is next. The values are *keys.
-	turns *list.List
-	// of finds the element of a namespace in turns.
-	of      map[string]*list.Element
-	len     int
-	observe func(namespaces int)
-}
-
-// keys are the waiting keys of a namespace, the oldest one first.
-type keys []cache.ObjectName
-
-func newRoundRobin(observe func(int)) *roundRobin {
-	return &roundRobin{turns: list.New(), of: map[string]*list.Element{}, observe: observe}
-}
-
-// Touch implements workqueue.Queue. A key that is added again keeps its place.
-func (*roundRobin) Touch(cache.ObjectName) {}
-
-// Push implements workqueue.Queue. The last turn of all is that of a namespace
-// that had no key yet.
-func (r *roundRobin) Push(key cache.ObjectName) {
-	r.len++
-	if element, waiting := r.of[key.Namespace]; waiting {
-		queued := element.Value.(*keys)
-		*queued = append(*queued, key)
+// Add adds a key that a person waits for.
+func (q *Queue) Add(key cache.ObjectName) {
+	if q.ShuttingDown() {
 		return
 	}
-	r.of[key.Namespace] = r.turns.PushBack(&keys{key})
-	r.observe(len(r.of))
+	q.order.request(key)
+	q.TypedRateLimitingInterface.Add(key)
+}
+
+// AddInBackground adds a key that no person waits for.
+func (q *Queue) AddInBackground(key cache.ObjectName) { q.TypedRateLimitingInterface.Add(key) }
+
+// IsUrgent reports whether a key that Get has returned, and that is not done, was
+// urgent.
+func (q *Queue) IsUrgent(key cache.ObjectName) bool { return q.order.isUrgent(key) }
+
+// Done ends the work on a key.
+func (q *Queue) Done(key cache.ObjectName) {
+	q.order.done(key)
+	q.TypedRateLimitingInterface.Done(key)
+}
+
+// order is the order of the queue. The work queue calls the methods of
+// workqueue.Queue with a lock held, and never pushes a key that is waiting.
+type order struct {
+	observe func(namespaces int)
+
+	mu   sync.Mutex
+	line *turns.Line[cache.ObjectName]
+	// requested are the keys that the next Push or Touch makes urgent. If another call
+	// precedes the one that is meant, its worker sees the change as well.
+	requested map[cache.ObjectName]struct{}
+	urgent    map[cache.ObjectName]struct{} // those being worked on
+}
+
+func newOrder(observe func(int)) *order {
+	return &order{observe: observe, line: turns.New[cache.ObjectName](), requested: map[cache.ObjectName]struct{}{}, urgent: map[cache.ObjectName]struct{}{}}
+}
+
+func (o *order) request(key cache.ObjectName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.requested[key] = struct{}{}
+}
+
+func (o *order) takeRequest(key cache.ObjectName) bool {
+	_, requested := o.requested[key]
+	delete(o.requested, key)
+	return requested
+}
+
+// Push implements workqueue.Queue.
+func (o *order) Push(key cache.ObjectName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before := o.line.Tenants()
+	o.line.Push(key.Namespace, key, o.takeRequest(key))
+	o.observeTenants(before)
+}
+
+// Touch implements workqueue.Queue: a waiting key is added again.
+func (o *order) Touch(key cache.ObjectName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.takeRequest(key) {
+		o.line.Raise(key.Namespace, key)
+	}
 }
 
 // Len implements workqueue.Queue.
-func (r *roundRobin) Len() int { return r.len }
+func (o *order) Len() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.line.Len()
+}
 
-// Pop implements workqueue.Queue. The namespace of the key that it returns goes to
-// the end of the ring. The queue must not be empty.
-func (r *roundRobin) Pop() cache.ObjectName {
-	element := r.turns.Front()
-	queued := element.Value.(*keys)
-	key := (*queued)[0]
-	(*queued)[0] = cache.ObjectName{} // for the garbage collector
-	*queued = (*queued)[1:]
-	r.len--
-	if len(*queued) > 0 {
-		r.turns.MoveToBack(element)
-		return key
+// Pop implements workqueue.Queue. The queue must not be empty.
+func (o *order) Pop() cache.ObjectName {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before := o.line.Tenants()
+	key, urgent := o.line.Pop()
+	if urgent {
+		o.urgent[key] = struct{}{}
 	}
-	r.turns.Remove(element)
-	delete(r.of, key.Namespace)
-	r.observe(len(r.of))
+	o.observeTenants(before)
 	return key
+}
+
+func (o *order) observeTenants(before int) {
+	if now := o.line.Tenants(); now != before {
+		o.observe(now)
+	}
+}
+
+func (o *order) isUrgent(key cache.ObjectName) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, urgent := o.urgent[key]
+	return urgent
+}
+
+func (o *order) done(key cache.ObjectName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.urgent, key)
 }

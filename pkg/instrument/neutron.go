@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/samplecrd/network-controller/pkg/metrics"
+	"github.com/samplecrd/network-controller/pkg/neutron/budget"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 	"github.com/samplecrd/network-controller/pkg/tracing"
 	"github.com/samplecrd/network-controller/pkg/watchdog"
@@ -35,6 +36,28 @@ func (m measured) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	metrics.ObserveNeutron(openstack.Operation(request), code, time.Since(begun))
 	return response, err
+}
+
+// Budget returns a limit for the number of requests to Neutron at a time. Its metrics
+// show the limit.
+func Budget(most int) *budget.Budget {
+	return budget.New(budget.Options{Max: most, Describe: describe, Observe: metrics.ObserveBudget, Waited: metrics.ObserveWait, Now: time.Now})
+}
+
+// describe describes a request for a budget. Logins are not limited: all requests
+// wait for them. The duration of a list of everything depends on how much there is.
+func describe(request *http.Request) (operation, kind string, limited bool) {
+	operation = openstack.Operation(request)
+	if request.Method != http.MethodGet {
+		return operation, operation, operation != "login"
+	}
+	query := request.URL.Query()
+	for _, key := range []string{"id", "network_id", "description", "name"} {
+		if query.Has(key) {
+			return operation, operation + " by " + key, true
+		}
+	}
+	return operation, "", true
 }
 
 // Skipped returns a function that counts the objects that a list of Neutron's state

@@ -18,59 +18,85 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/samplecrd/network-controller/pkg/metrics"
+	"github.com/samplecrd/network-controller/pkg/neutron/budget"
 	"github.com/samplecrd/network-controller/pkg/tracing"
 	"github.com/samplecrd/network-controller/pkg/watchdog"
 )
 
 // Queue is a work queue that remembers, if syncs are traced, what put each key
-// into it.
+// into it. What a person changed precedes everything else.
 type Queue struct {
-	workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	prioritized
 	watchdog *watchdog.Watchdog
 
 	mu     sync.Mutex
 	causes map[cache.ObjectName][]trace.Link // until Begin
 }
 
+// prioritized is a fairqueue.Queue.
+type prioritized interface {
+	workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	AddInBackground(cache.ObjectName)
+	IsUrgent(cache.ObjectName) bool
+}
+
 // maxCauses bounds the causes of one sync.
 const maxCauses = 8
 
 // NewQueue wraps a work queue.
-func NewQueue(queue workqueue.TypedRateLimitingInterface[cache.ObjectName], watchdog *watchdog.Watchdog) *Queue {
-	return &Queue{TypedRateLimitingInterface: queue, watchdog: watchdog, causes: map[cache.ObjectName][]trace.Link{}}
+func NewQueue(queue prioritized, watchdog *watchdog.Watchdog) *Queue {
+	return &Queue{prioritized: queue, watchdog: watchdog, causes: map[cache.ObjectName][]trace.Link{}}
 }
 
 // ObserveNamespaces records the number of namespaces that have a key in the queue.
 func ObserveNamespaces(namespaces int) { metrics.QueueNamespaces.Set(float64(namespaces)) }
 
-// Add adds a key because of an event.
+// Add adds a key because a person changed its Network.
 func (q *Queue) Add(key cache.ObjectName) { q.AddBecause("event")(key) }
 
-// AddAfter adds a key after a delay, or because of an event if there is none.
+// AddAfter adds a key after a delay, in the background, or like Add if there is no
+// delay.
 func (q *Queue) AddAfter(key cache.ObjectName, delay time.Duration) {
 	if delay <= 0 {
 		q.Add(key)
 		return
 	}
-	q.TypedRateLimitingInterface.AddAfter(key, delay)
+	q.prioritized.AddAfter(key, delay)
 }
 
-// AddBecause returns a function that adds a key for another cause.
+// AddInBackground adds a key because of a start: no person waits for it.
+func (q *Queue) AddInBackground(key cache.ObjectName) { q.AddInBackgroundBecause("start")(key) }
+
+// AddBecause returns a function that adds a key because a person did something else.
 func (q *Queue) AddBecause(cause string) func(cache.ObjectName) {
 	return func(key cache.ObjectName) {
-		_, span := tracing.Tracer.Start(context.Background(), cause, trace.WithAttributes(attribute.String("samplecrd.network", key.String())))
-		span.End()
-		q.addCause(key, span.SpanContext(), cause)
-		q.TypedRateLimitingInterface.Add(key)
+		q.startCause(key, cause)
+		q.prioritized.Add(key)
 	}
 }
 
+// AddInBackgroundBecause returns a function that adds a key that no person
+// waits for.
+func (q *Queue) AddInBackgroundBecause(cause string) func(cache.ObjectName) {
+	return func(key cache.ObjectName) {
+		q.startCause(key, cause)
+		q.prioritized.AddInBackground(key)
+	}
+}
+
+func (q *Queue) startCause(key cache.ObjectName, cause string) {
+	_, span := tracing.Tracer.Start(context.Background(), cause, trace.WithAttributes(attribute.String("samplecrd.network", key.String())))
+	span.End()
+	q.addCause(key, span.SpanContext(), cause)
+}
+
 // Begin begins the sync of a key that Get has returned. The context that it
-// returns carries the logger and the trace of the sync. The function that it
-// returns ends the sync.
+// returns carries the logger and the trace of the sync, and the turn of its requests
+// to Neutron. The function that it returns ends the sync.
 func (q *Queue) Begin(ctx context.Context, key cache.ObjectName) (context.Context, func(error)) {
 	id := fmt.Sprintf("%08x", rand.Uint32()) //nolint:gosec // it only distinguishes log lines
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("network", klog.KRef(key.Parts()), "sync", id))
+	ctx = budget.WithTurn(ctx, key.Namespace, q.IsUrgent(key))
 	ctx, stop := q.watchdog.Watch(ctx, "the sync of "+key.String())
 	ctx, span := tracing.Tracer.Start(ctx, "sync", trace.WithNewRoot(), trace.WithLinks(q.takeCauses(key)...),
 		trace.WithAttributes(attribute.String("samplecrd.network", key.String()), attribute.String("samplecrd.sync", id)))

@@ -49,6 +49,12 @@ var (
 
 	eventsLost = metrics.NewCounterVec(&metrics.CounterOpts{Subsystem: subsystem, Name: "events_lost_total",
 		Help: "Kubernetes events that the controller did not send, by reason: limit (the object had too many, or the same one a short time ago), queue (the queue was full), rejected (by the API server), namespace (it is being deleted), unavailable (no response after several requests), stopped (the process ended first)."}, []string{"reason"})
+	requestLimit     = gauge("neutron_request_limit", "Requests to Neutron that may be in flight at a time. It adapts to the load of Neutron, up to -neutron-max-requests.")
+	requestsInFlight = gauge("neutron_requests_in_flight", "Requests to Neutron that are in flight, without logins.")
+	requestsWaiting  = gauge("neutron_requests_waiting", "Requests to Neutron that wait until the limit allows to send them.")
+	requestWait      = metrics.NewHistogram(&metrics.HistogramOpts{Subsystem: subsystem, Name: "neutron_request_wait_seconds",
+		Help: "Time that a request to Neutron waited until the limit allowed to send it.", Buckets: []float64{0.001, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}})
+
 	cacheObjects = metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: subsystem, Name: "neutron_cache_objects",
 		Help: "Objects in the cache of Neutron's state after the last successful refresh, by kind (network, subnet)."}, []string{"kind"})
 	cacheRefreshes = metrics.NewCounterVec(&metrics.CounterOpts{Subsystem: subsystem, Name: "neutron_cache_refreshes_total",
@@ -73,7 +79,8 @@ func counter(name, help string) *metrics.Counter {
 
 func init() {
 	legacyregistry.MustRegister(Orphans, Retained, QueueNamespaces, DriftDetected, DriftRepaired, SkippedObjects, readyDuration, neutronDuration,
-		eventsLost, cacheObjects, cacheRefreshes, cacheDuration, cachePeriod, cacheTime, neutronInfo, buildInfo)
+		eventsLost, requestLimit, requestsInFlight, requestsWaiting, requestWait,
+		cacheObjects, cacheRefreshes, cacheDuration, cachePeriod, cacheTime, neutronInfo, buildInfo)
 	legacyregistry.CustomMustRegister(&networks)
 	for _, result := range []string{"success", "failure"} { // so that their rate is 0 and not unknown
 		cacheRefreshes.WithLabelValues(result)
@@ -110,6 +117,17 @@ func ObserveNeutron(operation string, code int, took time.Duration) {
 
 // ObserveLostEvent counts an event that was not sent.
 func ObserveLostEvent(reason string) { eventsLost.WithLabelValues(reason).Inc() }
+
+// ObserveBudget sets the number of requests that Neutron may get at a time, of those
+// that are in flight, and of those that wait.
+func ObserveBudget(limit, inFlight, waiting int) {
+	requestLimit.Set(float64(limit))
+	requestsInFlight.Set(float64(inFlight))
+	requestsWaiting.Set(float64(waiting))
+}
+
+// ObserveWait records the time that a request to Neutron has waited to be sent.
+func ObserveWait(took time.Duration) { requestWait.Observe(took.Seconds()) }
 
 // ObserveListing records a refresh of the cache of Neutron's state, and the pause
 // until the next one.

@@ -39,7 +39,7 @@ func (b ByNamespace[T]) For(namespace string) (T, bool) {
 }
 
 // Handlers are event handlers for Networks.
-type Handlers = cache.TypedResourceEventHandlerFuncs[*samplecrdv1.Network]
+type Handlers = cache.TypedResourceEventHandlerDetailedFuncs[*samplecrdv1.Network]
 
 // Networks are the Network objects of all watched namespaces.
 type Networks struct {
