@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -29,7 +28,7 @@ var (
 // maxAllocations limits the objects that are allocated to create, edit and delete a
 // Network: by the controller, by Neutron and by the test itself, which share the
 // process. It is about twice what was measured.
-const maxAllocations = 20_000
+const maxAllocations = 12_000
 
 // TestCost counts what Networks cost, and at rest. It guards the figures of the
 // benchmark: counts do not depend on the machine. It is not parallel, because it
@@ -133,9 +132,8 @@ func (h *harness) waitCost(doing string, networks int, each cost) {
 // waitLists waits until Neutron has received further lists of everything.
 func (h *harness) waitLists(further int) {
 	h.Helper()
-	isList := func(r embedded.Request) bool { return strings.Contains(r.Query, listEverything) }
 	count := func() int {
-		return len(slices.DeleteFunc(h.neutron.Requests(), func(r embedded.Request) bool { return !isList(r) }))
+		return len(slices.DeleteFunc(h.neutron.Requests(), func(r embedded.Request) bool { return !listsEverything(r.Query) }))
 	}
 	before := count()
 	h.eventually(func() error {
