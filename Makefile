@@ -117,6 +117,8 @@ lint: prose ## Run the linters, which also check the imports of packages
 	@go -C hack/lint build -o ../../$(GOLANGCI_LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 	@cd hack/kubernetes && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./multicall
+	@cd test/bench && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./...
+	@cd test/bench/controller-runtime && ../../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../../.golangci.yml ./...
 	@$(GOLANGCI_LINT) fmt --diff
 
 FUZZTIME ?= 30s
@@ -157,6 +159,24 @@ test-image: ## Check the contents of the image, and that it is reproducible
 .PHONY: test-kstatus
 test-kstatus: ## Check what kstatus, and so Flux and other tools, make of each state of a Network
 	@go -C test/kstatus test ./...
+
+# The modules of the benchmark, with the programs that it measures.
+.PHONY: bench-programs
+bench-programs: build control-plane
+	@cd test/bench && $(GO_BUILD) -o ../../build/bin/bench . && $(GO_BUILD) -o ../../build/bin/bench-roofline ./roofline && $(GO_BUILD) -o ../../build/bin/bench-course ./course
+	@cd test/bench/controller-runtime && $(GO_BUILD) -o ../../../build/bin/bench-controller-runtime .
+
+.PHONY: vet-bench
+vet-bench: ## Check that the benchmark and the programs that it measures compile
+	@cd test/bench && go vet ./... && go mod tidy -diff
+	@cd test/bench/controller-runtime && go vet ./... && go mod tidy -diff
+
+# The flags of the benchmark: make bench BENCH_FLAGS='-n 1000 -only controller'
+BENCH_FLAGS ?=
+
+.PHONY: bench
+bench: bench-programs ## Measure the controller beside others (25 minutes); BENCH_FLAGS=-short takes about three
+	@exec build/bin/bench $(BENCH_FLAGS)
 
 .PHONY: release
 release: $(if $(KUBECTL),,control-plane) ## Build build/release: binaries, image, install.yaml, SBOMs, checksums

@@ -96,6 +96,12 @@ type harness struct {
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	t.Parallel()
+	return newSequentialHarness(t)
+}
+
+// newSequentialHarness is for a test that must have the process for itself.
+func newSequentialHarness(t *testing.T) *harness {
+	t.Helper()
 	h := &harness{
 		T:       t,
 		client:  clientset.NewForConfigOrDie(cluster.RESTConfig()),

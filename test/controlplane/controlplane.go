@@ -292,6 +292,20 @@ func (c *Cluster) Dir() string {
 	return c.folder.Path
 }
 
+// PIDs returns the process IDs of the components by their names, such as
+// kube-apiserver.
+func (c *Cluster) PIDs() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pids := map[string]int{}
+	for name, p := range map[string]*process.Process{"etcd": c.etcd, "kube-apiserver": c.apiServer, "kube-controller-manager": c.controllers} {
+		if p != nil {
+			pids[name] = p.PID()
+		}
+	}
+	return pids
+}
+
 // RESTConfig returns a configuration for clients of the cluster, as an
 // administrator and without client-side rate limits. The caller may change it.
 func (c *Cluster) RESTConfig() *rest.Config {

@@ -1,0 +1,60 @@
+// Command controller-runtime is this controller written with controller-runtime, the
+// library behind Kubebuilder and Operator SDK. It decides with pkg/plan and speaks
+// to Neutron with pkg/neutron, as the product does, so that only the framework
+// differs. reconciler.go is what a user of the library writes.
+//
+// It covers less than the product: networks with a CIDR and a gateway. Each sync
+// reads the state of one network from Neutron.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
+)
+
+func main() {
+	// controller-runtime defines -kubeconfig.
+	endpoint := flag.String("neutron-endpoint", "", "`URL` of a Neutron without authentication")
+	workers := flag.Int("workers", 5, "number of Networks that are reconciled concurrently")
+	resync := flag.Duration("resync-period", 30*time.Second, "time until a change in Neutron is noticed")
+	flag.Parse()
+	ctrl.SetLogger(klog.Background())
+	if err := run(*endpoint, *workers, *resync); err != nil {
+		fmt.Fprintln(os.Stderr, "controller-runtime:", err)
+		os.Exit(1)
+	}
+}
+
+func run(endpoint string, workers int, resync time.Duration) error {
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	if err := samplecrdv1.Install(scheme); err != nil {
+		return err
+	}
+	manager, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}})
+	if err != nil {
+		return err
+	}
+	neutronClient, err := openstack.New(endpoint)
+	if err != nil {
+		return err
+	}
+	r := &Reconciler{Client: manager.GetClient(), Neutron: neutronClient, Events: manager.GetEventRecorder("network-controller"), Resync: resync}
+	if err := r.SetupWithManager(manager, workers); err != nil {
+		return err
+	}
+	return manager.Start(ctrl.SetupSignalHandler())
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// step is one measurement. It reports whether it left the site without Networks, so
+// that the next one can use it.
+type step struct {
+	name    string
+	measure func(context.Context, *site) (clean bool, err error)
+}
+
+// large is the size from which each measurement gets a Kubernetes of its own, one
+// round, and no edits and deletions, which would take as long as creating.
+const large = 5000
+
+// schedule returns the measurements, the most valuable ones first. In each round, the
+// peers alternate.
+func (b *bench) schedule() (all []step) {
+	sizes := slices.DeleteFunc(slices.Clone(b.sizes), func(n int) bool { return n >= large })
+	slices.Reverse(sizes) // the size with which the peers are compared comes first
+	for i, n := range sizes {
+		latencies := b.latency
+		if i > 0 {
+			latencies = latencies[len(latencies)-1:]
+		}
+		for round := range b.rounds {
+			for _, latency := range latencies {
+				for _, p := range b.peers {
+					if p.Name == nameCourse && (round > 0 || latency != b.mainLatency()) {
+						continue // its limiter takes minutes, and does not vary
+					}
+					all = append(all, b.stepOf(p, n, round+1, latency))
+				}
+			}
+		}
+	}
+	for _, p := range b.peers {
+		if p.Name == nameOurs {
+			all = append(all, b.killStep(p), b.tenantStep(p, b.sizes[len(b.sizes)-1]))
+		}
+	}
+	largest := slices.DeleteFunc(slices.Clone(b.sizes), func(n int) bool { return n < large })
+	for _, n := range largest {
+		for _, p := range oursFirst(b.peers) {
+			all = append(all, b.stepOf(p, n, 1, b.mainLatency()))
+		}
+	}
+	if len(sizes) > 0 {
+		for _, p := range b.peers {
+			if !p.noEvents {
+				all = append(all, b.restStep(p, sizes[0]))
+			}
+		}
+	}
+	return all
+}
+
+// mainLatency is the latency of the measurements at all sizes.
+func (b *bench) mainLatency() time.Duration { return b.latency[len(b.latency)-1] }
+
+func oursFirst(peers []peer) []peer {
+	peers = slices.Clone(peers)
+	slices.SortStableFunc(peers, func(a, b peer) int {
+		switch {
+		case a.Name == nameOurs && b.Name != nameOurs:
+			return -1
+		case a.Name != nameOurs && b.Name == nameOurs:
+			return 1
+		}
+		return 0
+	})
+	return peers
+}
+
+// stepOf creates n Networks, and edits and deletes them unless there are many. For
+// many, this controller is also measured at rest.
+func (b *bench) stepOf(p peer, n, round int, latency time.Duration) step {
+	name := fmt.Sprintf("%s, N=%d, latency %v, round %d", p.Name, n, latency, round)
+	return step{name, func(ctx context.Context, s *site) (clean bool, err error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		m, err := b.begin(ctx, s, p, latency)
+		if err != nil {
+			return false, err
+		}
+		r, err := m.measure(ctx, n, n < large && round == 1, n < large)
+		if err != nil {
+			return false, err
+		}
+		r.Round, r.Latency = round, latency
+		fmt.Println(r)
+		b.results.Runs = append(b.results.Runs, r)
+		if n >= large && p.Name == nameOurs && r.Create.finished() {
+			return false, b.rest(ctx, m, n)
+		}
+		return n < large && r.Delete.N > 0 && r.Delete.finished(), nil
+	}}
+}
+
+func (b *bench) rest(ctx context.Context, m measurement, n int) error {
+	r, err := m.atRest(ctx, n)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%59s%v\n", "", r)
+	b.results.Rests = append(b.results.Rests, r)
+	return nil
+}
+
+// restStep creates n Networks, and measures the peer at rest.
+func (b *bench) restStep(p peer, n int) step {
+	return step{fmt.Sprintf("%s, at rest with N=%d", p.Name, n), func(ctx context.Context, s *site) (clean bool, err error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		m, err := b.begin(ctx, s, p, b.mainLatency())
+		if err != nil {
+			return false, err
+		}
+		created, err := m.create(ctx, n)
+		if err != nil {
+			return false, err
+		}
+		if !created.finished() {
+			return false, fmt.Errorf("only %d of %d Networks were ready within %v", created.Done, n, b.giveUp)
+		}
+		return false, b.rest(ctx, m, n)
+	}}
+}
+
+func (b *bench) tenantStep(p peer, n int) step {
+	return step{fmt.Sprintf("%s, beside N=%d of another tenant", p.Name, n), func(ctx context.Context, s *site) (clean bool, err error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		m, err := b.begin(ctx, s, p, b.mainLatency())
+		if err != nil {
+			return false, err
+		}
+		r, err := m.secondTenant(ctx, n)
+		if err != nil {
+			return false, err
+		}
+		fmt.Println(r)
+		b.results.Besides = append(b.results.Besides, r)
+		return false, nil
+	}}
+}
+
+func (b *bench) killStep(p peer) step {
+	return step{p.Name + ", killed with a POST in flight", func(ctx context.Context, s *site) (clean bool, err error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		m, err := b.begin(ctx, s, p, b.mainLatency())
+		if err != nil {
+			return false, err
+		}
+		r, err := m.killedInFlight(ctx)
+		if err != nil {
+			return false, err
+		}
+		fmt.Println(r)
+		b.results.Kills = append(b.results.Kills, r)
+		return false, nil
+	}}
+}
+
+// String returns a line about creating.
+func (r run) String() string {
+	c := r.Create
+	each := func(seconds float64) float64 { return 1000 * seconds / float64(max(1, c.Done)) }
+	return fmt.Sprintf("%d of %d ready in %.1fs (%.0f/s), p99 %.2fs; Neutron %d, writes %d, events %d; CPU %.1f ms each, API server %.1f; %.0f MB",
+		c.Done, c.N, c.Seconds, c.rate(), c.P99, c.Neutron.total(), c.networkWrites(), c.events(), each(c.CPU.Peer), each(c.CPU.APIServer), r.Resident)
+}
+
+func (r rest) String() string {
+	return fmt.Sprintf("check: Neutron %d, writes %d, CPU %.2fs; restart: quiet after %.1fs, Neutron %d, writes %d, CPU %.2fs; %.0f MB",
+		r.Check.Neutron.total(), r.Check.Writes.total(), r.Check.CPU.Peer, r.Restart.Seconds, r.Restart.Neutron.total(), r.Restart.Writes.total(), r.Restart.CPU.Peer, r.Resident)
+}
+
+func (b beside) String() string {
+	return fmt.Sprintf("alone p50 %.3fs p99 %.3fs (%d), beside p50 %.3fs p99 %.3fs (%d)", b.Alone.P50, b.Alone.P99, b.Alone.Count, b.Together.P50, b.Together.P99, b.Together.Count)
+}
+
+func (k killed) String() string {
+	return fmt.Sprintf("%d networks, ready %.1fs after the kill", k.Networks, k.Ready)
+}
