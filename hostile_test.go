@@ -81,7 +81,7 @@ func TestUnusableNetwork(t *testing.T) {
 func TestEndlessList(t *testing.T) {
 	h := newHarness(t)
 	hold := func(r *http.Request) {
-		if r.URL.RawQuery == listEverything {
+		if isListOfEverything(r.URL.RawQuery) {
 			h.untilTestEnds(r.Context().Done())
 		}
 	}
