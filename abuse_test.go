@@ -56,7 +56,7 @@ func TestSecondTenant(t *testing.T) {
 			}
 			hold := make(chan struct{})
 			slow := func(r *http.Request) {
-				if !listsEverything(r.URL.RawQuery) && r.URL.Path != "/v2.0/extensions" {
+				if r.Method != http.MethodGet || !listsAll(r.URL.Path, r.URL.RawQuery) {
 					first.untilTestEnds(hold)
 					<-time.After(delay)
 				}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -644,16 +645,22 @@ func (h *harness) hasCounts(networks, subnets int) error {
 // testUserAgent marks the requests that a test sends itself.
 const testUserAgent = "test"
 
-// listsEverything reports whether a query is one that fills the cache of Neutron's
-// state.
-func listsEverything(query string) bool { return strings.HasSuffix(query, "limit=1000") }
+// listsAll reports whether a request lists all networks, subnets or extensions: it
+// fills the cache of Neutron's state.
+func listsAll(path, query string) bool {
+	filters, _ := url.ParseQuery(query)
+	for _, option := range []string{"limit", "marker", "fields"} {
+		delete(filters, option)
+	}
+	return len(filters) == 0 && slices.Contains([]string{"/v2.0/networks", "/v2.0/subnets", "/v2.0/extensions"}, path)
+}
 
 // neutronRequests returns the requests that controllers sent to Neutron for single
 // Networks. Lists of all networks, subnets or extensions are not among them.
 func (h *harness) neutronRequests() []embedded.Request {
 	return slices.DeleteFunc(h.neutron.Requests(), func(r embedded.Request) bool {
 		listsInterfaces := r.Path == "/v2.0/ports" && strings.HasPrefix(r.Query, "device_owner") && !strings.Contains(r.Query, "&network_id=")
-		return r.UserAgent == testUserAgent || listsEverything(r.Query) || r.Path == "/v2.0/extensions" || listsInterfaces
+		return r.UserAgent == testUserAgent || r.Method == http.MethodGet && listsAll(r.Path, r.Query) || listsInterfaces
 	})
 }
 

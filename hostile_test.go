@@ -81,7 +81,7 @@ func TestUnusableNetwork(t *testing.T) {
 func TestEndlessList(t *testing.T) {
 	h := newHarness(t)
 	hold := func(r *http.Request) {
-		if listsEverything(r.URL.RawQuery) {
+		if r.Method == http.MethodGet && listsAll(r.URL.Path, r.URL.RawQuery) {
 			h.untilTestEnds(r.Context().Done())
 		}
 	}

@@ -389,6 +389,83 @@ func TestCacheTags(t *testing.T) {
 	}
 }
 
+// TestCacheTagDuringList: a tag that is added while a list is running is in the cache
+// once, whether or not the list contains it.
+func TestCacheTagDuringList(t *testing.T) {
+	for name, listed := range map[string][]string{"before the list": {"a"}, "after the list": nil} {
+		t.Run(name, func(t *testing.T) {
+			f := full()
+			m := filled(t, f)
+			f.networks[0].Tags = listed
+			f.duringList = func() { _ = m.AddNetworkTag(t.Context(), "net-1", "a") }
+			if _, err := m.Refresh(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := m.Lookup(nil, "net-1"); len(got.Named) != 1 || !slices.Equal(got.Named[0].Tags, []string{"a"}) {
+				t.Errorf("Lookup() = %+v", got)
+			}
+		})
+	}
+}
+
+// paged is a fake that lists page by page, one object a page. It fails after a number of
+// objects, if that is not 0.
+type paged struct {
+	*fake
+	failAfter int
+}
+
+var errCutOff = errors.New("cut off")
+
+func (p *paged) EachNetwork(_ context.Context, visit func(neutron.Network)) error {
+	for i, network := range p.networks {
+		if p.failAfter > 0 && i >= p.failAfter {
+			return errCutOff
+		}
+		visit(network)
+	}
+	return nil
+}
+
+func (p *paged) EachSubnet(_ context.Context, visit func(neutron.Subnet)) error {
+	for _, subnet := range p.subnets {
+		visit(subnet)
+	}
+	return nil
+}
+
+// TestCachePages: a list that fails after some pages changes nothing; and an object on
+// two pages counts once, as it was read last.
+func TestCachePages(t *testing.T) {
+	client := &paged{fake: full()}
+	m := filled(t, client)
+	other := ours
+	other.ID = "net-3"
+	client.networks, client.failAfter = []neutron.Network{other, theirs}, 1
+	if _, err := m.Refresh(t.Context()); !errors.Is(err, errCutOff) {
+		t.Errorf("Refresh() = %v", err)
+	}
+	if got, want := describe(t, m), "net-1: sub-1"; got != want {
+		t.Errorf("after a list that failed, the cache contains %q, want %q", got, want)
+	}
+
+	older, unmarked := ours, ours
+	older.Revision, unmarked.ID, unmarked.Description = 1, "net-4", ""
+	marked := unmarked
+	marked.Description = owner.Marker()
+	client.networks, client.subnets, client.failAfter = []neutron.Network{older, marked, ours, unmarked}, []neutron.Subnet{subnet, subnet}, 0
+	listing, err := m.Refresh(t.Context())
+	if err != nil || listing.Networks != 2 || listing.Subnets != 1 {
+		t.Errorf("Refresh() = %+v, %v", listing, err)
+	}
+	if got, want := describe(t, m), "net-1: sub-1"; got != want {
+		t.Errorf("the cache contains %q, want %q", got, want)
+	}
+	if got, _ := m.Lookup(nil, "net-1"); len(got.Named) != 1 || got.Named[0].Revision != ours.Revision {
+		t.Errorf("Lookup() = %+v, want the network as it was read last", got)
+	}
+}
+
 // interfacesIn returns the routers to which a network is attached in a cache.
 func interfacesIn(cache *neutron.Cache, networkID string) string {
 	view, _ := cache.Lookup(nil, networkID)

@@ -77,7 +77,7 @@ func (c *cluster) openStack(t *testing.T) {
 	part(t, "it is changed again", d.begin)
 	part(t, "a Deployment gets a Network and loses it", func(t *testing.T) { c.deploymentGetsNetwork(t, home, true) })
 	part(t, "the second change is reverted", d.repaired)
-	part(t, "events that repeat become series", d.becomesSeries)
+	part(t, "an event that repeats is omitted", d.isRecordedOnce)
 	part(t, "the leader's pod is deleted", func(t *testing.T) { c.leaderDeleted(t, o) })
 	part(t, "the leader is killed", func(t *testing.T) { c.leaderKilled(t, o) })
 	part(t, "upgrade and back", func(t *testing.T) { c.upgradeAndBack(t, o) })

@@ -34,6 +34,32 @@ var networkTests = []test{
 			s.Errorf("the subnet was created at %v, and is listed with %v", subnet.CreatedAt, got)
 		}
 	}},
+	{"a list of everything that is read page by page has complete objects", func(s *suite) {
+		pages, ok := s.Client.(neutron.PageReader)
+		if !ok {
+			s.Skip("this client does not list page by page")
+		}
+		network := s.createNetwork()
+		subnet := s.createSubnet(network, "10.0.0.0/24")
+		var networks []neutron.Network
+		s.wantNil("listing networks", pages.EachNetwork(s.Context(), func(n neutron.Network) {
+			if n.ID == network.ID {
+				networks = append(networks, n)
+			}
+		}))
+		var subnets []neutron.Subnet
+		s.wantNil("listing subnets", pages.EachSubnet(s.Context(), func(n neutron.Subnet) {
+			if n.ID == subnet.ID {
+				subnets = append(subnets, n)
+			}
+		}))
+		if diff := cmp.Diff([]neutron.Network{s.network(network.ID)}, networks[:min(1, len(networks))]); diff != "" {
+			s.Errorf("the network alone and in the list (-alone +listed):\n%s", diff)
+		}
+		if diff := cmp.Diff(s.subnets(network.ID), subnets[:min(1, len(subnets))], compareAddresses); diff != "" {
+			s.Errorf("the subnet alone and in the list (-alone +listed):\n%s", diff)
+		}
+	}},
 	{"a network gets another name and description", func(s *suite) {
 		network := s.createNetwork()
 		update := neutron.NetworkUpdate{Name: "another", Description: s.marker + " retained", Revision: network.Revision}
@@ -166,6 +192,7 @@ var networkTests = []test{
 		want("a deletion", 3)
 	}},
 	{"a revision protects from changes by others", testStaleRevisions},
+	{"a revision protects each setting", testStaleSettings},
 	{"a network is not deleted while it has a port", func(s *suite) {
 		network := s.createNetwork()
 		s.createSubnet(network, "10.0.0.0/24")

@@ -363,3 +363,47 @@ func testFindSubnetPools(s *suite) {
 		s.Errorf("SubnetPools(%s) = %v, %v", six, found, err)
 	}
 }
+
+// testStaleSettings checks that each setting, sent alone, is rejected at a stale
+// revision. Neutron checks the revision only when it writes to its database.
+func testStaleSettings(s *suite) {
+	network := s.createNetwork()
+	subnet := s.createSubnet(network, "10.0.0.0/24")
+	const stale = 99
+	updates := map[string]neutron.NetworkUpdate{
+		"name":           {Name: "changed"},
+		"admin_state_up": {NetworkSettings: neutron.NetworkSettings{AdminStateUp: new(false)}},
+	}
+	if s.can(neutron.ExtensionMTU) {
+		updates["mtu"] = neutron.NetworkUpdate{NetworkSettings: neutron.NetworkSettings{MTU: new(1300)}}
+	}
+	if s.can(neutron.ExtensionPortSecurity) {
+		updates["port_security_enabled"] = neutron.NetworkUpdate{NetworkSettings: neutron.NetworkSettings{PortSecurity: new(false)}}
+	}
+	if s.can(neutron.ExtensionDNS) {
+		updates["dns_domain"] = neutron.NetworkUpdate{NetworkSettings: neutron.NetworkSettings{DNSDomain: new("example.org.")}}
+	}
+	for name, update := range updates {
+		update.Revision = stale
+		_, err := s.Client.UpdateNetwork(s.Context(), network.ID, update)
+		s.want("updating "+name, err, neutron.ErrConflict, http.StatusPreconditionFailed, "RevisionNumberConstraintFailed")
+	}
+	all := allSettings()
+	for name, settings := range map[string]neutron.SubnetSettings{
+		"gateway_ip":                      {Gateway: new(netip.Addr{})},
+		"allocation_pools":                {Pools: all.Pools},
+		"gateway_ip and allocation_pools": {Gateway: all.Gateway, Pools: all.Pools},
+		"enable_dhcp":                     {DHCP: all.DHCP},
+		"dns_nameservers":                 {Nameservers: all.Nameservers},
+		"host_routes":                     {HostRoutes: all.HostRoutes},
+	} {
+		_, err := s.Client.UpdateSubnet(s.Context(), subnet.ID, neutron.SubnetUpdate{SubnetSettings: settings, Revision: stale})
+		s.want("updating "+name, err, neutron.ErrConflict, http.StatusPreconditionFailed, "RevisionNumberConstraintFailed")
+	}
+	if diff := cmp.Diff(subnet, s.subnet(network.ID, subnet.ID), compareAddresses); diff != "" {
+		s.Errorf("rejected requests changed the subnet (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(network.NetworkSettings, s.network(network.ID).NetworkSettings); diff != "" {
+		s.Errorf("rejected requests changed the network (-before +after):\n%s", diff)
+	}
+}

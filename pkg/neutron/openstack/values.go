@@ -1,9 +1,11 @@
 package openstack
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"unicode/utf8"
 )
 
 // The bounds of the values in an answer. Neutron's own limits are 255 characters
@@ -23,7 +25,20 @@ type text struct {
 // UnmarshalJSON implements json.Unmarshaler.
 func (t *text) UnmarshalJSON(raw []byte) error {
 	t.found = true
+	if text, plain := plainText(raw); plain {
+		t.value = text
+		return nil
+	}
 	return json.Unmarshal(raw, &t.value)
+}
+
+// plainText returns a text in valid JSON that is written as it is. Nearly all are, and a
+// list has thousands.
+func plainText(raw []byte) (text string, plain bool) {
+	if len(raw) < 2 || raw[0] != '"' || bytes.IndexByte(raw, '\\') >= 0 || !utf8.Valid(raw) {
+		return "", false
+	}
+	return string(raw[1 : len(raw)-1]), true
 }
 
 // field is a value in an answer with what it must be.

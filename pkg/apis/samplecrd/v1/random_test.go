@@ -1,0 +1,110 @@
+package v1_test
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/plan"
+)
+
+// TestRandomSpecs sends random specs to a real API server, for new Networks and as
+// changes of a stored one. Both have one verdict, and the controller rejects what
+// the rule between fields rejects.
+func TestRandomSpecs(t *testing.T) {
+	const specs = 200
+	dryRun := []string{metav1.DryRunAll}
+	stored := &samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Name: "stored"}, Spec: samplecrdv1.NetworkSpec{CIDR: "192.168.0.0/16", NetworkID: "abc"}}
+	if err := createNetwork(t, stored); err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	accepted, between := 0, 0
+	for range specs {
+		spec := randomSpec(random)
+		spec["networkID"] = "abc" // cannot be set later
+		network := &samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Name: "random"}}
+		asJSON, err := json.Marshal(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(asJSON, &network.Spec); err != nil {
+			t.Fatal(err)
+		}
+		_, created := networks(t).Create(t.Context(), network, metav1.CreateOptions{DryRun: dryRun})
+		replaced, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec", "value": network.Spec}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, updated := networks(t).Patch(t.Context(), "stored", types.JSONPatchType, replaced, metav1.PatchOptions{DryRun: dryRun})
+		if !reflect.DeepEqual(causes(created), causes(updated)) {
+			t.Errorf("%s: as a new Network: %v\nas a change: %v", asJSON, created, updated)
+		}
+		ours := plan.DesiredFor(neutron.Owner{}, network.Spec).Invalid
+		if created == nil {
+			accepted++
+			continue
+		}
+		if !strings.Contains(created.Error(), "spec: Invalid value: ") {
+			continue
+		}
+		between++
+		if strings.Contains(created.Error(), "do not fit together") || strings.Contains(created.Error(), "networkID cannot be set") {
+			t.Errorf("%s: no sentence for the violation: %v", asJSON, created)
+		}
+		if ours == "" {
+			t.Errorf("%s: the API server returns %v, but the controller accepts it", asJSON, created)
+		}
+	}
+	t.Logf("%d of %d specs are accepted, %d violate the rule between fields", accepted, specs, between)
+	if accepted < specs/20 || between < specs/4 {
+		t.Errorf("%d of %d specs are accepted, %d violate the rule between fields: the specs are not random enough", accepted, specs, between)
+	}
+}
+
+// causes returns what an error of the API server is about.
+func causes(err error) map[string]bool {
+	status, ok := err.(apierrors.APIStatus)
+	if !ok || status.Status().Details == nil {
+		return nil
+	}
+	found := map[string]bool{}
+	for _, cause := range status.Status().Details.Causes {
+		found[cause.Field+": "+cause.Message] = true
+	}
+	return found
+}
+
+// randomSpec returns a spec in JSON whose fields are valid or nearly so.
+func randomSpec(random *rand.Rand) map[string]any {
+	spec := map[string]any{}
+	maybe := func(probability float64, field string, values ...any) {
+		if random.Float64() < probability {
+			spec[field] = values[random.IntN(len(values))]
+		}
+	}
+	list := func(values ...any) []any { return values }
+	maybe(0.9, "cidr", "10.0.0.0/24", "10.0.0.0/24", "10.0.0.9/16", "fd00::/64", "fd00::/64", "fd00::/80", "10.0.0.0/31", "0.0.0.0/0", "words", "224.0.0.0/4")
+	maybe(0.15, "subnetPool", map[string]any{"name": "a"}, map[string]any{"id": "a"}, map[string]any{"name": "a", "id": "b"})
+	maybe(0.4, "gateway", "10.0.0.1", "10.0.0.254", "10.0.0.0", "10.0.1.1", "fd00::1", "fd00::", "None", "None", "words", "127.0.0.1")
+	maybe(0.2, "enableDHCP", true, false)
+	maybe(0.15, "allocationPools", list(map[string]any{"start": "10.0.0.10", "end": "10.0.0.20"}), list(map[string]any{"start": "fd00::10", "end": "fd00::20"}),
+		list(map[string]any{"start": "10.0.0.10", "end": "words"}))
+	maybe(0.15, "dnsNameservers", list("9.9.9.9"), list("fd00::53"), list("9.9.9.9", "fd00::53"), list("9.9.9.9", "9.9.9.9"), list("words"))
+	maybe(0.15, "hostRoutes", list(map[string]any{"destination": "10.9.0.0/16", "nextHop": "10.0.0.9"}), list(map[string]any{"destination": "fd01::/64", "nextHop": "fd00::9"}),
+		list(map[string]any{"destination": "words", "nextHop": "fd00::9"}), list(map[string]any{"destination": "10.9.0.1/16", "nextHop": "10.0.0.9"}))
+	maybe(0.15, "ipv6", map[string]any{"raMode": "slaac"}, map[string]any{"addressMode": "slaac", "raMode": "dhcpv6-stateful"}, map[string]any{})
+	maybe(0.15, "mtu", 1400, 1279)
+	maybe(0.1, "dnsDomain", "a.example.org", "a_b")
+	maybe(0.1, "tags", list("a", "b"), list("a/b"))
+	maybe(0.15, "router", map[string]any{"name": "r"}, map[string]any{})
+	return spec
+}
