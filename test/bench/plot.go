@@ -18,8 +18,8 @@ type line struct {
 var colors = []string{"#000000", "#56B4E9", "#D55E00", "#009E73", "#CC79A7"}
 
 const (
-	plotWidth, plotHeight              = 720, 400
-	plotLeft, plotRight, plotTop, base = 70, 250, 40, 350
+	plotWidth, plotHeight              = 760, 400
+	plotLeft, plotRight, plotTop, base = 70, 290, 40, 350
 )
 
 // plot returns an SVG with logarithmic axes. Values of 0 or less are not drawn.
