@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 )
 
 // goal is what a figure has to be.
@@ -71,7 +72,7 @@ func (r *results) goals() (all []goal) {
 }
 
 func (r *results) countGoal(title, prefix string, measured [3]spread, goals [3]float64) goal {
-	g := goal{figure: title + " to create / edit / delete", measured: slashed(measured, "%.2f"), known: true, reached: true}
+	g := goal{figure: title + " to create / edit / delete", measured: slashed(measured), known: true, reached: true}
 	g.goal = fmt.Sprintf("%s%.0f / %.0f / %.0f", prefix, goals[0], goals[1], goals[2])
 	for i, s := range measured {
 		g.known = g.known && s.Count > 0
@@ -155,7 +156,7 @@ func (r *results) killGoal() goal {
 	g := goal{figure: fmt.Sprintf("killed with a POST in flight for %.0f s", hold.Seconds()), goal: "one network in the end"}
 	i := slices.IndexFunc(r.Kills, func(k killed) bool { return k.Peer == nameOurs })
 	if i >= 0 {
-		g.measured, g.known, g.reached = fmt.Sprint(r.Kills[i].Networks), true, r.Kills[i].Networks == 1
+		g.measured, g.known, g.reached = strconv.Itoa(r.Kills[i].Networks), true, r.Kills[i].Networks == 1
 	}
 	return g
 }
