@@ -20,7 +20,7 @@ func TestOutdatedCache(t *testing.T) {
 		change   func(h *harness, networkID, subnetID string)
 		act      func(*harness)
 		check    func(*harness)
-		rejected string // the request that follows from the cache
+		rejected string // the request that follows from the cache, or empty for none
 	}{
 		"a subnet was created on the network to delete": {
 			func(h *harness, networkID, _ string) {
@@ -50,6 +50,17 @@ func TestOutdatedCache(t *testing.T) {
 			},
 			"DELETE 412",
 		},
+		"the network of the subnet to replace has another owner": {
+			func(h *harness, networkID, _ string) {
+				h.do(http.MethodPut, "/v2.0/networks/"+networkID, `{"network": {"description": "samplecrd.k8s.io owner: other/default/example"}}`, nil)
+			},
+			func(h *harness) { h.edit("10.7.0.0/24", "") },
+			func(h *harness) {
+				h.waitCondition("example", metav1.ConditionFalse, "NotOurs", "")
+				h.wantCounts(1, 1)
+			},
+			"",
+		},
 		"the subnet to edit was changed": {
 			func(h *harness, _, subnetID string) {
 				h.do(http.MethodPut, "/v2.0/subnets/"+subnetID, `{"subnet": {"enable_dhcp": false}}`, nil)
@@ -77,7 +88,7 @@ func TestOutdatedCache(t *testing.T) {
 					writes = append(writes, fmt.Sprintf("%s %d", request.Method, request.Status))
 				}
 			}
-			if len(writes) == 0 || writes[0] != test.rejected {
+			if first := append(writes, "")[0]; first != test.rejected {
 				t.Errorf("writes to Neutron (-first +got):\n%s", cmp.Diff([]string{test.rejected}, writes))
 			}
 		})
