@@ -94,3 +94,29 @@ func TestOutdatedCache(t *testing.T) {
 		})
 	}
 }
+
+// TestOutdatedCacheKeepsRecord: a list lacks the subnet, and the look that follows
+// fails. Then the status still records the subnet.
+func TestOutdatedCacheKeepsRecord(t *testing.T) {
+	h := newHarness(t)
+	stop := h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	before := h.waitReady("example").Status
+	stop()
+	h.do(http.MethodDelete, "/v2.0/subnets/"+before.SubnetID, "", nil)
+	h.neutronTransport = func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodGet && r.URL.Path == "/v2.0/networks" && !listsAll(r.URL.Path, r.URL.RawQuery) {
+				return &http.Response{StatusCode: http.StatusServiceUnavailable, Body: http.NoBody, Request: r}, nil
+			}
+			return next.RoundTrip(r)
+		})
+	}
+	h.startController()
+
+	after := h.waitCondition("example", metav1.ConditionFalse, "NeutronUnavailable", "").Status
+	if after.SubnetID != before.SubnetID || after.CIDR != before.CIDR || after.Gateway != before.Gateway {
+		t.Errorf("the status records the subnet %q with %q and %q, want %q with %q and %q",
+			after.SubnetID, after.CIDR, after.Gateway, before.SubnetID, before.CIDR, before.Gateway)
+	}
+}

@@ -8,7 +8,7 @@ package plan
 // revision of a subnet does not protect from a new owner of its network, so a subnet is
 // not deleted either. Two exceptions save the look when an object is created or deleted:
 //
-//   - Nobody creates a network for an object before its finalizer is set. So nothing
+//   - No replica creates a network for an object before its finalizer is set. So nothing
 //     exists for one whose finalizer this plan has just set, except for what earlier
 //     objects left: a complete list since then contains that.
 //   - A network that was deleted at the cached revision was the one in the cache.

@@ -22,8 +22,8 @@ func TestNextFromCache(t *testing.T) {
 		actual  plan.Actual
 		want    plan.Step // nil for the step without a look
 	}{
-		"edit":                                       {edited, ours, nil},
-		"delete":                                     {absent, ours, nil},
+		"edit":   {edited, ours, nil},
+		"delete": {absent, ours, nil},
 		"delete the network that was just updated":   {absent, ours.WithNetwork(network), nil},
 		"delete what is gone":                        {absent, foundByID(foundByMarker(recorded)), look},
 		"delete what this plan has deleted":          {absent, ours.WithoutNetwork("net-1"), nil},

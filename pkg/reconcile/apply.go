@@ -43,6 +43,9 @@ func (r *Reconciler) Apply(ctx context.Context, key cache.ObjectName, network *s
 	var applied []plan.Step
 	actual, err := r.applySteps(ctx, key, network, desired, actual, &applied)
 	r.announce(key, network, applied, actual.Ours(desired))
+	if actual.Cached && !isComplete(err) {
+		actual = actual.WithoutCache() // no look has confirmed it: the status keeps its record
+	}
 	return actual, err
 }
 
@@ -54,9 +57,6 @@ func (r *Reconciler) applySteps(ctx context.Context, key cache.ObjectName, netwo
 		found = found || network != nil && network.Status.NetworkID != "" && actual.HasNetwork(network.Status.NetworkID)
 		step := plan.Next(desired, actual)
 		if ended, outcome := endOf(step, network); ended {
-			if actual.Cached && !isComplete(outcome) {
-				actual = actual.WithoutCache() // nothing was looked up
-			}
 			return actual, outcome
 		}
 		if rejected := r.rejection(key, network); rejected != nil {
