@@ -67,6 +67,14 @@ func TestOutdatedCache(t *testing.T) {
 			},
 			edit, isEdited, "PUT 412",
 		},
+		"the edit is possible only together with the correction of a change": {
+			func(h *harness, _, subnetID string) {
+				h.patch("example", `{"spec":{"allocationPools":[{"start":"10.0.0.50","end":"10.0.0.99"}]}}`)
+				h.waitReady("example")
+				h.do(http.MethodPut, "/v2.0/subnets/"+subnetID, `{"subnet": {"allocation_pools": [{"start": "10.0.0.2", "end": "10.0.0.99"}]}}`, nil)
+			},
+			edit, isEdited, "PUT 409",
+		},
 		"the subnet to edit is gone": {
 			func(h *harness, _, subnetID string) { h.do(http.MethodDelete, "/v2.0/subnets/"+subnetID, "", nil) },
 			edit, isEdited, "PUT 404",
