@@ -170,17 +170,20 @@ func (r *Reconciler) isListCurrent() bool {
 
 // isCacheComplete reports whether the cache of Neutron's state includes all that was
 // requested for a Network: no response is missing, no request of a former leader may be
-// pending, and no other replica has created the network in the status. It also has to be safe to act on it when other clients have
-// changed something since: Neutron must check revisions.
+// pending, and no other replica has created the network in the status. It also has to be
+// safe to act on it when other clients have changed something since: Neutron must check
+// revisions.
 func (r *Reconciler) isCacheComplete(network *samplecrdv1.Network, cached plan.Actual) bool {
 	if !r.isListCurrent() {
-		r.neutron.RequestRefresh() // for the next syncs
+		r.neutron.RequestRefresh(r.StartedAt()) // for the next syncs
 		return false
 	}
-	record, found := r.recordOf(network), network.Status.NetworkID != "" && cached.HasNetwork(network.Status.NetworkID)
+	record, recorded := r.recordOf(network), network.Status.NetworkID
+	found := recorded != "" && cached.HasNetwork(recorded)
 	extensions, _ := r.neutron.KnownExtensions()
 	return slices.Contains(extensions, neutron.ExtensionIfMatch) &&
-		r.neutron.ListedSince(record.pendingUntil) && r.neutron.ListedSince(r.inheritedUntil(record, network, found, r.StartedAt())) &&
+		r.neutron.ListedSince(record.pendingUntil) &&
+		r.neutron.ListedSince(r.inheritedUntil(record, network, found, r.StartedAt())) &&
 		(cached.NetworkID == "" || cached.HasNetwork(cached.NetworkID))
 }
 
