@@ -14,8 +14,8 @@ import (
 // through the Cache since. It is for Neutron what an informer's store is for
 // Kubernetes.
 //
-// The copy may be out of date. Use it to find what needs a closer look, not to
-// decide what to change.
+// The copy may be out of date. A request that follows from it must carry the revision of
+// the object, so that Neutron rejects it then.
 //
 // A Cache is safe for concurrent use.
 type Cache struct {
