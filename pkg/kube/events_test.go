@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,9 +122,9 @@ func TestEventsAreSent(t *testing.T) {
 // into the queue is counted, and the rest is sent when the server accepts it.
 func TestEventsOfSlowServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		available := false
+		var available atomic.Bool
 		server := newSink(func(context.Context, *eventsv1.Event) error {
-			if !available {
+			if !available.Load() {
 				return apierrors.NewServiceUnavailable("overloaded")
 			}
 			return nil
@@ -141,7 +142,7 @@ func TestEventsOfSlowServer(t *testing.T) {
 		if server.lost[LostQueue] != beyond {
 			t.Errorf("lost: %v, want %d because of the queue", server.lost, beyond)
 		}
-		available = true
+		available.Store(true)
 		time.Sleep(time.Minute) //nolint:forbidigo // no time passes in a bubble
 		synctest.Wait()
 		if got := len(server.accepted); got != maxQueuedEvents+1 {
