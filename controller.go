@@ -73,10 +73,11 @@ func NewController(
 	}
 }
 
-// WarmUp waits until the informers have filled their caches, and a bounded time for
-// the first list of Neutron's state. Both caches stay up to date until the context ends. A replica that waits
-// to become the leader does only this. WarmUp does not wait for the namespaces to
-// skip, which the controller may not list. It returns false if the context ends first.
+// WarmUp waits until the informers have filled their caches, and a bounded time for the
+// first list of Neutron's state. Both caches stay up to date until the context ends. A
+// replica that waits to become the leader does only this. WarmUp does not wait for the
+// namespaces to skip, which the controller may not list. It returns false if the context
+// ends first.
 func (c *Controller) WarmUp(ctx context.Context, skipNamespaces ...string) bool {
 	logger := klog.FromContext(ctx)
 	logger.Info("Waiting for the informer caches to sync")

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // TestLateRequest: a process is killed while its request to create is in flight, and
@@ -60,4 +61,29 @@ func (h *harness) finishLate(request string, n int) (requests int) {
 		return errors.Join(story.check(h), h.isIdle())
 	})
 	return requests
+}
+
+// TestLateRequestBeforeDeletion: the request of the killed process is executed after the
+// second process has created the network, and no list shows that. A deletion leaves
+// neither of the two networks behind.
+func TestLateRequestBeforeDeletion(t *testing.T) {
+	h := newHarness(t)
+	first := &mortal{h: h, first: "POST /v2.0/networks", death: farAfter}
+	crashStories["create"].begin(h)
+	first.run(func(*harness) error { return errors.New("the process has not died") })
+	started := time.Now()
+	h.startController()
+	h.waitReady("example")
+	first.late()
+	h.wantCounts(2, 1)
+	h.eventually(func() error {
+		if left := 2*h.settings.reconcile.MaxInFlight - time.Since(started); left > 0 {
+			return fmt.Errorf("Neutron may still execute requests of the first process for %v", left)
+		}
+		return nil
+	})
+
+	h.delete("example")
+	h.waitGone("example")
+	h.wantCounts(0, 0)
 }

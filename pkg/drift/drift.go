@@ -75,9 +75,9 @@ func New(neutron *neutron.Cache, networks *store.Networks, reconciler Reconciler
 	}
 }
 
-// Start lists Neutron's state in the background, at once and then periodically,
-// until the context ends, and when the cache requests it. It waits for the first list, but not longer than
-// StartTimeout: without the list, each Network costs requests, but none has to wait.
+// Start lists Neutron's state in the background, at once, then periodically, and when the
+// cache requests it, until the context ends. It waits for the first list, but not longer
+// than StartTimeout: without the list, each Network costs requests, but none has to wait.
 // When this replica leads, each list enqueues the keys of the Networks that need a
 // sync.
 func (d *Detector) Start(ctx context.Context, enqueue func(cache.ObjectName)) {

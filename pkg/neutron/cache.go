@@ -14,8 +14,8 @@ import (
 // through the Cache since. It is for Neutron what an informer's store is for
 // Kubernetes.
 //
-// The copy may be out of date. Use it to find what needs a closer look, not to
-// decide what to change.
+// The copy may be out of date. A request that follows from it must carry the revision of
+// the object, so that Neutron rejects it then.
 //
 // A Cache is safe for concurrent use.
 type Cache struct {
@@ -32,6 +32,7 @@ type Cache struct {
 	// may or may not contain it.
 	overlay []func(*content)
 	listing bool
+	begunAt time.Time // of the running list
 
 	cloud        string   // empty until the first request
 	extensions   []string // nil until the first request
@@ -60,16 +61,22 @@ func (c *Cache) NeedExtensions() {
 	c.needsExtensionsOnce = true
 }
 
-// RequestRefresh requests a Refresh before the next one is due. It does not wait for it.
-func (c *Cache) RequestRefresh() {
+// RequestRefresh requests a Refresh that begins after a point in time, before the next
+// one is due. It does not wait for it.
+func (c *Cache) RequestRefresh(after time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.listedAt.After(after) || c.listing && c.begunAt.After(after) {
+		return // there is one, or it is running
+	}
 	select {
 	case c.requests <- struct{}{}:
 	default: // it is requested already
 	}
 }
 
-// RefreshRequests returns a channel that receives a value if RequestRefresh was called
-// after the last Refresh.
+// RefreshRequests returns a channel that receives a value if a Refresh was requested
+// that has not begun.
 func (c *Cache) RefreshRequests() <-chan struct{} { return c.requests }
 
 // Listing describes one complete list of Neutron's state.
@@ -87,7 +94,11 @@ type Listing struct {
 func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
 	begun := c.now()
 	c.mu.Lock()
-	c.listing, c.overlay = true, nil
+	c.listing, c.begunAt, c.overlay = true, begun, nil
+	select {
+	case <-c.requests:
+	default:
+	}
 	c.mu.Unlock()
 
 	_, err := c.Cloud(ctx)
@@ -108,10 +119,6 @@ func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
 	}
 	for _, change := range c.overlay {
 		change(fresh)
-	}
-	select {
-	case <-c.requests: // made while the list was running
-	default:
 	}
 	c.content, c.overlay, c.listedAt = fresh, nil, begun
 	return Listing{Cloud: c.cloud, Networks: len(fresh.networks), Subnets: len(fresh.subnets), Began: begun, Took: took}, nil

@@ -466,6 +466,41 @@ func TestCachePages(t *testing.T) {
 	}
 }
 
+// TestRequestRefresh: a request is pending until a list begins after the given time. A
+// list that was running by then does not fulfil it.
+func TestRequestRefresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := full()
+		m := neutron.NewCache(client, time.Now)
+		pending := func() bool { return len(m.RefreshRequests()) > 0 }
+		refresh := func() {
+			t.Helper()
+			if _, err := m.Refresh(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		client.duringList = func() {
+			<-time.After(time.Second)
+			m.RequestRefresh(time.Now())
+		}
+		refresh()
+		if !pending() {
+			t.Error("nothing is requested after a list that began too early")
+		}
+		requested := time.Now()
+		<-time.After(time.Second)
+		client.duringList = func() { m.RequestRefresh(requested) }
+		refresh()
+		if pending() {
+			t.Error("another list is requested during one that began late enough")
+		}
+		m.RequestRefresh(requested)
+		if pending() {
+			t.Error("another list is requested after one that began late enough")
+		}
+	})
+}
+
 // interfacesIn returns the routers to which a network is attached in a cache.
 func interfacesIn(cache *neutron.Cache, networkID string) string {
 	view, _ := cache.Lookup(nil, networkID)

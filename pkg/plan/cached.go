@@ -4,10 +4,11 @@ package plan
 // cache of Neutron's state, and may be out of date.
 //
 // A request with a revision is its own check: Neutron rejects it if anybody has changed
-// the object, or created a subnet on the network. All other steps need a look first. Two
-// exceptions save the look when an object is created or deleted:
+// the object, or created a subnet on the network. All other steps need a look first: the
+// revision of a subnet does not protect from a new owner of its network, so a subnet is
+// not deleted either. Two exceptions save the look when an object is created or deleted:
 //
-//   - Nobody creates a network for an object before its finalizer is set. So nothing
+//   - No replica creates a network for an object before its finalizer is set. So nothing
 //     exists for one whose finalizer this plan has just set, except for what earlier
 //     objects left: a complete list since then contains that.
 //   - A network that was deleted at the cached revision was the one in the cache.
@@ -23,8 +24,6 @@ func isSafeFromCache(actual Actual, step Step) bool {
 		return true
 	case DeleteNetwork:
 		return step.DuplicateOf == ""
-	case DeleteSubnet:
-		return !step.Duplicate
 	case RemoveFinalizer:
 		return actual.confirmed
 	}

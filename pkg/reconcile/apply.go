@@ -43,6 +43,9 @@ func (r *Reconciler) Apply(ctx context.Context, key cache.ObjectName, network *s
 	var applied []plan.Step
 	actual, err := r.applySteps(ctx, key, network, desired, actual, &applied)
 	r.announce(key, network, applied, actual.Ours(desired))
+	if actual.Cached && !isComplete(err) {
+		actual = actual.WithoutCache() // no look has confirmed it: the status keeps its record
+	}
 	return actual, err
 }
 
@@ -54,9 +57,6 @@ func (r *Reconciler) applySteps(ctx context.Context, key cache.ObjectName, netwo
 		found = found || network != nil && network.Status.NetworkID != "" && actual.HasNetwork(network.Status.NetworkID)
 		step := plan.Next(desired, actual)
 		if ended, outcome := endOf(step, network); ended {
-			if actual.Cached && !isComplete(outcome) {
-				actual = actual.WithoutCache() // nothing was looked up
-			}
 			return actual, outcome
 		}
 		if rejected := r.rejection(key, network); rejected != nil {
@@ -69,8 +69,8 @@ func (r *Reconciler) applySteps(ctx context.Context, key cache.ObjectName, netwo
 		after, err := r.applyTraced(ctx, network, actual, step)
 		endProgress()
 		r.noteCreate(key, desired, step, err)
-		if isOutdated := errors.Is(err, neutron.ErrConflict) || errors.Is(err, neutron.ErrNotFound); isOutdated && actual.Cached {
-			klog.FromContext(ctx).V(2).Info("The cache of Neutron's state is outdated; looking in Neutron", "step", status.Printable(step.String()), "err", status.Printable(err.Error()))
+		if actual.Cached && isFromOutdated(step, err) {
+			klog.FromContext(ctx).V(2).Info("The cache of Neutron's state may be outdated; looking in Neutron", "step", status.Printable(step.String()), "err", status.Printable(err.Error()))
 			actual = actual.WithoutCache()
 			continue
 		}
@@ -84,6 +84,18 @@ func (r *Reconciler) applySteps(ctx context.Context, key cache.ObjectName, netwo
 	}
 	return actual, status.BlockedError{Blocked: plan.Blocked{Reason: plan.ReasonNotConverging, Message: fmt.Sprintf(
 		"Stopped after %d steps: Neutron's responses do not match the requests. See the controller's log for the steps.", maxSteps)}}
+}
+
+// isFromOutdated reports whether the error of a step may follow from an outdated cache of
+// Neutron's state. Neutron checks the values of an update before its revision.
+func isFromOutdated(step plan.Step, err error) bool {
+	switch step.(type) {
+	case plan.UpdateNetwork, plan.UpdateSubnet:
+		if errors.Is(err, neutron.ErrRefused) {
+			return true
+		}
+	}
+	return errors.Is(err, neutron.ErrConflict) || errors.Is(err, neutron.ErrNotFound)
 }
 
 // endOf reports whether a plan for a Network ends with a step, and the outcome. The

@@ -67,7 +67,7 @@ func (r *Reconciler) checkPending(key cache.ObjectName, network *samplecrdv1.Net
 	defer r.mu.Unlock()
 	record := r.records[key]
 	left, reason := r.until(record.pendingUntil), "no response to an earlier create request arrived, and Neutron may still execute it"
-	if inherited := r.inheritedWait(record, network, found); removes && inherited > left {
+	if inherited := r.until(r.inheritedUntil(record, network, found, r.startedAt)); removes && inherited > left {
 		left, reason = inherited, "the controller has just started leading, and Neutron may still execute an earlier create request"
 	}
 	if left <= 0 {
@@ -76,20 +76,20 @@ func (r *Reconciler) checkPending(key cache.ObjectName, network *samplecrdv1.Net
 	return r.waitError(step.String(), reason, left)
 }
 
-// inheritedWait returns how long a create request of a former leader may be
-// pending. A leader creates a network only if it finds none. So nothing is pending
-// if the network in the status exists and the object had been Ready for long when
-// this replica started leading.
-func (r *Reconciler) inheritedWait(record record, network *samplecrdv1.Network, found bool) time.Duration {
+// inheritedUntil returns until when a create request of a former leader may be
+// pending, or the zero Time. A leader creates a network only if it finds none. So nothing
+// is pending if the network in the status exists and the object had been Ready for long
+// when this replica started leading.
+func (r *Reconciler) inheritedUntil(record record, network *samplecrdv1.Network, found bool, startedAt time.Time) time.Time {
 	was := record.inherited
 	if was == nil || record.uid != network.UID {
-		return 0
+		return time.Time{}
 	}
-	quiet := !was.readySince.IsZero() && r.startedAt.Sub(was.readySince) > r.options.MaxInFlight+r.options.MaxClockSkew
+	quiet := !was.readySince.IsZero() && startedAt.Sub(was.readySince) > r.options.MaxInFlight+r.options.MaxClockSkew
 	if quiet && found && network.Status.NetworkID == was.networkID {
-		return 0
+		return time.Time{}
 	}
-	return r.until(r.startedAt.Add(r.options.MaxInFlight))
+	return startedAt.Add(r.options.MaxInFlight)
 }
 
 // waitError is the outcome of a sync that has to wait. Its class is that of an

@@ -122,6 +122,8 @@ type neutron struct {
 	url     string
 }
 
+var errNotListening = errors.New("it does not listen yet")
+
 func startNeutron(ctx context.Context, dir string, latency, perObject time.Duration) (*neutron, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -133,7 +135,7 @@ func startNeutron(ctx context.Context, dir string, latency, perObject time.Durat
 	}
 	err = process.WaitUntil(ctx, func(context.Context) error {
 		if n.url, _, _ = strings.Cut(n.process.Log(), "\n"); !strings.HasSuffix(n.process.Log(), "\n") {
-			return fmt.Errorf("Neutron does not listen yet") //nolint:revive // Neutron is a name
+			return errNotListening
 		}
 		return nil
 	}, n.process)

@@ -1,0 +1,50 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/plan"
+)
+
+// TestNextFromCache: a step that Neutron would not reject if the cache is out of date
+// is preceded by a look.
+func TestNextFromCache(t *testing.T) {
+	otherRange := desiredFor("10.9.0.0/24", "")
+	edited := desiredFor("192.168.0.0/16", "192.168.0.9")
+	look := plan.FindNetwork{Filter: neutron.NetworkFilter{Descriptions: absent.Markers()}}
+	lookToUse := plan.FindNetwork{Filter: neutron.NetworkFilter{Descriptions: present.Markers()}}
+	ours := foundByMarker(recorded, network).WithSubnets("net-1", ourSubnet)
+	for name, test := range map[string]struct {
+		desired plan.Desired
+		actual  plan.Actual
+		want    plan.Step // nil for the step without a look
+	}{
+		"edit":   {edited, ours, nil},
+		"delete": {absent, ours, nil},
+		"delete the network that was just updated":   {absent, ours.WithNetwork(network), nil},
+		"delete what is gone":                        {absent, foundByID(foundByMarker(recorded)), look},
+		"delete what this plan has deleted":          {absent, ours.WithoutNetwork("net-1"), nil},
+		"delete a duplicate":                         {absent, foundByMarker(recorded, network, duplicate).WithSubnets("net-1", ourSubnet), look},
+		"delete a duplicate of a good network":       {present, foundByMarker(recorded, network, duplicate).WithSubnets("net-1", ourSubnet), lookToUse},
+		"replace the subnet":                         {otherRange, ours, lookToUse},
+		"delete a duplicate of a subnet":             {present, ours.WithSubnets("net-1", []neutron.Subnet{subnet, oldRange}), lookToUse},
+		"create for an object that was there before": {present, foundByMarker(fresh), lookToUse},
+		"create for a new object":                    {present, foundByMarker(newObject).WithFinalizer(true), nil},
+		"create the subnet":                          {present, foundByMarker(recorded, empty), lookToUse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := test.want
+			if want == nil {
+				want = plan.Next(test.desired, test.actual)
+			}
+			cached := test.actual
+			cached.Cached = true
+			if diff := cmp.Diff(want, plan.Next(test.desired, cached), compareValues); diff != "" {
+				t.Errorf("Next() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
