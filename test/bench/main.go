@@ -57,9 +57,7 @@ type bench struct {
 	docs    bool
 	from    string
 	atScale bool
-	// perObject is how much longer Neutron takes for each object of a list.
-	perObject time.Duration
-	output    string // folder of the results
+	output  string // folder of the results
 
 	results results
 	mu      sync.Mutex // guards site.made
@@ -73,7 +71,6 @@ func parseFlags() (b *bench, err error) {
 	}
 	flag.StringVar(&sizes, "n", "100,1000,10000", "comma-separated `numbers` of Networks")
 	flag.StringVar(&latency, "latency", "0s,20ms", "comma-separated `times` that Neutron takes for a request; the last one is that of most measurements")
-	flag.DurationVar(&b.perObject, "list-latency", 0, "`time` that Neutron takes for each object of a list, besides -latency")
 	flag.IntVar(&b.rounds, "rounds", 3, "number of rounds, of which the median is taken; 5,000 Networks or more get one round")
 	flag.IntVar(&b.workers, "workers", 32, "number of workers of each program")
 	flag.StringVar(&only, "only", "", "comma-separated `names` of the programs to measure; defaults to all")

@@ -76,6 +76,9 @@ func (b *bench) scale(ctx context.Context) error {
 	var all []scale
 	have := 1 // the one that is copied
 	for _, n := range b.sizes {
+		if n-created < have {
+			return fmt.Errorf("-n: %d is less than %d more than the number before it", n, created)
+		}
 		s.stopPeer()
 		if err := copies.add(ctx, have, n-created-have); err != nil {
 			return err

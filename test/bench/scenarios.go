@@ -280,7 +280,7 @@ func (m measurement) killedInFlight(ctx context.Context) (k killed, err error) {
 
 // begin starts a peer with an empty Neutron, and returns when it works.
 func (b *bench) begin(ctx context.Context, s *site, p peer, latency time.Duration) (m measurement, err error) {
-	if err := s.startNeutron(ctx, latency, b.perObject); err != nil {
+	if err := s.startNeutron(ctx, latency); err != nil {
 		return m, err
 	}
 	if err := s.startPeer(p, b.workers); err != nil {
