@@ -1,7 +1,13 @@
 package main
 
 import (
+	"fmt"
+	"io"
+	"net/http"
 	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -70,4 +76,71 @@ func TestForbiddenNamespace(t *testing.T) {
 	}
 	allow(other.namespace)
 	other.waitReady("example")
+}
+
+// TestTwoControllers: two controllers of one cluster and one project, with different
+// namespaces and a Lease each, reconcile at the same time. Each of them lists all
+// networks of the project, but changes only those of its namespaces.
+func TestTwoControllers(t *testing.T) {
+	a := newHarness(t)
+	b, unwatched := a.beside(), a.beside()
+	for _, h := range []*harness{a, b, unwatched} {
+		h.postNetwork("orphan of "+h.namespace, h.marker("gone"))
+	}
+	a.postNetwork("foreign", "")
+	controllers := map[*harness]*replica{}
+	for _, h := range []*harness{a, b} {
+		controllers[h] = h.startReplica("-resync-period=1s", "-delete-orphans", "-orphan-grace-period=1ms", "-metrics-bind-address=127.0.0.1:0")
+	}
+	names := []string{"one", "two", "three"}
+	for i := range names {
+		a.create(names[i], "10.0.0.0/24", "")
+		b.create(names[i], "10.0.0.0/24", "")
+	}
+	for i := range names {
+		a.waitReady(names[i])
+		b.waitReady(names[i])
+	}
+	a.eventually(func() error { return a.hasCounts(2*len(names)+2, 2*len(names)) }) // the orphans of both are gone
+	for h, controller := range controllers {
+		if h.holder() == "" {
+			t.Error("a controller has no Lease of its own")
+		}
+		url := regexp.MustCompile(`"Serving metrics" url="([^"]+)"`).FindStringSubmatch(controller.log.String())[1]
+		h.eventually(func() error {
+			return serves(url, fmt.Sprintf(`samplecrd_neutron_cache_objects{kind="network"} %d`, 2*len(names)+2))
+		})
+		h.eventually(func() error { return serves(url, "samplecrd_orphans 0") })
+	}
+	posts := 0
+	for _, request := range a.neutronRequests() {
+		if request.Method == http.MethodPost {
+			posts++
+		}
+	}
+	if posts != 4*len(names) {
+		t.Errorf("Neutron received %d POSTs, want two for each Network: %+v", posts, a.neutronRequests())
+	}
+
+	controllers[a].signal(t, syscall.SIGTERM)
+	controllers[a].wantExit(t, 0)
+	for _, name := range names {
+		b.delete(name)
+		b.waitGone(name)
+	}
+	a.wantCounts(len(names)+2, len(names))
+}
+
+// serves returns an error if what a URL serves does not contain a text.
+func serves(url, text string) error {
+	response, err := http.Get(url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && !strings.Contains(string(body), text) {
+		err = fmt.Errorf("%s does not contain %q", url, text)
+	}
+	return err
 }

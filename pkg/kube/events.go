@@ -22,7 +22,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// The reasons why an event is lost.
+// Why an event is lost.
 const (
 	LostLimit       = "limit"       // the object had too many events, or the same one a short time ago
 	LostQueue       = "queue"       // the queue was full: the API server is too slow
@@ -179,7 +179,7 @@ func (e *Events) send(ctx context.Context, queued *queuedEvent) {
 		case isRejected(err):
 			reason = LostRejected
 		case err != nil:
-			return false, nil // try again
+			return false, nil //nolint:nilerr // try again
 		}
 		return true, nil
 	})

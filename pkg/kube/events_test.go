@@ -143,7 +143,7 @@ func TestEventsOfSlowServer(t *testing.T) {
 			t.Errorf("lost: %v, want %d because of the queue", server.lost, beyond)
 		}
 		available.Store(true)
-		time.Sleep(time.Minute) // the clock of this test: no real time
+		time.Sleep(time.Minute) //nolint:forbidigo // no time passes in a bubble
 		synctest.Wait()
 		if got := len(server.accepted); got != maxQueuedEvents+1 {
 			t.Errorf("%d events were sent, want %d", got, maxQueuedEvents+1)
@@ -184,7 +184,7 @@ func TestEventsThatFail(t *testing.T) {
 				})
 				events := server.start(t)
 				record(events, 1, "created")
-				time.Sleep(5 * time.Minute)
+				time.Sleep(5 * time.Minute) //nolint:forbidigo // no time passes in a bubble
 				events.Stop()
 				if server.requests != test.requests || test.lost == "" && len(server.lost) > 0 || test.lost != "" && server.lost[test.lost] != 1 {
 					t.Errorf("%d requests, lost %v; want %d and %q", server.requests, server.lost, test.requests, test.lost)
@@ -258,5 +258,5 @@ func heap() int64 {
 	runtime.GC()
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
-	return int64(memory.HeapAlloc) //nolint:gosec // it is far smaller
+	return int64(memory.HeapAlloc)
 }

@@ -52,7 +52,7 @@ func (m *many) Subnets(context.Context, neutron.SubnetFilter) (all []neutron.Sub
 		gateway := base.Next()
 		all = append(all, neutron.Subnet{
 			ID: idOf("subnets", i), NetworkID: idOf("network", i), Name: ownerOf(i).String(), Description: ownerOf(i).Marker(),
-			CIDR: rangeOf(i), Gateway: gateway, Pools: []neutron.Pool{{Start: gateway.Next(), End: netip.AddrFrom4([4]byte{10, byte(i / 256), byte(i % 256), 254})}}, //nolint:gosec // it fits
+			CIDR: rangeOf(i), Gateway: gateway, Pools: []neutron.Pool{{Start: gateway.Next(), End: netip.AddrFrom4([4]byte{10, byte(i / 256), byte(i % 256), 254})}},
 			DHCP: true, CreatedAt: time.Unix(1_000, 0).UTC(),
 		})
 	}
@@ -151,7 +151,7 @@ func liveBytes() int64 {
 	runtime.GC()
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc) //nolint:gosec // it fits
+	return int64(stats.HeapAlloc)
 }
 
 func refresh(t testing.TB, r *Reconciler) {

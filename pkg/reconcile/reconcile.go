@@ -155,8 +155,10 @@ func (r *Reconciler) Observe(key cache.ObjectName, network *samplecrdv1.Network,
 		record.unrecorded = record.unrecorded && network.Status.NetworkID == ""
 	})
 	cached, known := r.fromCache(network, desired)
-	_, inSync := cachedOutcome(desired, cached)
-	if known && (inSync && (r.isListCurrent() || statusMatches(network, desired, cached)) || r.isCacheComplete(network, cached)) {
+	if !known || cached.NetworkID != "" && !cached.HasNetwork(cached.NetworkID) { // it is gone, or another replica has created it
+		return r.unobserved(network)
+	}
+	if _, inSync := cachedOutcome(desired, cached); inSync && (r.isListCurrent() || statusMatches(network, desired, cached)) || r.isCacheComplete(network) {
 		return cached
 	}
 	return r.unobserved(network)
@@ -169,22 +171,19 @@ func (r *Reconciler) isListCurrent() bool {
 }
 
 // isCacheComplete reports whether the cache of Neutron's state includes all that was
-// requested for a Network: no response is missing, no request of a former leader may be
-// pending, and no other replica has created the network in the status. It also has to be
-// safe to act on it when other clients have changed something since: Neutron must check
-// revisions.
-func (r *Reconciler) isCacheComplete(network *samplecrdv1.Network, cached plan.Actual) bool {
+// requested for a Network: no response is missing, and no request of a former leader may
+// be pending. It also has to be safe to act on it when other clients have changed
+// something since: Neutron must check revisions.
+func (r *Reconciler) isCacheComplete(network *samplecrdv1.Network) bool {
 	if !r.isListCurrent() {
 		r.neutron.RequestRefresh(r.StartedAt()) // for the next syncs
 		return false
 	}
-	record, recorded := r.recordOf(network), network.Status.NetworkID
-	found := recorded != "" && cached.HasNetwork(recorded)
+	record, found := r.recordOf(network), network.Status.NetworkID != "" // see Observe
 	extensions, _ := r.neutron.KnownExtensions()
 	return slices.Contains(extensions, neutron.ExtensionIfMatch) &&
 		r.neutron.ListedSince(record.pendingUntil) &&
-		r.neutron.ListedSince(r.inheritedUntil(record, network, found, r.StartedAt())) &&
-		(cached.NetworkID == "" || cached.HasNetwork(cached.NetworkID))
+		r.neutron.ListedSince(r.inheritedUntil(record, network, found, r.StartedAt()))
 }
 
 // unobserved returns the actual state as far as the object itself records it, with

@@ -53,6 +53,7 @@ type bench struct {
 	workers int
 	giveUp  time.Duration
 	limit   time.Duration
+	short   bool
 	docs    bool
 	from    string
 	output  string // folder of the results
@@ -64,7 +65,6 @@ type bench struct {
 func parseFlags() (b *bench, err error) {
 	b = &bench{}
 	var sizes, latency, only string
-	var short bool
 	if b.root, err = controlplane.ModuleRoot(); err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func parseFlags() (b *bench, err error) {
 	flag.StringVar(&only, "only", "", "comma-separated `names` of the programs to measure; defaults to all")
 	flag.DurationVar(&b.giveUp, "give-up", 2*time.Minute, "time after which a measurement is not finished")
 	flag.DurationVar(&b.limit, "limit", 25*time.Minute, "time after which no measurement begins any more")
-	flag.BoolVar(&short, "short", false, "measure only 100 Networks, in one round")
+	flag.BoolVar(&b.short, "short", false, "measure only 100 Networks, in one round, and only this controller at rest")
 	flag.BoolVar(&b.docs, "docs", false, "write docs/benchmarks.md and its images, too")
 	flag.StringVar(&b.from, "from", "", "`path` of results.json: write the page from it, and measure nothing")
 	flag.StringVar(&b.output, "output", filepath.Join(b.root, "build", "bench"), "`folder` for results.json, benchmarks.md and its images")
@@ -83,7 +83,7 @@ func parseFlags() (b *bench, err error) {
 	if flag.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q", flag.Arg(0))
 	}
-	if short {
+	if b.short {
 		sizes, b.rounds, b.giveUp = "100", 1, 40*time.Second
 	}
 	if b.peers, err = selectPeers(allPeers(b.root), only); err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -114,6 +115,8 @@ type neutron struct {
 	url     string
 }
 
+var errNotListening = errors.New("it does not listen yet")
+
 func startNeutron(ctx context.Context, dir string, latency time.Duration) (*neutron, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -125,7 +128,7 @@ func startNeutron(ctx context.Context, dir string, latency time.Duration) (*neut
 	}
 	err = process.WaitUntil(ctx, func(context.Context) error {
 		if n.url, _, _ = strings.Cut(n.process.Log(), "\n"); !strings.HasSuffix(n.process.Log(), "\n") {
-			return fmt.Errorf("Neutron does not listen yet") //nolint:revive // Neutron is a name
+			return errNotListening
 		}
 		return nil
 	}, n.process)

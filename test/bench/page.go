@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 )
@@ -96,10 +97,10 @@ func perPeer(header []string, cells func(p peer) []string) string {
 }
 
 // perSize returns a table with a row for each peer and a column for each size.
-func (r *results) perSize(unit, format string, value func(run) float64) string {
+func (r *results) perSize(format string, value func(run) float64) string {
 	var header []string
 	for _, n := range r.sizes() {
-		header = append(header, "N = "+number(float64(n))+unit)
+		header = append(header, "N = "+number(float64(n)))
 	}
 	return perPeer(header, func(p peer) (cells []string) {
 		for _, n := range r.sizes() {
@@ -145,7 +146,7 @@ func (r *results) Throughput() string {
 }
 
 // Rates is the throughput against the size.
-func (r *results) Rates() string { return r.perSize("", "%.0f", rate) }
+func (r *results) Rates() string { return r.perSize("%.0f", rate) }
 
 // Unfinished returns the measurements that were given up.
 func (r *results) Unfinished() (all []string) {
@@ -171,12 +172,12 @@ func titleOf(name string) string {
 
 // Median and Slowest are the times from the user's request to Ready.
 func (r *results) Median() string {
-	return r.perSize("", "%.2f", finished(func(p phase) float64 { return p.P50 }))
+	return r.perSize("%.2f", finished(func(p phase) float64 { return p.P50 }))
 }
 
 // Slowest is the 99th percentile.
 func (r *results) Slowest() string {
-	return r.perSize("", "%.2f", finished(func(p phase) float64 { return p.P99 }))
+	return r.perSize("%.2f", finished(func(p phase) float64 { return p.P99 }))
 }
 
 // perNetwork returns how many requests there were for each Network, or NaN.
@@ -214,12 +215,12 @@ func (r *results) counted(name string, count func(phase) int) [3]spread {
 	return spreads
 }
 
-func slashed(spreads [3]spread, format string) string {
+func slashed(spreads [3]spread) string {
 	var texts []string
 	for _, s := range spreads {
 		text := "–"
 		if s.Count > 0 {
-			text = fmt.Sprintf(format, s.Median)
+			text = fmt.Sprintf("%.2f", s.Median)
 		}
 		texts = append(texts, text)
 	}
@@ -230,16 +231,16 @@ func slashed(spreads [3]spread, format string) string {
 func (r *results) Requests() string {
 	return perPeer([]string{"Neutron", "Kubernetes, without Events", "Events"}, func(p peer) []string {
 		return []string{
-			slashed(r.counted(p.Name, neutronCalls), "%.2f"),
-			slashed(r.counted(p.Name, phase.networkWrites), "%.2f"),
-			slashed(r.counted(p.Name, phase.events), "%.2f"),
+			slashed(r.counted(p.Name, neutronCalls)),
+			slashed(r.counted(p.Name, phase.networkWrites)),
+			slashed(r.counted(p.Name, phase.events)),
 		}
 	})
 }
 
 // Events is the time until all Events were sent.
 func (r *results) Events() string {
-	return r.perSize("", "%.1f", finished(func(p phase) float64 { return p.EventsSent }))
+	return r.perSize("%.1f", finished(func(p phase) float64 { return p.EventsSent }))
 }
 
 // CPUTable is the CPU time for each Network.
@@ -258,17 +259,17 @@ func (r *results) CPUTable() string {
 
 // CPUSizes is the CPU time of the program against the size.
 func (r *results) CPUSizes() string {
-	return r.perSize("", "%.1f", each(func(u usage) float64 { return u.Peer }))
+	return r.perSize("%.1f", each(func(u usage) float64 { return u.Peer }))
 }
 
 // Memory is the memory against the size.
 func (r *results) Memory() string {
-	return r.perSize("", "%.0f", func(one run) float64 { return one.Resident })
+	return r.perSize("%.0f", func(one run) float64 { return one.Resident })
 }
 
 // Peaks is the peak of the memory.
 func (r *results) Peaks() string {
-	return r.perSize("", "%.0f", func(one run) float64 { return one.Peak })
+	return r.perSize("%.0f", func(one run) float64 { return one.Peak })
 }
 
 // AtRest has the drift checks and restarts.
@@ -294,7 +295,7 @@ func (r *results) Tenants() string {
 	var rows [][]string
 	for _, one := range r.Besides {
 		row := func(when string, s series) []string {
-			return []string{when, fmt.Sprint(s.Count), fmt.Sprintf("%.0f ms", 1000*s.P50), fmt.Sprintf("%.0f ms", 1000*s.P99)}
+			return []string{when, strconv.Itoa(s.Count), fmt.Sprintf("%.0f ms", 1000*s.P50), fmt.Sprintf("%.0f ms", 1000*s.P99)}
 		}
 		rows = append(rows, row("alone", one.Alone), row("beside "+number(float64(one.N)), one.Together))
 	}
@@ -315,11 +316,10 @@ func (r *results) plots() map[string]string {
 		}
 		return all
 	}
-	const x = "Networks"
 	return map[string]string{
-		"throughput": plot("Networks ready per second, until all are ready", x, "1/s", lines(rate)),
-		"latency":    plot("Seconds from creation to Ready, 99th percentile", x, "s", lines(finished(func(p phase) float64 { return p.P99 }))),
-		"cpu":        plot("CPU time of the program for each Network", x, "ms", lines(each(func(u usage) float64 { return u.Peer }))),
-		"memory":     plot("Memory of the program after creating", x, "MB", lines(func(one run) float64 { return one.Resident })),
+		"throughput": plot("Networks ready per second, until all are ready", "1/s", lines(rate)),
+		"latency":    plot("Seconds from creation to Ready, 99th percentile", "s", lines(finished(func(p phase) float64 { return p.P99 }))),
+		"cpu":        plot("CPU time of the program for each Network", "ms", lines(each(func(u usage) float64 { return u.Peer }))),
+		"memory":     plot("Memory of the program after creating", "MB", lines(func(one run) float64 { return one.Resident })),
 	}
 }

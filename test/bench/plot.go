@@ -18,12 +18,13 @@ type line struct {
 var colors = []string{"#000000", "#56B4E9", "#D55E00", "#009E73", "#CC79A7"}
 
 const (
-	plotWidth, plotHeight              = 720, 400
-	plotLeft, plotRight, plotTop, base = 70, 250, 40, 350
+	plotWidth, plotHeight              = 760, 400
+	plotLeft, plotRight, plotTop, base = 70, 290, 40, 350
 )
 
-// plot returns an SVG with logarithmic axes. Values of 0 or less are not drawn.
-func plot(title, xTitle, yTitle string, lines []line) string {
+// plot returns an SVG of a figure against the number of Networks, with logarithmic
+// axes. Values of 0 or less are not drawn.
+func plot(title, yTitle string, lines []line) string {
 	xs, ys := bounds(lines, 0), bounds(lines, 1)
 	x := func(v float64) float64 { return plotLeft + xs.position(v)*(plotWidth-plotLeft-plotRight) }
 	y := func(v float64) float64 { return base - ys.position(v)*(base-plotTop) }
@@ -34,7 +35,7 @@ func plot(title, xTitle, yTitle string, lines []line) string {
 	fmt.Fprintf(&svg, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="13">`+"\n", plotWidth, plotHeight)
 	fmt.Fprintf(&svg, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", plotWidth, plotHeight)
 	text(plotLeft, 24, "start", title)
-	text((plotLeft+plotWidth-plotRight)/2, base+38, "middle", xTitle)
+	text((plotLeft+plotWidth-plotRight)/2, base+38, "middle", "Networks")
 	text(plotLeft, plotTop-2, "end", yTitle)
 	for _, tick := range xs.ticks() {
 		fmt.Fprintf(&svg, `<path d="M%.0f %dV%d" stroke="#dddddd"/>`+"\n", x(tick), plotTop, base)

@@ -40,7 +40,7 @@ func (b *bench) schedule() (all []step) {
 		}
 	}
 	for _, p := range b.peers {
-		if p.Name == nameOurs {
+		if p.Name == nameOurs && !b.short {
 			all = append(all, b.killStep(p), b.tenantStep(p, b.sizes[len(b.sizes)-1]))
 		}
 	}
@@ -52,7 +52,7 @@ func (b *bench) schedule() (all []step) {
 	}
 	if len(sizes) > 0 {
 		for _, p := range b.peers {
-			if !p.noEvents {
+			if !p.noEvents && (p.Name == nameOurs || !b.short) {
 				all = append(all, b.restStep(p, sizes[0]))
 			}
 		}

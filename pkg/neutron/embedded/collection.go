@@ -50,6 +50,7 @@ type collection struct {
 
 	objects map[string]object
 	order   []string // the IDs, the oldest first
+	sorted  []string // the IDs in their order, or nil
 }
 
 // newCollection returns a collection that accepts every object, unless c says
@@ -196,14 +197,14 @@ func (c *collection) add(o object) {
 	o["id"], o["revision_number"] = id, c.firstRevision
 	o["created_at"], o["updated_at"] = now(), now()
 	c.objects[id] = o
-	c.order = append(c.order, id)
+	c.order, c.sorted = append(c.order, id), nil
 	c.added(o)
 }
 
 func (c *collection) drop(o object) {
 	id := o["id"].(string)
 	delete(c.objects, id)
-	c.order = slices.DeleteFunc(c.order, func(other string) bool { return other == id })
+	c.order, c.sorted = slices.DeleteFunc(c.order, func(other string) bool { return other == id }), nil
 	c.dropped(o)
 }
 

@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"cmp"
 	"maps"
 	"net/http"
 	"net/url"
@@ -22,17 +21,20 @@ func (s *Server) list(c *collection, r *http.Request) (object, *apiError) {
 	if failure != nil {
 		return nil, failure
 	}
-	found := []object{}
-	for _, id := range c.order {
-		if o := c.objects[id]; matches(o) {
+	found, body := []object{}, object{}
+	order, size := c.order, len(c.order)
+	if limit > 0 {
+		if order, failure = c.pageAfter(query.Get("marker"), matches); failure != nil {
+			return nil, failure
+		}
+		size = limit
+	}
+	for i := 0; i < len(order) && len(found) < size; i++ {
+		if o := c.objects[order[i]]; matches(o) {
 			found = append(found, o)
 		}
 	}
-	body := object{}
 	if limit > 0 {
-		if found, failure = c.page(found, query.Get("marker"), limit); failure != nil {
-			return nil, failure
-		}
 		body[c.plural+"_links"] = nextPage(r, found, limit)
 	}
 	for i, o := range found {
@@ -42,14 +44,19 @@ func (s *Server) list(c *collection, r *http.Request) (object, *apiError) {
 	return body, nil
 }
 
-// page returns the objects after the marker, in the order of their IDs.
-func (c *collection) page(found []object, marker string, limit int) ([]object, *apiError) {
+// pageAfter returns the IDs after the marker, in their order. A marker that does not
+// match is ignored.
+func (c *collection) pageAfter(marker string, matches func(object) bool) ([]string, *apiError) {
 	if marker != "" && c.objects[marker] == nil && !c.forgivesMarker {
 		return nil, c.missing(marker)
 	}
-	slices.SortFunc(found, func(a, b object) int { return cmp.Compare(a["id"].(string), b["id"].(string)) })
-	i := slices.IndexFunc(found, func(o object) bool { return o["id"] == marker })
-	return found[i+1 : min(i+1+limit, len(found))], nil
+	if c.sorted == nil { // a list of 100,000 has a hundred pages
+		c.sorted = slices.Sorted(slices.Values(c.order))
+	}
+	if i, found := slices.BinarySearch(c.sorted, marker); found && matches(c.objects[marker]) {
+		return c.sorted[i+1:], nil
+	}
+	return c.sorted, nil
 }
 
 // nextPage returns the link to the page after this one. As in a real Neutron, a

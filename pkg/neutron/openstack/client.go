@@ -26,7 +26,7 @@ const DefaultTimeout = 30 * time.Second
 
 // maxAnswer limits the size of a list with all its pages, in bytes. A list of
 // 10,000 networks has about 7 MB.
-const maxAnswer = 64 << 20
+const maxAnswer = 128 << 20
 
 // Option changes how a client behaves.
 type Option func(*options)

@@ -102,9 +102,9 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestLargeAnswer: an answer has at most 64 MiB.
+// TestLargeAnswer: an answer has at most 128 MiB.
 func TestLargeAnswer(t *testing.T) {
-	network := strings.Replace(foreignNetwork, `"name": ""`, `"name": "`+strings.Repeat("x", 900)+`"`, 1)
+	network := strings.Replace(foreignNetwork, `"name": ""`, `"name": "", "ignored": "`+strings.Repeat("x", 9_000)+`"`, 1)
 	serve := func(size int) neutron.Client {
 		return hostile(t, func(w http.ResponseWriter, _ *http.Request) {
 			n := 0
@@ -115,11 +115,11 @@ func TestLargeAnswer(t *testing.T) {
 			_, _ = io.WriteString(w, `]}`)
 		})
 	}
-	if found, err := serve(60<<20).Networks(t.Context(), neutron.NetworkFilter{}); err != nil || len(found) < 60_000 {
-		t.Errorf("60 MiB: %d networks, error %v", len(found), err)
+	if found, err := serve(120<<20).Networks(t.Context(), neutron.NetworkFilter{}); err != nil || len(found) < 12_000 {
+		t.Errorf("120 MiB: %d networks, error %v", len(found), err)
 	}
-	_, err := serve(64<<20).Networks(t.Context(), neutron.NetworkFilter{})
-	wantError(t, "64 MiB", err, neutron.ErrUnavailable, "it has more than 67108864 bytes")
+	_, err := serve(128<<20).Networks(t.Context(), neutron.NetworkFilter{})
+	wantError(t, "128 MiB", err, neutron.ErrUnavailable, "it has more than 134217728 bytes")
 }
 
 // pages is a server whose list never ends. Each page has some objects, or none.
@@ -144,7 +144,7 @@ func TestEndlessPages(t *testing.T) {
 		handler http.HandlerFunc
 		want    string
 	}{
-		"many objects": {pages(2000, 0), "it has more than 100000 networks"},
+		"many objects": {pages(2000, 0), "it has more than 200000 networks"},
 		"few objects":  {pages(1, 0), "it has more than 10000 pages"},
 		"no objects":   {pages(0, 0), "it has more than 10000 pages"},
 		"slow":         {pages(1, 20*time.Millisecond), "it takes longer than 1s"},

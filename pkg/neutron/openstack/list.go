@@ -34,7 +34,7 @@ const pageSize = 1000
 // take at most the time that maxTimeouts requests may take.
 const (
 	maxPages    = 10_000
-	maxObjects  = 100_000
+	maxObjects  = 200_000
 	maxTimeouts = 10
 )
 

@@ -168,7 +168,7 @@ func (c *Client) Watch(ctx context.Context, group string, handle func(Event)) er
 			handle(event)
 		})
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // the caller ended the watch
 		}
 		if failures == maxFailures {
 			return fmt.Errorf("watching: %w", err)

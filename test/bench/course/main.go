@@ -53,7 +53,7 @@ func main() {
 	workers := flag.Int("workers", 2, "number of concurrent workers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // the second signal ends the process
 	if err := run(ctx, *kubeconfig, *endpoint, *workers); err != nil {
 		fmt.Fprintln(os.Stderr, "course:", err)
 		os.Exit(1)
