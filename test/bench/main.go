@@ -56,7 +56,10 @@ type bench struct {
 	short   bool
 	docs    bool
 	from    string
-	output  string // folder of the results
+	atScale bool
+	// perObject is how much longer Neutron takes for each object of a list.
+	perObject time.Duration
+	output    string // folder of the results
 
 	results results
 	mu      sync.Mutex // guards site.made
@@ -70,6 +73,7 @@ func parseFlags() (b *bench, err error) {
 	}
 	flag.StringVar(&sizes, "n", "100,1000,10000", "comma-separated `numbers` of Networks")
 	flag.StringVar(&latency, "latency", "0s,20ms", "comma-separated `times` that Neutron takes for a request; the last one is that of most measurements")
+	flag.DurationVar(&b.perObject, "list-latency", 0, "`time` that Neutron takes for each object of a list, besides -latency")
 	flag.IntVar(&b.rounds, "rounds", 3, "number of rounds, of which the median is taken; 5,000 Networks or more get one round")
 	flag.IntVar(&b.workers, "workers", 32, "number of workers of each program")
 	flag.StringVar(&only, "only", "", "comma-separated `names` of the programs to measure; defaults to all")
@@ -78,6 +82,7 @@ func parseFlags() (b *bench, err error) {
 	flag.BoolVar(&b.short, "short", false, "measure only 100 Networks, in one round, and only this controller at rest")
 	flag.BoolVar(&b.docs, "docs", false, "write docs/benchmarks.md and its images, too")
 	flag.StringVar(&b.from, "from", "", "`path` of results.json: write the page from it, and measure nothing")
+	flag.BoolVar(&b.atScale, "scale", false, "measure only what this controller and Kubernetes cost at each number of Networks, of which 500 are created and the others copied")
 	flag.StringVar(&b.output, "output", filepath.Join(b.root, "build", "bench"), "`folder` for results.json, benchmarks.md and its images")
 	flag.Parse()
 	if flag.NArg() > 0 {
@@ -119,6 +124,9 @@ func (b *bench) run(ctx context.Context) error {
 			return err
 		}
 		return b.write()
+	}
+	if b.atScale {
+		return b.scale(ctx)
 	}
 	b.results = newResults(ctx, b)
 	began := time.Now()

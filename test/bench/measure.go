@@ -80,6 +80,7 @@ type measurement struct {
 	site  *site
 	peer  peer
 	watch *observer
+	first int // number of the first Network to create
 }
 
 func networkName(i int) string { return fmt.Sprintf("network-%05d", i) }
@@ -173,6 +174,7 @@ func (m measurement) phase(ctx context.Context, n int, generation int64, send fu
 	began := time.Now()
 	failed := make(chan error, users)
 	go parallel(users, n, func(i int) bool {
+		i += m.first
 		m.watch.begin(tenant(i)+"/"+networkName(i), generation)
 		err := send(ctx, i)
 		if err != nil && ctx.Err() == nil {

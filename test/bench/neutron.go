@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -46,7 +47,9 @@ type neutronServer struct {
 
 	mu      sync.Mutex
 	latency time.Duration
-	counts  counts
+	// perObject is how much longer a page of a list takes for each object.
+	perObject time.Duration
+	counts    counts
 }
 
 // serveNeutron serves until the process is killed. It prints its URL.
@@ -74,13 +77,14 @@ func (s *neutronServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(s.counts)
 	case "/bench/latency":
 		latency, err := time.ParseDuration(r.URL.Query().Get("is"))
-		if err != nil {
+		perObject, err2 := time.ParseDuration(r.URL.Query().Get("object"))
+		if err := errors.Join(err, err2); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.latency = latency
+		s.latency, s.perObject = latency, perObject
 	case "/bench/hold": // the next network is created only after a time, even if the client is gone
 		work, err := time.ParseDuration(r.URL.Query().Get("for"))
 		if err != nil {
@@ -106,6 +110,9 @@ func (s *neutronServer) count(r *http.Request) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.counts[method+" "+kind]++
+	if limit, _ := strconv.Atoi(r.URL.Query().Get("limit")); method == "LIST" {
+		return s.latency + time.Duration(limit)*s.perObject
+	}
 	return s.latency
 }
 
@@ -117,7 +124,7 @@ type neutron struct {
 
 var errNotListening = errors.New("it does not listen yet")
 
-func startNeutron(ctx context.Context, dir string, latency time.Duration) (*neutron, error) {
+func startNeutron(ctx context.Context, dir string, latency, perObject time.Duration) (*neutron, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -133,7 +140,7 @@ func startNeutron(ctx context.Context, dir string, latency time.Duration) (*neut
 		return nil
 	}, n.process)
 	if err == nil {
-		err = n.get(ctx, "/bench/latency?is="+latency.String(), nil)
+		err = n.get(ctx, "/bench/latency?is="+latency.String()+"&object="+perObject.String(), nil)
 	}
 	if err != nil {
 		n.process.Kill()

@@ -280,13 +280,13 @@ func (m measurement) killedInFlight(ctx context.Context) (k killed, err error) {
 
 // begin starts a peer with an empty Neutron, and returns when it works.
 func (b *bench) begin(ctx context.Context, s *site, p peer, latency time.Duration) (m measurement, err error) {
-	if err := s.startNeutron(ctx, latency); err != nil {
+	if err := s.startNeutron(ctx, latency, b.perObject); err != nil {
 		return m, err
 	}
 	if err := s.startPeer(p, b.workers); err != nil {
 		return m, err
 	}
-	m = measurement{b, s, p, observe(ctx, s.kube, p.group)}
+	m = measurement{b, s, p, observe(ctx, s.kube, p.group), 0}
 	if err := m.warmUp(ctx); err != nil {
 		return m, fmt.Errorf("%s did not make a first Network ready: %w%s", p.Name, err, s.peer.LastLines())
 	}

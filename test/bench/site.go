@@ -61,14 +61,14 @@ func (s *site) stop() error {
 }
 
 // startNeutron starts an empty Neutron, after the previous one has ended.
-func (s *site) startNeutron(ctx context.Context, latency time.Duration) (err error) {
+func (s *site) startNeutron(ctx context.Context, latency, perObject time.Duration) (err error) {
 	s.stopNeutron()
 	s.dirs++
 	s.dir = filepath.Join(s.cluster.Dir(), "bench-"+strconv.Itoa(s.dirs))
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
 		return err
 	}
-	s.neutron, err = startNeutron(ctx, s.dir, latency)
+	s.neutron, err = startNeutron(ctx, s.dir, latency, perObject)
 	return err
 }
 
