@@ -200,7 +200,7 @@ func (e *Events) send(ctx context.Context, queued *queuedEvent) {
 // it again.
 func isRejected(err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500 && !apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err)
+	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code <= 500 && !apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err)
 }
 
 func (e *Events) event(queued *queuedEvent) *eventsv1.Event {

@@ -163,15 +163,16 @@ func TestEventsThatFail(t *testing.T) {
 		requests int
 		lost     string
 	}{
-		"unavailable for a while": {apierrors.NewServiceUnavailable(""), 3, 4, ""},
-		"unavailable":             {apierrors.NewServiceUnavailable(""), 99, sendBackoff.Steps, LostUnavailable},
-		"too many requests":       {apierrors.NewTooManyRequestsError(""), 1, 2, ""},
-		"lost response":           {errLostResponse, 1, 2, ""},
-		"no right":                {apierrors.NewForbidden(schema.GroupResource{}, "", nil), 99, 1, LostRejected},
-		"invalid":                 {apierrors.NewBadRequest(""), 99, 1, LostRejected},
-		"namespace being deleted": {terminating, 99, 1, LostNamespace},
-		"namespace deleted":       {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "shop"), 99, 1, LostNamespace},
-		"wrapped":                 {fmt.Errorf("sending: %w", apierrors.NewBadRequest("")), 99, 1, LostRejected},
+		"unavailable for a while":  {apierrors.NewServiceUnavailable(""), 3, 4, ""},
+		"unavailable":              {apierrors.NewServiceUnavailable(""), 99, sendBackoff.Steps, LostUnavailable},
+		"too many requests":        {apierrors.NewTooManyRequestsError(""), 1, 2, ""},
+		"lost response":            {errLostResponse, 1, 2, ""},
+		"no right":                 {apierrors.NewForbidden(schema.GroupResource{}, "", nil), 99, 1, LostRejected},
+		"invalid":                  {apierrors.NewBadRequest(""), 99, 1, LostRejected},
+		"broken admission webhook": {apierrors.NewInternalError(errors.New("failed calling webhook")), 99, 1, LostRejected},
+		"namespace being deleted":  {terminating, 99, 1, LostNamespace},
+		"namespace deleted":        {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "shop"), 99, 1, LostNamespace},
+		"wrapped":                  {fmt.Errorf("sending: %w", apierrors.NewBadRequest("")), 99, 1, LostRejected},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

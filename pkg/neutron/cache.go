@@ -106,8 +106,10 @@ func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
 	if err == nil {
 		fresh, err = c.list(ctx)
 	}
-	if err == nil && c.extensionsNeeded() {
-		_, err = c.listExtensions(ctx)
+	if required, useful := c.extensionsNeeded(); err == nil && useful {
+		if _, failure := c.listExtensions(ctx); required {
+			err = failure
+		}
 	}
 
 	c.mu.Lock()
@@ -334,10 +336,12 @@ func (c *Cache) Extensions(ctx context.Context) ([]string, error) {
 	return c.listExtensions(ctx)
 }
 
-func (c *Cache) extensionsNeeded() bool {
+// extensionsNeeded reports whether a Refresh is incomplete without the extensions, and
+// whether it should list them at least.
+func (c *Cache) extensionsNeeded() (required, useful bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.needsExtensions || c.needsExtensionsOnce && c.extensions == nil
+	return c.needsExtensions, c.needsExtensions || c.needsExtensionsOnce && c.extensions == nil
 }
 
 func (c *Cache) listExtensions(ctx context.Context) ([]string, error) {

@@ -91,7 +91,7 @@ func (r *Reconciler) applySteps(ctx context.Context, key cache.ObjectName, netwo
 func isFromOutdated(step plan.Step, err error) bool {
 	switch step.(type) {
 	case plan.UpdateNetwork, plan.UpdateSubnet:
-		if errors.Is(err, neutron.ErrRefused) {
+		if errors.Is(err, neutron.ErrRefused) || errors.Is(err, neutron.ErrInUse) {
 			return true
 		}
 	}
