@@ -93,8 +93,8 @@ func newSource(logger klog.Logger, informer informers.TypedNetworkInformer, onWa
 
 // strip is the transform of the informers: it drops metadata that the controller does
 // not read. It may be much larger than all that it does read. So a whole object
-// must never be sent to the API server: only patches and server-side apply. What is
-// left shares equal values with other objects: change only a copy.
+// must never be sent to the API server: only patches. What is left shares equal
+// values with other objects: change only a copy.
 func strip(object any) (any, error) {
 	if network, ok := object.(*samplecrdv1.Network); ok {
 		network.ManagedFields = nil

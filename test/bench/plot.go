@@ -83,7 +83,7 @@ func bounds(lines []line, coordinate int) axis {
 	return a
 }
 
-// position returns where a value is on the axis, from 0 to 1.
+// position returns the position of a value on the axis, from 0 to 1.
 func (a axis) position(v float64) float64 { return (math.Log10(v) - a.from) / (a.to - a.from) }
 
 func (a axis) ticks() (all []float64) {
