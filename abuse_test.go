@@ -273,7 +273,8 @@ func TestRapidEdits(t *testing.T) {
 	h.wantNeutron("example", "10.0.0.0/24", "10.0.0.109")
 	changes := slices.DeleteFunc(h.neutronRequests(), func(r embedded.Request) bool { return r.Method == http.MethodGet })
 	seconds := int(time.Since(begun).Seconds())
-	if most := 12 + seconds; len(changes) > most {
+	// The retry after an outdated write does not wait for the limit.
+	if most := 2 * (10 + seconds); len(changes) > most {
 		t.Errorf("%d edits caused %d changes in Neutron within %d s, want at most %d", edits, len(changes), seconds, most)
 	}
 	events := h.writes.get()

@@ -21,7 +21,7 @@ func (r *record) noteEdit(generation int64, now time.Time) {
 		if r.edits == nil {
 			r.edits = rate.NewLimiter(editRate, editBurst)
 		}
-		r.edits.AllowN(now, 1)
+		r.edits.ReserveN(now, 1) // also if a retry did not wait: the next edit waits longer
 	}
 	r.editedGeneration = generation
 }
