@@ -1,0 +1,244 @@
+// Package debugpage shows the path of a key through this process: from the watch to
+// the informer's cache, the event handlers, the work queue, the workers and the
+// requests to Neutron. A page in a browser, a command in a terminal and JSON show the
+// same data.
+package debugpage
+
+import "time"
+
+// State is what the process does now. The path /api/state returns it as JSON. All
+// durations are in milliseconds, and all counts begin with the process.
+type State struct {
+	Time      time.Time  `json:"time"`
+	Process   Process    `json:"process"`
+	Informers []Informer `json:"informers"`
+	Handlers  Handlers   `json:"handlers"`
+	Queue     Queue      `json:"queue"`
+	Workers   []Worker   `json:"workers"`
+	Neutron   Neutron    `json:"neutron"`
+	Cache     Cache      `json:"cache"`
+	// Plans are those of the last syncs that had at least one step, the newest first.
+	Plans []Plan `json:"plans"`
+}
+
+// Process is this process and its role.
+type Process struct {
+	Version string    `json:"version"`
+	Started time.Time `json:"started"`
+	// Leads is whether this replica reconciles.
+	Leads bool `json:"leads"`
+	// Lease is the namespace and name of the Lease, or empty without leader election.
+	Lease string `json:"lease,omitempty"`
+	// Holder is the holder of the Lease, as far as known.
+	Holder string `json:"holder,omitempty"`
+	// Cloud names the Neutron: its region and project, or "embedded".
+	Cloud string `json:"cloud,omitempty"`
+	// MaySlowDown is whether slow motion can be switched on, as in a local demo.
+	MaySlowDown bool `json:"maySlowDown"`
+	// SlowMilliseconds is how long each stage holds a key, or zero.
+	SlowMilliseconds int `json:"slowMilliseconds"`
+}
+
+// Informer is the state of one informer.
+type Informer struct {
+	// Kind is Network or Deployment.
+	Kind string `json:"kind"`
+	// Namespace is empty for all namespaces.
+	Namespace string `json:"namespace,omitempty"`
+	// Activity is "listing", "watching" or "waiting" after an error.
+	Activity string    `json:"activity"`
+	Since    time.Time `json:"since"`
+	// ResourceVersion is the version of the list or event that was stored last.
+	ResourceVersion string `json:"resourceVersion"`
+	Lists           int    `json:"lists"`
+	Watches         int    `json:"watches"`
+	LastError       string `json:"lastError,omitempty"`
+	// FIFO is the number of changes between reflector and indexer.
+	FIFO int `json:"fifo"`
+	// Objects is the number of objects in the indexer.
+	Objects int `json:"objects"`
+}
+
+// Handlers counts the calls of the event handlers for Networks.
+type Handlers struct {
+	Add    int `json:"add"`
+	Update int `json:"update"`
+	Delete int `json:"delete"`
+	// Skipped are the updates that added no key, such as the controller's own writes.
+	// Update includes them.
+	Skipped int `json:"skipped"`
+}
+
+// Queue is the state of the work queue.
+type Queue struct {
+	Name string `json:"name"`
+	// Depth is the number of keys that wait for a worker.
+	Depth int `json:"depth"`
+	// Front are some of these keys.
+	Front []string `json:"front"`
+	Adds  int      `json:"adds"`
+	// Merged counts the adds of keys that were in the queue already.
+	Merged int `json:"merged"`
+	// Waiting are the keys that are added after a delay, the next ones first: at most
+	// 20 of WaitingCount.
+	Waiting      []Waiting `json:"waiting"`
+	WaitingCount int       `json:"waitingCount"`
+}
+
+// Waiting is a key that is added to the queue later.
+type Waiting struct {
+	Key string `json:"key"`
+	// Reason is "backoff" after a failure that may pass any moment, "later" after one
+	// that needs longer, or "edit" for a Network that is edited without end.
+	Reason string `json:"reason"`
+	// Failures is the number of failures in a row, for backoff.
+	Failures int       `json:"failures,omitempty"`
+	From     time.Time `json:"from"`
+	Until    time.Time `json:"until"`
+}
+
+// Worker is one of the workers, which are numbered from 1.
+type Worker struct {
+	Number int `json:"number"`
+	// Key is empty while the worker waits for one.
+	Key string `json:"key,omitempty"`
+	// Stage is a stage of the sync: see [Moment].
+	Stage Stage `json:"stage,omitempty"`
+	// Step is the step that is being applied, in words.
+	Step  string     `json:"step,omitempty"`
+	Since *time.Time `json:"since,omitempty"`
+}
+
+// Neutron is the use of Neutron's API.
+type Neutron struct {
+	InFlight int `json:"inFlight"`
+	// Limit is the number of requests at a time that Neutron gets at present.
+	Limit      int         `json:"limit"`
+	Requests   int         `json:"requests"`
+	Operations []Operation `json:"operations"`
+}
+
+// Operation is a kind of request to Neutron, such as "create network". The latencies
+// are those of its last 100 requests.
+type Operation struct {
+	Name            string  `json:"name"`
+	Count           int     `json:"count"`
+	Errors          int     `json:"errors"`
+	P50Milliseconds float64 `json:"p50Milliseconds"`
+	P99Milliseconds float64 `json:"p99Milliseconds"`
+	// LastCode is the HTTP status code of the last response, or 0 if there was none.
+	LastCode int       `json:"lastCode"`
+	Last     time.Time `json:"last"`
+}
+
+// Cache is the cache of Neutron's state.
+type Cache struct {
+	Networks int `json:"networks"`
+	Subnets  int `json:"subnets"`
+	// Refreshed is when its last complete list began, or nil before the first one.
+	Refreshed *time.Time `json:"refreshed,omitempty"`
+}
+
+// Plan is the plan of one sync in words.
+type Plan struct {
+	Time    time.Time `json:"time"`
+	Key     string    `json:"key"`
+	Steps   []string  `json:"steps"`
+	Outcome string    `json:"outcome"`
+	Failed  bool      `json:"failed"`
+}
+
+// Stage is a station on the path of a key.
+type Stage string
+
+// The stages, in the order of the path.
+const (
+	StageWatch   Stage = "watch"   // the API server sent an event, or a list
+	StageFIFO    Stage = "fifo"    // the change waits in the informer's FIFO
+	StageIndexer Stage = "indexer" // the informer's cache has the object
+	StageHandler Stage = "handler" // an event handler was called
+	StageSkipped Stage = "skipped" // the handler found nothing to do
+	StageQueue   Stage = "queue"   // the key was added to the queue
+	StageMerged  Stage = "merged"  // the key was in the queue already
+	StageWorker  Stage = "worker"  // a worker took the key
+	StageDesired Stage = "desired" // syncHandler derives the desired state
+	StageActual  Stage = "actual"  // syncHandler observes the actual state
+	StagePlan    Stage = "plan"    // the next step is known
+	StageApply   Stage = "apply"   // a step is being applied
+	StageNeutron Stage = "neutron" // a request to Neutron has ended
+	StageReport  Stage = "report"  // status and events are written
+	StageDone    Stage = "done"    // the sync succeeded, and the failures are forgotten
+	StageBackoff Stage = "backoff" // the sync failed, and the key waits
+)
+
+// Moment is the arrival of a key at a stage. The page moves a dot for it. Under load,
+// only some are sent.
+type Moment struct {
+	Time  time.Time `json:"time"`
+	Stage Stage     `json:"stage"`
+	Key   string    `json:"key"`
+	// Text says more, such as the step, or the request with its duration.
+	Text   string `json:"text,omitempty"`
+	Worker int    `json:"worker,omitempty"`
+	Failed bool   `json:"failed,omitempty"`
+}
+
+// Journey is the path of one key from the events that caused a sync to the outcome of
+// that sync. The path /api/journeys?key=namespace/name returns those that are kept as
+// a JSON array, the newest first.
+type Journey struct {
+	ID  string `json:"id"` // of the sync, as in the log
+	Key string `json:"key"`
+	// Causes are the events that this one sync handled, at most 20 of CauseCount.
+	Causes     []Cause    `json:"causes"`
+	CauseCount int        `json:"causeCount"`
+	Queued     time.Time  `json:"queued"`
+	Taken      *time.Time `json:"taken,omitempty"` // nil while the key waits
+	Worker     int        `json:"worker,omitempty"`
+	// Desired and Actual are the states that the sync began with, in words.
+	Desired string        `json:"desired,omitempty"`
+	Actual  string        `json:"actual,omitempty"`
+	Steps   []JourneyStep `json:"steps"`
+	Ended   *time.Time    `json:"ended,omitempty"` // nil while the sync runs
+	// Outcome is the outcome in words, such as "Ready" or the error.
+	Outcome string `json:"outcome,omitempty"`
+	Failed  bool   `json:"failed,omitempty"`
+	// Retry is when the key is added again because of a failure, if it is.
+	Retry *Waiting `json:"retry,omitempty"`
+}
+
+// Cause is an event that added a key.
+type Cause struct {
+	Time time.Time `json:"time"`
+	// Type is "added", "updated", "deleted", "start", "drift", "Deployment" or "retry".
+	Type            string `json:"type"`
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	// What changed, for an update, such as "spec".
+	Changed string `json:"changed,omitempty"`
+}
+
+// JourneyStep is a step of a sync: of the plan, or a write to Kubernetes.
+type JourneyStep struct {
+	Text         string           `json:"text"`
+	Begun        time.Time        `json:"begun"`
+	Milliseconds float64          `json:"milliseconds"`
+	Requests     []JourneyRequest `json:"requests"`
+	Error        string           `json:"error,omitempty"`
+}
+
+// JourneyRequest is a request to Neutron or Kubernetes within a step.
+type JourneyRequest struct {
+	Server       string    `json:"server"` // "Neutron" or "Kubernetes"
+	Operation    string    `json:"operation"`
+	Begun        time.Time `json:"begun"`
+	Milliseconds float64   `json:"milliseconds"`
+	Code         int       `json:"code"` // 0 without a response
+}
+
+// The stream /api/stream sends server-sent events: "state" with a State, at most four
+// a second; "moments" with a JSON array of Moments, at most ten a second; and, with
+// ?key=namespace/name, "journeys" with the journeys of this key when they change.
+//
+// /api/keys?prefix=text returns a JSON array of at most 20 keys that begin with the
+// text. POST /api/slow with {"milliseconds":800} switches slow motion, if
+// Process.MaySlowDown; it requires the header "Content-Type: application/json".
