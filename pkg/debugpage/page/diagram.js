@@ -3,14 +3,16 @@
 import { duration, number, text } from "./texts.js";
 import { create, keyLink, setText } from "./elements.js";
 import { routes } from "./lines.js";
-import { Motion, pathData, rounded } from "./motion.js";
+import { Motion, pathData, rounded, svg } from "./motion.js";
 import { Workers } from "./workers.js";
 
 const litFor = 600; // milliseconds
 const playersAtMost = 120; // keys whose dots are shown one by one
-const waitingAtMost = 6; // keys in the queue and in the backoff that have a line of their own
+const keysAtMost = 4; // keys in the queue that have a line of their own
+const waitingAtMost = 6; // keys in the backoff
 const root = document.getElementById("diagram");
 const stations = Object.fromEntries([...root.querySelectorAll("[data-stage]")].map((element) => [element.dataset.stage, element]));
+const withArrow = new Set(["neutron", "cache", "list", "failed", "done", "backoff-queue"]);
 const inWorker = ["desired", "actual", "plan", "apply", "report"];
 const sum = (list, field) => list.reduce((total, item) => total + item[field], 0);
 
@@ -22,6 +24,7 @@ export class Diagram {
 	#connection = "connecting";
 	#lines = {}; // name → points
 	#players = new Map(); // key → stages that its dot has still to visit
+	#merged = new Map(); // key → adds that were merged while it waits
 	#announced = "";
 	#explained = null;
 	followed = "";
@@ -65,21 +68,21 @@ export class Diagram {
 		const t = text(), networks = state.informers.filter((i) => i.kind === "Network");
 		root.classList.toggle("standby", !state.process.leads);
 		const worst = ["waiting", "listing", "watching"].find((a) => networks.some((i) => i.activity === a)) ?? "listing";
-		stations.watch.classList.toggle("failed", worst === "waiting");
-		this.#count("watch", sum(networks, "lists") + sum(networks, "watches"), t.activities[worst]);
-		setText(stations.watch.querySelector(".more"), networks.length === 1 ? t.version(networks[0].resourceVersion) : "");
+		stations.watch.dataset.activity = worst;
+		const one = networks.length === 1;
+		this.#count("watch", one ? networks[0].resourceVersion : networks.length, one ? "resourceVersion" : t.watchesOpen);
+		setText(stations.watch.querySelector(".more"), t.activities[worst]);
 		this.#count("fifo", sum(networks, "fifo"));
 		this.#count("indexer", sum(networks, "objects"));
 		const h = state.handlers;
 		this.#count("handler", h.add + h.update + h.delete);
 		setText(stations.handler.querySelector(".more"), t.handlerKinds(h, number).join("\n"));
 		this.#showQueue(state.queue);
-		const busy = state.workers.filter((w) => w.key).length;
-		this.#count("worker", busy, t.busy(number(busy), number(state.workers.length)));
 		for (const stage of inWorker) this.#count(stage, state.workers.filter((w) => w.stage === stage).length);
-		this.#workers.show(state.workers, this.followed);
+		const busy = this.#workers.show(state.workers, this.followed);
+		this.#count("worker", busy, t.busy(number(busy), number(state.workers.length)));
 		this.#count("neutron", state.neutron.requests);
-		setText(stations.neutron.querySelector(".unit"), `${t.stations.neutron[1]}, ${t.inFlight(state.neutron.inFlight, state.neutron.limit)}`);
+		setText(stations.neutron.querySelector(".unit"), `${t.stations.neutron[1]}\n${t.inFlight(state.neutron.inFlight, state.neutron.limit)}`);
 		this.#count("cache", state.cache.networks);
 		this.#countDown();
 		this.#headline();
@@ -89,28 +92,33 @@ export class Diagram {
 		const element = stations[stage];
 		if (element.dataset.count !== String(value)) element.dataset.count = value;
 		const count = element.querySelector(".count");
-		if (count) setText(count, stage === "watch" ? "" : number(value));
+		if (count) setText(count, typeof value === "string" ? value : number(value));
 		if (unit !== undefined) setText(element.querySelector(".unit"), unit);
 	}
 
 	#showQueue(queue) {
-		this.#count("queue", queue.depth);
-		const front = queue.front.slice(0, waitingAtMost), keys = stations.queue.querySelector(".keys");
+		this.#count("queue", queue.depth, `${text().stations.queue[1]}\n${text().merged(number(queue.merged))}`);
+		const front = queue.front.slice(0, keysAtMost), keys = stations.queue.querySelector(".keys");
 		while (keys.children.length > front.length) keys.lastChild.remove();
 		front.forEach((key, i) => {
 			if (!keys.children[i]) keys.append(document.createElement("li"));
 			const item = keys.children[i];
 			if (item.dataset.key !== key) item.replaceChildren(keyLink(key));
 			item.dataset.key = key;
+			item.dataset.merged = this.#merged.get(key) ?? "";
 			item.classList.toggle("followed", key === this.followed);
 		});
 		const more = queue.depth - front.length;
-		setText(stations.queue.querySelector(".more"), [more > 0 && text().moreKeys(number(more)), queue.merged > 0 && text().merged(number(queue.merged))].filter(Boolean).join("\n"));
+		setText(stations.queue.querySelector(".more"), more > 0 ? text().moreKeys(number(more)) : "");
 
 		this.#count("backoff", queue.waitingCount);
 		const shown = queue.waiting.slice(0, waitingAtMost), list = document.getElementById("backoff");
 		const old = new Map([...list.children].map((item) => [item.dataset.key, item]));
-		const items = shown.map((waiting) => this.#waitingItem(old.get(waiting.key), waiting));
+		const items = shown.map((waiting) => {
+			const item = this.#waitingItem(old.get(waiting.key), waiting);
+			old.delete(waiting.key);
+			return item;
+		});
 		if (items.length !== list.children.length || items.some((item, i) => item !== list.children[i])) list.replaceChildren(...items);
 	}
 
@@ -131,11 +139,11 @@ export class Diagram {
 		if (!state || this.#motion.paused) return;
 		for (const item of document.getElementById("backoff").children) {
 			const { from, until } = item.waiting, left = new Date(until) - this.#now();
-			setText(item.querySelector(".countdown"), left > 0 ? text().inSeconds((left / 1000).toFixed(left < 10e3 ? 1 : 0)) : text().now);
+			setText(item.querySelector(".countdown"), left > 50 ? text().inSeconds((left / 1000).toFixed(left < 10e3 ? 1 : 0)) : text().now);
 			item.style.setProperty("--left", Math.max(0, Math.min(1, left / (new Date(until) - new Date(from) || 1))).toFixed(3));
 		}
 		const t = text(), age = state.cache.refreshed ? t.listedAgo(duration(Math.max(0, Math.round((this.#now() - new Date(state.cache.refreshed)) / 1000) * 1000))) : t.neverListed;
-		setText(stations.cache.querySelector(".unit"), `${t.stations.cache[1]}, ${t.subnets(number(state.cache.subnets), age)}`);
+		setText(stations.cache.querySelector(".unit"), `${t.stations.cache[1]}${t.subnets(number(state.cache.subnets))}\n${age}`);
 	}
 
 	// explainOn shows what a station does while a person points at it.
@@ -154,9 +162,9 @@ export class Diagram {
 		const s = this.#state;
 		if (this.#connection !== "open") return [this.#connection, {}];
 		if (!s) return ["connecting", {}];
-		const busy = s.workers.filter((w) => w.key).length, activity = stations.watch.querySelector(".unit").textContent;
+		const busy = s.workers.filter((w) => w.key).length, activity = stations.watch.dataset.activity;
 		const facts = { busy: busy && number(busy), depth: s.queue.depth && number(s.queue.depth), waiting: number(s.queue.waitingCount), objects: stations.indexer.querySelector(".count").textContent, holder: s.process.holder };
-		if (activity !== text().activities.watching) return [activity === text().activities.listing ? "listing" : "waiting", facts];
+		if (activity !== "watching") return [activity, facts];
 		if (!s.process.leads) return ["standby", facts];
 		if (busy || s.queue.depth) return ["working", facts];
 		if (this.#players.size) return ["moving", facts];
@@ -191,23 +199,29 @@ export class Diagram {
 	// play moves dots for the moments. If there are too many, stations light up without.
 	play(moments) {
 		for (const moment of moments) {
-			const player = this.#players.get(moment.key);
+			this.#noteMerged(moment);
 			if (document.hidden) continue;
-			if (player && player.length < 60) player.push(moment);
-			else if (this.#players.size < playersAtMost) this.#start(moment);
+			const player = this.#players.get(moment.key);
+			if (!player && this.#players.size < playersAtMost) this.#start(moment);
+			else if (player && player.stages.length < 60) player.stages.push(moment);
 			else this.#pass(moment);
 		}
 	}
 
+	#noteMerged({ stage, key }) {
+		if (stage === "merged" && this.#merged.size < 500) this.#merged.set(key, (this.#merged.get(key) ?? 0) + 1);
+		if (stage === "worker") this.#merged.delete(key);
+	}
+
 	async #start(first) {
-		const stages = [first];
-		this.#players.set(first.key, stages);
-		let before = null;
-		while (stages.length) {
-			const moment = stages.shift();
-			await this.#visit(before, moment, 1 + Math.min(5, stages.length / 6));
-			before = moment;
+		const player = { stages: [first], before: "", lane: null };
+		this.#players.set(first.key, player);
+		while (player.stages.length) {
+			const moment = player.stages.shift();
+			await this.#visit(player, moment, 1 + Math.min(5, player.stages.length / 8 + this.#players.size / 20));
+			player.before = moment.stage;
 		}
+		this.#workers.leave(player.lane);
 		this.#players.delete(first.key);
 	}
 
@@ -215,35 +229,35 @@ export class Diagram {
 		this.#light({ skipped: "handler", merged: "queue", done: "report" }[stage] ?? stage, failed);
 	}
 
-	// visit moves a key from the stage of one moment to that of the next.
-	async #visit(before, moment, speed) {
-		const { stage, key, worker, failed } = moment, from = before?.stage;
-		const label = key === this.followed ? key : key.split("/")[1];
-		const fly = (line, more) => this.#motion.fly(line, this.#lines[line] ?? [], { key, label, failed, speed, followed: key === this.followed, ...more });
-		const lane = worker ? this.#workers.lane(worker, key, this.followed) : null;
-		switch (stage) {
-		case "watch": this.#light("kubernetes"); await fly("kubernetes-watch"); break;
-		case "fifo": await fly("watch-fifo"); break;
-		case "indexer": await fly("fifo-indexer"); break;
-		case "handler": await fly("indexer-handler"); break;
-		case "queue": case "merged": await fly(from === "backoff" ? "backoff-queue" : "handler-queue"); break;
-		case "worker": if (lane) await fly(`lane-${lane.slot}`); break;
-		case "neutron": if (lane) await this.#request(lane, fly); break;
-		case "done": if (lane) await this.#leave("done", lane, fly); break;
-		case "backoff": if (lane) await this.#leave("failed", lane, fly); break;
-		}
+	// visit moves a key from the stage where it was before to that of the moment.
+	async #visit(player, moment, speed) {
+		const { stage, key, worker, failed } = moment, followed = key === this.followed;
+		const options = { label: followed ? key : key.split("/")[1], failed, followed, speed };
+		const fly = (line, more) => this.#motion.fly(line, this.#lines[line] ?? [], { ...options, ...more });
+		if (worker && !player.lane) player.lane = await this.#workers.enter(worker, key);
+		const lane = player.lane;
+		const way = { watch: "kubernetes-watch", fifo: "watch-fifo", indexer: "fifo-indexer", handler: "indexer-handler",
+			queue: player.before === "backoff" ? "backoff-queue" : "handler-queue", merged: "handler-queue", worker: lane && `lane-${lane.slot}` }[stage];
+		if (stage === "watch") this.#light("kubernetes");
+		if (way) await fly(way);
+		if (lane && stage === "neutron") await this.#request(lane, fly);
+		if (lane && stage === "done") await this.#leave("done", lane, fly);
+		if (lane && stage === "backoff") await this.#leave("failed", lane, fly);
 		this.#pass(moment);
-		if (stage === "actual" && lane) this.#light("cache");
+		if (stage === "actual" || stage === "neutron") this.#light("cache");
 		if (stage === "done") this.#light("kubernetes");
-		if (stage === "neutron") this.#light("cache");
 		if (!lane) return;
 		this.#workers.move(lane, moment, this.followed);
 		await this.#motion.wait(190 / speed);
+		if (stage !== "done" && stage !== "backoff") return;
+		this.#workers.leave(lane);
+		player.lane = null;
 	}
 
-	// leave moves a dot from the lane of a worker over the rail of a line.
+	// leave moves a dot out of the lane of a worker, over the rail of a line.
 	#leave(line, lane, fly) {
 		const rail = this.#lines[line], at = this.#workers.position(lane), name = `${line}-${lane.slot}`;
+		this.#workers.depart(lane);
 		this.#lines[name] = rounded([at, [rail[0][0], at[1]], ...rail.slice(1)]);
 		return fly(name);
 	}
@@ -268,13 +282,19 @@ export class Diagram {
 		};
 		const boxes = (select) => Object.fromEntries(Object.entries(stations).map(([stage, element]) => [stage, box(select(element))]));
 		const shape = getComputedStyle(root).getPropertyValue("--shape").trim();
-		this.#lines = routes(shape, frame.width, boxes((element) => element.querySelector(".node")), boxes((element) => element), this.#workers.measure(box));
-		const drawn = Object.entries(this.#lines).filter(([, points]) => points.length > 1);
-		document.getElementById("edges").replaceChildren(...drawn.map(([name, points]) => {
-			const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
-			path.setAttribute("d", pathData(points));
-			path.setAttribute("class", name.replace(/-\d+$/, ""));
+		const { lines, labels } = routes(shape, frame.width, boxes((element) => element.querySelector(".node")), boxes((element) => element), this.#workers.measure(box));
+		this.#lines = lines;
+		const paths = Object.entries(lines).map(([name, points]) => {
+			const path = svg("path", { class: name.replace(/-\d+$/, ""), d: pathData(points) });
+			if (withArrow.has(name)) path.setAttribute("marker-end", "url(#arrow)");
+			if (name === "neutron") path.setAttribute("marker-start", "url(#arrow)");
 			return path;
-		}));
+		});
+		const words = Object.entries(labels).map(([name, [x, y, anchor]]) => {
+			const label = svg("text", { x, y, "text-anchor": anchor });
+			label.textContent = text()[name];
+			return label;
+		});
+		document.querySelector("#edges g").replaceChildren(...paths, ...words);
 	}
 }

@@ -1,6 +1,6 @@
 // journeys.js: follow one key. A combobox selects the key, and a timeline shows each of
 // its journeys, the newest first.
-import { create, setText } from "./elements.js";
+import { create, keyLink, setText } from "./elements.js";
 import { clockTime, duration, number, text } from "./texts.js";
 
 const shownAtMost = 20;
@@ -45,11 +45,21 @@ export class Journeys {
 		this.show([]);
 	}
 
-	async #suggest() {
-		const prefix = input.value.trim();
+	async #keys(prefix) {
 		const response = await fetch("api/keys?prefix=" + encodeURIComponent(prefix)).catch(() => null);
-		if (!response?.ok || document.activeElement !== input || prefix !== input.value.trim()) return;
-		const keys = await response.json();
+		return response?.ok ? await response.json() : [];
+	}
+
+	// offerKeys shows links to some keys, while none is followed.
+	async #offerKeys() {
+		const keys = await this.#keys("");
+		panel.querySelector(".picks")?.remove();
+		if (!this.#key && keys.length) panel.append(create("p", "picks", ...keys.slice(0, 8).map(keyLink)));
+	}
+
+	async #suggest() {
+		const prefix = input.value.trim(), keys = await this.#keys(prefix);
+		if (document.activeElement !== input || prefix !== input.value.trim()) return;
 		list.replaceChildren(...keys.map((key, i) => Object.assign(create("li", "", key), { role: "option", id: `suggestion-${i}` })));
 		list.hidden = keys.length === 0;
 		input.setAttribute("aria-expanded", keys.length > 0);
@@ -86,6 +96,7 @@ export class Journeys {
 		this.#journeys = journeys.slice(0, shownAtMost);
 		if (!this.#key || !journeys.length) {
 			panel.replaceChildren(create("p", "empty", this.#key ? text().noJourneys(this.#key) : text().followHint));
+			if (!this.#key) this.#offerKeys();
 			return;
 		}
 		panel.replaceChildren(...this.#journeys.map((journey, i) => this.#journey(journey, i)));

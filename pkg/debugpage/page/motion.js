@@ -4,8 +4,14 @@
 const gap = 110; // milliseconds between two dots on a line
 const patience = 450; // milliseconds that a dot waits for its turn, before it joins another one
 const most = 90; // dots at a time
-const svg = (name) => document.createElementNS("http://www.w3.org/2000/svg", name);
 const still = matchMedia("(prefers-reduced-motion: reduce)");
+
+// svg returns an SVG element with attributes.
+export function svg(name, attributes = {}) {
+	const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+	for (const attribute in attributes) element.setAttribute(attribute, attributes[attribute]);
+	return element;
+}
 
 // rounded returns points along the lines between the corners, with rounded corners.
 export function rounded(corners, radius = 12) {

@@ -3,9 +3,9 @@
 import { keyLink, setText } from "./elements.js";
 import { number, text } from "./texts.js";
 
-const lanesAtMost = 8;
+const lanesAtMost = 6;
 const stops = ["desired", "actual", "plan", "apply", "report"];
-const stopOf = { worker: -0.45, desired: 0, actual: 1, plan: 2, apply: 3, neutron: 3, report: 4, done: 4.5, backoff: 4.5 };
+const stopOf = { worker: -0.45, desired: 0, actual: 1, plan: 2, apply: 3, neutron: 3, report: 4, done: 4, backoff: 4 };
 
 export class Workers {
 	#list = document.getElementById("lanes");
@@ -25,38 +25,50 @@ export class Workers {
 		});
 	}
 
-	// show displays the workers of a state, unless a dot is on its way through a lane.
+	// show displays the workers of a state. A lane with a dot on its way stays as it is.
+	// It returns how many workers are shown as busy.
 	show(workers, followed) {
 		if (workers.length !== this.#count) {
 			this.#count = workers.length;
 			this.#build();
 		}
-		const byNumber = new Map(workers.map((worker) => [worker.number, worker]));
 		for (const lane of this.#lanes) {
-			if (lane.playedUntil > performance.now()) continue;
-			const worker = byNumber.get(lane.worker);
-			if (worker?.key) this.#set(lane, worker.key, worker.stage, worker.step, followed);
-			else this.#clear(lane);
+			if (!lane.player && !workers[lane.worker - 1]?.key) this.#clear(lane);
 		}
-		for (const worker of workers) {
-			if (worker.key && !this.#lanes.some((lane) => lane.worker === worker.number)) this.#assign(worker.number, worker.key, followed);
+		for (const worker of workers.filter((worker) => worker.key)) {
+			const lane = this.#laneOf(worker.number);
+			if (lane && !lane.player) this.#set(lane, worker.key, worker.stage, worker.step ?? "", followed);
 		}
-		this.#showCells(workers, followed);
+		const shown = workers.map((worker) => worker.key ? worker : { ...worker, key: this.#lanes.find((lane) => lane.worker === worker.number)?.key });
+		this.#showCells(shown, followed);
+		return shown.filter((worker) => worker.key).length;
 	}
 
-	// lane returns the lane of a worker, or null if all lanes are in use.
-	lane(worker, key, followed) {
-		const lane = this.#lanes.find((lane) => lane.worker === worker) ?? this.#assign(worker, key, followed);
-		return lane ?? null;
+	// enter reserves the lane of a worker for a dot, when the one before has left. It
+	// returns null if all lanes are in use.
+	async enter(worker, key) {
+		const lane = this.#laneOf(worker);
+		if (!lane) return null;
+		while (lane.player) await lane.left;
+		lane.player = key;
+		lane.left = new Promise((leave) => lane.leave = leave);
+		return lane;
 	}
 
-	#assign(worker, key, followed) {
-		const lane = this.#fixed ? this.#lanes[worker - 1] : this.#lanes.find((lane) => !lane.worker);
-		if (!lane) return;
+	// leave makes a lane free for the next dot.
+	leave(lane) {
+		if (!lane?.player) return;
+		lane.player = "";
+		lane.failed = false;
+		lane.leave();
+	}
+
+	#laneOf(worker) {
+		const lane = this.#lanes.find((lane) => lane.worker === worker) ?? this.#lanes.find((lane) => !lane.worker);
+		if (!lane || lane.worker) return lane;
 		lane.worker = worker;
 		lane.element.dataset.worker = worker;
 		setText(lane.element.querySelector(".number"), worker);
-		this.#set(lane, key, "worker", "", followed);
 		return lane;
 	}
 
@@ -66,18 +78,22 @@ export class Workers {
 
 	// move shows that the key of a lane has reached a stage.
 	move(lane, moment, followed) {
-		lane.playedUntil = performance.now() + 1500;
-		this.#set(lane, moment.key, moment.stage, moment.stage === "apply" ? moment.text : undefined, followed, moment.failed);
-		if (moment.stage === "done" || moment.stage === "backoff") lane.playedUntil = performance.now() + 400;
+		if (moment.stage === "done" || moment.stage === "backoff") return;
+		lane.failed = lane.failed || moment.failed;
+		this.#set(lane, moment.key, moment.stage, { worker: "", apply: moment.text, neutron: moment.text }[moment.stage], followed);
 	}
 
-	#set(lane, key, stage, step, followed, failed) {
+	// depart hides the dot of a lane, because another one moves on from there.
+	depart(lane) {
+		lane.element.classList.add("departed");
+	}
+
+	#set(lane, key, stage, step, followed) {
 		if (lane.key !== key) lane.element.querySelector(".key").replaceWith(keyLink(key));
 		lane.key = key;
 		lane.stop = stopOf[stage] ?? lane.stop;
 		lane.element.style.setProperty("--stop", lane.stop);
-		lane.element.dataset.stageNow = stage ?? "";
-		lane.element.className = ["lane", "busy", key === followed && "followed", failed && "failed"].filter(Boolean).join(" ");
+		lane.element.className = ["lane", "busy", key === followed && "followed", lane.failed && "failed"].filter(Boolean).join(" ");
 		if (step !== undefined) setText(lane.element.querySelector(".step"), step);
 	}
 
@@ -89,6 +105,7 @@ export class Workers {
 		}
 		if (!lane.key) return;
 		lane.key = "";
+		lane.failed = false;
 		lane.element.className = "lane";
 		lane.element.querySelector(".key").replaceWith(Object.assign(document.createElement("span"), { className: "key" }));
 		setText(lane.element.querySelector(".step"), "");
@@ -104,7 +121,7 @@ export class Workers {
 				element.dataset.worker = slot + 1;
 				setText(element.querySelector(".number"), slot + 1);
 			}
-			return { slot, element, worker: this.#fixed ? slot + 1 : 0, key: "", stop: -0.45, playedUntil: 0 };
+			return { slot, element, worker: this.#fixed ? slot + 1 : 0, key: "", stop: stopOf.worker, player: "" };
 		});
 		this.#list.classList.toggle("compact", count > 12);
 		this.#list.replaceChildren(...this.#lanes.map((lane) => lane.element));
