@@ -59,7 +59,7 @@ export class Workers {
 	leave(lane) {
 		if (!lane?.player) return;
 		lane.player = "";
-		lane.failed = false;
+		this.#clear(lane);
 		lane.leave();
 	}
 
