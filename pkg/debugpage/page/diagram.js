@@ -76,7 +76,7 @@ export class Diagram {
 		setText(stations.handler.querySelector(".more"), t.handlerKinds(h, number).join("\n"));
 		this.#showQueue(state.queue);
 		for (const stage of inWorker) this.#count(stage, state.workers.filter((w) => w.stage === stage).length);
-		const busy = this.#traffic.workers.show(state.workers, this.#traffic.followed);
+		const busy = this.#traffic.show(state.workers);
 		this.#count("worker", busy, t.busy(number(busy), number(state.workers.length)));
 		this.#count("neutron", state.neutron.requests);
 		setText(stations.neutron.querySelector(".unit"), `${t.stations.neutron[1]}\n${t.inFlight(state.neutron.inFlight, state.neutron.limit)}`);

@@ -48,7 +48,7 @@ const english = {
 		failing: (s) => `At rest, but ${s.waiting} ${s.waiting === "1" ? "key waits" : "keys wait"} for a retry.`,
 		rest: (s) => `At rest: ${s.objects} ${s.objects === "1" ? "Network" : "Networks"}, nothing to do.`,
 	},
-	hint: "A change of an object becomes a key, and the key travels from left to right. Point at a station to read what it does.",
+	hint: "A change of an object becomes a key, and the key travels along the line. Point at a station to read what it does.",
 
 	follow: "Follow one key", unfollow: "Stop", suggestions: "Keys",
 	followHint: "Type or select a key to see its journeys: why it was queued, what the controller found, and what it did.",
@@ -115,7 +115,7 @@ const chinese = {
 		failing: (s) => `静止，但有 ${s.waiting} 个 key 等待重试。`,
 		rest: (s) => `静止：${s.objects} 个 Network，没有要做的事。`,
 	},
-	hint: "对象的变化变成一个 key，key 从左向右走。指向一个站点，看它做什么。",
+	hint: "对象的变化变成一个 key，key 沿着线走。指向一个站点，看它做什么。",
 
 	follow: "跟踪一个 key", unfollow: "停止", suggestions: "key 列表",
 	followHint: "输入或选择一个 key，查看它的历程：为什么进队列，控制器看到了什么，做了什么。",

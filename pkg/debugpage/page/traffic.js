@@ -8,6 +8,7 @@ import { Workers } from "./workers.js";
 const playersAtMost = 120; // keys whose dots are shown one by one
 const stagesAtMost = 60; // that a dot has still to visit
 const mergedAtMost = 500;
+const arrivals = { retry: "backoff-queue", drift: "" }; // lines to the queue by the cause of an add, if not from a handler
 const root = document.getElementById("diagram");
 const withArrow = new Set(["neutron", "cache", "list", "failed", "done", "backoff-queue"]);
 
@@ -49,7 +50,7 @@ export class Traffic {
 			if (document.hidden) continue;
 			const player = this.#players.get(moment.key);
 			if (!player && this.#players.size < playersAtMost) this.#start(moment);
-			else if (player && player.stages.length < stagesAtMost) player.stages.push(moment);
+			else if (player && player.stages.length < stagesAtMost) this.#extend(player, moment);
 			else this.#pass(moment);
 		}
 	}
@@ -59,16 +60,34 @@ export class Traffic {
 		if (stage === "worker") this.merged.delete(key);
 	}
 
+	#extend(player, moment) {
+		player.stages.push(moment);
+		player.wake?.();
+	}
+
+	// start moves the dot of a key until it has visited all its stages. In the lane of a
+	// worker, it waits for the next one.
 	async #start(first) {
-		const player = { stages: [first], before: "", lane: null };
+		const player = { stages: [first], lane: null, hasSteps: false, wake: null, idleSince: 0 };
 		this.#players.set(first.key, player);
 		while (player.stages.length) {
-			const moment = player.stages.shift();
-			await this.#visit(player, moment, 1 + Math.min(5, player.stages.length / 8 + this.#players.size / 20));
-			player.before = moment.stage;
+			await this.#visit(player, player.stages.shift(), 1 + Math.min(5, player.stages.length / 8 + this.#players.size / 20));
+			if (player.stages.length || !player.lane) continue;
+			player.idleSince = performance.now();
+			await new Promise((wake) => player.wake = wake);
+			player.wake = null;
 		}
 		this.workers.leave(player.lane);
 		this.#players.delete(first.key);
+	}
+
+	// show displays the workers of a state, and how many are busy. It ends the way of dots
+	// whose last moments did not arrive.
+	show(workers) {
+		for (const [key, { lane, wake, idleSince }] of this.#players) {
+			if (wake && performance.now() - idleSince > 1000 && workers[lane.worker - 1]?.key !== key) wake();
+		}
+		return this.workers.show(workers, this.followed);
 	}
 
 	#pass({ stage, failed }) {
@@ -83,15 +102,16 @@ export class Traffic {
 		if (worker && !player.lane) player.lane = await this.workers.enter(worker, key);
 		const lane = player.lane;
 		const way = { watch: "kubernetes-watch", fifo: "watch-fifo", indexer: "fifo-indexer", handler: "indexer-handler",
-			queue: player.before === "backoff" ? "backoff-queue" : "handler-queue", merged: "handler-queue", worker: lane && `lane-${lane.slot}` }[stage];
+			queue: arrivals[moment.text] ?? "handler-queue", merged: arrivals[moment.text] ?? "handler-queue", worker: lane && `lane-${lane.slot}` }[stage];
 		if (stage === "watch") this.#light("kubernetes");
 		if (way) await fly(way);
 		if (lane && stage === "neutron") await this.#request(lane, fly);
-		if (lane && stage === "done") await this.#leave("done", lane, fly);
+		if (stage === "apply") player.hasSteps = true;
+		if (lane && stage === "done" && player.hasSteps) await this.#leave("done", lane, fly);
 		if (lane && stage === "backoff") await this.#leave("failed", lane, fly);
 		this.#pass(moment);
 		if (stage === "actual" || stage === "neutron") this.#light("cache");
-		if (stage === "done") this.#light("kubernetes");
+		if (stage === "done" && player.hasSteps) this.#light("kubernetes"); // a sync without a step writes nothing
 		if (!lane) return;
 		this.workers.move(lane, moment, this.followed);
 		await this.#motion.wait(190 / speed);
