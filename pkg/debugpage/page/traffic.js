@@ -71,7 +71,7 @@ export class Traffic {
 		const player = { stages: [first], lane: null, hasSteps: false, wake: null, idleSince: 0 };
 		this.#players.set(first.key, player);
 		while (player.stages.length) {
-			await this.#visit(player, player.stages.shift(), 1 + Math.min(5, player.stages.length / 8 + this.#players.size / 20));
+			await this.#visit(player, player.stages.shift(), 1 + Math.min(1.6, player.stages.length / 8 + this.#players.size / 20));
 			if (player.stages.length || !player.lane) continue;
 			player.idleSince = performance.now();
 			await new Promise((wake) => player.wake = wake);
