@@ -142,7 +142,7 @@ func (e *experiment) build(last string) error {
 // copyRepository copies the files that git does not ignore into a new repository, whose
 // commit is the same for the same files.
 func copyRepository(root, to string) error {
-	command := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard") //nolint:noctx // it ends at once
+	command := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	command.Dir = root
 	names, err := command.Output()
 	if err != nil {
@@ -154,7 +154,7 @@ func copyRepository(root, to string) error {
 			return err
 		}
 	}
-	command = exec.Command("sh", "-euc", "git init -q -b main; git add -A; git -c user.name=reader -c user.email=reader -c commit.gpgsign=false commit -q -m copy") //nolint:noctx // it ends at once
+	command = exec.Command("sh", "-euc", "git init -q -b main; git add -A; git -c user.name=reader -c user.email=reader -c commit.gpgsign=false commit -q -m copy")
 	command.Dir = to
 	command.Env = append(os.Environ(), "GIT_AUTHOR_DATE=2026-01-01T00:00:00Z", "GIT_COMMITTER_DATE=2026-01-01T00:00:00Z", "GIT_CONFIG_GLOBAL=/dev/null")
 	if output, err := command.CombinedOutput(); err != nil {

@@ -56,7 +56,7 @@ type result struct {
 // openTerminal starts a terminal in a folder.
 func openTerminal(dir, scratch string, env []string) (*terminal, error) {
 	t := &terminal{folder: scratch, done: make(chan struct{})}
-	t.command = exec.Command("bash", "--noprofile", "--norc") //nolint:noctx // it runs until it is closed
+	t.command = exec.Command("bash", "--noprofile", "--norc")
 	t.command.Dir, t.command.Env = dir, env
 	t.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	reader, writer, err := os.Pipe()
@@ -167,8 +167,8 @@ func (t *terminal) waitFor(ctx context.Context, expected expectation, timeout ti
 	_ = process.Poll(ctx, pollPeriod, func(context.Context) (bool, error) { // missing is the result
 		lines, ended = t.state()
 		lines = lines[min(t.running.used, len(lines)):]
-		used := 0
-		if used, missing = expected.match(lines); missing == "" {
+		used, notFound := expected.match(lines)
+		if missing = notFound; missing == "" {
 			t.running.used += used
 		}
 		return missing == "" || ended != nil, nil
