@@ -180,7 +180,7 @@ bench-programs: build control-plane
 
 .PHONY: vet-bench
 vet-bench: ## Check that the benchmark and the programs that it measures compile
-	@cd test/bench && go vet ./... && go mod tidy -diff
+	@cd test/bench && go vet ./... && go test ./... && go mod tidy -diff
 	@cd test/bench/controller-runtime && go vet ./... && go mod tidy -diff
 
 # The flags of the benchmark: make bench BENCH_FLAGS='-n 1000 -only controller'
