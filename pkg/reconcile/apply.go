@@ -114,10 +114,8 @@ func endOf(step plan.Step, network *samplecrdv1.Network) (ended bool, outcome er
 
 // mayApply returns an error if a step must not be applied now.
 func (r *Reconciler) mayApply(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, step plan.Step, found bool) error {
-	select {
-	case <-r.stopping:
+	if r.isStopping() {
 		return errStopping
-	default:
 	}
 	if err := r.checkCurrent(ctx, key, network, step); err != nil {
 		return err

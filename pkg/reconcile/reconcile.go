@@ -95,6 +95,16 @@ func (r *Reconciler) Start(ctx context.Context) {
 	}
 }
 
+// isStopping reports whether this replica has stopped leading, or is about to.
+func (r *Reconciler) isStopping() bool {
+	select {
+	case <-r.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
 // StartedAt returns when this replica started leading, or the zero Time if it has
 // not.
 func (r *Reconciler) StartedAt() time.Time {
