@@ -150,9 +150,10 @@ func TestReadme(t *testing.T) {
 // English one, and each reason that is explained there.
 func TestChinese(t *testing.T) {
 	for chinese, english := range map[string]string{
-		"README.zh-CN.md":        "README.md",
-		"docs/zh-CN/promises.md": "docs/operate/promises.md",
-		"docs/zh-CN/stories.md":  "test/stories/README.md",
+		"README.zh-CN.md":           "README.md",
+		"docs/zh-CN/learn/terms.md": "docs/learn/terms.md",
+		"docs/zh-CN/promises.md":    "docs/operate/promises.md",
+		"docs/zh-CN/stories.md":     "test/stories/README.md",
 	} {
 		got, want := structure(read(t, chinese)), structure(read(t, english))
 		if got != want {

@@ -1,0 +1,199 @@
+// diagram.js: the stations with their numbers and lights, and the sentence that says
+// what happens now.
+import { duration, number, text } from "./texts.js";
+import { create, keyLink, setText } from "./elements.js";
+import { Traffic } from "./traffic.js";
+
+const litFor = 600; // milliseconds
+const keysAtMost = 4; // keys in the queue that have a line of their own
+const waitingAtMost = 6; // keys in the backoff
+const root = document.getElementById("diagram");
+const stations = Object.fromEntries([...root.querySelectorAll("[data-stage]")].map((element) => [element.dataset.stage, element]));
+const inWorker = ["desired", "actual", "plan", "apply", "report"];
+const sum = (list, field) => list.reduce((total, item) => total + item[field], 0);
+
+export class Diagram {
+	#traffic = new Traffic(stations, (stage, failed) => this.#light(stage, failed));
+	#now;
+	#state = null;
+	#connection = "connecting";
+	#announced = "";
+	#explained = null; // the stage that a person points at
+
+	constructor(now) {
+		this.#now = now;
+		for (const [stage, element] of Object.entries(stations)) this.#explainOn(stage, element.querySelector("button"), element);
+		setInterval(() => this.#countDown(), 200);
+		setInterval(() => this.#dim(), 100);
+		setInterval(() => this.#announce(), 5000);
+	}
+
+	set paused(paused) {
+		this.#traffic.paused = paused;
+	}
+
+	set followed(key) {
+		this.#traffic.followed = key;
+		if (this.#state) this.show(this.#state);
+	}
+
+	play(moments) {
+		this.#traffic.play(moments);
+	}
+
+	set connection(connection) {
+		this.#connection = connection;
+		this.#headline();
+	}
+
+	// retext shows everything in the current language.
+	retext() {
+		for (const [stage, element] of Object.entries(stations)) {
+			const [name, unit, explanation] = text().stations[stage];
+			setText(element.querySelector(".name"), name);
+			element.querySelector(".name").title = explanation;
+			if (unit) setText(element.querySelector(".unit"), unit);
+		}
+		if (this.#state) this.show(this.#state);
+		this.#headline();
+		this.#traffic.layout();
+	}
+
+	// show displays a state. Dots on their way are not affected.
+	show(state) {
+		this.#state = state;
+		const t = text(), networks = state.informers.filter((i) => i.kind === "Network");
+		root.classList.toggle("standby", !state.process.leads);
+		const worst = ["waiting", "listing", "watching"].find((a) => networks.some((i) => i.activity === a)) ?? "listing";
+		stations.watch.dataset.activity = worst;
+		const one = networks.length === 1;
+		this.#count("watch", one ? networks[0].resourceVersion : networks.length, one ? "resourceVersion" : t.watchesOpen);
+		setText(stations.watch.querySelector(".more"), t.activities[worst]);
+		this.#count("fifo", sum(networks, "fifo"));
+		this.#count("indexer", sum(networks, "objects"));
+		const h = state.handlers;
+		this.#count("handler", h.add + h.update + h.delete);
+		setText(stations.handler.querySelector(".more"), t.handlerKinds(h, number).join("\n"));
+		this.#showQueue(state.queue);
+		for (const stage of inWorker) this.#count(stage, state.workers.filter((w) => w.stage === stage).length);
+		const busy = this.#traffic.show(state.workers);
+		this.#count("worker", busy, t.busy(number(busy), number(state.workers.length)));
+		this.#count("neutron", state.neutron.requests);
+		setText(stations.neutron.querySelector(".unit"), `${t.stations.neutron[1]}\n${t.inFlight(state.neutron.inFlight, state.neutron.limit)}`);
+		this.#count("cache", state.cache.networks);
+		this.#countDown();
+		this.#headline();
+	}
+
+	#count(stage, value, unit) {
+		const element = stations[stage];
+		if (element.dataset.count !== String(value)) element.dataset.count = value;
+		const count = element.querySelector(".count");
+		if (count) setText(count, typeof value === "string" ? value : number(value));
+		if (unit !== undefined) setText(element.querySelector(".unit"), unit);
+	}
+
+	#showQueue(queue) {
+		this.#count("queue", queue.depth, `${text().stations.queue[1]}\n${text().merged(number(queue.merged))}`);
+		const front = queue.front.slice(0, keysAtMost), keys = stations.queue.querySelector(".keys");
+		while (keys.children.length > front.length) keys.lastChild.remove();
+		front.forEach((key, i) => {
+			if (!keys.children[i]) keys.append(document.createElement("li"));
+			const item = keys.children[i];
+			if (item.dataset.key !== key) item.replaceChildren(keyLink(key));
+			item.dataset.key = key;
+			item.dataset.merged = this.#traffic.merged.get(key) ?? "";
+			item.classList.toggle("followed", key === this.#traffic.followed);
+		});
+		const more = queue.depth - front.length;
+		setText(stations.queue.querySelector(".more"), more > 0 ? text().moreKeys(number(more)) : "");
+
+		this.#count("backoff", queue.waitingCount);
+		const shown = queue.waiting.slice(0, waitingAtMost), list = document.getElementById("backoff");
+		const old = new Map([...list.children].map((item) => [item.dataset.key, item]));
+		const items = shown.map((waiting) => {
+			const item = this.#waitingItem(old.get(waiting.key), waiting);
+			old.delete(waiting.key);
+			return item;
+		});
+		if (items.length !== list.children.length || items.some((item, i) => item !== list.children[i])) list.replaceChildren(...items);
+	}
+
+	#waitingItem(item, waiting) {
+		if (!item) {
+			item = create("li", "", keyLink(waiting.key), ...["why", "countdown", "bar"].map((name) => create("span", name)));
+			item.dataset.key = waiting.key;
+		}
+		item.waiting = waiting;
+		item.classList.toggle("followed", waiting.key === this.#traffic.followed);
+		setText(item.querySelector(".why"), text().reasons[waiting.reason]?.(number(waiting.failures ?? 1)) ?? waiting.reason);
+		return item;
+	}
+
+	// countDown shows how long each key waits, and how old the cache is.
+	#countDown() {
+		const state = this.#state;
+		if (!state || this.#traffic.paused) return;
+		for (const item of document.getElementById("backoff").children) {
+			const { from, until } = item.waiting, left = new Date(until) - this.#now();
+			setText(item.querySelector(".countdown"), left > 50 ? text().inSeconds((left / 1000).toFixed(left < 10e3 ? 1 : 0)) : text().now);
+			item.style.setProperty("--left", Math.max(0, Math.min(1, left / (new Date(until) - new Date(from) || 1))).toFixed(3));
+		}
+		const t = text(), age = state.cache.refreshed ? t.listedAgo(duration(Math.max(0, Math.round((this.#now() - new Date(state.cache.refreshed)) / 1000) * 1000))) : t.neverListed;
+		setText(stations.cache.querySelector(".unit"), `${t.stations.cache[1]}${t.subnets(number(state.cache.subnets))}\n${age}`);
+	}
+
+	// explainOn shows what a station does while a person points at it.
+	#explainOn(stage, button, element) {
+		const explain = (on) => () => {
+			this.#explained = on ? stage : null;
+			this.#headline();
+		};
+		element.addEventListener("pointerenter", explain(true));
+		element.addEventListener("pointerleave", explain(false));
+		button.addEventListener("focus", explain(true));
+		button.addEventListener("blur", explain(false));
+	}
+
+	#summary() {
+		const s = this.#state;
+		if (this.#connection !== "open") return [this.#connection, {}];
+		if (!s) return ["connecting", {}];
+		const busy = s.workers.filter((w) => w.key).length, activity = stations.watch.dataset.activity;
+		const facts = { busy: busy && number(busy), depth: s.queue.depth && number(s.queue.depth), waiting: number(s.queue.waitingCount), objects: stations.indexer.querySelector(".count").textContent, holder: s.process.holder };
+		if (activity !== "watching") return [activity, facts];
+		if (!s.process.leads) return ["standby", facts];
+		if (busy || s.queue.depth) return ["working", facts];
+		if (this.#traffic.isMoving) return ["moving", facts];
+		return [s.queue.waitingCount ? "failing" : "rest", facts];
+	}
+
+	#headline() {
+		const [kind, facts] = this.#summary(), t = text();
+		setText(document.getElementById("headline"), this.#explained ? t.stations[this.#explained][0] : t.headline[kind](facts));
+		setText(document.getElementById("explain"), this.#explained ? t.stations[this.#explained][2] : t.hint);
+	}
+
+	// announce gives screen readers a summary, when another kind of thing happens.
+	#announce() {
+		const [kind, facts] = this.#summary();
+		if (kind === this.#announced) return;
+		this.#announced = kind;
+		setText(document.getElementById("announce"), text().headline[kind](facts));
+	}
+
+	#light(stage, failed) {
+		const element = stations[stage];
+		if (!element) return;
+		element.classList.toggle("failing", Boolean(failed));
+		element.litUntil = performance.now() + litFor;
+		element.classList.add("lit");
+	}
+
+	#dim() {
+		if (this.#traffic.paused) return;
+		for (const element of Object.values(stations)) {
+			if (element.litUntil < performance.now()) element.classList.remove("lit", "failing");
+		}
+	}
+}
