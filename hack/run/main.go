@@ -3,6 +3,7 @@
 // and calls this program:
 //
 //	build/bin/run [-kubeconfig PATH] -- ./samplecrd-controller [FLAGS]
+//	build/bin/run -cluster-only
 //
 // The controller gets the flag -kubeconfig before its own flags. Its exit code is
 // the exit code of this program. The environment variable KUBEBUILDER_ASSETS
@@ -30,11 +31,19 @@ func main() {
 		return
 	}
 	kubeconfig := flag.String("kubeconfig", "", "`path` of the kubeconfig file of a cluster to run against. Without it, a local one is started.")
+	clusterOnly := flag.Bool("cluster-only", false, "Run a local Kubernetes without a controller until a signal.")
 	flag.Usage = func() {
 		_, _ = fmt.Fprintf(flag.CommandLine.Output(), "usage: %s [-kubeconfig PATH] -- CONTROLLER [FLAGS]\n", filepath.Base(os.Args[0]))
 		flag.PrintDefaults()
 	}
 	flag.Parse()
+	if *clusterOnly {
+		if err := runCluster(listen()); err != nil {
+			fmt.Fprintln(os.Stderr, "run:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if flag.NArg() == 0 {
 		flag.Usage()
 		os.Exit(2)
@@ -70,7 +79,7 @@ func run(stop *stopper, kubeconfig string, controller []string) (exitCode int, e
 		return stop.runForeground(command(kubeconfig))
 	}
 
-	local, err := startCluster(stop.context, os.Stdout)
+	local, err := startCluster(stop.context, os.Stdout, "stops the controller, and then removes")
 	switch {
 	case errors.Is(err, context.Canceled):
 		return 130, nil // stopped before it was ready
@@ -84,14 +93,28 @@ func run(stop *stopper, kubeconfig string, controller []string) (exitCode int, e
 	return exitCode, err
 }
 
+// runCluster runs a local Kubernetes until a signal.
+func runCluster(stop *stopper) error {
+	local, err := startCluster(stop.context, os.Stdout, "removes")
+	switch {
+	case errors.Is(err, context.Canceled):
+		return nil // stopped before it was ready
+	case err != nil:
+		return err
+	}
+	<-stop.context.Done()
+	return local.stop(os.Stdout)
+}
+
 // localCluster is a local Kubernetes.
 type localCluster struct {
 	*controlplane.Cluster
 	kubeconfig string // a link that is the same in every run, if no other run uses it
 }
 
-// startCluster starts a local Kubernetes and prints how to use it.
-func startCluster(ctx context.Context, output io.Writer) (*localCluster, error) {
+// startCluster starts a local Kubernetes and prints how to use it, and what Ctrl-C does
+// to it.
+func startCluster(ctx context.Context, output io.Writer, ctrlC string) (*localCluster, error) {
 	root, err := controlplane.ModuleRoot()
 	if err != nil {
 		return nil, err
@@ -112,7 +135,7 @@ func startCluster(ctx context.Context, output io.Writer) (*localCluster, error) 
 	}
 	local := &localCluster{Cluster: cluster, kubeconfig: linkTo(cluster.Kubeconfig(), filepath.Join(root, "build", "run", "kubeconfig"))}
 	_, err = exec.LookPath("kubectl")
-	_, _ = fmt.Fprint(output, howToReach(local.kubeconfig, kubectl, err == nil))
+	_, _ = fmt.Fprint(output, howToReach(local.kubeconfig, kubectl, ctrlC, err == nil))
 	return local, nil
 }
 
@@ -143,7 +166,7 @@ func (l *localCluster) stop(output io.Writer) error {
 
 // howToReach returns what to type into a second terminal, with or without an
 // installed kubectl.
-func howToReach(kubeconfig, kubectl string, installed bool) string {
+func howToReach(kubeconfig, kubectl, ctrlC string, installed bool) string {
 	lines := []string{"It is ready. To use it, type into a second terminal:", "", "  export KUBECONFIG=" + quote(kubeconfig)}
 	if !installed {
 		lines = append(lines, "  alias kubectl="+quote(quote(kubectl)))
@@ -151,7 +174,7 @@ func howToReach(kubeconfig, kubectl string, installed bool) string {
 	return strings.Join(append(lines,
 		"  kubectl get networks",
 		"",
-		"Ctrl-C stops the controller, and then removes this Kubernetes with all its objects.",
+		"Ctrl-C "+ctrlC+" this Kubernetes with all its objects.",
 		"", ""), "\n")
 }
 
