@@ -25,6 +25,7 @@ var (
 
 	root     string // of the main module
 	chromium string // the path of the program
+	browser  context.Context
 	built    string // the controller under test
 	cluster  *controlplane.Cluster
 )
@@ -55,6 +56,11 @@ func prepareAndRun(m *testing.M) (exitCode int, err error) {
 	if err := build.Run(); err != nil {
 		return 1, fmt.Errorf("building the controller: %w", err)
 	}
+	var stop func()
+	if browser, stop, err = startBrowser(); err != nil {
+		return 1, err
+	}
+	defer stop()
 	options := controlplane.Options{Dir: filepath.Join(root, "build", "run"), Program: filepath.Join(root, "build", "bin", "kubernetes"), Apply: []string{filepath.Join(root, "crd")}}
 	return controlplane.RunTests(m, options, func(c *controlplane.Cluster) { cluster = c }), nil
 }

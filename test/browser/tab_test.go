@@ -27,7 +27,7 @@ import (
 // patience limits anything that should take a second.
 const patience = time.Minute
 
-// tab is a tab of a browser of its own.
+// tab is a tab, with nothing stored of other tabs.
 type tab struct {
 	testing.TB
 	ctx  context.Context
@@ -35,6 +35,25 @@ type tab struct {
 
 	mu       sync.Mutex
 	problems []string // errors and warnings, and requests to other hosts
+}
+
+// startBrowser starts Chromium, which ends with the returned function.
+func startBrowser() (browser context.Context, stop func(), err error) {
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(chromium),
+		chromedp.WindowSize(1440, height),
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
+	)
+	if os.Geteuid() == 0 {
+		options = append(options, chromedp.NoSandbox) // root has none
+	}
+	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	browser, _ = chromedp.NewContext(allocator)
+	if err := chromedp.Do(browser); err != nil {
+		stop()
+		return nil, nil, fmt.Errorf("starting Chromium: %w", err)
+	}
+	return browser, stop, nil
 }
 
 // look is what a user has set in the browser.
@@ -78,22 +97,11 @@ func openUnchecked(t testing.TB, address string, l look) *tab {
 		t.Fatal(err)
 	}
 	p := &tab{TB: t, host: target.Host}
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(chromium),
-		chromedp.WindowSize(int(l.width), height),
-		chromedp.Flag("lang", l.language()),
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
-	)
-	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // root has none
-	}
-	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(stop) // returns after the browser has ended
-	ctx, cancel := chromedp.NewContext(allocator)
+	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	p.ctx = ctx
 	if err := chromedp.Listen(ctx, p.observe); err != nil {
-		t.Fatalf("starting Chromium: %v", err)
+		t.Fatalf("opening a tab: %v", err)
 	}
 	scheme := "light"
 	if l.dark {
@@ -104,8 +112,9 @@ func openUnchecked(t testing.TB, address string, l look) *tab {
 		_, err2 := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 		})
-		_, err3 := cdp.Call(ctx, target, emulation.SetLocaleOverride, emulation.SetLocaleOverrideParams{Locale: l.language()})
-		return chromedp.Void{}, errors.Join(err, err2, err3)
+		agent, err3 := chromedp.Evaluate[string](`navigator.userAgent`)(ctx, target)
+		_, err4 := cdp.Call(ctx, target, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: agent, AcceptLanguage: l.language()})
+		return chromedp.Void{}, errors.Join(err, err2, err3, err4)
 	}, chromedp.EmulateViewport(l.width, height), chromedp.Navigate(address))
 	return p
 }

@@ -53,3 +53,14 @@ func TestProblemsAreNoticed(t *testing.T) {
 		})
 	}
 }
+
+func TestViolationsAreNoticed(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprint(w, `<!doctype html><html lang="en"><link rel="icon" href="data:,"><title>Test</title><main><h1>A</h1><button></button>`)
+	}))
+	defer server.Close()
+	violations := openTab(t, server.URL, look{width: 800}).violations()
+	if len(violations) != 1 || violations[0].ID != "button-name" {
+		t.Errorf("violations are %v, want one, of the button without a name", violations)
+	}
+}
