@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,20 +59,18 @@ func startBrowser() (browser context.Context, stop func(), err error) {
 
 // look is what a user has set in the browser.
 type look struct {
-	width int64
-	dark  bool
-	lang  string // such as zh-CN; defaults to en-US
+	width    int64
+	dark     bool
+	language string // such as zh-CN; defaults to en-US
+	still    bool   // the user prefers less motion
 }
 
 func (l look) String() string {
-	return fmt.Sprintf("width %d, dark %v, %s", l.width, l.dark, l.language())
-}
-
-func (l look) language() string {
-	if l.lang == "" {
-		return "en-US"
+	theme := "light"
+	if l.dark {
+		theme = "dark"
 	}
-	return l.lang
+	return fmt.Sprintf("%s %s %d", l.language, theme, l.width)
 }
 
 // height is that of all windows.
@@ -103,17 +102,18 @@ func openUnchecked(t testing.TB, address string, l look) *tab {
 	if err := chromedp.Listen(ctx, p.observe); err != nil {
 		t.Fatalf("opening a tab: %v", err)
 	}
-	scheme := "light"
+	media := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}, {Name: "prefers-reduced-motion", Value: "no-preference"}}
 	if l.dark {
-		scheme = "dark"
+		media[0].Value = "dark"
+	}
+	if l.still {
+		media[1].Value = "reduce"
 	}
 	p.do(func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
 		_, err := cdp.Call(ctx, target, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: instruments})
-		_, err2 := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-		})
+		_, err2 := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: media})
 		agent, err3 := chromedp.Evaluate[string](`navigator.userAgent`)(ctx, target)
-		_, err4 := cdp.Call(ctx, target, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: agent, AcceptLanguage: l.language()})
+		_, err4 := cdp.Call(ctx, target, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: agent, AcceptLanguage: cmp.Or(l.language, "en-US")})
 		return chromedp.Void{}, errors.Join(err, err2, err3, err4)
 	}, chromedp.EmulateViewport(l.width, height), chromedp.Navigate(address))
 	return p
