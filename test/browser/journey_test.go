@@ -38,7 +38,9 @@ func TestWalkthrough(t *testing.T) {
 	p.follow(s.namespace + "/example")
 	p.do(chromedp.Click("#slow"))
 	p.eventually("slow motion is on", func() bool {
-		state, err := fetch[struct{ Process struct{ SlowMilliseconds int } }](s, "/api/state")
+		state, err := fetch[struct {
+			Process struct{ SlowMilliseconds int }
+		}](s, "/api/state")
 		return err == nil && state.Process.SlowMilliseconds > 0
 	})
 	acts := []struct {

@@ -18,6 +18,7 @@ import (
 	"github.com/samplecrd/network-controller/test/controlplane"
 	"github.com/samplecrd/network-controller/test/internal/debian"
 	"github.com/samplecrd/network-controller/test/internal/require"
+	"github.com/samplecrd/network-controller/test/internal/runfolder"
 )
 
 var (
@@ -39,30 +40,29 @@ func TestMain(m *testing.M) {
 // prepareAndRun finds or installs the programs, builds the controller, and runs the
 // tests with a control plane.
 func prepareAndRun(m *testing.M) (exitCode int, err error) {
-	if root, err = filepath.Abs("../.."); err != nil {
+	if root, err = controlplane.ModuleRoot(); err != nil {
 		return 1, err
 	}
 	if chromium, err = program("chromium", "chromium", "fonts-dejavu-core"); err != nil {
 		return 1, err
 	}
-	dir, err := os.MkdirTemp("", "browser-")
+	folder, err := runfolder.New(context.Background(), filepath.Join(root, "build", "run"), "browser-*", os.RemoveAll)
 	if err != nil {
-		return 1, err
+		return 1, fmt.Errorf("making a run folder: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	built = filepath.Join(dir, "samplecrd-controller")
+	defer func() { err = errors.Join(err, folder.Remove()) }()
+	built = filepath.Join(folder.Path, "samplecrd-controller")
 	build := exec.Command("go", "build", "-o", built, ".") //nolint:noctx // it takes seconds
 	build.Dir, build.Stdout, build.Stderr = root, os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		return 1, fmt.Errorf("building the controller: %w", err)
 	}
 	var stop func()
-	if browser, stop, err = startBrowser(); err != nil {
+	if browser, stop, err = startBrowser(filepath.Join(folder.Path, "profile")); err != nil {
 		return 1, err
 	}
 	defer stop()
-	options := controlplane.Options{Dir: filepath.Join(root, "build", "run"), Program: filepath.Join(root, "build", "bin", "kubernetes"), Apply: []string{filepath.Join(root, "crd")}}
-	return controlplane.RunTests(m, options, func(c *controlplane.Cluster) { cluster = c }), nil
+	return controlplane.RunTests(m, controlplane.Options{Apply: []string{"crd"}}, func(c *controlplane.Cluster) { cluster = c }), nil
 }
 
 // program returns the path of a program. If it is missing, its Debian packages are
@@ -78,6 +78,5 @@ func program(name string, packages ...string) (string, error) {
 	if err := debian.Install(context.Background(), packages...); err != nil {
 		return "", fmt.Errorf("installing %s: %w", name, err)
 	}
-	path, err = exec.LookPath(name)
-	return path, errors.Join(err)
+	return exec.LookPath(name)
 }

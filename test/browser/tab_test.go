@@ -38,10 +38,12 @@ type tab struct {
 	problems []string // errors and warnings, and requests to other hosts
 }
 
-// startBrowser starts Chromium, which ends with the returned function.
-func startBrowser() (browser context.Context, stop func(), err error) {
+// startBrowser starts Chromium with an empty profile. It ends with the returned
+// function.
+func startBrowser(profile string) (browser context.Context, stop func(), err error) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(chromium),
+		chromedp.UserDataDir(profile),
 		chromedp.WindowSize(1440, height),
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 	)
