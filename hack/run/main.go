@@ -96,8 +96,8 @@ type localCluster struct {
 	usage      string
 }
 
-// pageAddress is where the controller serves the debug page, unless another run does
-// so already.
+// pageAddress is where the controller serves the debug page, unless something listens
+// there already.
 const pageAddress = "127.0.0.1:8123"
 
 // pageOf returns the flag that makes the controller serve the debug page, and the

@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	writeScreenshots = flag.Bool("screenshots", false, "write the screenshots to docs/images, and run no other test")
+	writeScreenshots = flag.Bool("screenshots", false, "write the screenshots to docs/images")
 
 	root     string // of the main module
 	chromium string // the path of the program
@@ -52,7 +52,7 @@ func prepareAndRun(m *testing.M) (exitCode int, err error) {
 	}
 	defer func() { err = errors.Join(err, folder.Remove()) }()
 	built = filepath.Join(folder.Path, "samplecrd-controller")
-	build := exec.Command("go", "build", "-o", built, ".") //nolint:noctx // it takes seconds
+	build := exec.Command("go", "build", "-o", built, ".")
 	build.Dir, build.Stdout, build.Stderr = root, os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		return 1, fmt.Errorf("building the controller: %w", err)

@@ -144,10 +144,11 @@ func (p *tab) observe(event any) {
 	switch event := event.(type) {
 	case *runtime.EventConsoleAPICalled:
 		if event.Type == "error" || event.Type == "warning" || event.Type == "assert" {
-			problem = fmt.Sprintf("console.%s", event.Type)
+			words := []string{"console." + string(event.Type)}
 			for _, arg := range event.Args {
-				problem += fmt.Sprintf(" %s %s", arg.Value, arg.Description)
+				words = append(words, string(arg.Value), arg.Description)
 			}
+			problem = strings.Join(words, " ")
 		}
 	case *runtime.EventExceptionThrown:
 		problem = "exception: " + event.ExceptionDetails.Text
