@@ -127,7 +127,7 @@ func (t *tour) describe(j journey) string {
 	return text.String() + "\n"
 }
 
-// rounded returns a duration that people read at a glance.
+// rounded returns a duration in a readable precision.
 func rounded(d time.Duration) time.Duration {
 	if d < time.Millisecond {
 		return d.Round(time.Microsecond)

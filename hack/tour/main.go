@@ -2,7 +2,7 @@
 // page beside the terminal: step by step on Enter, with the explanation of what moved.
 // The numbers are those of the page's JSON.
 //
-// With -yes, or if the input is not a terminal, it waits for nobody. The environment
+// With -yes, or if the input is not a terminal, it does not wait. The environment
 // variable KUBEBUILDER_ASSETS names a folder with programs for the local Kubernetes.
 package main
 
@@ -132,7 +132,7 @@ func run(ctx context.Context, t *tour) (err error) {
 	return t.enter()
 }
 
-// enter waits for the Enter key, unless nobody is there.
+// enter waits for the Enter key, if a user is there.
 func (t *tour) enter() error {
 	if t.yes {
 		return t.ctx.Err()

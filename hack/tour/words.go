@@ -50,7 +50,7 @@ var steps = []step{
 			"worker 并不等待，可以处理别的 key。",
 	}},
 	{words{"Neutron heals", "Neutron 恢复"}, heal, words{
-		"Nobody had to do anything: the next attempt succeeded, and Forget removed the count of failures.",
+		"No user had to act: the next attempt succeeded, and Forget removed the count of failures.",
 		"谁也不用做什么：下一次尝试成功了，Forget 清除了失败次数。",
 	}},
 	{words{"Delete it", "删除它"}, remove, words{
