@@ -117,7 +117,7 @@ func run(ctx context.Context, t *tour) (err error) {
 	if err := t.slowDown(slow); err != nil {
 		return err
 	}
-	fmt.Printf(t.say(ready)+"\n", t.page, slow.Milliseconds(), t.cluster.Kubeconfig())
+	fmt.Printf(t.say(ready)+"\n", t.page+"#"+key, slow.Milliseconds(), t.cluster.Kubeconfig())
 	for i, step := range steps {
 		if err := t.enter(); err != nil {
 			return err

@@ -76,7 +76,7 @@ func TestKeyboard(t *testing.T) {
 		"pause":    {keys: []string{kb.Enter}, changes: `document.querySelector('#pause').outerHTML`},
 		"theme":    {keys: []string{kb.Enter}, changes: `getComputedStyle(document.body).backgroundColor`},
 		"language": {keys: []string{kb.Enter}, changes: `document.documentElement.lang`},
-		"slow":     {keys: []string{" "}, changes: `fetch('/api/state').then(response => response.json()).then(state => String(state.process.slowMilliseconds))`},
+		"slow":     {keys: []string{kb.ArrowDown}, changes: `fetch('/api/state').then(response => response.json()).then(state => String(state.process.slowMilliseconds))`},
 		"follow":   {keys: []string{s.namespace + "/failing", kb.Enter}, changes: `String(document.querySelector('#journeys').textContent.includes('failing'))`},
 	}
 	p.do(chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`))

@@ -36,7 +36,8 @@ func TestWalkthrough(t *testing.T) {
 	s := newSite(t, "walkthrough")
 	p := s.open(look{width: 1440})
 	p.follow(s.namespace + "/example")
-	p.do(chromedp.Click("#slow"))
+	p.do(chromedp.Focus("#slow"))
+	p.press(kb.ArrowDown)
 	p.eventually("slow motion is on", func() bool {
 		state, err := fetch[struct {
 			Process struct{ SlowMilliseconds int }
@@ -98,7 +99,7 @@ func TestBackoffCountsDown(t *testing.T) {
 	// A wait that begins later is longer: eventually one lasts long enough for two looks.
 	var seconds []float64
 	p.eventually("the time counts down", func() bool {
-		text := evaluate[string](p, `(`+entry+` || {}).textContent || ''`)
+		text := evaluate[string](p, entry+`?.querySelector('.countdown').textContent ?? ''`)
 		if left, ok := secondsOf(text); ok && (len(seconds) == 0 || left != seconds[len(seconds)-1]) {
 			seconds = append(seconds, left)
 		}
@@ -132,9 +133,9 @@ func TestReconnect(t *testing.T) {
 	s.create("before", "10.0.0.0/24")
 	s.waitForReady("before", 1)
 	s.stop()
-	p.waitFor("the page shows that it is not connected", `document.querySelector('#connection').dataset.state !== 'live'`)
+	p.waitFor("the page shows that it is not connected", `document.querySelector('#connection').dataset.state === 'lost'`)
 	s.start()
-	p.waitFor("the page is connected again", `document.querySelector('#connection').dataset.state === 'live'`)
+	p.waitFor("the page is connected again", `document.querySelector('#connection').dataset.state === 'open'`)
 	p.forgive("net::ERR_CONNECTION_REFUSED")
 	p.forgive("net::ERR_INCOMPLETE_CHUNKED_ENCODING")
 	p.litSince()

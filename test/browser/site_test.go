@@ -116,7 +116,7 @@ func (s *site) url() string { return "http://" + s.address + "/" }
 func (s *site) open(l look) *tab {
 	s.Helper()
 	p := openTab(s, s.url(), l)
-	p.waitFor("the page is connected", `document.querySelector('#connection[data-state=live]')`)
+	p.waitFor("the page is connected", `document.querySelector('#connection[data-state=open]')`)
 	return p
 }
 
