@@ -1,0 +1,105 @@
+// page.js: connects the stream, the diagram, the journeys and the controls.
+//
+// Tests and tools may rely on these elements:
+//
+//	[data-stage="watch|fifo|indexer|handler|queue|worker|desired|actual|plan|apply|neutron|report|backoff"]
+//	    the stations (also "kubernetes" and "cache"): class "lit" for 600 ms when a key
+//	    passes, class "failing" with it after a failure, data-count with the number
+//	#backoff > li[data-key]         a key that waits, with its time in .countdown
+//	#lanes > li.busy[data-worker]   a busy worker, with .key and .step
+//	#follow, #suggestions, #journeys > details[data-id]
+//	#connection[data-state="connecting|open|lost"]
+//	#pause[aria-pressed], #theme, #language, #slow, #headline
+import { Diagram } from "./diagram.js";
+import { followedKey, Journeys } from "./journeys.js";
+import { Stream } from "./stream.js";
+import { showTables } from "./tables.js";
+import { language, number, setLanguage, text } from "./texts.js";
+import { setText } from "./elements.js";
+
+const $ = (id) => document.getElementById(id);
+let last = null, connection = "connecting", buffered = 0;
+
+const stream = new Stream({
+	state(state) {
+		last = state;
+		diagram.show(state);
+		showTables(state);
+		$("slow-control").hidden = !state.process.maySlowDown;
+		if (document.activeElement !== $("slow")) $("slow").value = state.process.slowMilliseconds;
+	},
+	moments: (moments) => diagram.play(moments),
+	journeys: (list) => journeys.show(list),
+	connection(to) {
+		connection = to;
+		diagram.connection = to;
+		showControls();
+	},
+	buffered(n) {
+		buffered = n;
+		showControls();
+	},
+});
+const diagram = new Diagram(stream.now);
+const journeys = new Journeys(stream.now);
+
+const darkByDefault = matchMedia("(prefers-color-scheme: dark)");
+const isDark = () => (localStorage.getItem("theme") ?? (darkByDefault.matches ? "dark" : "light")) === "dark";
+
+function showControls() {
+	const t = text();
+	$("connection").dataset.state = connection;
+	setText($("connection"), connection === "open" && stream.paused ? t.paused : t[connection]);
+	$("pause").setAttribute("aria-pressed", stream.paused);
+	setText($("pause"), !stream.paused ? t.pause : buffered ? t.resumeWith(number(buffered)) : t.resume);
+	document.documentElement.dataset.theme = isDark() ? "dark" : "light";
+	setText($("theme"), isDark() ? t.light : t.dark);
+	setText($("language"), t.language);
+	$("language").lang = language() === "en" ? "zh-CN" : "en";
+}
+
+function retext() {
+	setLanguage();
+	const chosen = $("slow").value;
+	$("slow").replaceChildren(...[0, 300, 800, 1500, 3000].map((ms) => new Option(ms ? text().seconds(number(ms / 1000)) : text().off, ms)));
+	$("slow").value = chosen || last?.process.slowMilliseconds || 0;
+	diagram.retext();
+	journeys.retext();
+	if (last) showTables(last);
+	showControls();
+}
+
+function follow() {
+	const key = followedKey();
+	diagram.followed = key;
+	journeys.follow(key);
+	stream.connect(key);
+}
+
+$("pause").addEventListener("click", () => {
+	buffered = 0;
+	if (stream.paused) stream.resume();
+	else stream.pause();
+	diagram.paused = stream.paused;
+	showControls();
+});
+$("theme").addEventListener("click", () => {
+	localStorage.setItem("theme", isDark() ? "light" : "dark");
+	showControls();
+});
+darkByDefault.addEventListener("change", showControls);
+$("language").addEventListener("click", () => {
+	setLanguage(language() === "en" ? "zh-CN" : "en");
+	retext();
+});
+$("slow").addEventListener("change", async () => {
+	const request = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ milliseconds: Number($("slow").value) }) };
+	const response = await fetch("api/slow", request).catch(() => null);
+	if (!response?.ok) $("slow").setCustomValidity(text().slowFailed);
+	else $("slow").setCustomValidity("");
+	$("slow").reportValidity();
+});
+addEventListener("hashchange", follow);
+
+retext();
+follow();

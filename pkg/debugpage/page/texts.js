@@ -1,0 +1,165 @@
+// texts.js: all words of the page, in English and Chinese. A text with values is a
+// function. Keys, errors and steps come from the controller and stay in English.
+
+const english = {
+	language: "中文", title: "Glass controller", skip: "Follow one key", controls: "Display", path: "The path of a key",
+	dark: "Dark", light: "Light", pause: "Pause", resume: "Resume", resumeWith: (n) => `Resume (${n} kept)`,
+	slow: "Slow motion", off: "off", seconds: (s) => `${s} s`, slowFailed: "Slow motion was rejected by the controller.",
+	connecting: "Connecting", open: "Live", lost: "Connection lost, retrying", paused: "Paused",
+	informer: "Informer",
+	process: (p, since) => `${p.version}, running for ${since}${p.cloud ? `, Neutron: ${p.cloud}` : ""}`,
+
+	stations: {
+		kubernetes: ["Kubernetes API", "", "Stores the objects. The controller reads them with list and watch, and writes finalizer, status and events."],
+		watch: ["Reflector", "", "Lists all objects once, then watches for changes. After an error it continues at the last resourceVersion, or lists again."],
+		fifo: ["FIFO", "changes wait", "The queue inside the informer: changes, in order. DeltaFIFO in older releases and in most courses."],
+		indexer: ["Indexer", "objects", "The local copy of all objects. It is updated before the handlers run. To read it costs no request."],
+		handler: ["Event handlers", "calls", "Called for each added, updated or deleted object. They add a key to the work queue, and do nothing else."],
+		queue: ["Work queue", "keys wait", "Contains keys, not objects, and each key once. A key that is added while it waits is merged: many events, one sync."],
+		worker: ["Workers", "", "Each worker takes a key and calls syncHandler. Two workers never have one key at a time."],
+		desired: ["desired", "", "The desired state, derived from the Network's spec in the Indexer. No request."],
+		actual: ["actual", "", "The actual state, from the cache of Neutron's state. No request."],
+		plan: ["plan", "", "Compares the two, and decides on the next step. A pure function: no request, no clock, no log."],
+		apply: ["apply", "", "Applies one step with at most one request to Neutron. Plan and apply repeat until no step is left."],
+		report: ["report", "", "Writes status and events to the Kubernetes API, if they changed. This write comes back as an event, and is skipped."],
+		neutron: ["Neutron", "requests", "The network service of OpenStack. Each step of a plan sends at most one request."],
+		cache: ["Cache of Neutron's state", "networks", "For Neutron what the informer is for Kubernetes: the last list, and the controller's own writes."],
+		backoff: ["Backoff", "keys wait for a retry", "After a failure, the key waits before it is added to the queue again. Each further failure doubles the delay."],
+	},
+	activities: { watching: "watching", listing: "listing", waiting: "waiting after an error" },
+	version: (v) => `version ${v}`,
+	watchesOpen: "watches", subnets: (n) => `, ${n} subnets`, listedAgo: (age) => `listed ${age} ago`, neverListed: "not listed yet",
+	handlerKinds: (h, f) => [`${f(h.add)} added`, `${f(h.update)} updated`, `${f(h.delete)} deleted`, `${f(h.skipped)} skipped`],
+	merged: (n) => `${n} merged`, moreKeys: (n) => `and ${n} more`, busy: (n, all) => `${n} of ${all} busy`,
+	inFlight: (n, limit) => `${n} of ${limit} at a time`,
+	everyWorker: (n) => `Show all ${n} workers`, fewerWorkers: "Show fewer workers",
+	workerCell: (w) => `Worker ${w.number}: ${w.key ? `${[w.key, w.step || w.stage].filter(Boolean).join(", ")}` : "waits for a key"}`,
+	listArrow: "list, watch", keyArrow: "key", statusArrow: "status, events", retryArrow: "retry",
+	inSeconds: (s) => `in ${s} s`, now: "now", reasons: { backoff: (n) => `failure ${n}`, later: () => "retry later", edit: () => "edited often" },
+
+	headline: {
+		connecting: () => "Connecting to the controller.",
+		lost: () => "Connection lost. The picture shows the last known state.",
+		standby: (s) => `Standby: ${s.holder || "another replica"} is the leader.`,
+		listing: () => "The Reflector lists the objects.",
+		waiting: () => "The Reflector waits after an error.",
+		working: (s) => [s.busy && `${s.busy} ${s.busy === "1" ? "worker is" : "workers are"} busy`, s.depth && `${s.depth} ${s.depth === "1" ? "key waits" : "keys wait"}`].filter(Boolean).join(", ") + ".",
+		moving: () => "Keys are on their way.",
+		failing: (s) => `At rest, but ${s.waiting} ${s.waiting === "1" ? "key waits" : "keys wait"} for a retry.`,
+		rest: (s) => `At rest: ${s.objects} ${s.objects === "1" ? "Network" : "Networks"}, nothing to do.`,
+	},
+	hint: "A change of an object becomes a key, and the key travels from left to right. Point at a station to read what it does.",
+
+	follow: "Follow one key", unfollow: "Stop", suggestions: "Keys",
+	followHint: "Type or select a key to see its journeys: why it was queued, what the controller found, and what it did.",
+	noJourneys: (key) => `No journey of ${key} is kept yet. The next event starts one.`,
+	running: "running", waitsForWorker: "waits for a worker", failed: "failed", succeeded: "done",
+	merge: (n) => `${n} events, one sync`, olderCauses: (n) => `and ${n} earlier events`,
+	causes: { added: "Event: added", updated: "Event: updated", deleted: "Event: deleted", start: "Start: every Network is queued once", drift: "Drift: Neutron differs", Deployment: "Event: a Deployment changed", retry: "Retry after a failure" },
+	changed: (what) => `changed: ${what}`, queued: "Queued", taken: (n) => `Taken by worker ${n}`, wait: (t) => `waited ${t}`,
+	desired: "Desired", actual: "Actual", outcome: "Outcome", retry: "Next retry", retryFailures: (n) => `failure ${n} in a row`,
+	noCode: "no response", took: (t) => `took ${t}`,
+
+	requests: "Neutron requests", operation: "Operation", requestCount: "Count", errors: "Errors", p50: "Median", p99: "99%", lastCode: "Last",
+	noRequests: "No request yet.", plans: "Last plans", noPlans: "No sync had a step to apply yet.",
+	watches: "Watches", kind: "Kind", activity: "State", lists: "Lists", watchCount: "Watches", objects: "Objects",
+	leader: "Leader", alone: "This process reconciles, without leader election.",
+	leads: (lease) => `This replica is the leader, by the Lease ${lease}.`,
+	standby: (holder, lease) => `${holder || "Another replica"} is the leader, by the Lease ${lease}. This replica keeps its caches up to date and waits.`,
+};
+
+const chinese = {
+	language: "English", title: "玻璃控制器", skip: "跟踪一个 key", controls: "显示", path: "一个 key 的路径",
+	dark: "深色", light: "浅色", pause: "暂停", resume: "继续", resumeWith: (n) => `继续（保留了 ${n} 条）`,
+	slow: "慢动作", off: "关", seconds: (s) => `${s} 秒`, slowFailed: "控制器拒绝了慢动作。",
+	connecting: "正在连接", open: "实时", lost: "连接断开，正在重试", paused: "已暂停",
+	informer: "Informer",
+	process: (p, since) => `${p.version}，已运行 ${since}${p.cloud ? `，Neutron：${p.cloud}` : ""}`,
+
+	stations: {
+		kubernetes: ["Kubernetes API", "", "保存对象。控制器用 list 和 watch 读取，写回 finalizer、status 和 event。"],
+		watch: ["Reflector", "", "先 list 一次全部对象，再 watch 变化。出错后从上一个 resourceVersion 继续，或者重新 list。"],
+		fifo: ["FIFO", "个变化在等", "Informer 内部的队列：按顺序排列的变化。旧版本和大多数课程里叫 DeltaFIFO。"],
+		indexer: ["Indexer", "个对象", "全部对象的本地副本。它先更新，事件处理函数后运行。读它不需要请求。"],
+		handler: ["事件处理函数", "次调用", "对象增、改、删时调用。只把 key 放进工作队列，别的什么也不做。"],
+		queue: ["工作队列", "个 key 在等", "里面是 key，不是对象；每个 key 只有一份。还在等的 key 再次加入时会合并：许多事件，一次同步。"],
+		worker: ["worker", "", "每个 worker 取一个 key，调用 syncHandler。同一个 key 同一时间只交给一个 worker。"],
+		desired: ["期望", "", "期望状态（desired）：由 Indexer 里 Network 的 spec 推出。不需要请求。"],
+		actual: ["实际", "", "实际状态（actual）：来自 Neutron 状态的缓存。不需要请求。"],
+		plan: ["计划", "", "计划（plan）：比较两者，决定下一步。纯函数：没有请求、时钟和日志。"],
+		apply: ["执行", "", "执行（apply）：一步最多一个 Neutron 请求。计划和执行交替进行，直到没有下一步。"],
+		report: ["报告", "", "报告（report）：status 和 event 有变化才写回 Kubernetes API。这次写会作为事件回来，然后被跳过。"],
+		neutron: ["Neutron", "个请求", "OpenStack 的网络服务。计划的每一步最多发一个请求。"],
+		cache: ["Neutron 状态的缓存", "个网络", "它之于 Neutron，就像 Informer 之于 Kubernetes：上一次列举的结果，加上控制器自己的写操作。"],
+		backoff: ["退避", "个 key 等待重试", "失败后，key 要等一会儿才重新加入队列。每多失败一次，等待时间加倍。"],
+	},
+	activities: { watching: "watch 中", listing: "list 中", waiting: "出错后等待" },
+	version: (v) => `版本 ${v}`,
+	watchesOpen: "个 watch", subnets: (n) => `，${n} 个子网`, listedAgo: (age) => `${age}前列举`, neverListed: "尚未列举",
+	handlerKinds: (h, f) => [`${f(h.add)} 增`, `${f(h.update)} 改`, `${f(h.delete)} 删`, `${f(h.skipped)} 跳过`],
+	merged: (n) => `合并了 ${n} 次`, moreKeys: (n) => `还有 ${n} 个`, busy: (n, all) => `${all} 个中 ${n} 个在忙`,
+	inFlight: (n, limit) => `同时 ${n} 个，最多 ${limit} 个`,
+	everyWorker: (n) => `显示全部 ${n} 个 worker`, fewerWorkers: "显示较少的 worker",
+	workerCell: (w) => `worker ${w.number}：${w.key ? `${[w.key, w.step || w.stage].filter(Boolean).join("，")}` : "等待 key"}`,
+	listArrow: "list、watch", keyArrow: "key", statusArrow: "status、event", retryArrow: "重试",
+	inSeconds: (s) => `${s} 秒后`, now: "现在", reasons: { backoff: (n) => `第 ${n} 次失败`, later: () => "稍后重试", edit: () => "编辑过于频繁" },
+
+	headline: {
+		connecting: () => "正在连接控制器。",
+		lost: () => "连接断开。图中是最后已知的状态。",
+		standby: (s) => `备用：leader 是 ${s.holder || "另一个副本"}。`,
+		listing: () => "Reflector 正在 list 对象。",
+		waiting: () => "Reflector 出错后正在等待。",
+		working: (s) => [s.busy && `${s.busy} 个 worker 在忙`, s.depth && `${s.depth} 个 key 在等`].filter(Boolean).join("，") + "。",
+		moving: () => "key 正在路上。",
+		failing: (s) => `静止，但有 ${s.waiting} 个 key 等待重试。`,
+		rest: (s) => `静止：${s.objects} 个 Network，没有要做的事。`,
+	},
+	hint: "对象的变化变成一个 key，key 从左向右走。指向一个站点，看它做什么。",
+
+	follow: "跟踪一个 key", unfollow: "停止", suggestions: "key 列表",
+	followHint: "输入或选择一个 key，查看它的历程：为什么进队列，控制器看到了什么，做了什么。",
+	noJourneys: (key) => `还没有 ${key} 的历程。下一个事件会开始一次。`,
+	running: "进行中", waitsForWorker: "等待 worker", failed: "失败", succeeded: "完成",
+	merge: (n) => `${n} 个事件，一次同步`, olderCauses: (n) => `以及更早的 ${n} 个事件`,
+	causes: { added: "事件：新增", updated: "事件：修改", deleted: "事件：删除", start: "启动：每个 Network 进一次队列", drift: "漂移：Neutron 里有差异", Deployment: "事件：Deployment 有变化", retry: "失败后重试" },
+	changed: (what) => `变化：${what}`, queued: "进入队列", taken: (n) => `由 worker ${n} 取走`, wait: (t) => `等了 ${t}`,
+	desired: "期望状态", actual: "实际状态", outcome: "结果", retry: "下次重试", retryFailures: (n) => `连续第 ${n} 次失败`,
+	noCode: "没有响应", took: (t) => `用时 ${t}`,
+
+	requests: "Neutron 请求", operation: "操作", requestCount: "次数", errors: "错误", p50: "中位数", p99: "99%", lastCode: "最近",
+	noRequests: "还没有请求。", plans: "最近的计划", noPlans: "还没有需要执行步骤的同步。",
+	watches: "Watch", kind: "类型", activity: "状态", lists: "list 次数", watchCount: "watch 次数", objects: "对象",
+	leader: "Leader", alone: "这个进程负责调谐，没有 leader 选举。",
+	leads: (lease) => `这个副本是 leader，凭 Lease ${lease}。`,
+	standby: (holder, lease) => `leader 是 ${holder || "另一个副本"}，凭 Lease ${lease}。这个副本保持缓存最新，等待接手。`,
+};
+
+const languages = { en: english, "zh-CN": chinese };
+let current = localStorage.getItem("language");
+if (!(current in languages)) current = navigator.language.startsWith("zh") ? "zh-CN" : "en";
+
+export const text = () => languages[current];
+export const language = () => current;
+
+// setLanguage changes the language of everything that the HTML names by data-text and
+// data-label. The other parts of the page render themselves again.
+export function setLanguage(to = current) {
+	if (to !== current) localStorage.setItem("language", to);
+	current = to;
+	document.documentElement.lang = to;
+	for (const element of document.querySelectorAll("[data-text]")) element.textContent = text()[element.dataset.text];
+	for (const element of document.querySelectorAll("[data-label]")) element.setAttribute("aria-label", text()[element.dataset.label]);
+	document.title = text().title;
+}
+
+export const number = (n) => new Intl.NumberFormat(current).format(n);
+
+// duration returns milliseconds in words, such as "12 ms", "3.4 s" or "2 min".
+export function duration(ms) {
+	const [value, unit] = ms < 10 ? [ms, "millisecond"] : ms < 1000 ? [Math.round(ms), "millisecond"] : ms < 120e3 ? [ms / 1000, "second"]
+		: ms < 7200e3 ? [Math.round(ms / 60e3), "minute"] : [Math.round(ms / 3600e3), "hour"];
+	return new Intl.NumberFormat(current, { style: "unit", unit, unitDisplay: "short", maximumFractionDigits: 1 }).format(value);
+}
+
+export const clockTime = (time) => new Intl.DateTimeFormat(current, { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hour12: false }).format(new Date(time));

@@ -1,0 +1,157 @@
+// workers.js: the workers. A busy worker has a lane with the five words of syncHandler.
+// If there are more workers than lanes, each has a small cell as well.
+import { keyLink, setText } from "./elements.js";
+import { number, text } from "./texts.js";
+
+const lanesAtMost = 6;
+const stops = ["desired", "actual", "plan", "apply", "report"];
+const stopOf = { worker: -0.45, desired: 0, actual: 1, plan: 2, apply: 3, neutron: 3, report: 4, done: 4, backoff: 4 };
+
+export class Workers {
+	#list = document.getElementById("lanes");
+	#cells = document.getElementById("cells");
+	#every = document.getElementById("every");
+	#lanes = [];
+	#count = 0;
+	#all = false;
+	#onBuild;
+
+	// onBuild is called after the number of lanes has changed.
+	constructor(onBuild) {
+		this.#onBuild = onBuild;
+		this.#every.addEventListener("click", () => {
+			this.#all = !this.#all;
+			this.#build();
+		});
+	}
+
+	// show displays the workers of a state. A lane with a dot on its way stays as it is.
+	// It returns how many workers are shown as busy.
+	show(workers, followed) {
+		if (workers.length !== this.#count) {
+			this.#count = workers.length;
+			this.#build();
+		}
+		for (const lane of this.#lanes) {
+			if (!lane.player && !workers[lane.worker - 1]?.key) this.#clear(lane);
+		}
+		for (const worker of workers.filter((worker) => worker.key)) {
+			const lane = this.#laneOf(worker.number);
+			if (lane && !lane.player) this.#set(lane, worker.key, worker.stage, worker.step ?? "", followed);
+		}
+		const shown = workers.map((worker) => worker.key ? worker : { ...worker, key: this.#lanes.find((lane) => lane.worker === worker.number)?.key });
+		this.#showCells(shown, followed);
+		return shown.filter((worker) => worker.key).length;
+	}
+
+	// enter reserves the lane of a worker for a dot, when the one before has left. It
+	// returns null if all lanes are in use.
+	async enter(worker, key) {
+		const lane = this.#laneOf(worker);
+		if (!lane) return null;
+		while (lane.player) await lane.left;
+		lane.player = key;
+		lane.left = new Promise((leave) => lane.leave = leave);
+		return lane;
+	}
+
+	// leave makes a lane free for the next dot.
+	leave(lane) {
+		if (!lane?.player) return;
+		lane.player = "";
+		lane.failed = false;
+		lane.leave();
+	}
+
+	#laneOf(worker) {
+		const lane = this.#lanes.find((lane) => lane.worker === worker) ?? this.#lanes.find((lane) => !lane.worker);
+		if (!lane || lane.worker) return lane;
+		lane.worker = worker;
+		lane.element.dataset.worker = worker;
+		setText(lane.element.querySelector(".number"), worker);
+		return lane;
+	}
+
+	get #fixed() {
+		return this.#all || this.#count <= lanesAtMost;
+	}
+
+	// move shows that the key of a lane has reached a stage.
+	move(lane, moment, followed) {
+		if (moment.stage === "done" || moment.stage === "backoff") return;
+		lane.failed = lane.failed || moment.failed;
+		this.#set(lane, moment.key, moment.stage, { worker: "", apply: moment.text, neutron: moment.text }[moment.stage], followed);
+	}
+
+	// depart hides the dot of a lane, because another one moves on from there.
+	depart(lane) {
+		lane.element.classList.add("departed");
+	}
+
+	#set(lane, key, stage, step, followed) {
+		if (lane.key !== key) lane.element.querySelector(".key").replaceWith(keyLink(key));
+		lane.key = key;
+		lane.stop = stopOf[stage] ?? lane.stop;
+		lane.element.style.setProperty("--stop", lane.stop);
+		lane.element.className = ["lane", "busy", key === followed && "followed", lane.failed && "failed"].filter(Boolean).join(" ");
+		if (step !== undefined) setText(lane.element.querySelector(".step"), step);
+	}
+
+	#clear(lane) {
+		if (!this.#fixed && lane.worker) {
+			lane.worker = 0;
+			delete lane.element.dataset.worker;
+			setText(lane.element.querySelector(".number"), "");
+		}
+		if (!lane.key) return;
+		lane.key = "";
+		lane.failed = false;
+		lane.element.className = "lane";
+		lane.element.querySelector(".key").replaceWith(Object.assign(document.createElement("span"), { className: "key" }));
+		setText(lane.element.querySelector(".step"), "");
+	}
+
+	#build() {
+		const count = this.#fixed ? this.#count : lanesAtMost;
+		this.#lanes = Array.from({ length: count }, (_, slot) => {
+			const element = document.createElement("li");
+			element.className = "lane";
+			element.innerHTML = `<span class="number"></span><span class="key"></span><span class="step"></span><span class="stops" aria-hidden="true">${"<i></i>".repeat(stops.length)}<b><b></b></b></span>`;
+			if (this.#fixed) {
+				element.dataset.worker = slot + 1;
+				setText(element.querySelector(".number"), slot + 1);
+			}
+			return { slot, element, worker: this.#fixed ? slot + 1 : 0, key: "", stop: stopOf.worker, player: "" };
+		});
+		this.#list.classList.toggle("compact", count > 12);
+		this.#list.replaceChildren(...this.#lanes.map((lane) => lane.element));
+		this.#cells.replaceChildren(...Array.from({ length: this.#count > lanesAtMost ? this.#count : 0 }, () => document.createElement("li")));
+		this.#every.hidden = this.#count <= lanesAtMost;
+		this.#onBuild();
+	}
+
+	#showCells(workers, followed) {
+		[...this.#cells.children].forEach((cell, i) => {
+			const worker = workers[i], title = text().workerCell(worker);
+			cell.className = [worker.key && "busy", worker.key && worker.key === followed && "followed"].filter(Boolean).join(" ");
+			if (cell.title !== title) cell.title = title;
+			setText(cell, worker.number);
+		});
+		setText(this.#every, this.#all ? text().fewerWorkers : text().everyWorker(number(workers.length)));
+		this.#every.setAttribute("aria-pressed", this.#all);
+	}
+
+	// measure notes where the lanes are, and returns where the key enters each.
+	measure(box) {
+		return this.#lanes.map((lane) => {
+			const row = box(lane.element), track = box(lane.element.querySelector(".stops"));
+			Object.assign(lane, { y: track.y, from: track.left, step: (track.right - track.left) / stops.length });
+			return { slot: lane.slot, left: row.left, y: track.y };
+		});
+	}
+
+	// position returns where the key of a lane is.
+	position(lane) {
+		return [lane.from + (Math.min(lane.stop, 4) + 0.5) * lane.step, lane.y];
+	}
+}
