@@ -70,6 +70,7 @@ func (t *tour) untilSynced(since time.Time) error {
 func (t *tour) untilJourney(since time.Time, accept func(journey) bool) error {
 	var journeys []journey
 	err := local.Eventually(t.ctx, func() error {
+		journeys = nil // decoding into earlier ones would keep what a new one lacks
 		if err := t.request(http.MethodGet, "/api/journeys?key="+url.QueryEscape(key), "", &journeys); err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ func (p *tab) litSince() []string {
 // follow follows a key as a user does.
 func (p *tab) follow(key string) {
 	p.Helper()
-	p.do(chromedp.Click("#follow"), chromedp.SetValue("#follow", ""), chromedp.SendKeys("#follow", key+kb.Enter))
+	p.do(chromedp.Click("#follow"), chromedp.Evaluate[chromedp.Void](`document.querySelector('#follow').select()`), chromedp.KeyEvent(key+kb.Enter))
 }
 
 // The walkthrough: each of its three acts lights the stages in their order, and shows
