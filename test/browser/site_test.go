@@ -21,7 +21,6 @@ import (
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
 	networkclient "github.com/samplecrd/network-controller/pkg/client/clientset/versioned/typed/samplecrd/v1"
-	"github.com/samplecrd/network-controller/pkg/debugpage"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/neutron/faults"
 	"github.com/samplecrd/network-controller/test/internal/process"
@@ -96,9 +95,9 @@ func (s *site) start() {
 		if err := s.controller.Check(); err != nil {
 			return err
 		}
-		state, err := fetch[debugpage.State](s, "/api/state")
-		if err == nil && !state.Process.Leads {
-			return fmt.Errorf("the holder of the Lease is %q", state.Process.Holder)
+		now, err := fetch[state](s, "/api/state")
+		if err == nil && !now.Process.Leads {
+			return fmt.Errorf("the holder of the Lease is %q", now.Process.Holder)
 		}
 		return err
 	})
@@ -120,6 +119,23 @@ func (s *site) open(l look) *tab {
 	return p
 }
 
+// state and journey are what the tests use of the page's JSON.
+type (
+	state struct {
+		Process struct {
+			Leads            bool
+			Holder           string
+			SlowMilliseconds int
+		}
+	}
+	journey struct {
+		Ended  *time.Time
+		Failed bool
+		Steps  []struct{ Text string }
+		Retry  *struct{ Failures int }
+	}
+)
+
 // fetch reads JSON of the page.
 func fetch[T any](s *site, path string) (value T, err error) {
 	response, err := http.Get("http://" + s.address + path)
@@ -134,9 +150,9 @@ func fetch[T any](s *site, path string) (value T, err error) {
 }
 
 // journeys returns the journeys of a Network, the newest first.
-func (s *site) journeys(name string) []debugpage.Journey {
+func (s *site) journeys(name string) []journey {
 	s.Helper()
-	journeys, err := fetch[[]debugpage.Journey](s, "/api/journeys?key="+url.QueryEscape(s.namespace+"/"+name))
+	journeys, err := fetch[[]journey](s, "/api/journeys?key="+url.QueryEscape(s.namespace+"/"+name))
 	if err != nil {
 		s.Fatal(err)
 	}
