@@ -55,6 +55,11 @@ tour: build $(if $(KUBEBUILDER_ASSETS),,control-plane) ## Explain the path of a 
 	@$(GO_BUILD) -o build/bin/tour ./hack/tour
 	@exec build/bin/tour $(TOUR_FLAGS)
 
+.PHONY: cluster
+cluster: control-plane ## Run a local Kubernetes without a controller, for the lessons
+	@$(GO_BUILD) -o build/bin/run ./hack/run
+	@exec build/bin/run -cluster-only
+
 # The controller exits with 2 if it rejects a flag, and with 1 if it has no cluster.
 # Without the variable, it does not notice that it is in a pod, where it requires -cloud.
 .PHONY: check-flags
@@ -65,6 +70,13 @@ check-flags: build
 .PHONY: test
 test: control-plane ## Run all tests, on a real API server
 	go test ./...
+
+# The lessons whose experiments make lessons runs: all, or the number of one.
+LESSON := all
+
+.PHONY: lessons
+lessons: build control-plane ## Run the experiments of docs/learn as they are written (LESSON=05: of one)
+	@LESSONS='$(LESSON)' go test -count=1 -timeout 20m -v -run '^TestExperiments$$' ./test/lessons
 
 .PHONY: openstack
 openstack: $(OPENSTACK) ## Start a real Keystone and Neutron on loopback (Debian 12, as root); prints how to use them
@@ -186,7 +198,7 @@ bench-programs: build control-plane
 
 .PHONY: vet-bench
 vet-bench: ## Check that the benchmark and the programs that it measures compile
-	@cd test/bench && go vet ./... && go mod tidy -diff
+	@cd test/bench && go vet ./... && go test ./... && go mod tidy -diff
 	@cd test/bench/controller-runtime && go vet ./... && go mod tidy -diff
 
 # The flags of the benchmark: make bench BENCH_FLAGS='-n 1000 -only controller'

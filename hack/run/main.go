@@ -3,6 +3,7 @@
 // and calls this program:
 //
 //	build/bin/run [-kubeconfig PATH] -- ./samplecrd-controller [FLAGS]
+//	build/bin/run -cluster-only
 //
 // The controller gets the flags -kubeconfig and -debug-bind-address before its own
 // flags. Its exit code is the exit code of this program. The environment variable
@@ -31,11 +32,19 @@ func main() {
 		return
 	}
 	kubeconfig := flag.String("kubeconfig", "", "`path` of the kubeconfig file of a cluster to run against. Without it, a local one is started.")
+	clusterOnly := flag.Bool("cluster-only", false, "Run a local Kubernetes without a controller until a signal.")
 	flag.Usage = func() {
 		_, _ = fmt.Fprintf(flag.CommandLine.Output(), "usage: %s [-kubeconfig PATH] -- CONTROLLER [FLAGS]\n", filepath.Base(os.Args[0]))
 		flag.PrintDefaults()
 	}
 	flag.Parse()
+	if *clusterOnly {
+		if err := runCluster(listen()); err != nil {
+			fmt.Fprintln(os.Stderr, "run:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if flag.NArg() == 0 {
 		flag.Usage()
 		os.Exit(2)
@@ -75,7 +84,7 @@ func run(stop *stopper, kubeconfig string, controller []string) (exitCode int, e
 		return foreground(kubeconfig, "")
 	}
 
-	cluster, err := startCluster(stop.context, os.Stdout)
+	cluster, err := startCluster(stop.context, os.Stdout, "stops the controller, and then removes")
 	switch {
 	case errors.Is(err, context.Canceled):
 		return 130, nil // stopped before it was ready
@@ -87,6 +96,20 @@ func run(stop *stopper, kubeconfig string, controller []string) (exitCode int, e
 		exitCode, err = max(exitCode, 1), errors.Join(err, stopping)
 	}
 	return exitCode, err
+}
+
+// runCluster runs a local Kubernetes until a signal.
+func runCluster(stop *stopper) error {
+	cluster, err := startCluster(stop.context, os.Stdout, "removes")
+	switch {
+	case errors.Is(err, context.Canceled):
+		return nil // stopped before it was ready
+	case err != nil:
+		return err
+	}
+	fmt.Print(cluster.usage)
+	<-stop.context.Done()
+	return cluster.stop(os.Stdout)
 }
 
 // localCluster is a local Kubernetes.
@@ -132,8 +155,8 @@ func whereThePageIs(address string) string {
 	return "To watch the controller, open http://" + address + "/ in a browser.\n"
 }
 
-// startCluster starts a local Kubernetes.
-func startCluster(ctx context.Context, output io.Writer) (*localCluster, error) {
+// startCluster starts a local Kubernetes. Its usage includes what Ctrl-C does to it.
+func startCluster(ctx context.Context, output io.Writer, ctrlC string) (*localCluster, error) {
 	root, err := controlplane.ModuleRoot()
 	if err != nil {
 		return nil, err
@@ -154,7 +177,7 @@ func startCluster(ctx context.Context, output io.Writer) (*localCluster, error) 
 	}
 	l := &localCluster{Cluster: cluster, kubeconfig: linkTo(cluster.Kubeconfig(), filepath.Join(root, "build", "run", "kubeconfig"))}
 	_, err = exec.LookPath("kubectl")
-	l.usage = howToReach(l.kubeconfig, kubectl, err == nil)
+	l.usage = howToReach(l.kubeconfig, kubectl, ctrlC, err == nil)
 	return l, nil
 }
 
@@ -185,7 +208,7 @@ func (l *localCluster) stop(output io.Writer) error {
 
 // howToReach returns what to type into a second terminal, with or without an
 // installed kubectl.
-func howToReach(kubeconfig, kubectl string, installed bool) string {
+func howToReach(kubeconfig, kubectl, ctrlC string, installed bool) string {
 	lines := []string{"It is ready. To use it, type into a second terminal:", "", "  export KUBECONFIG=" + quote(kubeconfig)}
 	if !installed {
 		lines = append(lines, "  alias kubectl="+quote(quote(kubectl)))
@@ -193,7 +216,7 @@ func howToReach(kubeconfig, kubectl string, installed bool) string {
 	return strings.Join(append(lines,
 		"  kubectl get networks",
 		"",
-		"Ctrl-C stops the controller, and then removes this Kubernetes with all its objects.",
+		"Ctrl-C "+ctrlC+" this Kubernetes with all its objects.",
 		"", ""), "\n")
 }
 

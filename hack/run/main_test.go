@@ -318,7 +318,7 @@ func TestHowToReach(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			text := howToReach(test.kubeconfig, "/my/kubectl", test.installed)
+			text := howToReach(test.kubeconfig, "/my/kubectl", "removes", test.installed)
 			if want := "\n" + strings.Join(test.want, "\n") + "\n\n"; !strings.Contains(text, want) {
 				t.Errorf("text is %q, want in it %q", text, want)
 			}

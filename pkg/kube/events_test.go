@@ -44,13 +44,16 @@ func (s *sink) Events(string) eventsclient.EventInterface { return s }
 
 func (s *sink) Create(ctx context.Context, event *eventsv1.Event, _ metav1.CreateOptions) (*eventsv1.Event, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.requests++
-	if s.accepted[event.Name] != nil {
+	_, exists := s.accepted[event.Name]
+	s.mu.Unlock()
+	if exists {
 		return nil, apierrors.NewAlreadyExists(schema.GroupResource{Resource: "events"}, event.Name)
 	}
 	err := s.answer(ctx, event)
 	if err == nil || errors.Is(err, errLostResponse) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.accepted[event.Name] = event
 	}
 	return event, err
@@ -150,6 +153,48 @@ func TestEventsOfSlowServer(t *testing.T) {
 		}
 		events.Stop()
 	})
+}
+
+// TestEventsOfSlowNamespace: a namespace whose admission webhook does not answer delays
+// the events of other namespaces by a moment, and has one request at a time. If the API
+// server is unavailable, no other event is tried meanwhile: it would be lost, too.
+func TestEventsOfSlowNamespace(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer          func(context.Context) error
+		accepted, tried int // in other namespaces, after a short time
+	}{
+		"no answer":   {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, 20, 20},
+		"unavailable": {func(context.Context) error { return apierrors.NewServiceUnavailable("") }, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				slow, others := 0, 0
+				server := newSink(func(ctx context.Context, event *eventsv1.Event) error {
+					if event.Namespace == "slow" {
+						slow++
+						return test.answer(ctx)
+					}
+					others++
+					return nil
+				})
+				events := server.start(t)
+				for i := range 3 {
+					object := pod(i)
+					object.Namespace = "slow"
+					events.Eventf(object, nil, corev1.EventTypeNormal, "Created", "Create", "created")
+				}
+				for i := range 20 {
+					record(events, 3+i, "created")
+				}
+				time.Sleep(patience) //nolint:forbidigo // no time passes in a bubble
+				synctest.Wait()
+				if got := len(server.accepted); slow > 2 || got != test.accepted || others != test.tried {
+					t.Errorf("%d requests of the slow namespace, %d of others, %d accepted; want %d and %d", slow, others, got, test.tried, test.accepted)
+				}
+				events.Stop()
+			})
+		})
+	}
 }
 
 // TestEventsThatFail: a request is repeated if that may help, and no event is lost

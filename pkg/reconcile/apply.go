@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,28 +60,22 @@ func (r *Reconciler) applySteps(ctx context.Context, key cache.ObjectName, netwo
 		if ended, outcome := endOf(step, network); ended {
 			return actual, outcome
 		}
-		if rejected := r.rejection(key, network); rejected != nil {
-			return actual, rejected
-		}
 		if err := r.mayApply(ctx, key, network, desired, step, found); err != nil {
-			return actual, &status.StepError{Step: step, Err: err}
+			return actual, err
 		}
-		endProgress := r.showProgress(ctx, network, step, began)
-		after, err := r.applyTraced(ctx, network, actual, step)
-		endProgress()
-		r.noteCreate(key, desired, step, err)
-		if actual.Cached && isFromOutdated(step, err) {
+		after, err := r.applyStep(ctx, key, network, desired, actual, step, began)
+		switch {
+		case err == nil:
+			logStep(ctx, network, step)
+			*applied, actual = append(*applied, step), after
+		case actual.Cached && isFromOutdated(step, err):
 			klog.FromContext(ctx).V(2).Info("The cache of Neutron's state may be outdated; looking in Neutron", "step", status.Printable(step.String()), "err", status.Printable(err.Error()))
 			actual = actual.WithoutCache()
-			continue
-		}
-		if err != nil {
+		default:
 			err = &status.StepError{Step: step, Err: err}
 			r.noteRejection(key, network, err)
 			return actual, err
 		}
-		logStep(ctx, network, step)
-		*applied, actual = append(*applied, step), after
 	}
 	return actual, status.BlockedError{Blocked: plan.Blocked{Reason: plan.ReasonNotConverging, Message: fmt.Sprintf(
 		"Stopped after %d steps: Neutron's responses do not match the requests. See the controller's log for the steps.", maxSteps)}}
@@ -112,20 +107,25 @@ func endOf(step plan.Step, network *samplecrdv1.Network) (ended bool, outcome er
 	return false, nil
 }
 
-// mayApply returns an error if a step must not be applied now.
+// mayApply returns the outcome of a sync whose next step must not be applied now, or nil.
 func (r *Reconciler) mayApply(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, step plan.Step, found bool) error {
-	select {
-	case <-r.stopping:
-		return errStopping
-	default:
+	if rejected := r.rejection(key, network); rejected != nil {
+		return rejected
 	}
-	if err := r.checkCurrent(ctx, key, network, step); err != nil {
-		return err
+	err := errStopping
+	if !r.isStopping() {
+		err = r.checkCurrent(ctx, key, network, step)
 	}
-	if err := r.checkPending(key, network, desired, step, found); err != nil {
-		return err
+	if err == nil {
+		err = r.checkPending(key, network, desired, step, found)
 	}
-	return r.reserve(key, step) // last: noteCreate ends the reservation
+	if err == nil {
+		err = r.reserve(key, step) // last: noteCreate ends the reservation
+	}
+	if err != nil {
+		return &status.StepError{Step: step, Err: err}
+	}
+	return nil
 }
 
 // checkCurrent reads the object again before a step that deletes something, and
@@ -149,10 +149,15 @@ func (r *Reconciler) checkCurrent(ctx context.Context, key cache.ObjectName, net
 	return nil
 }
 
-func (r *Reconciler) applyTraced(ctx context.Context, network *samplecrdv1.Network, actual plan.Actual, step plan.Step) (plan.Actual, error) {
-	ctx, end := tracing.Start(ctx, strings.TrimPrefix(fmt.Sprintf("%T", step), "plan."), "samplecrd.step", step)
+// applyStep applies one step, traces it, shows it in the status if it takes long, and
+// remembers what it may have created.
+func (r *Reconciler) applyStep(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, step plan.Step, syncBegan time.Time) (plan.Actual, error) {
+	endProgress := r.showProgress(ctx, network, step, syncBegan)
+	ctx, endTrace := tracing.Start(ctx, strings.TrimPrefix(fmt.Sprintf("%T", step), "plan."), "samplecrd.step", step)
 	after, err := r.apply(ctx, network, actual, step)
-	end(err)
+	endTrace(err)
+	endProgress()
+	r.noteCreate(key, desired, step, err)
 	return after, err
 }
 

@@ -96,7 +96,7 @@ func (r *Reconciler) count(usage neutron.Usage, key cache.ObjectName) (count int
 // isInOtherCloud reports whether the network of an object is not in the cloud that
 // the controller is connected to.
 func (r *Reconciler) isInOtherCloud(network *samplecrdv1.Network) bool {
-	recorded := network.Annotations[samplecrdv1.AnnotationCloud]
+	recorded := recordedCloud(network)
 	connected, known := r.neutron.KnownCloud()
 	return known && recorded != "" && recorded != connected
 }

@@ -107,12 +107,18 @@ func TestLimitAfterHandover(t *testing.T) {
 		marker  func(neutron.Owner) string // of the network, if it is in the list
 		limit   int                        // the smallest with which another is created
 	}{
-		"created":               {created(func(*samplecrdv1.Network) {}), nil, 2},
-		"created and listed":    {created(func(*samplecrdv1.Network) {}), neutron.Owner.Marker, 2},
-		"being retained":        {created(func(*samplecrdv1.Network) {}), neutron.Owner.RetainedMarker, 2},
-		"adopted":               {created(func(n *samplecrdv1.Network) { n.Spec.NetworkID = "net-a" }), nil, 1},
-		"not created yet":       {created(func(n *samplecrdv1.Network) { n.Status.NetworkID = "" }), nil, 1},
-		"in another cloud":      {created(func(n *samplecrdv1.Network) { n.Annotations[samplecrdv1.AnnotationCloud] = "old" }), nil, 1},
+		"created":            {created(func(*samplecrdv1.Network) {}), nil, 2},
+		"created and listed": {created(func(*samplecrdv1.Network) {}), neutron.Owner.Marker, 2},
+		"being retained":     {created(func(*samplecrdv1.Network) {}), neutron.Owner.RetainedMarker, 2},
+		"adopted":            {created(func(n *samplecrdv1.Network) { n.Spec.NetworkID = "net-a" }), nil, 1},
+		"not created yet":    {created(func(n *samplecrdv1.Network) { n.Status.NetworkID = "" }), nil, 1},
+		"in another cloud":   {created(func(n *samplecrdv1.Network) { n.Annotations[samplecrdv1.AnnotationCloud] = "old" }), nil, 1},
+		"a false annotation": {created(func(n *samplecrdv1.Network) {
+			n.Status.Cloud, n.Annotations[samplecrdv1.AnnotationCloud] = "test", "old"
+		}), nil, 2},
+		"a lost annotation": {created(func(n *samplecrdv1.Network) {
+			n.Status.Cloud, n.Annotations = "old", nil
+		}), nil, 1},
 		"in another namespace":  {created(func(n *samplecrdv1.Network) { n.Namespace = "other" }), nil, 1},
 		"of the Network itself": {created(func(n *samplecrdv1.Network) { n.Name = "b" }), nil, 1},
 	} {

@@ -30,6 +30,9 @@ func (r *Reconciler) showProgress(ctx context.Context, network *samplecrdv1.Netw
 	written := make(chan struct{})
 	timer := r.clock.AfterFunc(max(0, progressDelay-r.clock.Since(syncBegan)), func() {
 		defer close(written)
+		if r.isStopping() { // another replica may lead by now
+			return
+		}
 		after, _ := status.InProgress(network, step, r.now())
 		if _, err := r.applyStatus(ctx, network, after); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Showing the work in progress failed; continuing")

@@ -95,6 +95,16 @@ func (r *Reconciler) Start(ctx context.Context) {
 	}
 }
 
+// isStopping reports whether this replica has stopped leading, or is about to.
+func (r *Reconciler) isStopping() bool {
+	select {
+	case <-r.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
 // StartedAt returns when this replica started leading, or the zero Time if it has
 // not.
 func (r *Reconciler) StartedAt() time.Time {
@@ -158,8 +168,15 @@ func (r *Reconciler) Observe(key cache.ObjectName, network *samplecrdv1.Network,
 	if !known || cached.NetworkID != "" && !cached.HasNetwork(cached.NetworkID) { // it is gone, or another replica has created it
 		return r.unobserved(network)
 	}
-	if _, inSync := cachedOutcome(desired, cached); inSync && (r.isListCurrent() || statusMatches(network, desired, cached)) || r.isCacheComplete(network) {
+	if r.isCacheComplete(network) {
 		return cached
+	}
+	isListCurrent := r.isListCurrent()
+	if _, inSync := cachedOutcome(desired, cached); inSync && (isListCurrent || statusMatches(network, desired, cached)) {
+		return cached
+	}
+	if !isListCurrent {
+		r.neutron.RequestRefresh(r.StartedAt()) // for the next syncs
 	}
 	return r.unobserved(network)
 }
@@ -175,13 +192,9 @@ func (r *Reconciler) isListCurrent() bool {
 // be pending. It also has to be safe to act on it when other clients have changed
 // something since: Neutron must check revisions.
 func (r *Reconciler) isCacheComplete(network *samplecrdv1.Network) bool {
-	if !r.isListCurrent() {
-		r.neutron.RequestRefresh(r.StartedAt()) // for the next syncs
-		return false
-	}
 	record, found := r.recordOf(network), network.Status.NetworkID != "" // see Observe
 	extensions, _ := r.neutron.KnownExtensions()
-	return slices.Contains(extensions, neutron.ExtensionIfMatch) &&
+	return r.isListCurrent() && slices.Contains(extensions, neutron.ExtensionIfMatch) &&
 		r.neutron.ListedSince(record.pendingUntil) &&
 		r.neutron.ListedSince(r.inheritedUntil(record, network, found, r.StartedAt()))
 }

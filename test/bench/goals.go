@@ -135,8 +135,8 @@ func (r *results) restGoals() []goal {
 func (r *results) tenantGoal() goal {
 	g := goal{figure: "a new Network beside " + number(goalSize) + " of another tenant, p99", goal: fmt.Sprintf("at most %d times its time alone", maxTenantFactor)}
 	for _, one := range r.Besides {
-		if one.Peer == nameOurs && one.N >= goalSize && one.Alone.P99 > 0 {
-			factor := one.Together.P99 / one.Alone.P99
+		if one.Peer == nameOurs && one.N >= goalSize && one.Alone.Ready.P99 > 0 {
+			factor := one.Together.Ready.P99 / one.Alone.Ready.P99
 			g.measured, g.known, g.reached = fmt.Sprintf("%.1f times", factor), true, factor <= maxTenantFactor
 		}
 	}

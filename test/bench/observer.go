@@ -20,6 +20,7 @@ type observer struct {
 	left    int
 	done    chan struct{} // closed when none is left
 	err     error         // of the watch
+	stop    context.CancelFunc
 }
 
 type waiting struct {
@@ -27,11 +28,12 @@ type waiting struct {
 	generation int64
 }
 
-// observe starts a watch that ends with the context.
-func observe(ctx context.Context, kube *bare.Client, group string) *observer {
-	o := &observer{waiting: map[string]waiting{}, done: make(chan struct{})}
+// observe starts to watch a namespace, or all if it is empty, until the context ends.
+func observe(ctx context.Context, kube *bare.Client, group, namespace string) *observer {
+	ctx, stop := context.WithCancel(ctx)
+	o := &observer{waiting: map[string]waiting{}, done: make(chan struct{}), stop: stop}
 	go func() {
-		err := kube.Watch(ctx, group, o.handle)
+		err := kube.Watch(ctx, group, namespace, o.handle)
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.err = err

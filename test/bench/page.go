@@ -294,12 +294,13 @@ func (r *results) AtRest() string {
 func (r *results) Tenants() string {
 	var rows [][]string
 	for _, one := range r.Besides {
-		row := func(when string, s series) []string {
-			return []string{when, strconv.Itoa(s.Count), fmt.Sprintf("%.0f ms", 1000*s.P50), fmt.Sprintf("%.0f ms", 1000*s.P99)}
+		ms := func(seconds float64) string { return fmt.Sprintf("%.0f ms", 1000*seconds) }
+		row := func(when string, p pace) []string {
+			return []string{when, strconv.Itoa(p.Ready.Count), ms(p.Ready.P50), ms(p.Ready.P99), ms(p.Accepted.P50), ms(p.Accepted.P99)}
 		}
 		rows = append(rows, row("alone", one.Alone), row("beside "+number(float64(one.N)), one.Together))
 	}
-	return table([]string{"", "repetitions", "median", "p99"}, rows)
+	return table([]string{"", "repetitions", "Ready: median", "p99", "the user's request: median", "p99"}, rows)
 }
 
 // plots returns the images by their names.

@@ -124,8 +124,12 @@ func between(before, after snapshot) work {
 type beside struct {
 	Peer            string
 	N               int
-	Alone, Together series
+	Alone, Together pace
 }
+
+// pace is how long new Networks take until they are ready, and, of that, the user's own
+// request. The latter shows how busy the API server is.
+type pace struct{ Ready, Accepted series }
 
 // series are times in seconds.
 type series struct {
@@ -144,7 +148,8 @@ const (
 	repetitions = 100
 )
 
-// secondTenant measures new Networks of one tenant, alone and beside n of another.
+// secondTenant measures new Networks of one tenant, alone and beside n of another. Each
+// tenant watches its own namespace: a watch of all would be delayed by the n Networks.
 func (m measurement) secondTenant(ctx context.Context, n int) (b beside, err error) {
 	b = beside{Peer: m.peer.Name, N: n}
 	for _, namespace := range []string{quietTenant, busyTenant} {
@@ -152,15 +157,20 @@ func (m measurement) secondTenant(ctx context.Context, n int) (b beside, err err
 			return b, err
 		}
 	}
-	var alone, together []float64
+	m.watch.stop()
+	m.watch = observe(ctx, m.site.kube, m.peer.group, quietTenant)
+	if err := m.one(ctx, "first", &times{}); err != nil {
+		return b, err
+	}
+	var alone, together times
 	for i := range repetitions {
-		if alone, err = m.one(ctx, fmt.Sprintf("alone-%d", i), alone); err != nil {
+		if err := m.one(ctx, fmt.Sprintf("alone-%d", i), &alone); err != nil {
 			return b, err
 		}
 	}
-	b.Alone = newSeries(alone)
+	b.Alone = alone.pace()
 
-	others := observe(ctx, m.site.kube, m.peer.group)
+	others := observe(ctx, m.site.kube, m.peer.group, busyTenant)
 	done := others.expect(n)
 	var failed atomic.Pointer[error]
 	go parallel(users, n, func(i int) bool {
@@ -171,40 +181,47 @@ func (m measurement) secondTenant(ctx context.Context, n int) (b beside, err err
 		}
 		return err == nil
 	})
-	for began := time.Now(); time.Since(began) < m.giveUp; {
-		if together, err = m.one(ctx, fmt.Sprintf("beside-%d", len(together)), together); err != nil {
+	for began, isDone := time.Now(), false; !isDone && time.Since(began) < m.giveUp; {
+		if err := m.one(ctx, fmt.Sprintf("beside-%d", len(together.ready)), &together); err != nil {
 			return b, err
 		}
 		select {
 		case <-done:
-			b.Together = newSeries(together)
-			return b, nil
+			isDone = true
 		case <-time.After(100 * time.Millisecond):
 		}
 		if err := failed.Load(); err != nil {
 			return b, *err
 		}
 	}
-	b.Together = newSeries(together)
+	b.Together = together.pace()
 	return b, nil
 }
 
-// one creates a Network of the quiet tenant, and adds the time until it is ready.
-func (m measurement) one(ctx context.Context, name string, times []float64) ([]float64, error) {
-	done := m.watch.expect(1)
+// times are those of one Network after the other, in seconds.
+type times struct{ ready, accepted []float64 }
+
+func (t times) pace() pace { return pace{newSeries(t.ready), newSeries(t.accepted)} }
+
+// one creates a Network of the quiet tenant, and adds its times.
+func (m measurement) one(ctx context.Context, name string, to *times) error {
+	done, began := m.watch.expect(1), time.Now()
 	m.watch.begin(quietTenant+"/"+name, 1)
-	if err := m.post(ctx, quietTenant, name, len(times)); err != nil {
-		return times, err
+	if err := m.post(ctx, quietTenant, name, len(to.ready)); err != nil {
+		return err
 	}
+	to.accepted = append(to.accepted, time.Since(began).Seconds())
 	select {
 	case <-done:
-		return append(times, m.watch.times()...), nil
+		to.ready = append(to.ready, m.watch.times()...)
+		return nil
 	case <-m.site.peer.Done():
-		return times, m.site.peer.Check()
+		return m.site.peer.Check()
 	case <-time.After(m.giveUp):
-		return append(times, m.giveUp.Seconds()), nil // at least
+		to.ready = append(to.ready, m.giveUp.Seconds()) // at least
+		return nil
 	case <-ctx.Done():
-		return times, ctx.Err()
+		return ctx.Err()
 	}
 }
 
@@ -286,7 +303,7 @@ func (b *bench) begin(ctx context.Context, s *site, p peer, latency time.Duratio
 	if err := s.startPeer(p, b.workers); err != nil {
 		return m, err
 	}
-	m = measurement{b, s, p, observe(ctx, s.kube, p.group), 0}
+	m = measurement{b, s, p, observe(ctx, s.kube, p.group, ""), 0}
 	if err := m.warmUp(ctx); err != nil {
 		return m, fmt.Errorf("%s did not make a first Network ready: %w%s", p.Name, err, s.peer.LastLines())
 	}

@@ -182,7 +182,10 @@ func (r rest) String() string {
 }
 
 func (b beside) String() string {
-	return fmt.Sprintf("alone p50 %.3fs p99 %.3fs (%d), beside p50 %.3fs p99 %.3fs (%d)", b.Alone.P50, b.Alone.P99, b.Alone.Count, b.Together.P50, b.Together.P99, b.Together.Count)
+	text := func(p pace) string {
+		return fmt.Sprintf("p50 %.3fs p99 %.3fs (%d; accepted p50 %.3fs)", p.Ready.P50, p.Ready.P99, p.Ready.Count, p.Accepted.P50)
+	}
+	return "alone " + text(b.Alone) + ", beside " + text(b.Together)
 }
 
 func (k killed) String() string {

@@ -23,7 +23,7 @@ const readmeWords = 900
 const root = "../.."
 
 var (
-	fence    = regexp.MustCompile("(?ms)^ *```(\\w*)\n(.*?)^ *```$")
+	fence    = regexp.MustCompile("(?ms)^ *```(\\w*)[^\n`]*\n(.*?)^ *```$")
 	heading  = regexp.MustCompile(`(?m)^(#+) (.*)$`)
 	link     = regexp.MustCompile(`\]\(([^):#]*)(?:#([^)]+))?\)`)
 	code     = regexp.MustCompile("`([^`\n]+)`")
@@ -92,7 +92,15 @@ func TestFlags(t *testing.T) {
 	if len(flags) < 20 {
 		t.Fatalf("the help has the flags %v: have they another form now?", slices.Sorted(maps.Keys(flags)))
 	}
-	others := []string{"-n", "-k", "-f", "-update"} // of kubectl, and of tests
+	others := []string{"-n", "-k", "-f", "-p", "-update"} // of kubectl, and of tests
+	// And those of the programs of lessons.
+	walk(t, func(file string) {
+		if strings.HasPrefix(file, "docs/learn/code/") {
+			for _, match := range regexp.MustCompile(`\bflag\.\w+\("([\w-]+)"`).FindAllStringSubmatch(read(t, file), -1) {
+				others = append(others, "-"+match[1])
+			}
+		}
+	})
 	for file, text := range documents(t) {
 		for _, span := range spans(text) {
 			if !strings.HasPrefix(span, "-") {
@@ -142,9 +150,10 @@ func TestReadme(t *testing.T) {
 // English one, and each reason that is explained there.
 func TestChinese(t *testing.T) {
 	for chinese, english := range map[string]string{
-		"README.zh-CN.md":        "README.md",
-		"docs/zh-CN/promises.md": "docs/operate/promises.md",
-		"docs/zh-CN/stories.md":  "test/stories/README.md",
+		"README.zh-CN.md":           "README.md",
+		"docs/zh-CN/learn/terms.md": "docs/learn/terms.md",
+		"docs/zh-CN/promises.md":    "docs/operate/promises.md",
+		"docs/zh-CN/stories.md":     "test/stories/README.md",
 	} {
 		got, want := structure(read(t, chinese)), structure(read(t, english))
 		if got != want {

@@ -36,6 +36,7 @@ export class Diagram {
 		new ResizeObserver(() => this.#layout()).observe(root);
 		document.fonts.ready.then(() => this.#layout());
 		setInterval(() => this.#countDown(), 200);
+		setInterval(() => this.#dim(), 100);
 		setInterval(() => this.#announce(), 5000);
 	}
 
@@ -189,11 +190,15 @@ export class Diagram {
 		const element = stations[stage];
 		if (!element) return;
 		element.classList.toggle("failing", Boolean(failed));
-		if (element.litSince > performance.now() - 100) return;
-		element.litSince = performance.now();
+		element.litUntil = performance.now() + litFor;
 		element.classList.add("lit");
-		clearTimeout(element.litTimer);
-		element.litTimer = setTimeout(() => element.classList.remove("lit", "failing"), litFor);
+	}
+
+	#dim() {
+		if (this.#motion.paused) return;
+		for (const element of Object.values(stations)) {
+			if (element.litUntil < performance.now()) element.classList.remove("lit", "failing");
+		}
 	}
 
 	// play moves dots for the moments. If there are too many, stations light up without.
@@ -282,6 +287,7 @@ export class Diagram {
 		};
 		const boxes = (select) => Object.fromEntries(Object.entries(stations).map(([stage, element]) => [stage, box(select(element))]));
 		const shape = getComputedStyle(root).getPropertyValue("--shape").trim();
+		this.#motion.labels = shape !== "narrow";
 		const { lines, labels } = routes(shape, frame.width, boxes((element) => element.querySelector(".node")), boxes((element) => element), this.#workers.measure(box));
 		this.#lines = lines;
 		const paths = Object.entries(lines).map(([name, points]) => {

@@ -15,6 +15,7 @@ export class Journeys {
 	#key = "";
 	#journeys = [];
 	#opened = new Map(); // ID of a journey → whether a person opened or closed it
+	#shown = new Map(); // ID of a journey → its element, and the version that it shows
 	#typing = 0;
 
 	constructor(now) {
@@ -99,7 +100,17 @@ export class Journeys {
 			if (!this.#key) this.#offerKeys();
 			return;
 		}
-		panel.replaceChildren(...this.#journeys.map((journey, i) => this.#journey(journey, i)));
+		// What did not change stays, so that it keeps the focus.
+		const focused = document.activeElement.closest?.("details")?.dataset.id, old = this.#shown;
+		this.#shown = new Map(this.#journeys.map((journey, i) => {
+			const version = JSON.stringify([journey, i === 0, document.documentElement.lang]), before = old.get(journey.id);
+			return [journey.id, before?.version === version ? before : { version, element: this.#journey(journey, i) }];
+		}));
+		const elements = [...this.#shown.values()].map((shown) => shown.element);
+		if (elements.length !== panel.children.length || elements.some((element, i) => element !== panel.children[i])) {
+			panel.replaceChildren(...elements);
+			panel.querySelector(`[data-id="${CSS.escape(focused ?? "")}"] summary`)?.focus({ preventScroll: true });
+		}
 		this.#countDown();
 	}
 

@@ -1,7 +1,8 @@
 // motion.js: dots that travel along the lines of the diagram. Dots that would touch
 // become one dot with a count, so that their number is bounded at any load.
 
-const gap = 110; // milliseconds between two dots on a line
+const gap = 110; // milliseconds between two dots on a line; fast dots need less
+const leastGap = 70;
 const patience = 450; // milliseconds that a dot waits for its turn, before it joins another one
 const most = 90; // dots at a time
 const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -56,6 +57,7 @@ export class Motion {
 	#frame = 0;
 	#last = 0;
 	paused = false;
+	labels = true; // whether there is room for the names of keys
 
 	constructor(layer) {
 		this.#layer = layer;
@@ -69,15 +71,16 @@ export class Motion {
 		this.#lines.set(name, line);
 		const start = Math.max(this.#clock, line.free);
 		return new Promise((arrived) => {
-			if (line.dot && (start - this.#clock > patience || this.#dots.size >= most) && this.#dots.has(line.dot)) {
+			const speed = options.speed ?? 1;
+			if (line.dot && (start - this.#clock > patience / speed || this.#dots.size >= most) && this.#dots.has(line.dot)) {
 				line.dot.arrivals.push(arrived);
 				this.#draw(line.dot);
 				return;
 			}
 			if (this.#dots.size >= most) return arrived();
-			const path = measure(points), speed = options.speed ?? 1;
+			const path = measure(points);
 			const dot = { path, start, duration: Math.min(900, Math.max(280, path.total / 0.45)) / speed, arrivals: [arrived], options, element: this.#element() };
-			line.free = start + gap / speed;
+			line.free = start + Math.max(leastGap, gap / speed);
 			line.dot = dot;
 			this.#dots.add(dot);
 			this.#draw(dot);
@@ -115,7 +118,7 @@ export class Motion {
 		element.setAttribute("class", ["dot", options.failed && "failed", options.followed && "followed", n > 1 && "many"].filter(Boolean).join(" "));
 		circle.setAttribute("r", n > 1 ? 11 + Math.min(6, Math.log10(n) * 3) : options.small ? 4.5 : 7);
 		count.textContent = n > 1 ? n : options.failed ? "!" : "";
-		label.textContent = n === 1 && !options.small && (options.followed || this.#dots.size <= 8) ? options.label ?? "" : "";
+		label.textContent = this.labels && n === 1 && !options.small && (options.followed || this.#dots.size <= 8) ? options.label ?? "" : "";
 	}
 
 	#run() {

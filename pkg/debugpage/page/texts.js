@@ -153,13 +153,22 @@ export function setLanguage(to = current) {
 	document.title = text().title;
 }
 
-export const number = (n) => new Intl.NumberFormat(current).format(n);
+// A formatter is expensive to create, so each is kept.
+const formatters = new Map();
+
+function format(type, options, value) {
+	const name = current + JSON.stringify(options);
+	if (!formatters.has(name)) formatters.set(name, new Intl[type](current, options));
+	return formatters.get(name).format(value);
+}
+
+export const number = (n) => format("NumberFormat", {}, n);
 
 // duration returns milliseconds in words, such as "12 ms", "3.4 s" or "2 min".
 export function duration(ms) {
 	const [value, unit] = ms < 10 ? [ms, "millisecond"] : ms < 1000 ? [Math.round(ms), "millisecond"] : ms < 120e3 ? [ms / 1000, "second"]
 		: ms < 7200e3 ? [Math.round(ms / 60e3), "minute"] : [Math.round(ms / 3600e3), "hour"];
-	return new Intl.NumberFormat(current, { style: "unit", unit, unitDisplay: "short", maximumFractionDigits: 1 }).format(value);
+	return format("NumberFormat", { style: "unit", unit, unitDisplay: "short", maximumFractionDigits: 1 }, value);
 }
 
-export const clockTime = (time) => new Intl.DateTimeFormat(current, { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hour12: false }).format(new Date(time));
+export const clockTime = (time) => format("DateTimeFormat", { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hour12: false }, new Date(time));

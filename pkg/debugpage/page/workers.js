@@ -124,6 +124,7 @@ export class Workers {
 			return { slot, element, worker: this.#fixed ? slot + 1 : 0, key: "", stop: stopOf.worker, player: "" };
 		});
 		this.#list.classList.toggle("compact", count > 12);
+		document.getElementById("diagram").style.setProperty("--middle", Math.min(2, Math.floor((count - 1) / 2)));
 		this.#list.replaceChildren(...this.#lanes.map((lane) => lane.element));
 		this.#cells.replaceChildren(...Array.from({ length: this.#count > lanesAtMost ? this.#count : 0 }, () => document.createElement("li")));
 		this.#every.hidden = this.#count <= lanesAtMost;

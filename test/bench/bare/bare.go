@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -114,12 +113,13 @@ func (c *Client) send(ctx context.Context, method, path, contentType, body strin
 // Network is the part of a Network that the benchmark reads.
 type Network struct {
 	Metadata struct {
-		Namespace         string   `json:"namespace"`
-		Name              string   `json:"name"`
-		Generation        int64    `json:"generation"`
-		ResourceVersion   string   `json:"resourceVersion"`
-		DeletionTimestamp string   `json:"deletionTimestamp"`
-		Finalizers        []string `json:"finalizers"`
+		Namespace         string            `json:"namespace"`
+		Name              string            `json:"name"`
+		Generation        int64             `json:"generation"`
+		ResourceVersion   string            `json:"resourceVersion"`
+		DeletionTimestamp string            `json:"deletionTimestamp"`
+		Annotations       map[string]string `json:"annotations"`
+		Finalizers        []string          `json:"finalizers"`
 	} `json:"metadata"`
 	Spec struct {
 		CIDR    string `json:"cidr"`
@@ -149,53 +149,16 @@ func (n *Network) IsReady() bool {
 	return false
 }
 
-// Event is a change of a Network: ADDED, MODIFIED or DELETED.
-type Event struct {
-	Type   string  `json:"type"`
-	Object Network `json:"object"`
-}
-
-// maxFailures is how many watches may fail in a row.
-const maxFailures = 50
-
-// Watch calls a function for all Networks of a group that exist, and for each later
-// change, until the context ends. The API server ends watches when it serves a new
-// CRD, for example: then Watch begins again.
-func (c *Client) Watch(ctx context.Context, group string, handle func(Event)) error {
-	for failures := 0; ; failures++ {
-		err := c.watchOnce(ctx, group, func(event Event) {
-			failures = 0
-			handle(event)
-		})
-		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the caller ended the watch
-		}
-		if failures == maxFailures {
-			return fmt.Errorf("watching: %w", err)
-		}
-		<-time.After(100 * time.Millisecond)
-	}
-}
-
-func (c *Client) watchOnce(ctx context.Context, group string, handle func(Event)) error {
-	// Without a resource version, a watch begins with all objects that exist.
-	response, err := c.send(ctx, http.MethodGet, "/apis/"+group+"/v1/networks?watch=1&timeoutSeconds=7200", "", "")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
-	for decoder := json.NewDecoder(response.Body); ; {
-		var event Event
-		if err := decoder.Decode(&event); err != nil {
-			return err
-		}
-		if event.Type == "ADDED" || event.Type == "MODIFIED" || event.Type == "DELETED" {
-			handle(event)
-		}
-	}
-}
-
-// Path returns the path of a Network.
+// Path returns the path of a Network, or of all in a namespace, or, without a
+// namespace, of all.
 func Path(group, namespace, name string) string {
-	return "/apis/" + group + "/v1/namespaces/" + namespace + "/networks/" + name
+	path := "/apis/" + group + "/v1/"
+	if namespace != "" {
+		path += "namespaces/" + namespace + "/"
+	}
+	path += "networks"
+	if name != "" {
+		path += "/" + name
+	}
+	return path
 }

@@ -1,7 +1,8 @@
 // Command controller-runtime is this controller written with controller-runtime, the
 // library behind Kubebuilder and Operator SDK. It decides with pkg/plan and speaks
 // to Neutron with pkg/neutron, as the product does, so that only the framework
-// differs. reconciler.go is what a user of the library writes.
+// differs. reconciler.go is the loop, as a user of the library writes it; steps.go has
+// the requests. The benchmark measures this program, and a lesson explains it.
 //
 // It covers less than the product: networks with a CIDR and a gateway. Each sync
 // reads the state of one network from Neutron.
@@ -13,22 +14,33 @@ import (
 	"os"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 )
 
 func main() {
 	// controller-runtime defines -kubeconfig.
-	endpoint := flag.String("neutron-endpoint", "", "`URL` of a Neutron without authentication")
+	endpoint := flag.String("neutron-endpoint", "", "`URL` of a Neutron without authentication; defaults to an embedded Neutron")
+	address := flag.String("embedded-neutron-address", "", "loopback `address` of the embedded Neutron; defaults to a free port")
 	workers := flag.Int("workers", 5, "number of Networks that are reconciled concurrently")
 	resync := flag.Duration("resync-period", 30*time.Second, "time until a change in Neutron is noticed")
 	flag.Parse()
 	ctrl.SetLogger(klog.Background())
+	if *endpoint == "" {
+		server := embedded.New(embedded.Options{})
+		if err := server.Listen(*address); err != nil {
+			fmt.Fprintln(os.Stderr, "controller-runtime: starting the embedded Neutron:", err)
+			os.Exit(1)
+		}
+		*endpoint = server.URL()
+		klog.InfoS("Using the embedded Neutron", "endpoint", *endpoint)
+	}
 	if err := run(*endpoint, *workers, *resync); err != nil {
 		fmt.Fprintln(os.Stderr, "controller-runtime:", err)
 		os.Exit(1)
@@ -40,11 +52,10 @@ func run(endpoint string, workers int, resync time.Duration) error {
 	if err != nil {
 		return err
 	}
-	scheme := runtime.NewScheme()
-	if err := samplecrdv1.Install(scheme); err != nil {
+	if err := samplecrdv1.Install(scheme.Scheme); err != nil {
 		return err
 	}
-	manager, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}})
+	manager, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme.Scheme, Metrics: server.Options{BindAddress: "0"}})
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,9 @@ func run(kubeconfig, endpoint, group string, workers int) error {
 			}
 		}()
 	}
-	go func() { failed <- kube.Watch(context.Background(), group, func(e bare.Event) { c.enqueue(work, e) }) }()
+	go func() {
+		failed <- kube.Watch(context.Background(), group, "", func(e bare.Event) { c.enqueue(work, e) })
+	}()
 	return <-failed
 }
 

@@ -1,0 +1,103 @@
+// Command 02-two-handlers shows what an informer does, step by step: its requests,
+// what enters its FIFO, and two handlers that share one watch. The connection to the
+// API server can be pulled like a cable:
+//
+//	curl -X POST 127.0.0.1:8002/pull
+//	curl -X POST 127.0.0.1:8002/plug
+//	curl -X POST '127.0.0.1:8002/plug?history=lost'
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
+	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
+	networkinformers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
+)
+
+func main() {
+	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "`path` of a kubeconfig file")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
+	if err == nil {
+		err = run(ctx, config)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "02-two-handlers:", err)
+	}
+}
+
+func run(ctx context.Context, config *rest.Config) error {
+	cable := &cable{}
+	cable.attach(config)
+	go func() { fmt.Println(http.ListenAndServe("127.0.0.1:8002", cable)) }() //nolint:gosec // for one reader
+	client, err := clientset.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	networks := informers.NewSharedInformerFactory(client, 0).Samplecrd().V1().Networks()
+	cached := func(name string) string {
+		if network, err := networks.Lister().Networks("default").Get(name); err == nil {
+			return network.Spec.Gateway
+		}
+		return "nothing"
+	}
+	// The transform is called when the Reflector puts an object into the FIFO.
+	err = networks.Informer().SetTransform(func(object any) (any, error) {
+		if network, ok := object.(*samplecrdv1.Network); ok {
+			fmt.Printf("  Reflector: %s %s → FIFO (in the cache: %s)\n", network.Name, network.Spec.Gateway, cached(network.Name))
+		}
+		return object, nil
+	})
+	for name, work := range map[string]time.Duration{"fast handler": 0, "slow handler": time.Second} {
+		_, adding := networks.TypedInformer().AddTypedEventHandler(printer(ctx, name, work, cached), cache.HandlerOptions{})
+		err = errors.Join(err, adding)
+	}
+	if err != nil {
+		return err
+	}
+	networks.Informer().RunWithContext(ctx)
+	return nil
+}
+
+// printer returns handlers that print each event after some work.
+func printer(ctx context.Context, name string, work time.Duration, cached func(name string) string) networkinformers.NetworkHandlerFuncs {
+	event := func(format string, args ...any) {
+		select {
+		case <-time.After(work):
+			fmt.Printf("  "+name+": "+format+"\n", args...)
+		case <-ctx.Done():
+		}
+	}
+	return networkinformers.NetworkHandlerFuncs{
+		AddFunc: func(n *samplecrdv1.Network) {
+			event("added %s %s (in the cache: %s)", n.Name, n.Spec.Gateway, cached(n.Name))
+		},
+		UpdateFunc: func(before, after *samplecrdv1.Network) {
+			event("updated %s %s → %s (in the cache: %s)", after.Name, before.Spec.Gateway, after.Spec.Gateway, cached(after.Name))
+		},
+		DeleteFunc: func(deleted networkinformers.DeletedNetwork) {
+			seen := "its deletion was received"
+			if deleted.FinalStateUnknown != nil {
+				seen = "it is missing in the new list: DeletedFinalStateUnknown"
+			}
+			name := deleted.GetObjectName().Name
+			event("deleted %s, %s (in the cache: %s)", name, seen, cached(name))
+		},
+	}
+}

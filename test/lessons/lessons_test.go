@@ -1,0 +1,454 @@
+// Package lessons runs the experiments of the lessons in docs/learn as they are
+// written: it takes the commands and the expected output out of the English pages. A
+// Chinese page must have the same commands and output.
+package lessons
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samplecrd/network-controller/test/internal/require"
+	"github.com/samplecrd/network-controller/test/internal/runfolder"
+)
+
+const (
+	english = "docs/learn"
+	chinese = "docs/zh-CN/learn"
+
+	// lessonsVariable selects the lessons whose experiments run: all, or the number of
+	// one. Without it, only the cheap checks run. make lessons sets it.
+	lessonsVariable = "LESSONS"
+
+	commandTimeout = 3 * time.Minute // for a block of commands
+	outputTimeout  = time.Minute     // for output of a program in the foreground
+)
+
+// TestExperiments runs the experiments. A reader has the same commands, files and
+// programs.
+func TestExperiments(t *testing.T) {
+	which := os.Getenv(lessonsVariable)
+	if which == "" {
+		t.Skip("make lessons runs the experiments")
+	}
+	root := moduleRoot(t)
+	if runtime.GOOS != "linux" {
+		require.Skip(t, "the experiments run only on Linux")
+	}
+	if _, err := os.Stat(filepath.Join(root, "build/bin/kubernetes")); err != nil {
+		require.Skip(t, "Kubernetes is not built: run make control-plane (%v)", err)
+	}
+	found := false
+	for _, p := range lessons(t, root) {
+		name := filepath.Base(p.path)
+		if which != "all" && !strings.HasPrefix(name, which+"-") {
+			continue
+		}
+		found = true
+		t.Run(strings.TrimSuffix(name, ".md"), func(t *testing.T) {
+			newExperiment(t, root, p).run()
+		})
+	}
+	if !found {
+		t.Errorf("there is no lesson %s", which)
+	}
+}
+
+// experiment is a lesson that runs in a copy of the repository.
+type experiment struct {
+	*testing.T
+	page      page
+	steps     []step
+	copied    string
+	scratch   string // for files that the reader does not have
+	env       []string
+	terminals map[int]*terminal
+}
+
+func newExperiment(t *testing.T, root string, p page) *experiment {
+	t.Helper()
+	steps, err := p.steps()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := runfolder.New(t.Context(), filepath.Join(root, "build/lessons"), "lesson-*", os.RemoveAll)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := folder.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	e := &experiment{
+		T: t, page: p, steps: steps, terminals: map[int]*terminal{},
+		copied: filepath.Join(folder.Path, "network-controller"), scratch: filepath.Join(folder.Path, "scratch"),
+	}
+	if err := e.prepare(root); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// prepare copies the repository, and builds what make run builds.
+func (e *experiment) prepare(root string) error {
+	if err := copyRepository(root, e.copied); err != nil {
+		return fmt.Errorf("copying the repository: %w", err)
+	}
+	programs := filepath.Join(e.scratch, "bin")
+	build := filepath.Join(e.copied, "build")
+	for _, dir := range []string{programs, build} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.Symlink(filepath.Join(root, "build/bin/kubectl"), filepath.Join(programs, "kubectl")); err != nil {
+		return err
+	}
+	if err := os.Symlink(filepath.Join(root, "build/bin"), filepath.Join(build, "bin")); err != nil {
+		return err
+	}
+	// What a developer has set must not change a lesson. The flags of Go are those of the
+	// Makefile, so that the experiments share its build cache.
+	own := regexp.MustCompile(`^(KUBE.*|OS_.*|LESSONS?|MAKE.*|MFLAGS|FLAGS|VERSION|TEST_.*|CGO_ENABLED|GOFLAGS|PATH)=`)
+	e.env = append(slices.DeleteFunc(os.Environ(), own.MatchString),
+		"PATH="+programs+":"+os.Getenv("PATH"), "KUBECONFIG="+filepath.Join(build, "run/kubeconfig"),
+		"KUBECACHEDIR="+filepath.Join(e.scratch, "kubectl"), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
+	return e.build(filepath.Join(root, "build/lessons/samplecrd-controller"))
+}
+
+// build builds the controller. If the last lesson built the same, that is only copied.
+func (e *experiment) build(last string) error {
+	program := filepath.Join(e.copied, "samplecrd-controller")
+	_ = copyFile(last, program) // if this fails, more is built
+	command := exec.CommandContext(e.Context(), "make", "build")
+	command.Dir, command.Env = e.copied, e.env
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the controller: %w\n%s", err, output)
+	}
+	return copyFile(program, last)
+}
+
+// copyRepository copies the files that git does not ignore into a new repository, whose
+// commit is the same for the same files.
+func copyRepository(root, to string) error {
+	command := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	command.Dir = root
+	names, err := command.Output()
+	if err != nil {
+		return fmt.Errorf("git ls-files: %w", err)
+	}
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
+		err := copyFile(filepath.Join(root, name), filepath.Join(to, name))
+		if err != nil && !os.IsNotExist(err) { // deleted, and not committed
+			return err
+		}
+	}
+	command = exec.Command("sh", "-euc", "git init -q -b main; git add -A; git -c user.name=reader -c user.email=reader -c commit.gpgsign=false commit -q -m copy")
+	command.Dir = to
+	command.Env = append(os.Environ(), "GIT_AUTHOR_DATE=2026-01-01T00:00:00Z", "GIT_COMMITTER_DATE=2026-01-01T00:00:00Z", "GIT_CONFIG_GLOBAL=/dev/null")
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("git init: %w\n%s", err, output)
+	}
+	return nil
+}
+
+// copyFile copies a file or a symbolic link. It replaces what is there.
+func copyFile(from, to string) error {
+	info, err := os.Lstat(from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	_ = os.Remove(to) // a running program cannot be overwritten
+	if info.Mode()&os.ModeSymlink != 0 {
+		target, err := os.Readlink(from)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(target, to)
+	}
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = source.Close() }()
+	copied, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm())
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(copied, source)
+	if closing := copied.Close(); err == nil {
+		err = closing
+	}
+	return err
+}
+
+// run types the commands of the page and compares the output.
+func (e *experiment) run() {
+	e.Helper()
+	e.Cleanup(func() {
+		for _, opened := range e.terminals {
+			opened.close()
+		}
+	})
+	for _, s := range e.steps {
+		if s.terminal == commandTerminal {
+			e.runCommands(s)
+		} else {
+			e.runProgram(s)
+		}
+		if e.Failed() {
+			return
+		}
+	}
+	for number := range 10 { // Kubernetes ends last
+		if opened, ok := e.terminals[number]; ok && number != commandTerminal {
+			e.interrupt(number, opened)
+		}
+	}
+}
+
+// terminal returns a terminal, which is opened if needed.
+func (e *experiment) terminal(number int) *terminal {
+	if opened, ok := e.terminals[number]; ok {
+		return opened
+	}
+	opened, err := openTerminal(e.copied, e.scratch, e.env)
+	if err != nil {
+		e.Fatal(err)
+	}
+	e.terminals[number] = opened
+	return opened
+}
+
+// runCommands runs commands to their end.
+func (e *experiment) runCommands(s step) {
+	e.Helper()
+	opened := e.terminal(s.terminal)
+	if err := opened.run(s.commands.text); err != nil {
+		e.Fatal(err)
+	}
+	lines, ended, err := opened.wait(e.Context(), commandTimeout)
+	switch {
+	case err != nil:
+		e.fail(s, s.commands.line, fmt.Sprintf("these commands have not ended in %v", commandTimeout), lines)
+	case s.expected != nil:
+		if used, missing := newExpectation(s.expected.text).match(lines); missing != "" {
+			e.fail(s, s.expected.line, fmt.Sprintf("the output lacks the line %q", missing), lines[used:])
+		}
+	case ended.code != 0 || ended.failed != "":
+		e.fail(s, s.commands.line+max(ended.failedLine-1, 0), fmt.Sprintf("%q failed (the last command ended with exit code %d)", ended.failed, ended.code), lines)
+	}
+}
+
+// runProgram starts a program in the foreground of a terminal, or waits for more of
+// its output.
+func (e *experiment) runProgram(s step) {
+	e.Helper()
+	opened := e.terminal(s.terminal)
+	if s.commands != nil {
+		e.interrupt(s.terminal, opened)
+		if err := opened.run(s.commands.text); err != nil {
+			e.Fatal(err)
+		}
+	}
+	if s.expected == nil {
+		return
+	}
+	if opened.running == nil {
+		e.Fatalf("%s:%d: terminal %d has no program", e.page.path, s.expected.line, s.terminal)
+	}
+	missing, lines, ended := opened.waitFor(e.Context(), newExpectation(s.expected.text), outputTimeout)
+	if missing == "" {
+		return
+	}
+	problem := fmt.Sprintf("terminal %d has not printed the line %q in %v", s.terminal, missing, outputTimeout)
+	if ended != nil {
+		problem = fmt.Sprintf("terminal %d has not printed the line %q, and its program ended with exit code %d", s.terminal, missing, ended.code)
+	}
+	e.fail(s, s.expected.line, problem, lines)
+}
+
+// interrupt ends the program of a terminal.
+func (e *experiment) interrupt(number int, opened *terminal) {
+	e.Helper()
+	if err := opened.interrupt(e.Context()); err != nil {
+		lines, _ := opened.state()
+		e.Fatalf("%s: terminal %d: %v\nits last output:\n%s", e.page.path, number, err, shown(lines))
+	}
+}
+
+// fail reports what is wrong, where, and what each terminal has printed.
+func (e *experiment) fail(s step, line int, problem string, lines []string) {
+	e.Helper()
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s:%d: %s\n", e.page.path, line, problem)
+	if s.commands != nil {
+		fmt.Fprintf(&text, "commands (terminal %d):\n%s", s.terminal, shown(strings.Split(strings.TrimRight(s.commands.text, "\n"), "\n")))
+	}
+	if s.expected != nil {
+		fmt.Fprintf(&text, "expected; each line must match a whole line, … is any text:\n%s", shown(strings.Split(strings.TrimRight(s.expected.text, "\n"), "\n")))
+	}
+	fmt.Fprintf(&text, "output, after the last line that was found:\n%s", shown(lines))
+	for number, opened := range e.terminals {
+		if number != s.terminal && opened.running != nil {
+			lines, _ := opened.state()
+			fmt.Fprintf(&text, "last output in terminal %d:\n%s", number, shown(lines))
+		}
+	}
+	e.Error(text.String())
+}
+
+// shown returns the last lines of an output, indented.
+func shown(lines []string) string {
+	const most = 60
+	omitted := ""
+	if n := len(lines) - most; n > 0 {
+		lines, omitted = lines[n:], fmt.Sprintf("    (%d lines before)\n", n)
+	}
+	return omitted + "    " + strings.Join(lines, "\n    ") + "\n"
+}
+
+// TestChinese: each lesson has a Chinese page with the same headings, commands and
+// output. Comments and drawings may be translated.
+func TestChinese(t *testing.T) {
+	root := moduleRoot(t)
+	for _, p := range lessons(t, root) {
+		translated, err := readPage(root, filepath.Join(chinese, filepath.Base(p.path)))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if diff := cmp.Diff(outline(t, p), outline(t, translated)); diff != "" {
+			t.Errorf("%s and %s differ (-English +Chinese):\n%s", p.path, translated.path, diff)
+		}
+	}
+}
+
+// outline is what both languages have in common.
+func outline(t *testing.T, p page) (all []string) {
+	t.Helper()
+	for _, h := range p.headings {
+		all = append(all, strings.Repeat("#", h.level))
+	}
+	for _, b := range p.blocks {
+		all = append(all, "```"+b.info)
+		if b.language == "sh" {
+			all = append(all, withoutComments(b.text))
+		}
+	}
+	steps, err := p.steps()
+	if err != nil {
+		t.Error(err)
+	}
+	for _, s := range steps {
+		if s.expected != nil {
+			all = append(all, s.expected.text)
+		}
+	}
+	return all
+}
+
+// sections are the headings of a lesson, in this order, by language.
+var sections = map[string][]string{
+	english: {"The picture", "The experiment", "What happened", "Read the code", "Exercise"},
+	chinese: {"图", "实验", "发生了什么", "读代码", "练习"},
+}
+
+// TestSections: each lesson has a number, a question, and all its parts, and links to
+// the other language.
+func TestSections(t *testing.T) {
+	root := moduleRoot(t)
+	for _, p := range lessons(t, root) {
+		number := strings.TrimLeft(filepath.Base(p.path)[:2], "0")
+		if number == "" {
+			number = "0"
+		}
+		for folder, want := range sections {
+			translated, err := readPage(root, filepath.Join(folder, filepath.Base(p.path)))
+			if err != nil {
+				continue // TestChinese reports it
+			}
+			if len(translated.headings) == 0 || !strings.HasPrefix(translated.headings[0].text, number+". ") {
+				t.Errorf("%s does not begin with a title with the number %s", translated.path, number)
+			}
+			var got []string
+			for _, h := range translated.headings {
+				if slices.Contains(want, h.text) {
+					got = append(got, h.text)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s has the sections %q, want %q", translated.path, got, want)
+			}
+			other := "../zh-CN/learn/"
+			if folder == chinese {
+				other = "../../learn/"
+			}
+			text, err := os.ReadFile(filepath.Join(root, translated.path))
+			if err != nil || !strings.Contains(string(text), "]("+other+filepath.Base(p.path)+")") {
+				t.Errorf("%s does not link to its translation %s%s", translated.path, other, filepath.Base(p.path))
+			}
+		}
+	}
+}
+
+// programLines is the most lines that a program of a lesson has.
+const programLines = 150
+
+// TestPrograms: each program of a lesson is short enough to be read as a whole.
+func TestPrograms(t *testing.T) {
+	root := moduleRoot(t)
+	paths, err := filepath.Glob(filepath.Join(root, english, "code/*/main.go"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("the lessons have no programs (%v)", err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Error(err)
+		}
+		if n := strings.Count(string(text), "\n"); n > programLines {
+			t.Errorf("%s has %d lines, more than %d", path, n, programLines)
+		}
+	}
+}
+
+// lessons returns the English pages in the order of their numbers.
+func lessons(t *testing.T, root string) (pages []page) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(root, english, "[0-9][0-9]-*.md"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%s has no lessons (%v)", english, err)
+	}
+	for _, path := range paths { // Glob sorts them
+		p, err := readPage(root, filepath.Join(english, filepath.Base(path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, p)
+	}
+	return pages
+}
+
+func moduleRoot(t *testing.T) string {
+	t.Helper()
+	root, err := runfolder.ModuleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
