@@ -16,6 +16,7 @@ export class Journeys {
 	#journeys = [];
 	#opened = new Map(); // ID of a journey → whether a person opened or closed it
 	#shown = new Map(); // ID of a journey → its element, and the version that it shows
+	#begin; // of the journey that is being rendered
 	#typing = 0;
 
 	constructor(now) {
@@ -119,11 +120,11 @@ export class Journeys {
 	}
 
 	#journey(journey, i) {
-		const t = text(), end = new Date(journey.ended ?? this.#now()), begin = new Date(journey.causes[0]?.time ?? journey.queued);
+		const t = text(), end = new Date(journey.ended ?? this.#now()), begin = this.#begin = new Date(journey.causes[0]?.time ?? journey.queued);
 		const outcome = journey.ended ? journey.outcome || t.succeeded : journey.taken ? t.running : t.waitsForWorker;
 		const summary = create("summary", "", create("span", "sign"), create("time", "", clockTime(begin)),
 			create("span", "outcome", outcome), create("span", "total", journey.ended && duration(end - begin)));
-		const timeline = create("ol", "timeline", ...this.#causes(journey), ...this.#stages(journey, begin, end), ...this.#ending(journey));
+		const timeline = create("ol", "timeline", ...this.#causes(journey), ...this.#stages(journey, end), ...this.#ending(journey));
 		const details = create("details", journey.failed ? "journey failed" : journey.ended ? "journey" : "journey running", summary, timeline);
 		details.dataset.id = journey.id;
 		details.open = this.#opened.get(journey.id) ?? i === 0;
@@ -131,8 +132,11 @@ export class Journeys {
 		return details;
 	}
 
+	// entry returns a line of a timeline, with the time since the first event.
 	#entry(className, time, title, ...more) {
-		return create("li", className, create("time", "", time ? clockTime(time) : ""), create("div", "", create("strong", "", title), ...more));
+		const when = create("time", "", time && "+" + duration(Math.max(0, new Date(time) - this.#begin)));
+		if (time) when.title = clockTime(time);
+		return create("li", className, when, create("div", "", create("strong", "", title), ...more));
 	}
 
 	#causes(journey) {
@@ -146,7 +150,7 @@ export class Journeys {
 		return entries;
 	}
 
-	#stages(journey, begin, end) {
+	#stages(journey, end) {
 		const t = text(), entries = [this.#entry("queued", journey.queued, t.queued)];
 		if (!journey.taken) return entries;
 		entries.push(this.#entry("taken", journey.taken, t.taken(journey.worker), create("span", "aside", t.wait(duration(new Date(journey.taken) - new Date(journey.queued))))));

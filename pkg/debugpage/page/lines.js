@@ -49,6 +49,6 @@ export function routes(shape, width, node, station, lanes) {
 }
 
 function laneRoute(shape, from, to) {
-	const between = shape === "narrow" ? from.x : to.left - 26;
+	const between = shape === "narrow" ? from.x : to.left - 12;
 	return [[from.x, from.y], [between, shape === "narrow" ? to.y : from.y], [between, to.y], [to.left, to.y]];
 }

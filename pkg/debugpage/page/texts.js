@@ -6,29 +6,30 @@ const english = {
 	dark: "Dark", light: "Light", pause: "Pause", resume: "Resume", resumeWith: (n) => `Resume (${n} kept)`,
 	slow: "Slow motion", off: "off", seconds: (s) => `${s} s`, slowFailed: "Slow motion was rejected by the controller.",
 	connecting: "Connecting", open: "Live", lost: "Connection lost, retrying", paused: "Paused",
-	informer: "Informer",
+	informer: "Informer", units: ["ms", "s", "min", "h"],
 	process: (p, since) => `${p.version}, running for ${since}${p.cloud ? `, Neutron: ${p.cloud}` : ""}`,
 
+	// The name of a station, the unit of its number (one|many), and what it does.
 	stations: {
 		kubernetes: ["Kubernetes API", "", "Stores the objects. The controller reads them with list and watch, and writes finalizer, status and events."],
 		watch: ["Reflector", "", "Lists all objects once, then watches for changes. After an error it continues at the last resourceVersion, or lists again."],
-		fifo: ["FIFO", "changes wait", "The queue inside the informer: changes, in order. DeltaFIFO in older releases and in most courses."],
-		indexer: ["Indexer", "objects", "The local copy of all objects. It is updated before the handlers run. To read it costs no request."],
-		handler: ["Event handlers", "calls", "Called for each added, updated or deleted object. They add a key to the work queue, and do nothing else."],
-		queue: ["Work queue", "keys wait", "Contains keys, not objects, and each key once. A key that is added while it waits is merged: many events, one sync."],
+		fifo: ["FIFO", "change waits|changes wait", "The queue inside the informer: changes, in order. DeltaFIFO in older releases and in most courses."],
+		indexer: ["Indexer", "object|objects", "The local copy of all objects. It is updated before the handlers run. To read it costs no request."],
+		handler: ["Event handlers", "call|calls", "Called for each added, updated or deleted object. They add a key to the work queue, and do nothing else."],
+		queue: ["Work queue", "key waits|keys wait", "Contains keys, not objects, and each key once. A key that is added while it waits is merged: many events, one sync."],
 		worker: ["Workers", "", "Each worker takes a key and calls syncHandler. Two workers never have one key at a time."],
 		desired: ["desired", "", "The desired state, derived from the Network's spec in the Indexer. No request."],
 		actual: ["actual", "", "The actual state, from the cache of Neutron's state. No request."],
 		plan: ["plan", "", "Compares the two, and decides on the next step. A pure function: no request, no clock, no log."],
 		apply: ["apply", "", "Applies one step with at most one request to Neutron. Plan and apply repeat until no step is left."],
 		report: ["report", "", "Writes status and events to the Kubernetes API, if they changed. This write comes back as an event, and is skipped."],
-		neutron: ["Neutron", "requests", "The network service of OpenStack. Each step of a plan sends at most one request."],
-		cache: ["Cache of Neutron's state", "networks", "For Neutron what the informer is for Kubernetes: the last list, and the controller's own writes."],
-		backoff: ["Backoff", "keys wait for a retry", "After a failure, the key waits before it is added to the queue again. Each further failure doubles the delay."],
+		neutron: ["Neutron", "request|requests", "The network service of OpenStack. Each step of a plan sends at most one request."],
+		cache: ["Cache of Neutron's state", "network|networks", "For Neutron what the informer is for Kubernetes: the last list, and the controller's own writes."],
+		backoff: ["Backoff", "key waits for a retry|keys wait for a retry", "After a failure, the key waits before it is added to the queue again. Each further failure doubles the delay."],
 	},
 	activities: { watching: "watching", listing: "listing", waiting: "waiting after an error" },
 	version: (v) => `version ${v}`,
-	watchesOpen: "watches", subnets: (n) => `, ${n} subnets`, listedAgo: (age) => `listed ${age} ago`, neverListed: "not listed yet",
+	watchesOpen: "watches", subnets: (n) => `, ${n} ${n === "1" ? "subnet" : "subnets"}`, listedAgo: (age) => `listed ${age} ago`, neverListed: "not listed yet",
 	handlerKinds: (h, f) => [`${f(h.add)} added`, `${f(h.update)} updated`, `${f(h.delete)} deleted`, `${f(h.skipped)} skipped`],
 	merged: (n) => `${n} merged`, moreKeys: (n) => `and ${n} more`, busy: (n, all) => `${n} of ${all} busy`,
 	inFlight: (n, limit) => `${n} of ${limit} at a time`,
@@ -48,17 +49,17 @@ const english = {
 		failing: (s) => `At rest, but ${s.waiting} ${s.waiting === "1" ? "key waits" : "keys wait"} for a retry.`,
 		rest: (s) => `At rest: ${s.objects} ${s.objects === "1" ? "Network" : "Networks"}, nothing to do.`,
 	},
-	hint: "A change of an object becomes a key, and the key travels from left to right. Point at a station to read what it does.",
+	hint: "A change of an object becomes a key, and the key travels along the line. Point at a station to read what it does.",
 
 	follow: "Follow one key", unfollow: "Stop", suggestions: "Keys",
 	followHint: "Type or select a key to see its journeys: why it was queued, what the controller found, and what it did.",
 	noJourneys: (key) => `No journey of ${key} is kept yet. The next event starts one.`,
-	running: "running", waitsForWorker: "waits for a worker", failed: "failed", succeeded: "done",
+	running: "Running", waitsForWorker: "Waits for a worker", failed: "Failed", succeeded: "Done",
 	merge: (n) => `${n} events, one sync`, olderCauses: (n) => `and ${n} earlier events`,
 	causes: { added: "Event: added", updated: "Event: updated", deleted: "Event: deleted", start: "Start: every Network is queued once", drift: "Drift: Neutron differs", Deployment: "Event: a Deployment changed", retry: "Retry after a failure" },
 	changed: (what) => `changed: ${what}`, queued: "Queued", taken: (n) => `Taken by worker ${n}`, wait: (t) => `waited ${t}`,
 	desired: "Desired", actual: "Actual", outcome: "Outcome", retry: "Next retry", retryFailures: (n) => `failure ${n} in a row`,
-	noCode: "no response", took: (t) => `took ${t}`,
+	noCode: "no response",
 
 	requests: "Neutron requests", operation: "Operation", requestCount: "Count", errors: "Errors", p50: "Median", p99: "99%", lastCode: "Last",
 	noRequests: "No request yet.", plans: "Last plans", noPlans: "No sync had a step to apply yet.",
@@ -73,7 +74,7 @@ const chinese = {
 	dark: "深色", light: "浅色", pause: "暂停", resume: "继续", resumeWith: (n) => `继续（保留了 ${n} 条）`,
 	slow: "慢动作", off: "关", seconds: (s) => `${s} 秒`, slowFailed: "控制器拒绝了慢动作。",
 	connecting: "正在连接", open: "实时", lost: "连接断开，正在重试", paused: "已暂停",
-	informer: "Informer",
+	informer: "Informer", units: ["毫秒", "秒", "分钟", "小时"],
 	process: (p, since) => `${p.version}，已运行 ${since}${p.cloud ? `，Neutron：${p.cloud}` : ""}`,
 
 	stations: {
@@ -115,7 +116,7 @@ const chinese = {
 		failing: (s) => `静止，但有 ${s.waiting} 个 key 等待重试。`,
 		rest: (s) => `静止：${s.objects} 个 Network，没有要做的事。`,
 	},
-	hint: "对象的变化变成一个 key，key 从左向右走。指向一个站点，看它做什么。",
+	hint: "对象的变化变成一个 key，key 沿着线走。指向一个站点，看它做什么。",
 
 	follow: "跟踪一个 key", unfollow: "停止", suggestions: "key 列表",
 	followHint: "输入或选择一个 key，查看它的历程：为什么进队列，控制器看到了什么，做了什么。",
@@ -125,7 +126,7 @@ const chinese = {
 	causes: { added: "事件：新增", updated: "事件：修改", deleted: "事件：删除", start: "启动：每个 Network 进一次队列", drift: "漂移：Neutron 里有差异", Deployment: "事件：Deployment 有变化", retry: "失败后重试" },
 	changed: (what) => `变化：${what}`, queued: "进入队列", taken: (n) => `由 worker ${n} 取走`, wait: (t) => `等了 ${t}`,
 	desired: "期望状态", actual: "实际状态", outcome: "结果", retry: "下次重试", retryFailures: (n) => `连续第 ${n} 次失败`,
-	noCode: "没有响应", took: (t) => `用时 ${t}`,
+	noCode: "没有响应",
 
 	requests: "Neutron 请求", operation: "操作", requestCount: "次数", errors: "错误", p50: "中位数", p99: "99%", lastCode: "最近",
 	noRequests: "还没有请求。", plans: "最近的计划", noPlans: "还没有需要执行步骤的同步。",
@@ -138,6 +139,9 @@ const chinese = {
 const languages = { en: english, "zh-CN": chinese };
 let current = localStorage.getItem("language");
 if (!(current in languages)) current = navigator.language.startsWith("zh") ? "zh-CN" : "en";
+
+// unitOf returns the unit of a station for its number.
+export const unitOf = (stage, n) => text().stations[stage][1].split("|").at(n === 1 ? 0 : -1);
 
 export const text = () => languages[current];
 export const language = () => current;
@@ -166,9 +170,8 @@ export const number = (n) => format("NumberFormat", {}, n);
 
 // duration returns milliseconds in words, such as "12 ms", "3.4 s" or "2 min".
 export function duration(ms) {
-	const [value, unit] = ms < 10 ? [ms, "millisecond"] : ms < 1000 ? [Math.round(ms), "millisecond"] : ms < 120e3 ? [ms / 1000, "second"]
-		: ms < 7200e3 ? [Math.round(ms / 60e3), "minute"] : [Math.round(ms / 3600e3), "hour"];
-	return format("NumberFormat", { style: "unit", unit, unitDisplay: "short", maximumFractionDigits: 1 }, value);
+	const [value, unit] = ms < 10 ? [ms, 0] : ms < 1000 ? [Math.round(ms), 0] : ms < 120e3 ? [ms / 1000, 1] : ms < 7200e3 ? [Math.round(ms / 60e3), 2] : [Math.round(ms / 3600e3), 3];
+	return `${format("NumberFormat", { maximumFractionDigits: 1 }, value)} ${text().units[unit]}`;
 }
 
 export const clockTime = (time) => format("DateTimeFormat", { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hour12: false }, new Date(time));

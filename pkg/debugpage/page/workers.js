@@ -44,12 +44,14 @@ export class Workers {
 		return shown.filter((worker) => worker.key).length;
 	}
 
-	// enter reserves the lane of a worker for a dot, when the one before has left. It
-	// returns null if all lanes are in use.
+	// enter reserves the lane of a worker for a dot, when those before have left. It
+	// returns null if all lanes are in use, or if too many wait already.
 	async enter(worker, key) {
 		const lane = this.#laneOf(worker);
-		if (!lane) return null;
+		if (!lane || lane.waiting >= (this.#count === 1 ? 20 : 2)) return null;
+		lane.waiting++;
 		while (lane.player) await lane.left;
+		lane.waiting--;
 		lane.player = key;
 		lane.left = new Promise((leave) => lane.leave = leave);
 		return lane;
@@ -59,7 +61,7 @@ export class Workers {
 	leave(lane) {
 		if (!lane?.player) return;
 		lane.player = "";
-		lane.failed = false;
+		this.#clear(lane);
 		lane.leave();
 	}
 
@@ -121,7 +123,7 @@ export class Workers {
 				element.dataset.worker = slot + 1;
 				setText(element.querySelector(".number"), slot + 1);
 			}
-			return { slot, element, worker: this.#fixed ? slot + 1 : 0, key: "", stop: stopOf.worker, player: "" };
+			return { slot, element, worker: this.#fixed ? slot + 1 : 0, key: "", stop: stopOf.worker, player: "", waiting: 0 };
 		});
 		this.#list.classList.toggle("compact", count > 12);
 		document.getElementById("diagram").style.setProperty("--middle", Math.min(2, Math.floor((count - 1) / 2)));
