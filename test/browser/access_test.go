@@ -16,21 +16,29 @@ import (
 var widths = []int64{390, 820, 1440}
 
 // newBusySite returns a site whose page has something in every part: a Network that is
-// ready, and one that waits after an error.
+// ready, and one whose edit fails.
 func newBusySite(t testing.TB, namespace string) *site {
 	t.Helper()
 	s := newSite(t, namespace)
 	s.create("ready", "10.0.0.0/24")
-	s.waitForReady("ready", 1)
-	t.Cleanup(s.neutron.Inject(faults.Fault{Method: http.MethodPost, Status: http.StatusServiceUnavailable}))
 	s.create("failing", "10.0.1.0/24")
-	s.eventually("a sync has failed", func() error {
-		if journeys := s.journeys("failing"); len(journeys) > 0 && journeys[0].Failed {
+	s.waitForReady("", 2)
+	s.failEdit("failing", 3)
+	return s
+}
+
+// failEdit lets Neutron reject edits, edits a Network, and waits for some failures.
+func (s *site) failEdit(name string, failures int) (heal func()) {
+	s.Helper()
+	heal = s.neutron.Inject(faults.Fault{Method: http.MethodPut, Status: http.StatusServiceUnavailable})
+	s.patch(name, `{"spec":{"gateway":"10.0.1.200"}}`)
+	s.eventually("the edit has failed", func() error {
+		if journeys := s.journeys(name); len(journeys) > 0 && journeys[0].Retry != nil && journeys[0].Retry.Failures >= failures {
 			return nil
 		}
 		return errNotYet
 	})
-	return s
+	return heal
 }
 
 // At each width, in both themes and both languages, axe-core finds nothing, and nothing
@@ -42,10 +50,9 @@ func TestAccessibility(t *testing.T) {
 			for _, width := range widths {
 				l := look{width: width, dark: dark, language: language}
 				t.Run(l.String(), func(t *testing.T) {
-					p := s.open(l)
-					p.TB = t
+					p := s.open(t, l)
 					p.follow(s.namespace + "/failing")
-					p.waitFor("the page shows the journeys", `document.querySelector('#journeys').textContent.includes('failing')`)
+					p.waitFor("the page shows the journeys", `document.querySelectorAll('#journeys details').length > 0`)
 					if got, want := evaluate[string](p, `document.documentElement.lang`), language[:2]; !strings.HasPrefix(got, want) {
 						t.Errorf("the language of the page is %q, want %s", got, want)
 					}
@@ -68,16 +75,16 @@ const widest = `[...document.querySelectorAll('body *')].filter(e => e.getBoundi
 // Without a mouse, a user reaches and uses everything.
 func TestKeyboard(t *testing.T) {
 	s := newBusySite(t, "keyboard")
-	p := s.open(look{width: 1440})
+	p := s.open(t, look{width: 1440})
 	uses := map[string]struct {
 		keys    []string
 		changes string // an expression whose value the keys change
 	}{
-		"pause":    {keys: []string{kb.Enter}, changes: `document.querySelector('#pause').outerHTML`},
+		"pause":    {keys: []string{kb.Enter}, changes: `document.querySelector('#pause').ariaPressed`},
 		"theme":    {keys: []string{kb.Enter}, changes: `getComputedStyle(document.body).backgroundColor`},
 		"language": {keys: []string{kb.Enter}, changes: `document.documentElement.lang`},
 		"slow":     {keys: []string{kb.ArrowDown}, changes: `fetch('/api/state').then(response => response.json()).then(state => String(state.process.slowMilliseconds))`},
-		"follow":   {keys: []string{s.namespace + "/failing", kb.Enter}, changes: `String(document.querySelector('#journeys').textContent.includes('failing'))`},
+		"follow":   {keys: []string{s.namespace + "/failing", kb.Enter}, changes: `String(document.querySelectorAll('#journeys details').length > 0)`},
 	}
 	p.do(chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`))
 	reached := map[string]bool{}
@@ -95,6 +102,9 @@ func TestKeyboard(t *testing.T) {
 		before := evaluate[string](p, use.changes)
 		p.press(use.keys...)
 		p.eventually("#"+id+" has an effect", func() bool { return evaluate[string](p, use.changes) != before })
+		if id == "pause" {
+			p.press(kb.Enter) // and go on
+		}
 		p.do(chromedp.Focus("#" + id)) // if a choice moved it
 	}
 	for id := range uses {
@@ -112,7 +122,7 @@ func TestKeyboard(t *testing.T) {
 // A user who prefers less motion gets none.
 func TestReducedMotion(t *testing.T) {
 	s := newSite(t, "motion")
-	p := s.open(look{width: 1440, still: true})
+	p := s.open(t, look{width: 1440, still: true})
 	s.create("example", "10.0.0.0/24")
 	s.waitForReady("example", 1)
 	p.waitFor("a stage was lit", `observed.lit.includes('neutron')`)

@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -10,8 +9,6 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-
-	"github.com/samplecrd/network-controller/pkg/neutron/faults"
 )
 
 // path are the stages that a key passes in a sync with a request.
@@ -33,7 +30,7 @@ func (p *tab) follow(key string) {
 // its journey.
 func TestWalkthrough(t *testing.T) {
 	s := newSite(t, "walkthrough")
-	p := s.open(look{width: 1440})
+	p := s.open(t, look{width: 1440})
 	p.follow(s.namespace + "/example")
 	p.do(chromedp.Focus("#slow"))
 	p.press(kb.ArrowDown)
@@ -87,10 +84,11 @@ func missingInOrder(got, want []string) string {
 // entry leaves the page.
 func TestBackoffCountsDown(t *testing.T) {
 	s := newSite(t, "backoff")
-	p := s.open(look{width: 1440})
+	p := s.open(t, look{width: 1440})
 	p.follow(s.namespace + "/example")
-	heal := s.neutron.Inject(faults.Fault{Method: http.MethodPost, Status: http.StatusServiceUnavailable})
-	s.create("example", "10.0.0.0/24")
+	s.create("example", "10.0.1.0/24")
+	s.waitForReady("example", 1)
+	heal := s.failEdit("example", 4)
 	entry := `document.querySelector('#backoff [data-key="` + s.namespace + `/example"]')`
 	p.waitFor("the key waits", entry)
 	p.waitFor("the page shows the error", `/503|unavailable/i.test(document.querySelector('#journeys').textContent)`)
@@ -108,7 +106,6 @@ func TestBackoffCountsDown(t *testing.T) {
 	t.Logf("it counted %v", seconds)
 	p.waitFor("the stage backoff was lit", `observed.lit.includes('backoff')`)
 	heal()
-	s.waitForReady("example", 1)
 	p.waitFor("the key no longer waits", "!"+entry)
 	p.waitFor("the page shows the success", `document.querySelector('#journeys').textContent.includes('Ready')`)
 }
@@ -126,7 +123,7 @@ func secondsOf(text string) (float64, bool) {
 // The page reconnects to a controller that was restarted, and shows its state.
 func TestReconnect(t *testing.T) {
 	s := newSite(t, "reconnect")
-	p := s.open(look{width: 1440})
+	p := s.open(t, look{width: 1440})
 	s.create("before", "10.0.0.0/24")
 	s.waitForReady("before", 1)
 	s.stop()

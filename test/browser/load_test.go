@@ -55,7 +55,7 @@ func (p *tab) measure(during func()) smoothness {
 func TestThousandNetworks(t *testing.T) {
 	const count = 1000
 	s := newSite(t, "load")
-	p := s.open(look{width: 1440})
+	p := s.open(t, look{width: 1440})
 	s.create("first", "10.0.0.0/24")
 	s.waitForReady("first", 1)
 	p.follow(s.namespace + "/first")

@@ -2,7 +2,6 @@ package browser
 
 import (
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,24 +22,26 @@ func TestScreenshots(t *testing.T) {
 		dir = filepath.Join(root, "docs", "images")
 	}
 	s := newSite(t, "shop", "-workers=8")
-	for i, name := range []string{"frontend", "cart", "catalog", "payments", "search"} {
+	names := []string{"frontend", "cart", "catalog", "payments", "search", "reviews"}
+	for i, name := range names {
 		s.create(name, fmt.Sprintf("10.0.%d.0/24", i))
 	}
-	s.waitForReady("", 5)
-	t.Cleanup(s.neutron.Inject(faults.Fault{Path: "subnets", Method: http.MethodPost, Status: http.StatusServiceUnavailable}))
-	s.create("reviews", "10.0.9.0/24")
-	s.eventually("the failure is repeated", func() error {
-		if journeys := s.journeys("reviews"); len(journeys) > 0 && journeys[0].Retry != nil && journeys[0].Retry.Failures >= 6 {
-			return nil
+	s.waitForReady("", len(names))
+	heal := s.failEdit("cart", 6)
+	for i, l := range []look{{width: 1440}, {width: 1440, dark: true}} {
+		p := s.open(t, l)
+		p.do(chromedp.Evaluate[chromedp.Void](`location.hash = "` + s.namespace + `/cart"`))
+		p.waitFor("the page shows the journeys", `document.querySelectorAll('#journeys details').length >= 6`)
+		fast := s.neutron.Inject(faults.Fault{Work: 300 * time.Millisecond})
+		for n, name := range names {
+			if name != "cart" {
+				s.patch(name, fmt.Sprintf(`{"spec":{"gateway":"10.0.%d.%d"}}`, n, 10+i))
+			}
 		}
-		return errNotYet
-	})
-	for _, l := range []look{{width: 1440}, {width: 1440, dark: true}} {
-		p := s.open(l)
-		p.follow(s.namespace + "/cart")
-		s.patch("cart", fmt.Sprintf(`{"spec":{"gateway":"10.0.1.%d"}}`, 10+time.Now().Second()))
-		p.waitFor("the stages are lit", `document.querySelectorAll('[data-stage].lit').length >= 6`)
-		image, err := chromedp.Run(p.ctx, chromedp.FullScreenshot(100))
+		s.create(fmt.Sprintf("returns-%d", i), fmt.Sprintf("10.1.%d.0/24", i))
+		p.waitFor("workers are busy", `document.querySelectorAll('#lanes .busy').length >= 3 && document.querySelector('[data-stage=neutron].lit')`)
+		image, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+		fast()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,6 +57,7 @@ func TestScreenshots(t *testing.T) {
 			makeSmaller(t, path)
 		}
 	}
+	heal()
 }
 
 // makeSmaller reduces the colors of an image, which the eye does not notice.

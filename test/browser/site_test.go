@@ -111,10 +111,10 @@ func (s *site) stop() {
 
 func (s *site) url() string { return "http://" + s.address + "/" }
 
-// open opens the page.
-func (s *site) open(l look) *tab {
-	s.Helper()
-	p := openTab(s, s.url(), l)
+// open opens the page until a test ends.
+func (s *site) open(t testing.TB, l look) *tab {
+	t.Helper()
+	p := openTab(t, s.url(), l)
 	p.waitFor("the page is connected", `document.querySelector('#connection[data-state=open]')`)
 	return p
 }
