@@ -8,6 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/samplecrd/network-controller/pkg/neutron/faults"
 )
@@ -27,10 +28,15 @@ func newBusySite(t testing.TB, namespace string) *site {
 	return s
 }
 
-// failEdit lets Neutron reject edits, edits a Network, and waits for some failures.
+// failEdit lets edits of a Network fail in Neutron, edits it, and waits for some
+// failures.
 func (s *site) failEdit(name string, failures int) (heal func()) {
 	s.Helper()
-	heal = s.neutron.Inject(faults.Fault{Method: http.MethodPut, Status: http.StatusServiceUnavailable})
+	network, err := s.networks.Get(s.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	heal = s.neutron.Inject(faults.Fault{Method: http.MethodPut, Path: network.Status.SubnetID, Status: http.StatusServiceUnavailable})
 	s.patch(name, `{"spec":{"gateway":"10.0.1.200"}}`)
 	s.eventually("the edit has failed", func() error {
 		if journeys := s.journeys(name); len(journeys) > 0 && journeys[0].Retry != nil && journeys[0].Retry.Failures >= failures {
