@@ -64,7 +64,7 @@ func TestSecondTenant(t *testing.T) {
 			first.hold.Store(&slow)
 			if test.arrival {
 				first.prepare = func(c *Controller) {
-					c.queue = instrument.NewQueue(arrival{workqueue.NewTypedRateLimitingQueue(reconcile.Backoff())}, first.watchdog)
+					c.queue = instrument.NewQueue(arrival{workqueue.NewTypedRateLimitingQueue(reconcile.Backoff())}, instrument.Observers{Watchdog: first.watchdog, Recorder: first.page})
 				}
 			}
 			first.startWorkers(workers)

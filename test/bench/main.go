@@ -75,7 +75,7 @@ func parseFlags() (b *bench, err error) {
 	flag.IntVar(&b.workers, "workers", 32, "number of workers of each program")
 	flag.StringVar(&only, "only", "", "comma-separated `names` of the programs to measure; defaults to all")
 	flag.DurationVar(&b.giveUp, "give-up", 2*time.Minute, "time after which a measurement is not finished")
-	flag.DurationVar(&b.limit, "limit", 25*time.Minute, "time after which no measurement begins any more")
+	flag.DurationVar(&b.limit, "limit", 22*time.Minute, "time after which no measurement begins any more")
 	flag.BoolVar(&b.short, "short", false, "measure only 100 Networks, in one round, and only this controller at rest")
 	flag.BoolVar(&b.docs, "docs", false, "write docs/benchmarks.md and its images, too")
 	flag.StringVar(&b.from, "from", "", "`path` of results.json: write the page from it, and measure nothing")

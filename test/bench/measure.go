@@ -81,6 +81,8 @@ type measurement struct {
 	peer  peer
 	watch *observer
 	first int // number of the first Network to create
+	// giveUp is the time after which the measurement is not finished.
+	giveUp time.Duration
 }
 
 func networkName(i int) string { return fmt.Sprintf("network-%05d", i) }

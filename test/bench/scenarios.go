@@ -303,7 +303,7 @@ func (b *bench) begin(ctx context.Context, s *site, p peer, latency time.Duratio
 	if err := s.startPeer(p, b.workers); err != nil {
 		return m, err
 	}
-	m = measurement{b, s, p, observe(ctx, s.kube, p.group, ""), 0}
+	m = measurement{b, s, p, observe(ctx, s.kube, p.group, ""), 0, b.giveUp}
 	if err := m.warmUp(ctx); err != nil {
 		return m, fmt.Errorf("%s did not make a first Network ready: %w%s", p.Name, err, s.peer.LastLines())
 	}

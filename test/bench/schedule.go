@@ -18,36 +18,35 @@ type step struct {
 // round, and no edits and deletions, which would take as long as creating.
 const large = 5000
 
-// schedule returns the measurements, the most valuable ones first. In each round, the
-// peers alternate.
+// forEach is by how much longer this controller may take for each of many Networks.
+const forEach = 30 * time.Millisecond
+
+// schedule returns the measurements, the most valuable ones first: one round of
+// everything, this controller with many Networks, and then the other rounds. In each
+// round, the peers alternate.
 func (b *bench) schedule() (all []step) {
 	sizes := slices.DeleteFunc(slices.Clone(b.sizes), func(n int) bool { return n >= large })
 	slices.Reverse(sizes) // the size with which the peers are compared comes first
-	for i, n := range sizes {
-		latencies := b.latency
-		if i > 0 {
-			latencies = latencies[len(latencies)-1:]
+	many := slices.DeleteFunc(slices.Clone(b.sizes), func(n int) bool { return n < large })
+	var last []step
+	for round := range b.rounds {
+		for i, n := range sizes {
+			all = append(all, b.roundOf(n, round, i == 0)...)
 		}
-		for round := range b.rounds {
-			for _, latency := range latencies {
-				for _, p := range b.peers {
-					if p.Name == nameCourse && (round > 0 || latency != b.mainLatency()) {
-						continue // its limiter takes minutes, and does not vary
-					}
-					all = append(all, b.stepOf(p, n, round+1, latency))
+		if round > 0 {
+			continue
+		}
+		for _, p := range b.peers {
+			if p.Name == nameOurs && !b.short {
+				all = append(all, b.killStep(p), b.tenantStep(p, b.sizes[len(b.sizes)-1]))
+			}
+			for _, n := range many {
+				if step := b.stepOf(p, n, 1, b.mainLatency()); p.Name == nameOurs {
+					all = append(all, step)
+				} else {
+					last = append(last, step)
 				}
 			}
-		}
-	}
-	for _, p := range b.peers {
-		if p.Name == nameOurs && !b.short {
-			all = append(all, b.killStep(p), b.tenantStep(p, b.sizes[len(b.sizes)-1]))
-		}
-	}
-	largest := slices.DeleteFunc(slices.Clone(b.sizes), func(n int) bool { return n < large })
-	for _, n := range largest {
-		for _, p := range oursFirst(b.peers) {
-			all = append(all, b.stepOf(p, n, 1, b.mainLatency()))
 		}
 	}
 	if len(sizes) > 0 {
@@ -57,25 +56,28 @@ func (b *bench) schedule() (all []step) {
 			}
 		}
 	}
+	return append(all, last...)
+}
+
+// roundOf returns the measurements of one round with n Networks, at all latencies or
+// at the one of most measurements.
+func (b *bench) roundOf(n, round int, allLatencies bool) (all []step) {
+	for _, latency := range b.latency {
+		if latency != b.mainLatency() && !allLatencies {
+			continue
+		}
+		for _, p := range b.peers {
+			if p.Name == nameCourse && (round > 0 || latency != b.mainLatency()) {
+				continue // its limiter takes minutes, and does not vary
+			}
+			all = append(all, b.stepOf(p, n, round+1, latency))
+		}
+	}
 	return all
 }
 
 // mainLatency is the latency of the measurements at all sizes.
 func (b *bench) mainLatency() time.Duration { return b.latency[len(b.latency)-1] }
-
-func oursFirst(peers []peer) []peer {
-	peers = slices.Clone(peers)
-	slices.SortStableFunc(peers, func(a, b peer) int {
-		switch {
-		case a.Name == nameOurs && b.Name != nameOurs:
-			return -1
-		case a.Name != nameOurs && b.Name == nameOurs:
-			return 1
-		}
-		return 0
-	})
-	return peers
-}
 
 // stepOf creates n Networks, and edits and deletes them unless there are many. For
 // many, this controller is also measured at rest.
@@ -87,6 +89,9 @@ func (b *bench) stepOf(p peer, n, round int, latency time.Duration) step {
 		m, err := b.begin(ctx, s, p, latency)
 		if err != nil {
 			return false, err
+		}
+		if n >= large && p.Name == nameOurs { // what follows needs all of them
+			m.giveUp += time.Duration(n) * forEach
 		}
 		r, err := m.measure(ctx, n, n < large && round == 1, n < large)
 		if err != nil {

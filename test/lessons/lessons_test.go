@@ -406,6 +406,27 @@ func TestSections(t *testing.T) {
 	}
 }
 
+// TestIndex: the list of lessons in each language has all of them, with their questions.
+func TestIndex(t *testing.T) {
+	root := moduleRoot(t)
+	for _, p := range lessons(t, root) {
+		for folder := range sections {
+			index, err := os.ReadFile(filepath.Join(root, folder, "README.md"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			translated, err := readPage(root, filepath.Join(folder, filepath.Base(p.path)))
+			if err != nil || len(translated.headings) == 0 {
+				continue // other tests report it
+			}
+			number, question, _ := strings.Cut(translated.headings[0].text, ". ")
+			if row := fmt.Sprintf("| [%s](%s) | %s |\n", number, filepath.Base(p.path), question); !strings.Contains(string(index), row) {
+				t.Errorf("%s/README.md lacks the row %q", folder, row)
+			}
+		}
+	}
+}
+
 // programLines is the most lines that a program of a lesson has.
 const programLines = 150
 

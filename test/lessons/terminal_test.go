@@ -30,6 +30,7 @@ const (
 type terminal struct {
 	command *exec.Cmd
 	stdin   io.WriteCloser
+	guard   io.WriteCloser
 	folder  string // for the files with commands
 	done    chan struct{}
 
@@ -71,6 +72,9 @@ func openTerminal(dir, scratch string, env []string) (*terminal, error) {
 	if err := t.command.Start(); err != nil {
 		return nil, fmt.Errorf("opening a terminal: %w", err)
 	}
+	if t.guard, err = startGuard(t.command.Process.Pid); err != nil {
+		return nil, errors.Join(err, t.command.Process.Kill())
+	}
 	go t.read(reader)
 	go func() {
 		_ = t.command.Wait() // only that it has ended matters
@@ -80,6 +84,21 @@ func openTerminal(dir, scratch string, env []string) (*terminal, error) {
 	// that fails is kept.
 	return t, t.write("trap : INT; shopt -s expand_aliases\n" +
 		`trap 'lesson_failed=${lesson_failed:-"$LINENO $BASH_COMMAND"}' ERR` + "\n")
+}
+
+// startGuard starts a process that ends a process group when the lifeline closes
+// without a line, as after a Ctrl-C in the terminal of this process.
+func startGuard(group int) (lifeline io.WriteCloser, err error) {
+	command := exec.Command("bash", "-c", `read -r released || kill -TERM -- "-$0"`, strconv.Itoa(group))
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if lifeline, err = command.StdinPipe(); err == nil {
+		err = command.Start()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("starting the guard of a terminal: %w", err)
+	}
+	go func() { _ = command.Wait() }() // it has nothing to report
+	return lifeline, nil
 }
 
 func (t *terminal) read(output io.ReadCloser) {
@@ -217,7 +236,8 @@ func (t *terminal) processes() []int {
 
 // close kills what runs in the terminal, and the terminal.
 func (t *terminal) close() {
-	for { // a process may start another one meanwhile
+	_, _ = io.WriteString(t.guard, "released\n") // it fails if the guard has ended
+	for {                                        // a process may start another one meanwhile
 		pids := t.processes()
 		if len(pids) == 0 {
 			break
@@ -318,6 +338,26 @@ func TestInterrupt(t *testing.T) {
 	}
 	if lines, _, err := opened.wait(t.Context(), time.Minute); err != nil || !slices.Equal(lines, []string{"again"}) {
 		t.Errorf("the terminal has %q (%v)", lines, err)
+	}
+}
+
+// When this process ends in any way, its lifelines close.
+func TestGuard(t *testing.T) {
+	command := exec.CommandContext(t.Context(), "sleep", "600")
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lifeline, err := startGuard(command.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lifeline.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_ = command.Wait() // the state has the signal
+	if status, _ := command.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGTERM {
+		t.Errorf("the program ended with %v, want SIGTERM", command.ProcessState)
 	}
 }
 

@@ -99,7 +99,7 @@ const chinese = {
 	watchesOpen: "个 watch", subnets: (n) => `，${n} 个子网`, listedAgo: (age) => `${age}前列举`, neverListed: "尚未列举",
 	handlerKinds: (h, f) => [`${f(h.add)} 增`, `${f(h.update)} 改`, `${f(h.delete)} 删`, `${f(h.skipped)} 跳过`],
 	merged: (n) => `合并了 ${n} 次`, moreKeys: (n) => `还有 ${n} 个`, busy: (n, all) => `${all} 个中 ${n} 个在忙`,
-	inFlight: (n, limit) => `同时 ${n} 个，最多 ${limit} 个`,
+	inFlight: (n, limit) => `并发 ${n}，最多 ${limit}`,
 	everyWorker: (n) => `显示全部 ${n} 个 worker`, fewerWorkers: "显示较少的 worker",
 	workerCell: (w) => `worker ${w.number}：${w.key ? `${[w.key, w.step || w.stage].filter(Boolean).join("，")}` : "等待 key"}`,
 	listArrow: "list、watch", keyArrow: "key", statusArrow: "status、event", retryArrow: "重试",
