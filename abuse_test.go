@@ -93,6 +93,7 @@ type arrival struct {
 
 func (a arrival) AddInBackground(key cache.ObjectName) { a.Add(key) }
 func (arrival) IsUrgent(cache.ObjectName) bool         { return false }
+func (arrival) Backoff(cache.ObjectName) time.Duration { return time.Second }
 
 // hasQueued reports whether the queue holds this number of keys.
 func (h *harness) hasQueued(want int) error {

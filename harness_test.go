@@ -179,7 +179,9 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 		observed = func(next http.RoundTripper) http.RoundTripper { return h.neutronTransport(instrument.Neutron(next)) }
 	}
 	neutronClient, err := openstack.New(h.neutronURL, openstack.WithCloudIdentity(h.cloud), openstack.WithTimeout(h.timeout),
-		openstack.WithTransport(func(next http.RoundTripper) http.RoundTripper { return h.page.Neutron(openstack.Operation)(observed(next)) }), openstack.OnSkipped(instrument.Skipped()))
+		openstack.WithTransport(func(next http.RoundTripper) http.RoundTripper {
+			return h.page.Neutron(openstack.Operation)(observed(next))
+		}), openstack.OnSkipped(instrument.Skipped()))
 	if err != nil {
 		h.Fatalf("connecting to Neutron: %v", err)
 	}

@@ -2,6 +2,7 @@ package debugpage
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
@@ -81,8 +82,9 @@ func (w *work) Starts(ctx context.Context, step string) (context.Context, func(e
 	w.reach(ctx, StageApply, step, false)
 	index := w.addStep(step)
 	return context.WithValue(ctx, stepKey{}, index), func(err error) {
-		w.endStep(index, err)
-		w.reach(ctx, StageNeutron, step, err != nil)
+		if sent := w.endStep(index, err); sent != "" {
+			w.reach(ctx, StageNeutron, sent, err != nil)
+		}
 		w.change(func(*Journey) { w.step = "" })
 	}
 }
@@ -100,7 +102,8 @@ func (w *work) addStep(text string) (index int) {
 	return index
 }
 
-func (w *work) endStep(index int, err error) {
+// endStep ends a step. It returns the last request to Neutron, if there was one.
+func (w *work) endStep(index int, err error) (sent string) {
 	w.change(func(j *Journey) {
 		if index < 0 {
 			return
@@ -110,7 +113,13 @@ func (w *work) endStep(index int, err error) {
 		if err != nil {
 			step.Error = clip(err.Error())
 		}
+		for _, request := range step.Requests {
+			if request.Server == "Neutron" {
+				sent = fmt.Sprintf("%s: %d in %.0f ms", request.Operation, request.Code, request.Milliseconds)
+			}
+		}
 	})
+	return sent
 }
 
 // addRequest adds a request to the step of a context. A request outside of a step is a

@@ -49,6 +49,15 @@ type Observer interface {
 	Wrap(Handlers) Handlers
 }
 
+// Unobserved observes nothing.
+type Unobserved struct{}
+
+// Received implements Observer.
+func (Unobserved) Received(*samplecrdv1.Network) {}
+
+// Wrap implements Observer.
+func (Unobserved) Wrap(handlers Handlers) Handlers { return handlers }
+
 // Networks are the Network objects of all watched namespaces.
 type Networks struct {
 	sources  ByNamespace[source]
