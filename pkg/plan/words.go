@@ -17,7 +17,7 @@ func (d Desired) Words() string {
 	case d.Invalid != "":
 		return "invalid: " + d.Invalid
 	}
-	words := []string{"a new network"}
+	words := []string{"a network"}
 	if d.Adopted != "" {
 		words[0] = "the network " + d.Adopted
 	}
