@@ -345,7 +345,7 @@ func TestStream(t *testing.T) {
 }
 
 // TestWatch: a watch that begins with the list is listing until that has ended, also if
-// the text that says so spans two reads.
+// its last line spans two reads.
 func TestWatch(t *testing.T) {
 	r, _ := newTestRecorder(t)
 	r.AddInformer(kindNetwork, "", func() []string { return nil })
