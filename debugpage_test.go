@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -59,6 +60,10 @@ func TestDebugPage(t *testing.T) {
 		}
 	}
 
+	follow := newDefaultProgram(t, "follow", h.namespace+"/example", "-address="+strings.TrimSuffix(strings.TrimPrefix(page, "http://"), "/"))
+	follow.start(t)
+	follow.waitFor(t, "Following "+h.namespace+"/example")
+
 	h.create("example", "10.0.0.0/24", "")
 	h.waitReady("example")
 	created := waitJourney("added", "", false)
@@ -84,6 +89,12 @@ func TestDebugPage(t *testing.T) {
 	h.delete("example")
 	wantStep(waitJourney("updated", "deletionTimestamp", false), "remove finalizer", "Kubernetes")
 	waitJourney("deleted", "", false)
+
+	for _, line := range []string{"added to the queue: added", "taken by worker 1", "  plan: create subnet: 10.0.0.0/24", "  Neutron: create subnet: 201 in", "done: Ready", "failed; waiting for the retry: ", "done: Deleted"} {
+		follow.waitFor(t, line)
+	}
+	follow.signal(t, syscall.SIGINT)
+	follow.wantExit(t, 0)
 
 	var state debugpage.State
 	get("api/state", &state)

@@ -65,6 +65,12 @@ var version = "unknown"
 const gcPercent = 50
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == followCommand {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		code := runFollow(ctx, os.Args[2:])
+		stop()
+		os.Exit(code)
+	}
 	options, err := parseOptions(os.Args[1:])
 	switch {
 	case errors.Is(err, flag.ErrHelp):

@@ -138,7 +138,7 @@ func TestBadInput(t *testing.T) {
 		"endpoint and embedded":       {[]string{"-neutron-endpoint=http://127.0.0.1:9696", "-embedded-neutron"}, 2, "exclude each other"},
 		"no Neutron at all":           {[]string{"-embedded-neutron=false"}, 2, "no Neutron configured: set -cloud or OS_CLOUD"},
 		"argument that is no flag":    {[]string{"start"}, 2, `unexpected argument "start"`},
-		"unknown command":             {[]string{"plna"}, 2, "the only command is plan"},
+		"unknown command":             {[]string{"plna"}, 2, "the commands are plan and follow"},
 		"plan without a Neutron":      {[]string{"plan", kubeconfig}, 1, "set -cloud, OS_CLOUD or -neutron-endpoint"},
 		"plan with an unknown flag":   {[]string{"plan", "-nonsense"}, 1, "-nonsense"},
 		"plan in another format":      {[]string{"plan", kubeconfig, "-neutron-endpoint=http://127.0.0.1:1", "-o=xml"}, 1, `-o is "xml": it must be text or json`},

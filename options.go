@@ -90,7 +90,9 @@ Examples:
   Use a Neutron without authentication, for the Networks of two namespaces:
     ` + controllerName + ` -kubeconfig=admin.kubeconfig -neutron-endpoint=http://127.0.0.1:9696 -namespaces=a,b
   Show what the controller would do, and change nothing:
-    ` + controllerName + ` plan -cloud=mine`
+    ` + controllerName + ` plan -cloud=mine
+  Show what happens to one Network in a controller that runs with -debug-bind-address=127.0.0.1:8090:
+    ` + controllerName + ` follow default/example`
 
 // parseOptions reads the command line and sets up logging. It returns flag.ErrHelp
 // if it has printed what the user requested.
@@ -174,7 +176,7 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 func (o options) validate(arguments []string, given map[string]bool) error {
 	switch {
 	case len(arguments) > 0:
-		return fmt.Errorf("unexpected argument %q: the only command is %s, which comes first, and all options are flags", commandline.Redact(arguments[0]), planCommand)
+		return fmt.Errorf("unexpected argument %q: the commands are %s and %s, which come first, and all options are flags", commandline.Redact(arguments[0]), planCommand, followCommand)
 	case given["cloud"] && o.cloud == "":
 		return errors.New("-cloud is empty: set it to the name of a cloud in clouds.yaml")
 	case o.workers < 1 || o.workers > 100:
