@@ -10,6 +10,7 @@ export class Stream {
 	#key = "";
 	#buffer = null; // the moments since the pause, or null
 	#latest = {}; // the last state and journeys since the pause
+	#isNewKey = false; // its journeys are shown also while paused
 	#retry = 0;
 	#timers = [];
 	#offset = 0; // of the controller's clock
@@ -28,6 +29,10 @@ export class Stream {
 
 	// connect opens the stream, with the journeys of a key if there is one.
 	connect(key = this.#key) {
+		if (key !== this.#key) {
+			this.#isNewKey = true;
+			delete this.#latest.journeys;
+		}
 		this.#key = key;
 		this.#timers.forEach(clearTimeout);
 		this.#source?.close();
@@ -52,8 +57,9 @@ export class Stream {
 	}
 
 	#deliver(type, value) {
-		if (this.#buffer) this.#latest[type] = value;
+		if (this.#buffer && !(type === "journeys" && this.#isNewKey)) this.#latest[type] = value;
 		else this.#listeners[type](value);
+		if (type === "journeys") this.#isNewKey = false;
 	}
 
 	#alive() {
