@@ -11,6 +11,7 @@ export class Stream {
 	#buffer = null; // the moments since the pause, or null
 	#latest = {}; // the last state and journeys since the pause
 	#isNewKey = false; // its journeys are shown also while paused
+	#connected = "";
 	#retry = 0;
 	#timers = [];
 	#offset = 0; // of the controller's clock
@@ -62,17 +63,21 @@ export class Stream {
 		if (type === "journeys") this.#isNewKey = false;
 	}
 
+	#connection(to) {
+		if (to !== this.#connected) this.#listeners.connection(this.#connected = to);
+	}
+
 	#alive() {
 		this.#retry = 0;
 		this.#timers.forEach(clearTimeout);
 		this.#timers = [setTimeout(() => this.#lost(), silence)];
-		this.#listeners.connection("open");
+		this.#connection("open");
 	}
 
 	// The browser does not connect again after a response with an error, so this does.
 	#lost() {
 		this.#source.close();
-		this.#listeners.connection("lost");
+		this.#connection("lost");
 		this.#timers.forEach(clearTimeout);
 		this.#timers = [setTimeout(() => this.connect(), Math.min(500 * 2 ** this.#retry++, 5000))];
 	}

@@ -5,7 +5,7 @@ import { Motion, pathData, rounded, svg } from "./motion.js";
 import { text } from "./texts.js";
 import { Workers } from "./workers.js";
 
-const playersAtMost = 120; // keys whose dots are shown one by one
+const playersAtMost = 40; // keys whose dots are shown one by one
 const stagesAtMost = 60; // that a dot has still to visit
 const mergedAtMost = 500;
 const arrivals = { retry: "backoff-queue", drift: "" }; // lines to the queue by the cause of an add, if not from a handler
