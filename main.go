@@ -105,7 +105,7 @@ func run(ctx context.Context, o options) error {
 	}
 	defer endTracing()
 
-	recorder, err := o.debugPage.Serve(ctx, debugpage.Process{Version: version, MaySlowDown: o.embeddedNeutron && !kube.IsInPod()}, o.workers)
+	recorder, err := o.debugPage.Serve(ctx, debugpage.Process{Version: version, MaySlowDown: o.isDemo()}, o.workers)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/url"
 	"os"
 	"runtime"
 	"strconv"
@@ -226,4 +228,11 @@ func (o *options) chooseNeutron(given map[string]bool, fromEnvironment string, i
 		o.embeddedNeutron = true
 	}
 	return nil
+}
+
+// isDemo reports whether the controller is outside of a cluster, with a Neutron on this
+// machine.
+func (o options) isDemo() bool {
+	endpoint, err := url.Parse(o.neutronEndpoint)
+	return !kube.IsInPod() && (o.embeddedNeutron || err == nil && net.ParseIP(endpoint.Hostname()).IsLoopback())
 }

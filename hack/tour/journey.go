@@ -31,8 +31,11 @@ func (t *tour) request(method, path, body string, answer any) error {
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode >= http.StatusMultipleChoices {
-		return fmt.Errorf("reading %s of the debug page: %s: %w %s", path, response.Status, err, bytes.TrimSpace(text))
+	if err != nil {
+		return fmt.Errorf("reading %s of the debug page: %w", path, err)
+	}
+	if response.StatusCode >= http.StatusMultipleChoices {
+		return fmt.Errorf("reading %s of the debug page: %s: %s", path, response.Status, bytes.TrimSpace(text))
 	}
 	if answer == nil {
 		return nil

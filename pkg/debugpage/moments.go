@@ -32,7 +32,7 @@ const momentsPerSecond = 250
 
 var seed = maphash.MakeSeed()
 
-// add records a moment, unless no stream is open or there are too many.
+// add records a moment, unless no stream reads it or there are too many.
 func (m *moments) add(now time.Time, stage Stage, key cache.ObjectName, text string, worker int, failed bool) {
 	if m.readers.Load() == 0 {
 		return

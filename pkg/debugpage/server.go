@@ -107,7 +107,7 @@ func (r *Recorder) serveSlow(w http.ResponseWriter, request *http.Request) {
 	}
 	switch {
 	case !r.process.MaySlowDown:
-		http.Error(w, "slow motion is for a local demo: outside of a cluster, and with the embedded Neutron", http.StatusForbidden)
+		http.Error(w, "slow motion is for a local demo: outside of a cluster, with a Neutron on this machine", http.StatusForbidden)
 	case kind != "application/json":
 		http.Error(w, "the Content-Type must be application/json", http.StatusUnsupportedMediaType)
 	case json.NewDecoder(http.MaxBytesReader(w, request.Body, 1024)).Decode(&wanted) != nil || wanted.Milliseconds == nil || *wanted.Milliseconds < 0 || *wanted.Milliseconds > int(maxSlow.Milliseconds()):

@@ -17,7 +17,8 @@ type work struct {
 	kept     *kept
 	// The following fields need the lock of the Recorder.
 	stage     Stage
-	step      string
+	step      string   // that is being applied
+	planned   []string // the steps of the plan so far
 	since     time.Time
 	outcome   string // according to Reports
 	hasFailed bool
@@ -78,7 +79,7 @@ func (w *work) change(change func(*Journey)) {
 func (w *work) Starts(ctx context.Context, step string) (context.Context, func(error)) {
 	step = clip(step)
 	w.reach(ctx, StagePlan, step, false)
-	w.change(func(*Journey) { w.step = step })
+	w.change(func(*Journey) { w.step, w.planned = step, append(w.planned, step) })
 	w.reach(ctx, StageApply, step, false)
 	index := w.addStep(step)
 	return context.WithValue(ctx, stepKey{}, index), func(err error) {
@@ -148,7 +149,7 @@ func (w *work) Reports(ctx context.Context, outcome error, success string) {
 		text = clip(outcome.Error())
 	}
 	planned := 0
-	w.change(func(j *Journey) { w.outcome, w.hasFailed, planned = text, outcome != nil, len(j.Steps) })
+	w.change(func(*Journey) { w.outcome, w.hasFailed, planned = text, outcome != nil, len(w.planned) })
 	if planned == 0 {
 		nothing := "nothing to do"
 		if outcome != nil {
@@ -180,11 +181,8 @@ func (w *work) end(ctx context.Context, err error) {
 	if r.journeys.isKept(w.kept) {
 		r.journeys.resize(w.kept)
 	}
-	if len(j.Steps) > 0 {
-		plan := Plan{Time: now, Key: j.Key, Outcome: text, Failed: err != nil}
-		for i := range j.Steps {
-			plan.Steps = append(plan.Steps, j.Steps[i].Text)
-		}
+	if len(w.planned) > 0 {
+		plan := Plan{Time: now, Key: j.Key, Steps: w.planned, Outcome: text, Failed: err != nil}
 		r.plans = append([]Plan{plan}, r.plans[:min(len(r.plans), maxPlans-1)]...)
 	}
 	r.mu.Unlock()

@@ -9,15 +9,15 @@ import (
 func (d Desired) Words() string {
 	switch {
 	case d.Absent && d.Leave == LeaveAll:
-		return "no Network object; what is in Neutron stays"
+		return "the Network is deleted; what is in Neutron stays"
 	case d.Absent && d.Leave == LeaveNetwork:
-		return "no Network object and no subnet; the adopted network stays"
+		return "the Network is deleted: no subnet; the adopted network stays"
 	case d.Absent:
-		return "no Network object, and nothing in Neutron"
+		return "the Network is deleted: nothing in Neutron"
 	case d.Invalid != "":
 		return "invalid: " + d.Invalid
 	}
-	words := []string{"a new network"}
+	words := []string{"a network"}
 	if d.Adopted != "" {
 		words[0] = "the network " + d.Adopted
 	}
@@ -53,7 +53,7 @@ func (a Actual) Words(desired Desired) string {
 		source = "in the cache of Neutron's state"
 	}
 	if ours.NetworkID == "" && !a.Cached && !a.Finalizer {
-		return "no finalizer yet, so nothing in Neutron"
+		return "no finalizer, so nothing in Neutron"
 	}
 	if ours.NetworkID == "" {
 		return "no network " + source

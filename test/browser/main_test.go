@@ -52,7 +52,7 @@ func prepareAndRun(m *testing.M) (exitCode int, err error) {
 	}
 	defer func() { err = errors.Join(err, folder.Remove()) }()
 	built = filepath.Join(folder.Path, "samplecrd-controller")
-	build := exec.Command("go", "build", "-o", built, ".")
+	build := exec.Command("go", "build", "-ldflags", "-X main.version=local", "-o", built, ".")
 	build.Dir, build.Stdout, build.Stderr = root, os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		return 1, fmt.Errorf("building the controller: %w", err)
