@@ -96,11 +96,7 @@ func main() {
 
 // run runs the controller until the context ends.
 func run(ctx context.Context, o options) error {
-	klog.FromContext(ctx).Info("Starting", "version", version, "flags", o.given)
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
-	metrics.SetVersion(version)
+	prepareProcess(ctx, o)
 	health := server.NewHealth()
 	if err := errors.Join(o.server.ServeHealth(ctx, health), o.server.ServeProfiles(ctx)); err != nil {
 		return err
@@ -163,6 +159,15 @@ func run(ctx context.Context, o options) error {
 		metrics.CountNetworks(parts.networks.List)
 		return parts.controller.Run(ctx, o.workers, o.shutdownTimeout)
 	})
+}
+
+// prepareProcess logs the start and sets what belongs to the whole process.
+func prepareProcess(ctx context.Context, o options) {
+	klog.FromContext(ctx).Info("Starting", "version", version, "flags", o.given)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	metrics.SetVersion(version)
 }
 
 // clients are the clients of the API server. Requests of the first three are

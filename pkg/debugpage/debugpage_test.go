@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -120,7 +120,7 @@ func TestHandlers(t *testing.T) {
 	})
 	before, status, spec := &samplecrdv1.Network{}, &samplecrdv1.Network{}, &samplecrdv1.Network{}
 	for i, network := range []*samplecrdv1.Network{before, status, spec} {
-		network.Namespace, network.Name, network.ResourceVersion, network.Generation = "default", "one", fmt.Sprint(i+1), 1
+		network.Namespace, network.Name, network.ResourceVersion, network.Generation = "default", "one", strconv.Itoa(i+1), 1
 	}
 	spec.Generation = 2
 	wrapped.UpdateFunc(before, status)
@@ -140,13 +140,13 @@ func TestBounds(t *testing.T) {
 	defer end()
 	failure := errors.New(strings.Repeat("\x00é", 1<<16))
 	for i := range 3 * maxKeys {
-		r.Added(key(fmt.Sprint(i)), "event")
+		r.Added(key(strconv.Itoa(i)), "event")
 	}
 	if len(r.keys) != maxKeys {
 		t.Errorf("%d keys are kept", len(r.keys))
 	}
 	for i := range 1000 {
-		of := key(fmt.Sprint(i))
+		of := key(strconv.Itoa(i))
 		r.Taken(of)
 		ctx, end := r.Begin(t.Context(), of, "1234")
 		observer, _ := tracing.ObserverOf(ctx)
@@ -182,7 +182,7 @@ func TestSampling(t *testing.T) {
 	sent, end := r.moments.read(key("followed"))
 	defer end()
 	for i := range 10_000 {
-		r.moments.add(fake.Now(), StageQueue, key(fmt.Sprint(i)), "", 0, false)
+		r.moments.add(fake.Now(), StageQueue, key(strconv.Itoa(i)), "", 0, false)
 		if i%1000 == 0 {
 			r.moments.add(fake.Now(), StageQueue, key("followed"), "", 0, false)
 		}
