@@ -42,6 +42,7 @@ import (
 	"github.com/samplecrd/network-controller/pkg/drift"
 	"github.com/samplecrd/network-controller/pkg/instrument"
 	"github.com/samplecrd/network-controller/pkg/kube"
+	"github.com/samplecrd/network-controller/pkg/leaderelection"
 	"github.com/samplecrd/network-controller/pkg/metrics"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
@@ -115,19 +116,10 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	config, err := o.kube.Config(ctx, controllerName, watchdog.Transport, recorder.Kubernetes)
+	config, clients, elector, err := connectKubernetes(ctx, o, recorder)
 	if err != nil {
 		return err
 	}
-	clients, err := newClients(config)
-	if err != nil {
-		return err
-	}
-	elector, err := o.leaderElection.New(config)
-	if err != nil {
-		return err
-	}
-	recorder.ObserveLease(elector.Lease(), elector.Holder)
 	if err := o.server.ServeMetrics(ctx, metrics.Handler(), clients.kube); err != nil {
 		return err
 	}
@@ -163,6 +155,22 @@ func run(ctx context.Context, o options) error {
 		metrics.CountNetworks(parts.networks.List)
 		return parts.controller.Run(ctx, o.workers, o.shutdownTimeout)
 	})
+}
+
+// connectKubernetes returns the configuration and clients for the cluster, and what
+// elects the leader in it. It does not wait for the API server.
+func connectKubernetes(ctx context.Context, o options, page *debugpage.Recorder) (config *rest.Config, c clients, elector *leaderelection.Elector, err error) {
+	if config, err = o.kube.Config(ctx, controllerName, watchdog.Transport, page.Kubernetes); err != nil {
+		return nil, c, nil, err
+	}
+	if c, err = newClients(config); err != nil {
+		return nil, c, nil, err
+	}
+	if elector, err = o.leaderElection.New(config); err != nil {
+		return nil, c, nil, err
+	}
+	page.ObserveLease(elector.Lease(), elector.Holder)
+	return config, c, elector, nil
 }
 
 // clients are the clients of the API server. Requests of the first three are

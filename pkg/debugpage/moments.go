@@ -24,7 +24,7 @@ type moments struct {
 	// Under load, only every nth key is sampled, so that its path is complete.
 	second  time.Time
 	offered int // in this second
-	nth     uint64
+	nth     int
 }
 
 // momentsPerSecond is about how many moments are recorded.
@@ -40,12 +40,12 @@ func (m *moments) add(now time.Time, stage Stage, key cache.ObjectName, text str
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if now.Sub(m.second) >= time.Second {
-		m.second, m.nth, m.offered = now, uint64(m.offered/momentsPerSecond+1), 0
+		m.second, m.nth, m.offered = now, m.offered/momentsPerSecond+1, 0
 	}
 	m.offered++
 	if m.followed[key] == 0 {
-		nth := max(m.nth, uint64(m.offered/momentsPerSecond+1)) // a burst raises it at once
-		if nth > 1 && maphash.Comparable(seed, key)%nth != 0 {
+		nth := max(m.nth, m.offered/momentsPerSecond+1) // a burst raises it at once
+		if nth > 1 && int(maphash.Comparable(seed, key)>>33)%nth != 0 {
 			return
 		}
 	}

@@ -164,10 +164,10 @@ func (w *work) Reports(ctx context.Context, outcome error, success string) {
 func (w *work) end(ctx context.Context, err error) {
 	r := w.recorder
 	now := r.clock.Now()
-	stage, text := StageDone, ""
+	stage := StageDone
 	r.mu.Lock()
 	j := &w.kept.journey
-	text = w.outcome
+	text := w.outcome
 	switch {
 	case err != nil:
 		text = clip(err.Error())

@@ -1,9 +1,6 @@
 package plan
 
-import (
-	"fmt"
-	"strings"
-)
+import "strings"
 
 // Words describes the desired state for people.
 func (d Desired) Words() string {
@@ -58,7 +55,7 @@ func (a Actual) Words(desired Desired) string {
 	if ours.NetworkID == "" {
 		return "no network " + source
 	}
-	text := fmt.Sprintf("network %s", ours.NetworkID)
+	text := "network " + ours.NetworkID
 	if ours.CIDR.IsValid() {
 		text += ", subnet " + ours.CIDR.String()
 		if ours.Gateway.IsValid() {
