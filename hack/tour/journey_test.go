@@ -31,7 +31,7 @@ func TestDescribe(t *testing.T) {
   step     create network
   request  Neutron: create network, 503, 4.2 ms
   outcome  Neutron is unavailable, after 90ms
-  retry    in 1s, after 2 failures in a row
+  retry    in 1s; failures in a row: 2
 
 `,
 		"zh": `  事件  updated (spec, resourceVersion 412); drift

@@ -74,7 +74,7 @@ var (
 	merged     = words{"%d events, %d syncs.", "%d 个事件，%d 次同步。"}
 	waited     = words{"waited %v, then worker %d took the key", "等了 %v，由 worker %d 取走"}
 	after      = words{"%s, after %v", "%s，用时 %v"}
-	retryIn    = words{"in %v, after %d failures in a row", "%v 之后，已连续失败 %d 次"}
+	retryIn    = words{"in %v; failures in a row: %d", "%v 之后，已连续失败 %d 次"}
 
 	labelEvents  = words{"events ", "事件"}
 	labelQueue   = words{"queue  ", "队列"}

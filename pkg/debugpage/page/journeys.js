@@ -25,6 +25,7 @@ export class Journeys {
 	#shown = new Map(); // ID of a journey → its element, and the version that it shows
 	#begin; // of the journey that is being rendered
 	#typing = 0;
+	#suggested = 0; // what is still loading for an earlier one is not shown
 
 	constructor(now) {
 		this.#now = now;
@@ -67,8 +68,8 @@ export class Journeys {
 	}
 
 	async #suggest() {
-		const prefix = input.value.trim(), keys = await this.#keys(prefix);
-		if (document.activeElement !== input || prefix !== input.value.trim()) return;
+		const suggested = ++this.#suggested, keys = await this.#keys(input.value.trim());
+		if (suggested !== this.#suggested) return;
 		list.replaceChildren(...keys.map((key, i) => Object.assign(create("li", "", key), { role: "option", id: `suggestion-${i}` })));
 		list.hidden = keys.length === 0;
 		input.setAttribute("aria-expanded", keys.length > 0);
@@ -76,6 +77,8 @@ export class Journeys {
 	}
 
 	#close() {
+		clearTimeout(this.#typing);
+		this.#suggested++;
 		list.hidden = true;
 		input.setAttribute("aria-expanded", "false");
 		input.removeAttribute("aria-activedescendant");

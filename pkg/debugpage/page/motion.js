@@ -1,10 +1,13 @@
 // motion.js: dots that travel along the lines of the diagram. Dots that would touch
-// become one dot with a count, so that their number is bounded at any load.
+// become one dot with a count, so that their number is bounded at any load. Dots are HTML:
+// a transform there needs no layout, unlike in SVG.
+import { create, setText } from "./elements.js";
 
 const gap = 110; // milliseconds between two dots on a line; fast dots need less
 const leastGap = 70;
 const patience = 450; // milliseconds that a dot waits for its turn, before it joins another one
-const most = 90; // dots at a time
+const most = 40; // dots at a time
+const many = 10; // dots, from which they move in every second frame
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 // svg returns an SVG element with attributes.
@@ -102,23 +105,17 @@ export class Motion {
 	}
 
 	#element() {
-		const element = this.#spare.pop() ?? svg("g");
-		if (!element.firstChild) {
-			element.append(svg("circle"), svg("text"), svg("text"));
-			element.lastChild.setAttribute("y", -14);
-			element.children[1].setAttribute("dy", "0.35em");
-		}
-		element.setAttribute("visibility", "hidden");
+		const element = this.#spare.pop() ?? create("div", "", create("b"), create("span"));
+		element.style.visibility = "hidden";
 		this.#layer.append(element);
 		return element;
 	}
 
 	#draw({ element, arrivals, options }) {
-		const [circle, count, label] = element.children, n = arrivals.length;
-		element.setAttribute("class", ["dot", options.failed && "failed", options.followed && "followed", n > 1 && "many"].filter(Boolean).join(" "));
-		circle.setAttribute("r", n > 1 ? 11 + Math.min(6, Math.log10(n) * 3) : options.small ? 4.5 : 7);
-		count.textContent = n > 1 ? n : options.failed ? "!" : "";
-		label.textContent = this.labels && n === 1 && !options.small && (options.followed || this.#dots.size <= 8) ? options.label ?? "" : "";
+		const [circle, label] = element.children, n = arrivals.length;
+		element.className = ["dot", options.failed && "failed", options.followed && "followed", n > 1 ? "many" : options.small && "small"].filter(Boolean).join(" ");
+		setText(circle, n > 1 ? n : options.failed ? "!" : "");
+		setText(label, this.labels && n === 1 && !options.small && (options.followed || this.#dots.size <= 8) ? options.label ?? "" : "");
 	}
 
 	#run() {
@@ -130,6 +127,7 @@ export class Motion {
 	#step = (now) => {
 		this.#frame = 0;
 		if (this.paused) return;
+		if (this.#dots.size > many && now - this.#last < 30) return void (this.#frame = requestAnimationFrame(this.#step));
 		this.#clock += Math.min(100, Math.max(0, now - this.#last)); // a hidden tab does not make dots jump
 		this.#last = now;
 		for (const dot of this.#dots) {
@@ -144,8 +142,8 @@ export class Motion {
 			}
 			const eased = part < 0.5 ? 2 * part * part : 1 - 2 * (1 - part) ** 2;
 			const [x, y] = positionAt(dot.path, eased);
-			dot.element.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})`);
-			dot.element.setAttribute("visibility", "visible");
+			dot.element.style.transform = `translate(${x.toFixed(1)}px, ${y.toFixed(1)}px)`;
+			if (dot.element.style.visibility) dot.element.style.visibility = "";
 		}
 		const over = this.#waits.filter((wait) => wait.until <= this.#clock);
 		this.#waits = this.#waits.filter((wait) => wait.until > this.#clock);

@@ -10,6 +10,8 @@ export class Stream {
 	#key = "";
 	#buffer = null; // the moments since the pause, or null
 	#latest = {}; // the last state and journeys since the pause
+	#isNewKey = false; // its journeys are shown also while paused
+	#connected = "";
 	#retry = 0;
 	#timers = [];
 	#offset = 0; // of the controller's clock
@@ -28,6 +30,10 @@ export class Stream {
 
 	// connect opens the stream, with the journeys of a key if there is one.
 	connect(key = this.#key) {
+		if (key !== this.#key) {
+			this.#isNewKey = true;
+			delete this.#latest.journeys;
+		}
 		this.#key = key;
 		this.#timers.forEach(clearTimeout);
 		this.#source?.close();
@@ -52,21 +58,26 @@ export class Stream {
 	}
 
 	#deliver(type, value) {
-		if (this.#buffer) this.#latest[type] = value;
+		if (this.#buffer && !(type === "journeys" && this.#isNewKey)) this.#latest[type] = value;
 		else this.#listeners[type](value);
+		if (type === "journeys") this.#isNewKey = false;
+	}
+
+	#connection(to) {
+		if (to !== this.#connected) this.#listeners.connection(this.#connected = to);
 	}
 
 	#alive() {
 		this.#retry = 0;
 		this.#timers.forEach(clearTimeout);
 		this.#timers = [setTimeout(() => this.#lost(), silence)];
-		this.#listeners.connection("open");
+		this.#connection("open");
 	}
 
 	// The browser does not connect again after a response with an error, so this does.
 	#lost() {
 		this.#source.close();
-		this.#listeners.connection("lost");
+		this.#connection("lost");
 		this.#timers.forEach(clearTimeout);
 		this.#timers = [setTimeout(() => this.connect(), Math.min(500 * 2 ** this.#retry++, 5000))];
 	}

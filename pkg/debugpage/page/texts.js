@@ -2,7 +2,7 @@
 // function. Keys, errors and steps come from the controller and stay in English.
 
 const english = {
-	language: "中文", title: "Glass controller", skip: "Follow one key", controls: "Display", path: "The path of a key",
+	language: "中文", title: "Debug page: samplecrd-controller", skip: "Follow one key", controls: "Display", path: "The path of a key",
 	dark: "Dark", light: "Light", pause: "Pause", resume: "Resume", resumeWith: (n) => `Resume (${n} kept)`,
 	slow: "Slow motion", off: "off", seconds: (s) => `${s} s`, slowFailed: "Slow motion was rejected by the controller.",
 	connecting: "Connecting", open: "Live", lost: "Connection lost, retrying", paused: "Paused",
@@ -70,7 +70,7 @@ const english = {
 };
 
 const chinese = {
-	language: "English", title: "玻璃控制器", skip: "跟踪一个 key", controls: "显示", path: "一个 key 的路径",
+	language: "English", title: "调试页面：samplecrd-controller", skip: "跟踪一个 key", controls: "显示", path: "一个 key 的路径",
 	dark: "深色", light: "浅色", pause: "暂停", resume: "继续", resumeWith: (n) => `继续（保留了 ${n} 条）`,
 	slow: "慢动作", off: "关", seconds: (s) => `${s} 秒`, slowFailed: "控制器拒绝了慢动作。",
 	connecting: "正在连接", open: "实时", lost: "连接断开，正在重试", paused: "已暂停",

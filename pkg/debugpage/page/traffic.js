@@ -5,7 +5,7 @@ import { Motion, pathData, rounded, svg } from "./motion.js";
 import { text } from "./texts.js";
 import { Workers } from "./workers.js";
 
-const playersAtMost = 120; // keys whose dots are shown one by one
+const playersAtMost = 40; // keys whose dots are shown one by one
 const stagesAtMost = 60; // that a dot has still to visit
 const mergedAtMost = 500;
 const arrivals = { retry: "backoff-queue", drift: "" }; // lines to the queue by the cause of an add, if not from a handler
@@ -70,11 +70,11 @@ export class Traffic {
 	// start moves the dot of a key until it has visited all its stages. In the lane of a
 	// worker, it waits for the next one.
 	async #start(first) {
-		const { key, stage } = first, name = trackOf(first) + key, player = { key, stages: [first], lane: null, hasSteps: false, wake: null, idleSince: 0 };
+		const { key } = first, name = trackOf(first) + key, player = { key, stages: [first], lane: null, hasSteps: false, wake: null, idleSince: 0 };
 		player.ended = new Promise((end) => player.end = end);
 		this.#players.set(name, player);
-		if (stage === "worker") await this.#players.get("event " + key)?.ended; // its way to the queue
 		while (player.stages.length) {
+			if (player.stages[0].stage === "worker") await this.#players.get("event " + key)?.ended; // its way to the queue
 			await this.#visit(player, player.stages.shift(), 1 + Math.min(1.6, player.stages.length / 8 + this.#players.size / 20));
 			if (player.stages.length || !player.lane) continue;
 			player.idleSince = performance.now();
