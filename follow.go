@@ -21,7 +21,7 @@ const followDescription = controllerName + ` follow prints what happens to one N
 The controller needs -debug-bind-address. Without a Network, the command lists some.
 
 Example:
-  ` + controllerName + ` follow default/example -address=127.0.0.1:8090`
+  ` + controllerName + ` follow default/example -address=127.0.0.1:8123`
 
 // runFollow follows a key until the context ends, and returns the exit code.
 func runFollow(ctx context.Context, args []string) int {

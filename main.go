@@ -42,6 +42,7 @@ import (
 	"github.com/samplecrd/network-controller/pkg/drift"
 	"github.com/samplecrd/network-controller/pkg/instrument"
 	"github.com/samplecrd/network-controller/pkg/kube"
+	"github.com/samplecrd/network-controller/pkg/leaderelection"
 	"github.com/samplecrd/network-controller/pkg/metrics"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
@@ -96,7 +97,11 @@ func main() {
 
 // run runs the controller until the context ends.
 func run(ctx context.Context, o options) error {
-	prepareProcess(ctx, o)
+	klog.FromContext(ctx).Info("Starting", "version", version, "flags", o.given)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	metrics.SetVersion(version)
 	health := server.NewHealth()
 	if err := errors.Join(o.server.ServeHealth(ctx, health), o.server.ServeProfiles(ctx)); err != nil {
 		return err
@@ -111,19 +116,10 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	config, err := o.kube.Config(ctx, controllerName, watchdog.Transport, recorder.Kubernetes)
+	config, clients, elector, err := connectKubernetes(ctx, o, recorder)
 	if err != nil {
 		return err
 	}
-	clients, err := newClients(config)
-	if err != nil {
-		return err
-	}
-	elector, err := o.leaderElection.New(config)
-	if err != nil {
-		return err
-	}
-	recorder.ObserveLease(elector.Lease(), elector.Holder)
 	if err := o.server.ServeMetrics(ctx, metrics.Handler(), clients.kube); err != nil {
 		return err
 	}
@@ -161,13 +157,20 @@ func run(ctx context.Context, o options) error {
 	})
 }
 
-// prepareProcess logs the start and sets what belongs to the whole process.
-func prepareProcess(ctx context.Context, o options) {
-	klog.FromContext(ctx).Info("Starting", "version", version, "flags", o.given)
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+// connectKubernetes returns the configuration and clients for the cluster, and what
+// elects the leader in it. It does not wait for the API server.
+func connectKubernetes(ctx context.Context, o options, page *debugpage.Recorder) (config *rest.Config, c clients, elector *leaderelection.Elector, err error) {
+	if config, err = o.kube.Config(ctx, controllerName, watchdog.Transport, page.Kubernetes); err != nil {
+		return nil, c, nil, err
 	}
-	metrics.SetVersion(version)
+	if c, err = newClients(config); err != nil {
+		return nil, c, nil, err
+	}
+	if elector, err = o.leaderElection.New(config); err != nil {
+		return nil, c, nil, err
+	}
+	page.ObserveLease(elector.Lease(), elector.Holder)
+	return config, c, elector, nil
 }
 
 // clients are the clients of the API server. Requests of the first three are

@@ -91,7 +91,7 @@ Examples:
     ` + controllerName + ` -kubeconfig=admin.kubeconfig -neutron-endpoint=http://127.0.0.1:9696 -namespaces=a,b
   Show what the controller would do, and change nothing:
     ` + controllerName + ` plan -cloud=mine
-  Show what happens to one Network in a controller that runs with -debug-bind-address=127.0.0.1:8090:
+  Show what happens to one Network in a controller that runs with -debug-bind-address=127.0.0.1:8123:
     ` + controllerName + ` follow default/example`
 
 // parseOptions reads the command line and sets up logging. It returns flag.ErrHelp

@@ -251,16 +251,16 @@ func TestGuards(t *testing.T) {
 	r, _ := newTestRecorder(t)
 	inCloud, _ := newTestRecorder(t)
 	inCloud.process.MaySlowDown = false
-	const host, isJSON = "127.0.0.1:8090", "application/json"
+	const host, isJSON = "127.0.0.1:8123", "application/json"
 	for name, test := range map[string]struct {
 		recorder                                   *Recorder
 		method, path, host, origin, site, kind, in string
 		want                                       int
 	}{
 		"state":                 {r, "GET", "/api/state", host, "", "", "", "", 200},
-		"IPv6":                  {r, "GET", "/api/state", "[::1]:8090", "", "", "", "", 200},
-		"localhost":             {r, "GET", "/", "localhost:8090", "", "", "", "", 200},
-		"DNS rebinding":         {r, "GET", "/api/state", "evil.example:8090", "", "", "", "", 403},
+		"IPv6":                  {r, "GET", "/api/state", "[::1]:8123", "", "", "", "", 200},
+		"localhost":             {r, "GET", "/", "localhost:8123", "", "", "", "", 200},
+		"DNS rebinding":         {r, "GET", "/api/state", "evil.example:8123", "", "", "", "", 403},
 		"foreign origin":        {r, "GET", "/api/state", host, "http://evil.example", "", "", "", 403},
 		"another port":          {r, "GET", "/api/state", host, "http://127.0.0.1:1", "", "", "", 403},
 		"a null origin":         {r, "GET", "/api/state", host, "null", "", "", "", 403},
@@ -304,7 +304,7 @@ func TestStream(t *testing.T) {
 	r := newRecorder(t.Context(), clock.RealClock{}, Process{}, 1)
 	server := httptest.NewServer(r.handler())
 	defer server.Close()
-	open := func(ctx context.Context) *http.Response {
+	open := func(ctx context.Context) (status int, body io.Reader) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/api/stream?key=default/one", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
@@ -314,10 +314,11 @@ func TestStream(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = response.Body.Close() })
-		return response
+		return response.StatusCode, response.Body
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	lines := bufio.NewScanner(open(ctx).Body)
+	_, body := open(ctx)
+	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, 1<<20)
 	wait := func(text string) {
 		for lines.Scan() {
@@ -335,8 +336,8 @@ func TestStream(t *testing.T) {
 	for range maxStreams - 1 {
 		open(ctx)
 	}
-	if response := open(ctx); response.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("stream %d has the status %s", maxStreams+1, response.Status)
+	if status, _ := open(ctx); status != http.StatusServiceUnavailable {
+		t.Errorf("stream %d has the status %d", maxStreams+1, status)
 	}
 	stop()
 	for r.moments.readers.Load() > 0 {
@@ -355,6 +356,7 @@ func TestWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = response.Body.Close() }()
 	buffer := make([]byte, 100)
 	for _, step := range []struct{ text, want string }{
 		{`{"type":"ADDED"}`, listing}, {`k8s.io/initial-ev`, listing}, {`ents-end":"true"`, watching}, {"", waiting},
@@ -380,8 +382,8 @@ func (f respond) RoundTrip(r *http.Request) (*http.Response, error) { return f(r
 // TestValidate: only loopback addresses are accepted.
 func TestValidate(t *testing.T) {
 	for address, valid := range map[string]bool{
-		"": true, "127.0.0.1:8090": true, "127.0.0.1:0": true, "localhost:0": true, "[::1]:8090": true,
-		":8090": false, "0.0.0.0:8090": false, "10.0.0.1:8090": false, "example.com:80": false, "127.0.0.1": false, "127.0.0.1:": false, "127.0.0.1:99999": false,
+		"": true, "127.0.0.1:8123": true, "127.0.0.1:0": true, "localhost:0": true, "[::1]:8123": true,
+		":8123": false, "0.0.0.0:8123": false, "10.0.0.1:8123": false, "example.com:80": false, "127.0.0.1": false, "127.0.0.1:": false, "127.0.0.1:99999": false,
 	} {
 		var o Options
 		flags := flag.NewFlagSet("", flag.ContinueOnError)
@@ -390,7 +392,7 @@ func TestValidate(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := o.Validate()
-		if (err == nil) != valid || err != nil && !strings.Contains(err.Error(), "such as 127.0.0.1:8090") {
+		if (err == nil) != valid || err != nil && !strings.Contains(err.Error(), "such as 127.0.0.1:8123") {
 			t.Errorf("Validate() of %q = %v", address, err)
 		}
 	}

@@ -22,7 +22,7 @@ type FollowOptions struct {
 
 // AddFlags adds the flags of the options.
 func (o *FollowOptions) AddFlags(flags *flag.FlagSet) {
-	flags.StringVar(&o.address, "address", "127.0.0.1:8090", "The `address` of the debug page: -debug-bind-address of the running controller.")
+	flags.StringVar(&o.address, "address", "127.0.0.1:8123", "The `address` of the debug page: -debug-bind-address of the running controller.")
 }
 
 // errNoPage explains how to get a debug page.
@@ -37,7 +37,7 @@ const reconnectPause = time.Second
 func (o FollowOptions) Follow(ctx context.Context, key string, out io.Writer) error {
 	host, port, err := net.SplitHostPort(strings.TrimSuffix(strings.TrimPrefix(o.address, "http://"), "/"))
 	if err != nil || !isLoopback(host) {
-		return fmt.Errorf("-address is %q: it must be a loopback address with a port, such as 127.0.0.1:8090; use kubectl port-forward for a controller in a cluster", o.address)
+		return fmt.Errorf("-address is %q: it must be a loopback address with a port, such as 127.0.0.1:8123; use kubectl port-forward for a controller in a cluster", o.address)
 	}
 	f := follower{page: "http://" + net.JoinHostPort(host, port), key: key, out: out}
 	if key == "" {

@@ -19,7 +19,7 @@ type Options struct {
 
 // AddFlags adds the flags of the options.
 func (o *Options) AddFlags(flags *flag.FlagSet) {
-	flags.StringVar(&o.address, "debug-bind-address", "", "Loopback `address` that serves the debug page, such as 127.0.0.1:8090: a live picture of the path of each key through the controller. Port 0 selects a free port. If empty, the page is not served and nothing is recorded.")
+	flags.StringVar(&o.address, "debug-bind-address", "", "Loopback `address` that serves the debug page, such as 127.0.0.1:8123: a live picture of the path of each key through the controller. Port 0 selects a free port. If empty, the page is not served and nothing is recorded.")
 }
 
 // Validate returns an error that names the flag with an invalid value.
@@ -29,10 +29,10 @@ func (o Options) Validate() error {
 	}
 	host, port, err := net.SplitHostPort(o.address)
 	if err != nil || port == "" || !isLoopback(host) {
-		return fmt.Errorf("-debug-bind-address is %q: it must be a loopback address with a port, such as 127.0.0.1:8090, because the page has no authentication; to see it from another machine, use kubectl port-forward or ssh -L", o.address)
+		return fmt.Errorf("-debug-bind-address is %q: it must be a loopback address with a port, such as 127.0.0.1:8123, because the page has no authentication; to see it from another machine, use kubectl port-forward or ssh -L", o.address)
 	}
 	if _, err := net.ResolveTCPAddr("tcp", o.address); err != nil {
-		return fmt.Errorf("-debug-bind-address is %q: it must have a port from 0 to 65535, such as 127.0.0.1:8090", o.address)
+		return fmt.Errorf("-debug-bind-address is %q: it must have a port from 0 to 65535, such as 127.0.0.1:8123", o.address)
 	}
 	return nil
 }
