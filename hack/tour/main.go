@@ -101,7 +101,7 @@ func run(ctx context.Context, t *tour) (err error) {
 		return err
 	}
 	t.page = "http://" + address + "/"
-	controller, err := local.StartController("-kubeconfig="+t.cluster.Kubeconfig(), "-neutron-endpoint="+server.URL, "-debug-bind-address="+address, "-resync-period=5s")
+	controller, err := local.StartController("-kubeconfig="+t.cluster.Kubeconfig(), "-neutron-endpoint="+server.URL, "-debug-bind-address="+address, "-resync-period=30s")
 	if err != nil {
 		return err
 	}

@@ -21,14 +21,16 @@ type step struct {
 var steps = []step{
 	{words{"Create a Network", "创建一个 Network"}, create, words{
 		"The watch delivered the object, the informer stored it, and only then called the event handler, which added the\n" +
-			"key to the queue. A worker took the key and compared desired and actual state. Each step was one request to Neutron.",
+			"key to the queue. A worker took the key and compared desired and actual state. Each step was one request:\n" +
+			"to Kubernetes for finalizer and status, and to Neutron for network and subnet.",
 		"watch 送来对象，Informer 先存入本地缓存，再调用事件处理函数；处理函数只把 key 放进队列。\n" +
-			"worker 取出 key，比较期望状态和实际状态，每一步只向 Neutron 发一个请求。",
+			"worker 取出 key，比较期望状态和实际状态，每一步只有一个请求：finalizer 和 status 发给 Kubernetes，\n" +
+			"网络和子网发给 Neutron。",
 	}},
 	{words{"Edit it", "修改它"}, edit, words{
-		"The plan had one step, because only the gateway differs. The controller's own status write came back as an update,\n" +
+		"One step changed Neutron, because only the gateway differs. The controller's own status write came back as an update,\n" +
 			"which the handler skipped: look at the counter beside it.",
-		"只有网关不同，所以计划只有一步。控制器自己写的 status 也会作为更新事件回来，\n" +
+		"只有网关不同，所以只有一步改变了 Neutron。控制器自己写的 status 也会作为更新事件回来，\n" +
 			"事件处理函数跳过了它：看它旁边的计数器。",
 	}},
 	{words{"Edit it ten times at once", "同时修改十次"}, tenEdits, words{

@@ -23,8 +23,8 @@ type moments struct {
 
 	// Under load, only every nth key is sampled, so that its path is complete.
 	second  time.Time
-	offered int // in this second
-	nth     int
+	offered uint64 // in this second
+	nth     uint64
 }
 
 // momentsPerSecond is about how many moments are recorded.
@@ -45,7 +45,7 @@ func (m *moments) add(now time.Time, stage Stage, key cache.ObjectName, text str
 	m.offered++
 	if m.followed[key] == 0 {
 		nth := max(m.nth, m.offered/momentsPerSecond+1) // a burst raises it at once
-		if nth > 1 && int(maphash.Comparable(seed, key)>>33)%nth != 0 {
+		if nth > 1 && maphash.Comparable(seed, key)%nth != 0 {
 			return
 		}
 	}

@@ -37,6 +37,7 @@ func (r *Recorder) serve(ctx context.Context, address string) error {
 		MaxHeaderBytes:    1 << 14,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ErrorLog:          log.New(io.Discard, "", 0), // clients could fill the log
+		ConnContext:       limitBuffer,
 	}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() {
@@ -233,4 +234,13 @@ func (s *stream) send(text string) error {
 		return fmt.Errorf("sending: %w", err)
 	}
 	return s.control.Flush()
+}
+
+// limitBuffer bounds what the kernel buffers for a client: otherwise, one that does not
+// read keeps its stream for minutes.
+func limitBuffer(ctx context.Context, connection net.Conn) context.Context {
+	if tcp, ok := connection.(*net.TCPConn); ok {
+		_ = tcp.SetWriteBuffer(64 << 10)
+	}
+	return ctx
 }

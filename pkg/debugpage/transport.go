@@ -132,8 +132,11 @@ func (t kubernetesTransport) RoundTrip(request *http.Request) (*http.Response, e
 		r.set(func() { of.failed(clip(err.Error()), r.clock.Now()) })
 	case response.StatusCode >= 400:
 		r.set(func() { of.failed(clip("the API server returned "+response.Status), r.clock.Now()) })
-	case isWatch:
-		response.Body = &watchBody{ReadCloser: response.Body, recorder: r, informer: of, initial: lists}
+	default:
+		r.set(func() { of.lastError = "" })
+		if isWatch {
+			response.Body = &watchBody{ReadCloser: response.Body, recorder: r, informer: of, initial: lists}
+		}
 	}
 	return response, err
 }

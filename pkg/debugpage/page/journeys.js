@@ -11,7 +11,8 @@ const panel = document.getElementById("journeys");
 // followedKey returns the key in the address, or nothing if it is malformed.
 export function followedKey() {
 	try {
-		return decodeURIComponent(location.hash.slice(1));
+		const key = decodeURIComponent(location.hash.slice(1));
+		return /^[^/]+\/[^/]+$/.test(key) ? key : "";
 	} catch {
 		return "";
 	}
@@ -86,7 +87,7 @@ export class Journeys {
 
 	#select(key) {
 		this.#close();
-		location.hash = key;
+		location.hash = !key || key.includes("/") ? key : "default/" + key; // as with kubectl
 	}
 
 	#onKey(event) {
