@@ -99,7 +99,7 @@ func TestDebugPage(t *testing.T) {
 	var state debugpage.State
 	get("api/state", &state)
 	informer := state.Informers[0]
-	if !state.Process.Leads || state.Process.MaySlowDown || informer.Activity != "watching" || informer.ResourceVersion == "" || informer.Watches == 0 ||
+	if !state.Process.Leads || !state.Process.MaySlowDown || informer.Activity != "watching" || informer.ResourceVersion == "" || informer.Watches == 0 ||
 		state.Handlers.Add != 1 || state.Handlers.Delete != 1 || state.Neutron.Limit == 0 || state.Cache.Refreshed == nil || len(state.Workers) != 32 || len(state.Plans) == 0 {
 		t.Errorf("the state is %+v", state)
 	}

@@ -160,7 +160,7 @@ func (f *follower) stream(ctx context.Context) error {
 	return io.EOF
 }
 
-// stageWords describes the stages in a terminal. A stage without words is not printed.
+// stageWords describes the stages in a terminal. A stage without words is omitted.
 var stageWords = map[Stage]string{
 	StageWatch: "the API server sent it", StageHandler: "event handler", StageSkipped: "  nothing to do for the handler",
 	StageQueue: "added to the queue", StageMerged: "is in the queue already", StageWorker: "taken by worker", StageDesired: "  desired",
