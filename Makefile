@@ -47,6 +47,14 @@ run: check-flags $(LOCAL) ## Run the controller with FLAGS on a local control pl
 	@$(GO_BUILD) -o build/bin/run ./hack/run
 	@exec env $(if $(KUBECONFIG),,-u OS_CLOUD) build/bin/run $(if $(KUBECONFIG),-kubeconfig '$(KUBECONFIG)') -- ./samplecrd-controller $(FLAGS)
 
+# TOUR_FLAGS='-lang=zh' or -yes
+TOUR_FLAGS :=
+
+.PHONY: tour
+tour: build $(if $(KUBEBUILDER_ASSETS),,control-plane) ## Explain the path of a key step by step, beside the debug page in a browser
+	@$(GO_BUILD) -o build/bin/tour ./hack/tour
+	@exec build/bin/tour $(TOUR_FLAGS)
+
 .PHONY: cluster
 cluster: control-plane ## Run a local Kubernetes without a controller, for the lessons
 	@$(GO_BUILD) -o build/bin/run ./hack/run
@@ -130,6 +138,7 @@ lint: prose ## Run the linters, which also check the imports of packages
 	@$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 	@cd hack/kubernetes && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./multicall
 	@cd test/bench && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./...
+	@cd test/browser && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./...
 	@cd test/bench/controller-runtime && ../../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../../.golangci.yml ./...
 	@$(GOLANGCI_LINT) fmt --diff
 
@@ -171,6 +180,15 @@ test-image: ## Check the contents of the image, and that it is reproducible
 .PHONY: test-kstatus
 test-kstatus: ## Check what kstatus, and so Flux and other tools, make of each state of a Network
 	@go -C test/kstatus test ./...
+
+.PHONY: test-browser
+test-browser: control-plane ## Test the debug page in a headless Chromium (needs chromium and npm, or Debian 12 and root)
+	@go -C test/browser vet ./... && go -C test/browser mod tidy -diff
+	@go -C test/browser test -count=1 -timeout 20m ./...
+
+.PHONY: screenshots
+screenshots: control-plane ## Write the screenshots of the debug page in docs/images
+	@go -C test/browser test -count=1 -run TestScreenshots . -screenshots
 
 # The modules of the benchmark, with the programs that it measures.
 .PHONY: bench-programs

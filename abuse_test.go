@@ -64,7 +64,7 @@ func TestSecondTenant(t *testing.T) {
 			first.hold.Store(&slow)
 			if test.arrival {
 				first.prepare = func(c *Controller) {
-					c.queue = instrument.NewQueue(arrival{workqueue.NewTypedRateLimitingQueue(reconcile.Backoff())}, first.watchdog)
+					c.queue = instrument.NewQueue(arrival{workqueue.NewTypedRateLimitingQueue(reconcile.Backoff())}, instrument.Observers{Watchdog: first.watchdog, Recorder: first.page})
 				}
 			}
 			first.startWorkers(workers)
@@ -93,6 +93,7 @@ type arrival struct {
 
 func (a arrival) AddInBackground(key cache.ObjectName) { a.Add(key) }
 func (arrival) IsUrgent(cache.ObjectName) bool         { return false }
+func (arrival) Backoff(cache.ObjectName) time.Duration { return time.Second }
 
 // hasQueued reports whether the queue holds this number of keys.
 func (h *harness) hasQueued(want int) error {

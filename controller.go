@@ -18,7 +18,6 @@ import (
 	"github.com/samplecrd/network-controller/pkg/instrument"
 	"github.com/samplecrd/network-controller/pkg/reconcile"
 	"github.com/samplecrd/network-controller/pkg/store"
-	"github.com/samplecrd/network-controller/pkg/watchdog"
 )
 
 // Controller makes Neutron, the network service of OpenStack, match the Network
@@ -56,7 +55,7 @@ func NewController(
 	reconciler *reconcile.Reconciler,
 	drift *drift.Detector,
 	deployments *deployments.Deployments,
-	watchdog *watchdog.Watchdog,
+	observers instrument.Observers,
 ) *Controller {
 	// The queue holds a key once, however often it is added, and never gives a key
 	// to two workers at a time. What a person changed goes first, and each namespace
@@ -66,7 +65,7 @@ func NewController(
 
 	return &Controller{
 		networks:    networks,
-		queue:       instrument.NewQueue(queue, watchdog),
+		queue:       instrument.NewQueue(queue, observers),
 		reconciler:  reconciler,
 		drift:       drift,
 		deployments: deployments,

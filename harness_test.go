@@ -36,6 +36,7 @@ import (
 	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/scheme"
 	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
 	networkinformers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/debugpage"
 	"github.com/samplecrd/network-controller/pkg/deployments"
 	"github.com/samplecrd/network-controller/pkg/drift"
 	"github.com/samplecrd/network-controller/pkg/instrument"
@@ -91,6 +92,7 @@ type harness struct {
 	informer   cache.SharedIndexInformer
 	log        ktesting.Buffer // of the latest controller
 	writes     writes
+	page       *debugpage.Recorder
 }
 
 func newHarness(t *testing.T) *harness {
@@ -104,6 +106,7 @@ func newSequentialHarness(t *testing.T) *harness {
 	t.Helper()
 	h := &harness{
 		T:       t,
+		page:    debugpage.Off(),
 		client:  clientset.NewForConfigOrDie(cluster.RESTConfig()),
 		kube:    kubernetes.NewForConfigOrDie(cluster.RESTConfig()),
 		cloud:   "RegionOne/test",
@@ -134,7 +137,7 @@ func newSequentialHarness(t *testing.T) *harness {
 func (h *harness) beside() *harness {
 	h.Helper()
 	return &harness{
-		T: h.T, client: h.client, kube: h.kube, namespace: h.newNamespace(), neutron: h.neutron, neutronURL: h.neutronURL, cloud: h.cloud,
+		T: h.T, client: h.client, kube: h.kube, namespace: h.newNamespace(), neutron: h.neutron, neutronURL: h.neutronURL, cloud: h.cloud, page: h.page,
 		timeout: h.timeout, settings: h.settings,
 	}
 }
@@ -163,6 +166,7 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 	h.Helper()
 	config := cluster.RESTConfig()
 	config.Wrap(h.writes.count)
+	config.Wrap(h.page.Kubernetes)
 	if h.transport != nil {
 		config.Wrap(h.transport)
 	}
@@ -175,7 +179,9 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 		observed = func(next http.RoundTripper) http.RoundTripper { return h.neutronTransport(instrument.Neutron(next)) }
 	}
 	neutronClient, err := openstack.New(h.neutronURL, openstack.WithCloudIdentity(h.cloud), openstack.WithTimeout(h.timeout),
-		openstack.WithTransport(observed), openstack.OnSkipped(instrument.Skipped()))
+		openstack.WithTransport(func(next http.RoundTripper) http.RoundTripper {
+			return h.page.Neutron(openstack.Operation)(observed(next))
+		}), openstack.OnSkipped(instrument.Skipped()))
 	if err != nil {
 		h.Fatalf("connecting to Neutron: %v", err)
 	}
@@ -187,7 +193,7 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 		networkInformers[namespace] = factory.Samplecrd().V1().Networks()
 		starts = append(starts, func() { factory.StartWithContext(ctx) })
 	}
-	networks, err := store.New(klog.FromContext(ctx), networkInformers, k.resource().LogWatchError(""))
+	networks, err := store.New(klog.FromContext(ctx), networkInformers, k.resource().LogWatchError(""), h.page)
 	if err != nil {
 		h.Fatalf("preparing the informer: %v", err)
 	}
@@ -197,7 +203,7 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 		deploymentInformers[h.namespace] = deploymentFactory.ForResource(deployments.Resource).Informer()
 	}
 	h.watchdog = watchdog.New(clock.RealClock{})
-	c, err = newController(h.settings, k, networks, deploymentInformers, neutronClient, recorder, h.watchdog)
+	c, err = newController(h.settings, k, networks, deploymentInformers, neutronClient, recorder, instrument.Observers{Watchdog: h.watchdog, Recorder: h.page}, h.page)
 	if err != nil {
 		h.Fatalf("creating a controller: %v", err)
 	}

@@ -37,6 +37,7 @@ import (
 	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/scheme"
 	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
 	networkinformers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/debugpage"
 	"github.com/samplecrd/network-controller/pkg/deployments"
 	"github.com/samplecrd/network-controller/pkg/drift"
 	"github.com/samplecrd/network-controller/pkg/instrument"
@@ -104,7 +105,11 @@ func run(ctx context.Context, o options) error {
 	}
 	defer endTracing()
 
-	config, err := o.kube.Config(ctx, controllerName, watchdog.Transport)
+	recorder, err := o.debugPage.Serve(ctx, debugpage.Process{Version: version, MaySlowDown: o.isDemo()}, o.workers)
+	if err != nil {
+		return err
+	}
+	config, err := o.kube.Config(ctx, controllerName, watchdog.Transport, recorder.Kubernetes)
 	if err != nil {
 		return err
 	}
@@ -116,10 +121,11 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	recorder.ObserveLease(elector.Lease(), elector.Holder)
 	if err := o.server.ServeMetrics(ctx, metrics.Handler(), clients.kube); err != nil {
 		return err
 	}
-	neutronClient, closeNeutron, err := connectNeutron(ctx, o)
+	neutronClient, closeNeutron, err := connectNeutron(ctx, o, recorder)
 	if err != nil {
 		return err
 	}
@@ -130,7 +136,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return nil // stopped
 	}
-	parts, err := assemble(ctx, o, clients, neutronClient, cluster)
+	parts, err := assemble(ctx, o, clients, neutronClient, cluster, recorder)
 	if err != nil {
 		return err
 	}
@@ -200,7 +206,7 @@ type parts struct {
 }
 
 // assemble creates a controller and everything that it consists of.
-func assemble(ctx context.Context, o options, k clients, neutronClient neutron.Client, cluster string) (p parts, err error) {
+func assemble(ctx context.Context, o options, k clients, neutronClient neutron.Client, cluster string, page *debugpage.Recorder) (p parts, err error) {
 	networkInformers, deploymentInformers := store.ByNamespace[networkinformers.TypedNetworkInformer]{}, store.ByNamespace[cache.SharedIndexInformer]{}
 	var starts, stops []func()
 	for _, namespace := range o.kube.Namespaces() {
@@ -211,11 +217,13 @@ func assemble(ctx context.Context, o options, k clients, neutronClient neutron.C
 		factory := informers.NewSharedInformerFactoryWithOptions(k.watchNetworks, 0,
 			informers.WithNamespace(namespace), informers.WithInformerName(name))
 		networkInformers[namespace] = factory.Samplecrd().V1().Networks()
+		page.AddInformer("Network", namespace, factory.Samplecrd().V1().Networks().Informer().GetStore().ListKeys)
 		starts, stops = append(starts, func() { factory.StartWithContext(ctx) }), append(stops, factory.Shutdown)
 
 		if o.deployments.Which != deployments.None {
 			factory := metadatainformer.NewFilteredSharedInformerFactory(k.watchMetadata, 0, namespace, nil)
 			deploymentInformers[namespace] = factory.ForResource(deployments.Resource).Informer()
+			page.AddInformer("Deployment", namespace, deploymentInformers[namespace].GetStore().ListKeys)
 			starts, stops = append(starts, func() { factory.Start(ctx.Done()) }), append(stops, factory.Shutdown)
 		}
 	}
@@ -223,11 +231,11 @@ func assemble(ctx context.Context, o options, k clients, neutronClient neutron.C
 	recorder := kube.NewEvents(ctx, k.kube.EventsV1(), scheme.Scheme, controllerName, clock.RealClock{}, metrics.ObserveLostEvent)
 	p.stop = func() { callAll(stops); recorder.Stop() }
 
-	if p.networks, err = store.New(klog.FromContext(ctx), networkInformers, k.resource().LogWatchError("")); err != nil {
+	if p.networks, err = store.New(klog.FromContext(ctx), networkInformers, k.resource().LogWatchError(""), page); err != nil {
 		return p, err
 	}
 	p.watchdog = watchdog.New(clock.RealClock{})
-	p.controller, err = newController(o.settings(cluster), k, p.networks, deploymentInformers, neutronClient, recorder, p.watchdog)
+	p.controller, err = newController(o.settings(cluster), k, p.networks, deploymentInformers, neutronClient, recorder, instrument.Observers{Watchdog: p.watchdog, Recorder: page}, page)
 	return p, err
 }
 
@@ -262,27 +270,30 @@ func (o options) settings(cluster string) settings {
 // newController creates the packages that make up the controller, from the bottom up.
 func newController(
 	s settings, k clients, networks *store.Networks, deploymentInformers store.ByNamespace[cache.SharedIndexInformer],
-	neutronClient neutron.Client, recorder events.EventRecorder, watchdog *watchdog.Watchdog,
+	neutronClient neutron.Client, recorder events.EventRecorder, observers instrument.Observers, page *debugpage.Recorder,
 ) (*Controller, error) {
 	neutronCache := neutron.NewCache(neutronClient, time.Now)
 	neutronCache.NeedExtensions()
+	page.ObserveCache(neutronCache.Size, neutronCache.KnownCloud)
 	reconciler := reconcile.New(k.networks, networks, neutronCache, recorder, clock.RealClock{}, s.reconcile)
-	detector := drift.New(neutronCache, networks, reconciler, watchdog, clock.RealClock{}, s.drift)
+	detector := drift.New(neutronCache, networks, reconciler, observers.Watchdog, clock.RealClock{}, s.drift)
 	deployed, err := deployments.New(deploymentInformers, k.metadata, k.networks, networks, recorder, clock.RealClock{}, s.deployments)
 	if err != nil {
 		return nil, err
 	}
-	return NewController(networks, reconciler, detector, deployed, watchdog), nil
+	return NewController(networks, reconciler, detector, deployed, observers), nil
 }
 
 // connectNeutron returns a client for the Neutron that the flags name, and a function
 // that closes what was opened for it. A Neutron that is unavailable is no error:
 // Networks wait for it.
-func connectNeutron(ctx context.Context, o options) (client neutron.Client, closeAll func(), err error) {
+func connectNeutron(ctx context.Context, o options, page *debugpage.Recorder) (client neutron.Client, closeAll func(), err error) {
 	logger := klog.FromContext(ctx)
 	limit := instrument.Budget(o.maxRequests)
 	timeout, skipped := openstack.WithTimeout(o.neutronTimeout), openstack.OnSkipped(instrument.Skipped())
-	observed := openstack.WithTransport(func(next http.RoundTripper) http.RoundTripper { return limit.Transport(instrument.Neutron(next)) })
+	observed := openstack.WithTransport(func(next http.RoundTripper) http.RoundTripper {
+		return limit.Transport(page.Neutron(openstack.Operation)(instrument.Neutron(next)))
+	})
 	if o.cloud != "" {
 		client, err = openstack.NewFromCloud(o.cloud, timeout, observed, skipped)
 		if err != nil {

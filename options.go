@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/url"
 	"os"
 	"runtime"
 	"strconv"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/samplecrd/network-controller/pkg/commandline"
+	"github.com/samplecrd/network-controller/pkg/debugpage"
 	"github.com/samplecrd/network-controller/pkg/deployments"
 	"github.com/samplecrd/network-controller/pkg/kube"
 	"github.com/samplecrd/network-controller/pkg/leaderelection"
@@ -31,6 +34,7 @@ type options struct {
 	deployments    deployments.Options
 	server         server.Options
 	tracing        tracing.Options
+	debugPage      debugpage.Options
 	preview        preview.Options // of the command plan
 
 	workers           int
@@ -105,6 +109,7 @@ func parseOptions(args []string) (options, error) {
 	flags.Group("Leader election", func(f *flag.FlagSet) { o.leaderElection.AddFlags(f, controllerName) })
 	flags.Group("Health checks, metrics and profiles", o.server.AddFlags)
 	flags.Group("Traces", o.tracing.AddFlags)
+	flags.Group("Debug page", o.debugPage.AddFlags)
 	flags.Group("Program", func(f *flag.FlagSet) {
 		f.StringVar(&o.loggingFormat, "logging-format", "text", "Log format: text or json. With json, -v is the only klog flag that has an effect.")
 		f.BoolVar(&printVersion, "version", false, "Print the version and exit.")
@@ -201,6 +206,7 @@ func (o options) validate(arguments []string, given map[string]bool) error {
 		o.deployments.Validate(),
 		o.server.Validate(),
 		o.tracing.Validate(),
+		o.debugPage.Validate(),
 	)
 }
 
@@ -222,4 +228,11 @@ func (o *options) chooseNeutron(given map[string]bool, fromEnvironment string, i
 		o.embeddedNeutron = true
 	}
 	return nil
+}
+
+// isDemo reports whether the controller is outside of a cluster, with a Neutron on this
+// machine.
+func (o options) isDemo() bool {
+	endpoint, err := url.Parse(o.neutronEndpoint)
+	return !kube.IsInPod() && (o.embeddedNeutron || err == nil && net.ParseIP(endpoint.Hostname()).IsLoopback())
 }

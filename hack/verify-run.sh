@@ -34,6 +34,10 @@ second_terminal=$(grep -E '^ *(export KUBECONFIG=|alias kubectl=|kubectl )' "$lo
 [[ $(wc -l <<<"$second_terminal") == 2 ]] || fail "it does not print two lines for a second terminal"
 grep -qF "KUBECONFIG=$PWD/build/run/kubeconfig" <<<"$second_terminal" || fail "the kubeconfig path is not the same in every run"
 
+page=$(grep -oE 'http://127\.0\.0\.1:[0-9]+/ in a browser' "$log" | cut -d' ' -f1) || fail "it does not print the address of the debug page"
+curl -fsS "$page" | grep -q '<html' || fail "the debug page is not at $page"
+curl -fsS "${page}api/state" | grep -q '"leads": *true' || fail "the debug page does not show that this replica leads"
+
 bash -O expand_aliases -euo pipefail -c "
 	$second_terminal
 	set -x

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/samplecrd/network-controller/hack/local"
 	"github.com/samplecrd/network-controller/test/controlplane"
 )
 
@@ -37,7 +38,7 @@ const crdName = "networks.samplecrd.k8s.io"
 func startCluster(ctx context.Context, assets string) (*cluster, error) {
 	fmt.Print("\nStarting a Kubernetes API server on loopback … ")
 	begun := time.Now()
-	local, err := controlplane.Start(ctx, controlplane.Options{Assets: assets})
+	started, err := controlplane.Start(ctx, controlplane.Options{Assets: assets})
 	if err != nil {
 		fmt.Println()
 		return nil, fmt.Errorf("starting the control plane: %w", err)
@@ -47,7 +48,7 @@ func startCluster(ctx context.Context, assets string) (*cluster, error) {
 	if assets != "" {
 		kubectl = filepath.Join(assets, "kubectl")
 	}
-	return &cluster{kubeconfig: local.Kubeconfig(), kubectlPath: kubectl, namespace: metav1.NamespaceDefault, stop: local.Stop}, nil
+	return &cluster{kubeconfig: started.Kubeconfig(), kubectlPath: kubectl, namespace: metav1.NamespaceDefault, stop: started.Stop}, nil
 }
 
 // useCluster prepares the cluster of a kubeconfig file: a namespace for the demo,
@@ -137,7 +138,7 @@ func (c *cluster) cleanUp() error {
 	if c.stop != nil {
 		return c.stop()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), timeout) // also after Ctrl-C
+	ctx, cancel := context.WithTimeout(context.Background(), local.Timeout) // also after Ctrl-C
 	defer cancel()
 	defer os.RemoveAll(filepath.Dir(c.kubeconfig)) //nolint:errcheck // a file in the system's temporary folder
 	var errs []error

@@ -15,17 +15,14 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
+	"github.com/samplecrd/network-controller/hack/local"
 	"github.com/samplecrd/network-controller/test/controlplane"
 )
 
-const (
-	example = "example-network"
-	timeout = time.Minute // for anything that should take a second
-)
+const example = "example-network"
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", "", "`path` of the kubeconfig file of a cluster to use. Defaults to a local control plane.")
@@ -36,7 +33,7 @@ func main() {
 	err := play(ctx, *kubeconfig)
 	switch {
 	case err == nil:
-		fmt.Printf("\n%s in %.0f s. Next: make run, and try it yourself.\n", bold("All as expected"), time.Since(begun).Seconds())
+		fmt.Printf("\n%s in %.0f s. Next: make run, and try it yourself.\n", local.Bold("All as expected"), time.Since(begun).Seconds())
 	case ctx.Err() != nil:
 		fmt.Fprintln(os.Stderr, "\ndemo: interrupted; everything is stopped")
 		os.Exit(1)
@@ -58,7 +55,7 @@ func play(ctx context.Context, kubeconfig string) (err error) {
 	if err := os.Chdir(root); err != nil {
 		return fmt.Errorf("changing to the module's root: %w", err)
 	}
-	fmt.Println(bold("A Network becomes a real network"))
+	fmt.Println(local.Bold("A Network becomes a real network"))
 	var c *cluster
 	if kubeconfig == "" {
 		c, err = startCluster(ctx, os.Getenv("KUBEBUILDER_ASSETS"))
@@ -82,8 +79,8 @@ func play(ctx context.Context, kubeconfig string) (err error) {
 	if err := s.startController(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.stopController()) }()
-	if err := s.eventually(s.leads); err != nil {
+	defer func() { err = errors.Join(err, s.controller.Stop()) }()
+	if err := local.Eventually(s.ctx, s.controller.Leads); err != nil {
 		return err
 	}
 
@@ -127,7 +124,7 @@ func edit(s *stage) error {
 
 func remove(s *stage) error {
 	s.title("3. Delete")
-	if err := s.kubectl("delete", "network", example, "--timeout", timeout.String()); err != nil {
+	if err := s.kubectl("delete", "network", example, "--timeout", local.Timeout.String()); err != nil {
 		return err
 	}
 	if err := s.kubectl("get", "networks"); err != nil {
@@ -137,25 +134,4 @@ func remove(s *stage) error {
 		return err
 	}
 	return s.checkNeutronEmpty()
-}
-
-// bold makes a text bold if the output is a terminal.
-func bold(text string) string {
-	stdout, err := os.Stdout.Stat()
-	if err != nil || stdout.Mode()&os.ModeCharDevice == 0 || os.Getenv("NO_COLOR") != "" {
-		return text
-	}
-	return "\x1b[1m" + text + "\x1b[0m"
-}
-
-// shellWords returns a command line as a user would type it.
-func shellWords(args []string) string {
-	var words []string
-	for _, arg := range args {
-		if strings.ContainsAny(arg, `{}" `) {
-			arg = "'" + arg + "'"
-		}
-		words = append(words, arg)
-	}
-	return strings.Join(words, " ")
 }

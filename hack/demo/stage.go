@@ -1,26 +1,20 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
-	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/samplecrd/network-controller/hack/local"
 )
 
 // stage has what the walkthrough uses: a cluster, a controller, and the Neutron
@@ -30,10 +24,8 @@ type stage struct {
 	cluster *cluster
 	client  kubernetes.Interface
 
-	controller    *exec.Cmd
-	controllerLog buffer
-	ended         chan struct{} // closed when the controller has ended
-	neutron       string        // its URL
+	controller *local.Controller
+	neutron    string // its URL
 
 	seen      map[string]bool // events that were shown
 	networkID string          // after the first act
@@ -52,116 +44,40 @@ func newStage(ctx context.Context, cluster *cluster) (*stage, error) {
 }
 
 func (s *stage) title(text string) {
-	fmt.Printf("\n%s\n", bold(text))
+	fmt.Printf("\n%s\n", local.Bold(text))
 }
 
 // kubectl shows and runs a kubectl command.
 func (s *stage) kubectl(args ...string) error {
-	fmt.Printf("$ kubectl %s\n", shellWords(args))
+	fmt.Printf("$ kubectl %s\n", local.ShellWords(args))
 	output, err := s.cluster.kubectl(s.ctx, args...)
-	fmt.Print(indent(output))
+	fmt.Print(local.Indent(output))
 	return err
 }
 
 // startController starts the controller, with a Neutron at a free port.
 func (s *stage) startController() error {
-	listener, err := (&net.ListenConfig{}).Listen(s.ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return fmt.Errorf("looking for a free port: %w", err)
-	}
-	address := listener.Addr().String()
-	_ = listener.Close()
-	s.neutron = "http://" + address
-
-	program, err := filepath.Abs("samplecrd-controller")
+	address, err := local.FreeAddress(s.ctx)
 	if err != nil {
 		return err
 	}
+	s.neutron = "http://" + address
 	args := append([]string{"-kubeconfig", s.cluster.kubeconfig, "-embedded-neutron-address", address}, s.cluster.controllerFlags...)
-	s.controller = exec.Command(program, args...) //nolint:noctx // it is stopped with a signal, not killed
-	args[1] = filepath.Base(args[1])
-	fmt.Printf("$ ./samplecrd-controller %s\n", strings.Join(args, " "))
-	s.controller.Stdout, s.controller.Stderr = &s.controllerLog, &s.controllerLog
-	s.controller.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it gets no Ctrl-C from the terminal
-	if err := s.controller.Start(); err != nil {
-		return fmt.Errorf("starting the controller: %w", err)
+	shown := slices.Clone(args)
+	shown[1] = filepath.Base(args[1])
+	fmt.Printf("$ ./samplecrd-controller %s\n", strings.Join(shown, " "))
+	if s.controller, err = local.StartController(args...); err != nil {
+		return err
 	}
-	s.ended = make(chan struct{})
-	var controllerEnded context.CancelFunc // nothing else happens without it
-	s.ctx, controllerEnded = context.WithCancel(s.ctx)
-	go func() {
-		_ = s.controller.Wait() // its exit code is in ProcessState
-		close(s.ended)
-		controllerEnded()
-	}()
+	s.ctx = s.controller.Context(s.ctx)
 	fmt.Printf("  with an embedded Neutron in memory: %s\n", s.neutron)
-	return nil
-}
-
-// buffer is a text that is read while it is written.
-type buffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
-// leads returns an error until the controller reconciles: a cluster may have another
-// one, which would reconcile the Network of the demo, too.
-func (s *stage) leads() error {
-	log := s.controllerLog.String()
-	switch {
-	case strings.Contains(log, `"Starting workers"`):
-		return nil
-	case strings.Contains(log, `"Waiting: another controller holds the Lease`):
-		return fmt.Errorf("the cluster has a controller already: stop it, or use another cluster; the log of the demo's controller ends with\n%s", tail(log))
-	}
-	return fmt.Errorf("the controller has not started yet; its log ends with\n%s", tail(log))
-}
-
-// stopController stops the controller as the kubelet does.
-func (s *stage) stopController() error {
-	_ = s.controller.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-s.ended:
-	case <-time.After(timeout):
-		_ = s.controller.Process.Kill()
-		<-s.ended
-	}
-	if code := s.controller.ProcessState.ExitCode(); code != 0 {
-		return fmt.Errorf("the controller exited with %d; its log ends with\n%s", code, tail(s.controllerLog.String()))
-	}
-	return nil
-}
-
-// eventually waits until a check passes. On a timeout, it returns the last error.
-func (s *stage) eventually(check func() error) error {
-	last := errors.New("no check has run")
-	err := wait.PollUntilContextTimeout(s.ctx, 20*time.Millisecond, timeout, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("%w (%w)", last, err)
-	}
 	return nil
 }
 
 // showKubernetes waits until the Network is ready, and shows its row, its
 // conditions, and its events.
 func (s *stage) showKubernetes(events ...string) error {
-	if err := s.kubectl("wait", "--for=condition=Ready", "network/"+example, "--timeout", timeout.String()); err != nil {
+	if err := s.kubectl("wait", "--for=condition=Ready", "network/"+example, "--timeout", local.Timeout.String()); err != nil {
 		return err
 	}
 	if err := s.kubectl("get", "networks"); err != nil {
@@ -172,7 +88,7 @@ func (s *stage) showKubernetes(events ...string) error {
 	if err != nil {
 		return fmt.Errorf("reading the conditions: %w", err)
 	}
-	fmt.Printf("Conditions\n%s", indent(output))
+	fmt.Printf("Conditions\n%s", local.Indent(output))
 	return s.events(events...)
 }
 
@@ -180,7 +96,7 @@ func (s *stage) showKubernetes(events ...string) error {
 // order, and shows them.
 func (s *stage) events(reasons ...string) error {
 	var found []eventsv1.Event
-	err := s.eventually(func() error {
+	err := local.Eventually(s.ctx, func() error {
 		list, err := s.client.EventsV1().Events(s.cluster.namespace).List(s.ctx, metav1.ListOptions{FieldSelector: "regarding.name=" + example})
 		if err != nil {
 			return fmt.Errorf("listing events: %w", err)
@@ -278,16 +194,4 @@ func (s *stage) checkNeutronEmpty() error {
 	fmt.Println("  nothing")
 	fmt.Println("✔ as requested")
 	return nil
-}
-
-func indent(text string) string {
-	if text = strings.TrimRight(text, "\n"); text == "" {
-		return ""
-	}
-	return "  " + strings.ReplaceAll(text, "\n", "\n  ") + "\n"
-}
-
-func tail(log string) string {
-	lines := strings.Split(strings.TrimRight(log, "\n"), "\n")
-	return strings.Join(lines[max(0, len(lines)-10):], "\n")
 }

@@ -5,9 +5,9 @@
 //	build/bin/run [-kubeconfig PATH] -- ./samplecrd-controller [FLAGS]
 //	build/bin/run -cluster-only
 //
-// The controller gets the flag -kubeconfig before its own flags. Its exit code is
-// the exit code of this program. The environment variable KUBEBUILDER_ASSETS
-// names a folder with programs for the local Kubernetes.
+// The controller gets the flags -kubeconfig and -debug-bind-address before its own
+// flags. Its exit code is the exit code of this program. The environment variable
+// KUBEBUILDER_ASSETS names a folder with programs for the local Kubernetes.
 package main
 
 import (
@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/samplecrd/network-controller/hack/local"
 	"github.com/samplecrd/network-controller/test/controlplane"
 )
 
@@ -62,12 +63,16 @@ func run(stop *stopper, kubeconfig string, controller []string) (exitCode int, e
 	if err != nil {
 		return 1, fmt.Errorf("finding the controller: %w", err)
 	}
-	command := func(kubeconfig string) *exec.Cmd {
-		args := append([]string{"-kubeconfig=" + kubeconfig}, controller[1:]...)
-		command := exec.Command(path, args...) //nolint:noctx // it is stopped with a signal, not killed
+	foreground := func(kubeconfig, usage string) (int, error) {
+		pageFlag, page, err := pageOf(stop.context, controller[1:])
+		if err != nil {
+			return 1, err
+		}
+		fmt.Print(whereThePageIs(page) + usage)
+		command := exec.Command(path, append([]string{"-kubeconfig=" + kubeconfig, pageFlag}, controller[1:]...)...) //nolint:noctx // it is stopped with a signal, not killed
 		// Also where somebody works in a pod, the embedded Neutron is the default.
 		command.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "KUBERNETES_SERVICE_HOST=") })
-		return command
+		return stop.runForeground(command)
 	}
 	if kubeconfig != "" {
 		if kubeconfig, err = expandHome(kubeconfig); err != nil {
@@ -76,18 +81,18 @@ func run(stop *stopper, kubeconfig string, controller []string) (exitCode int, e
 		if err := readable(kubeconfig); err != nil {
 			return 1, fmt.Errorf("reading -kubeconfig: %w", err)
 		}
-		return stop.runForeground(command(kubeconfig))
+		return foreground(kubeconfig, "")
 	}
 
-	local, err := startCluster(stop.context, os.Stdout, "stops the controller, and then removes")
+	cluster, err := startCluster(stop.context, os.Stdout, "stops the controller, and then removes")
 	switch {
 	case errors.Is(err, context.Canceled):
 		return 130, nil // stopped before it was ready
 	case err != nil:
 		return 1, err
 	}
-	exitCode, err = stop.runForeground(command(local.kubeconfig))
-	if stopping := local.stop(os.Stdout); stopping != nil {
+	exitCode, err = foreground(cluster.kubeconfig, cluster.usage)
+	if stopping := cluster.stop(os.Stdout); stopping != nil {
 		exitCode, err = max(exitCode, 1), errors.Join(err, stopping)
 	}
 	return exitCode, err
@@ -95,25 +100,62 @@ func run(stop *stopper, kubeconfig string, controller []string) (exitCode int, e
 
 // runCluster runs a local Kubernetes until a signal.
 func runCluster(stop *stopper) error {
-	local, err := startCluster(stop.context, os.Stdout, "removes")
+	cluster, err := startCluster(stop.context, os.Stdout, "removes")
 	switch {
 	case errors.Is(err, context.Canceled):
 		return nil // stopped before it was ready
 	case err != nil:
 		return err
 	}
+	fmt.Print(cluster.usage)
 	<-stop.context.Done()
-	return local.stop(os.Stdout)
+	return cluster.stop(os.Stdout)
 }
 
 // localCluster is a local Kubernetes.
 type localCluster struct {
 	*controlplane.Cluster
 	kubeconfig string // a link that is the same in every run, if no other run uses it
+	usage      string
 }
 
-// startCluster starts a local Kubernetes and prints how to use it, and what Ctrl-C does
-// to it.
+// pageAddress is where the controller serves the debug page, unless something listens
+// there already.
+const pageAddress = "127.0.0.1:8123"
+
+// pageOf returns the flag that makes the controller serve the debug page, and the
+// address of the page. The controller's own flags have priority: the address is empty
+// if they switch the page off, or choose a port that only the log shows.
+func pageOf(ctx context.Context, flags []string) (pageFlag, address string, err error) {
+	const name = "debug-bind-address"
+	address, err = local.FreeAddress(ctx, pageAddress)
+	if err != nil {
+		return "", "", err
+	}
+	pageFlag = "-" + name + "=" + address
+	for i, given := range flags {
+		given = strings.TrimPrefix(strings.TrimPrefix(given, "-"), "-")
+		if value, ok := strings.CutPrefix(given, name+"="); ok {
+			address = value
+		} else if given == name && i+1 < len(flags) {
+			address = flags[i+1]
+		}
+	}
+	if strings.HasSuffix(address, ":0") {
+		address = ""
+	}
+	return pageFlag, address, nil
+}
+
+// whereThePageIs returns the line with the address of the debug page, if there is one.
+func whereThePageIs(address string) string {
+	if address == "" {
+		return ""
+	}
+	return "To watch the controller, open http://" + address + "/ in a browser.\n"
+}
+
+// startCluster starts a local Kubernetes. Its usage includes what Ctrl-C does to it.
 func startCluster(ctx context.Context, output io.Writer, ctrlC string) (*localCluster, error) {
 	root, err := controlplane.ModuleRoot()
 	if err != nil {
@@ -133,10 +175,10 @@ func startCluster(ctx context.Context, output io.Writer, ctrlC string) (*localCl
 	if err != nil {
 		return nil, err
 	}
-	local := &localCluster{Cluster: cluster, kubeconfig: linkTo(cluster.Kubeconfig(), filepath.Join(root, "build", "run", "kubeconfig"))}
+	l := &localCluster{Cluster: cluster, kubeconfig: linkTo(cluster.Kubeconfig(), filepath.Join(root, "build", "run", "kubeconfig"))}
 	_, err = exec.LookPath("kubectl")
-	_, _ = fmt.Fprint(output, howToReach(local.kubeconfig, kubectl, ctrlC, err == nil))
-	return local, nil
+	l.usage = howToReach(l.kubeconfig, kubectl, ctrlC, err == nil)
+	return l, nil
 }
 
 // linkTo makes a symbolic link to a file and returns the path of the link. If the

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -128,12 +129,12 @@ func TestExitCodeIsPassedOn(t *testing.T) {
 	}{
 		"of a controller that succeeds": {
 			args:  []string{"-kubeconfig", kubeconfig, "--", os.Args[0], "-exit=0"},
-			flags: "-kubeconfig=" + kubeconfig + " -exit=0",
+			flags: "-kubeconfig=" + kubeconfig + " PAGE -exit=0",
 		},
 		"of a controller that fails": {
 			args:  []string{"-kubeconfig", kubeconfig, "--", os.Args[0], "-v=4", "-exit=3"},
 			code:  3,
-			flags: "-kubeconfig=" + kubeconfig + " -v=4 -exit=3",
+			flags: "-kubeconfig=" + kubeconfig + " PAGE -v=4 -exit=3",
 		},
 		"without a controller":            {args: []string{"-kubeconfig", kubeconfig}, code: 2},
 		"with a controller not there":     {args: []string{"--", "/no/such/controller"}, code: 1},
@@ -146,8 +147,13 @@ func TestExitCodeIsPassedOn(t *testing.T) {
 			if code := p.end(); code != test.code {
 				t.Errorf("exit code is %d, want %d", code, test.code)
 			}
-			if p.told["flags"] != test.flags {
-				t.Errorf("flags of the controller are %q, want %q", p.told["flags"], test.flags)
+			page := regexp.MustCompile(`http://(\S+)/`).FindStringSubmatch(p.told["To"])
+			want := test.flags
+			if page != nil {
+				want = strings.Replace(want, "PAGE", "-debug-bind-address="+page[1], 1)
+			}
+			if p.told["flags"] != want {
+				t.Errorf("flags of the controller are %q, want %q", p.told["flags"], want)
 			}
 		})
 	}
@@ -246,6 +252,48 @@ func TestLinkTo(t *testing.T) {
 	}
 	if got := linkTo(filepath.Join(dir, "another"), link); got != filepath.Join(dir, "another") {
 		t.Errorf("the second run uses %s", got)
+	}
+}
+
+// The page gets a port that is free. The controller's own flags have priority.
+func TestPageOf(t *testing.T) {
+	listener, err := net.Listen("tcp", pageAddress)
+	if err == nil { // otherwise another run listens there
+		defer func() { _ = listener.Close() }()
+	}
+	tests := map[string]struct {
+		flags []string
+		want  string // the address; "free" for any free one
+	}{
+		"by default":                {want: "free"},
+		"another address":           {flags: []string{"-v=4", "-debug-bind-address=127.0.0.1:9999"}, want: "127.0.0.1:9999"},
+		"another address, as words": {flags: []string{"--debug-bind-address", "127.0.0.1:9999", "-v=4"}, want: "127.0.0.1:9999"},
+		"the last one counts":       {flags: []string{"-debug-bind-address=127.0.0.1:1", "-debug-bind-address=127.0.0.1:2"}, want: "127.0.0.1:2"},
+		"switched off":              {flags: []string{"-debug-bind-address="}},
+		"a port that the log shows": {flags: []string{"-debug-bind-address=127.0.0.1:0"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			pageFlag, address, err := pageOf(t.Context(), test.flags)
+			if err != nil {
+				t.Fatal(err)
+			}
+			free := strings.TrimPrefix(pageFlag, "-debug-bind-address=")
+			if test.want == "free" {
+				test.want = free
+			}
+			if address != test.want {
+				t.Errorf("address is %q, want %q", address, test.want)
+			}
+			if printed := whereThePageIs(address); strings.Contains(printed, "http://"+address+"/") != (address != "") {
+				t.Errorf("for %q, it prints %q", address, printed)
+			}
+			listener, err := net.Listen("tcp", free)
+			if err != nil || free == pageAddress {
+				t.Fatalf("the flag is %s, want one with a free port (error %v)", pageFlag, err)
+			}
+			_ = listener.Close()
+		})
 	}
 }
 

@@ -84,7 +84,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(network("a"), network("b")), 0)
 	networks, err := store.New(klog.Background(),
-		store.ByNamespace[networkinformers.TypedNetworkInformer]{metav1.NamespaceAll: factory.Samplecrd().V1().Networks()}, func(context.Context, *cache.Reflector, error) {})
+		store.ByNamespace[networkinformers.TypedNetworkInformer]{metav1.NamespaceAll: factory.Samplecrd().V1().Networks()}, func(context.Context, *cache.Reflector, error) {}, store.Unobserved{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ package fairqueue
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -17,7 +18,8 @@ import (
 // AddInBackground is not urgent. A waiting key that is added by Add becomes urgent.
 type Queue struct {
 	workqueue.TypedRateLimitingInterface[cache.ObjectName]
-	order *order
+	order   *order
+	limiter workqueue.TypedRateLimiter[cache.ObjectName]
 }
 
 // New returns a Queue. Its name labels its metrics. Whenever the number of
@@ -25,7 +27,7 @@ type Queue struct {
 // must return immediately.
 func New(name string, limiter workqueue.TypedRateLimiter[cache.ObjectName], observe func(namespaces int)) *Queue {
 	order := newOrder(observe)
-	return &Queue{newQueue(name, limiter, order), order}
+	return &Queue{newQueue(name, limiter, order), order, limiter}
 }
 
 // newQueue returns a work queue that returns keys in the given order.
@@ -46,6 +48,10 @@ func (q *Queue) Add(key cache.ObjectName) {
 
 // AddInBackground adds a key that no person waits for.
 func (q *Queue) AddInBackground(key cache.ObjectName) { q.TypedRateLimitingInterface.Add(key) }
+
+// Backoff counts a failure of a key, and returns the delay after which it is to be added
+// again. AddRateLimited is AddAfter with this delay.
+func (q *Queue) Backoff(key cache.ObjectName) time.Duration { return q.limiter.When(key) }
 
 // IsUrgent reports whether a key that Get has returned, and that is not done, was
 // urgent.

@@ -27,7 +27,7 @@ import (
 // into it. What a person changed precedes everything else.
 type Queue struct {
 	prioritized
-	watchdog *watchdog.Watchdog
+	Observers
 
 	mu     sync.Mutex
 	causes map[cache.ObjectName][]trace.Link // until Begin
@@ -38,14 +38,41 @@ type prioritized interface {
 	workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	AddInBackground(cache.ObjectName)
 	IsUrgent(cache.ObjectName) bool
+	Backoff(cache.ObjectName) time.Duration
+}
+
+// Observers observe a queue and the syncs of its keys.
+type Observers struct {
+	Watchdog *watchdog.Watchdog
+	Recorder Recorder
+}
+
+// Recorder records the path of keys.
+type Recorder interface {
+	// Watch is called once, with a function that returns the number of keys in the
+	// queue.
+	Watch(length func() int)
+	// Added is called before a key is added to the queue.
+	Added(key cache.ObjectName, cause string)
+	// Delayed is called before a key is added after a delay, because of failures in a
+	// row or, if they are 0, for another reason.
+	Delayed(key cache.ObjectName, delay time.Duration, failures int)
+	// Taken is called when a worker has taken a key.
+	Taken(key cache.ObjectName)
+	// Begin begins the sync of a key that was taken, and returns the context of the
+	// sync and a function that ends it.
+	Begin(ctx context.Context, key cache.ObjectName, id string) (context.Context, func(error))
+	// Done is called before the worker is done with a key.
+	Done(key cache.ObjectName)
 }
 
 // maxCauses bounds the causes of one sync.
 const maxCauses = 8
 
 // NewQueue wraps a work queue.
-func NewQueue(queue prioritized, watchdog *watchdog.Watchdog) *Queue {
-	return &Queue{prioritized: queue, watchdog: watchdog, causes: map[cache.ObjectName][]trace.Link{}}
+func NewQueue(queue prioritized, observers Observers) *Queue {
+	observers.Recorder.Watch(queue.Len)
+	return &Queue{prioritized: queue, Observers: observers, causes: map[cache.ObjectName][]trace.Link{}}
 }
 
 // ObserveNamespaces records the number of namespaces that have a key in the queue.
@@ -61,7 +88,30 @@ func (q *Queue) AddAfter(key cache.ObjectName, delay time.Duration) {
 		q.Add(key)
 		return
 	}
+	q.Recorder.Delayed(key, delay, 0)
 	q.prioritized.AddAfter(key, delay)
+}
+
+// AddRateLimited adds a key whose sync failed, after a delay that grows with each
+// failure in a row.
+func (q *Queue) AddRateLimited(key cache.ObjectName) {
+	delay := q.Backoff(key)
+	q.Recorder.Delayed(key, delay, q.NumRequeues(key))
+	q.prioritized.AddAfter(key, delay)
+}
+
+// Get waits for a key, as long as the queue is not shut down.
+func (q *Queue) Get() (key cache.ObjectName, shutdown bool) {
+	if key, shutdown = q.prioritized.Get(); !shutdown {
+		q.Recorder.Taken(key)
+	}
+	return key, shutdown
+}
+
+// Done ends the work on a key.
+func (q *Queue) Done(key cache.ObjectName) {
+	q.Recorder.Done(key)
+	q.prioritized.Done(key)
 }
 
 // AddInBackground adds a key because of a start: no person waits for it.
@@ -71,6 +121,7 @@ func (q *Queue) AddInBackground(key cache.ObjectName) { q.AddInBackgroundBecause
 func (q *Queue) AddBecause(cause string) func(cache.ObjectName) {
 	return func(key cache.ObjectName) {
 		q.startCause(key, cause)
+		q.Recorder.Added(key, cause)
 		q.prioritized.Add(key)
 	}
 }
@@ -80,6 +131,7 @@ func (q *Queue) AddBecause(cause string) func(cache.ObjectName) {
 func (q *Queue) AddInBackgroundBecause(cause string) func(cache.ObjectName) {
 	return func(key cache.ObjectName) {
 		q.startCause(key, cause)
+		q.Recorder.Added(key, cause)
 		q.prioritized.AddInBackground(key)
 	}
 }
@@ -97,10 +149,12 @@ func (q *Queue) Begin(ctx context.Context, key cache.ObjectName) (context.Contex
 	id := fmt.Sprintf("%08x", rand.Uint32()) //nolint:gosec // it only distinguishes log lines
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("network", klog.KRef(key.Parts()), "sync", id))
 	ctx = budget.WithTurn(ctx, key.Namespace, q.IsUrgent(key))
-	ctx, stop := q.watchdog.Watch(ctx, "the sync of "+key.String())
+	ctx, stop := q.Watchdog.Watch(ctx, "the sync of "+key.String())
 	ctx, span := tracing.Tracer.Start(ctx, "sync", trace.WithNewRoot(), trace.WithLinks(q.takeCauses(key)...),
 		trace.WithAttributes(attribute.String("samplecrd.network", key.String()), attribute.String("samplecrd.sync", id)))
+	ctx, endRecord := q.Recorder.Begin(ctx, key, id)
 	return ctx, func(err error) {
+		endRecord(err)
 		if err != nil {
 			q.addCause(key, span.SpanContext(), "retry")
 		}

@@ -111,6 +111,15 @@ func (e *Elector) Lease() string {
 	return e.lock.Describe()
 }
 
+// Holder returns the holder of the Lease when it was last read, or nothing.
+func (e *Elector) Holder() string {
+	if !e.options.enabled {
+		return ""
+	}
+	holder, _ := e.lock.holder.Load().(string)
+	return holder
+}
+
 // Check returns an error if the Lease should have been renewed and was not.
 func (e *Elector) Check(request *http.Request) error {
 	if !e.options.enabled {

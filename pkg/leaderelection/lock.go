@@ -16,6 +16,7 @@ import (
 type lock struct {
 	*resourcelock.LeaseLock
 	leading atomic.Bool
+	holder  atomic.Value        // the last one that was read or written
 	lost    func(holder string) // called if another replica holds the Lease while this one leads
 	found   func(holder string) // called when the Lease was read or created, also if it has no holder
 	failed  func(error)         // called when the Lease could not be read or created
@@ -29,6 +30,7 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 		if holder := record.HolderIdentity; l.leading.Load() && holder != l.Identity() && holder != "" {
 			l.lost(holder)
 		}
+		l.holder.Store(record.HolderIdentity)
 		l.found(record.HolderIdentity)
 	case !apierrors.IsNotFound(err): // then client-go creates it
 		l.failed(err)
@@ -41,11 +43,21 @@ func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRec
 	err := l.LeaseLock.Create(ctx, record)
 	switch {
 	case err == nil:
+		l.holder.Store(record.HolderIdentity)
 		l.found(record.HolderIdentity)
 	case apierrors.IsForbidden(err):
 		l.failed(fmt.Errorf("the Lease does not exist, and the controller may not create it: install it again with kubectl apply -k deploy/overlays/…: %w", err))
 	default:
 		l.failed(err)
+	}
+	return err
+}
+
+// Update implements resourcelock.Interface.
+func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	err := l.LeaseLock.Update(ctx, record)
+	if err == nil {
+		l.holder.Store(record.HolderIdentity)
 	}
 	return err
 }

@@ -61,6 +61,17 @@ func (c *Cache) NeedExtensions() {
 	c.needsExtensionsOnce = true
 }
 
+// Size returns the number of networks and subnets that the Cache has, and when the last
+// complete list began, or the zero Time before the first one.
+func (c *Cache) Size() (networks, subnets int, listedAt time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.content == nil {
+		return 0, 0, time.Time{}
+	}
+	return len(c.content.networks), len(c.content.subnets), c.listedAt
+}
+
 // RequestRefresh requests a Refresh that begins after a point in time, before the next
 // one is due. It does not wait for it.
 func (c *Cache) RequestRefresh(after time.Time) {

@@ -41,6 +41,9 @@ const maxSteps = 60
 // or a step fails. A step changes Neutron with at most one request. Apply returns
 // the actual state as far as it is known at the end.
 func (r *Reconciler) Apply(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual) (plan.Actual, error) {
+	if observer, observed := tracing.ObserverOf(ctx); observed {
+		observer.Compares(ctx, desired.Words(), actual.Words(desired))
+	}
 	var applied []plan.Step
 	actual, err := r.applySteps(ctx, key, network, desired, actual, &applied)
 	r.announce(key, network, applied, actual.Ours(desired))

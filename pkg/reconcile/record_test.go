@@ -32,7 +32,7 @@ var key = cache.NewObjectName("default", "example")
 func newReconciler(t testing.TB, networks ...*samplecrdv1.Network) (*Reconciler, *testingclock.FakeClock) {
 	t.Helper()
 	informer := informers.NewSharedInformerFactory(fake.NewClientset(), 0).Samplecrd().V1().Networks()
-	known, err := store.New(klog.Background(), store.ByNamespace[networkinformers.TypedNetworkInformer]{metav1.NamespaceAll: informer}, nil)
+	known, err := store.New(klog.Background(), store.ByNamespace[networkinformers.TypedNetworkInformer]{metav1.NamespaceAll: informer}, nil, store.Unobserved{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/samplecrd/network-controller/pkg/metrics"
 	"github.com/samplecrd/network-controller/pkg/plan"
 	"github.com/samplecrd/network-controller/pkg/status"
+	"github.com/samplecrd/network-controller/pkg/tracing"
 )
 
 // Report writes the status and events that follow from the outcome of a sync, and
@@ -26,6 +27,9 @@ import (
 func (r *Reconciler) Report(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, outcome, deployment error) error {
 	if errors.Is(outcome, errStopping) || errors.Is(outcome, context.Canceled) {
 		return nil // the next start finds the key again
+	}
+	if observer, observed := tracing.ObserverOf(ctx); observed {
+		observer.Reports(ctx, outcome, desired.SuccessWord())
 	}
 	var err error
 	if network == nil {

@@ -41,9 +41,27 @@ func (b ByNamespace[T]) For(namespace string) (T, bool) {
 // Handlers are event handlers for Networks.
 type Handlers = cache.TypedResourceEventHandlerDetailedFuncs[*samplecrdv1.Network]
 
+// Observer observes what the informers receive.
+type Observer interface {
+	// Received is called before an object that the API server sent is stored.
+	Received(*samplecrdv1.Network)
+	// Wrap returns the event handlers to register instead of others.
+	Wrap(Handlers) Handlers
+}
+
+// Unobserved observes nothing.
+type Unobserved struct{}
+
+// Received implements Observer.
+func (Unobserved) Received(*samplecrdv1.Network) {}
+
+// Wrap implements Observer.
+func (Unobserved) Wrap(handlers Handlers) Handlers { return handlers }
+
 // Networks are the Network objects of all watched namespaces.
 type Networks struct {
-	sources ByNamespace[source]
+	sources  ByNamespace[source]
+	observer Observer
 }
 
 // source is one informer of Networks.
@@ -57,10 +75,10 @@ type source struct {
 }
 
 // New returns the Networks of these informers, which must not have been started.
-func New(logger klog.Logger, from ByNamespace[informers.TypedNetworkInformer], onWatchError cache.WatchErrorHandlerWithContext) (*Networks, error) {
-	networks := &Networks{sources: ByNamespace[source]{}}
+func New(logger klog.Logger, from ByNamespace[informers.TypedNetworkInformer], onWatchError cache.WatchErrorHandlerWithContext, observer Observer) (*Networks, error) {
+	networks := &Networks{sources: ByNamespace[source]{}, observer: observer}
 	for namespace, informer := range from {
-		source, err := newSource(logger, informer, onWatchError)
+		source, err := newSource(logger, informer, onWatchError, observer)
 		if err != nil {
 			return nil, fmt.Errorf("preparing the informer of Networks: %w", err)
 		}
@@ -69,7 +87,7 @@ func New(logger klog.Logger, from ByNamespace[informers.TypedNetworkInformer], o
 	return networks, nil
 }
 
-func newSource(logger klog.Logger, informer informers.TypedNetworkInformer, onWatchError cache.WatchErrorHandlerWithContext) (source, error) {
+func newSource(logger klog.Logger, informer informers.TypedNetworkInformer, onWatchError cache.WatchErrorHandlerWithContext, observer Observer) (source, error) {
 	shared := informer.Informer()
 	if err := shared.AddIndexers(indexers); err != nil {
 		return source{}, fmt.Errorf("adding an index: %w", err)
@@ -77,7 +95,12 @@ func newSource(logger klog.Logger, informer informers.TypedNetworkInformer, onWa
 	if err := shared.SetWatchErrorHandlerWithContext(onWatchError); err != nil {
 		return source{}, fmt.Errorf("setting the watch error handler: %w", err)
 	}
-	if err := shared.SetTransform(strip); err != nil {
+	if err := shared.SetTransform(func(object any) (any, error) {
+		if network, ok := object.(*samplecrdv1.Network); ok {
+			observer.Received(network)
+		}
+		return strip(object)
+	}); err != nil {
 		return source{}, fmt.Errorf("setting the transform: %w", err)
 	}
 	overlay := cache.NewIntegerResourceVersionMutationCacheWithOptions(
@@ -154,6 +177,7 @@ func keep(all map[string]string, names ...string) map[string]string {
 // AddHandlers registers event handlers. They receive each existing Network as an
 // addition first, also if the informers were started long ago.
 func (n *Networks) AddHandlers(logger klog.Logger, handlers Handlers) error {
+	handlers = n.observer.Wrap(handlers)
 	for _, source := range n.sources {
 		if _, err := source.informer.TypedInformer().AddTypedEventHandler(handlers, cache.HandlerOptions{Logger: &logger}); err != nil {
 			return fmt.Errorf("adding event handlers for Networks: %w", err)

@@ -97,6 +97,10 @@ func Start(ctx context.Context, name, key string, value fmt.Stringer) (context.C
 	if span.IsRecording() {
 		span.SetAttributes(attribute.String(key, value.String()))
 	}
+	if observer, observed := ObserverOf(ctx); observed {
+		ctx, endStep := observer.Starts(ctx, value.String())
+		return ctx, func(err error) { endStep(err); End(span, err) }
+	}
 	return ctx, func(err error) { End(span, err) }
 }
 

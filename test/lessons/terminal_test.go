@@ -312,7 +312,9 @@ func TestTerminalState(t *testing.T) {
 // can be used again.
 func TestInterrupt(t *testing.T) {
 	opened := open(t)
-	if err := opened.run(`sh -c 'trap "echo interrupted; exit 3" INT; echo first; echo second; sleep 600'` + "\n"); err != nil {
+	// Ctrl-C may come before the shell has started sleep. Then it runs the trap afterwards.
+	program := `sh -c 'trap "echo interrupted; exit 3" INT; echo first; echo second; while :; do sleep 1; done'`
+	if err := opened.run(program + "\n"); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{"first", "second"} { // the second from where the first was

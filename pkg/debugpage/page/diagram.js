@@ -1,6 +1,6 @@
-// diagram.js: the stations with their numbers and lights, and the sentence that says
-// what happens now.
-import { duration, number, text } from "./texts.js";
+// diagram.js: the stations with their numbers and lights, and the sentence that
+// describes what happens now.
+import { duration, number, text, unitOf } from "./texts.js";
 import { create, keyLink, setText } from "./elements.js";
 import { Traffic } from "./traffic.js";
 
@@ -49,10 +49,9 @@ export class Diagram {
 	// retext shows everything in the current language.
 	retext() {
 		for (const [stage, element] of Object.entries(stations)) {
-			const [name, unit, explanation] = text().stations[stage];
+			const [name, , explanation] = text().stations[stage];
 			setText(element.querySelector(".name"), name);
 			element.querySelector(".name").title = explanation;
-			if (unit) setText(element.querySelector(".unit"), unit);
 		}
 		if (this.#state) this.show(this.#state);
 		this.#headline();
@@ -78,9 +77,7 @@ export class Diagram {
 		for (const stage of inWorker) this.#count(stage, state.workers.filter((w) => w.stage === stage).length);
 		const busy = this.#traffic.show(state.workers);
 		this.#count("worker", busy, t.busy(number(busy), number(state.workers.length)));
-		this.#count("neutron", state.neutron.requests);
-		setText(stations.neutron.querySelector(".unit"), `${t.stations.neutron[1]}\n${t.inFlight(state.neutron.inFlight, state.neutron.limit)}`);
-		this.#count("cache", state.cache.networks);
+		this.#count("neutron", state.neutron.requests, `${unitOf("neutron", state.neutron.requests)}\n${t.inFlight(state.neutron.inFlight, state.neutron.limit)}`);
 		this.#countDown();
 		this.#headline();
 	}
@@ -90,11 +87,12 @@ export class Diagram {
 		if (element.dataset.count !== String(value)) element.dataset.count = value;
 		const count = element.querySelector(".count");
 		if (count) setText(count, typeof value === "string" ? value : number(value));
-		if (unit !== undefined) setText(element.querySelector(".unit"), unit);
+		const words = unit ?? unitOf(stage, value);
+		if (words) setText(element.querySelector(".unit"), words);
 	}
 
 	#showQueue(queue) {
-		this.#count("queue", queue.depth, `${text().stations.queue[1]}\n${text().merged(number(queue.merged))}`);
+		this.#count("queue", queue.depth, `${unitOf("queue", queue.depth)}\n${text().merged(number(queue.merged))}`);
 		const front = queue.front.slice(0, keysAtMost), keys = stations.queue.querySelector(".keys");
 		while (keys.children.length > front.length) keys.lastChild.remove();
 		front.forEach((key, i) => {
@@ -140,7 +138,7 @@ export class Diagram {
 			item.style.setProperty("--left", Math.max(0, Math.min(1, left / (new Date(until) - new Date(from) || 1))).toFixed(3));
 		}
 		const t = text(), age = state.cache.refreshed ? t.listedAgo(duration(Math.max(0, Math.round((this.#now() - new Date(state.cache.refreshed)) / 1000) * 1000))) : t.neverListed;
-		setText(stations.cache.querySelector(".unit"), `${t.stations.cache[1]}${t.subnets(number(state.cache.subnets))}\n${age}`);
+		this.#count("cache", state.cache.networks, `${unitOf("cache", state.cache.networks)}${t.subnets(number(state.cache.subnets))}\n${age}`);
 	}
 
 	// explainOn shows what a station does while a person points at it.

@@ -8,7 +8,14 @@ const input = document.getElementById("follow");
 const list = document.getElementById("suggestions");
 const panel = document.getElementById("journeys");
 
-export const followedKey = () => decodeURIComponent(location.hash.slice(1));
+// followedKey returns the key in the address, or nothing if it is malformed.
+export function followedKey() {
+	try {
+		return decodeURIComponent(location.hash.slice(1));
+	} catch {
+		return "";
+	}
+}
 
 export class Journeys {
 	#now;

@@ -9,26 +9,27 @@ const english = {
 	informer: "Informer", units: ["ms", "s", "min", "h"],
 	process: (p, since) => `${p.version}, running for ${since}${p.cloud ? `, Neutron: ${p.cloud}` : ""}`,
 
+	// The name of a station, the unit of its number (one|many), and what it does.
 	stations: {
 		kubernetes: ["Kubernetes API", "", "Stores the objects. The controller reads them with list and watch, and writes finalizer, status and events."],
 		watch: ["Reflector", "", "Lists all objects once, then watches for changes. After an error it continues at the last resourceVersion, or lists again."],
-		fifo: ["FIFO", "changes wait", "The queue inside the informer: changes, in order. DeltaFIFO in older releases and in most courses."],
-		indexer: ["Indexer", "objects", "The local copy of all objects. It is updated before the handlers run. To read it costs no request."],
-		handler: ["Event handlers", "calls", "Called for each added, updated or deleted object. They add a key to the work queue, and do nothing else."],
-		queue: ["Work queue", "keys wait", "Contains keys, not objects, and each key once. A key that is added while it waits is merged: many events, one sync."],
+		fifo: ["FIFO", "change waits|changes wait", "The queue inside the informer: changes, in order. DeltaFIFO in older releases and in most courses."],
+		indexer: ["Indexer", "object|objects", "The local copy of all objects. It is updated before the handlers run. To read it costs no request."],
+		handler: ["Event handlers", "call|calls", "Called for each added, updated or deleted object. They add a key to the work queue, and do nothing else."],
+		queue: ["Work queue", "key waits|keys wait", "Contains keys, not objects, and each key once. A key that is added while it waits is merged: many events, one sync."],
 		worker: ["Workers", "", "Each worker takes a key and calls syncHandler. Two workers never have one key at a time."],
 		desired: ["desired", "", "The desired state, derived from the Network's spec in the Indexer. No request."],
 		actual: ["actual", "", "The actual state, from the cache of Neutron's state. No request."],
 		plan: ["plan", "", "Compares the two, and decides on the next step. A pure function: no request, no clock, no log."],
 		apply: ["apply", "", "Applies one step with at most one request to Neutron. Plan and apply repeat until no step is left."],
 		report: ["report", "", "Writes status and events to the Kubernetes API, if they changed. This write comes back as an event, and is skipped."],
-		neutron: ["Neutron", "requests", "The network service of OpenStack. Each step of a plan sends at most one request."],
-		cache: ["Cache of Neutron's state", "networks", "For Neutron what the informer is for Kubernetes: the last list, and the controller's own writes."],
-		backoff: ["Backoff", "keys wait for a retry", "After a failure, the key waits before it is added to the queue again. Each further failure doubles the delay."],
+		neutron: ["Neutron", "request|requests", "The network service of OpenStack. Each step of a plan sends at most one request."],
+		cache: ["Cache of Neutron's state", "network|networks", "For Neutron what the informer is for Kubernetes: the last list, and the controller's own writes."],
+		backoff: ["Backoff", "key waits for a retry|keys wait for a retry", "After a failure, the key waits before it is added to the queue again. Each further failure doubles the delay."],
 	},
 	activities: { watching: "watching", listing: "listing", waiting: "waiting after an error" },
 	version: (v) => `version ${v}`,
-	watchesOpen: "watches", subnets: (n) => `, ${n} subnets`, listedAgo: (age) => `listed ${age} ago`, neverListed: "not listed yet",
+	watchesOpen: "watches", subnets: (n) => `, ${n} ${n === "1" ? "subnet" : "subnets"}`, listedAgo: (age) => `listed ${age} ago`, neverListed: "not listed yet",
 	handlerKinds: (h, f) => [`${f(h.add)} added`, `${f(h.update)} updated`, `${f(h.delete)} deleted`, `${f(h.skipped)} skipped`],
 	merged: (n) => `${n} merged`, moreKeys: (n) => `and ${n} more`, busy: (n, all) => `${n} of ${all} busy`,
 	inFlight: (n, limit) => `${n} of ${limit} at a time`,
@@ -98,7 +99,7 @@ const chinese = {
 	watchesOpen: "个 watch", subnets: (n) => `，${n} 个子网`, listedAgo: (age) => `${age}前列举`, neverListed: "尚未列举",
 	handlerKinds: (h, f) => [`${f(h.add)} 增`, `${f(h.update)} 改`, `${f(h.delete)} 删`, `${f(h.skipped)} 跳过`],
 	merged: (n) => `合并了 ${n} 次`, moreKeys: (n) => `还有 ${n} 个`, busy: (n, all) => `${all} 个中 ${n} 个在忙`,
-	inFlight: (n, limit) => `同时 ${n} 个，最多 ${limit} 个`,
+	inFlight: (n, limit) => `并发 ${n}，最多 ${limit}`,
 	everyWorker: (n) => `显示全部 ${n} 个 worker`, fewerWorkers: "显示较少的 worker",
 	workerCell: (w) => `worker ${w.number}：${w.key ? `${[w.key, w.step || w.stage].filter(Boolean).join("，")}` : "等待 key"}`,
 	listArrow: "list、watch", keyArrow: "key", statusArrow: "status、event", retryArrow: "重试",
@@ -138,6 +139,9 @@ const chinese = {
 const languages = { en: english, "zh-CN": chinese };
 let current = localStorage.getItem("language");
 if (!(current in languages)) current = navigator.language.startsWith("zh") ? "zh-CN" : "en";
+
+// unitOf returns the unit of a station for its number.
+export const unitOf = (stage, n) => text().stations[stage][1].split("|").at(n === 1 ? 0 : -1);
 
 export const text = () => languages[current];
 export const language = () => current;

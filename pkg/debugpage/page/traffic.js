@@ -9,6 +9,8 @@ const playersAtMost = 120; // keys whose dots are shown one by one
 const stagesAtMost = 60; // that a dot has still to visit
 const mergedAtMost = 500;
 const arrivals = { retry: "backoff-queue", drift: "" }; // lines to the queue by the cause of an add, if not from a handler
+// A key has two dots at most: while a worker has it, its next event may arrive.
+const trackOf = ({ worker }) => worker ? "worker " : "event ";
 const root = document.getElementById("diagram");
 const withArrow = new Set(["neutron", "cache", "list", "failed", "done", "backoff-queue"]);
 
@@ -17,7 +19,7 @@ export class Traffic {
 	#stations;
 	#light;
 	#lines = {}; // name → points
-	#players = new Map(); // key → the stages that its dot has still to visit
+	#players = new Map(); // track and key → a dot, with the stages that it has still to visit
 	workers = new Workers(() => this.layout());
 	merged = new Map(); // key → adds that were merged while it waits
 	followed = "";
@@ -48,7 +50,7 @@ export class Traffic {
 		for (const moment of moments) {
 			this.#noteMerged(moment);
 			if (document.hidden) continue;
-			const player = this.#players.get(moment.key);
+			const player = this.#players.get(trackOf(moment) + moment.key);
 			if (!player && this.#players.size < playersAtMost) this.#start(moment);
 			else if (player && player.stages.length < stagesAtMost) this.#extend(player, moment);
 			else this.#pass(moment);
@@ -68,8 +70,10 @@ export class Traffic {
 	// start moves the dot of a key until it has visited all its stages. In the lane of a
 	// worker, it waits for the next one.
 	async #start(first) {
-		const player = { stages: [first], lane: null, hasSteps: false, wake: null, idleSince: 0 };
-		this.#players.set(first.key, player);
+		const { key, stage } = first, name = trackOf(first) + key, player = { key, stages: [first], lane: null, hasSteps: false, wake: null, idleSince: 0 };
+		player.ended = new Promise((end) => player.end = end);
+		this.#players.set(name, player);
+		if (stage === "worker") await this.#players.get("event " + key)?.ended; // its way to the queue
 		while (player.stages.length) {
 			await this.#visit(player, player.stages.shift(), 1 + Math.min(1.6, player.stages.length / 8 + this.#players.size / 20));
 			if (player.stages.length || !player.lane) continue;
@@ -78,13 +82,14 @@ export class Traffic {
 			player.wake = null;
 		}
 		this.workers.leave(player.lane);
-		this.#players.delete(first.key);
+		this.#players.delete(name);
+		player.end();
 	}
 
 	// show displays the workers of a state, and how many are busy. It ends the way of dots
 	// whose last moments did not arrive.
 	show(workers) {
-		for (const [key, { lane, wake, idleSince }] of this.#players) {
+		for (const { key, lane, wake, idleSince } of this.#players.values()) {
 			if (wake && performance.now() - idleSince > 1000 && workers[lane.worker - 1]?.key !== key) wake();
 		}
 		return this.workers.show(workers, this.followed);
@@ -97,7 +102,7 @@ export class Traffic {
 	// visit moves a key from the stage where it was before to that of the moment.
 	async #visit(player, moment, speed) {
 		const { stage, key, worker, failed } = moment, followed = key === this.followed;
-		const options = { label: followed ? key : key.split("/")[1], failed, followed, speed };
+		const options = { label: followed ? key : key.split("/")[1].replace(/^(.{15})..+/, "$1…"), failed, followed, speed };
 		const fly = (line, more) => this.#motion.fly(line, this.#lines[line] ?? [], { ...options, ...more });
 		if (worker && !player.lane) player.lane = await this.workers.enter(worker, key);
 		const lane = player.lane;

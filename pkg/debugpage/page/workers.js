@@ -52,6 +52,7 @@ export class Workers {
 		lane.waiting++;
 		while (lane.player) await lane.left;
 		lane.waiting--;
+		this.#give(lane, worker);
 		lane.player = key;
 		lane.left = new Promise((leave) => lane.leave = leave);
 		return lane;
@@ -67,11 +68,14 @@ export class Workers {
 
 	#laneOf(worker) {
 		const lane = this.#lanes.find((lane) => lane.worker === worker) ?? this.#lanes.find((lane) => !lane.worker);
-		if (!lane || lane.worker) return lane;
+		if (lane && !lane.worker) this.#give(lane, worker);
+		return lane;
+	}
+
+	#give(lane, worker) {
 		lane.worker = worker;
 		lane.element.dataset.worker = worker;
 		setText(lane.element.querySelector(".number"), worker);
-		return lane;
 	}
 
 	get #fixed() {

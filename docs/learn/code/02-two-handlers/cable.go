@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -57,12 +59,12 @@ type printing struct {
 // RoundTrip implements http.RoundTripper.
 func (p *printing) RoundTrip(r *http.Request) (*http.Response, error) {
 	p.mu.Lock()
-	query := r.URL.Query()
+	query, historyLost := r.URL.Query(), false
 	if query.Get("sendInitialEvents") == "true" {
 		fmt.Println("request: list and watch in one")
 	} else {
 		fmt.Println("request: watch what came after resourceVersion", query.Get("resourceVersion"))
-		if p.historyLost { // as if the cable had been out for a day
+		if historyLost = p.historyLost; historyLost { // as if the cable had been out for a day
 			query.Set("resourceVersion", "1")
 			r = r.Clone(r.Context())
 			r.URL.RawQuery = query.Encode()
@@ -70,5 +72,21 @@ func (p *printing) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	p.historyLost = false
 	p.mu.Unlock()
-	return p.next.RoundTrip(r)
+	response, err := p.next.RoundTrip(r)
+	if err == nil && historyLost {
+		response.Body = reading{response.Body}
+	}
+	return response, err
+}
+
+// reading prints that a watch ends with an error: it comes as an event.
+type reading struct{ io.ReadCloser }
+
+// Read implements io.Reader.
+func (r reading) Read(buffer []byte) (int, error) {
+	n, err := r.ReadCloser.Read(buffer)
+	if bytes.Contains(buffer[:n], []byte(`"code":410`)) {
+		fmt.Println("answer: 410, the history does not go back that far")
+	}
+	return n, err
 }

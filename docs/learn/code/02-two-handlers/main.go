@@ -8,6 +8,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -53,14 +54,15 @@ func run(ctx context.Context, config *rest.Config) error {
 	networks := informers.NewSharedInformerFactory(client, 0).Samplecrd().V1().Networks()
 	cached := func(name string) string {
 		if network, err := networks.Lister().Networks("default").Get(name); err == nil {
-			return network.Spec.Gateway
+			return gateway(network)
 		}
 		return "nothing"
 	}
-	// The transform is called when the Reflector puts an object into the FIFO.
+	// The transform is called when the Reflector puts an object into the FIFO. It collects
+	// a list before, and calls the transform there, too: twice for each object of a list.
 	err = networks.Informer().SetTransform(func(object any) (any, error) {
 		if network, ok := object.(*samplecrdv1.Network); ok {
-			fmt.Printf("  Reflector: %s %s → FIFO (in the cache: %s)\n", network.Name, network.Spec.Gateway, cached(network.Name))
+			fmt.Printf("  Reflector: %s %s → FIFO (in the cache: %s)\n", network.Name, gateway(network), cached(network.Name))
 		}
 		return object, nil
 	})
@@ -75,6 +77,10 @@ func run(ctx context.Context, config *rest.Config) error {
 	return nil
 }
 
+func gateway(network *samplecrdv1.Network) string {
+	return cmp.Or(network.Spec.Gateway, "no gateway")
+}
+
 // printer returns handlers that print each event after some work.
 func printer(ctx context.Context, name string, work time.Duration, cached func(name string) string) networkinformers.NetworkHandlerFuncs {
 	event := func(format string, args ...any) {
@@ -86,10 +92,10 @@ func printer(ctx context.Context, name string, work time.Duration, cached func(n
 	}
 	return networkinformers.NetworkHandlerFuncs{
 		AddFunc: func(n *samplecrdv1.Network) {
-			event("added %s %s (in the cache: %s)", n.Name, n.Spec.Gateway, cached(n.Name))
+			event("added %s %s (in the cache: %s)", n.Name, gateway(n), cached(n.Name))
 		},
 		UpdateFunc: func(before, after *samplecrdv1.Network) {
-			event("updated %s %s → %s (in the cache: %s)", after.Name, before.Spec.Gateway, after.Spec.Gateway, cached(after.Name))
+			event("updated %s %s → %s (in the cache: %s)", after.Name, gateway(before), gateway(after), cached(after.Name))
 		},
 		DeleteFunc: func(deleted networkinformers.DeletedNetwork) {
 			seen := "its deletion was received"

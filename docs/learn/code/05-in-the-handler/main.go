@@ -70,7 +70,7 @@ func run(ctx context.Context, config *rest.Config, withQueue bool) error {
 		get := func(key cache.ObjectName) (*samplecrdv1.Network, error) {
 			return networks.Lister().Networks(key.Namespace).Get(key.Name)
 		}
-		for range 2 {
+		for range 2 { // they may start before the cache is filled: until then, the queue has no keys
 			go w.runWorker(ctx, queue, get)
 		}
 	}
@@ -91,7 +91,7 @@ type work struct {
 func (w *work) inHandler(ctx context.Context) networkinformers.NetworkHandlerFuncs {
 	try := func(network *samplecrdv1.Network) {
 		if err := w.sync(ctx, network); err != nil {
-			fmt.Printf("FAILED  %s: %v; lost, because no event will come again\n", network.Name, err)
+			fmt.Printf("FAILED  %s: %v; lost until its next edit or a restart\n", network.Name, err)
 		}
 	}
 	return networkinformers.NetworkHandlerFuncs{AddFunc: try, UpdateFunc: func(_, after *samplecrdv1.Network) { try(after) }}

@@ -1,0 +1,87 @@
+package main
+
+// words are a text in both languages.
+type words struct{ english, chinese string }
+
+// say returns a text in the language of the tour.
+func (t *tour) say(w words) string {
+	if t.language == "zh" {
+		return w.chinese
+	}
+	return w.english
+}
+
+// step is a step of the tour.
+type step struct {
+	title  words
+	play   func(*tour) error
+	lesson words
+}
+
+var steps = []step{
+	{words{"Create a Network", "创建一个 Network"}, create, words{
+		"The watch delivered the object, the informer stored it, and only then called the event handler, which added the\n" +
+			"key to the queue. A worker took the key and compared desired and actual state. Each step was one request to Neutron.",
+		"watch 送来对象，Informer 先存入本地缓存，再调用事件处理函数；处理函数只把 key 放进队列。\n" +
+			"worker 取出 key，比较期望状态和实际状态，每一步只向 Neutron 发一个请求。",
+	}},
+	{words{"Edit it", "修改它"}, edit, words{
+		"The plan had one step, because only the gateway differs. The controller's own status write came back as an update,\n" +
+			"which the handler skipped: look at the counter beside it.",
+		"只有网关不同，所以计划只有一步。控制器自己写的 status 也会作为更新事件回来，\n" +
+			"事件处理函数跳过了它：看它旁边的计数器。",
+	}},
+	{words{"Edit it ten times at once", "同时修改十次"}, tenEdits, words{
+		"The queue has keys, not events: a key that is in it already is not added again. A sync reads the latest object, so\n" +
+			"the edits before it cost nothing. This is level-triggered.",
+		"队列里放的是 key，不是事件：已在队列中的 key 不会再放一次。同步时读到的是最新对象，\n" +
+			"之前的修改不花任何代价。这就是水平触发。",
+	}},
+	{words{"Somebody deletes the network in Neutron", "有人在 Neutron 里删掉了网络"}, drift, words{
+		"Kubernetes sent no event, because nothing changed there. The periodic list of Neutron's state found the difference,\n" +
+			"and added the key. The same sync created the network again.",
+		"Kubernetes 里什么都没变，所以没有事件。控制器定期列举 Neutron 的状态，发现了漂移，\n" +
+			"把 key 放进队列；同样的同步过程重新创建了网络。",
+	}},
+	{words{"Neutron fails", "Neutron 出故障"}, failure, words{
+		"Each failed sync added the key with AddRateLimited. The time until the next attempt grows with each failure, and\n" +
+			"the page counts down. The worker is free for other keys.",
+		"每次同步失败，key 都通过 AddRateLimited 放回。失败越多，等得越久，页面上在倒计时。\n" +
+			"worker 并不等待，可以处理别的 key。",
+	}},
+	{words{"Neutron heals", "Neutron 恢复"}, heal, words{
+		"No user had to act: the next attempt succeeded, and Forget removed the count of failures.",
+		"谁也不用做什么：下一次尝试成功了，Forget 清除了失败次数。",
+	}},
+	{words{"Delete it", "删除它"}, remove, words{
+		"The object stayed until its finalizer was removed, after Neutron had confirmed the deletion. So a deletion is not\n" +
+			"lost, even if the controller is down when it comes.",
+		"Neutron 确认删除之后，finalizer 才被移除，对象才消失。\n" +
+			"所以即使删除时控制器没有运行，也不会丢失。",
+	}},
+}
+
+var (
+	starting = words{"Starting a local Kubernetes and the controller.", "正在启动本地 Kubernetes 和控制器。"}
+	ready    = words{
+		"Open this page beside the terminal: %s\nEach stage holds a key for %d ms. For commands of your own: export KUBECONFIG=%s",
+		"请在终端旁边打开这个页面：%s\n每个阶段停留 %d 毫秒。想自己输入命令：export KUBECONFIG=%s",
+	}
+	pressEnter = words{"Press Enter to continue.", "按回车继续。"}
+	finished   = words{"That was the whole path. Next: docs/learn, and make run.", "整条路径到此为止。接下来：docs/zh-CN/learn 和 make run。"}
+	healed     = words{"Neutron answers again.", "Neutron 重新应答。"}
+	whatMoved  = words{"What moved:", "刚才发生的事："}
+	merged     = words{"%d events, %d syncs.", "%d 个事件，%d 次同步。"}
+	waited     = words{"waited %v, then worker %d took the key", "等了 %v，由 worker %d 取走"}
+	after      = words{"%s, after %v", "%s，用时 %v"}
+	retryIn    = words{"in %v, after %d failures in a row", "%v 之后，已连续失败 %d 次"}
+
+	labelEvents  = words{"events ", "事件"}
+	labelQueue   = words{"queue  ", "队列"}
+	labelDesired = words{"desired", "期望"}
+	labelActual  = words{"actual ", "实际"}
+	labelStep    = words{"step   ", "步骤"}
+	labelRequest = words{"request", "请求"}
+	labelOutcome = words{"outcome", "结果"}
+	labelRetry   = words{"retry  ", "重试"}
+)
