@@ -20,10 +20,12 @@ func (p *tab) litSince() []string {
 	return evaluate[[]string](p, `observed.lit.splice(0)`)
 }
 
-// follow follows a key as a user does.
+// follow follows a key as a user does, and waits until the page receives what happens
+// to it.
 func (p *tab) follow(key string) {
 	p.Helper()
 	p.do(chromedp.Click("#follow"), chromedp.Evaluate[chromedp.Void](`document.querySelector('#follow').select()`), chromedp.KeyEvent(key+kb.Enter))
+	p.waitFor("the stream of the key is open", `observed.stream.url.endsWith(encodeURIComponent(`+literal(key)+`)) && observed.stream.readyState === EventSource.OPEN`)
 }
 
 // The walkthrough: each of its three acts lights the stages in their order, and shows

@@ -124,7 +124,10 @@ func openUnchecked(t testing.TB, address string, l look) *tab {
 // instruments observe the page from its beginning: which stages are lit, how long the
 // frames take, and what the content security policy stops.
 const instruments = `
-window.observed = { lit: [], frames: [], longTasks: [], violations: [] };
+window.observed = { lit: [], frames: [], longTasks: [], violations: [], stream: null };
+window.EventSource = class extends EventSource {
+	constructor(...args) { super(...args); observed.stream = this; }
+};
 document.addEventListener('securitypolicyviolation', e => observed.violations.push(e.violatedDirective + ' ' + e.blockedURI));
 new MutationObserver(changes => {
 	for (const { target, oldValue } of changes) {
