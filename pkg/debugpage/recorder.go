@@ -69,7 +69,7 @@ type entry struct {
 	waiting         *Waiting // until it is added, or nil
 }
 
-// New returns a Recorder that is on. When the context ends, nothing is held any more.
+// newRecorder returns a Recorder that is on. When the context ends, nothing is held any more.
 func newRecorder(ctx context.Context, clock clock.WithTicker, process Process, workers int) *Recorder {
 	process.Started = clock.Now()
 	return &Recorder{
@@ -134,13 +134,9 @@ func (r *Recorder) Added(key cache.ObjectName, cause string) {
 // queue already.
 func (r *Recorder) enqueue(key cache.ObjectName, cause Cause, now time.Time) (merged bool) {
 	r.adds++
-	e := r.keys[key]
+	e := r.entryOf(key)
 	if e == nil {
-		if len(r.keys) >= maxKeys {
-			return false
-		}
-		e = &entry{}
-		r.keys[key] = e
+		return false
 	}
 	if merged = e.queued; merged {
 		r.merged++
@@ -153,6 +149,16 @@ func (r *Recorder) enqueue(key cache.ObjectName, cause Cause, now time.Time) (me
 	}
 	r.changes.Add(1)
 	return merged
+}
+
+// entryOf returns the entry of a key, or nil if there are too many.
+func (r *Recorder) entryOf(key cache.ObjectName) *entry {
+	e := r.keys[key]
+	if e == nil && len(r.keys) < maxKeys {
+		e = &entry{}
+		r.keys[key] = e
+	}
+	return e
 }
 
 func (r *Recorder) noteFront(key cache.ObjectName) {
@@ -176,13 +182,9 @@ func (r *Recorder) Delayed(key cache.ObjectName, delay time.Duration, failures i
 	now := r.clock.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := r.keys[key]
+	e := r.entryOf(key)
 	if e == nil {
-		if len(r.keys) >= maxKeys {
-			return
-		}
-		e = &entry{}
-		r.keys[key] = e
+		return
 	}
 	waiting := &Waiting{Key: key.String(), Reason: "later", Failures: failures, From: now, Until: now.Add(delay)}
 	if event := r.handling[key]; event != nil {

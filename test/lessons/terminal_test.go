@@ -317,7 +317,7 @@ func TestInterrupt(t *testing.T) {
 	if err := opened.run(program + "\n"); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"first", "second"} { // the second from where the first was
+	for _, line := range []string{"first", "second"} { // the search continues after what was found
 		if missing, lines, _ := opened.waitFor(t.Context(), newExpectation(line), time.Minute); missing != "" {
 			t.Fatalf("%q is missing in %q", missing, lines)
 		}
