@@ -147,13 +147,9 @@ func (d *Detector) resync(ctx context.Context) (pause time.Duration, err error) 
 	ctx, end := d.watchdog.Watch(ctx, "the list of Neutron's state")
 	defer end()
 	listing, err := d.neutron.Refresh(ctx)
-	pause = pauseAfter(listing.Took, d.options.ResyncPeriod)
+	pause = pauseAfter(listing.Took, d.options.ResyncPeriod, err)
 	metrics.ObserveListing(listing, pause, err)
 	if err != nil {
-		var failure *neutron.Error
-		if errors.As(err, &failure) {
-			pause = max(pause, min(failure.RetryAfter, maxRetryAfter))
-		}
 		if ctx.Err() == nil {
 			logger.Error(err, "Refreshing the cache of Neutron's state failed; drift is not detected until it succeeds", "retryAfter", pause.Round(time.Second))
 		}
@@ -178,11 +174,19 @@ func usesRouter(network *samplecrdv1.Network) bool {
 // maxRetryAfter bounds how long a server can stop the lists with Retry-After.
 const maxRetryAfter = 5 * time.Minute
 
-// pauseAfter returns the pause after a list that took so long: lists take at most
-// a tenth of the time. Pauses are spread, so that several controllers do not list
-// at once.
-func pauseAfter(took, period time.Duration) time.Duration {
-	return max(wait.Jitter(period*3/4, 1.0/3), 9*took)
+// pauseAfter returns the pause after a list that took so long, and that may have failed:
+// lists take at most a tenth of Neutron's time. Pauses are spread, so that several
+// controllers do not list at once.
+func pauseAfter(took, period time.Duration, err error) time.Duration {
+	pause := wait.Jitter(period*3/4, 1.0/3)
+	var failure *neutron.Error
+	if errors.As(err, &failure) {
+		pause = max(pause, min(failure.RetryAfter, maxRetryAfter))
+		if failure.Type == neutron.NotSent {
+			return pause // the list waited for other requests
+		}
+	}
+	return max(pause, 9*took)
 }
 
 // enqueueDrifted enqueues each Network that needs a sync.

@@ -36,6 +36,7 @@ type lists struct {
 	err      error
 	listed   chan struct{}
 	stuck    chan struct{} // closed to end the lists, or nil
+	take     func()        // lets the time of a list pass
 }
 
 func (l *lists) Cloud(context.Context) (string, error) { return "cloud", nil }
@@ -45,6 +46,7 @@ func (l *lists) Networks(context.Context, neutron.NetworkFilter) ([]neutron.Netw
 	if l.stuck != nil {
 		<-l.stuck
 	}
+	l.take()
 	return l.networks, l.err
 }
 
@@ -93,7 +95,7 @@ func newWorld(t *testing.T) *world {
 	if !networks.WaitForSync(t.Context()) {
 		t.Fatal("the informer did not sync")
 	}
-	w := &world{neutron: &lists{listed: make(chan struct{}, 100)}, leader: &leader{}, clock: testingclock.NewFakeClock(time.Unix(1_000_000, 0))}
+	w := &world{neutron: &lists{listed: make(chan struct{}, 100), take: func() {}}, leader: &leader{}, clock: testingclock.NewFakeClock(time.Unix(1_000_000, 0))}
 	w.Detector = New(neutron.NewCache(w.neutron, w.clock.Now), networks, w.leader, watchdog.New(w.clock), w.clock,
 		Options{Cluster: "c1", ResyncPeriod: period, StartTimeout: time.Minute, OrphanGracePeriod: grace})
 	w.Detector.enqueue = w.enqueue
@@ -207,7 +209,7 @@ func TestStartEnds(t *testing.T) {
 func TestPauseAfter(t *testing.T) {
 	different := map[time.Duration]bool{}
 	for range 100 {
-		pause := pauseAfter(time.Second, period)
+		pause := pauseAfter(time.Second, period, nil)
 		if pause < period*3/4 || pause > period {
 			t.Errorf("pauseAfter(1s, 30s) = %v", pause)
 		}
@@ -216,7 +218,7 @@ func TestPauseAfter(t *testing.T) {
 	if len(different) < 50 {
 		t.Errorf("100 pauses have %d lengths", len(different))
 	}
-	if pause := pauseAfter(9*time.Second, period); pause != 81*time.Second {
+	if pause := pauseAfter(9*time.Second, period, nil); pause != 81*time.Second {
 		t.Errorf("pauseAfter(9s, 30s) = %v, want 81s", pause)
 	}
 }
@@ -226,17 +228,21 @@ func TestPauseAfter(t *testing.T) {
 func TestFailedList(t *testing.T) {
 	for name, test := range map[string]struct {
 		err         error
+		took        time.Duration
 		least, most time.Duration
 	}{
-		"unavailable":               {&neutron.Error{Class: neutron.ErrUnavailable}, period * 3 / 4, period},
-		"Retry-After":               {&neutron.Error{Class: neutron.ErrUnavailable, RetryAfter: time.Minute}, time.Minute, time.Minute},
-		"an hour until Retry-After": {&neutron.Error{Class: neutron.ErrUnavailable, RetryAfter: time.Hour}, maxRetryAfter, maxRetryAfter},
-		"another error":             {errors.New("closed"), period * 3 / 4, period},
+		"unavailable":               {&neutron.Error{Class: neutron.ErrUnavailable}, 0, period * 3 / 4, period},
+		"Retry-After":               {&neutron.Error{Class: neutron.ErrUnavailable, RetryAfter: time.Minute}, 0, time.Minute, time.Minute},
+		"an hour until Retry-After": {&neutron.Error{Class: neutron.ErrUnavailable, RetryAfter: time.Hour}, 0, maxRetryAfter, maxRetryAfter},
+		"timed out":                 {&neutron.Error{Class: neutron.ErrUnavailable}, 15 * time.Second, 135 * time.Second, 135 * time.Second},
+		"waited, and was not sent":  {&neutron.Error{Class: neutron.ErrUnavailable, Type: neutron.NotSent}, 15 * time.Second, period * 3 / 4, period},
+		"another error":             {errors.New("closed"), 0, period * 3 / 4, period},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.leader.started, w.leader.drifted, w.neutron.err = w.clock.Now(), []string{"a"}, test.err
 			w.clock.Step(time.Second)
+			w.neutron.take = func() { w.clock.Step(test.took) }
 			if pause, err := w.resync(t.Context()); err == nil || pause < test.least || pause > test.most {
 				t.Errorf("resync() = %v, %v, want %v to %v and an error", pause, err, test.least, test.most)
 			}

@@ -26,6 +26,10 @@ var (
 	ErrUnavailable = errors.New("unavailable")
 )
 
+// NotSent is the Type of an Error whose request was not sent, because it had to wait
+// too long for others.
+const NotSent = "NotSent"
+
 // Error is a failed request to Neutron. Its text is meant for people. It is the
 // same for the same failure (no request IDs, no times), and contains no secret.
 type Error struct {
@@ -35,7 +39,7 @@ type Error struct {
 	Class error
 	// Status is the HTTP status, or 0 if there was no response.
 	Status int
-	// Type is Neutron's name of the failure, such as "OverQuota", or empty.
+	// Type is Neutron's name of the failure, such as "OverQuota", or NotSent, or empty.
 	Type string
 	// Message is the failure in Neutron's own words, if there are any.
 	Message string

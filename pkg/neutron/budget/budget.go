@@ -91,7 +91,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err := r.Context().Err(); err != nil {
 			return nil, err
 		}
-		return nil, &neutron.Error{Op: operation, Class: neutron.ErrUnavailable, Type: "NotSent", Message: "not sent, because Neutron answers too slowly for all requests that wait; the controller tries again"}
+		return nil, &neutron.Error{Op: operation, Class: neutron.ErrUnavailable, Type: neutron.NotSent, Message: "not sent, because Neutron answers too slowly for all requests that wait; the controller tries again"}
 	}
 	response, err := t.next.RoundTrip(r)
 	t.budget.end(sent, outcomeOf(response, err))
