@@ -170,6 +170,7 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 	if h.transport != nil {
 		config.Wrap(h.transport)
 	}
+	config = kube.WithTurns(config)
 	metadataClient := metadata.NewForConfigOrDie(config)
 	k := clients{kube: kubernetes.NewForConfigOrDie(config), networks: clientset.NewForConfigOrDie(config), metadata: metadataClient}
 	recorder := kube.NewEvents(ctx, k.kube.EventsV1(), scheme.Scheme, controllerName, clock.RealClock{}, metrics.ObserveLostEvent)

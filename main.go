@@ -174,7 +174,7 @@ func connectKubernetes(ctx context.Context, o options, page *debugpage.Recorder)
 }
 
 // clients are the clients of the API server. Requests of the first three are
-// bounded; those of the others, which informers use, have no end.
+// bounded, and syncs take turns; those of the others, which informers use, have no end.
 type clients struct {
 	kube     kubernetes.Interface
 	networks clientset.Interface
@@ -185,7 +185,7 @@ type clients struct {
 }
 
 func newClients(config *rest.Config) (c clients, err error) {
-	bounded := kube.WithTimeout(config)
+	bounded := kube.WithTurns(kube.WithTimeout(config))
 	var errs [5]error
 	c.kube, errs[0] = kubernetes.NewForConfig(kube.WithProtobuf(bounded))
 	c.networks, errs[1] = clientset.NewForConfig(bounded)

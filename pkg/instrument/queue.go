@@ -18,8 +18,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/samplecrd/network-controller/pkg/metrics"
-	"github.com/samplecrd/network-controller/pkg/neutron/budget"
 	"github.com/samplecrd/network-controller/pkg/tracing"
+	"github.com/samplecrd/network-controller/pkg/turns"
 	"github.com/samplecrd/network-controller/pkg/watchdog"
 )
 
@@ -148,7 +148,7 @@ func (q *Queue) startCause(key cache.ObjectName, cause string) {
 func (q *Queue) Begin(ctx context.Context, key cache.ObjectName) (context.Context, func(error)) {
 	id := fmt.Sprintf("%08x", rand.Uint32()) //nolint:gosec // it only distinguishes log lines
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("network", klog.KRef(key.Parts()), "sync", id))
-	ctx = budget.WithTurn(ctx, key.Namespace, q.IsUrgent(key))
+	ctx = turns.NewContext(ctx, key.Namespace, q.IsUrgent(key))
 	ctx, stop := q.Watchdog.Watch(ctx, "the sync of "+key.String())
 	ctx, span := tracing.Tracer.Start(ctx, "sync", trace.WithNewRoot(), trace.WithLinks(q.takeCauses(key)...),
 		trace.WithAttributes(attribute.String("samplecrd.network", key.String()), attribute.String("samplecrd.sync", id)))

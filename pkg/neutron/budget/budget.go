@@ -54,19 +54,6 @@ func New(options Options) *Budget {
 	return &Budget{options: options, line: turns.New[*request](), limit: newLimit(options.Max)}
 }
 
-type turn struct {
-	tenant string
-	urgent bool
-}
-
-type contextKey struct{}
-
-// WithTurn returns a context whose requests are those of a tenant. They are urgent if
-// a person waits for them. Other requests are not urgent, and of one tenant.
-func WithTurn(ctx context.Context, tenant string, urgent bool) context.Context {
-	return context.WithValue(ctx, contextKey{}, turn{tenant, urgent})
-}
-
 // Transport returns a transport that waits for its turn before it sends a request.
 func (b *Budget) Transport(next http.RoundTripper) http.RoundTripper { return transport{b, next} }
 
@@ -107,9 +94,9 @@ func (b *Budget) wait(ctx context.Context, kind string) (*request, bool) {
 		ctx = bounded
 	}
 	waiting := &request{kind: kind, admitted: make(chan struct{})}
-	turn, _ := ctx.Value(contextKey{}).(turn)
+	tenant, urgent := turns.FromContext(ctx)
 	b.mu.Lock()
-	b.line.Push(turn.tenant, waiting, turn.urgent)
+	b.line.Push(tenant, waiting, urgent)
 	b.admit()
 	b.mu.Unlock()
 	select {
@@ -122,7 +109,7 @@ func (b *Budget) wait(ctx context.Context, kind string) (*request, bool) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.line.Remove(turn.tenant, waiting) { // it was admitted too late
+	if !b.line.Remove(tenant, waiting) { // it was admitted too late
 		b.inFlight--
 	}
 	b.admit()

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/turns"
 )
 
 // server is a model of Neutron. A request takes a time that depends on the number of
@@ -231,7 +232,7 @@ func TestSecondTenant(t *testing.T) {
 					for range maxRequests - 1 {
 						running.Go(func() {
 							for ctx.Err() == nil {
-								_, _ = tr.get(WithTurn(ctx, "first", true), transport, "/")
+								_, _ = tr.get(turns.NewContext(ctx, "first", true), transport, "/")
 							}
 						})
 					}
@@ -263,7 +264,7 @@ func (tr *trial) percentile(transport http.RoundTripper) time.Duration {
 		<-time.After(500 * time.Millisecond)
 		begun := time.Now()
 		for range 3 {
-			if _, err := tr.get(WithTurn(tr.Context(), "second", true), transport, "/"); err != nil {
+			if _, err := tr.get(turns.NewContext(tr.Context(), "second", true), transport, "/"); err != nil {
 				tr.Error(err)
 			}
 		}
@@ -352,10 +353,10 @@ func TestOrder(t *testing.T) {
 		}
 		send(t.Context(), "/first")
 		send(t.Context(), "/list")
-		send(WithTurn(t.Context(), "a", false), "/retry")
-		send(WithTurn(t.Context(), "a", true), "/edit1")
-		send(WithTurn(t.Context(), "a", true), "/edit2")
-		send(WithTurn(t.Context(), "b", true), "/another")
+		send(turns.NewContext(t.Context(), "a", false), "/retry")
+		send(turns.NewContext(t.Context(), "a", true), "/edit1")
+		send(turns.NewContext(t.Context(), "a", true), "/edit2")
+		send(turns.NewContext(t.Context(), "b", true), "/another")
 		send(t.Context(), "/unlimited")
 		running.Wait()
 		if diff := cmp.Diff([]string{"/first", "/unlimited", "/edit1", "/another", "/edit2", "/list", "/retry"}, tr.order); diff != "" {
