@@ -298,7 +298,7 @@ func (r *results) Tenants() string {
 		row := func(when string, p pace) []string {
 			return []string{when, strconv.Itoa(p.Ready.Count), ms(p.Ready.P50), ms(p.Ready.P99), ms(p.Accepted.P50), ms(p.Accepted.P99)}
 		}
-		rows = append(rows, row("alone", one.Alone), row("beside "+number(float64(one.N)), one.Together))
+		rows = append(rows, row("alone", one.Alone), row(fmt.Sprintf("beside %s, %d at a time", number(float64(one.N)), one.AtATime), one.Together))
 	}
 	return table([]string{"", "repetitions", "Ready: median", "p99", "the user's request: median", "p99"}, rows)
 }

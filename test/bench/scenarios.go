@@ -120,10 +120,11 @@ func between(before, after snapshot) work {
 	return work{CPU: after.usage.minus(before.after), Neutron: after.neutron.minus(before.neutron), Writes: after.writes.minus(before.writes)}
 }
 
-// beside is how long one Network takes alone, and while another tenant creates N.
+// beside is how long one Network takes alone, and while another tenant creates N, with a
+// number of requests at a time.
 type beside struct {
 	Peer            string
-	N               int
+	N, AtATime      int
 	Alone, Together pace
 }
 
@@ -150,8 +151,8 @@ const (
 
 // secondTenant measures new Networks of one tenant, alone and beside n of another. Each
 // tenant watches its own namespace: a watch of all would be delayed by the n Networks.
-func (m measurement) secondTenant(ctx context.Context, n int) (b beside, err error) {
-	b = beside{Peer: m.peer.Name, N: n}
+func (m measurement) secondTenant(ctx context.Context, n, atATime int) (b beside, err error) {
+	b = beside{Peer: m.peer.Name, N: n, AtATime: atATime}
 	for _, namespace := range []string{quietTenant, busyTenant} {
 		if err := m.site.createNamespace(ctx, namespace); err != nil {
 			return b, err
@@ -173,7 +174,7 @@ func (m measurement) secondTenant(ctx context.Context, n int) (b beside, err err
 	others := observe(ctx, m.site.kube, m.peer.group, busyTenant)
 	done := others.expect(n)
 	var failed atomic.Pointer[error]
-	go parallel(users, n, func(i int) bool {
+	go parallel(atATime, n, func(i int) bool {
 		others.begin(busyTenant+"/"+networkName(i), 1)
 		err := m.post(ctx, busyTenant, networkName(i), i)
 		if err != nil && ctx.Err() == nil {

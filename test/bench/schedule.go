@@ -38,7 +38,8 @@ func (b *bench) schedule() (all []step) {
 		}
 		for _, p := range b.peers {
 			if p.Name == nameOurs && !b.short {
-				all = append(all, b.killStep(p), b.tenantStep(p, b.sizes[len(b.sizes)-1]))
+				most := b.sizes[len(b.sizes)-1]
+				all = append(all, b.killStep(p), b.tenantStep(p, most, users), b.tenantStep(p, min(most, oneByOne), 1))
 			}
 			for _, n := range many {
 				if step := b.stepOf(p, n, 1, b.mainLatency()); p.Name == nameOurs {
@@ -137,15 +138,18 @@ func (b *bench) restStep(p peer, n int) step {
 	}}
 }
 
-func (b *bench) tenantStep(p peer, n int) step {
-	return step{fmt.Sprintf("%s, beside N=%d of another tenant", p.Name, n), func(ctx context.Context, s *site) (clean bool, err error) {
+// oneByOne is the number of Networks that another tenant creates one after the other.
+const oneByOne = 3000
+
+func (b *bench) tenantStep(p peer, n, atATime int) step {
+	return step{fmt.Sprintf("%s, beside N=%d of another tenant, %d at a time", p.Name, n, atATime), func(ctx context.Context, s *site) (clean bool, err error) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		m, err := b.begin(ctx, s, p, b.mainLatency())
 		if err != nil {
 			return false, err
 		}
-		r, err := m.secondTenant(ctx, n)
+		r, err := m.secondTenant(ctx, n, atATime)
 		if err != nil {
 			return false, err
 		}

@@ -19,7 +19,7 @@ func TestSchedule(t *testing.T) {
 	for _, want := range []string{
 		"roofline-schemaless, N=1000, latency 0s, round 1", "controller, N=1000, latency 0s, round 1",
 		"course, N=1000, latency 20ms, round 1", "controller, N=100, latency 20ms, round 1",
-		"controller, killed", "controller, beside N=10000", "controller, N=10000, latency 20ms, round 1",
+		"controller, killed", "controller, beside N=10000", "controller, beside N=3000", "controller, N=10000, latency 20ms, round 1",
 		"roofline, N=1000, latency 0s, round 2", "roofline, N=1000, latency 0s, round 3", "controller, at rest with N=1000", "roofline, N=10000, latency 20ms",
 	} {
 		i := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, want) })
