@@ -42,6 +42,7 @@ import (
 	"github.com/samplecrd/network-controller/pkg/instrument"
 	"github.com/samplecrd/network-controller/pkg/kube"
 	"github.com/samplecrd/network-controller/pkg/metrics"
+	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 	"github.com/samplecrd/network-controller/pkg/reconcile"
@@ -204,7 +205,9 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 		deploymentInformers[h.namespace] = deploymentFactory.ForResource(deployments.Resource).Informer()
 	}
 	h.watchdog = watchdog.New(clock.RealClock{})
-	c, err = newController(h.settings, k, networks, deploymentInformers, neutronClient, recorder, instrument.Observers{Watchdog: h.watchdog, Recorder: h.page}, h.page)
+	neutronCache := neutron.NewCache(neutronClient, time.Now)
+	h.page.ObserveCache(neutronCache.Size, neutronCache.KnownCloud)
+	c, err = newController(h.settings, k, networks, deploymentInformers, neutronCache, recorder, instrument.Observers{Watchdog: h.watchdog, Recorder: h.page})
 	if err != nil {
 		h.Fatalf("creating a controller: %v", err)
 	}

@@ -66,11 +66,12 @@ var version = "unknown"
 const gcPercent = 50
 
 func main() {
+	// The first signal starts a graceful stop, the second one ends the process.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+
 	if len(os.Args) > 1 && os.Args[1] == followCommand {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		code := runFollow(ctx, os.Args[2:])
-		stop()
-		os.Exit(code)
+		os.Exit(runFollow(ctx, os.Args[2:]))
 	}
 	options, err := parseOptions(os.Args[1:])
 	switch {
@@ -80,10 +81,6 @@ func main() {
 		fmt.Fprintf(os.Stderr, "%s: %v (run with -help for a list of flags)\n", controllerName, err)
 		os.Exit(options.usageExitCode())
 	}
-	// The first signal starts a graceful stop, the second one ends the process.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-
 	if options.plan {
 		os.Exit(runPlan(ctx, options, os.Stdin, os.Stdout, os.Stderr))
 	}
@@ -249,7 +246,9 @@ func assemble(ctx context.Context, o options, k clients, neutronClient neutron.C
 		return p, err
 	}
 	p.watchdog = watchdog.New(clock.RealClock{})
-	p.controller, err = newController(o.settings(cluster), k, p.networks, deploymentInformers, neutronClient, recorder, instrument.Observers{Watchdog: p.watchdog, Recorder: page}, page)
+	neutronCache := neutron.NewCache(neutronClient, time.Now)
+	page.ObserveCache(neutronCache.Size, neutronCache.KnownCloud)
+	p.controller, err = newController(o.settings(cluster), k, p.networks, deploymentInformers, neutronCache, recorder, instrument.Observers{Watchdog: p.watchdog, Recorder: page})
 	return p, err
 }
 
@@ -284,11 +283,9 @@ func (o options) settings(cluster string) settings {
 // newController creates the packages that make up the controller, from the bottom up.
 func newController(
 	s settings, k clients, networks *store.Networks, deploymentInformers store.ByNamespace[cache.SharedIndexInformer],
-	neutronClient neutron.Client, recorder events.EventRecorder, observers instrument.Observers, page *debugpage.Recorder,
+	neutronCache *neutron.Cache, recorder events.EventRecorder, observers instrument.Observers,
 ) (*Controller, error) {
-	neutronCache := neutron.NewCache(neutronClient, time.Now)
 	neutronCache.NeedExtensions()
-	page.ObserveCache(neutronCache.Size, neutronCache.KnownCloud)
 	reconciler := reconcile.New(k.networks, networks, neutronCache, recorder, clock.RealClock{}, s.reconcile)
 	detector := drift.New(neutronCache, networks, reconciler, observers.Watchdog, clock.RealClock{}, s.drift)
 	deployed, err := deployments.New(deploymentInformers, k.metadata, k.networks, networks, recorder, clock.RealClock{}, s.deployments)
