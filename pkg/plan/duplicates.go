@@ -19,7 +19,8 @@ const DuplicateWindow = 2 * time.Minute
 // marker, and the others. It keeps the one that the status names; or else one
 // that has subnets; or else the oldest one.
 func selectDuplicate(networks []neutron.Network, inStatus string) (kept neutron.Network, others []neutron.Network) {
-	sorted := slices.SortedFunc(slices.Values(networks), func(a, b neutron.Network) int {
+	sorted := slices.Clone(networks)
+	slices.SortFunc(sorted, func(a, b neutron.Network) int {
 		return cmp.Or(
 			trueFirst(a.ID == inStatus, b.ID == inStatus),
 			trueFirst(len(a.SubnetIDs) != 0, len(b.SubnetIDs) != 0),

@@ -34,7 +34,9 @@ func poolsWithout(pools []neutron.Pool, address netip.Addr) []neutron.Pool {
 }
 
 // samePools reports whether two lists of pools contain the same addresses.
-func samePools(a, b []neutron.Pool) bool { return slices.Equal(mergePools(a), mergePools(b)) }
+func samePools(a, b []neutron.Pool) bool {
+	return slices.Equal(a, b) || slices.Equal(mergePools(a), mergePools(b)) // mostly equal as they are
+}
 
 // mergePools returns the pools in order, with adjacent ones merged.
 func mergePools(pools []neutron.Pool) []neutron.Pool {

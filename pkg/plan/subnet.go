@@ -215,7 +215,8 @@ func hasDesiredRange(desired Desired, actual Actual, subnet neutron.Subnet) bool
 // that several processes created for one object. ok is false if one may be
 // something else.
 func selectSubnet(desired Desired, actual Actual, ours []neutron.Subnet) (kept neutron.Subnet, others []neutron.Subnet, ok bool) {
-	sorted := slices.SortedFunc(slices.Values(ours), func(a, b neutron.Subnet) int {
+	sorted := slices.Clone(ours)
+	slices.SortFunc(sorted, func(a, b neutron.Subnet) int {
 		return cmp.Or(
 			trueFirst(hasDesiredRange(desired, actual, a), hasDesiredRange(desired, actual, b)),
 			trueFirst(a.ID == actual.SubnetID, b.ID == actual.SubnetID),
