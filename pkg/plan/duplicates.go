@@ -19,6 +19,9 @@ const DuplicateWindow = 2 * time.Minute
 // marker, and the others. It keeps the one that the status names; or else one
 // that has subnets; or else the oldest one.
 func selectDuplicate(networks []neutron.Network, inStatus string) (kept neutron.Network, others []neutron.Network) {
+	if len(networks) == 1 { // as usual
+		return networks[0], nil
+	}
 	sorted := slices.Clone(networks)
 	slices.SortFunc(sorted, func(a, b neutron.Network) int {
 		return cmp.Or(

@@ -215,6 +215,9 @@ func hasDesiredRange(desired Desired, actual Actual, subnet neutron.Subnet) bool
 // that several processes created for one object. ok is false if one may be
 // something else.
 func selectSubnet(desired Desired, actual Actual, ours []neutron.Subnet) (kept neutron.Subnet, others []neutron.Subnet, ok bool) {
+	if len(ours) == 1 { // as usual
+		return ours[0], nil, true
+	}
 	sorted := slices.Clone(ours)
 	slices.SortFunc(sorted, func(a, b neutron.Subnet) int {
 		return cmp.Or(
