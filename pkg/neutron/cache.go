@@ -138,7 +138,13 @@ func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
 }
 
 func (c *Cache) list(ctx context.Context) (*content, error) {
-	fresh, err := listContent(ctx, c.client, c)
+	before := newContent()
+	c.mu.RLock()
+	if c.content != nil {
+		before = c.content
+	}
+	c.mu.RUnlock()
+	fresh, err := listContent(ctx, c.client, before)
 	if err != nil || !c.interfacesNeeded() {
 		return fresh, err
 	}
@@ -151,26 +157,6 @@ func (c *Cache) list(ctx context.Context) (*content, error) {
 		fresh.putInterface(attached)
 	}
 	return fresh, nil
-}
-
-// network implements known.
-func (c *Cache) network(id string) *Network {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if c.content == nil {
-		return nil
-	}
-	return c.content.network(id)
-}
-
-// subnet implements known.
-func (c *Cache) subnet(id string) *Subnet {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if c.content == nil {
-		return nil
-	}
-	return c.content.subnet(id)
 }
 
 // ListedSince reports whether a complete list began after a point in time.

@@ -3,6 +3,8 @@ package neutron_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"net/netip"
 	"slices"
 	"strings"
@@ -413,25 +415,75 @@ func TestCacheTagDuringList(t *testing.T) {
 type paged struct {
 	*fake
 	failAfter int
+	visited   []string // what was not known, by ID
 }
 
 var errCutOff = errors.New("cut off")
 
-func (p *paged) EachNetwork(_ context.Context, visit func(neutron.Network)) error {
+func (p *paged) EachNetwork(_ context.Context, isKnown func(neutron.Digest) bool, visit func(neutron.Network, neutron.Digest)) error {
 	for i, network := range p.networks {
 		if p.failAfter > 0 && i >= p.failAfter {
 			return errCutOff
 		}
-		visit(network)
+		if digest := digestOf(network); !isKnown(digest) {
+			p.visited = append(p.visited, network.ID)
+			visit(network, digest)
+		}
 	}
 	return nil
 }
 
-func (p *paged) EachSubnet(_ context.Context, visit func(neutron.Subnet)) error {
+func (p *paged) EachSubnet(_ context.Context, isKnown func(neutron.Digest) bool, visit func(neutron.Subnet, neutron.Digest)) error {
 	for _, subnet := range p.subnets {
-		visit(subnet)
+		if digest := digestOf(subnet); !isKnown(digest) {
+			p.visited = append(p.visited, subnet.ID)
+			visit(subnet, digest)
+		}
 	}
 	return nil
+}
+
+func digestOf(object any) neutron.Digest {
+	hash := fnv.New64()
+	_, _ = fmt.Fprintf(hash, "%+v", object)
+	return neutron.Digest(hash.Sum64())
+}
+
+// TestCacheKnown: what has not changed since the last list is not read again, whatever
+// this process has done with it.
+func TestCacheKnown(t *testing.T) {
+	client := &paged{fake: full()}
+	m := filled(t, client)
+	refresh := func(after string, wantVisited ...string) {
+		t.Helper()
+		client.visited = nil
+		if _, err := m.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(wantVisited, client.visited); diff != "" {
+			t.Errorf("what is read after %s (-want +got):\n%s", after, diff)
+		}
+		view, _ := m.Lookup([]string{owner.Marker()}, "net-2")
+		if diff := cmp.Diff([][]neutron.Network{client.networks[:1], client.networks[1:]}, [][]neutron.Network{view.Marked, view.Named}); diff != "" {
+			t.Errorf("networks in the cache after %s (-want +got):\n%s", after, diff)
+		}
+		if diff := cmp.Diff(client.subnets, view.Subnets["net-1"], cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); diff != "" {
+			t.Errorf("subnets in the cache after %s (-want +got):\n%s", after, diff)
+		}
+	}
+	refresh("no change")
+
+	if _, err := m.UpdateNetwork(t.Context(), "net-1", neutron.NetworkUpdate{Name: "changed"}); err != nil {
+		t.Fatal(err)
+	}
+	refresh("an update that Neutron has reverted")
+	client.networks = slices.Clone(client.networks)
+	client.networks[0].Revision++
+	refresh("a change of a network in Neutron", "net-1")
+	client.subnets = slices.Clone(client.subnets)
+	client.subnets[0].Revision++
+	refresh("a change of a subnet in Neutron", "sub-1")
+	refresh("no change again")
 }
 
 // TestCachePages: a list that fails after some pages changes nothing; and an object on

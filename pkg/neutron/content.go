@@ -22,61 +22,69 @@ type content struct {
 	// hasInterfaces is set, or else for the networks in the map.
 	interfaces    map[string][]RouterInterface
 	hasInterfaces bool
+
+	// The networks and subnets as the list returned them. Nearly all are the same in the
+	// next list, which need not decode and compare them then.
+	listedNetworks map[Digest]*Network
+	listedSubnets  map[Digest]*Subnet
 }
 
-// known returns the networks and subnets that are in memory already, or nil.
-type known interface {
-	network(id string) *Network
-	subnet(id string) *Subnet
-}
-
-// listContent lists all networks and subnets. It shares with the known ones what has
-// not changed.
-func listContent(ctx context.Context, client Reader, before known) (*content, error) {
+// listContent lists all networks and subnets. It shares with the content before all that
+// Neutron returns as it did then.
+func listContent(ctx context.Context, client Reader, before *content) (*content, error) {
 	listed := newContent()
-	err := eachNetwork(ctx, client, func(network Network) {
-		if same := before.network(network.ID); same != nil && reflect.DeepEqual(*same, network) {
-			listed.addNetwork(same)
-			return
-		}
-		listed.putNetwork(network)
-	})
+	err := eachNetwork(ctx, client, reuse(before.listedNetworks, listed.listedNetworks, listed.addNetwork),
+		func(network Network, digest Digest) {
+			listed.putNetwork(network)
+			listed.listedNetworks[digest] = listed.networks[network.ID]
+		})
 	if err != nil {
 		return nil, err
 	}
-	err = eachSubnet(ctx, client, func(subnet Subnet) {
-		if same := before.subnet(subnet.ID); same != nil && reflect.DeepEqual(*same, subnet) {
-			listed.addSubnet(same)
-			return
-		}
-		listed.putSubnet(subnet)
-	})
+	err = eachSubnet(ctx, client, reuse(before.listedSubnets, listed.listedSubnets, listed.addSubnet),
+		func(subnet Subnet, digest Digest) {
+			listed.putSubnet(subnet)
+			listed.listedSubnets[digest] = listed.subnets[subnet.ID]
+		})
 	if err != nil {
 		return nil, err
 	}
 	return listed, nil
 }
 
-// eachNetwork calls visit for each network of the project.
-func eachNetwork(ctx context.Context, client Reader, visit func(Network)) error {
+// reuse returns a function that adds an object of the list before, if it has a digest,
+// and reports whether it does.
+func reuse[T any](before, listed map[Digest]*T, add func(*T)) func(Digest) bool {
+	return func(digest Digest) bool {
+		object, known := before[digest]
+		if known {
+			add(object)
+			listed[digest] = object
+		}
+		return known
+	}
+}
+
+// eachNetwork calls visit for each network of the project that is not known.
+func eachNetwork(ctx context.Context, client Reader, isKnown func(Digest) bool, visit func(Network, Digest)) error {
 	if pages, ok := client.(PageReader); ok {
-		return pages.EachNetwork(ctx, visit)
+		return pages.EachNetwork(ctx, isKnown, visit)
 	}
 	networks, err := client.Networks(ctx, NetworkFilter{})
 	for _, network := range networks {
-		visit(network)
+		visit(network, 0)
 	}
 	return err
 }
 
-// eachSubnet calls visit for each subnet of the project.
-func eachSubnet(ctx context.Context, client Reader, visit func(Subnet)) error {
+// eachSubnet calls visit for each subnet of the project that is not known.
+func eachSubnet(ctx context.Context, client Reader, isKnown func(Digest) bool, visit func(Subnet, Digest)) error {
 	if pages, ok := client.(PageReader); ok {
-		return pages.EachSubnet(ctx, visit)
+		return pages.EachSubnet(ctx, isKnown, visit)
 	}
 	subnets, err := client.Subnets(ctx, SubnetFilter{})
 	for _, subnet := range subnets {
-		visit(subnet)
+		visit(subnet, 0)
 	}
 	return err
 }
@@ -85,14 +93,9 @@ func newContent() *content {
 	return &content{
 		networks: map[string]*Network{}, subnets: map[string]*Subnet{}, on: map[string][]*Subnet{},
 		owned: map[string][]*Network{}, in: map[string][]*Network{}, interfaces: map[string][]RouterInterface{},
+		listedNetworks: map[Digest]*Network{}, listedSubnets: map[Digest]*Subnet{},
 	}
 }
-
-// network implements known.
-func (c *content) network(id string) *Network { return c.networks[id] }
-
-// subnet implements known.
-func (c *content) subnet(id string) *Subnet { return c.subnets[id] }
 
 // described returns the networks with a description.
 func (c *content) described(description string) (found []*Network) {

@@ -51,11 +51,17 @@ type Reader interface {
 // for a part of the list: it proves nothing. An object may be visited twice; then the
 // last one counts.
 type PageReader interface {
-	// EachNetwork calls visit for all networks.
-	EachNetwork(ctx context.Context, visit func(Network)) error
-	// EachSubnet calls visit for all subnets.
-	EachSubnet(ctx context.Context, visit func(Subnet)) error
+	// EachNetwork calls visit for all networks, except for those that isKnown reports to
+	// be in memory already.
+	EachNetwork(ctx context.Context, isKnown func(Digest) bool, visit func(Network, Digest)) error
+	// EachSubnet calls visit for all subnets, except for those that isKnown reports to be
+	// in memory already.
+	EachSubnet(ctx context.Context, isKnown func(Digest) bool, visit func(Subnet, Digest)) error
 }
+
+// Digest is a hash of an object as Neutron returned it, as text. Objects with the same
+// Digest are equal. It is valid in this process only.
+type Digest uint64
 
 // Writer changes networks and subnets. A request that fails with ErrUnavailable may
 // have been executed: look before you retry.

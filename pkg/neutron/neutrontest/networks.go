@@ -41,23 +41,43 @@ var networkTests = []test{
 		}
 		network := s.createNetwork()
 		subnet := s.createSubnet(network, "10.0.0.0/24")
-		var networks []neutron.Network
-		s.wantNil("listing networks", pages.EachNetwork(s.Context(), func(n neutron.Network) {
-			if n.ID == network.ID {
-				networks = append(networks, n)
-			}
-		}))
-		var subnets []neutron.Subnet
-		s.wantNil("listing subnets", pages.EachSubnet(s.Context(), func(n neutron.Subnet) {
-			if n.ID == subnet.ID {
-				subnets = append(subnets, n)
-			}
-		}))
+		networks, subnets := s.listPages(pages, map[neutron.Digest]bool{})
+		networks = slices.DeleteFunc(networks, func(n neutron.Network) bool { return n.ID != network.ID })
+		subnets = slices.DeleteFunc(subnets, func(n neutron.Subnet) bool { return n.ID != subnet.ID })
 		if diff := cmp.Diff([]neutron.Network{s.network(network.ID)}, networks[:min(1, len(networks))]); diff != "" {
 			s.Errorf("the network alone and in the list (-alone +listed):\n%s", diff)
 		}
 		if diff := cmp.Diff(s.subnets(network.ID), subnets[:min(1, len(subnets))], compareAddresses); diff != "" {
 			s.Errorf("the subnet alone and in the list (-alone +listed):\n%s", diff)
+		}
+	}},
+	{"a list that is read page by page leaves out what has not changed", func(s *suite) {
+		pages, ok := s.Client.(neutron.PageReader)
+		if !ok {
+			s.Skip("this client does not list page by page")
+		}
+		changed, unchanged := s.createNetwork(), s.createNetwork()
+		onChanged, onUnchanged := s.createSubnet(changed, "10.0.0.0/24"), s.createSubnet(unchanged, "10.0.1.0/24")
+		known := map[neutron.Digest]bool{}
+		s.listPages(pages, known)
+		_, err := s.Client.UpdateNetwork(s.Context(), changed.ID, neutron.NetworkUpdate{Name: "another", Revision: s.network(changed.ID).Revision})
+		s.wantNil("updating the network", err)
+		_, err = s.Client.UpdateSubnet(s.Context(), onChanged.ID, neutron.SubnetUpdate{Name: "another", Revision: onChanged.Revision})
+		s.wantNil("updating the subnet", err)
+		networks, subnets := s.listPages(pages, known)
+		for _, n := range networks {
+			if n.ID == unchanged.ID {
+				s.Errorf("an unchanged network is in the list again: %+v", n)
+			}
+		}
+		for _, n := range subnets {
+			if n.ID == onUnchanged.ID {
+				s.Errorf("an unchanged subnet is in the list again: %+v", n)
+			}
+		}
+		if !slices.ContainsFunc(networks, func(n neutron.Network) bool { return n.ID == changed.ID && n.Name == "another" }) ||
+			!slices.ContainsFunc(subnets, func(n neutron.Subnet) bool { return n.ID == onChanged.ID && n.Name == "another" }) {
+			s.Errorf("the list lacks what has changed: %+v, %+v", networks, subnets)
 		}
 	}},
 	{"a network gets another name and description", func(s *suite) {
@@ -316,4 +336,16 @@ func testQuota(s *suite) {
 	s.want("creating a network", err, neutron.ErrRefused, http.StatusConflict, "OverQuota")
 	_, err = s.Client.CreateSubnet(s.Context(), s.subnetOn(network, "10.0.0.0/24"))
 	s.want("creating a subnet", err, neutron.ErrRefused, http.StatusConflict, "OverQuota")
+}
+
+// listPages lists all networks and subnets that are not known, which are known then.
+func (s *suite) listPages(pages neutron.PageReader, known map[neutron.Digest]bool) (networks []neutron.Network, subnets []neutron.Subnet) {
+	isKnown := func(digest neutron.Digest) bool { return known[digest] }
+	s.wantNil("listing networks", pages.EachNetwork(s.Context(), isKnown, func(n neutron.Network, digest neutron.Digest) {
+		networks, known[digest] = append(networks, n), true
+	}))
+	s.wantNil("listing subnets", pages.EachSubnet(s.Context(), isKnown, func(n neutron.Subnet, digest neutron.Digest) {
+		subnets, known[digest] = append(subnets, n), true
+	}))
+	return networks, subnets
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"net/url"
 	"reflect"
 	"slices"
@@ -47,7 +48,7 @@ const (
 func list[J, V any](ctx context.Context, c *client, kind string, query url.Values, value func(*J) (V, error), id func(V) string) ([]V, error) {
 	var all []V
 	index := map[string]int{} // by ID
-	l := &listing[J, V]{kind: kind, query: query, value: value, visit: func(object V) {
+	l := &listing[J, V]{kind: kind, query: query, value: value, isKnown: none, visit: func(object V, _ neutron.Digest) {
 		if i, ok := index[id(object)]; ok {
 			all[i] = object
 			return
@@ -62,14 +63,14 @@ func list[J, V any](ctx context.Context, c *client, kind string, query url.Value
 }
 
 // EachNetwork implements neutron.PageReader.
-func (c *client) EachNetwork(ctx context.Context, visit func(neutron.Network)) error {
-	l := &listing[networkJSON, neutron.Network]{kind: "networks", fields: networkKeys, value: (*networkJSON).value, visit: visit}
+func (c *client) EachNetwork(ctx context.Context, isKnown func(neutron.Digest) bool, visit func(neutron.Network, neutron.Digest)) error {
+	l := &listing[networkJSON, neutron.Network]{kind: "networks", fields: networkKeys, value: (*networkJSON).value, isKnown: isKnown, visit: visit}
 	return c.failed(ctx, listNetworks, l.run(ctx, c))
 }
 
 // EachSubnet implements neutron.PageReader.
-func (c *client) EachSubnet(ctx context.Context, visit func(neutron.Subnet)) error {
-	l := &listing[subnetJSON, neutron.Subnet]{kind: "subnets", fields: subnetKeys, value: (*subnetJSON).value, visit: visit}
+func (c *client) EachSubnet(ctx context.Context, isKnown func(neutron.Digest) bool, visit func(neutron.Subnet, neutron.Digest)) error {
+	l := &listing[subnetJSON, neutron.Subnet]{kind: "subnets", fields: subnetKeys, value: (*subnetJSON).value, isKnown: isKnown, visit: visit}
 	return c.failed(ctx, listSubnets, l.run(ctx, c))
 }
 
@@ -96,7 +97,9 @@ type listing[J, V any] struct {
 	query  url.Values
 	fields []string // the keys to request; nil for all
 	value  func(*J) (V, error)
-	visit  func(V)
+	// isKnown reports whether an object need not be decoded, and visit gets the others.
+	isKnown func(neutron.Digest) bool
+	visit   func(V, neutron.Digest)
 
 	read    int // how many objects
 	skipped int
@@ -155,6 +158,11 @@ func (l *listing[J, V]) readPages(ctx context.Context, c *client) error {
 	}
 }
 
+var seed = maphash.MakeSeed()
+
+// none is for a list of which nothing is known.
+func none(neutron.Digest) bool { return false }
+
 // add adds an object to a list. An object that cannot be used is skipped if it is
 // certain that the caller does not look for it.
 func (l *listing[J, V]) add(raw json.RawMessage) error {
@@ -162,6 +170,10 @@ func (l *listing[J, V]) add(raw json.RawMessage) error {
 		return unusable("it has more than %d %s", maxObjects, l.kind)
 	}
 	l.read++
+	digest := neutron.Digest(maphash.Bytes(seed, raw))
+	if l.isKnown(digest) {
+		return nil
+	}
 	object, err := l.decode(raw)
 	if err != nil {
 		var fields map[string]json.RawMessage
@@ -176,7 +188,7 @@ func (l *listing[J, V]) add(raw json.RawMessage) error {
 		}
 		return nil
 	}
-	l.visit(object)
+	l.visit(object, digest)
 	return nil
 }
 
