@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -101,6 +102,49 @@ func (h *harness) hasQueued(want int) error {
 		return fmt.Errorf("%d keys are in the queue, want %d", got, want)
 	}
 	return nil
+}
+
+// TestSyncRequests: many workers send the API server only a few requests at a time. (A
+// request that takes a second gives its place to another one.)
+func TestSyncRequests(t *testing.T) {
+	const networks, limit = 60, 8
+	h := newHarness(t)
+	var mu sync.Mutex
+	inFlight, most := map[*http.Request]time.Time{}, 0
+	h.transport = func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method != http.MethodPatch {
+				return next.RoundTrip(r)
+			}
+			mu.Lock()
+			now, places := time.Now(), 1
+			for _, sent := range inFlight {
+				if now.Sub(sent) < 900*time.Millisecond {
+					places++
+				}
+			}
+			inFlight[r], most = now, max(most, places)
+			mu.Unlock()
+			defer func() {
+				mu.Lock()
+				defer mu.Unlock()
+				delete(inFlight, r)
+			}()
+			return next.RoundTrip(r)
+		})
+	}
+	for i := range networks {
+		h.create(fmt.Sprintf("n%d", i), fmt.Sprintf("10.0.%d.0/24", i), "")
+	}
+	h.startWorkers(networks)
+	for i := range networks {
+		h.waitReady(fmt.Sprintf("n%d", i))
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if most > limit || most < 2 {
+		t.Errorf("the API server got %d requests of syncs at a time, want at most %d, but several", most, limit)
+	}
 }
 
 // TestNamespaceLimit: networks that outlive their Network count against the limit of

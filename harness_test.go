@@ -24,7 +24,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -171,9 +170,10 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 	if h.transport != nil {
 		config.Wrap(h.transport)
 	}
-	config = kube.WithTurns(config)
-	metadataClient := metadata.NewForConfigOrDie(config)
-	k := clients{kube: kubernetes.NewForConfigOrDie(config), networks: clientset.NewForConfigOrDie(config), metadata: metadataClient}
+	k, err := newClients(config)
+	if err != nil {
+		h.Fatal(err)
+	}
 	recorder := kube.NewEvents(ctx, k.kube.EventsV1(), scheme.Scheme, controllerName, clock.RealClock{}, metrics.ObserveLostEvent)
 	context.AfterFunc(ctx, recorder.Stop)
 	observed := instrument.Neutron
@@ -187,11 +187,11 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 	if err != nil {
 		h.Fatalf("connecting to Neutron: %v", err)
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(k.networks, 0, informers.WithNamespace(h.namespace))
+	factory := informers.NewSharedInformerFactoryWithOptions(k.watchNetworks, 0, informers.WithNamespace(h.namespace))
 	starts := []func(){func() { factory.StartWithContext(ctx) }}
 	networkInformers := store.ByNamespace[networkinformers.TypedNetworkInformer]{h.namespace: factory.Samplecrd().V1().Networks()}
 	for _, namespace := range h.watched {
-		factory := informers.NewSharedInformerFactoryWithOptions(k.networks, 0, informers.WithNamespace(namespace))
+		factory := informers.NewSharedInformerFactoryWithOptions(k.watchNetworks, 0, informers.WithNamespace(namespace))
 		networkInformers[namespace] = factory.Samplecrd().V1().Networks()
 		starts = append(starts, func() { factory.StartWithContext(ctx) })
 	}
@@ -199,7 +199,7 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 	if err != nil {
 		h.Fatalf("preparing the informer: %v", err)
 	}
-	deploymentFactory := metadatainformer.NewFilteredSharedInformerFactory(metadataClient, 0, h.namespace, nil)
+	deploymentFactory := metadatainformer.NewFilteredSharedInformerFactory(k.watchMetadata, 0, h.namespace, nil)
 	deploymentInformers := store.ByNamespace[cache.SharedIndexInformer]{}
 	if h.settings.deployments.Which != deployments.None {
 		deploymentInformers[h.namespace] = deploymentFactory.ForResource(deployments.Resource).Informer()

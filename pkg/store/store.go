@@ -216,10 +216,11 @@ func (n *Networks) Get(key cache.ObjectName) (*samplecrdv1.Network, error) {
 // reads the newer one.
 var ErrOutdated = errors.New("the object that was read is outdated")
 
-// Written records a Network as the API server returned it after a write.
+// Written records a Network as the API server returned it after a write. It must not be
+// changed afterwards.
 func (n *Networks) Written(network *samplecrdv1.Network) {
 	if source, watched := n.sources.For(network.Namespace); watched {
-		stripped, _ := strip(network.DeepCopy()) // never fails
+		stripped, _ := strip(network) // never fails
 		source.overlay.Mutation(stripped)
 	}
 }
