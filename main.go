@@ -63,7 +63,7 @@ var version = "unknown"
 // gcPercent is by how much memory may grow until the next garbage collection. Nearly
 // all memory holds Networks and Neutron's state, which stay: Go's default of 100 would
 // double it. The environment variable GOGC has priority.
-const gcPercent = 50
+const gcPercent = 40
 
 func main() {
 	// The first signal starts a graceful stop, the second one ends the process.

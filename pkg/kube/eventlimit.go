@@ -21,8 +21,8 @@ const (
 	// repeatPeriod is the shortest time between two equal events in a row.
 	repeatPeriod = 10 * time.Minute
 	// maxLimiters bounds the memory: the limits of the objects that had no event for the
-	// longest time are dropped.
-	maxLimiters = 10_000
+	// longest time are dropped. client-go's own recorder keeps as many.
+	maxLimiters = 4096
 	// maxNote is the longest note that the API server accepts.
 	maxNote = 1024
 )
