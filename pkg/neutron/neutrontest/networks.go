@@ -51,7 +51,7 @@ var networkTests = []test{
 			s.Errorf("the subnet alone and in the list (-alone +listed):\n%s", diff)
 		}
 	}},
-	{"a list that is read page by page leaves out what has not changed", func(s *suite) {
+	{"a list that is read page by page omits what has not changed", func(s *suite) {
 		pages, ok := s.Client.(neutron.PageReader)
 		if !ok {
 			s.Skip("this client does not list page by page")
