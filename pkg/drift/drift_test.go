@@ -164,10 +164,11 @@ func TestStuckList(t *testing.T) {
 	w := newWorld(t)
 	w.neutron.stuck = make(chan struct{})
 	defer close(w.neutron.stuck)
-	within := func(limit time.Duration, doing string, call func()) {
+	within := func(limit time.Duration, doing string, call, waitUntilBegun func()) {
 		t.Helper()
 		done := make(chan struct{})
 		go func() { defer close(done); call() }()
+		waitUntilBegun()
 		w.waitForTimer(t)
 		w.clock.Step(limit - time.Millisecond)
 		select {
@@ -182,8 +183,7 @@ func TestStuckList(t *testing.T) {
 			t.Fatalf("%s waits for a stuck list", doing)
 		}
 	}
-	within(w.options.StartTimeout, "Start", func() { w.Start(t.Context(), w.enqueue) })
-	<-w.neutron.listed
+	within(w.options.StartTimeout, "Start", func() { w.Start(t.Context(), w.enqueue) }, func() { <-w.neutron.listed })
 	if err := w.watchdog.Check(w.options.StartTimeout); err != nil {
 		t.Errorf("the list is stuck at once: %v", err)
 	}
@@ -191,7 +191,7 @@ func TestStuckList(t *testing.T) {
 	if err := w.watchdog.Check(time.Minute); err == nil || err.Error() != "the list of Neutron's state is stuck: no progress for 2m0s" {
 		t.Errorf("Check() = %v", err)
 	}
-	within(stopTimeout, "Stop", w.Stop)
+	within(stopTimeout, "Stop", w.Stop, func() {})
 }
 
 // TestStartEnds: a context that ends ends the start.
