@@ -59,8 +59,8 @@ type PageReader interface {
 	EachSubnet(ctx context.Context, isKnown func(Digest) bool, visit func(Subnet, Digest)) error
 }
 
-// Digest is a hash of an object as Neutron returned it, as text. Objects with the same
-// Digest are equal. It is valid in this process only.
+// Digest is a hash of an object as Neutron returned it, as text. It has 64 bits, so
+// objects with the same Digest are equal. It is valid in this process only.
 type Digest uint64
 
 // Writer changes networks and subnets. A request that fails with ErrUnavailable may

@@ -158,6 +158,7 @@ func (l *listing[J, V]) readPages(ctx context.Context, c *client) error {
 	}
 }
 
+// seed is random, so that no user can create an object with the digest of another one.
 var seed = maphash.MakeSeed()
 
 // none is for a list of which nothing is known.
