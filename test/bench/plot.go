@@ -36,7 +36,7 @@ func plot(title, yTitle string, lines []line) string {
 	fmt.Fprintf(&svg, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", plotWidth, plotHeight)
 	text(plotLeft, 24, "start", title)
 	text((plotLeft+plotWidth-plotRight)/2, base+38, "middle", "Networks")
-	text(plotLeft, plotTop-2, "end", yTitle)
+	fmt.Fprintf(&svg, `<text transform="translate(16,%d) rotate(-90)" text-anchor="middle">%s</text>`+"\n", (plotTop+base)/2, html.EscapeString(yTitle))
 	for _, tick := range xs.ticks() {
 		fmt.Fprintf(&svg, `<path d="M%.0f %dV%d" stroke="#dddddd"/>`+"\n", x(tick), plotTop, base)
 		text(x(tick), base+18, "middle", number(tick))
