@@ -20,8 +20,8 @@ OPENSTACK := build/bin/openstack
 NODE := build/bin/node
 NODE_COMPONENTS := build/bin/node-components
 
-# All builds and tests use the flags of a release, so that Go's build cache has
-# each package once.
+# All builds and tests use the flags of a release, so that Go's build cache has each
+# package once. Only gRPC, and what imports it, is there twice: tests have no tag.
 export CGO_ENABLED ?= 0
 export GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath
 

@@ -138,7 +138,7 @@ func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
 }
 
 func (c *Cache) list(ctx context.Context) (*content, error) {
-	before := newContent()
+	before := &content{}
 	c.mu.RLock()
 	if c.content != nil {
 		before = c.content

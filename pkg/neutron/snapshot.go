@@ -25,7 +25,7 @@ func NewSnapshot(ctx context.Context, client Client) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	listed, err := listContent(ctx, client, newContent())
+	listed, err := listContent(ctx, client, &content{})
 	if err != nil {
 		return nil, err
 	}
