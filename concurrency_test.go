@@ -25,7 +25,7 @@ func TestStatusOfAnotherController(t *testing.T) {
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")
 	release := <-reached
-	theirs := h.postNetwork(h.namespace+"/example", h.marker("example"))
+	theirs := h.postNetwork(h.namespace+"/example", h.requested("example", "theirs"))
 	h.patchStatus("example", `{"status":{"networkID":"`+theirs+`"}}`, "")
 	h.eventually(func() error {
 		if n, err := h.controller.networks.Get(h.key()); err != nil || n.Status.NetworkID != theirs {

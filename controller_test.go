@@ -272,7 +272,7 @@ func TestInvalidEdit(t *testing.T) {
 func TestAmbiguousOwnerMarker(t *testing.T) {
 	h := newHarness(t)
 	for range 2 {
-		h.post("/v2.0/networks", `{"network":{"description":"samplecrd.k8s.io owner: `+testCluster+"/"+h.namespace+`/example"}}`)
+		h.post("/v2.0/networks", `{"network":{"name":"`+h.namespace+`/example","description":"samplecrd.k8s.io owner: `+testCluster+"/"+h.namespace+`/example"}}`)
 	}
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")

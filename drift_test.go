@@ -41,7 +41,7 @@ func TestDrift(t *testing.T) {
 		},
 		"the network has lost its owner marker": {
 			path: "/v2.0/networks/NETWORK", change: `{"network":{"description":""}}`,
-			events: []string{"Drifted"}, note: `description "" → "samplecrd.k8s.io owner`,
+			events: []string{"Drifted"}, note: `description "" → "samplecrd.k8s.io network owner`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -113,7 +113,7 @@ func newSequentialHarness(t *testing.T) *harness {
 		timeout: openstack.DefaultTimeout,
 		settings: settings{
 			reconcile: reconcile.Options{
-				FieldManager: controllerName, Cluster: testCluster, Alone: true, MaxInFlight: 50 * time.Millisecond,
+				FieldManager: controllerName, Cluster: testCluster, Alone: true, MaxInFlight: 50 * time.Millisecond, MaxLateness: time.Minute,
 				Retry: reconcile.RetryDelays{InUse: 50 * time.Millisecond, Rejected: 5 * time.Minute, OverwrittenStatus: 50 * time.Millisecond},
 			},
 			drift:       drift.Options{Cluster: testCluster, ResyncPeriod: time.Hour, StartTimeout: patience},
@@ -609,9 +609,9 @@ func (h *harness) wantNeutron(name, cidr, gateway string) {
 
 func (h *harness) hasNeutron(name, cidr, gateway string) error {
 	h.Helper()
-	marker, all := h.marker(name), h.inNeutron()
-	all.Networks = slices.DeleteFunc(all.Networks, func(n neutronNetwork) bool { return n.Description != marker })
-	all.Subnets = slices.DeleteFunc(all.Subnets, func(s neutronSubnet) bool { return s.Description != marker })
+	owner, all := h.owner(name), h.inNeutron()
+	all.Networks = slices.DeleteFunc(all.Networks, func(n neutronNetwork) bool { return !owner.HasMarker(n.Description) })
+	all.Subnets = slices.DeleteFunc(all.Subnets, func(s neutronSubnet) bool { return !owner.HasMarker(s.Description) })
 	if len(all.Networks) != 1 || len(all.Subnets) != 1 ||
 		all.Networks[0].Name != h.namespace+"/"+name || all.Subnets[0].NetworkID != all.Networks[0].ID ||
 		all.Subnets[0].CIDR != cidr || all.Subnets[0].Gateway != gateway {
@@ -631,8 +631,16 @@ func (h *harness) idsInNeutron(name string) (networkID, subnetID string) {
 	return "", ""
 }
 
-func (h *harness) marker(name string) string {
-	return "samplecrd.k8s.io owner: " + testCluster + "/" + h.namespace + "/" + name
+func (h *harness) owner(name string) neutron.Owner {
+	return neutron.Owner{Cluster: testCluster, Namespace: h.namespace, Name: name}
+}
+
+// marker returns the owner marker of a subnet, or of a network of an older version.
+func (h *harness) marker(name string) string { return h.owner(name).Marker() }
+
+// requested returns the owner marker of a network that a request has created.
+func (h *harness) requested(name, request string) string {
+	return h.owner(name).NetworkMarker(request, false)
 }
 
 func (h *harness) wantCounts(networks, subnets int) {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -178,29 +177,26 @@ func TestNotConverging(t *testing.T) {
 	h.wantCounts(1, 0)
 }
 
-// TestNoCreationTimes: without created_at, the controller works, but deletes no
-// duplicate: it cannot know which networks were created together.
-func TestNoCreationTimes(t *testing.T) {
-	for _, has := range []bool{true, false} {
-		t.Run(fmt.Sprintf("created_at: %v", has), func(t *testing.T) {
-			h := newHarness(t)
-			h.rewriteAnswers(func(_ *http.Request, body string) string {
-				if has {
-					return body
-				}
-				return regexp.MustCompile(`"created_at":"[^"]*",`).ReplaceAllString(body, "")
-			})
-			h.settings.drift.ResyncPeriod = 100 * time.Millisecond
-			h.startController()
-			h.create("example", "10.0.0.0/24", "")
-			h.waitReady("example")
-			h.postNetwork(h.namespace+"/example", h.marker("example"))
-			if has {
-				h.eventually(func() error { return h.hasCounts(1, 1) })
-				return
-			}
-			h.waitCondition("example", metav1.ConditionFalse, "Ambiguous", "Neutron has 2 networks with the description")
-			h.wantCounts(2, 1)
-		})
+// TestCopiedMarker: without created_at, a duplicate is deleted whenever it was created,
+// because it names another request. A copy of the owner marker names the same: it is
+// reported, and not deleted, even with the network that it is a copy of.
+func TestCopiedMarker(t *testing.T) {
+	h := newHarness(t)
+	h.rewriteAnswers(func(_ *http.Request, body string) string {
+		return regexp.MustCompile(`"created_at":"[^"]*",`).ReplaceAllString(body, "")
+	})
+	h.settings.drift.ResyncPeriod = shortResync
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	id := h.waitReady("example").Status.NetworkID
+	h.postNetwork(h.namespace+"/example", h.requested("example", "another"))
+	h.eventually(func() error { return h.hasCounts(1, 1) })
+
+	copied := h.postNetwork(h.namespace+"/example", h.inNeutron().Networks[0].Description)
+	h.waitCondition("example", metav1.ConditionFalse, "Ambiguous", "Neutron has 2 networks with an owner marker of")
+	h.delete("example")
+	h.waitGone("example")
+	if all := h.inNeutron().Networks; len(all) != 1 || all[0].ID != copied {
+		t.Errorf("Neutron has %+v after the deletion, want the copy %s of %s", all, copied, id)
 	}
 }

@@ -269,7 +269,7 @@ func (o options) settings(cluster string) settings {
 	s := settings{
 		reconcile: reconcile.Options{
 			FieldManager: controllerName, Cluster: cluster, AllowAdoption: o.allowAdoption, ReportDrift: o.drift == driftReport, LeaveCloud: o.leaveCloud, OtherClusters: o.otherClusters, Alone: !o.leaderElection.IsEnabled(),
-			MaxInFlight: maxInFlight, MaxClockSkew: time.Minute, Retry: reconcile.DefaultRetryDelays(), MaxNetworksPerNamespace: o.maxNetworks,
+			MaxInFlight: maxInFlight, MaxLateness: maxLateness, MaxClockSkew: time.Minute, Retry: reconcile.DefaultRetryDelays(), MaxNetworksPerNamespace: o.maxNetworks,
 		},
 		drift:       drift.Options{Cluster: cluster, ResyncPeriod: o.resyncPeriod, StartTimeout: startTimeout},
 		deployments: o.deployments,

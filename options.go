@@ -20,7 +20,6 @@ import (
 	"github.com/samplecrd/network-controller/pkg/kube"
 	"github.com/samplecrd/network-controller/pkg/leaderelection"
 	"github.com/samplecrd/network-controller/pkg/logging"
-	"github.com/samplecrd/network-controller/pkg/plan"
 	"github.com/samplecrd/network-controller/pkg/preview"
 	"github.com/samplecrd/network-controller/pkg/server"
 	"github.com/samplecrd/network-controller/pkg/tracing"
@@ -70,13 +69,16 @@ const (
 // stopped waiting for its response.
 const maxInFlight = 30 * time.Second
 
+// maxLateness is how long after that the network of a create request may still appear:
+// a database that fails over, or a message queue, may keep a request for minutes.
+const maxLateness = 10 * time.Minute
+
 // startTimeout is how long a replica waits for the first list of Neutron's state.
 // 10,000 networks take about 10 seconds.
 const startTimeout = 30 * time.Second
 
-// maxNeutronTimeout bounds -neutron-timeout: only a network that was created within
-// the duplicate window is recognized as a duplicate.
-const maxNeutronTimeout = plan.DuplicateWindow - maxInFlight
+// maxNeutronTimeout bounds -neutron-timeout: a worker waits as long for one response.
+const maxNeutronTimeout = 90 * time.Second
 
 // description is the beginning of the output of -help.
 const description = controllerName + ` creates and maintains a network in OpenStack Neutron for every Network object in a

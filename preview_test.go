@@ -99,7 +99,7 @@ func TestPlanMatchesController(t *testing.T) {
 		"from a pool":     {spec: samplecrdv1.NetworkSpec{SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "campus", PrefixLength: 26}, Gateway: "None"}, want: "gateway (known after create) → none"},
 		"nothing":         {spec: everything, ready: true},
 		"edited settings": {spec: everything, ready: true, change: func(h *harness) { h.patch("example", `{"spec":{"mtu":null,"tags":["c"],"gateway":null}}`) }, want: "MTU 1400 → the largest allowed"},
-		"edited range":    {spec: everything, ready: true, change: func(h *harness) { h.edit("10.1.0.0/24", "") }, want: "delete subnet: 10.0.0.0/24 makes room for 10.1.0.0/24\ncreate subnet: 10.1.0.0/24"},
+		"edited range":    {spec: everything, ready: true, change: func(h *harness) { h.edit("10.1.0.0/24", "") }, want: "create subnet: 10.1.0.0/24, gateway 10.1.0.1\ndelete subnet: 10.0.0.0/24 is replaced by 10.1.0.0/24"},
 		"deleted":         {spec: everything, ready: true, change: func(h *harness) { h.delete("example") }, want: "delete network "},
 		"retained": {
 			spec: samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", DeletionPolicy: samplecrdv1.DeletionPolicyRetain}, ready: true,
@@ -114,7 +114,7 @@ func TestPlanMatchesController(t *testing.T) {
 			network, _ := h.idsInNeutron("example")
 			h.do(http.MethodDelete, "/v2.0/networks/"+network, "", nil)
 		}, want: "add tag \"a\" to network (known after create)"},
-		"duplicate": {spec: everything, ready: true, change: func(h *harness) { h.postNetwork(h.namespace+"/example", h.marker("example")) }, want: "duplicate of "},
+		"duplicate": {spec: everything, ready: true, change: func(h *harness) { h.postNetwork(h.namespace+"/example", h.requested("example", "another")) }, want: "duplicate of "},
 		"drift is reported": {spec: samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", DriftPolicy: samplecrdv1.DriftPolicyReport}, ready: true, change: func(h *harness) {
 			_, subnet := h.idsInNeutron("example")
 			h.do(http.MethodDelete, "/v2.0/subnets/"+subnet, "", nil)
@@ -208,7 +208,7 @@ func TestPlanWritesNothing(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Network " + h.namespace + "/new: new\n  ~ add finalizer\n  + create network ",
-		"/edited: the spec was edited\n  - delete subnet: 10.0.0.0/24 makes room for 10.9.0.0/24\n  + create subnet: 10.9.0.0/24, gateway 10.9.0.1\n",
+		"/edited: the spec was edited\n  + create subnet: 10.9.0.0/24, gateway 10.9.0.1\n  - delete subnet: 10.0.0.0/24 is replaced by 10.9.0.0/24\n",
 		"/deleted: being deleted\n  - delete network ",
 		"/drifted: Neutron differs from the spec, although the Network was Ready\n  ~ update subnet: gateway none → 10.0.0.1\n",
 		"/blocked\n  ! blocked: AdoptionNotAllowed: ",

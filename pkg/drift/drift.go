@@ -45,6 +45,11 @@ type Reconciler interface {
 	// Drift reports whether a Network needs a sync according to the cache of
 	// Neutron's state, and whether that is because Neutron has changed.
 	Drift(network *samplecrdv1.Network) (needsSync, drifted bool)
+	// Listed is called after each complete list, with the time at which it began.
+	Listed(began time.Time)
+	// HasLeftover reports whether Neutron has a network of a key whose object does not
+	// exist, and that the controller itself left there.
+	HasLeftover(key cache.ObjectName) bool
 	// DeleteOrphan requests that the next sync deletes the networks of a key whose
 	// object does not exist.
 	DeleteOrphan(key cache.ObjectName)
@@ -160,6 +165,7 @@ func (d *Detector) resync(ctx context.Context) (pause time.Duration, err error) 
 	// A list that began before this replica started leading may lack what the
 	// former leader did last.
 	if started := d.reconciler.StartedAt(); !started.IsZero() && listing.Began.After(started) {
+		d.reconciler.Listed(listing.Began)
 		d.enqueueDrifted()
 		d.enqueueOrphans(logger)
 	}
@@ -220,6 +226,10 @@ func (d *Detector) enqueueOrphans(logger klog.Logger) {
 			continue // the Network may exist
 		}
 		if network, err := d.networks.Get(key); err != nil || network != nil {
+			continue
+		}
+		if d.reconciler.HasLeftover(key) { // the create request was late, say
+			d.enqueue(key)
 			continue
 		}
 		youngest := time.Duration(math.MaxInt64)

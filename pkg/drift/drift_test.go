@@ -59,6 +59,9 @@ type leader struct {
 	started time.Time
 	drifted []string
 	orphans []cache.ObjectName
+	// leftovers are the names of objects whose networks the controller itself left.
+	leftovers []string
+	listed    []time.Time
 }
 
 func (l *leader) StartedAt() time.Time { return l.started }
@@ -66,6 +69,12 @@ func (l *leader) StartedAt() time.Time { return l.started }
 func (l *leader) Drift(network *samplecrdv1.Network) (needsSync, drifted bool) {
 	isDrifted := slices.Contains(l.drifted, network.Name)
 	return isDrifted, isDrifted
+}
+
+func (l *leader) Listed(began time.Time) { l.listed = append(l.listed, began) }
+
+func (l *leader) HasLeftover(key cache.ObjectName) bool {
+	return slices.Contains(l.leftovers, key.Name)
 }
 
 func (l *leader) DeleteOrphan(key cache.ObjectName) { l.orphans = append(l.orphans, key) }
@@ -305,6 +314,14 @@ func TestOrphans(t *testing.T) {
 	want("as long as it exists", "gone")
 	w.neutron.networks = w.neutron.networks[:1]
 	want("deleted")
+
+	w.neutron.networks, w.leader.leftovers = []neutron.Network{owned("net-7", "late")}, []string{"late"}
+	if got := w.resyncLater(t.Context(), grace/2); !slices.Equal(got, []string{"late"}) || w.leader.orphans != nil {
+		t.Errorf("what the controller left: enqueued %v, and deletes %v as orphans; want no grace period", got, w.leader.orphans)
+	}
+	if len(w.leader.listed) != 8 || w.leader.listed[7] != w.clock.Now() {
+		t.Errorf("the leader was told of the lists %v", w.leader.listed)
+	}
 
 	w.options.OrphanGracePeriod = 0
 	w.neutron.networks = []neutron.Network{owned("net-2", "gone")}

@@ -168,7 +168,7 @@ func (c *Cache) ListedSince(t time.Time) bool {
 
 // View is the part of a Cache that belongs to one Kubernetes object.
 type View struct {
-	// Marked are the networks with one of the requested descriptions.
+	// Marked are the networks with a marker of the owner.
 	Marked []Network
 	// Named is the network with the requested ID: one, or none.
 	Named []Network
@@ -179,18 +179,18 @@ type View struct {
 	RouterInterfaces map[string][]RouterInterface
 }
 
-// Lookup returns the networks that have one of the descriptions, and the one
-// with the ID, without a request. It returns false until the first list has
+// Lookup returns the networks with an owner marker or a retained marker of the owner,
+// and the one with the ID, without a request. It returns false until the first list has
 // succeeded.
-func (c *Cache) Lookup(descriptions []string, id string) (View, bool) {
+func (c *Cache) Lookup(owner Owner, id string) (View, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if c.content == nil {
 		return View{}, false
 	}
 	view := View{Subnets: map[string][]Subnet{}, RouterInterfaces: map[string][]RouterInterface{}}
-	for _, description := range descriptions {
-		for _, network := range c.content.described(description) {
+	for _, network := range c.content.owned[owner.String()] {
+		if owner.HasMarker(network.Description) || owner.HasRetainedMarker(network.Description) {
 			view.Marked = append(view.Marked, *network)
 			c.content.addTo(view, network.ID)
 		}
@@ -294,13 +294,42 @@ func (c *Cache) note(change func(*content)) {
 	}
 }
 
-// Networks implements Reader.
+// Networks implements Reader. To look for the networks of an owner, filter by the name
+// that they have (Owner.String). Those that the Cache has under another name, because a
+// user renamed them, are looked for by their IDs.
 func (c *Cache) Networks(ctx context.Context, filter NetworkFilter) ([]Network, error) {
 	found, err := c.client.Networks(ctx, filter)
-	if err == nil && (filter.ID != "" || filter.Descriptions != nil) {
+	if err != nil {
+		return nil, err
+	}
+	if filter.ID != "" || filter.Name != "" {
 		c.note(func(s *content) { s.replaceNetworks(filter, found) })
 	}
-	return found, err
+	for _, id := range c.renamed(filter) {
+		others, err := c.Networks(ctx, NetworkFilter{ID: id})
+		if err != nil {
+			return nil, err
+		}
+		isFound := func(n Network) bool { return n.ID == id }
+		found = append(slices.DeleteFunc(found, isFound), others...)
+	}
+	return found, nil
+}
+
+// renamed returns the IDs of the networks of an owner that have another name than the one
+// to look for.
+func (c *Cache) renamed(filter NetworkFilter) (ids []string) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.content == nil || filter.Name == "" {
+		return nil
+	}
+	for _, network := range c.content.owned[filter.Name] {
+		if network.Name != filter.Name {
+			ids = append(ids, network.ID)
+		}
+	}
+	return ids
 }
 
 // Subnets implements Reader.

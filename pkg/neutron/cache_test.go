@@ -41,7 +41,7 @@ type fake struct {
 
 func (f *fake) Networks(_ context.Context, filter neutron.NetworkFilter) ([]neutron.Network, error) {
 	found := slices.DeleteFunc(slices.Clone(f.networks), func(n neutron.Network) bool {
-		return filter.ID != "" && n.ID != filter.ID || filter.Descriptions != nil && !slices.Contains(filter.Descriptions, n.Description)
+		return filter.ID != "" && n.ID != filter.ID || filter.Name != "" && n.Name != filter.Name
 	})
 	return found, f.failure
 }
@@ -128,7 +128,7 @@ func filled(t *testing.T, client neutron.Client) *neutron.Cache {
 // describe returns a line with the owner's networks and subnets in a cache.
 func describe(t *testing.T, cache *neutron.Cache) string {
 	t.Helper()
-	got, ok := cache.Lookup([]string{owner.Marker()}, "")
+	got, ok := cache.Lookup(owner, "")
 	if !ok {
 		return "nothing was listed"
 	}
@@ -204,7 +204,7 @@ func TestCache(t *testing.T) {
 		"a live list has no network": {
 			func(f *fake, m *neutron.Cache) error {
 				f.networks = nil
-				_, err := m.Networks(ctx, neutron.NetworkFilter{Descriptions: []string{owner.Marker()}})
+				_, err := m.Networks(ctx, neutron.NetworkFilter{Name: owner.String()})
 				return err
 			}, "",
 		},
@@ -282,7 +282,7 @@ func TestCacheBeforeTheFirstList(t *testing.T) {
 	if _, err := m.CreateNetwork(t.Context(), neutron.NewNetwork{Name: "x", Description: owner.Marker()}); err != nil {
 		t.Fatal(err)
 	}
-	if got, ok := m.Lookup([]string{owner.Marker()}, ""); ok {
+	if got, ok := m.Lookup(owner, ""); ok {
 		t.Errorf("Lookup() = %+v", got)
 	}
 	if got, known := m.Owners("default", "example"); known {
@@ -328,7 +328,7 @@ func TestCacheRevision(t *testing.T) {
 				if _, err := cache.Refresh(ctx); err != nil {
 					t.Fatal(err)
 				}
-				got, _ := cache.Lookup(nil, "net-1")
+				got, _ := cache.Lookup(neutron.Owner{}, "net-1")
 				if revision := before.Revision + max(1, more); got.Named[0].Revision != revision {
 					t.Errorf("the network has the revision %d, want %d", got.Named[0].Revision, revision)
 				}
@@ -386,7 +386,7 @@ func TestCacheTags(t *testing.T) {
 	if err := m.RemoveNetworkTag(t.Context(), "net-1", "a"); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := m.Lookup(nil, "net-1"); len(got.Named) != 1 || !slices.Equal(got.Named[0].Tags, []string{"b"}) {
+	if got, _ := m.Lookup(neutron.Owner{}, "net-1"); len(got.Named) != 1 || !slices.Equal(got.Named[0].Tags, []string{"b"}) {
 		t.Errorf("Lookup() = %+v", got)
 	}
 }
@@ -403,7 +403,7 @@ func TestCacheTagDuringList(t *testing.T) {
 			if _, err := m.Refresh(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if got, _ := m.Lookup(nil, "net-1"); len(got.Named) != 1 || !slices.Equal(got.Named[0].Tags, []string{"a"}) {
+			if got, _ := m.Lookup(neutron.Owner{}, "net-1"); len(got.Named) != 1 || !slices.Equal(got.Named[0].Tags, []string{"a"}) {
 				t.Errorf("Lookup() = %+v", got)
 			}
 		})
@@ -463,7 +463,7 @@ func TestCacheKnown(t *testing.T) {
 		if diff := cmp.Diff(wantVisited, client.visited); diff != "" {
 			t.Errorf("what is read after %s (-want +got):\n%s", after, diff)
 		}
-		view, _ := m.Lookup([]string{owner.Marker()}, "net-2")
+		view, _ := m.Lookup(owner, "net-2")
 		if diff := cmp.Diff([][]neutron.Network{client.networks[:1], client.networks[1:]}, [][]neutron.Network{view.Marked, view.Named}); diff != "" {
 			t.Errorf("networks in the cache after %s (-want +got):\n%s", after, diff)
 		}
@@ -513,7 +513,7 @@ func TestCachePages(t *testing.T) {
 	if got, want := describe(t, m), "net-1: sub-1"; got != want {
 		t.Errorf("the cache contains %q, want %q", got, want)
 	}
-	if got, _ := m.Lookup(nil, "net-1"); len(got.Named) != 1 || got.Named[0].Revision != ours.Revision {
+	if got, _ := m.Lookup(neutron.Owner{}, "net-1"); len(got.Named) != 1 || got.Named[0].Revision != ours.Revision {
 		t.Errorf("Lookup() = %+v, want the network as it was read last", got)
 	}
 }
@@ -555,7 +555,7 @@ func TestRequestRefresh(t *testing.T) {
 
 // interfacesIn returns the routers to which a network is attached in a cache.
 func interfacesIn(cache *neutron.Cache, networkID string) string {
-	view, _ := cache.Lookup(nil, networkID)
+	view, _ := cache.Lookup(neutron.Owner{}, networkID)
 	found, known := view.RouterInterfaces[networkID]
 	if !known {
 		return "unknown"
@@ -639,7 +639,7 @@ func TestCacheRouters(t *testing.T) {
 }
 
 func TestCacheLookupByID(t *testing.T) {
-	got, _ := filled(t, full()).Lookup(nil, "net-2")
+	got, _ := filled(t, full()).Lookup(neutron.Owner{}, "net-2")
 	want := neutron.View{Named: []neutron.Network{theirs}, Subnets: map[string][]neutron.Subnet{"net-2": nil}}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("Lookup() (-want +got):\n%s", diff)

@@ -97,24 +97,6 @@ func newContent() *content {
 	}
 }
 
-// described returns the networks with a description.
-func (c *content) described(description string) (found []*Network) {
-	if owner, ok := ownerOf(description); ok {
-		for _, network := range c.owned[owner.String()] {
-			if network.Description == description {
-				found = append(found, network)
-			}
-		}
-		return found
-	}
-	for _, network := range c.networks { // nothing but a test looks for a description without an owner
-		if network.Description == description {
-			found = append(found, network)
-		}
-	}
-	return found
-}
-
 // addTo adds what belongs to a network to a view.
 func (c *content) addTo(view View, networkID string) {
 	if _, done := view.Subnets[networkID]; done {
@@ -132,8 +114,8 @@ func (c *content) addTo(view View, networkID string) {
 
 // putNetwork adds a copy of a network, or replaces it.
 func (c *content) putNetwork(network Network) {
-	if name, found := strings.CutSuffix(network.Description, network.Name); found {
-		network.Name = network.Description[len(name):] // one text in memory
+	if i := strings.Index(network.Description, network.Name); i >= 0 {
+		network.Name = network.Description[i : i+len(network.Name)] // one text in memory
 	}
 	if reflect.DeepEqual(network.NetworkSettings, c.settings) {
 		network.NetworkSettings = c.settings
@@ -148,8 +130,11 @@ func (c *content) addNetwork(network *Network) {
 	c.unindex(network.ID)
 	c.networks[network.ID] = network
 	if owner, ok := ownerOf(network.Description); ok {
-		path := len(owner.Namespace) + len("/") + len(owner.Name) // at the end of the description: one text in memory
-		add(c.owned, network.Description[len(network.Description)-path:], network)
+		name := owner.String()
+		if i := strings.Index(network.Description, name); i >= 0 {
+			name = network.Description[i : i+len(name)] // one text in memory
+		}
+		add(c.owned, name, network)
 		add(c.in, owner.Namespace, network)
 	}
 }
@@ -239,8 +224,8 @@ func (c *content) removeInterface(removed RouterInterface) {
 	})
 }
 
-// replaceNetworks replaces the networks that match a filter by those that were
-// found with it.
+// replaceNetworks replaces the networks that match a filter by those that were found
+// with it. Of those found by name, it adds only the ones with an owner marker.
 func (c *content) replaceNetworks(filter NetworkFilter, found []Network) {
 	for _, network := range c.matching(filter) {
 		if !slices.ContainsFunc(found, func(n Network) bool { return n.ID == network.ID }) {
@@ -248,22 +233,25 @@ func (c *content) replaceNetworks(filter NetworkFilter, found []Network) {
 		}
 	}
 	for _, network := range found {
-		c.putNetwork(network)
+		if _, known := c.networks[network.ID]; known || filter.ID != "" || IsMarker(network.Description) {
+			c.putNetwork(network)
+		}
 	}
 }
 
-// matching returns the networks that match a filter. It returns none for a filter
-// by ID and description: that a network with the ID has another description does not
-// mean that it is gone.
+// matching returns the networks that match a filter by ID, or by the name that the
+// networks of an owner have.
 func (c *content) matching(filter NetworkFilter) (found []*Network) {
 	if filter.ID != "" {
-		if network, ok := c.networks[filter.ID]; ok && filter.Descriptions == nil {
+		if network, ok := c.networks[filter.ID]; ok {
 			return []*Network{network}
 		}
 		return nil
 	}
-	for _, description := range filter.Descriptions {
-		found = append(found, c.described(description)...)
+	for _, network := range c.owned[filter.Name] {
+		if network.Name == filter.Name {
+			found = append(found, network)
+		}
 	}
 	return found
 }

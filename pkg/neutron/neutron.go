@@ -278,10 +278,8 @@ type Pool struct {
 // NetworkFilter selects the networks of the project that match every field that is
 // set. Those that other projects share with it are never selected.
 type NetworkFilter struct {
-	ID string
-	// Descriptions match a network whose whole description is one of them.
-	Descriptions []string
-	Name         string // the whole one
+	ID   string
+	Name string // the whole one
 }
 
 // SubnetFilter selects the subnets that match every field that is set. The zero

@@ -37,22 +37,11 @@ func (s *Snapshot) Cloud(context.Context) (string, error) { return s.cloud, nil 
 
 // Networks implements Reader, without a request.
 func (s *Snapshot) Networks(_ context.Context, filter NetworkFilter) (found []Network, _ error) {
-	if network, ok := s.content.networks[filter.ID]; ok && (filter.Descriptions == nil || slices.Contains(filter.Descriptions, network.Description)) {
-		return []Network{*network}, nil
-	}
-	switch {
-	case filter.ID != "":
-		return nil, nil
-	case filter.Descriptions != nil:
-		for _, network := range s.content.matching(filter) {
-			found = append(found, *network)
-		}
-	default:
-		for _, network := range s.content.networks {
+	for _, network := range s.content.networks {
+		if (filter.ID == "" || network.ID == filter.ID) && (filter.Name == "" || network.Name == filter.Name) {
 			found = append(found, *network)
 		}
 	}
-	found = slices.DeleteFunc(found, func(n Network) bool { return filter.Name != "" && n.Name != filter.Name })
 	slices.SortFunc(found, func(a, b Network) int { return cmp.Compare(a.ID, b.ID) })
 	return found, nil
 }
@@ -106,7 +95,7 @@ func (s *Snapshot) Marked(cluster string) (all []Marked) {
 			continue
 		}
 		subnets, _ := s.Subnets(context.Background(), SubnetFilter{NetworkID: network.ID}) // it does not fail
-		all = append(all, Marked{Network: *network, Owner: owner, Retained: network.Description == owner.RetainedMarker(), Subnets: subnets})
+		all = append(all, Marked{Network: *network, Owner: owner, Retained: owner.HasRetainedMarker(network.Description), Subnets: subnets})
 	}
 	slices.SortFunc(all, func(a, b Marked) int {
 		return cmp.Or(cmp.Compare(a.Owner.Namespace, b.Owner.Namespace), cmp.Compare(a.Owner.Name, b.Owner.Name), cmp.Compare(a.ID, b.ID))

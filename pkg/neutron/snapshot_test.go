@@ -45,8 +45,8 @@ func TestSnapshot(t *testing.T) {
 	before := len(server.Requests())
 
 	for _, filter := range []neutron.NetworkFilter{
-		{}, {ID: ids[0]}, {ID: "none"}, {Descriptions: []string{owner.Marker(), owner.RetainedMarker()}},
-		{Descriptions: []string{"none"}}, {ID: ids[0], Descriptions: []string{other.Marker()}}, {ID: ids[2], Descriptions: []string{other.Marker()}},
+		{}, {ID: ids[0]}, {ID: "none"}, {Name: "n"},
+		{Name: "none"}, {ID: ids[0], Name: "none"}, {ID: ids[2], Name: "n"},
 	} {
 		want, err := client.Networks(t.Context(), filter)
 		got, failure := snapshot.Networks(t.Context(), filter)

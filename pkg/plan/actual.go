@@ -39,9 +39,13 @@ type Actual struct {
 	isNew bool
 	// confirmed is true after a request with the revision of the cached network: no
 	// other client has changed it, or a subnet on it.
-	confirmed  bool
+	confirmed bool
+	// ended are the requests of the networks that the plan has deleted or retained. left
+	// are the IDs of duplicates that stay because they are in use.
+	ended, left []string
+
 	connected  string                      // the cloud that requests go to; empty if unknown
-	byMarker   *[]neutron.Network          // found by owner marker
+	byName     *[]neutron.Network          // found by the name that our networks have
 	byID       *[]neutron.Network          // found by ID: one, or none
 	subnets    map[string][]neutron.Subnet // by the ID of their network
 	pools      *[]neutron.SubnetPool       // found by the name or ID in the spec
@@ -97,7 +101,7 @@ func (a Actual) WithNetworks(filter neutron.NetworkFilter, found []neutron.Netwo
 	if filter.ID != "" {
 		a.byID = &found
 	} else {
-		a.byMarker = &found
+		a.byName = &found
 	}
 	return a
 }
@@ -165,21 +169,45 @@ func (a Actual) WithRecordedTags(tags []string) Actual {
 
 // WithNetwork returns the state after our network was created or updated.
 func (a Actual) WithNetwork(network neutron.Network) Actual {
-	a = a.withoutNetwork(network.ID)
+	a = a.withEndOf(network.ID, neutron.RequestOf(network.Description)).withoutNetwork(network.ID)
 	a.confirmed = true
-	byMarker := append(slices.Clone(valueOf(a.byMarker)), network)
-	a.byMarker = &byMarker
+	byName := append(slices.Clone(valueOf(a.byName)), network)
+	a.byName = &byName
 	return a
 }
 
 // WithoutNetwork returns the state after a network was deleted.
 func (a Actual) WithoutNetwork(id string) Actual {
-	a = a.withoutNetwork(id).WithSubnets(id, nil)
+	a = a.withEndOf(id, "").withoutNetwork(id).WithSubnets(id, nil)
 	a.confirmed = true
 	if id == a.NetworkID {
 		a.byID = new([]neutron.Network)
 	}
 	return a
+}
+
+// withEndOf returns the state after a network was deleted, or got another owner marker.
+// From then on, another network of the request that it had is a copy.
+func (a Actual) withEndOf(id, request string) Actual {
+	for _, network := range valueOf(a.byName) {
+		if before := neutron.RequestOf(network.Description); network.ID == id && (before != request || before == "") {
+			a.ended = append(slices.Clone(a.ended), before)
+		}
+	}
+	return a
+}
+
+// WithLeftDuplicate returns the state in which a duplicate stays, because it is in use.
+func (a Actual) WithLeftDuplicate(id string) Actual {
+	a.left = append(slices.Clone(a.left), id)
+	return a
+}
+
+// isLeft reports whether a network stays although its object is being deleted: a
+// duplicate that is in use, or a copy of what the plan has deleted or retained.
+func (a Actual) isLeft(desired Desired, network neutron.Network) bool {
+	isCopy := !desired.Gone && slices.Contains(a.ended, neutron.RequestOf(network.Description))
+	return desired.Absent && (isCopy || slices.Contains(a.left, network.ID))
 }
 
 func (a Actual) withoutNetwork(id string) Actual {
@@ -190,7 +218,7 @@ func (a Actual) withoutNetwork(id string) Actual {
 
 // withEditedNetworks returns the state with each list of networks edited.
 func (a Actual) withEditedNetworks(edit func([]neutron.Network) []neutron.Network) Actual {
-	for _, list := range []**[]neutron.Network{&a.byMarker, &a.byID} {
+	for _, list := range []**[]neutron.Network{&a.byName, &a.byID} {
 		if *list != nil {
 			edited := edit(slices.Clone(**list))
 			*list = &edited
@@ -227,7 +255,7 @@ func (a Actual) WithFinalizer(added bool) Actual {
 
 // HasNetwork reports whether a network with this ID was found.
 func (a Actual) HasNetwork(id string) bool {
-	found := slices.Concat(valueOf(a.byMarker), valueOf(a.byID))
+	found := slices.Concat(valueOf(a.byName), valueOf(a.byID))
 	return slices.ContainsFunc(found, func(n neutron.Network) bool { return n.ID == id })
 }
 
@@ -328,4 +356,26 @@ func valueOf[T any](list *[]T) []T {
 		return nil
 	}
 	return *list
+}
+
+// RequestOf returns the request that the owner marker of a network names, or an empty
+// string.
+func (a Actual) RequestOf(networkID string) string {
+	for _, network := range slices.Concat(valueOf(a.byName), valueOf(a.byID)) {
+		if network.ID == networkID {
+			return neutron.RequestOf(network.Description)
+		}
+	}
+	return ""
+}
+
+// NetworkOf returns the ID of the network whose owner marker names a request, or an empty
+// string.
+func (a Actual) NetworkOf(request string) string {
+	for _, network := range valueOf(a.byName) {
+		if neutron.RequestOf(network.Description) == request {
+			return network.ID
+		}
+	}
+	return ""
 }

@@ -33,7 +33,7 @@ func isSafeFromCache(actual Actual, step Step) bool {
 // WithoutCache returns the state without what came from the cache of Neutron's state.
 func (a Actual) WithoutCache() Actual {
 	a.Cached, a.confirmed = false, false
-	a.byMarker, a.byID, a.subnets = nil, nil, nil
+	a.byName, a.byID, a.subnets = nil, nil, nil
 	a.routers, a.interfaces, a.interfacesOn, a.ports = nil, nil, nil, nil
 	return a
 }

@@ -14,8 +14,7 @@ import (
 func TestNextFromCache(t *testing.T) {
 	otherRange := desiredFor("10.9.0.0/24", "")
 	edited := desiredFor("192.168.0.0/16", "192.168.0.9")
-	look := plan.FindNetwork{Filter: neutron.NetworkFilter{Descriptions: absent.Markers()}}
-	lookToUse := plan.FindNetwork{Filter: neutron.NetworkFilter{Descriptions: present.Markers()}}
+	look := plan.FindNetwork{Filter: markerFilter}
 	ours := foundByMarker(recorded, network).WithSubnets("net-1", ourSubnet)
 	for name, test := range map[string]struct {
 		desired plan.Desired
@@ -28,12 +27,12 @@ func TestNextFromCache(t *testing.T) {
 		"delete what is gone":                        {absent, foundByID(foundByMarker(recorded)), look},
 		"delete what this plan has deleted":          {absent, ours.WithoutNetwork("net-1"), nil},
 		"delete a duplicate":                         {absent, foundByMarker(recorded, network, duplicate).WithSubnets("net-1", ourSubnet), look},
-		"delete a duplicate of a good network":       {present, foundByMarker(recorded, network, duplicate).WithSubnets("net-1", ourSubnet), lookToUse},
-		"replace the subnet":                         {otherRange, ours, lookToUse},
-		"delete a duplicate of a subnet":             {present, ours.WithSubnets("net-1", []neutron.Subnet{subnet, oldRange}), lookToUse},
-		"create for an object that was there before": {present, foundByMarker(fresh), lookToUse},
+		"delete a duplicate of a good network":       {present, foundByMarker(recorded, network, duplicate).WithSubnets("net-1", ourSubnet), look},
+		"replace the subnet":                         {otherRange, ours, look},
+		"delete a duplicate of a subnet":             {present, ours.WithSubnets("net-1", []neutron.Subnet{subnet, oldRange}), look},
+		"create for an object that was there before": {present, foundByMarker(fresh), look},
 		"create for a new object":                    {present, foundByMarker(newObject).WithFinalizer(true), nil},
-		"create the subnet":                          {present, foundByMarker(recorded, empty), lookToUse},
+		"create the subnet":                          {present, foundByMarker(recorded, empty), look},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := test.want

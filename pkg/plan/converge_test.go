@@ -43,8 +43,7 @@ func FuzzConverge(f *testing.F) {
 		dying := run{world: before.clone(), status: status}
 		other := dying.converge(t, desired, true)
 		checkEnd(t, other, before, dying, desired, status.Record, true)
-		ours := before.findNetworks(neutron.NetworkFilter{Descriptions: []string{marker, owner.RetainedMarker()}})
-		if len(ours) < 2 { // out of duplicates, it may keep another one
+		if len(before.marked()) < 2 { // out of duplicates, it may keep another one
 			if diff := cmp.Diff(end, other, compareValues); diff != "" {
 				t.Errorf("the end differs (-other +dying):\n%s", diff)
 			}
@@ -90,6 +89,7 @@ type run struct {
 	cache  *world // of Neutron's state, if it has one
 	status plan.Actual
 	writes []string
+	left   bool // whether a duplicate in use was left
 }
 
 // converge applies plans, and writes the status after each, until that changes
@@ -126,6 +126,11 @@ func (r *run) runPlan(t *testing.T, desired plan.Desired, crashes bool) (plan.St
 			actual = actual.WithoutCache()
 			continue
 		}
+		if deleted, _ := step.(plan.DeleteNetwork); r.rejects(step) && deleted.DuplicateOf != "" && desired.Absent {
+			actual, r.left = actual.WithLeftDuplicate(deleted.ID), true
+			reads++
+			continue
+		}
 		if r.rejects(step) {
 			detached := r.clone()
 			detached.interfaces = slices.DeleteFunc(detached.interfaces, func(i neutron.RouterInterface) bool { return i.RouterID == r.status.RouterID })
@@ -139,7 +144,7 @@ func (r *run) runPlan(t *testing.T, desired plan.Desired, crashes bool) (plan.St
 		if attach, ok := step.(plan.AttachRouter); ok && attach.Interface.RouterID != r.status.RouterID {
 			t.Errorf("%s: the status does not record it", step)
 		}
-		if _, creates := step.(plan.CreateNetwork); creates && len(r.findNetworks(neutron.NetworkFilter{Descriptions: desired.Markers()})) > 0 {
+		if _, creates := step.(plan.CreateNetwork); creates && len(r.marked()) > 0 {
 			t.Errorf("%s, but the object has a network", step)
 		}
 		r.writes = append(r.writes, step.String())
@@ -168,7 +173,7 @@ func (r *run) read(desired plan.Desired) plan.Actual {
 	if r.cache == nil {
 		return actual
 	}
-	filter, id := neutron.NetworkFilter{Descriptions: desired.Markers()}, desired.Adopted
+	filter, id := neutron.NetworkFilter{Name: owner.String()}, desired.Adopted
 	if id == "" {
 		id = actual.NetworkID
 	}
@@ -262,7 +267,8 @@ func checkForeignObjects(t *testing.T, before, after world, desired plan.Desired
 	deletes := desired.Absent && desired.Leave == plan.LeaveNothing
 	for _, n := range before.networks {
 		isOurs := before.isOurs(n, status)
-		mayGo := deletes && isOurs && n.Description != owner.RetainedMarker() || deletes && n.ID == status.NetworkID && (isOurs || before.isAdopted(n, desired)) ||
+		mayGo := deletes && isOurs && !owner.HasRetainedMarker(n.Description) || deletes && n.ID == status.NetworkID && (isOurs || before.isAdopted(n, desired)) ||
+			dies && desired.Absent && owner.HasMarker(n.Description) || // which one it copies was forgotten
 			desired.Adopted == "" && before.isDuplicate(n, desired, status, dies)
 		switch now := after.network(n.ID); {
 		case now == nil && !mayGo:
@@ -354,7 +360,11 @@ func checkAbsent(t *testing.T, before, after world, desired plan.Desired) {
 	if !before.finalizer {
 		return // the object is already gone
 	}
-	isLeft := func(n neutron.Network) bool { return n.Description == marker }
+	isLeft := func(n neutron.Network) bool {
+		isUsed := len(after.usersOn(n.ID)) > 0 || len(after.interfacesOn(n.ID, "")) > 0
+		mayStay := len(before.marked()) > 1 && (isUsed || !before.isDuplicate(n, desired, plan.Record{}, false))
+		return owner.HasMarker(n.Description) && !mayStay
+	}
 	if desired.Adopted == "" && slices.ContainsFunc(after.networks, isLeft) {
 		t.Errorf("our network is left: %+v", after.networks)
 	}
@@ -375,12 +385,12 @@ func checkPresent(t *testing.T, before, after world, desired plan.Desired, statu
 	}
 	network := after.network(desired.Adopted)
 	if desired.Adopted == "" {
-		ours := after.findNetworks(neutron.NetworkFilter{Descriptions: []string{marker, owner.RetainedMarker()}})
+		ours := slices.DeleteFunc(after.marked(), func(n neutron.Network) bool { return !owner.HasMarker(n.Description) })
 		if len(ours) != 1 {
 			t.Fatalf("%d networks are ours: %+v", len(ours), ours)
 		}
 		network = &ours[0]
-		want := (&world{extensions: after.extensions}).newNetwork(neutron.NewNetwork{Name: owner.String(), Description: marker, NetworkSettings: desired.Settings})
+		want := (&world{extensions: after.extensions}).newNetwork(neutron.NewNetwork{Name: owner.String(), Description: ours[0].Description, NetworkSettings: desired.Settings})
 		want.Tags = slices.Clone(desired.Tags)
 		if old := before.network(network.ID); old != nil {
 			for _, tag := range old.Tags {
@@ -456,7 +466,7 @@ func (w *world) wantSubnet(desired plan.Desired, before *neutron.Subnet, got neu
 // blockedFor has, for each reason, what must be so in the world.
 var blockedFor = map[plan.Reason]func(w world, desired plan.Desired, status plan.Record) bool{
 	plan.ReasonAmbiguous: func(w world, desired plan.Desired, _ plan.Record) bool {
-		networks := w.findNetworks(neutron.NetworkFilter{Descriptions: []string{marker, owner.RetainedMarker()}})
+		networks := w.marked()
 		subnets := slices.DeleteFunc(slices.Clone(w.subnets), func(s neutron.Subnet) bool { return s.Description != marker || !w.hasOther(s) })
 		return desired.Adopted == "" && (len(networks) > 1 || len(networks) == 1 && !w.finalizer) || len(subnets) > 1 ||
 			desired.Router != nil && len(w.findRouters(neutron.RouterFilter{Name: desired.Router.Name})) > 1 ||

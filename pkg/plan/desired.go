@@ -2,6 +2,7 @@ package plan
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
@@ -11,8 +12,15 @@ import (
 // field that the spec omits gets Neutron's default, unless documented otherwise.
 type Desired struct {
 	Owner neutron.Owner
-	// Absent is true if the object is being deleted.
+	// Absent is true if the object is being deleted, or does not exist.
 	Absent bool
+	// Gone is true if the object does not exist. Then only networks with a claim count.
+	Gone bool
+	// Claims are those of the controller to networks that no status names.
+	Claims Claims
+	// Request names, in the owner marker, the request with which this plan creates or
+	// takes over a network. It is empty if the plan is not applied.
+	Request string
 	// Leave selects what stays in Neutron then.
 	Leave Leave
 	// Adopted is the ID of an existing network to use instead of a new one. It is
@@ -77,17 +85,34 @@ const (
 	LeaveAll
 )
 
-// DesiredAbsent returns the desired state of an object that no longer exists.
+// DesiredAbsent returns the desired state of an object that is to leave nothing.
 func DesiredAbsent(owner neutron.Owner) Desired {
 	return Desired{Owner: owner, Absent: true}
 }
 
-// Markers returns the descriptions by which the network of the object is found.
-func (d Desired) Markers() []string {
-	if d.Absent && d.Leave != LeaveAll {
-		return []string{d.Owner.Marker()} // this object must not delete what an earlier object retained
+// networksOf returns the networks that may be the one of the object, out of those with
+// its name: the ones with its owner marker, or else those that wait for it. An object that
+// is deleted with its network must not delete what an earlier object retained.
+func (d Desired) networksOf(actual Actual, named []neutron.Network) []neutron.Network {
+	isOther := func(n neutron.Network) bool {
+		isInStatus := d.Owner.HasRetainedMarker(n.Description) && n.ID == actual.NetworkID && d.mayTakeOver()
+		return !d.Owner.HasMarker(n.Description) && !isInStatus || d.Gone && !d.Claims.Has(n.Description) || actual.isLeft(d, n)
 	}
-	return []string{d.Owner.Marker(), d.Owner.RetainedMarker()}
+	if ours := slices.DeleteFunc(slices.Clone(named), isOther); len(ours) > 0 || !d.mayTakeOver() {
+		return ours
+	}
+	return slices.DeleteFunc(slices.Clone(named), func(n neutron.Network) bool { return !d.Owner.HasRetainedMarker(n.Description) })
+}
+
+func (d Desired) mayTakeOver() bool { return !d.Absent || d.Leave == LeaveAll }
+
+// markerOf returns the owner marker that our network should have: the one that it has, or
+// a new one.
+func (d Desired) markerOf(network neutron.Network) string {
+	if d.Owner.HasMarker(network.Description) {
+		return network.Description
+	}
+	return d.Owner.NetworkMarker(d.Request, d.Owner.HasRetainedMarker(network.Description))
 }
 
 // RangeText describes the range of the subnet, with the properties that cannot

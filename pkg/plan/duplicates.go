@@ -3,17 +3,15 @@ package plan
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// DuplicateWindow is the longest time between the creation times of two networks
-// that were created for one object. A process that dies can leave a request that
-// Neutron has not finished. The next process does not find its network yet, and
-// creates another one. Both creation times, by Neutron's own clock, lie within
-// the time that one request can take.
-const DuplicateWindow = 2 * time.Minute
+// A process that dies, or is cut off, can leave a request that Neutron has not finished.
+// The next process does not find its network yet, and creates another one. Each of the
+// two names its request in its owner marker. So the one that the status does not name
+// is proven to be ours, whenever it was created: somebody who copies the marker of a
+// network copies its request, too.
 
 // selectDuplicate returns the network to keep out of several with our owner
 // marker, and the others. It keeps the one that the status names; or else one
@@ -44,49 +42,71 @@ func trueFirst(a, b bool) int {
 	return 1
 }
 
-// areDuplicates reports whether the other networks are proven to be duplicates of
-// the kept one: each looks exactly as we create it, and was created at the same
-// time. A copied description alone is no proof.
-func areDuplicates(desired Desired, actual Actual, kept neutron.Network, others []neutron.Network) bool {
+// duplicatesAmong returns those of the other networks that are proven to be duplicates of
+// the kept one: each looks as we create it, and names a request of its own.
+func duplicatesAmong(desired Desired, actual Actual, kept neutron.Network, others []neutron.Network) []neutron.Network {
+	count := map[string]int{"": 2, neutron.RequestOf(kept.Description): 2}
+	for _, other := range others {
+		count[neutron.RequestOf(other.Description)]++
+	}
 	isForeign := func(tag string) bool {
 		return !slices.Contains(desired.Tags, tag) && !slices.Contains(actual.Tags, tag)
 	}
-	return !slices.ContainsFunc(others, func(n neutron.Network) bool {
-		return n.Name != desired.Owner.String() || n.Description != desired.Owner.Marker() ||
-			slices.ContainsFunc(n.Tags, isForeign) || !createdTogether(kept.CreatedAt, n.CreatedAt)
+	return slices.DeleteFunc(slices.Clone(others), func(n neutron.Network) bool {
+		return n.Name != desired.Owner.String() || !desired.Owner.HasMarker(n.Description) ||
+			count[neutron.RequestOf(n.Description)] != 1 || slices.ContainsFunc(n.Tags, isForeign)
 	})
 }
 
-// createdTogether reports whether two creation times lie within the
-// DuplicateWindow. Unknown times do not.
-func createdTogether(a, b time.Time) bool {
-	return !a.IsZero() && a.Sub(b).Abs() <= DuplicateWindow
+func areDuplicates(desired Desired, actual Actual, kept neutron.Network, others []neutron.Network) bool {
+	return len(duplicatesAmong(desired, actual, kept, others)) == len(others)
 }
 
 // stepToNoDuplicates deletes the duplicates of a network. It returns nil if there
 // are none. Neutron refuses to delete a network that has ports, such as those of a
 // router: the status records no router for a duplicate.
+//
+// While the object is being deleted, a network that is no proven duplicate, or that
+// others use, is left: it must not block the deletion for ever.
 func stepToNoDuplicates(desired Desired, actual Actual, kept neutron.Network, others []neutron.Network) Step {
-	if len(others) == 0 {
-		return nil
-	}
+	duplicates := duplicatesAmong(desired, actual, kept, others)
 	all := append([]neutron.Network{kept}, others...)
 	ambiguity := ambiguous("networks", networkIDs(all), desired.Owner, actual.NetworkID)
-	if !areDuplicates(desired, actual, kept, others) {
+	if len(duplicates) < len(others) && !desired.Absent {
 		return ambiguity
 	}
-	duplicate := others[0]
-	subnets, known := actual.subnetsOf(duplicate)
-	if !known {
-		return FindSubnets{neutron.SubnetFilter{NetworkID: duplicate.ID}}
-	}
-	for _, subnet := range subnets {
-		if subnet.Description != desired.Owner.Marker() || !createdTogether(subnet.CreatedAt, duplicate.CreatedAt) {
+	for _, duplicate := range duplicates {
+		step, isFree := stepToNoDuplicate(desired, actual, kept, duplicate)
+		switch {
+		case isFree:
+			return step
+		case !desired.Absent:
 			return ambiguity
 		}
 	}
-	if len(subnets) < len(duplicate.SubnetIDs) { // a subnet is on it that we cannot see
-		return ambiguity
+	return nil
+}
+
+// stepToNoDuplicate deletes a duplicate, or retains it again if it was taken over. It
+// returns false if something of others is on it.
+func stepToNoDuplicate(desired Desired, actual Actual, kept, duplicate neutron.Network) (step Step, isFree bool) {
+	if neutron.IsTakenOver(duplicate.Description) {
+		return retain(desired, duplicate), true
 	}
-	return DeleteNetwork{ID: duplicate.ID, Revision: duplicate.Revision, DuplicateOf: kept.ID}
+	subnets, known := actual.subnetsOf(duplicate)
+	if !known {
+		return FindSubnets{neutron.SubnetFilter{NetworkID: duplicate.ID}}, true
+	}
+	isForeign := func(s neutron.Subnet) bool { return !desired.Owner.HasMarker(s.Description) }
+	if slices.ContainsFunc(subnets, isForeign) || len(subnets) < len(duplicate.SubnetIDs) { // one is on it that we cannot see
+		return nil, false
+	}
+	return DeleteNetwork{ID: duplicate.ID, Revision: duplicate.Revision, DuplicateOf: kept.ID}, true
+}
+
+// retain leaves a network to the next object of the same name.
+func retain(desired Desired, network neutron.Network) Step {
+	return RetainNetwork{ID: network.ID, Update: neutron.NetworkUpdate{
+		Name: desired.Owner.String(), Description: desired.Owner.RetainedMarker(), Revision: network.Revision,
+	}}
 }

@@ -41,7 +41,7 @@ func pool(start, end string) []neutron.Pool {
 // updateNetwork returns the step that changes one setting of our network.
 func updateNetwork(change plan.Change, settings neutron.NetworkSettings) plan.Step {
 	return plan.UpdateNetwork{ID: "net-1", Changes: []plan.Change{change}, Update: neutron.NetworkUpdate{
-		Name: "default/example", Description: marker, NetworkSettings: settings, Revision: 3,
+		Name: "default/example", Description: ours, NetworkSettings: settings, Revision: 3,
 	}}
 }
 
@@ -61,12 +61,12 @@ var networkRows = map[string]row{
 	"settings, no network, extensions not looked for": {withMTU, foundByMarker(fresh), plan.FindExtensions{}},
 	"settings, no network": {
 		withMTU, foundByMarker(fresh).WithExtensions(allExtensions),
-		plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: marker, NetworkSettings: neutron.NetworkSettings{MTU: new(1400)}}},
+		plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: owner.NetworkMarker("", false), NetworkSettings: neutron.NetworkSettings{MTU: new(1400)}}},
 	},
 	"settings, no network, and an extension missing": {withMTU, foundByMarker(fresh).WithExtensions(nil), newNetwork},
 	"settings that every Neutron has, no network": {
 		desiredWith(func(s *spec) { s.AdminStateUp = new(false) }), foundByMarker(fresh),
-		plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: marker, NetworkSettings: neutron.NetworkSettings{AdminStateUp: new(false)}}},
+		plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: owner.NetworkMarker("", false), NetworkSettings: neutron.NetworkSettings{AdminStateUp: new(false)}}},
 	},
 	"another MTU, extensions not looked for": {withMTU, foundByMarker(recorded, network), plan.FindExtensions{}},
 	"the right MTU, extensions not looked for": {
@@ -301,7 +301,7 @@ var subnetPoolRows = map[string]row{
 	"subnet with another prefix length": {
 		withPool, foundByMarker(poolStatus, network).WithExtensions(allExtensions).WithSubnetPools(campusOnly).
 			WithSubnets("net-1", []sub{with(subnet, func(s *sub) { fromPool(s); s.CIDR = prefix("10.7.0.0/26") })}),
-		plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("10.7.0.0/26"), For: "a /24 from subnet pool campus"},
+		plan.FindPorts{NetworkID: "net-1"},
 	},
 	"subnet with another prefix length, and the subnet pool not looked for": {
 		withPool, foundByMarker(poolStatus, network).WithExtensions(allExtensions).

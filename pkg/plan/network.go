@@ -22,7 +22,7 @@ func stepToNewNetwork(desired Desired, actual Actual) Step {
 				"If both clusters share the OpenStack project, start it with -other-clusters=%s.",
 			desired.Owner, strings.Join(actual.OtherClusters, ", "), desired.Owner.Cluster, actual.OtherClusters[0], strings.Join(actual.OtherClusters, ","))}
 	}
-	network := neutron.NewNetwork{Name: desired.Owner.String(), Description: desired.Owner.Marker()}
+	network := neutron.NewNetwork{Name: desired.Owner.String(), Description: desired.Owner.NetworkMarker(desired.Request, false)}
 	for _, s := range settings {
 		if !s.isSet(desired.Settings) {
 			continue
@@ -48,7 +48,7 @@ func stepToSettings(desired Desired, actual Actual, network neutron.Network) Ste
 	if step := stepToProofOfOwnership(desired, actual, network); step != nil {
 		return step
 	}
-	name, marker := desired.Owner.String(), desired.Owner.Marker()
+	name, marker := desired.Owner.String(), desired.markerOf(network)
 	update := neutron.NetworkUpdate{Name: name, Description: marker, Revision: network.Revision}
 	changes := labelChanges(network.Name, name, network.Description, marker)
 	target := desired.settingsFor(actual, network)
@@ -91,7 +91,7 @@ func stepToProofOfOwnership(desired Desired, actual Actual, network neutron.Netw
 		return nil
 	}
 	subnets, known := actual.subnetsOf(network)
-	hasMarker := func(s neutron.Subnet) bool { return s.Description == owner.Marker() }
+	hasMarker := func(s neutron.Subnet) bool { return owner.HasMarker(s.Description) }
 	switch {
 	case neutron.IsMarker(network.Description):
 		return notOurs(owner, network)

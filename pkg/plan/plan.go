@@ -24,16 +24,24 @@ import (
 //	absent   no         any                                        Nothing
 //	absent   yes        the connected cloud is unknown             FindCloud
 //	absent   yes        another cloud is recorded                  Blocked: OtherCloud
-//	absent   yes        network not looked for by owner marker     FindNetwork
+//	absent   yes        network not looked for by its name         FindNetwork
 //	absent   yes        none with our marker, ID not looked for    FindNetwork
 //	absent   yes        no network                                 RemoveFinalizer
 //	absent   yes        several with our marker: duplicates        FindSubnets, DeleteNetwork
-//	absent   yes        several with our marker otherwise          Blocked: Ambiguous
+//	absent   yes        several with our marker otherwise, none
+//	                    in the status                              Blocked: Ambiguous
+//	absent   yes        several with our marker otherwise, or a
+//	                    duplicate in use                           as if there were no others
 //	absent   yes        a network with the ID, but without our
 //	                    marker and our subnet                      Blocked: NotOurs
 //	absent   yes        network with unknown subnets               FindSubnets
 //	absent   yes        network with a foreign subnet              Blocked: InUse
 //	absent   yes        network with no subnet but ours            DeleteNetwork
+//
+//	gone, which is absent without an object:
+//	gone     claimed    network without a claim                    as if there were none
+//	gone     claimed    network that was taken over                RetainNetwork
+//	gone     claimed    any other                                  as absent
 //
 //	absent, and everything stays:
 //	absent   yes        network with our marker, or our subnet     RetainNetwork
@@ -60,11 +68,11 @@ import (
 //	present  yes        no cloud is recorded                       AddFinalizer
 //	present  no         network not looked for                     FindNetwork
 //	present  no         no cloud is recorded, a network with our
-//	                    marker                                     Blocked: Ambiguous
+//	                    marker, and without a claim                Blocked: Ambiguous
 //	present  no         no cloud is recorded, a retained network
 //	                    with a foreign subnet                      Blocked: Ambiguous
 //	present  no         any other                                  AddFinalizer
-//	present  yes        network not looked for by owner marker     FindNetwork
+//	present  yes        network not looked for by its name         FindNetwork
 //	present  yes        none with our marker, ID not looked for    FindNetwork
 //	present  yes        no network, but one of the same object in
 //	                    another cluster                            Blocked: OtherCluster
@@ -78,15 +86,18 @@ import (
 //	present  yes        our network, none of our subnets           CreateSubnet
 //	present  yes        our subnet, with another CIDR, subnet pool,
 //	                    prefix length or IPv6 mode                 DeleteSubnet
+//	present  yes        the same, and both can exist               FindPorts, CreateSubnet,
+//	                                                               DeleteSubnet
 //	present  yes        our subnet, with another gateway, pools,
 //	                    DHCP, name servers, host routes or name    UpdateSubnet
-//	present  yes        several subnets with our marker: duplicates DeleteSubnet
+//	present  yes        several subnets with our marker and name   DeleteSubnet
 //	present  yes        several subnets with our marker otherwise  Blocked: Ambiguous
 //	present  yes        a tag to add that is not recorded          RecordTags
 //	present  yes        our network, without a tag                 AddTag
 //	present  yes        our network, with a tag that we added and
 //	                    that is no longer desired                  RemoveTag
 //	present  yes        all as desired, but a duplicate            FindSubnets, DeleteNetwork
+//	present  yes        the same, and it was taken over            RetainNetwork
 //	present  yes        all as desired, but others with our marker Blocked: Ambiguous
 //	present  yes        all as desired, except for what this
 //	                    Neutron does not support                   Blocked: ExtensionMissing
@@ -118,6 +129,8 @@ import (
 //	present, and a router is desired or recorded in the status:
 //	present  yes        router interfaces not looked for           FindRouterInterfaces
 //	present  yes        our subnet on the desired router           Nothing
+//	present  yes        the same, not recorded, and the network
+//	                    was taken over                             RecordRouter
 //	present  yes        router not looked for                      FindExtensions, FindRouter
 //	present  yes        this Neutron has no routers                Blocked: ExtensionMissing,
 //	                                                               after all other steps
@@ -143,12 +156,12 @@ import (
 //	                                                               the spec omits are kept, and
 //	                                                               the subnet is never deleted
 //
-// Networks are looked for by our owner marker first, because an earlier attempt
-// may have created one whose response was lost. The ID in the status finds a
-// network whose marker a user removed.
+// Networks are looked for by the name that ours have first, because an earlier attempt
+// may have created one whose response was lost; only those with our owner marker count.
+// The ID in the status finds a network whose marker a user removed.
 //
-// A duplicate is a network that two processes of ours provably created for one
-// object ([DuplicateWindow]). It is deleted once the status names the other one.
+// A duplicate is a network that another request of ours created for the object. Its owner
+// marker names that request. It is deleted once the status names the other one.
 //
 // A state from the cache of Neutron's state may be out of date. Then a step that is
 // not safe in spite of that is preceded by a FindNetwork ([isSafeFromCache]).
@@ -235,6 +248,8 @@ func stepToAbsent(desired Desired, actual Actual) Step {
 		return step
 	case network == nil:
 		return RemoveFinalizer{}
+	case desired.Gone && neutron.IsTakenOver(network.Description):
+		return retain(desired, *network)
 	case desired.Adopted != "" && (network.ID != actual.NetworkID || neutron.IsMarker(network.Description)):
 		return stepToReleased(desired, actual) // the network was never adopted, but our subnet may be on it
 	}
@@ -260,6 +275,9 @@ func stepToAbsent(desired Desired, actual Actual) Step {
 			return step
 		}
 	}
+	if neutron.IsTakenOver(network.Description) && !actual.interfacesOn[network.ID] {
+		return FindRouterInterfaces{network.ID} // the object that retained it may have had a router
+	}
 	return DeleteNetwork{ID: network.ID, Revision: network.Revision}
 }
 
@@ -279,7 +297,7 @@ func stepToRetained(desired Desired, actual Actual) Step {
 	if step := stepToNoDuplicates(desired, actual, *network, others); step != nil {
 		return step
 	}
-	if network.Description == desired.Owner.RetainedMarker() {
+	if desired.Owner.HasRetainedMarker(network.Description) {
 		return RemoveFinalizer{}
 	}
 	switch step := stepToProofOfOwnership(desired, actual, *network).(type) {
@@ -289,9 +307,7 @@ func stepToRetained(desired Desired, actual Actual) Step {
 	default:
 		return step
 	}
-	return RetainNetwork{ID: network.ID, Update: neutron.NetworkUpdate{
-		Name: network.Name, Description: desired.Owner.RetainedMarker(), Revision: network.Revision,
-	}}
+	return retain(desired, *network)
 }
 
 // stepToReleased leaves an adopted network as it was before, without our subnet. It
@@ -313,7 +329,7 @@ func stepToReleased(desired Desired, actual Actual) Step {
 		return step
 	}
 	for _, subnet := range subnets {
-		if subnet.Description == desired.Owner.Marker() {
+		if desired.Owner.HasMarker(subnet.Description) {
 			return DeleteSubnet{ID: subnet.ID, Revision: subnet.Revision, From: subnet.CIDR}
 		}
 	}
@@ -364,7 +380,9 @@ func stepToTakeOver(desired Desired, actual Actual, network neutron.Network) Ste
 	switch {
 	case !isNew:
 		return nil
-	case network.Description != desired.Owner.RetainedMarker():
+	case desired.Claims.Has(network.Description): // left by the last object of this name
+		return nil
+	case !desired.Owner.HasRetainedMarker(network.Description):
 		return olderNetwork(desired, actual, network)
 	}
 	subnets, known := actual.subnetsOf(network)
@@ -372,7 +390,7 @@ func stepToTakeOver(desired Desired, actual Actual, network neutron.Network) Ste
 		return FindSubnets{neutron.SubnetFilter{NetworkID: network.ID}}
 	}
 	for _, subnet := range subnets {
-		if subnet.Description != desired.Owner.Marker() {
+		if !desired.Owner.HasMarker(subnet.Description) {
 			return olderNetwork(desired, actual, network)
 		}
 	}
@@ -392,12 +410,13 @@ func olderNetwork(desired Desired, actual Actual, network neutron.Network) Step 
 func selectNetwork(desired Desired, actual Actual) (network *neutron.Network, others []neutron.Network, step Step) {
 	id, found := desired.Adopted, actual.byID
 	switch {
-	case desired.Adopted == "" && actual.byMarker == nil:
-		return nil, nil, FindNetwork{neutron.NetworkFilter{Descriptions: desired.Markers()}}
-	case desired.Adopted == "" && len(*actual.byMarker) > 0:
-		found = actual.byMarker
+	case desired.Adopted == "" && actual.byName == nil:
+		return nil, nil, FindNetwork{neutron.NetworkFilter{Name: desired.Owner.String()}}
 	case desired.Adopted == "":
 		id = actual.NetworkID
+		if ours := desired.networksOf(actual, *actual.byName); len(ours) > 0 {
+			found = &ours
+		}
 	}
 	switch {
 	case found == nil && id == "":
@@ -408,6 +427,9 @@ func selectNetwork(desired Desired, actual Actual) (network *neutron.Network, ot
 		return nil, nil, nil
 	}
 	kept, others := selectDuplicate(*found, actual.NetworkID)
+	if desired.Gone {
+		return &kept, nil, nil // one after the other
+	}
 	if kept.ID != actual.NetworkID && !areDuplicates(desired, actual, kept, others) {
 		return nil, nil, ambiguous("networks", networkIDs(*found), desired.Owner, actual.NetworkID)
 	}
@@ -422,7 +444,7 @@ func notOurs(owner neutron.Owner, network neutron.Network) Step {
 			network.ID, other.Cluster, owner.Cluster)}
 	}
 	return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
-		"network %s, which status.networkID names, does not have the owner marker of this Network: its description is not %q. If the network belongs to this Network, restore the description. Otherwise remove status.networkID (kubectl edit --subresource=status).",
+		"network %s, which status.networkID names, does not have the owner marker of this Network: its description does not name it. If the network belongs to this Network, set the description to %q. Otherwise remove status.networkID (kubectl edit --subresource=status).",
 		network.ID, owner.Marker())}
 }
 
@@ -433,8 +455,8 @@ func ambiguous(kind string, ids []string, owner neutron.Owner, inStatus string) 
 		hint = fmt.Sprintf(" The status names %s.", inStatus)
 	}
 	return Blocked{Reason: ReasonAmbiguous, Message: fmt.Sprintf(
-		"Neutron has %d %s with the description %q (%s), but there must be only one.%s Delete the ones that are not needed.",
-		len(ids), kind, owner.Marker(), strings.Join(ids, ", "), hint)}
+		"Neutron has %d %s with an owner marker of %s (%s), but there must be only one.%s Delete the ones that are not needed.",
+		len(ids), kind, owner, strings.Join(ids, ", "), hint)}
 }
 
 func networkIDs(networks []neutron.Network) []string {

@@ -27,11 +27,12 @@ const here = "RegionOne/p1"
 var (
 	owner  = neutron.Owner{Cluster: "c1", Namespace: "default", Name: "example"}
 	marker = owner.Marker()
+	ours   = owner.NetworkMarker("r1", false)
 
 	ourSubnet = []sub{subnet}
 	createdAt = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	defaults  = neutron.NetworkSettings{AdminStateUp: new(true), PortSecurity: new(true), MTU: new(1450)}
-	network   = neutron.Network{ID: "net-1", Name: "default/example", Description: marker, NetworkSettings: defaults, SubnetIDs: []string{"sub-1"}, CreatedAt: createdAt, Revision: 3}
+	network   = neutron.Network{ID: "net-1", Name: "default/example", Description: ours, NetworkSettings: defaults, SubnetIDs: []string{"sub-1"}, CreatedAt: createdAt, Revision: 3}
 	subnet    = neutron.Subnet{ID: "sub-1", NetworkID: "net-1", Name: "default/example", Description: marker, CIDR: prefix("192.168.0.0/16"), Gateway: addr("192.168.0.1"), Pools: plan.Pools(prefix("192.168.0.0/16"), addr("192.168.0.1")), DHCP: true, CreatedAt: createdAt, Revision: 4}
 
 	present      = desiredFor("192.168.0.0/16", "192.168.0.1")
@@ -40,7 +41,7 @@ var (
 	adopt        = adopting(present)
 	release      = adopting(plan.Desired{Owner: owner, Absent: true, Leave: plan.LeaveNetwork})
 	idFilter     = neutron.NetworkFilter{ID: "net-1"}
-	markerFilter = neutron.NetworkFilter{Descriptions: []string{marker}}
+	markerFilter = neutron.NetworkFilter{Name: "default/example"}
 
 	unknownCloud = plan.Actual{Finalizer: true, Cloud: here}
 	fresh        = unknownCloud.WithCloud(here) // nothing in the status
@@ -49,17 +50,17 @@ var (
 		a.Record = plan.Record{NetworkID: "net-1", NetworkCloud: here, SubnetID: "sub-1", MTU: 1450, DefaultMTU: 1450}
 	})
 
-	unmarked     = neutron.Network{ID: "net-1", Name: "mine", Description: "mine", NetworkSettings: defaults, Revision: 3}                               // with the ID, without the marker
-	otherCluster = neutron.Owner{Cluster: "c2", Namespace: "default", Name: "example"}.Marker()                                                          // of another cluster
-	duplicate    = neutron.Network{ID: "net-2", Name: network.Name, Description: marker, NetworkSettings: defaults, CreatedAt: createdAt, Revision: 1}   // created with ours
-	copied       = neutron.Network{ID: "net-2", Name: network.Name, Description: marker, NetworkSettings: defaults, CreatedAt: createdAt.Add(time.Hour)} // by a person, later
-	foreign      = neutron.Subnet{ID: "sub-9", NetworkID: "net-1", Description: "theirs", CIDR: prefix("10.9.0.0/24")}                                   // on our network
+	unmarked     = neutron.Network{ID: "net-1", Name: "mine", Description: "mine", NetworkSettings: defaults, Revision: 3}                                                       // with the ID, without the marker
+	otherCluster = neutron.Owner{Cluster: "c2", Namespace: "default", Name: "example"}.Marker()                                                                                  // of another cluster
+	duplicate    = neutron.Network{ID: "net-2", Name: network.Name, Description: owner.NetworkMarker("r2", false), NetworkSettings: defaults, CreatedAt: createdAt, Revision: 1} // created by another request
+	copied       = neutron.Network{ID: "net-2", Name: network.Name, Description: ours, NetworkSettings: defaults, CreatedAt: createdAt}                                          // by a person
+	foreign      = neutron.Subnet{ID: "sub-9", NetworkID: "net-1", Description: "theirs", CIDR: prefix("10.9.0.0/24")}                                                           // on our network
 	empty        = with(network, func(n *net) { n.SubnetIDs = nil })
 	retained     = with(network, func(n *net) { n.Description = owner.RetainedMarker() })
 	crowded      = with(network, func(n *net) { n.SubnetIDs = []string{"sub-1", "sub-9"} })
 	oldRange     = with(subnet, func(s *sub) { s.ID, s.CIDR = "sub-2", prefix("10.0.0.0/24") }) // created with ours
 
-	newNetwork = plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: marker}}
+	newNetwork = plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: owner.NetworkMarker("", false)}}
 	newSubnet  = plan.CreateSubnet{Subnet: neutron.NewSubnet{
 		NetworkID: "net-1", Name: "default/example", Description: marker,
 		CIDR: prefix("192.168.0.0/16"), SubnetSettings: neutron.SubnetSettings{Gateway: new(addr("192.168.0.1"))},
@@ -145,7 +146,6 @@ var (
 		"If they belong together, for example because this Network was deleted by force and created again, confirm it: " +
 		"kubectl annotate network -n default example samplecrd.k8s.io/cloud=RegionOne/p1. Otherwise change the description of the Neutron network, or delete it."}
 	findByMarker    = plan.FindNetwork{Filter: markerFilter}
-	findByMarkers   = plan.FindNetwork{Filter: neutron.NetworkFilter{Descriptions: []string{marker, owner.RetainedMarker()}}}
 	findByID        = plan.FindNetwork{Filter: idFilter}
 	findSubnets     = plan.FindSubnets{Filter: neutron.SubnetFilter{NetworkID: "net-1"}}
 	renameNetwork   = updateNetwork(plan.Change{What: "name", From: `"x"`, To: `"default/example"`}, neutron.NetworkSettings{})
@@ -154,10 +154,10 @@ var (
 	deleteNetwork   = plan.DeleteNetwork{ID: "net-1", Revision: 3}
 	deleteDuplicate = plan.DeleteNetwork{ID: "net-2", Revision: 1, DuplicateOf: "net-1"}
 
-	twoNetworks = plan.Blocked{Reason: plan.ReasonAmbiguous, Message: `Neutron has 2 networks with the description "samplecrd.k8s.io owner: c1/default/example" (net-1, net-2), but there must be only one. Delete the ones that are not needed.`}
-	twoInStatus = plan.Blocked{Reason: plan.ReasonAmbiguous, Message: `Neutron has 2 networks with the description "samplecrd.k8s.io owner: c1/default/example" (net-1, net-2), but there must be only one. The status names net-1. Delete the ones that are not needed.`}
-	twoSubnets  = plan.Blocked{Reason: plan.ReasonAmbiguous, Message: `Neutron has 2 subnets with the description "samplecrd.k8s.io owner: c1/default/example" (sub-1, sub-2), but there must be only one. The status names sub-1. Delete the ones that are not needed.`}
-	notOurs     = plan.Blocked{Reason: plan.ReasonNotOurs, Message: `network net-1, which status.networkID names, does not have the owner marker of this Network: its description is not "samplecrd.k8s.io owner: c1/default/example". If the network belongs to this Network, restore the description. Otherwise remove status.networkID (kubectl edit --subresource=status).`}
+	twoNetworks = plan.Blocked{Reason: plan.ReasonAmbiguous, Message: `Neutron has 2 networks with an owner marker of default/example (net-1, net-2), but there must be only one. Delete the ones that are not needed.`}
+	twoInStatus = plan.Blocked{Reason: plan.ReasonAmbiguous, Message: `Neutron has 2 networks with an owner marker of default/example (net-1, net-2), but there must be only one. The status names net-1. Delete the ones that are not needed.`}
+	twoSubnets  = plan.Blocked{Reason: plan.ReasonAmbiguous, Message: `Neutron has 2 subnets with an owner marker of default/example (sub-1, sub-2), but there must be only one. The status names sub-1. Delete the ones that are not needed.`}
+	notOurs     = plan.Blocked{Reason: plan.ReasonNotOurs, Message: `network net-1, which status.networkID names, does not have the owner marker of this Network: its description does not name it. If the network belongs to this Network, set the description to "samplecrd.k8s.io owner: c1/default/example". Otherwise remove status.networkID (kubectl edit --subresource=status).`}
 	inUse       = plan.Blocked{Reason: plan.ReasonInUse, Message: "network net-1 cannot be deleted: subnets that do not belong to this Network are on it (sub-9), and Neutron would delete them too. Delete them first, or set spec.deletionPolicy to Retain."}
 )
 
@@ -171,7 +171,7 @@ var absentRows = map[string]row{
 	"absent, several networks with our marker":        {absent, foundByMarker(fresh, copied, network), twoNetworks},
 	"absent, several networks with our marker, one in the status": {
 		absent, foundByMarker(recorded, copied, network),
-		twoInStatus,
+		findSubnets,
 	},
 	"absent, a network with the ID but not our marker": {absent, foundByID(foundByMarker(recorded), unmarked), notOurs},
 	"absent, a network with the ID, without our marker, but our subnet on it": {
@@ -221,7 +221,7 @@ var leavingRows = map[string]row{
 			WithSubnets("net-1", []sub{with(subnet, func(s *sub) { s.Description = "mine" })}),
 		plan.Blocked{Reason: plan.ReasonInUse, Message: "network net-1 cannot be deleted: subnets that do not belong to this Network are on it (sub-1), and Neutron would delete them too. Delete them first, or set spec.deletionPolicy to Retain."},
 	},
-	"retain, network not looked for":  {retain, recorded, findByMarkers},
+	"retain, network not looked for":  {retain, recorded, findByMarker},
 	"retain, network with our marker": {retain, foundByMarker(recorded, network), retainNetwork},
 	"retain, network that is retained": {
 		retain, foundByMarker(recorded, network).WithNetwork(retained),
@@ -234,11 +234,11 @@ var leavingRows = map[string]row{
 	"retain, no network": {retain, foundByMarker(fresh), plan.RemoveFinalizer{}},
 	"retain, network without our marker, but our subnet on it": {
 		retain, foundByID(foundByMarker(recorded), unmarked).WithSubnets("net-1", ourSubnet),
-		with(retainNetwork, func(s *plan.RetainNetwork) { s.Update.Name = "mine" }),
+		retainNetwork,
 	},
 	"retain, network without our marker": {retain, foundByID(foundByMarker(recorded), unmarked), plan.RemoveFinalizer{}},
 	"retain, duplicate that was created later": {
-		retain, recorded.WithNetworks(findByMarkers.Filter, []neutron.Network{with(duplicate, func(n *net) { n.CreatedAt = createdAt.Add(10 * time.Second) }), retained}),
+		retain, recorded.WithNetworks(markerFilter, []neutron.Network{with(duplicate, func(n *net) { n.CreatedAt = createdAt.Add(10 * time.Second) }), retained}),
 		deleteDuplicate,
 	},
 	"retain, adopted":                            {adopting(retain), recorded, plan.RemoveFinalizer{}},
@@ -283,7 +283,7 @@ var presentRows = map[string]row{
 		plan.Blocked{Reason: plan.ReasonAdoptionNotAllowed, Message: "no."},
 	},
 
-	"present, no finalizer, network not looked for": {present, newObject, findByMarkers},
+	"present, no finalizer, network not looked for": {present, newObject, findByMarker},
 	"present, no finalizer, no network":             {present, foundByMarker(newObject), plan.AddFinalizer{Cloud: here}},
 	"present, no finalizer, but a retained network": {present, foundByMarker(newObject, retained), findSubnets},
 	"present, no finalizer, but a retained network with our subnet": {
@@ -322,7 +322,7 @@ var presentRows = map[string]row{
 	"present, another cloud":                            {present, with(recorded, func(a *plan.Actual) { a.Cloud = "RegionTwo/p1" }), otherCloud},
 	"retain, another cloud":                             {retain, with(recorded, func(a *plan.Actual) { a.Cloud = "RegionTwo/p1" }), otherCloud},
 	"adopting, another cloud":                           {adopt, with(recorded, func(a *plan.Actual) { a.Cloud = "RegionTwo/p1" }), otherCloud},
-	"present, network not looked for by marker":         {present, recorded, findByMarkers},
+	"present, network not looked for by marker":         {present, recorded, findByMarker},
 	"present, none with our marker, ID not looked for":  {present, foundByMarker(recorded), findByID},
 	"present, no network":                               {present, foundByMarker(fresh), newNetwork},
 	"present, several networks with our marker":         {present, foundByMarker(fresh, network, copied), twoNetworks},
@@ -341,7 +341,7 @@ var presentRows = map[string]row{
 	},
 	"present, a network with the ID, without our marker, but our subnet on it": {
 		present, foundByID(foundByMarker(recorded), unmarked).WithSubnets("net-1", ourSubnet),
-		plan.UpdateNetwork{ID: "net-1", Changes: []plan.Change{{What: "name", From: strconv.Quote("mine"), To: `"default/example"`}, {What: "description", From: strconv.Quote("mine"), To: strconv.Quote(marker)}}, Update: neutron.NetworkUpdate{Name: "default/example", Description: marker, Revision: 3}},
+		plan.UpdateNetwork{ID: "net-1", Changes: []plan.Change{{What: "name", From: strconv.Quote("mine"), To: `"default/example"`}, {What: "description", From: strconv.Quote("mine"), To: strconv.Quote(owner.NetworkMarker("", false))}}, Update: neutron.NetworkUpdate{Name: "default/example", Description: owner.NetworkMarker("", false), Revision: 3}},
 	},
 	"present, our network, with another name": {
 		present, foundByMarker(recorded, with(network, func(n *net) { n.Name = "x" })),
@@ -351,15 +351,32 @@ var presentRows = map[string]row{
 		present, foundByMarker(fresh.WithExtensions(allExtensions), retained),
 		plan.UpdateNetwork{
 			ID:      "net-1",
-			Changes: []plan.Change{{What: "description", From: strconv.Quote(owner.RetainedMarker()), To: strconv.Quote(marker)}, {What: "MTU", From: "1450", To: "the largest allowed"}},
-			Update:  neutron.NetworkUpdate{Name: "default/example", Description: marker, NetworkSettings: neutron.NetworkSettings{MTU: new(0)}, Revision: 3},
+			Changes: []plan.Change{{What: "description", From: strconv.Quote(owner.RetainedMarker()), To: strconv.Quote(owner.NetworkMarker("", true))}, {What: "MTU", From: "1450", To: "the largest allowed"}},
+			Update:  neutron.NetworkUpdate{Name: "default/example", Description: owner.NetworkMarker("", true), NetworkSettings: neutron.NetworkSettings{MTU: new(0)}, Revision: 3},
 		},
 	},
 	"present, our network, subnets not looked for": {present, foundByMarker(recorded, network), findSubnets},
 	"present, our network, without subnets":        {present, foundByMarker(recorded, empty), newSubnet},
 	"present, our network, just created":           {present, foundByMarker(fresh).WithNetwork(empty), newSubnet},
-	"present, our subnet, with another CIDR": {
-		desiredFor("10.0.0.0/24", ""), foundSubnets(subnet),
+	"present, our subnet, with another CIDR that overlaps": {
+		desiredFor("192.168.0.0/24", ""), foundSubnets(subnet),
+		plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16"), For: "192.168.0.0/24"},
+	},
+	"present, our subnet, with another CIDR, ports not looked for": {
+		desiredFor("10.0.0.0/24", ""), foundSubnets(subnet), plan.FindPorts{NetworkID: "net-1"},
+	},
+	"present, our subnet, with another CIDR, in use": {
+		desiredFor("10.0.0.0/24", ""), foundSubnets(subnet).WithPorts("net-1", []neutron.Port{{ID: "port-1", SubnetIDs: []string{"sub-1"}}, {ID: "port-2"}}),
+		plan.Blocked{Reason: plan.ReasonInUse, Message: "cannot replace subnet 192.168.0.0/16 by 10.0.0.0/24: ports use subnet sub-1 (port-1). Delete the ports, or restore the previous spec."},
+	},
+	"present, our subnet, with another CIDR, not in use": {
+		desiredFor("10.0.0.0/24", ""), foundSubnets(subnet).WithPorts("net-1", nil),
+		with(newSubnet, func(s *plan.CreateSubnet) {
+			s.Subnet.CIDR, s.Subnet.Gateway = prefix("10.0.0.0/24"), new(addr("10.0.0.1"))
+		}),
+	},
+	"present, our subnet, and the one that replaces it": {
+		desiredFor("10.0.0.0/24", ""), foundSubnets(subnet, with(oldRange, func(s *sub) { s.Gateway = addr("10.0.0.1") })),
 		plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16"), For: "10.0.0.0/24"},
 	},
 	"present, our subnet, without its marker": {
@@ -372,24 +389,26 @@ var presentRows = map[string]row{
 
 // TestDuplicates checks when a second network with our marker is deleted.
 func TestDuplicates(t *testing.T) {
-	created := func(at time.Time) func(*net) { return func(n *net) { n.CreatedAt = at } }
+	described := func(text string) func(*net) { return func(n *net) { n.Description = text } }
 	withSubnet := func(id string) func(*net) { return func(n *net) { n.SubnetIDs = []string{id} } }
-	later := with(subnet, func(s *sub) { s.CreatedAt = createdAt.Add(time.Hour) })
+	retainAgain := with(retainNetwork, func(s *plan.RetainNetwork) { s.ID, s.Update.Revision = "net-2", 1 })
 	for name, test := range map[string]struct {
 		change  func(*net)       // of the second network
 		subnets []neutron.Subnet // on it
 		want    plan.Step
 	}{
 		"all as we create it":           {func(*net) {}, nil, deleteDuplicate},
-		"at the edge of the window":     {created(createdAt.Add(-plan.DuplicateWindow)), nil, deleteDuplicate},
-		"outside of the window":         {created(createdAt.Add(plan.DuplicateWindow + time.Second)), nil, twoInStatus},
-		"unknown creation time":         {created(time.Time{}), nil, twoInStatus},
+		"created much later":            {func(n *net) { n.CreatedAt = createdAt.Add(240 * time.Hour) }, nil, deleteDuplicate},
+		"unknown creation time":         {func(n *net) { n.CreatedAt = time.Time{} }, nil, deleteDuplicate},
+		"the same request":              {described(ours), nil, twoInStatus},
+		"no request":                    {described(marker), nil, twoInStatus},
+		"another cluster":               {described(neutron.Owner{Cluster: "c2", Namespace: "default", Name: "example"}.NetworkMarker("r2", false)), nil, plan.Nothing{}},
 		"another name":                  {func(n *net) { n.Name = "x" }, nil, twoInStatus},
 		"a foreign tag":                 {func(n *net) { n.Tags = []string{"x"} }, nil, twoInStatus},
-		"retained":                      {func(n *net) { n.Description = owner.RetainedMarker() }, nil, twoInStatus},
+		"retained":                      {described(owner.RetainedMarker()), nil, plan.Nothing{}},
+		"taken over":                    {described(owner.NetworkMarker("r2", true)), nil, retainAgain},
 		"subnets not looked for":        {withSubnet("sub-2"), nil, plan.FindSubnets{Filter: neutron.SubnetFilter{NetworkID: "net-2"}}},
 		"a subnet of ours":              {withSubnet("sub-1"), ourSubnet, deleteDuplicate},
-		"a subnet of ours, but later":   {withSubnet("sub-1"), []sub{later}, twoInStatus},
 		"a foreign subnet":              {withSubnet("sub-9"), []sub{foreign}, twoInStatus},
 		"a subnet that we cannot see":   {withSubnet("sub-9"), []sub{}, twoInStatus},
 		"a subnet of ours, and another": {func(n *net) { n.SubnetIDs = []string{"sub-1", "sub-9"} }, ourSubnet, twoInStatus},
@@ -419,27 +438,133 @@ var duplicateRows = map[string]row{
 		present, foundByMarker(fresh, with(duplicate, func(n *net) { n.CreatedAt = createdAt.Add(time.Second) }), empty),
 		newSubnet,
 	},
-	"both creation times are unknown": {
-		present, foundByMarker(recorded, with(duplicate, func(n *net) { n.CreatedAt = time.Time{} }), with(network, func(n *net) { n.CreatedAt = time.Time{} })).WithSubnets("net-1", ourSubnet),
-		twoInStatus,
-	},
 	"ours is updated although a copy has its description": {present, foundByMarker(recorded, copied, with(network, func(n *net) { n.Name = "x" })), renameNetwork},
 	"two subnets with our marker, one with another range": {
 		present, foundSubnets(subnet, oldRange),
-		plan.DeleteSubnet{Duplicate: true, ID: "sub-2", Revision: 4, From: prefix("10.0.0.0/24"), For: "192.168.0.0/16"},
+		plan.DeleteSubnet{ID: "sub-2", Revision: 4, From: prefix("10.0.0.0/24"), For: "192.168.0.0/16"},
 	},
 	"two subnets with our marker, one with another name": {
 		present, foundSubnets(subnet, with(oldRange, func(s *sub) { s.Name = "x" })),
 		twoSubnets,
 	},
-	"two subnets with our marker, one created later": {
-		present, foundSubnets(subnet, with(oldRange, func(s *sub) { s.CreatedAt = createdAt.Add(time.Hour) })),
-		twoSubnets,
-	},
 	"two subnets with our marker, neither as desired": {
 		desiredFor("172.16.0.0/24", ""), foundSubnets(subnet, oldRange),
-		twoSubnets,
+		plan.DeleteSubnet{ID: "sub-2", Revision: 4, From: prefix("10.0.0.0/24"), For: "172.16.0.0/24"},
 	},
+	"three networks, two of them of one request": {
+		present, foundByMarker(recorded, network, duplicate, with(duplicate, func(n *net) { n.ID = "net-3" })).WithSubnets("net-1", ourSubnet),
+		plan.Blocked{Reason: plan.ReasonAmbiguous, Message: `Neutron has 3 networks with an owner marker of default/example (net-1, net-2, net-3), but there must be only one. The status names net-1. Delete the ones that are not needed.`},
+	},
+}
+
+// TestDeletionWithDuplicates: what is no proven duplicate, or in use, does not block the
+// deletion of the object, and is left.
+func TestDeletionWithDuplicates(t *testing.T) {
+	found := func(others ...neutron.Network) plan.Actual {
+		return foundByMarker(recorded, append(others, network)...).WithSubnets("net-1", ourSubnet)
+	}
+	crowdedDuplicate := with(duplicate, func(n *net) { n.SubnetIDs = []string{"sub-9"} })
+	older := with(network, func(n *net) { n.Description = marker })
+	for name, test := range map[string]struct {
+		actual plan.Actual
+		want   plan.Step
+	}{
+		"a duplicate":                          {found(duplicate), deleteDuplicate},
+		"a duplicate in use":                   {found(duplicate).WithLeftDuplicate("net-2"), deleteNetwork},
+		"ours deleted, a duplicate in use":     {found(duplicate).WithLeftDuplicate("net-2").WithoutNetwork("net-1"), plan.RemoveFinalizer{}},
+		"a foreign subnet on a duplicate":      {found(crowdedDuplicate).WithSubnets("net-2", []sub{foreign}), deleteNetwork},
+		"a copy of the marker":                 {found(copied), deleteNetwork},
+		"ours deleted, and a copy":             {found(copied).WithoutNetwork("net-1"), plan.RemoveFinalizer{}},
+		"ours of an older version, and a copy": {foundByMarker(recorded, older, with(copied, func(n *net) { n.Description = marker })).WithSubnets("net-1", ourSubnet).WithoutNetwork("net-1"), plan.RemoveFinalizer{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, plan.Next(absent, test.actual), compareValues); diff != "" {
+				t.Errorf("Next() differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestGone: of an object that does not exist, only networks with a claim are deleted, and
+// one that was taken over is retained again.
+func TestGone(t *testing.T) {
+	takenOver := with(network, func(n *net) { n.Description = owner.NetworkMarker("r1", true) })
+	olderVersion := with(network, func(n *net) { n.Description = marker })
+	for name, test := range map[string]struct {
+		claims plan.Claims
+		found  neutron.Network
+		want   plan.Step
+	}{
+		"no claim":                         {plan.Claims{}, network, plan.RemoveFinalizer{}},
+		"our request":                      {plan.Claims{Requests: []string{"r0", "r1"}}, network, deleteNetwork},
+		"another request":                  {plan.Claims{Requests: []string{"r2"}}, network, plan.RemoveFinalizer{}},
+		"appeared after the deletion":      {plan.Claims{Released: true, Seen: []string{"r2"}}, network, deleteNetwork},
+		"was left by the deletion":         {plan.Claims{Released: true, Seen: []string{"r1"}}, network, plan.RemoveFinalizer{}},
+		"of an older version":              {plan.Claims{Released: true}, olderVersion, plan.RemoveFinalizer{}},
+		"an orphan":                        {plan.Claims{Orphans: true}, network, deleteNetwork},
+		"an orphan of an older version":    {plan.Claims{Orphans: true}, olderVersion, deleteNetwork},
+		"retained":                         {plan.Claims{Orphans: true, Released: true}, retained, plan.RemoveFinalizer{}},
+		"taken over by our request":        {plan.Claims{Requests: []string{"r1"}}, takenOver, retainNetwork},
+		"an orphan that had been retained": {plan.Claims{Orphans: true}, takenOver, retainNetwork},
+		"taken over, and left":             {plan.Claims{Released: true, Seen: []string{"r1"}}, takenOver, plan.RemoveFinalizer{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gone := with(absent, func(d *plan.Desired) { d.Gone, d.Claims = true, test.claims })
+			got := plan.Next(gone, foundByMarker(fresh, test.found).WithSubnets("net-1", ourSubnet))
+			if diff := cmp.Diff(test.want, got, compareValues); diff != "" {
+				t.Errorf("Next() differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("several", func(t *testing.T) {
+		gone := with(absent, func(d *plan.Desired) { d.Gone, d.Claims = true, plan.Claims{Released: true} })
+		actual := foundByMarker(fresh, network, copied, with(duplicate, func(n *net) { n.ID = "net-3" })).WithSubnets("net-1", ourSubnet)
+		for range 3 {
+			step, ok := plan.Next(gone, actual).(plan.DeleteNetwork)
+			if !ok {
+				t.Fatalf("Next() = %v, want a deletion", plan.Next(gone, actual))
+			}
+			actual = actual.WithoutNetwork(step.ID)
+		}
+		if step := plan.Next(gone, actual); step != (plan.RemoveFinalizer{}) {
+			t.Errorf("at the end, Next() = %v", step)
+		}
+	})
+}
+
+// TestTakenOverRouter: the object that retained a network may have attached it to a router,
+// which no status records any more.
+func TestTakenOverRouter(t *testing.T) {
+	takenOver := with(network, func(n *net) { n.Description = owner.NetworkMarker("r1", true) })
+	found := foundByMarker(recorded, takenOver).WithSubnets("net-1", ourSubnet)
+	attached := found.WithRouterInterfaces("net-1", []neutron.RouterInterface{{RouterID: "router-1", NetworkID: "net-1", SubnetID: "sub-1", Address: subnet.Gateway}})
+	routed := with(present, func(d *plan.Desired) { d.Router = &plan.Router{ID: "router-1"} })
+	for name, test := range map[string]row{
+		"present, the router is desired":  {routed, attached, plan.RecordRouter{ID: "router-1"}},
+		"absent, interfaces not known":    {absent, found, plan.FindRouterInterfaces{NetworkID: "net-1"}},
+		"absent, no router":               {absent, found.WithRouterInterfaces("net-1", nil), deleteNetwork},
+		"absent, on a router":             {absent, attached, plan.Blocked{Reason: plan.ReasonInUse, Message: "network net-1 cannot be deleted: it is attached to routers, but not by this Network (subnet sub-1 to router router-1). Detach them first (openstack router remove subnet), or set spec.deletionPolicy to Retain."}},
+		"present, not taken over: others": {routed, foundByMarker(recorded, network).WithSubnets("net-1", ourSubnet).WithRouterInterfaces("net-1", []neutron.RouterInterface{{RouterID: "router-1", NetworkID: "net-1", SubnetID: "sub-1", Address: subnet.Gateway}}), plan.Nothing{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, plan.Next(test.desired, test.actual), compareValues); diff != "" {
+				t.Errorf("Next() differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestClaimedByNewObject: a new object may use what the last object of its name left
+// behind, but nothing else with its marker.
+func TestClaimedByNewObject(t *testing.T) {
+	claiming := with(present, func(d *plan.Desired) { d.Claims.Requests = []string{"r1"} })
+	actual := foundByMarker(newObject, network).WithSubnets("net-1", ourSubnet)
+	if step := plan.Next(claiming, actual); step != (plan.AddFinalizer{Cloud: here}) {
+		t.Errorf("with a claim, Next() = %v", step)
+	}
+	if step := plan.Next(present, actual); step != older {
+		t.Errorf("without a claim, Next() = %v", step)
+	}
 }
 
 var adoptingRows = map[string]row{
@@ -498,7 +623,7 @@ func TestOurs(t *testing.T) {
 		"found, subnets unknown":         {present, foundByMarker(recorded, network), recorded.Record},
 		"another one, subnets unknown":   {present, foundByMarker(fromOther, network), noSubnet},
 		"subnet gone":                    {present, foundSubnets(foreign), noSubnet},
-		"subnets ambiguous":              {present, foundSubnets(subnet, later), noSubnet},
+		"subnets ambiguous":              {present, foundSubnets(subnet, with(later, func(s *sub) { s.Name = "x" })), noSubnet},
 		"subnet created":                 {present, foundByMarker(fresh).WithNetwork(empty).WithSubnet(subnet), full},
 		"subnet deleted":                 {present, foundSubnets(subnet).WithoutSubnet("sub-1"), noSubnet},
 		"duplicates, one in the status":  {present, foundByMarker(recorded, duplicate, network).WithSubnets("net-1", ourSubnet), full},
@@ -555,20 +680,20 @@ func TestStepText(t *testing.T) {
 		"add finalizer":                    plan.AddFinalizer{},
 		"remove finalizer":                 plan.RemoveFinalizer{},
 		"create network default/example":   newNetwork,
-		"update network net-1: MTU 1450 → 1400, admin state up false → true":                 plan.UpdateNetwork{ID: "net-1", Changes: changes},
-		`retain network net-1: description → "mine"`:                                         plan.RetainNetwork{ID: "net-1", Update: neutron.NetworkUpdate{Description: "mine"}},
-		"record tags in the status: amber, blue":                                             plan.RecordTags{Tags: []string{"amber", "blue"}},
-		`add tag "amber" to network net-1`:                                                   plan.AddTag{ID: "net-1", Tag: "amber"},
-		`remove tag "amber" from network net-1`:                                              plan.RemoveTag{ID: "net-1", Tag: "amber"},
-		"create subnet: 192.168.0.0/16, gateway 192.168.0.1":                                 newSubnet,
-		"create subnet: 192.168.0.0/16, gateway none":                                        with(newSubnet, func(s *plan.CreateSubnet) { s.Subnet.Gateway = new(none) }),
-		"create subnet: a range from subnet pool pool-1":                                     fromPool,
-		"update subnet: MTU 1450 → 1400":                                                     updateSubnet(changes[0], neutron.SubnetSettings{}),
-		"delete subnet: 10.0.0.0/24":                                                         plan.DeleteSubnet{ID: "sub-1", From: prefix("10.0.0.0/24")},
-		"delete subnet: 10.0.0.0/24 makes room for a /26 from subnet pool one":               plan.DeleteSubnet{ID: "sub-1", From: prefix("10.0.0.0/24"), For: "a /26 from subnet pool one"},
-		"delete network net-1":                                                               deleteNetwork,
-		"delete network net-2: duplicate of net-1, created at the same time":                 deleteDuplicate,
-		`find network with description "` + marker + `" or "` + owner.RetainedMarker() + `"`: findByMarkers,
+		"update network net-1: MTU 1450 → 1400, admin state up false → true":   plan.UpdateNetwork{ID: "net-1", Changes: changes},
+		`retain network net-1: description → "mine"`:                           plan.RetainNetwork{ID: "net-1", Update: neutron.NetworkUpdate{Description: "mine"}},
+		"record tags in the status: amber, blue":                               plan.RecordTags{Tags: []string{"amber", "blue"}},
+		`add tag "amber" to network net-1`:                                     plan.AddTag{ID: "net-1", Tag: "amber"},
+		`remove tag "amber" from network net-1`:                                plan.RemoveTag{ID: "net-1", Tag: "amber"},
+		"create subnet: 192.168.0.0/16, gateway 192.168.0.1":                   newSubnet,
+		"create subnet: 192.168.0.0/16, gateway none":                          with(newSubnet, func(s *plan.CreateSubnet) { s.Subnet.Gateway = new(none) }),
+		"create subnet: a range from subnet pool pool-1":                       fromPool,
+		"update subnet: MTU 1450 → 1400":                                       updateSubnet(changes[0], neutron.SubnetSettings{}),
+		"delete subnet: 10.0.0.0/24":                                           plan.DeleteSubnet{ID: "sub-1", From: prefix("10.0.0.0/24")},
+		"delete subnet: 10.0.0.0/24 is replaced by a /26 from subnet pool one": plan.DeleteSubnet{ID: "sub-1", From: prefix("10.0.0.0/24"), For: "a /26 from subnet pool one"},
+		"delete network net-1":                                                 deleteNetwork,
+		"delete network net-2: duplicate of net-1, created by another request": deleteDuplicate,
+		`find networks with the name "default/example"`:                        findByMarker,
 	} {
 		if got := step.String(); got != want {
 			t.Errorf("%T is %q, want %q", step, got, want)

@@ -189,7 +189,7 @@ func setSubnetSettings(subnet *neutron.Subnet, to neutron.SubnetSettings) {
 
 // network returns a network that was found, by its ID.
 func (a Actual) network(id string) neutron.Network {
-	found := slices.Concat(valueOf(a.byMarker), valueOf(a.byID))
+	found := slices.Concat(valueOf(a.byName), valueOf(a.byID))
 	if i := slices.IndexFunc(found, func(n neutron.Network) bool { return n.ID == id }); i >= 0 {
 		return found[i]
 	}

@@ -163,6 +163,9 @@ func stepToRouter(desired Desired, actual Actual, network neutron.Network) Step 
 		}
 		routerID = id
 	}
+	if _, isDone := interfaceTo(routerID, attached); isDone && actual.RouterID == "" && neutron.IsTakenOver(network.Description) {
+		return RecordRouter{ID: routerID, Name: desired.Router.Name} // the object that retained the network attached it
+	}
 	return stepToAttached(desired, actual, subnet, attached, routerID)
 }
 
@@ -312,7 +315,7 @@ func stepToUnrouted(desired Desired, actual Actual, networkID, purpose string, s
 		if ours, ok := interfaceTo(actual.RouterID, attached); ok && isAdopted {
 			return DetachRouter{Interface: ours}
 		}
-		if subnet.Description != desired.Owner.Marker() {
+		if !desired.Owner.HasMarker(subnet.Description) {
 			continue
 		}
 		if step := stepTo(actual, subnet, purpose); step != nil {

@@ -13,7 +13,7 @@ var (
 	withRouter   = desiredWith(func(s *spec) { s.Router = &samplecrdv1.RouterReference{Name: "edge"} })
 	withRouterID = desiredWith(func(s *spec) { s.Router = &samplecrdv1.RouterReference{ID: "router-1"} })
 	otherGateway = with(withRouter, func(d *plan.Desired) { d.Gateway = addr("192.168.0.9") })
-	otherCIDR    = with(withRouter, func(d *plan.Desired) { d.CIDR, d.Gateway = prefix("10.0.0.0/24"), addr("10.0.0.1") })
+	otherCIDR    = with(withRouter, func(d *plan.Desired) { d.CIDR, d.Gateway = prefix("192.168.0.0/24"), addr("192.168.0.1") })
 	noRouter     = with(withRouter, func(d *plan.Desired) { d.Absent = true })
 	onlyRelease  = with(adopting(noRouter), func(d *plan.Desired) { d.Leave = plan.LeaveNetwork })
 
@@ -108,12 +108,12 @@ var routerRows = map[string]row{
 	"no gateway in Neutron, and still there": {withRouter, foundSubnets(with(subnet, func(s *sub) { s.Gateway = none })).WithRouterInterfaces("net-1", []neutron.RouterInterface{attached}).WithRecordedRouter("router-1", "edge"), updateSubnet(plan.Change{What: "gateway", From: "none", To: "192.168.0.1"}, neutron.SubnetSettings{Gateway: new(addr("192.168.0.1"))})},
 
 	"another range, ports not looked for":          {otherCIDR, routedBy(attached), findPorts},
-	"another range":                                {otherCIDR, routedBy(attached).WithPorts("net-1", []neutron.Port{elsewhere}), detach("replace subnet 192.168.0.0/16 by 10.0.0.0/24")},
-	"another range, and a port without an address": {otherCIDR, routedBy(attached).WithPorts("net-1", []neutron.Port{noAddress}), detach("replace subnet 192.168.0.0/16 by 10.0.0.0/24")},
-	"another range, detached":                      {otherCIDR, routedBy(), with(deleteSubnet, func(s *plan.DeleteSubnet) { s.For = "10.0.0.0/24" })},
+	"another range":                                {otherCIDR, routedBy(attached).WithPorts("net-1", []neutron.Port{elsewhere}), detach("replace subnet 192.168.0.0/16 by 192.168.0.0/24")},
+	"another range, and a port without an address": {otherCIDR, routedBy(attached).WithPorts("net-1", []neutron.Port{noAddress}), detach("replace subnet 192.168.0.0/16 by 192.168.0.0/24")},
+	"another range, detached":                      {otherCIDR, routedBy(), with(deleteSubnet, func(s *plan.DeleteSubnet) { s.For = "192.168.0.0/24" })},
 	"another range, and a port uses the subnet": {
 		otherCIDR, routedBy(attached).WithPorts("net-1", []neutron.Port{machine}),
-		plan.Blocked{Reason: plan.ReasonInUse, Message: "cannot replace subnet 192.168.0.0/16 by 10.0.0.0/24: ports use subnet sub-1 (port-9 (compute:nova)). Subnet sub-1 stays attached to router router-1 until they are deleted."},
+		plan.Blocked{Reason: plan.ReasonInUse, Message: "cannot replace subnet 192.168.0.0/16 by 192.168.0.0/24: ports use subnet sub-1 (port-9 (compute:nova)). Subnet sub-1 stays attached to router router-1 until they are deleted."},
 	},
 
 	"absent, router, subnets not looked for":    {noRouter, foundByMarker(recorded, empty), findSubnets},

@@ -211,7 +211,7 @@ func (s FindNetwork) String() string {
 	if s.Filter.ID != "" {
 		return "find network " + s.Filter.ID
 	}
-	return "find network with description " + joinTexts(s.Filter.Descriptions, strconv.Quote, " or ")
+	return "find networks with the name " + strconv.Quote(s.Filter.Name)
 }
 
 func (s FindSubnets) String() string {
@@ -269,12 +269,12 @@ func (s DeleteSubnet) String() string {
 	if s.For == "" {
 		return "delete subnet: " + s.From.String()
 	}
-	return fmt.Sprintf("delete subnet: %s makes room for %s", s.From, s.For)
+	return fmt.Sprintf("delete subnet: %s is replaced by %s", s.From, s.For)
 }
 
 func (s DeleteNetwork) String() string {
 	if s.DuplicateOf != "" {
-		return fmt.Sprintf("delete network %s: duplicate of %s, created at the same time", s.ID, s.DuplicateOf)
+		return fmt.Sprintf("delete network %s: duplicate of %s, created by another request", s.ID, s.DuplicateOf)
 	}
 	return "delete network " + s.ID
 }

@@ -34,7 +34,8 @@ func stepToSubnet(desired Desired, actual Actual, network neutron.Network) Step 
 		if step := stepToDetached(actual, others[0], replacement(desired, others[0])); step != nil {
 			return step
 		}
-		return DeleteSubnet{Duplicate: true, ID: others[0].ID, Revision: others[0].Revision, From: others[0].CIDR, For: desired.RangeText()}
+		isDuplicate := hasDesiredRange(desired, actual, others[0]) // otherwise, the kept one has replaced it
+		return DeleteSubnet{Duplicate: isDuplicate, ID: others[0].ID, Revision: others[0].Revision, From: others[0].CIDR, For: desired.RangeText()}
 	}
 	return stepToSpec(desired, actual, network, kept)
 }
@@ -78,7 +79,7 @@ func stepToRoom(desired Desired, actual Actual, network neutron.Network) Step {
 	subnets, _ := actual.subnetsOf(network)
 	for _, s := range subnets {
 		inTheWay := desired.CIDR.IsValid() && s.CIDR.Overlaps(desired.CIDR) || desired.Adopted == "" && s.ID == actual.SubnetID
-		if inTheWay && s.Description != desired.Owner.Marker() {
+		if inTheWay && !desired.Owner.HasMarker(s.Description) {
 			return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
 				"subnet %s with the range %s is on network %s, but does not have the owner marker of this Network. If it belongs to this Network, set its description to %q. Otherwise delete it.",
 				s.ID, s.CIDR, network.ID, desired.Owner.Marker())}
@@ -135,10 +136,47 @@ func stepToReplace(desired Desired, actual Actual, network neutron.Network, subn
 	if step := stepToRoom(desired, actual, network); step != nil {
 		return step
 	}
+	if desired.canCoexist(actual, subnet) { // it is deleted once the new one exists
+		if step := stepToUnused(desired, actual, subnet); step != nil {
+			return step
+		}
+		return stepToNewSubnet(desired, actual, network)
+	}
 	if step := stepToDetached(actual, subnet, replacement(desired, subnet)); step != nil {
 		return step
 	}
 	return DeleteSubnet{ID: subnet.ID, Revision: subnet.Revision, From: subnet.CIDR, For: desired.RangeText()}
+}
+
+// canCoexist reports whether the desired subnet can be created while a subnet that it
+// replaces exists. Neutron rejects ranges that overlap, and a network with subnets of
+// several subnet pools, or with and without one.
+func (d Desired) canCoexist(actual Actual, subnet neutron.Subnet) bool {
+	if d.SubnetPool == nil {
+		return subnet.SubnetPoolID == "" && !subnet.CIDR.Overlaps(d.CIDR)
+	}
+	id, known := actual.subnetPoolID(d)
+	return known && subnet.SubnetPoolID == id
+}
+
+// stepToUnused returns nil if no port uses a subnet that is to be replaced: the new one is
+// not created before the old one can go.
+func stepToUnused(desired Desired, actual Actual, subnet neutron.Subnet) Step {
+	ports, known := actual.ports[subnet.NetworkID]
+	if !known {
+		return FindPorts{subnet.NetworkID}
+	}
+	var users []string
+	for _, port := range ports {
+		if slices.Contains(port.SubnetIDs, subnet.ID) {
+			users = append(users, port.String())
+		}
+	}
+	if users == nil {
+		return nil
+	}
+	return Blocked{Reason: ReasonInUse, Message: fmt.Sprintf(
+		"cannot %s: ports use subnet %s (%s). Delete the ports, or restore the previous spec.", replacement(desired, subnet), subnet.ID, firstOf(users))}
 }
 
 // settingsForSubnet returns a subnet with the desired settings. A setting that
@@ -228,7 +266,7 @@ func selectSubnet(desired Desired, actual Actual, ours []neutron.Subnet) (kept n
 	})
 	kept, others = sorted[0], sorted[1:]
 	for _, other := range others {
-		if !hasDesiredRange(desired, actual, kept) || other.Name != desired.Owner.String() || other.Description != desired.Owner.Marker() || !createdTogether(kept.CreatedAt, other.CreatedAt) {
+		if other.Name != desired.Owner.String() || !desired.Owner.HasMarker(other.Description) {
 			return kept, others, false
 		}
 	}

@@ -66,7 +66,7 @@ func (w *world) subnetsOf(network string) []neutron.Subnet {
 func (w *world) findNetworks(filter neutron.NetworkFilter) []neutron.Network {
 	var found []neutron.Network
 	for _, n := range w.networks {
-		if n.ID != w.hidden && (filter.ID == "" || n.ID == filter.ID) && (filter.Descriptions == nil || slices.Contains(filter.Descriptions, n.Description)) {
+		if n.ID != w.hidden && (filter.ID == "" || n.ID == filter.ID) && (filter.Name == "" || n.Name == filter.Name || isMarked(n)) {
 			n.SubnetIDs = nil
 			for _, s := range w.subnetsOf(n.ID) {
 				n.SubnetIDs = append(n.SubnetIDs, s.ID)
@@ -75,6 +75,17 @@ func (w *world) findNetworks(filter neutron.NetworkFilter) []neutron.Network {
 		}
 	}
 	return found
+}
+
+// isMarked reports whether a network has a marker of the object. The cache of Neutron's
+// state finds it under any name.
+func isMarked(n neutron.Network) bool {
+	return owner.HasMarker(n.Description) || owner.HasRetainedMarker(n.Description)
+}
+
+// marked returns the networks with a marker of the object.
+func (w *world) marked() []neutron.Network {
+	return slices.DeleteFunc(w.findNetworks(neutron.NetworkFilter{}), func(n neutron.Network) bool { return !isMarked(n) })
 }
 
 func (w *world) findPools(filter neutron.SubnetPoolFilter) []neutron.SubnetPool {
@@ -87,9 +98,8 @@ func (w *world) findPools(filter neutron.SubnetPoolFilter) []neutron.SubnetPool 
 // markers; or the status names it, a user removed the marker, and our subnet is
 // on it.
 func (w *world) isOurs(n neutron.Network, status plan.Record) bool {
-	isMarked := func(s neutron.Subnet) bool { return s.NetworkID == n.ID && s.Description == marker }
-	return n.Description == marker || n.Description == owner.RetainedMarker() ||
-		n.ID == status.NetworkID && !neutron.IsMarker(n.Description) && slices.ContainsFunc(w.subnets, isMarked)
+	isOurs := func(s neutron.Subnet) bool { return s.NetworkID == n.ID && s.Description == marker }
+	return isMarked(n) || n.ID == status.NetworkID && !neutron.IsMarker(n.Description) && slices.ContainsFunc(w.subnets, isOurs)
 }
 
 func (w *world) isAdopted(n neutron.Network, desired plan.Desired) bool {
@@ -97,17 +107,18 @@ func (w *world) isAdopted(n neutron.Network, desired plan.Desired) bool {
 }
 
 // isDuplicate reports whether a network is exactly what we create, with nothing of
-// others on it, and was created at the same time as another one of ours. A process
-// of ours may have restored its looks.
+// others on it, and names another request than the others of ours. A process of ours may
+// have restored its looks.
 func (w *world) isDuplicate(n neutron.Network, desired plan.Desired, status plan.Record, restored bool) bool {
+	request := neutron.RequestOf(n.Description)
 	isForeignTag := func(tag string) bool {
 		return !slices.Contains(desired.Tags, tag) && !slices.Contains(status.Tags, tag)
 	}
 	isForeign := func(s neutron.Subnet) bool { return s.NetworkID == n.ID && s.Description != marker }
-	isTogether := func(m neutron.Network) bool {
-		return m.ID != n.ID && w.isOurs(m, status) && !m.CreatedAt.IsZero() && m.CreatedAt.Sub(n.CreatedAt).Abs() <= plan.DuplicateWindow
-	}
-	return (n.Description == marker && n.Name == owner.String() || restored && w.isOurs(n, status)) && !n.CreatedAt.IsZero() && slices.ContainsFunc(w.networks, isTogether) &&
+	isCopy := func(m neutron.Network) bool { return m.ID != n.ID && neutron.RequestOf(m.Description) == request }
+	isOther := func(m neutron.Network) bool { return m.ID != n.ID && w.isOurs(m, status) }
+	return (n.Name == owner.String() && request != "" || restored && w.isOurs(n, status)) && owner.HasMarker(n.Description) &&
+		!slices.ContainsFunc(w.networks, isCopy) && slices.ContainsFunc(w.networks, isOther) &&
 		!slices.ContainsFunc(n.Tags, isForeignTag) && !slices.ContainsFunc(w.subnets, isForeign)
 }
 
@@ -265,6 +276,11 @@ func (w *world) apply(t *testing.T, actual plan.Actual, step plan.Step) plan.Act
 		return actual.WithTag(step.ID, step.Tag, false)
 	case plan.CreateSubnet:
 		created := w.newSubnet(step.Subnet)
+		for _, other := range w.subnetsOf(created.NetworkID) {
+			if other.CIDR.Overlaps(created.CIDR) || other.Description == marker && other.SubnetPoolID != created.SubnetPoolID {
+				t.Fatalf("400: %+v cannot be beside %+v", created, other)
+			}
+		}
 		w.subnets = append(w.subnets, created)
 		w.network(created.NetworkID).Revision++
 		return actual.WithNewSubnet(created)
@@ -429,7 +445,7 @@ func randomWorld(random *rand.Rand, absent bool) (world, plan.Actual, plan.Desir
 				w.subnets = append(w.subnets, s)
 			}
 		}
-		if n.Description == marker && !d.oneIn(3) || n.ID == desired.Adopted && d.oneIn(2) || d.oneIn(6) {
+		if owner.HasMarker(n.Description) && !d.oneIn(3) || n.ID == desired.Adopted && d.oneIn(2) || d.oneIn(6) {
 			status.NetworkID = n.ID
 		}
 	}
@@ -474,13 +490,12 @@ func (d dice) makeOutdated(w *world) {
 		n.Revision--
 		n.Name = pick(d, n.Name, owner.String(), "x")
 		n.AdminStateUp = new(d.oneIn(2))
-		if n.Description != marker && n.Description != owner.RetainedMarker() {
-			n.Description = pick(d, n.Description, marker, owner.RetainedMarker(), "theirs")
+		if !isMarked(*n) {
+			n.Description = pick(d, n.Description, ours, owner.RetainedMarker(), "theirs")
 		}
 	}
 	if w.finalizer && d.oneIn(4) { // a create request was pending
-		isOurs := func(description string) bool { return description == marker || description == owner.RetainedMarker() }
-		w.networks = slices.DeleteFunc(w.networks, func(n neutron.Network) bool { return isOurs(n.Description) })
+		w.networks = slices.DeleteFunc(w.networks, isMarked)
 		w.subnets = slices.DeleteFunc(w.subnets, func(s neutron.Subnet) bool { return w.network(s.NetworkID) == nil })
 	}
 	if d.oneIn(4) {
@@ -545,8 +560,8 @@ func (d dice) network(w *world, id string) neutron.Network {
 	n := neutron.Network{
 		ID:              id,
 		Name:            pick(d, owner.String(), owner.String(), owner.String(), owner.String(), owner.String(), "x"),
-		Description:     pick(d, marker, marker, marker, owner.RetainedMarker(), "", "theirs", marker+"x", otherCluster),
-		CreatedAt:       createdAt.Add(time.Duration(d.IntN(7)) * plan.DuplicateWindow / 4),
+		Description:     pick(d, marker, ours, ours, owner.NetworkMarker("r2", false), owner.NetworkMarker("r3", d.oneIn(2)), owner.RetainedMarker(), "", "theirs", marker+"x", otherCluster),
+		CreatedAt:       createdAt.Add(time.Duration(d.IntN(7)) * time.Minute),
 		NetworkSettings: w.defaults(),
 		Tags:            pick(d, nil, nil, nil, []string{"theirs"}, []string{"a"}, []string{"old", "theirs"}),
 		Revision:        d.IntN(9),
@@ -568,11 +583,14 @@ func (d dice) network(w *world, id string) neutron.Network {
 }
 
 func (d dice) subnet(n neutron.Network, id string, desired plan.Desired) neutron.Subnet {
+	if owner.HasMarker(n.Description) {
+		n.Description = marker
+	}
 	s := neutron.Subnet{
 		ID: id, NetworkID: n.ID, Name: n.Name,
 		Description: pick(d, n.Description, n.Description, n.Description, marker, "theirs", otherCluster),
 		CIDR:        pick(d, desired.CIDR, desired.CIDR, prefix("192.168.0.0/16"), prefix("10.0.0.0/24"), prefix("fd00::/64")),
-		CreatedAt:   createdAt.Add(time.Duration(d.IntN(7)) * plan.DuplicateWindow / 4),
+		CreatedAt:   createdAt.Add(time.Duration(d.IntN(7)) * time.Minute),
 		DHCP:        !d.oneIn(4),
 		Revision:    d.IntN(9),
 	}
@@ -603,7 +621,7 @@ func (d dice) fillStatus(w *world, status *plan.Actual) {
 	if n == nil {
 		return
 	}
-	if n.MTU != nil && n.Description == marker {
+	if n.MTU != nil && owner.HasMarker(n.Description) {
 		status.MTU, status.DefaultMTU = 1450, 1450
 		n.MTU = new(pick(d, 1450, 1450, 1400))
 	}
@@ -633,7 +651,7 @@ func (d dice) desired(absent bool) plan.Desired {
 		d.addNetworkFields(&spec)
 	}
 	desired := plan.DesiredFor(owner, spec)
-	desired.Absent = absent
+	desired.Absent, desired.Request = absent, "new"
 	switch {
 	case d.oneIn(4):
 		desired.Leave = plan.LeaveAll

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,6 +46,7 @@ func (r *Reconciler) Apply(ctx context.Context, key cache.ObjectName, network *s
 		observer.Compares(ctx, desired.Words(), actual.Words(desired))
 	}
 	var applied []plan.Step
+	desired.Request = newRequest()
 	actual, err := r.applySteps(ctx, key, network, desired, actual, &applied)
 	r.announce(key, network, applied, actual.Ours(desired))
 	if actual.Cached && !isComplete(err) {
@@ -52,6 +54,10 @@ func (r *Reconciler) Apply(ctx context.Context, key cache.ObjectName, network *s
 	}
 	return actual, err
 }
+
+// newRequest returns a text that names a request in an owner marker. Two requests for one
+// key never have the same.
+func newRequest() string { return strings.ToLower(rand.Text()[:8]) }
 
 // applySteps adds each step that it applied to a list.
 func (r *Reconciler) applySteps(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, applied *[]plan.Step) (plan.Actual, error) {
@@ -74,6 +80,9 @@ func (r *Reconciler) applySteps(ctx context.Context, key cache.ObjectName, netwo
 		case actual.Cached && isFromOutdated(step, err):
 			klog.FromContext(ctx).V(2).Info("The cache of Neutron's state may be outdated; looking in Neutron", "step", status.Printable(step.String()), "err", status.Printable(err.Error()))
 			actual = actual.WithoutCache()
+		case isDuplicateInUse(desired, step, err):
+			klog.FromContext(ctx).Info("A duplicate is in use; it stays, and the deletion goes on", "step", status.Printable(step.String()), "err", status.Printable(err.Error()))
+			actual = actual.WithLeftDuplicate(step.(plan.DeleteNetwork).ID)
 		default:
 			err = &status.StepError{Step: step, Err: err}
 			r.noteRejection(key, network, err)
@@ -94,6 +103,13 @@ func isFromOutdated(step plan.Step, err error) bool {
 		}
 	}
 	return errors.Is(err, neutron.ErrConflict) || errors.Is(err, neutron.ErrNotFound)
+}
+
+// isDuplicateInUse reports whether a step failed that deletes a duplicate of what is being
+// deleted, because ports use the duplicate.
+func isDuplicateInUse(desired plan.Desired, step plan.Step, err error) bool {
+	deletion, _ := step.(plan.DeleteNetwork)
+	return desired.Absent && deletion.DuplicateOf != "" && errors.Is(err, neutron.ErrInUse)
 }
 
 // endOf reports whether a plan for a Network ends with a step, and the outcome. The
@@ -123,7 +139,7 @@ func (r *Reconciler) mayApply(ctx context.Context, key cache.ObjectName, network
 		err = r.checkPending(key, network, desired, step, found)
 	}
 	if err == nil {
-		err = r.reserve(key, step) // last: noteCreate ends the reservation
+		err = r.begin(key, desired, step) // last: applyStep ends it
 	}
 	if err != nil {
 		return &status.StepError{Step: step, Err: err}
@@ -160,7 +176,7 @@ func (r *Reconciler) applyStep(ctx context.Context, key cache.ObjectName, networ
 	after, err := r.apply(ctx, network, actual, step)
 	endTrace(err)
 	endProgress()
-	r.noteCreate(key, desired, step, err)
+	r.end(key, attempt{desired: desired, step: step, before: actual, after: after, err: err})
 	return after, err
 }
 
@@ -273,7 +289,7 @@ func hasFinalizer(network *samplecrdv1.Network) bool {
 // finalizers. It sends nothing else: a client that sends the whole object drops
 // fields that it does not know.
 func (r *Reconciler) setFinalizer(ctx context.Context, network *samplecrdv1.Network, cloud string) error {
-	network = r.latest(network) // after a write of the status
+	network = r.withOwnWrites(network)
 	finalizers := slices.DeleteFunc(slices.Clone(network.Finalizers), func(f string) bool { return f == samplecrdv1.Finalizer })
 	metadata := map[string]any{
 		"uid":             network.UID,

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
@@ -16,36 +15,13 @@ import (
 // A ResourceQuota counts Network objects. A network that outlives its object, because
 // it was retained or somebody removed the finalizer, is counted here.
 
-// reservations are the networks that are being created, by namespace and key. The
-// value is until when the request may be pending; it is zero until its response
-// arrives.
-type reservations map[string]map[cache.ObjectName]time.Time
-
-// end ends a reservation after the response of a create request, or, if there was no
-// response, after the first list that includes what became of it.
-func (r reservations) end(key cache.ObjectName, pending bool, until time.Time) {
-	keys, limited := r[key.Namespace]
-	if _, reserved := keys[key]; !limited || !reserved {
-		return
-	}
-	if pending {
-		keys[key] = until
-		return
-	}
-	if delete(keys, key); len(keys) == 0 {
-		delete(r, key.Namespace)
-	}
-}
-
-// reserve returns an error if a step creates a network, and its namespace has as many
-// as are allowed. Otherwise it counts the network from now on: several workers
-// may create networks of a namespace at once.
-func (r *Reconciler) reserve(key cache.ObjectName, step plan.Step) error {
-	if _, creates := step.(plan.CreateNetwork); !creates || r.options.MaxNetworksPerNamespace == 0 {
+// checkLimit returns an error if the namespace of a key has as many networks as are
+// allowed. Several workers may create networks of a namespace at once: those that are
+// being created are in the ledger. The caller holds the lock.
+func (r *Reconciler) checkLimit(key cache.ObjectName, step plan.Step) error {
+	if r.options.MaxNetworksPerNamespace == 0 {
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	usage, known := r.neutron.Usage(r.options.Cluster, key.Namespace)
 	if !known {
 		return &neutron.Error{Op: step.String(), Class: errWaiting{},
@@ -54,10 +30,6 @@ func (r *Reconciler) reserve(key cache.ObjectName, step plan.Step) error {
 	if count := r.count(usage, key); count >= r.options.MaxNetworksPerNamespace {
 		return status.BlockedError{Blocked: r.limitReached(key.Namespace, count, usage)}
 	}
-	if r.reserved[key.Namespace] == nil {
-		r.reserved[key.Namespace] = map[cache.ObjectName]time.Time{}
-	}
-	r.reserved[key.Namespace][key] = time.Time{}
 	return nil
 }
 
@@ -72,12 +44,10 @@ func (r *Reconciler) count(usage neutron.Usage, key cache.ObjectName) (count int
 		count += len(ids)
 	}
 	unlisted := map[neutron.Owner]bool{}
-	for other, until := range r.reserved[key.Namespace] {
-		if !until.IsZero() && r.neutron.ListedSince(until) {
-			r.reserved.end(other, false, until)
-			continue
+	for other, a := range r.ledger {
+		if other.Namespace == key.Namespace && a.counts(r.neutron.ListedSince) {
+			unlisted[r.owner(other)] = true
 		}
-		unlisted[r.owner(other)] = true
 	}
 	for _, network := range r.networks.WithNetwork(key.Namespace) {
 		owner := r.owner(cache.MetaObjectToName(network))

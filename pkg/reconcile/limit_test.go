@@ -29,9 +29,9 @@ func (*lists) Subnets(context.Context, neutron.SubnetFilter) ([]neutron.Subnet, 
 	return nil, nil
 }
 
-// TestReserve: a create request counts from its reservation until the cache of
+// TestLimit: a create request counts from the moment before it is sent until the cache of
 // Neutron's state shows what became of it.
-func TestReserve(t *testing.T) {
+func TestLimit(t *testing.T) {
 	const limit = 2
 	r, clock := newReconciler(t)
 	r.options.Cluster, r.options.MaxNetworksPerNamespace = "c", limit
@@ -52,14 +52,14 @@ func TestReserve(t *testing.T) {
 	a, b := cache.NewObjectName("default", "a"), cache.NewObjectName("default", "b")
 	want := func(doing string, key cache.ObjectName, class error, text string) {
 		t.Helper()
-		err := r.reserve(key, plan.CreateNetwork{})
+		err := r.begin(key, plan.Desired{}, create(key.Name))
 		var blocked status.BlockedError
 		switch {
 		case class == nil && text == "" && err == nil:
 		case class != nil && errors.Is(err, class):
 		case text != "" && errors.As(err, &blocked) && blocked.Reason == plan.ReasonNamespaceLimit && strings.Contains(blocked.Message, text):
 		default:
-			t.Errorf("%s: reserve(%s) = %v, want class %v and a message with %q", doing, key, err, class, text)
+			t.Errorf("%s: begin(%s) = %v, want class %v and a message with %q", doing, key, err, class, text)
 		}
 	}
 	full := "2 networks in Neutron, and -max-networks-per-namespace allows 2; 1 of them were retained by deletionPolicy and 0 are orphans"
@@ -69,10 +69,10 @@ func TestReserve(t *testing.T) {
 	want("one is retained", a, nil, "")
 	want("again, for the same key", a, nil, "")
 	want("while another is being created", b, nil, full)
-	r.noteCreate(a, plan.Desired{}, plan.CreateNetwork{}, rejected)
+	r.end(a, attempt{step: create("a"), err: rejected})
 	want("after Neutron rejected it", b, nil, "")
 
-	r.noteCreate(b, plan.Desired{}, plan.CreateNetwork{}, timeout)
+	r.end(b, attempt{step: create("b"), err: timeout})
 	want("the response was lost", a, nil, full)
 	refresh()
 	want("Neutron may still execute the request", a, nil, full)
@@ -80,10 +80,7 @@ func TestReserve(t *testing.T) {
 	want("the list is older than the request", a, nil, full)
 	refresh()
 	want("a later list does not have it", a, nil, "")
-	r.noteCreate(a, plan.Desired{}, plan.CreateNetwork{}, nil)
-	if len(r.reserved) > 0 {
-		t.Errorf("reservations are left: %v", r.reserved)
-	}
+	r.end(a, attempt{step: create("a")})
 
 	server.networks = append(server.networks, neutron.Network{ID: "5", Description: r.owner(a).Marker()})
 	refresh()
@@ -140,9 +137,9 @@ func TestLimitAfterHandover(t *testing.T) {
 			r.Start(t.Context())
 			for limit := 1; limit <= test.limit; limit++ {
 				r.options.MaxNetworksPerNamespace = limit
-				err := r.reserve(cache.NewObjectName(key.Namespace, "b"), plan.CreateNetwork{})
+				err := r.begin(cache.NewObjectName(key.Namespace, "b"), plan.Desired{}, create("b"))
 				if (err == nil) != (limit == test.limit) {
-					t.Errorf("with the limit %d, reserve() = %v, want that one is created with %d", limit, err, test.limit)
+					t.Errorf("with the limit %d, begin() = %v, want that one is created with %d", limit, err, test.limit)
 				}
 			}
 		})

@@ -20,9 +20,10 @@ import (
 // One sync may not be enough: when the status names a network, the next sync deletes
 // its duplicates.
 func (r *Reconciler) Preview(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired) (steps []plan.Step, outcome error) {
+	desired.Request = previewedRequest
 	actual := r.Observe(key, network, desired)
 	if network == nil {
-		actual.Finalizer = true // so that the plan deletes what is left
+		actual.Finalizer, desired.Gone, desired.Claims.Orphans = true, true, true // so that the plan deletes what is left
 	}
 	for range maxSyncs {
 		var some []plan.Step
@@ -38,6 +39,9 @@ func (r *Reconciler) Preview(ctx context.Context, key cache.ObjectName, network 
 	}
 	return steps, outcome
 }
+
+// previewedRequest stands for the request that an owner marker will name.
+const previewedRequest = "…"
 
 // maxSyncs bounds how many syncs are previewed.
 const maxSyncs = 5
@@ -57,7 +61,7 @@ func (r *Reconciler) previewSync(ctx context.Context, key cache.ObjectName, netw
 			actual = read
 			continue
 		}
-		if err := r.reserve(key, step); err != nil { // what the plan creates counts against the limit
+		if err := r.begin(key, desired, step); err != nil { // what the plan creates counts against the limit
 			return steps, actual, err
 		}
 		predicted, ok := plan.Predict(actual, step)

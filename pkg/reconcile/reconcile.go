@@ -47,6 +47,9 @@ type Options struct {
 	// MaxInFlight is how long Neutron may still execute a request after the
 	// controller stopped waiting for its response.
 	MaxInFlight time.Duration
+	// MaxLateness is how long after that the network of a request may still appear. What
+	// appears for a Network that is gone by then is deleted.
+	MaxLateness time.Duration
 	// MaxClockSkew is the largest difference between the clocks of the hosts on which
 	// replicas run: a former leader wrote since when an object had been Ready.
 	MaxClockSkew time.Duration
@@ -66,8 +69,7 @@ type Reconciler struct {
 
 	mu      sync.Mutex
 	records map[cache.ObjectName]record
-	// reserved are the networks that are being created, if their number is limited.
-	reserved reservations
+	ledger  map[cache.ObjectName]account
 	// startedAt is when this replica started leading, or zero.
 	startedAt time.Time
 	stopping  <-chan struct{}
@@ -77,7 +79,7 @@ type Reconciler struct {
 func New(client clientset.Interface, networks *store.Networks, neutron *neutron.Cache, recorder events.EventRecorder, clock clock.WithDelayedExecution, options Options) *Reconciler {
 	return &Reconciler{
 		client: client, networks: networks, neutron: neutron, events: recorder, clock: clock, options: options,
-		records: map[cache.ObjectName]record{}, reserved: reservations{},
+		records: map[cache.ObjectName]record{}, ledger: map[cache.ObjectName]account{},
 	}
 }
 
@@ -90,7 +92,9 @@ func (r *Reconciler) Start(ctx context.Context) {
 	r.startedAt, r.stopping = r.clock.Now(), ctx.Done()
 	for _, network := range r.networks.List() {
 		if hasFinalizer(network) { // others have not been worked on yet
-			r.records[cache.MetaObjectToName(network)] = inherit(network)
+			key := cache.MetaObjectToName(network)
+			r.records[key] = record{uid: network.UID}
+			r.noteLocked(key, func(a *account) { a.former = formerOf(network) })
 		}
 	}
 }
@@ -116,11 +120,14 @@ func (r *Reconciler) StartedAt() time.Time {
 // Desired returns the state that a Network requests. If the Network is nil, it
 // does not exist, and nothing of it should be left.
 func (r *Reconciler) Desired(key cache.ObjectName, network *samplecrdv1.Network) plan.Desired {
-	owner := r.owner(key)
+	owner, a := r.owner(key), r.accountOf(key)
 	if network == nil {
-		return plan.DesiredAbsent(owner)
+		desired := plan.DesiredAbsent(owner)
+		desired.Gone, desired.Claims = true, a.claims(true)
+		return desired
 	}
 	desired := plan.DesiredFor(owner, network.Spec)
+	desired.Claims = a.claims(false)
 	desired.Absent = network.DeletionTimestamp != nil
 	desired.Edited = network.Generation > 1
 	desired.ReportDrift = r.reportsDrift(network) && status.HasMatched(network)
@@ -152,17 +159,26 @@ func (r *Reconciler) owner(key cache.ObjectName) neutron.Owner {
 // only what the object itself records. Then the plan has to begin with a look.
 func (r *Reconciler) Observe(key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired) plan.Actual {
 	if network == nil {
-		actual := plan.Actual{Finalizer: r.isOrphanToDelete(key)} // so that the plan deletes what is left
+		actual := plan.Actual{Finalizer: r.mayBeLeft(key)} // so that the plan deletes what is left
+		actual.RouterID = r.accountOf(key).router
 		connected, _ := r.neutron.KnownCloud()
 		return actual.WithCloud(connected)
 	}
+	isFormer := false
 	r.update(network, func(record *record) {
 		if record.isNew && hasFinalizer(network) { // another leader has set it
-			record.isNew, record.inherited = false, inherit(network).inherited
+			record.isNew, isFormer = false, true
 		}
-		record.deleteOrphan = false
 		record.noteEdit(network.Generation, r.clock.Now())
-		record.unrecorded = record.unrecorded && network.Status.NetworkID == ""
+	})
+	r.note(key, func(a *account) {
+		a.isOrphan = false
+		if isFormer {
+			a.former = formerOf(network)
+		}
+		if id := network.Status.NetworkID; id != "" {
+			a.ended("", id) // also if the response to the write of the status was lost
+		}
 	})
 	cached, known := r.fromCache(network, desired)
 	if !known || cached.NetworkID != "" && !cached.HasNetwork(cached.NetworkID) { // it is gone, or another replica has created it
@@ -181,6 +197,13 @@ func (r *Reconciler) Observe(key cache.ObjectName, network *samplecrdv1.Network,
 	return r.unobserved(network)
 }
 
+// mayBeLeft reports whether something of a key may be in Neutron whose object does not
+// exist: the cache of Neutron's state shows it, or a request has not ended.
+func (r *Reconciler) mayBeLeft(key cache.ObjectName) bool {
+	a := r.accountOf(key)
+	return a.hasNetworks() || a.isOrphan || r.HasLeftover(key)
+}
+
 // isListCurrent reports whether the last list of Neutron's state includes all that a
 // former leader has done.
 func (r *Reconciler) isListCurrent() bool {
@@ -192,11 +215,10 @@ func (r *Reconciler) isListCurrent() bool {
 // be pending. It also has to be safe to act on it when other clients have changed
 // something since: Neutron must check revisions.
 func (r *Reconciler) isCacheComplete(network *samplecrdv1.Network) bool {
-	record, found := r.recordOf(network), network.Status.NetworkID != "" // see Observe
+	a, found := r.accountOf(cache.MetaObjectToName(network)), network.Status.NetworkID != "" // see Observe
 	extensions, _ := r.neutron.KnownExtensions()
 	return r.isListCurrent() && slices.Contains(extensions, neutron.ExtensionIfMatch) &&
-		r.neutron.ListedSince(record.pendingUntil) &&
-		r.neutron.ListedSince(r.inheritedUntil(record, network, found, r.StartedAt()))
+		r.neutron.ListedSince(a.pendingUntil()) && r.neutron.ListedSince(r.formerUntil(a, network, found))
 }
 
 // unobserved returns the actual state as far as the object itself records it, with
@@ -243,11 +265,11 @@ func (r *Reconciler) otherClusters(key cache.ObjectName, owners []neutron.Owner)
 // markedSubnets returns the subnets of the network in the status that the cache of
 // Neutron's state has with the owner marker.
 func (r *Reconciler) markedSubnets(network *samplecrdv1.Network) (ids []string) {
-	marker := r.owner(cache.MetaObjectToName(network)).Marker()
-	view, _ := r.neutron.Lookup([]string{marker}, network.Status.NetworkID)
+	owner := r.owner(cache.MetaObjectToName(network))
+	view, _ := r.neutron.Lookup(owner, network.Status.NetworkID)
 	for _, subnets := range view.Subnets {
 		for _, subnet := range subnets {
-			if subnet.Description == marker {
+			if owner.HasMarker(subnet.Description) {
 				ids = append(ids, subnet.ID)
 			}
 		}
@@ -259,12 +281,12 @@ func (r *Reconciler) markedSubnets(network *samplecrdv1.Network) (ids []string) 
 // returns false until the first list has succeeded.
 func (r *Reconciler) fromCache(network *samplecrdv1.Network, desired plan.Desired) (actual plan.Actual, known bool) {
 	actual = r.unobserved(network)
-	id, markers := cmp.Or(desired.Adopted, actual.NetworkID), desired.Markers()
-	view, known := r.neutron.Lookup(markers, id)
+	id := cmp.Or(desired.Adopted, actual.NetworkID)
+	view, known := r.neutron.Lookup(desired.Owner, id)
 	if !known {
 		return plan.Actual{}, false
 	}
-	actual = actual.WithNetworks(neutron.NetworkFilter{Descriptions: markers}, view.Marked)
+	actual = actual.WithNetworks(neutron.NetworkFilter{Name: desired.Owner.String()}, view.Marked)
 	if id != "" {
 		actual = actual.WithNetworks(neutron.NetworkFilter{ID: id}, view.Named)
 	}

@@ -15,9 +15,8 @@ import (
 )
 
 // record is what this replica remembers of a key between two syncs. It begins
-// when there is something to remember, and ends with the sync that finds neither an
-// object nor anything pending. All of it can be lost: it saves and limits requests, and it
-// covers the time in which Neutron does not show yet what was requested.
+// when there is something to remember, and ends with the object. All of it can be lost: it
+// saves and limits requests. What may exist in Neutron is in the ledger.
 type record struct {
 	// uid is the object that the following fields belong to.
 	uid types.UID
@@ -41,39 +40,19 @@ type record struct {
 	// often it changes; it is nil until it does.
 	editedGeneration int64
 	edits            *rate.Limiter
-	// inherited is set if the object had the finalizer when this replica received it: a
-	// former leader may have been working on it.
-	inherited *inherited
-
-	// pendingUntil is until when Neutron may still execute a create request whose
-	// response was lost. Until then, absence is not evidence. It belongs to the
-	// key: another object of the same name has to wait, too.
-	pendingUntil time.Time
-	// unrecorded is true while a Network was created that no status names. If the
-	// object is gone by then, another replica has removed the finalizer.
-	unrecorded bool
 	// rejected is the outcome of the last sync if Neutron rejected a request. Until the
 	// time of the retry, syncs of the same spec have this outcome, and do not repeat
 	// the request.
 	rejected *rejection
-	// deleteOrphan is true if the object does not exist and what it left in Neutron
-	// is to be deleted.
-	deleteOrphan bool
 }
 
-// inherited is an object as a former leader left it.
-type inherited struct {
-	networkID string
-	// readySince is when the object became Ready, or zero if it was not.
-	readySince time.Time
-}
-
-func inherit(network *samplecrdv1.Network) record {
-	found := inherited{networkID: network.Status.NetworkID}
+// formerOf returns an object as a former leader left it.
+func formerOf(network *samplecrdv1.Network) *former {
+	found := &former{uid: network.UID, networkID: network.Status.NetworkID}
 	if ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady); ready != nil && ready.Status == metav1.ConditionTrue {
 		found.readySince = ready.LastTransitionTime.Time
 	}
-	return record{uid: network.UID, inherited: &found}
+	return found
 }
 
 // recordOf returns the record of a Network. Fields that belong to an earlier
@@ -89,7 +68,7 @@ func (r record) of(uid types.UID) record {
 	if r.uid == uid {
 		return r
 	}
-	return record{uid: uid, isNew: true, pendingUntil: r.pendingUntil, unrecorded: r.unrecorded, rejected: r.rejected, deleteOrphan: r.deleteOrphan}
+	return record{uid: uid, isNew: true, rejected: r.rejected}
 }
 
 // update changes the record of a Network.
@@ -109,20 +88,16 @@ func (r *Reconciler) updateKey(key cache.ObjectName, change func(*record)) {
 	r.records[key] = record
 }
 
-// forget ends the record of a key whose object does not exist, unless a create
-// request is pending. It returns how long that may take.
-func (r *Reconciler) forget(key cache.ObjectName) (pending time.Duration) {
+// forget ends the record of a key whose object does not exist. If Neutron has rejected a
+// request, that is remembered until its time: another list finds the orphan again.
+func (r *Reconciler) forget(key cache.ObjectName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if pending = r.until(r.records[key].pendingUntil); pending > 0 {
-		return pending
-	}
 	rejected := r.records[key].rejected
 	delete(r.records, key)
-	if rejected != nil && r.until(rejected.until) > 0 { // another list finds the orphan again
+	if rejected != nil && r.until(rejected.until) > 0 {
 		r.records[key] = record{rejected: rejected}
 	}
-	return 0
 }
 
 // wasInSync reports whether Neutron matched the current spec after the last sync.
@@ -160,21 +135,6 @@ func (r *Reconciler) becomesReady(network *samplecrdv1.Network, written samplecr
 		record.becomingReady = becoming && !becomes
 	})
 	return becomes
-}
-
-// isOrphanToDelete reports whether the networks of a key whose object does not
-// exist are to be deleted.
-func (r *Reconciler) isOrphanToDelete(key cache.ObjectName) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	record := r.records[key]
-	return record.unrecorded || record.deleteOrphan
-}
-
-// DeleteOrphan requests that the next sync of a key deletes what is left of it in
-// Neutron, if the object still does not exist then.
-func (r *Reconciler) DeleteOrphan(key cache.ObjectName) {
-	r.updateKey(key, func(record *record) { record.deleteOrphan = true })
 }
 
 // until returns the time left until a point in time; it is negative afterwards.

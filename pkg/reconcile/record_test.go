@@ -1,7 +1,9 @@
 package reconcile
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -24,7 +26,10 @@ import (
 // The record of a key is all that a replica remembers between two syncs. These
 // tests need no Neutron and no API server: they look at the record alone.
 
-const maxInFlight = 30 * time.Second
+const (
+	maxInFlight = 30 * time.Second
+	maxLateness = 10 * time.Minute
+)
 
 var key = cache.NewObjectName("default", "example")
 
@@ -42,7 +47,7 @@ func newReconciler(t testing.TB, networks ...*samplecrdv1.Network) (*Reconciler,
 		}
 	}
 	clock := testingclock.NewFakeClock(time.Unix(1_000_000, 0))
-	return New(nil, known, neutron.NewCache(nil, clock.Now), nil, clock, Options{MaxInFlight: maxInFlight, Retry: DefaultRetryDelays()}), clock
+	return New(nil, known, neutron.NewCache(nil, clock.Now), nil, clock, Options{MaxInFlight: maxInFlight, MaxLateness: maxLateness, Retry: DefaultRetryDelays()}), clock
 }
 
 func object(uid types.UID, networkID string) *samplecrdv1.Network {
@@ -82,7 +87,10 @@ func TestPendingCreate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, clock := newReconciler(t)
-			r.noteCreate(key, test.desired, test.step, test.err)
+			if err := r.begin(key, test.desired, test.step); err != nil {
+				t.Fatal(err)
+			}
+			r.end(key, attempt{desired: test.desired, step: test.step, err: test.err})
 			for _, network := range []*samplecrdv1.Network{object("uid-1", ""), object("uid-2", "")} {
 				for _, next := range []plan.Step{plan.CreateNetwork{}, plan.RemoveFinalizer{}} {
 					if err := r.checkPending(key, network, test.desired, next, false); (err != nil) != test.waits {
@@ -148,6 +156,13 @@ func TestInheritedCreate(t *testing.T) {
 	}
 }
 
+// create returns the step that creates a network with a request.
+func create(request string) plan.CreateNetwork {
+	return plan.CreateNetwork{Network: neutron.NewNetwork{Name: owner.String(), Description: owner.NetworkMarker(request, false)}}
+}
+
+var owner = neutron.Owner{Namespace: key.Namespace, Name: key.Name}
+
 // TestOrphan: networks of an object that does not exist are deleted if the drift
 // detector requests it, or if they were created while the object was being removed.
 func TestOrphan(t *testing.T) {
@@ -165,9 +180,18 @@ func TestOrphan(t *testing.T) {
 		t.Error("an orphan whose object exists again is still one")
 	}
 
-	r.noteCreate(key, plan.Desired{}, plan.CreateNetwork{}, nil)
+	created := plan.Actual{}.WithNetworks(neutron.NetworkFilter{Name: owner.String()}, nil).
+		WithNetwork(neutron.Network{ID: "net-1", Description: owner.NetworkMarker("r1", false)})
+	if err := r.begin(key, plan.Desired{}, create("r1")); err != nil {
+		t.Fatal(err)
+	}
+	r.end(key, attempt{step: create("r1"), after: created})
 	if !isOrphan() {
 		t.Error("a network that no status names is no orphan")
+	}
+	r.Observe(key, object("uid-1", "net-2"), plan.Desired{})
+	if !isOrphan() {
+		t.Error("a network is forgotten because the status names another one")
 	}
 	r.Observe(key, object("uid-1", "net-1"), plan.Desired{}) // also if the response to the status update was lost
 	if isOrphan() {
@@ -175,8 +199,8 @@ func TestOrphan(t *testing.T) {
 	}
 }
 
-// TestRecordLifetime: a record ends with the sync that finds neither an object nor
-// anything pending.
+// TestRecordLifetime: a record ends with its object, and what may exist in Neutron stays
+// in the ledger until a list has shown that it does not.
 func TestRecordLifetime(t *testing.T) {
 	r, clock := newReconciler(t)
 	report := func(outcome error) error {
@@ -187,22 +211,65 @@ func TestRecordLifetime(t *testing.T) {
 		t.Errorf("Report() = %v, and %d records are left", err, len(r.records))
 	}
 
-	r.noteCreate(key, plan.Desired{}, plan.CreateNetwork{}, timeout)
-	err := report(nil)
-	if retry, delay := r.Retry(err); retry != RetryLater || delay < maxInFlight || len(r.records) != 1 {
-		t.Errorf("Report() = %v (retry %v after %v) while a request is pending, and %d records are left", err, retry, delay, len(r.records))
+	if err := r.begin(key, plan.Desired{}, create("r1")); err != nil {
+		t.Fatal(err)
 	}
-	clock.SetTime(clock.Now().Add(maxInFlight))
-	if err := report(nil); err != nil || len(r.records) != 0 {
-		t.Errorf("Report() = %v afterwards, and %d records are left", err, len(r.records))
+	r.end(key, attempt{step: create("r1"), err: timeout})
+	if err := report(nil); err != nil || len(r.ledger) != 1 {
+		t.Errorf("Report() = %v, and the ledger has %d accounts, want one", err, len(r.ledger))
+	}
+	r.Listed(clock.Now().Add(maxLateness))
+	if len(r.ledger) != 1 {
+		t.Error("a request is forgotten although its network may still appear")
+	}
+	r.Listed(clock.Now().Add(maxLateness + time.Second))
+	if len(r.ledger) != 0 {
+		t.Errorf("the ledger has %+v after the time of the request", r.ledger)
 	}
 
 	r.DeleteOrphan(key)
-	if err := report(timeout); err == nil || len(r.records) != 1 {
-		t.Errorf("Report() = %v after a failure, and %d records are left", err, len(r.records))
+	if err := report(timeout); err == nil || len(r.ledger) != 0 {
+		t.Errorf("Report() = %v after a failure, and an orphan is deleted without another look at its grace period", err)
 	}
-	if r.isOrphanToDelete(key) {
-		t.Error("an orphan is deleted without another look at its grace period")
+}
+
+// TestNothingOutlivesItsKey counts all that is kept for keys whose objects came, failed in
+// each way, and went.
+func TestNothingOutlivesItsKey(t *testing.T) {
+	r, clock := newReconciler(t)
+	r.Start(t.Context())
+	failures := []error{nil, timeout, rejected, refused, errOutdated, context.Canceled}
+	for i := range 10_000 {
+		key := cache.NewObjectName("default", fmt.Sprint("network-", i))
+		network := object(types.UID(fmt.Sprint(i)), "")
+		network.Name = key.Name
+		r.Observe(key, network, r.Desired(key, network))
+		step, failure := create(fmt.Sprint("r", i)), failures[i%len(failures)]
+		if err := r.begin(key, plan.Desired{}, step); err != nil {
+			t.Fatal(err)
+		}
+		r.end(key, attempt{step: step, err: failure})
+		if failure != nil {
+			r.noteRejection(key, network, failure)
+		}
+		r.StatusOverwritten(network, object(network.UID, "other"))
+		r.EditDelay(network)
+		switch i % 4 {
+		case 0:
+			r.end(key, attempt{step: plan.RemoveFinalizer{}})
+		case 1:
+			r.noteRejection(key, nil, refused)
+		case 2:
+			r.DeleteOrphan(key)
+		}
+		if err := r.Report(t.Context(), key, nil, plan.Desired{}, plan.Actual{}, failure, nil); failure == nil && err != nil {
+			t.Fatal(err)
+		}
+	}
+	clock.SetTime(clock.Now().Add(maxLateness + r.options.Retry.Rejected + time.Second))
+	r.Listed(clock.Now())
+	if len(r.records) != 0 || len(r.ledger) != 0 {
+		t.Errorf("%d records and %d accounts are left", len(r.records), len(r.ledger))
 	}
 }
 
@@ -308,6 +375,7 @@ func TestRejectionOfOrphan(t *testing.T) {
 	if err := r.reportDeleted(key, nil); err != nil {
 		t.Fatal(err)
 	}
+	r.Listed(clock.Now())
 	if len(r.records) != 0 {
 		t.Errorf("the records are %+v, want none", r.records)
 	}

@@ -74,21 +74,20 @@ func (r *Reconciler) reportNetwork(ctx context.Context, network *samplecrdv1.Net
 
 // reportDeleted ends the record of an object that does not exist.
 func (r *Reconciler) reportDeleted(key cache.ObjectName, outcome error) error {
-	if outcome != nil {
-		// By the next try, another network may carry the owner marker: the next list
-		// decides again.
-		r.updateKey(key, func(record *record) { record.deleteOrphan = false })
-		return outcome
+	// By the next try, another network may carry the owner marker: the next list decides
+	// again whether it is an orphan. What the ledger has stays until a list has proven that
+	// there is nothing.
+	r.note(key, func(a *account) { a.isOrphan = false })
+	if outcome == nil {
+		r.forget(key)
 	}
-	if pending := r.forget(key); pending > 0 {
-		return r.waitError("forget "+key.String(), "no response to an earlier create request arrived, and Neutron may still execute it", pending)
-	}
-	return nil
+	return outcome
 }
 
 // writeStatus updates the status if the outcome of a sync changes it, and records
 // an event if there is a new problem.
 func (r *Reconciler) writeStatus(ctx context.Context, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, outcome, deployment error) error {
+	key := cache.MetaObjectToName(network)
 	network = r.withLatestStatus(network)
 	after, _ := status.For(network, desired, actual, outcome, r.now())
 	if !desired.Absent {
@@ -96,14 +95,13 @@ func (r *Reconciler) writeStatus(ctx context.Context, network *samplecrdv1.Netwo
 	}
 	if equality.Semantic.DeepEqual(after, network.Status) {
 		r.update(network, func(record *record) { record.status = status.Hash(after) })
+		r.named(key, after.NetworkID, actual)
 		return nil
 	}
 	if written, err := r.applyStatus(ctx, network, after); !written || err != nil {
 		return err
 	}
-	if after.NetworkID != "" {
-		r.update(network, func(record *record) { record.unrecorded = false })
-	}
+	r.named(key, after.NetworkID, actual)
 	if r.becomesReady(network, after) {
 		metrics.ObserveReady(r.clock.Since(network.CreationTimestamp.Time))
 	}
@@ -123,6 +121,16 @@ func (r *Reconciler) withLatestStatus(network *samplecrdv1.Network) *samplecrdv1
 	updated := *network
 	updated.Status = latest.Status
 	return &updated
+}
+
+// withOwnWrites returns the latest version of a Network that this replica has written, if
+// no other client has written its status since. A write of the Network as it was read is
+// rejected then: another controller may have named a network in the status.
+func (r *Reconciler) withOwnWrites(network *samplecrdv1.Network) *samplecrdv1.Network {
+	if latest := r.latest(network); status.IsSame(latest.Status, network.Status) || r.wroteStatus(latest) {
+		return latest
+	}
+	return network
 }
 
 // latest returns the latest known version of a Network, unless its spec differs.

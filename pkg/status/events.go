@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -35,7 +36,7 @@ func EventsOf(network *samplecrdv1.Network, steps []plan.Step, record plan.Recor
 		case deletion.DuplicateOf != "":
 			all = append(all, Event{
 				Type: corev1.EventTypeNormal, Reason: "DuplicateDeleted", Action: "DeleteDuplicate",
-				Note: Clip(fmt.Sprintf("Deleted network %s: it was a duplicate of %s, created at the same time.", deletion.ID, deletion.DuplicateOf)),
+				Note: Clip(fmt.Sprintf("Deleted network %s: it was a duplicate of %s, created by another request.", deletion.ID, deletion.DuplicateOf)),
 			})
 		default:
 			others, drifted = append(others, step), drifted || IsDrift(network, step)
@@ -103,14 +104,25 @@ func outcomeOf(steps []plan.Step, network *samplecrdv1.Network, record plan.Reco
 			o.subnet["Updated"] = true
 			say("changed %s", changesText(step.Changes))
 		case plan.DeleteSubnet:
-			o.subnet["Deleted"] = true
-			say("deleted subnet %s", step.From)
+			o.deletedSubnet(step, record)
 			replaced = step
 		default:
 			say("%s", o.other(step))
 		}
 	}
 	return o
+}
+
+// deletedSubnet describes a subnet that was deleted, possibly after the one that replaces
+// it was created.
+func (o *outcome) deletedSubnet(step plan.DeleteSubnet, record plan.Record) {
+	o.subnet["Deleted"] = true
+	created := "created subnet " + withGateway(record.CIDR.String(), gatewayOf(record))
+	if i := slices.Index(o.sentences, created); i >= 0 && step.For != "" && !step.Duplicate {
+		o.sentences[i] = fmt.Sprintf("replaced subnet %s by %s", step.From, withGateway(record.CIDR.String(), gatewayOf(record)))
+		return
+	}
+	o.sentences = append(o.sentences, fmt.Sprintf("deleted subnet %s", step.From))
 }
 
 // createdSubnet describes a subnet that was created, possibly in place of another one.

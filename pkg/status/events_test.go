@@ -61,6 +61,7 @@ func TestEventsOf(t *testing.T) {
 		"replaced":                {edited, []plan.Step{replace, createSubnet}, []status.Event{event("Normal", "SubnetReplaced", "Replaced subnet 10.0.9.0/24 by 10.0.0.0/24, gateway 10.0.0.1.")}},
 		"replaced, from a pool":   {edited, []plan.Step{fromPool, createSubnet}, []status.Event{event("Normal", "SubnetReplaced", "Replaced subnet 10.0.9.0/24 by 10.0.0.0/24, gateway 10.0.0.1 (a /24 from subnet pool p).")}},
 		"other IPv6 modes":        {edited, []plan.Step{otherModes, createSubnet}, []status.Event{event("Normal", "SubnetReplaced", "Replaced subnet 10.0.0.0/24 by 10.0.0.0/24 with RA mode slaac, gateway 10.0.0.1.")}},
+		"replaced, new one first": {edited, []plan.Step{createSubnet, replace}, []status.Event{event("Normal", "SubnetReplaced", "Replaced subnet 10.0.9.0/24 by 10.0.0.0/24, gateway 10.0.0.1.")}},
 		"half replaced":           {edited, []plan.Step{replace}, []status.Event{event("Normal", "SubnetDeleted", "Deleted subnet 10.0.9.0/24.")}},
 		"retained":                {deleted, []plan.Step{plan.RetainNetwork{ID: "net-1"}}, []status.Event{event("Normal", "NetworkRetained", "Kept network net-1 for the next Network of this name.")}},
 		"released":                {deleted, []plan.Step{release, plan.RemoveFinalizer{}}, []status.Event{event("Normal", "SubnetDeleted", "Deleted subnet 10.0.9.0/24.")}},
@@ -75,7 +76,7 @@ func TestEventsOf(t *testing.T) {
 			event("Warning", "Drifted", "Corrected a difference in Neutron: the subnet was not attached to its router; attached the subnet to router router-1."),
 		}},
 		"a duplicate": {good, []plan.Step{duplicate}, []status.Event{
-			{Type: "Normal", Reason: "DuplicateDeleted", Action: "DeleteDuplicate", Note: "Deleted network net-2: it was a duplicate of net-1, created at the same time."},
+			{Type: "Normal", Reason: "DuplicateDeleted", Action: "DeleteDuplicate", Note: "Deleted network net-2: it was a duplicate of net-1, created by another request."},
 		}},
 		"network missing": {good, []plan.Step{createNetwork, createSubnet}, []status.Event{
 			event("Warning", "Drifted", "Corrected a difference in Neutron: network net-0 did not exist; created network net-1 with subnet 10.0.0.0/24, gateway 10.0.0.1."),

@@ -79,7 +79,7 @@ func (o *realOpenStack) mustKubectl(args ...string) string {
 // Network of the example.
 func (o *realOpenStack) checkNeutron(want string) {
 	o.Helper()
-	filter := neutron.NetworkFilter{Descriptions: []string{o.marker("example-network")}}
+	filter := neutron.NetworkFilter{Name: o.namespace + "/example-network"}
 	networks, err := o.ours.Networks(o.Context(), filter)
 	if err != nil {
 		o.Fatal(err)

@@ -72,7 +72,14 @@ const missing = "00000000-0000-4000-8000-000000000000"
 // createNetwork creates a network and deletes it after the test.
 func (s *suite) createNetwork() neutron.Network {
 	s.Helper()
-	network, err := s.Client.CreateNetwork(s.Context(), s.newNetwork())
+	return s.createNamed("neutrontest")
+}
+
+func (s *suite) createNamed(name string) neutron.Network {
+	s.Helper()
+	request := s.newNetwork()
+	request.Name = name
+	network, err := s.Client.CreateNetwork(s.Context(), request)
 	if err != nil {
 		s.Fatalf("creating a network: %v", err)
 	}

@@ -198,7 +198,7 @@ func TestIgnoredFilter(t *testing.T) {
 	server := start(t, embedded.Options{})
 	client := connect(t, server.URL())
 	server.Inject(embedded.Fault{Path: "networks", Status: 200, Body: `{"networks": [{"id": "1", "name": "", "description": "theirs", "subnets": [], "admin_state_up": true, "revision_number": 1}]}`})
-	for _, filter := range []neutron.NetworkFilter{{Descriptions: []string{"ours"}}, {ID: "2"}} {
+	for _, filter := range []neutron.NetworkFilter{{Name: "ours"}, {ID: "2"}} {
 		if found, err := client.Networks(t.Context(), filter); err != nil || len(found) != 0 {
 			t.Errorf("Networks(%+v) = %v, %v; want none", filter, found, err)
 		}

@@ -68,7 +68,7 @@ var measured = []struct {
 		return c.DeleteNetwork(ctx, benchID, 1)
 	}, 100},
 	{"find network", canned{http.StatusOK, `{"networks": [` + networkAnswer + `]}`}, func(ctx context.Context, c neutron.Client) error {
-		_, err := c.Networks(ctx, neutron.NetworkFilter{Descriptions: []string{benchMarker}})
+		_, err := c.Networks(ctx, neutron.NetworkFilter{Name: "ns/name"})
 		return err
 	}, 210},
 }

@@ -211,7 +211,10 @@ func TestSkippedNetworks(t *testing.T) {
 				return
 			}
 			bad = strings.Replace(bad, `"theirs"`, `"`+marker+`"`, 1)
-			for _, filter := range []neutron.NetworkFilter{{}, {Descriptions: []string{"x", marker}}} {
+			for _, filter := range []neutron.NetworkFilter{{}, {Name: "x"}} {
+				if test.from == `"x"` && filter.Name != "" {
+					continue // certainly another name
+				}
 				_, err := networks(bad, filter)
 				wantError(t, "with an owner marker", err, neutron.ErrUnavailable, test.reason)
 			}

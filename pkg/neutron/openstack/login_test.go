@@ -52,7 +52,7 @@ func TestOnlyOurProject(t *testing.T) {
 	marker := neutron.Owner{Cluster: "c", Namespace: "default", Name: "example"}.Marker()
 	ours := map[string]bool{}
 	for range 2 {
-		network, err := client.CreateNetwork(t.Context(), neutron.NewNetwork{Name: "ours", Description: marker})
+		network, err := client.CreateNetwork(t.Context(), neutron.NewNetwork{Name: "default/example", Description: marker})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,9 +71,9 @@ func TestOnlyOurProject(t *testing.T) {
 		}
 		return created[kind].ID
 	}
-	theirs := post("network", `"shared": true, "description": "`+marker+`"`)
+	theirs := post("network", `"shared": true, "name": "default/example", "description": "`+marker+`"`)
 
-	for _, filter := range []neutron.NetworkFilter{{}, {Descriptions: []string{marker}}} {
+	for _, filter := range []neutron.NetworkFilter{{}, {Name: "default/example"}} {
 		found, err := client.Networks(t.Context(), filter)
 		if err != nil || len(found) != 2 || !ours[found[0].ID] || !ours[found[1].ID] {
 			t.Errorf("Networks(%+v) = %v, %v, want ours", filter, found, err)

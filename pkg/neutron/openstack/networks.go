@@ -19,9 +19,6 @@ func (c *client) Networks(ctx context.Context, filter neutron.NetworkFilter) ([]
 	if filter.ID != "" {
 		query.Set("id", filter.ID)
 	}
-	for _, description := range filter.Descriptions {
-		query.Add("description", description)
-	}
 	if filter.Name != "" {
 		query.Set("name", filter.Name)
 	}
@@ -31,7 +28,7 @@ func (c *client) Networks(ctx context.Context, filter neutron.NetworkFilter) ([]
 	}
 	// An old server may ignore an unknown filter.
 	return slices.DeleteFunc(found, func(n neutron.Network) bool {
-		return filter.ID != "" && n.ID != filter.ID || filter.Name != "" && n.Name != filter.Name || filter.Descriptions != nil && !slices.Contains(filter.Descriptions, n.Description)
+		return filter.ID != "" && n.ID != filter.ID || filter.Name != "" && n.Name != filter.Name
 	}), nil
 }
 

@@ -147,7 +147,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
 	marker := neutron.Owner{Cluster: "course", Namespace: key.Namespace, Name: key.Name}.Marker()
-	found, err := c.neutron.Networks(ctx, neutron.NetworkFilter{Descriptions: []string{marker}})
+	found, err := c.neutron.Networks(ctx, neutron.NetworkFilter{Name: key.String()})
 	if err != nil {
 		return err
 	}

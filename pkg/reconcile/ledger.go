@@ -1,0 +1,202 @@
+package reconcile
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/samplecrd/network-controller/pkg/plan"
+)
+
+// The ledger has, for each key, what may exist in Neutron although no object names it. A
+// finalizer does not prove that an object waits for it (kubernetes/kubernetes#77988), and
+// a request without a response may be executed minutes later. So nothing is forgotten
+// because an object is gone or because time has passed: only because a status names the
+// network, or because a list that began afterwards does not have it.
+//
+//	event                                what the account of the key notes
+//	-----------------------------------  ----------------------------------------------
+//	a request is about to be sent        the request, as pending
+//	Neutron has executed it              the ID of its network; it is no longer pending
+//	Neutron has rejected it, or it was
+//	not sent                             nothing: the request ends
+//	there is no response                 it is pending for maxInFlight, and its network
+//	                                     may appear for maxLateness
+//	the status names its network         the request ends
+//	its network was deleted or retained  the request ends
+//	a list that began after its time
+//	does not have its network            the request ends
+//	the finalizer was set                an earlier release ends
+//	the finalizer was removed            a release: what Neutron has now stays; what
+//	                                     appears within maxLateness is deleted
+//	a list began after its time          the release ends
+//	a router was recorded, detached      the router, or none
+//	this replica starts leading          what a former leader may have requested
+//	a list began maxInFlight later       a former leader's requests are all in it
+//	an orphan is to be deleted           that, until the next sync
+//
+// An account without a note is removed from the ledger.
+
+// account is what may exist in Neutron for one key.
+type account struct {
+	requests []request
+	released *release
+	former   *former
+	// router is the router to which a subnet of a network in requests may be attached.
+	router string
+	// isOrphan is true if everything with the owner marker is to be deleted, because the
+	// object does not exist.
+	isOrphan bool
+}
+
+// request is a request to Neutron that no status names yet.
+type request struct {
+	// id is the request in an owner marker. It is empty for a request that leaves no
+	// network behind: then only pendingUntil matters.
+	id string
+	// networkID is empty until Neutron has responded.
+	networkID string
+	// inFlight is true until there is a response, or nobody waits for one any more.
+	inFlight bool
+	// pendingUntil is until when Neutron may still be executing the request, and nothing
+	// that it may change can be decided. It is zero after a response.
+	pendingUntil time.Time
+	// endsAt is from when on a list without its network shows that there is none.
+	endsAt time.Time
+}
+
+// release is the end of an object whose finalizer this process removed.
+type release struct {
+	seen   []string // the requests of the networks that Neutron had then
+	endsAt time.Time
+}
+
+// former is an object as a former leader left it.
+type former struct {
+	uid       types.UID
+	networkID string
+	// readySince is when the object became Ready, or zero if it was not.
+	readySince time.Time
+}
+
+// sent notes a request that is about to be sent.
+func (a *account) sent(id string) {
+	a.ended(id, "")
+	a.requests = append(slices.Clone(a.requests), request{id: id, inFlight: true})
+}
+
+// executed notes that Neutron has executed a request.
+func (a *account) executed(id, networkID string, now time.Time) {
+	a.edit(id, func(r *request) { *r = request{id: id, networkID: networkID, endsAt: now} })
+}
+
+// lost notes that there is no response to a request.
+func (a *account) lost(id string, pendingUntil, endsAt time.Time) {
+	a.edit(id, func(r *request) { r.inFlight, r.pendingUntil, r.endsAt = false, pendingUntil, endsAt })
+}
+
+func (a *account) edit(id string, change func(*request)) {
+	a.requests = slices.Clone(a.requests)
+	for i := range a.requests {
+		if a.requests[i].id == id && (a.requests[i].inFlight || id != "") {
+			change(&a.requests[i])
+		}
+	}
+}
+
+// ended ends a request, by its ID or by its network: it was rejected, or a status names
+// its network, or there is no network of it any more. Without an ID, it ends the request
+// in flight.
+func (a *account) ended(id, networkID string) {
+	a.requests = slices.DeleteFunc(slices.Clone(a.requests), func(r request) bool {
+		return r.id == id && (id != "" || r.inFlight) || networkID != "" && r.networkID == networkID
+	})
+	if !a.hasNetworks() {
+		a.router = "" // the status has the record, or there is nothing to detach
+	}
+}
+
+// listed notes that a complete list of Neutron's state began at a time, and which
+// requests have a network in it.
+func (a *account) listed(began time.Time, inList []string, formerUntil time.Time) {
+	a.requests = slices.DeleteFunc(slices.Clone(a.requests), func(r request) bool {
+		isOver := !r.inFlight && r.endsAt.Before(began) && r.pendingUntil.Before(began)
+		return isOver && (r.id == "" || !slices.Contains(inList, r.id))
+	})
+	if !a.hasNetworks() {
+		a.router = ""
+	}
+	if released := a.released; released != nil && released.endsAt.Before(began) {
+		isLate := func(id string) bool { return !slices.Contains(released.seen, id) }
+		if !slices.ContainsFunc(inList, isLate) { // else the next sync deletes it
+			a.released = nil
+		}
+	}
+	if formerUntil.Before(began) {
+		a.former = nil
+	}
+}
+
+func (a *account) hasNetworks() bool {
+	return slices.ContainsFunc(a.requests, func(r request) bool { return r.id != "" })
+}
+
+// claims returns which networks with the owner marker belong to the controller although
+// no status names them. Gone is true if there is no object.
+func (a *account) claims(gone bool) (claims plan.Claims) {
+	for _, r := range a.requests {
+		if r.id != "" {
+			claims.Requests = append(claims.Requests, r.id)
+		}
+	}
+	if a.released != nil {
+		claims.Released, claims.Seen = true, a.released.seen
+	}
+	claims.Orphans = gone && a.isOrphan
+	return claims
+}
+
+// pendingUntil returns until when a request without a response may be pending.
+func (a *account) pendingUntil() (until time.Time) {
+	for _, r := range a.requests {
+		if r.pendingUntil.After(until) {
+			until = r.pendingUntil
+		}
+	}
+	return until
+}
+
+// formerUntil returns until when a request of a former leader may be pending, or the zero
+// Time. A leader creates a network only if it finds none. So nothing is pending if the
+// network in the status exists, and the object had been Ready for longer than quiet when
+// this replica started leading.
+func (a *account) formerUntil(status formerStatus, startedAt time.Time, maxInFlight, quiet time.Duration) time.Time {
+	was := a.former
+	switch {
+	case was == nil || was.uid != status.uid:
+		return time.Time{}
+	case status.found && status.networkID == was.networkID && !was.readySince.IsZero() && startedAt.Sub(was.readySince) > quiet:
+		return time.Time{}
+	}
+	return startedAt.Add(maxInFlight)
+}
+
+// formerStatus is what an object says of its network now.
+type formerStatus struct {
+	uid       types.UID
+	networkID string
+	found     bool // whether Neutron has that network
+}
+
+// counts reports whether a network may exist, or come into being, that a list lacks, given
+// whether a list has begun since a time.
+func (a *account) counts(listedSince func(time.Time) bool) bool {
+	return slices.ContainsFunc(a.requests, func(r request) bool {
+		return r.id != "" && (r.inFlight || r.pendingUntil.IsZero() || !listedSince(r.pendingUntil))
+	})
+}
+
+func (a *account) isEmpty() bool {
+	return len(a.requests) == 0 && a.released == nil && a.former == nil && a.router == "" && !a.isOrphan
+}
