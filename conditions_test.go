@@ -80,7 +80,7 @@ func TestStalled(t *testing.T) {
 	port := h.createPort(h.waitReady("example").Status.NetworkID)
 
 	h.edit("10.0.9.0/24", "")
-	h.waitCondition("example", metav1.ConditionFalse, "InUse", "Cannot change 10.0.0.0/24 to 10.0.9.0/24 while port "+port+" uses it. Delete the ports, or restore the previous spec.")
+	h.waitCondition("example", metav1.ConditionFalse, "InUse", "("+port+"). Delete the ports, or restore the previous spec.")
 	h.eventually(func() error { return h.hasConditions("example", "Stalled") })
 	h.forgetRequests()
 	h.waitRequests(6) // several retries

@@ -240,7 +240,7 @@ func TestSettings(t *testing.T) {
 			want := settings{
 				reconcile: reconcile.Options{
 					FieldManager: "samplecrd-controller", Cluster: "cluster",
-					MaxInFlight: 30 * time.Second, MaxClockSkew: time.Minute, Retry: reconcile.DefaultRetryDelays(),
+					MaxInFlight: 30 * time.Second, MaxLateness: 10 * time.Minute, MaxClockSkew: time.Minute, Retry: reconcile.DefaultRetryDelays(),
 				},
 				drift:       drift.Options{Cluster: "cluster", ResyncPeriod: 30 * time.Second, StartTimeout: 30 * time.Second},
 				deployments: deployments.Options{Which: deployments.Annotated, ExcludedNamespaces: []string{"kube-system"}},

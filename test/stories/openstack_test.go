@@ -129,7 +129,7 @@ func TestRealWalkthrough(t *testing.T) {
 		t.Run(cloud, func(t *testing.T) {
 			o := newRealOpenStack(t)
 			neighbour := connectCloud(t, "other-tenant")
-			same := neutron.NewNetwork{Name: "default/example-network", Description: o.marker("example-network")}
+			same := neutron.NewNetwork{Name: "default/example-network", Description: o.owner("example-network").Marker()}
 			theirs, err := neighbour.CreateNetwork(t.Context(), same)
 			if err != nil {
 				t.Fatal(err)

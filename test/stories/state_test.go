@@ -50,15 +50,19 @@ func (s *story) commitNames() {
 	s.nextNames = nil
 }
 
-// readable replaces values that differ between runs: IDs, and the cluster's name.
+// readable replaces values that differ between runs: IDs, the requests in owner markers,
+// and the cluster's name.
 func (s *story) readable(text string) string {
 	all := s.names
 	if s.nextNames != nil {
 		all = s.nextNames
 	}
 	text = uuid.ReplaceAllStringFunc(text, func(id string) string { return cmp.Or(all[id], id) })
+	text = request.ReplaceAllString(text, " request: …")
 	return strings.ReplaceAll(text, s.clusterName, "$CLUSTER")
 }
+
+var request = regexp.MustCompile(` request: [a-z2-7]{8}`)
 
 var uuid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
@@ -102,8 +106,8 @@ func (s *story) state(only []string) (string, error) {
 			row("  "+s.nextNames.add("port", port.ID), port.Name)
 		}
 	}
-	marker := "samplecrd.k8s.io owner: $CLUSTER/" + s.namespace + "/"
-	return aligned(strings.ReplaceAll(s.readable(text.String()), marker, "owner: ")), nil
+	markers := regexp.MustCompile(`samplecrd\.k8s\.io (?:network )?owner: \$CLUSTER/` + s.namespace + `/(\S+)(?: request: …)?`)
+	return aligned(markers.ReplaceAllString(s.readable(text.String()), "owner: $1")), nil
 }
 
 // aligned makes columns of what tabs separate.
@@ -251,8 +255,7 @@ func (s *story) events(args []string) (string, error) {
 	return s.readable(text.String()), nil
 }
 
-// marker returns the owner marker of a Network; with an empty name, the prefix
-// of those of the story.
-func (s *story) marker(name string) string {
-	return neutron.Owner{Cluster: s.clusterName, Namespace: s.namespace, Name: name}.Marker()
+// owner returns the owner in the markers of a Network.
+func (s *story) owner(name string) neutron.Owner {
+	return neutron.Owner{Cluster: s.clusterName, Namespace: s.namespace, Name: name}
 }

@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/faults"
 )
 
@@ -155,14 +156,18 @@ func (w *weather) converged() error {
 	if err != nil {
 		return err
 	}
-	byOwner := map[string][]neutronNetwork{}
+	byOwner := map[neutron.Owner][]neutronNetwork{}
 	for _, network := range objects {
-		byOwner[network.Description] = append(byOwner[network.Description], network)
+		owner, ok := neutron.ParseMarker(network.Description)
+		if !ok {
+			return fmt.Errorf("a network without an owner marker: %+v", network)
+		}
+		byOwner[owner] = append(byOwner[owner], network)
 	}
 	for _, network := range list.Items {
-		marker := w.marker(network.Name)
-		owned := byOwner[marker]
-		delete(byOwner, marker)
+		owner := w.owner(network.Name)
+		owned := byOwner[owner]
+		delete(byOwner, owner)
 		gateway := cmp.Or(network.Spec.Gateway, strings.TrimSuffix(network.Spec.CIDR, "0/24")+"1")
 		switch want := (neutronSubnet{CIDR: network.Spec.CIDR, Gateway: gateway}).String(); {
 		case readyCell(&network) != "True Provisioned" || network.DeletionTimestamp != nil:
@@ -172,7 +177,7 @@ func (w *weather) converged() error {
 			return fmt.Errorf("%s: the status has the network %q, and Neutron has %+v",
 				network.Name, network.Status.NetworkID, owned)
 		case len(owned[0].subnets) != 1 || owned[0].subnets[0].String() != want ||
-			owned[0].subnets[0].Description != marker:
+			!owner.HasMarker(owned[0].subnets[0].Description):
 			return fmt.Errorf("%s: Neutron has the subnets %+v, want %s", network.Name, owned[0].subnets, want)
 		}
 	}
