@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
@@ -119,8 +121,8 @@ func TestOverwrittenStatusIsReported(t *testing.T) {
 }
 
 // TestStatusOfOtherVersion: a status that another version of the controller wrote with
-// server-side apply is replaced as a whole: no field and no owner of fields is left
-// over, however often it is written. The condition of another controller stays.
+// server-side apply is corrected: no value and no owner of fields is left over, however
+// often it is written. The condition of another controller stays.
 func TestStatusOfOtherVersion(t *testing.T) {
 	h := newHarness(t)
 	stop := h.startController()
@@ -154,6 +156,43 @@ func TestStatusOfOtherVersion(t *testing.T) {
 		if got.Status.SubnetPool != nil || got.Status.MTU != before.MTU || len(got.ManagedFields) > owners {
 			t.Errorf("after %d edits, the status is %+v, with %d owners, at first %d", i+1, got.Status, len(got.ManagedFields), owners)
 		}
+	}
+}
+
+// TestStatusOfNewerVersion: after a rollback, the CRD has a status field that this
+// version does not have. Its value remains when the controller writes the status. The
+// test is not parallel, because it changes the CRD.
+func TestStatusOfNewerVersion(t *testing.T) {
+	h := newSequentialHarness(t)
+	const field = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/floatingIP"
+	patchCRD := func(ctx context.Context, operation string) {
+		err := h.kube.CoreV1().RESTClient().Patch(types.JSONPatchType).
+			AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/networks.samplecrd.k8s.io").
+			Body([]byte("[" + operation + "]")).Do(ctx).Error()
+		if err != nil {
+			t.Fatalf("changing the CRD: %v", err)
+		}
+	}
+	patchCRD(t.Context(), `{"op":"add","path":"`+field+`","value":{"type":"object","properties":{"id":{"type":"string"}}}}`)
+	defer patchCRD(context.WithoutCancel(t.Context()), `{"op":"remove","path":"`+field+`"}`)
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+	hasRecord := func() error {
+		live, err := h.client.SamplecrdV1().RESTClient().Get().Namespace(h.namespace).Resource("networks").Name("example").DoRaw(t.Context())
+		if want := `"floatingIP":{"id":"recorded"}`; err != nil || !strings.Contains(string(live), want) {
+			return fmt.Errorf("the Network lacks %s: %s, %v", want, live, err)
+		}
+		return nil
+	}
+	h.eventually(func() error { // the API server needs a moment for the new field
+		h.patchStatus("example", `{"status":{"floatingIP":{"id":"recorded"}}}`, "newer")
+		return hasRecord()
+	})
+	h.edit("10.0.9.0/24", "")
+	h.waitReady("example")
+	if err := hasRecord(); err != nil {
+		t.Error(err)
 	}
 }
 

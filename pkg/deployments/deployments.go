@@ -6,7 +6,6 @@ package deployments
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -22,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
@@ -332,23 +330,9 @@ func (d *Deployments) update(ctx context.Context, deployment *metav1.PartialObje
 // read. The cache lacks most labels and annotations, so the whole object must not be
 // sent.
 func changes(before, after *samplecrdv1.Network) ([]byte, error) {
-	var texts [2][]byte
-	for i, network := range []*samplecrdv1.Network{before, after} {
-		network = network.DeepCopy()
-		if i == 0 {
-			network.UID, network.ResourceVersion = "", "" // so that the patch has them
-		}
-		text, err := json.Marshal(network)
-		if err != nil {
-			return nil, fmt.Errorf("encoding a Network: %w", err)
-		}
-		texts[i] = text
-	}
-	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(texts[0], texts[1], texts[0])
-	if err != nil {
-		return nil, fmt.Errorf("comparing two Networks: %w", err)
-	}
-	return patch, nil
+	read := before.DeepCopy()
+	read.UID, read.ResourceVersion = "", "" // so that the patch has them
+	return status.MergePatch(read, after)
 }
 
 func (d *Deployments) remove(ctx context.Context, deployment *metav1.PartialObjectMetadata, network *samplecrdv1.Network) (changed bool, err error) {

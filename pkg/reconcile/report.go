@@ -197,7 +197,7 @@ func (r *Reconciler) applyStatus(ctx context.Context, network *samplecrdv1.Netwo
 	// The event may arrive before the response.
 	r.update(network, func(record *record) { record.status, record.previousStatus = status.Hash(after), record.status })
 	updated, err := r.client.SamplecrdV1().Networks(network.Namespace).
-		Patch(ctx, network.Name, types.JSONPatchType, status.Patch(latest, after), metav1.PatchOptions{FieldManager: r.options.FieldManager}, "status")
+		Patch(ctx, network.Name, types.MergePatchType, status.Patch(latest, after), metav1.PatchOptions{FieldManager: r.options.FieldManager}, "status")
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

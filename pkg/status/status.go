@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
@@ -191,24 +192,36 @@ var (
 	emptyHash = maphash.String(hashSeed, "{}")
 )
 
-// Patch returns the JSON patch that replaces the status of a Network, except for the
-// conditions of other controllers. The API server rejects it if the object has changed
+// Patch returns the merge patch that changes the status of a Network, except for the
+// conditions of other controllers. It contains only what differs, so that it keeps the
+// fields that this version does not have: a newer release may have recorded in them what
+// it is about to do in Neutron. The API server rejects the patch if the object has changed
 // since it was read: it may be another object of the same name by now, and another
 // controller may have written its conditions.
 func Patch(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) []byte {
 	others := slices.DeleteFunc(slices.Clone(network.Status.Conditions), isOwn)
 	status.Conditions = slices.Concat(ownConditions(status), others)
-	patch, _ := json.Marshal([]patchOperation{ // it is plain data
-		{Operation: "replace", Path: "/metadata/resourceVersion", Value: network.ResourceVersion},
-		{Operation: "add", Path: "/status", Value: status},
+	patch, _ := MergePatch(map[string]any{"status": network.Status}, map[string]any{ // it is plain data
+		"metadata": map[string]string{"resourceVersion": network.ResourceVersion}, "status": status,
 	})
 	return patch
 }
 
-type patchOperation struct {
-	Operation string `json:"op"`
-	Path      string `json:"path"`
-	Value     any    `json:"value"`
+// MergePatch returns the JSON merge patch that changes what differs between two objects.
+func MergePatch(before, after any) ([]byte, error) {
+	from, err := json.Marshal(before)
+	if err != nil {
+		return nil, fmt.Errorf("encoding an object before its change: %w", err)
+	}
+	to, err := json.Marshal(after)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a changed object: %w", err)
+	}
+	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(from, to, from)
+	if err != nil {
+		return nil, fmt.Errorf("comparing an object with its change: %w", err)
+	}
+	return patch, nil
 }
 
 // IsReadyForSpec reports whether the status says that Neutron has everything that

@@ -194,8 +194,8 @@ type waiting struct{}
 func (waiting) Error() string        { return "waiting" }
 func (waiting) Is(target error) bool { return target == neutron.ErrUnavailable }
 
-// TestRecord: a record survives the way through a status, and the apply request
-// contains the whole status.
+// TestRecord: a record survives the way through a status, and the patch of an empty status
+// contains all of it.
 func TestRecord(t *testing.T) {
 	all := plan.Record{
 		NetworkID: "net-1", SubnetID: "sub-1", CIDR: netip.MustParsePrefix("10.0.0.0/24"), Gateway: netip.MustParseAddr("10.0.0.1"),
@@ -211,13 +211,11 @@ func TestRecord(t *testing.T) {
 			if diff := cmp.Diff(record, status.RecordOf(written), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 				t.Errorf("the record after a way through the status (-want +got):\n%s", diff)
 			}
-			var patch []struct {
-				Path  string                    `json:"path"`
-				Value samplecrdv1.NetworkStatus `json:"value"`
+			var patch samplecrdv1.Network
+			if err := json.Unmarshal(status.Patch(network, written), &patch); err != nil {
+				t.Fatal(err)
 			}
-			_ = json.Unmarshal(status.Patch(network, written), &patch) // the resourceVersion is no status
-			applied := patch[1]
-			if diff := cmp.Diff(written, applied.Value, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime")); diff != "" {
+			if diff := cmp.Diff(written, patch.Status, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime")); diff != "" {
 				t.Errorf("what is written (-status +patch):\n%s", diff)
 			}
 		})
@@ -285,22 +283,83 @@ func TestMessagesFit(t *testing.T) {
 	}
 }
 
-// TestPatch: the patch replaces the whole status of the object that was read, so that
-// no field of an earlier one is left, and keeps the conditions of others.
+// TestPatch: the patch contains what differs and nothing else, under the resourceVersion
+// that was read, and keeps the conditions of others.
 func TestPatch(t *testing.T) {
-	network := &samplecrdv1.Network{}
-	network.UID, network.ResourceVersion = "uid-1", "7"
-	network.Status.Conditions = []metav1.Condition{{Type: "Stalled"}, {Type: "Theirs"}}
 	condition := func(kind string) string {
-		return `{"type":"` + kind + `","status":"","lastTransitionTime":null,"reason":"","message":""}`
+		return `{"lastTransitionTime":"1970-01-01T00:16:40Z","message":"","reason":"","status":"","type":"` + kind + `"}`
 	}
-	want := `[{"op":"replace","path":"/metadata/resourceVersion","value":"7"},{"op":"add","path":"/status","value":` +
-		`{"observedGeneration":3,"matchedGeneration":2,"networkID":"net-1","cloud":"RegionOne/p1","subnetPool":{"id":"pool-1"},"conditions":[` + condition("Ready") + `,` + condition("Theirs") + `]}}]`
-	got := status.Patch(network, samplecrdv1.NetworkStatus{
-		ObservedGeneration: 3, MatchedGeneration: 2, NetworkID: "net-1", Cloud: "RegionOne/p1", SubnetPool: &samplecrdv1.SubnetPoolStatus{ID: "pool-1"}, Conditions: []metav1.Condition{{Type: "Ready"}},
-	})
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("the patch (-want +got):\n%s", diff)
+	having := func(kinds ...string) (conditions []metav1.Condition) {
+		for _, kind := range kinds {
+			conditions = append(conditions, metav1.Condition{Type: kind, LastTransitionTime: past})
+		}
+		return conditions
+	}
+	router := func(id, name string) *samplecrdv1.RouterStatus { return &samplecrdv1.RouterStatus{ID: id, Name: name} }
+	for name, test := range map[string]struct {
+		before string // as the API server has it
+		after  samplecrdv1.NetworkStatus
+		want   string
+	}{
+		"new": {
+			`{}`, samplecrdv1.NetworkStatus{NetworkID: "net-1", Router: router("r-1", "")},
+			`,"status":{"networkID":"net-1","router":{"id":"r-1"}}`,
+		},
+		"equal": {`{"networkID":"net-1","tags":["a"]}`, samplecrdv1.NetworkStatus{NetworkID: "net-1", Tags: []string{"a"}}, ``},
+		"equal, and a field of a newer release": {
+			`{"networkID":"net-1","floatingIP":{"id":"f-1"}}`, samplecrdv1.NetworkStatus{NetworkID: "net-1"}, ``,
+		},
+		"changed beside fields of a newer release": {
+			`{"networkID":"net-1","floatingIP":{"id":"f-1"},"router":{"id":"r-1","name":"a","port":"p-1"}}`,
+			samplecrdv1.NetworkStatus{NetworkID: "net-2", Router: router("r-1", "b")},
+			`,"status":{"networkID":"net-2","router":{"name":"b"}}`,
+		},
+		"removed": {
+			`{"networkID":"net-1","subnetID":"sub-1","mtu":1400,"tags":["a"],"subnetPool":{"id":"p"},"router":{"id":"r-1","name":"a"}}`,
+			samplecrdv1.NetworkStatus{NetworkID: "net-1", Router: router("r-1", "")},
+			`,"status":{"mtu":null,"router":{"name":null},"subnetID":null,"subnetPool":null,"tags":null}`,
+		},
+		"tags as a whole": {
+			`{"tags":["a","b"]}`, samplecrdv1.NetworkStatus{Tags: []string{"a", "c"}}, `,"status":{"tags":["a","c"]}`,
+		},
+		"conditions of others": {
+			`{"conditions":[` + condition("Stalled") + `,` + condition("Theirs") + `]}`,
+			samplecrdv1.NetworkStatus{Conditions: having("Ready")},
+			`,"status":{"conditions":[` + condition("Ready") + `,` + condition("Theirs") + `]}`,
+		},
+		"equal, and conditions of others": {
+			`{"conditions":[` + condition("Ready") + `,` + condition("Theirs") + `]}`,
+			samplecrdv1.NetworkStatus{Conditions: having("Ready", "Theirs")}, ``,
+		},
+		"only conditions of others are left": {
+			`{"conditions":[` + condition("Ready") + `,` + condition("Theirs") + `]}`,
+			samplecrdv1.NetworkStatus{}, `,"status":{"conditions":[` + condition("Theirs") + `]}`,
+		},
+		"no conditions are left": {
+			`{"conditions":[` + condition("Ready") + `]}`, samplecrdv1.NetworkStatus{}, `,"status":{"conditions":null}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var network samplecrdv1.Network
+			live := `{"metadata":{"uid":"uid-1","resourceVersion":"7"},"status":` + test.before + `}`
+			if err := json.Unmarshal([]byte(live), &network); err != nil {
+				t.Fatal(err)
+			}
+			want := `{"metadata":{"resourceVersion":"7"}` + test.want + `}`
+			if diff := cmp.Diff(want, string(status.Patch(&network, test.after))); diff != "" {
+				t.Errorf("the patch (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestMergePatchOfBrokenObject: what cannot be encoded is an error.
+func TestMergePatchOfBrokenObject(t *testing.T) {
+	good, broken := map[string]any{"a": "b"}, map[string]any{"a": func() {}}
+	for name, objects := range map[string][2]any{"before": {broken, good}, "after": {good, broken}, "no object": {good, "text"}} {
+		if patch, err := status.MergePatch(objects[0], objects[1]); err == nil {
+			t.Errorf("%s: MergePatch() = %s, want an error", name, patch)
+		}
 	}
 }
 
