@@ -254,6 +254,24 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
+// TestTooManyOrphans: more orphans than the limit are not deleted, and an event names
+// the flag. They are deleted when somebody has raised the limit.
+func TestTooManyOrphans(t *testing.T) {
+	h := newHarness(t)
+	h.settings.drift.ResyncPeriod, h.settings.drift.OrphanGracePeriod = shortResync, shortResync
+	h.settings.drift.MaxOrphanDeletions = 1
+	h.postNetwork("mine", h.marker("gone-a"))
+	h.postNetwork("mine", h.marker("gone-b"))
+	stop := h.startController()
+	h.waitEvent("gone-a", "OrphanDeletionsPaused", "-max-orphan-deletions=2.")
+	stop()
+	h.wantCounts(2, 0)
+
+	h.settings.drift.MaxOrphanDeletions = 2
+	h.startController()
+	h.eventually(func() error { return h.hasCounts(0, 0) })
+}
+
 // TestOrphanInUse: an orphan that ports use is not deleted.
 func TestOrphanInUse(t *testing.T) {
 	h := newHarness(t)

@@ -271,7 +271,7 @@ func (o options) settings(cluster string) settings {
 			FieldManager: controllerName, Cluster: cluster, AllowAdoption: o.allowAdoption, ReportDrift: o.drift == driftReport, LeaveCloud: o.leaveCloud, OtherClusters: o.otherClusters, Alone: !o.leaderElection.IsEnabled(),
 			MaxInFlight: maxInFlight, MaxLateness: maxLateness, MaxClockSkew: time.Minute, Retry: reconcile.DefaultRetryDelays(), MaxNetworksPerNamespace: o.maxNetworks,
 		},
-		drift:       drift.Options{Cluster: cluster, ResyncPeriod: o.resyncPeriod, StartTimeout: startTimeout},
+		drift:       drift.Options{Cluster: cluster, ResyncPeriod: o.resyncPeriod, StartTimeout: startTimeout, MaxOrphanDeletions: o.orphanLimit},
 		deployments: o.deployments,
 	}
 	if o.deleteOrphans {
@@ -287,7 +287,7 @@ func newController(
 ) (*Controller, error) {
 	neutronCache.NeedExtensions()
 	reconciler := reconcile.New(k.networks, networks, neutronCache, recorder, clock.RealClock{}, s.reconcile)
-	detector := drift.New(neutronCache, networks, reconciler, observers.Watchdog, clock.RealClock{}, s.drift)
+	detector := drift.New(neutronCache, networks, reconciler, recorder, observers.Watchdog, clock.RealClock{}, s.drift)
 	deployed, err := deployments.New(deploymentInformers, k.metadata, k.networks, networks, recorder, clock.RealClock{}, s.deployments)
 	if err != nil {
 		return nil, err

@@ -154,6 +154,7 @@ func TestBadInput(t *testing.T) {
 		"no time for Neutron":         {[]string{"-neutron-timeout=0s"}, 2, "-neutron-timeout is 0s"},
 		"too long for Neutron":        {[]string{"-neutron-timeout=2m"}, 2, "-neutron-timeout is 2m0s: it must be at most 1m30s"},
 		"no time between lists":       {[]string{"-resync-period=0s"}, 2, "-resync-period is 0s: it must be at least 1s"},
+		"negative orphan limit":       {[]string{"-max-orphan-deletions=-1"}, 2, "-max-orphan-deletions is -1"},
 		"no grace for orphans":        {[]string{"-orphan-grace-period=0s"}, 2, "-orphan-grace-period is 0s"},
 		"unknown policy for drift":    {[]string{"-drift=maybe"}, 2, `-drift is "maybe": it must be correct or report`},
 		"negative limit":              {[]string{"-max-networks-per-namespace=-1"}, 2, "-max-networks-per-namespace is -1: it must be positive, or 0 for no limit"},
@@ -225,6 +226,7 @@ func TestSettings(t *testing.T) {
 		"-delete-orphans":             {[]string{"-delete-orphans"}, func(s *settings) { s.drift.OrphanGracePeriod = 10 * time.Minute }},
 		"-orphan-grace-period alone":  {[]string{"-orphan-grace-period=2m"}, func(*settings) {}},
 		"-orphan-grace-period":        {[]string{"-delete-orphans", "-orphan-grace-period=2m"}, func(s *settings) { s.drift.OrphanGracePeriod = 2 * time.Minute }},
+		"-max-orphan-deletions":       {[]string{"-max-orphan-deletions=7"}, func(s *settings) { s.drift.MaxOrphanDeletions = 7 }},
 		"-leader-elect":               {[]string{"-leader-elect=false"}, func(s *settings) { s.reconcile.Alone = true }},
 		"-deployment-networks":        {[]string{"-deployment-networks=none"}, func(s *settings) { s.deployments.Which = deployments.None }},
 	} {
@@ -242,7 +244,7 @@ func TestSettings(t *testing.T) {
 					FieldManager: "samplecrd-controller", Cluster: "cluster",
 					MaxInFlight: 30 * time.Second, MaxLateness: 10 * time.Minute, MaxClockSkew: time.Minute, Retry: reconcile.DefaultRetryDelays(),
 				},
-				drift:       drift.Options{Cluster: "cluster", ResyncPeriod: 30 * time.Second, StartTimeout: 30 * time.Second},
+				drift:       drift.Options{Cluster: "cluster", ResyncPeriod: 30 * time.Second, StartTimeout: 30 * time.Second, MaxOrphanDeletions: 10},
 				deployments: deployments.Options{Which: deployments.Annotated, ExcludedNamespaces: []string{"kube-system"}},
 			}
 			test.change(&want)

@@ -51,6 +51,7 @@ type options struct {
 	otherClusters     []string
 	deleteOrphans     bool
 	orphanGracePeriod time.Duration
+	orphanLimit       int // of deletions at a time
 	loggingFormat     string
 	maxNetworks       int // of a namespace
 
@@ -171,6 +172,7 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.leaveCloud, "leave-cloud", "", "The `identity` of a cloud to leave, such as RegionOne/<project ID>. Networks whose network is in that cloud get a new one in the cloud that the controller is connected to; the existing one is left unchanged. Without the flag, the controller does not change Networks whose network is in another cloud.")
 	flags.BoolVar(&o.deleteOrphans, "delete-orphans", false, "Delete Neutron networks that carry an owner marker of this cluster but have no Network object. If false, the controller only logs and counts them.")
 	flags.DurationVar(&o.orphanGracePeriod, "orphan-grace-period", 10*time.Minute, "Minimum time between the detection of an orphaned Neutron network and its deletion. Has an effect only with -delete-orphans.")
+	flags.IntVar(&o.orphanLimit, "max-orphan-deletions", 10, "Largest number of orphaned Neutron networks that the controller deletes. If there are more at a time, it deletes none of them: an old backup of the cluster may have been restored. 0 means no limit. Has an effect only with -delete-orphans.")
 	flags.IntVar(&o.maxNetworks, "max-networks-per-namespace", 0, "Largest number of networks in Neutron for the Networks of a namespace. It includes retained and orphaned networks, which no ResourceQuota counts. 0 means no limit.")
 }
 
@@ -195,6 +197,8 @@ func (o options) validate(arguments []string, given map[string]bool) error {
 		return fmt.Errorf("-resync-period is %v: it must be at least 1s", o.resyncPeriod)
 	case o.orphanGracePeriod <= 0:
 		return fmt.Errorf("-orphan-grace-period is %v: it must be positive", o.orphanGracePeriod)
+	case o.orphanLimit < 0:
+		return fmt.Errorf("-max-orphan-deletions is %d: it must be positive, or 0 for no limit", o.orphanLimit)
 	case o.maxNetworks < 0:
 		return fmt.Errorf("-max-networks-per-namespace is %d: it must be positive, or 0 for no limit", o.maxNetworks)
 	case o.drift != driftCorrect && o.drift != driftReport:

@@ -113,12 +113,13 @@ var panels = []panel{
 	},
 	{
 		title:       "Drift and orphans",
-		description: "Changes in Neutron by others that were detected and reverted in five minutes, and networks with an owner marker but without a Network object.",
+		description: "Changes in Neutron by others that were detected and reverted in five minutes, and networks with an owner marker but without a Network object. Those above -max-orphan-deletions are not deleted.",
 		unit:        "short",
 		queries: []query{
 			{expr: `sum(increase(samplecrd_drift_detected_total{SELECT}[5m]))`, legend: "drift detected"},
 			{expr: `sum(increase(samplecrd_drift_repaired_total{SELECT}[5m]))`, legend: "drift reverted"},
 			{expr: `max by (namespace) (samplecrd_orphans{SELECT})`, legend: "orphans {{namespace}}"},
+			{expr: `max by (namespace) (samplecrd_orphan_deletions_paused{SELECT})`, legend: "orphans not deleted {{namespace}}"},
 		},
 	},
 	{

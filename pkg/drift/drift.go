@@ -7,13 +7,18 @@ package drift
 import (
 	"context"
 	"errors"
-	"math"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -36,6 +41,9 @@ type Options struct {
 	// OrphanGracePeriod is how long a network must have been an orphan before it is
 	// deleted; 0 means never.
 	OrphanGracePeriod time.Duration
+	// MaxOrphanDeletions is the largest number of orphans that are deleted. If there are
+	// more, none is deleted; 0 means no limit.
+	MaxOrphanDeletions int
 }
 
 // Reconciler is what a Detector needs of package reconcile.
@@ -60,6 +68,7 @@ type Detector struct {
 	neutron    *neutron.Cache
 	networks   *store.Networks
 	reconciler Reconciler
+	events     events.EventRecorder
 	watchdog   *watchdog.Watchdog
 	clock      clock.WithTicker
 	options    Options
@@ -70,13 +79,16 @@ type Detector struct {
 	// orphans are those of the last comparison: since when each network is one, by
 	// the key of its object.
 	orphans map[cache.ObjectName]map[string]time.Time
+	// paused is how many networks the last comparison did not delete, because they
+	// were too many.
+	paused int
 }
 
 // New returns a Detector. The watchdog watches its lists.
-func New(neutron *neutron.Cache, networks *store.Networks, reconciler Reconciler, watchdog *watchdog.Watchdog, clock clock.WithTicker, options Options) *Detector {
+func New(neutron *neutron.Cache, networks *store.Networks, reconciler Reconciler, recorder events.EventRecorder, watchdog *watchdog.Watchdog, clock clock.WithTicker, options Options) *Detector {
 	return &Detector{
-		neutron: neutron, networks: networks, reconciler: reconciler, watchdog: watchdog, clock: clock, options: options,
-		cancel: func() {},
+		neutron: neutron, networks: networks, reconciler: reconciler, events: recorder, watchdog: watchdog,
+		clock: clock, options: options, cancel: func() {},
 	}
 }
 
@@ -213,12 +225,25 @@ func (d *Detector) enqueueDrifted() {
 	}
 }
 
-// enqueueOrphans looks for orphans: networks in Neutron with an owner marker of
-// this cluster whose Network does not exist. A user removed the finalizer, say, or
-// restored a backup of the cluster that is older than they are. It enqueues those
-// that have been orphans for the grace period.
+// enqueueOrphans enqueues the orphans to delete, unless there are too many.
 func (d *Detector) enqueueOrphans(logger klog.Logger) {
-	before, count := d.orphans, 0
+	now := d.clock.Now()
+	count := d.findOrphans(logger, now)
+	due := dueOrphans(d.orphans, d.options.OrphanGracePeriod, now)
+	if d.areTooMany(logger, due, count) {
+		return
+	}
+	for _, key := range due {
+		d.reconciler.DeleteOrphan(key)
+		d.enqueue(key)
+	}
+}
+
+// findOrphans looks for orphans: networks in Neutron with an owner marker of this
+// cluster whose Network does not exist. A user removed the finalizer, say, or
+// restored a backup of the cluster that is older than they are. It returns their number.
+func (d *Detector) findOrphans(logger klog.Logger, now time.Time) (count int) {
+	before := d.orphans
 	d.orphans = map[cache.ObjectName]map[string]time.Time{}
 	for owner, ids := range d.neutron.Owned(d.options.Cluster) {
 		key := cache.NewObjectName(owner.Namespace, owner.Name)
@@ -232,23 +257,17 @@ func (d *Detector) enqueueOrphans(logger klog.Logger) {
 			d.enqueue(key)
 			continue
 		}
-		youngest := time.Duration(math.MaxInt64)
 		d.orphans[key] = map[string]time.Time{}
 		for _, id := range ids {
 			since, known := before[key][id]
 			if !known {
-				since = d.clock.Now()
+				since = now
 				logger.Info("Found an orphan: a Neutron network with an owner marker of this cluster but without a Network object",
 					"network", key, "networkID", id, "deletedAfter", d.fate())
 			}
 			d.orphans[key][id] = since
-			youngest = min(youngest, d.clock.Since(since))
 		}
 		count += len(ids)
-		if d.options.OrphanGracePeriod > 0 && youngest >= d.options.OrphanGracePeriod {
-			d.reconciler.DeleteOrphan(key)
-			d.enqueue(key)
-		}
 	}
 	metrics.Orphans.Set(float64(count))
 	retained := 0
@@ -256,6 +275,45 @@ func (d *Detector) enqueueOrphans(logger klog.Logger) {
 		retained += len(ids)
 	}
 	metrics.Retained.Set(float64(retained))
+	return count
+}
+
+// dueOrphans returns the sorted keys of the orphans to delete: those whose networks have
+// all been orphans for the grace period. Without a grace period, there are none.
+func dueOrphans(
+	orphans map[cache.ObjectName]map[string]time.Time, grace time.Duration, now time.Time,
+) (due []cache.ObjectName) {
+	for key, networks := range orphans {
+		isYoung := func(since time.Time) bool { return now.Sub(since) < grace }
+		if grace > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(networks)), isYoung) {
+			due = append(due, key)
+		}
+	}
+	slices.SortFunc(due, func(a, b cache.ObjectName) int { return strings.Compare(a.String(), b.String()) })
+	return due
+}
+
+// areTooMany reports whether there are so many orphans that somebody has to confirm
+// their deletion: after the restoration of an old backup, all networks created since are
+// orphans. Those that are not due yet count, because not all are found at once. The log and
+// an event report it when the first is due, and whenever the number changes.
+func (d *Detector) areTooMany(logger klog.Logger, due []cache.ObjectName, count int) bool {
+	before, limit := d.paused, d.options.MaxOrphanDeletions
+	d.paused = 0
+	if len(due) > 0 && limit > 0 && count > limit {
+		d.paused = count
+	}
+	metrics.OrphanDeletionsPaused.Set(float64(d.paused))
+	if d.paused == 0 || d.paused == before {
+		return d.paused > 0
+	}
+	err := fmt.Errorf("there are %d orphaned Neutron networks, and -max-orphan-deletions=%d allows fewer: "+
+		"none of them is deleted. Check whether an old backup of the cluster was restored. "+
+		"To have the networks deleted, run the controller with -max-orphan-deletions=%d", count, limit, count)
+	logger.Error(err, "The deletion of orphans is paused", "first", due[0])
+	first := &samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: due[0].Namespace, Name: due[0].Name}}
+	d.events.Eventf(first, nil, corev1.EventTypeWarning, "OrphanDeletionsPaused", "DeleteOrphans", "%v.", err)
+	return true
 }
 
 // fate describes when an orphan is deleted.

@@ -3,8 +3,10 @@ package drift
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,7 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 	testingclock "k8s.io/utils/clock/testing"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
@@ -82,9 +87,10 @@ func (l *leader) DeleteOrphan(key cache.ObjectName) { l.orphans = append(l.orpha
 // world is a Detector with everything around it.
 type world struct {
 	*Detector
-	neutron *lists
-	leader  *leader
-	clock   *testingclock.FakeClock
+	recorder *events.FakeRecorder
+	neutron  *lists
+	leader   *leader
+	clock    *testingclock.FakeClock
 
 	mu       sync.Mutex
 	enqueued []string
@@ -104,8 +110,8 @@ func newWorld(t *testing.T) *world {
 	if !networks.WaitForSync(t.Context()) {
 		t.Fatal("the informer did not sync")
 	}
-	w := &world{neutron: &lists{listed: make(chan struct{}, 100), take: func() {}}, leader: &leader{}, clock: testingclock.NewFakeClock(time.Unix(1_000_000, 0))}
-	w.Detector = New(neutron.NewCache(w.neutron, w.clock.Now), networks, w.leader, watchdog.New(w.clock), w.clock,
+	w := &world{recorder: events.NewFakeRecorder(10), neutron: &lists{listed: make(chan struct{}, 100), take: func() {}}, leader: &leader{}, clock: testingclock.NewFakeClock(time.Unix(1_000_000, 0))}
+	w.Detector = New(neutron.NewCache(w.neutron, w.clock.Now), networks, w.leader, w.recorder, watchdog.New(w.clock), w.clock,
 		Options{Cluster: "c1", ResyncPeriod: period, StartTimeout: time.Minute, OrphanGracePeriod: grace})
 	w.Detector.enqueue = w.enqueue
 	return w
@@ -279,14 +285,16 @@ func TestOnlyTheLeaderEnqueues(t *testing.T) {
 	}
 }
 
+// owned returns a network that was created for a Network of the namespace default.
+func owned(id, name string) neutron.Network {
+	return neutron.Network{ID: id, Description: neutron.Owner{Cluster: "c1", Namespace: "default", Name: name}.Marker()}
+}
+
 // TestOrphans: a network whose object does not exist is deleted when all networks
 // of that object have been orphans for the grace period.
 func TestOrphans(t *testing.T) {
 	w := newWorld(t)
 	w.leader.started = w.clock.Now()
-	owned := func(id, name string) neutron.Network {
-		return neutron.Network{ID: id, Description: neutron.Owner{Cluster: "c1", Namespace: "default", Name: name}.Marker()}
-	}
 	want := func(step string, enqueued ...string) {
 		t.Helper()
 		got := w.resyncLater(t.Context(), grace/2)
@@ -328,4 +336,73 @@ func TestOrphans(t *testing.T) {
 	for range 5 {
 		want("without -delete-orphans")
 	}
+}
+
+// TestTooManyOrphans: if there are more orphans than the limit, none is deleted. The log
+// and an event report it when their number changes, and name the flag.
+func TestTooManyOrphans(t *testing.T) {
+	w := newWorld(t)
+	w.leader.started = w.clock.Now()
+	w.options.MaxOrphanDeletions = 3
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	log := logger.GetSink().(ktesting.Underlier).GetBuffer()
+	ctx := klog.NewContext(t.Context(), logger)
+	paused := func() int {
+		families, err := legacyregistry.DefaultGatherer.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			if family.GetName() == "samplecrd_orphan_deletions_paused" {
+				return int(family.GetMetric()[0].GetGauge().GetValue())
+			}
+		}
+		return -1
+	}
+	reports := 0
+	want := func(step string, held int, reported bool, enqueued ...string) {
+		t.Helper()
+		got := w.resyncLater(ctx, grace)
+		if !slices.Equal(got, enqueued) || len(w.leader.orphans) != len(enqueued) || paused() != held {
+			t.Errorf("%s: enqueued %v, deletes %v, paused are %d, want %v and %d",
+				step, got, w.leader.orphans, paused(), enqueued, held)
+		}
+		w.leader.orphans = nil
+		var event string
+		if len(w.recorder.Events) > 0 {
+			event = <-w.recorder.Events
+			reports++
+		}
+		flag := fmt.Sprintf("-max-orphan-deletions=%d", held)
+		isRight := strings.HasPrefix(event, "Warning OrphanDeletionsPaused ") && strings.HasSuffix(event, flag+".")
+		if reported != (event != "") || reported && !isRight {
+			t.Errorf("%s: the event is %q", step, event)
+		}
+		logged := strings.Count(log.String(), "The deletion of orphans is paused")
+		if logged != reports || reported && !strings.Contains(log.String(), flag) {
+			t.Errorf("%s: logged %d reports, want %d, the last with %s", step, logged, reports, flag)
+		}
+	}
+	w.neutron.networks = []neutron.Network{
+		owned("net-1", "gone-1"), owned("net-2", "gone-2"), owned("net-3", "gone-3"), owned("net-4", "gone-3"),
+	}
+	want("found", 0, false)
+	want("four networks of three objects", 4, true)
+	want("as long as they exist", 4, false)
+	w.neutron.networks = append(w.neutron.networks, owned("net-5", "gone-5"))
+	want("one more, which is not due", 5, true)
+	want("all are due", 5, false)
+	w.options.MaxOrphanDeletions = 5
+	w.neutron.networks = append(w.neutron.networks, owned("net-6", "gone-6"))
+	want("one more than confirmed, which is not due", 6, true)
+	w.neutron.networks = w.neutron.networks[:5]
+	want("confirmed", 0, false, "gone-1", "gone-2", "gone-3", "gone-5")
+	w.options.MaxOrphanDeletions = 3
+	want("not confirmed", 5, true)
+	w.neutron.networks = w.neutron.networks[:3]
+	want("fewer are left", 0, false, "gone-1", "gone-2", "gone-3")
+	w.options.MaxOrphanDeletions = 0
+	w.neutron.networks = append(w.neutron.networks, owned("net-4", "gone-4"))
+	want("one more, without a limit", 0, false, "gone-1", "gone-2", "gone-3")
+	want("without a limit", 0, false, "gone-1", "gone-2", "gone-3", "gone-4")
 }

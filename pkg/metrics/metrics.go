@@ -27,6 +27,8 @@ const subsystem = "samplecrd"
 var (
 	// Orphans is the number of Neutron networks without a Network object.
 	Orphans = gauge("orphans", "Neutron networks that carry an owner marker of this cluster but have no Network object. Only the leader counts them.")
+	// OrphanDeletionsPaused is the number of orphans if it is too large to delete them.
+	OrphanDeletionsPaused = gauge("orphan_deletions_paused", "Orphaned Neutron networks that are not deleted because there are more than -max-orphan-deletions. It is 0 if there are fewer, or if none is due for deletion. Only the leader counts them.")
 	// Retained is the number of Neutron networks that were retained.
 	Retained = gauge("retained_networks", "Neutron networks of this cluster that deletionPolicy Retain has kept after the deletion of their Network. Only the leader counts them.")
 	// QueueNamespaces is the number of namespaces that have a Network in the queue.
@@ -78,7 +80,7 @@ func counter(name, help string) *metrics.Counter {
 }
 
 func init() {
-	legacyregistry.MustRegister(Orphans, Retained, QueueNamespaces, DriftDetected, DriftRepaired, SkippedObjects, readyDuration, neutronDuration,
+	legacyregistry.MustRegister(Orphans, OrphanDeletionsPaused, Retained, QueueNamespaces, DriftDetected, DriftRepaired, SkippedObjects, readyDuration, neutronDuration,
 		eventsLost, requestLimit, requestsInFlight, requestsWaiting, requestWait,
 		cacheObjects, cacheRefreshes, cacheDuration, cachePeriod, cacheTime, neutronInfo, buildInfo)
 	legacyregistry.CustomMustRegister(&networks)

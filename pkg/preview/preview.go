@@ -202,7 +202,7 @@ func because(network *samplecrdv1.Network, desired plan.Desired, steps []plan.St
 	}
 	switch {
 	case network == nil:
-		return "an orphan, which -delete-orphans deletes after -orphan-grace-period"
+		return "an orphan, which -delete-orphans deletes after -orphan-grace-period, within -max-orphan-deletions"
 	case desired.Absent && desired.Leave == plan.LeaveAll:
 		return "being deleted; its network stays in Neutron"
 	case desired.Absent && desired.Leave == plan.LeaveNetwork:

@@ -237,7 +237,7 @@ func TestOrphansToDelete(t *testing.T) {
 	orphan := neutron.Owner{Cluster: cluster, Namespace: "lab", Name: "gone"}
 	r.addNetwork("net-1", "lab/gone", orphan.Marker(), "10.0.9.0/24")
 	p := planFor(t, r, true)
-	want := "Network lab/gone: an orphan, which -delete-orphans deletes after -orphan-grace-period\n  - delete network net-1\n\n"
+	want := "Network lab/gone: an orphan, which -delete-orphans deletes after -orphan-grace-period, within -max-orphan-deletions\n  - delete network net-1\n\n"
 	if got := text(t, p, false); !strings.HasPrefix(got, want) || p.ExitCode() != 2 {
 		t.Errorf("the plan is %q with exit code %d, want %q", got, p.ExitCode(), want)
 	}
