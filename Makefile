@@ -210,7 +210,7 @@ bench: bench-programs ## Measure the controller beside others (25 minutes); BENC
 	@exec build/bin/bench $(BENCH_FLAGS)
 
 .PHONY: release
-release: $(if $(KUBECTL),,control-plane) ## Build build/release: binaries, image, install.yaml, SBOMs, checksums
+release: $(if $(KUBECTL),,control-plane) ## Build build/release: binaries, image, manifests, SBOMs, checksums
 	@hack/release/release.sh build/release
 
 # TEST_FLAGS=-short leaves out the tests of vulncheck, which take two minutes.

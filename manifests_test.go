@@ -122,3 +122,21 @@ func TestRightsForLease(t *testing.T) {
 	kubectl(t, own, "apply", "-k", "deploy/overlays/embedded")
 	p.waitFor(t, `"Starting workers"`)
 }
+
+// TestOverlaysKeepNetworks: who deletes what an overlay installed deletes no Network.
+func TestOverlaysKeepNetworks(t *testing.T) {
+	t.Parallel()
+	own := ownCluster(t)
+	kubectl(t, own, "apply", "-f", "example/example-network.yaml")
+	for _, overlay := range []string{"embedded", "openstack", "namespaces"} {
+		folder := filepath.Join("deploy", "overlays", overlay)
+		kubectl(t, own, "delete", "-k", folder, "--ignore-not-found", "--wait=false")
+		const path = "{.metadata.deletionTimestamp}"
+		for _, object := range []string{"crd/networks.samplecrd.k8s.io", "network/example-network"} {
+			output, err := own.Kubectl(t.Context(), "get", object, "-o", "jsonpath="+path)
+			if err != nil || len(output) > 0 {
+				t.Errorf("after kubectl delete -k %s, %s of %s is %q (%v), want none", folder, path, object, output, err)
+			}
+		}
+	}
+}

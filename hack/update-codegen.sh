@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Generates the deepcopy and register functions of the types, the packages in
-# pkg/client, the CRD in crd/ and deploy/base, the code of a lesson, and
-# docs/reference. The versions of the generators are those of hack/tools/go.mod.
+# pkg/client, the CRD in crd/, the code of a lesson, and docs/reference. The
+# versions of the generators are those of hack/tools/go.mod.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -23,7 +23,6 @@ kube::codegen::gen_client \
 
 go -C hack/tools install sigs.k8s.io/controller-tools/cmd/controller-gen
 "$GOBIN/controller-gen" crd paths=./pkg/apis/... output:crd:stdout >crd/network.yaml
-cp crd/network.yaml deploy/base/crd.yaml # kustomize cannot read files outside of its folder
 
 greeting=docs/learn/code/14-greeting # the template of a lesson
 "$GOBIN/controller-gen" object crd paths=./$greeting/api output:crd:stdout >$greeting/crd.yaml

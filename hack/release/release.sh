@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes a release in the folder given: binaries with their SBOMs, the image, one
-# manifest that installs everything, the licences, and checksums. The files depend
-# only on the commit and the version of Go.
+# Makes a release in the folder given: binaries with their SBOMs, the image, the
+# manifests (crd.yaml, and then install.yaml), the licences, and checksums. The
+# files depend only on the commit and the version of Go.
 #
 #	VERSION=v1.2.3 IMAGE=… REVISION=… SOURCE_DATE_EPOCH=… hack/release/release.sh build/release
 #
-# KUBECTL is the kubectl that renders the manifest.
+# KUBECTL is the kubectl that renders install.yaml.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -29,6 +29,7 @@ hack/image/image.sh "$out/${name}_${VERSION}_image.tar" amd64 arm64
 
 build/bin/release -texts "$out/THIRD_PARTY_LICENSES.txt" "$out/${name}_${VERSION}_linux_amd64"
 cp LICENSE "$out"
+cat crd/*.yaml >"$out/crd.yaml"
 
 # A kustomization that sets the image to this version.
 overlay=build/install
@@ -47,6 +48,10 @@ EOF
 "$kubectl" kustomize "$overlay" >"$out/install.yaml"
 if ! grep -qF "image: $IMAGE" "$out/install.yaml"; then
 	echo "release: install.yaml does not run $IMAGE" >&2
+	exit 1
+fi
+if grep -q "^kind: CustomResourceDefinition" "$out/install.yaml"; then
+	echo "release: install.yaml has the CRD: kubectl delete -f install.yaml would delete all Networks" >&2
 	exit 1
 fi
 

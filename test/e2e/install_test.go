@@ -119,6 +119,7 @@ func (c *cluster) podsAreRestricted(t *testing.T) {
 func (c *cluster) installWithSecret(t *testing.T, overlay string, o *cloud, watched ...string) {
 	t.Helper()
 	begun := time.Now()
+	c.kubectl(t, "apply", "-f", "crd/")
 	c.kubectl(t, "apply", "-k", c.overlay(t, overlay, c.image))
 	for _, namespace := range watched {
 		c.kubectl(t, "apply", "-n", namespace, "-k", "deploy/watched-namespace")
@@ -129,7 +130,7 @@ func (c *cluster) installWithSecret(t *testing.T, overlay string, o *cloud, watc
 	}
 	c.kubectl(t, "create", "secret", "generic", "openstack-clouds", "-n", system, "--from-file=clouds.yaml="+path)
 	c.available(t, 2, "")
-	c.timed(t, "kubectl apply -k deploy/overlays/"+overlay+" and the Secret, until both replicas are available", time.Since(begun))
+	c.timed(t, "kubectl apply -f crd/ and -k deploy/overlays/"+overlay+", and the Secret, until both replicas are available", time.Since(begun))
 }
 
 // namespace creates a namespace, and deletes it when the test ends.
@@ -161,8 +162,9 @@ func (c *cluster) uninstall(t *testing.T, overlay string, o *cloud) {
 	}
 	begun := time.Now()
 	c.kubectl(t, "delete", "-k", c.overlay(t, overlay, c.image), "--timeout=90s")
+	c.kubectl(t, "delete", "-f", "crd/", "--timeout=90s")
 	until(t, time.Minute, "nothing is left in Kubernetes", c.nothingLeft)
-	c.timed(t, "kubectl delete -k deploy/overlays/"+overlay, time.Since(begun))
+	c.timed(t, "kubectl delete -k deploy/overlays/"+overlay+" and -f crd/", time.Since(begun))
 }
 
 // nothingLeft returns an error with the objects of an installation that exist.
