@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/samplecrd/network-controller/hack/local"
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/test/controlplane"
 )
 
@@ -154,7 +155,8 @@ func (c *cluster) cleanUp() error {
 	run("delete", "namespace", c.namespace)
 	if c.madeCRD {
 		if run("get", "networks", "--all-namespaces", "-o", "name") == "" {
-			run("delete", "crd", crdName)
+			run("annotate", "crd", crdName, samplecrdv1.AnnotationAllowDeletion+"=true")
+			run("delete", "-f", "crd/")
 			removed += " and CRD " + crdName
 		} else {
 			removed += "; not CRD " + crdName + ", because Networks exist"

@@ -162,6 +162,7 @@ func (c *cluster) uninstall(t *testing.T, overlay string, o *cloud) {
 	}
 	begun := time.Now()
 	c.kubectl(t, "delete", "-k", c.overlay(t, overlay, c.image), "--timeout=90s")
+	c.kubectl(t, "annotate", "crd", "networks.samplecrd.k8s.io", "samplecrd.k8s.io/allow-deletion=true")
 	c.kubectl(t, "delete", "-f", "crd/", "--timeout=90s")
 	until(t, time.Minute, "nothing is left in Kubernetes", c.nothingLeft)
 	c.timed(t, "kubectl delete -k deploy/overlays/"+overlay+" and -f crd/", time.Since(begun))

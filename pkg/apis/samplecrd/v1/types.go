@@ -28,6 +28,10 @@ const (
 // A controller that is connected to another cloud does not change the Network.
 const AnnotationCloud = GroupName + "/cloud"
 
+// AnnotationAllowDeletion with the value true permits the deletion of the
+// CustomResourceDefinition, which deletes every Network and its network in Neutron.
+const AnnotationAllowDeletion = GroupName + "/allow-deletion"
+
 // MaxNameLength is the maximum length of a Network's name.
 const MaxNameLength = 63
 
@@ -69,6 +73,8 @@ const (
 // +kubebuilder:resource:shortName=nw,categories=all;openstack
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, a teaching API that no Kubernetes release contains"
+// +kubebuilder:metadata:annotations="argocd.argoproj.io/sync-options=Prune=false,Delete=false"
+// +kubebuilder:metadata:annotations="kustomize.toolkit.fluxcd.io/prune=disabled"
 // +kubebuilder:printcolumn:name="CIDR",type=string,JSONPath=`.status.cidr`,description="The CIDR of the subnet in Neutron."
 // +kubebuilder:printcolumn:name="Gateway",type=string,JSONPath=`.status.gateway`,description="The gateway of the subnet in Neutron."
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the network and subnet in Neutron match the spec."
