@@ -40,7 +40,7 @@ func TestCRDDeletion(t *testing.T) {
 		message = err.Error()
 		return nil
 	})
-	for _, part := range []string{"every Network", "networks in Neutron", "set deletionPolicy: Retain on each Network first"} {
+	for _, part := range []string{"every Network", "networks in Neutron", "set deletionPolicy: Retain on each Network"} {
 		if !strings.Contains(message, part) {
 			t.Errorf("the message is %q, want %q in it", message, part)
 		}
@@ -167,5 +167,25 @@ func TestRightsForCRD(t *testing.T) {
 		if may("get", "others.example.org") {
 			t.Errorf("with the overlay %s, the controller may read others", overlay)
 		}
+	}
+}
+
+// TestCRDInstalledAgain: a controller whose CustomResourceDefinition is deleted logs once
+// what to do, and continues when it is installed again.
+func TestCRDInstalledAgain(t *testing.T) {
+	t.Parallel()
+	own := ownCluster(t)
+	p := startProgram(t, "-kubeconfig="+own.Kubeconfig())
+	p.waitFor(t, "Starting workers")
+	kubectl(t, own, "annotate", "crd", crdName, samplecrdv1.AnnotationAllowDeletion+"=true")
+	kubectl(t, own, "delete", "-f", "crd/")
+	const missing = "is not installed: run kubectl apply -f crd/"
+	p.waitFor(t, missing)
+	kubectl(t, own, "apply", "-f", "crd/")
+	kubectl(t, own, "wait", "--for=condition=Established", "crd/"+crdName)
+	kubectl(t, own, "apply", "-f", "example/example-network.yaml")
+	kubectl(t, own, "wait", "--for=condition=Ready", "network/example-network", "--timeout=90s")
+	if n := strings.Count(p.log.String(), missing); n != 1 {
+		t.Errorf("it is logged %d times, want once:\n%s", n, &p.log)
 	}
 }

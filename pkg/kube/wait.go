@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -172,12 +173,21 @@ func (e explainedError) Error() string { return e.text }
 func (e explainedError) Unwrap() error { return e.err }
 
 // LogWatchError returns a handler that logs why an informer has lost its watch,
-// followed by a hint. The informer retries by itself. A watch that ends, or that
-// has become too old, is routine.
+// followed by a hint. The informer retries by itself, in the end about three
+// times a minute. A watch that ends, or that has become too old, is routine. That the
+// CustomResourceDefinition is missing may last: it is logged once, and again only if
+// the informer has listed objects meanwhile.
 func (r Resource) LogWatchError(hint string) cache.WatchErrorHandlerWithContext {
-	return func(ctx context.Context, _ *cache.Reflector, err error) {
+	var missing sync.Map // the last resource version of each reflector that has logged it
+	return func(ctx context.Context, reflector *cache.Reflector, err error) {
 		logger, message := klog.FromContext(ctx), "The watch for "+r.Plural+" was interrupted; retrying"+hint
-		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) {
+		isRepeated := false
+		if apierrors.IsNotFound(err) && !r.Empty() {
+			version := reflector.LastSyncResourceVersion()
+			before, isKnown := missing.Swap(reflector, version)
+			isRepeated = isKnown && before == version
+		}
+		if isRepeated || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) {
 			logger.V(4).Info(message, "reason", r.explain(err))
 			return
 		}
