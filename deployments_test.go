@@ -29,16 +29,11 @@ func newDeploymentHarness(t *testing.T) *harness {
 	return h
 }
 
-// deploy creates a Deployment. It has no replicas.
-func (h *harness) deploy(name string, annotations ...string) *appsv1.Deployment {
-	h.Helper()
-	labels, metadata := map[string]string{"app": name}, metav1.ObjectMeta{Name: name}
-	for _, annotation := range annotations {
-		key, value, _ := strings.Cut(annotation, "=")
-		metav1.SetMetaDataAnnotation(&metadata, samplecrdv1.GroupName+"/"+key, value)
-	}
-	deployment := &appsv1.Deployment{
-		ObjectMeta: metadata,
+// newDeployment returns a Deployment without replicas.
+func newDeployment(name string) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(0)),
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -47,6 +42,16 @@ func (h *harness) deploy(name string, annotations ...string) *appsv1.Deployment 
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}},
 			},
 		},
+	}
+}
+
+// deploy creates a Deployment. It has no replicas.
+func (h *harness) deploy(name string, annotations ...string) *appsv1.Deployment {
+	h.Helper()
+	deployment := newDeployment(name)
+	for _, annotation := range annotations {
+		key, value, _ := strings.Cut(annotation, "=")
+		metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, samplecrdv1.GroupName+"/"+key, value)
 	}
 	created, err := h.kube.AppsV1().Deployments(h.namespace).Create(h.Context(), deployment, metav1.CreateOptions{})
 	if err != nil {

@@ -58,6 +58,9 @@ var cluster *controlplane.Cluster
 
 func TestMain(m *testing.M) {
 	if os.Getenv(beTheProgram) != "" {
+		if scale := os.Getenv(limitsScale); scale != "" {
+			shortenLimits(scale)
+		}
 		exitAfterParent()
 		main()
 		return

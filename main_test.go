@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/samplecrd/network-controller/pkg/deployments"
 	"github.com/samplecrd/network-controller/pkg/drift"
+	"github.com/samplecrd/network-controller/pkg/plan"
 	"github.com/samplecrd/network-controller/pkg/reconcile"
 	"github.com/samplecrd/network-controller/test/controlplane"
 )
@@ -33,6 +35,25 @@ import (
 // beTheProgram is the environment variable that turns the test binary into the
 // controller.
 const beTheProgram = "BE_THE_PROGRAM"
+
+// limitsScale is the environment variable by whose number such a program divides its
+// limits.
+const limitsScale = "LIMITS_SCALE"
+
+// shortenLimits divides all durations that no flag changes.
+func shortenLimits(scale string) {
+	divisor, err := strconv.Atoi(scale)
+	if err != nil || divisor < 1 {
+		panic(limitsScale + " is no positive number: " + scale)
+	}
+	for _, limit := range []*time.Duration{
+		&limits.maxInFlight, &limits.startTimeout, &limits.maxClockSkew,
+		&limits.retry.InUse, &limits.retry.Rejected, &limits.retry.OverwrittenStatus,
+		&plan.DuplicateWindow, &reconcile.MaxBackoff,
+	} {
+		*limit /= time.Duration(divisor)
+	}
+}
 
 // program is the controller in its own process. It ends when the test ends, or
 // when the process of the test does.

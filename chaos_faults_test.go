@@ -1,0 +1,278 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
+	"github.com/samplecrd/network-controller/pkg/neutron/faults"
+)
+
+// neutronFront is the Neutron of a round, behind faults. The schedule decides the
+// fate of each request.
+type neutronFront struct {
+	c             *chaos
+	next          http.Handler
+	url           string
+	writes, reads atomic.Uint64
+	held          atomic.Int64           // requests that are executed late
+	trap          atomic.Pointer[func()] // called once, at the next look before a write, or write
+}
+
+func newNeutronFront(c *chaos, endpoint string) *neutronFront {
+	f := &neutronFront{c: c, next: embedded.New(embedded.Options{With: []string{neutron.ExtensionDNS}})}
+	if endpoint != "" {
+		proxy, err := faults.Proxy(endpoint)
+		if err != nil {
+			c.Fatalf("NEUTRON_ENDPOINT: %v", err)
+		}
+		f.next = proxy
+	}
+	server := httptest.NewServer(f)
+	c.Cleanup(server.Close)
+	f.url = server.URL
+	return f
+}
+
+func (f *neutronFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	fate := f.fate(r)
+	query, _ := url.QueryUnescape(r.URL.RawQuery)
+	what := strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Method, strings.TrimPrefix(r.URL.Path, "/v2.0/"), cmp.Or(query, string(body))))
+	name := f.c.journal.concerns(what)
+	if fate.slow > 100*time.Millisecond {
+		f.c.journal.add(name, "neutron: %s: arrives, executed in %.1fs [%s]", what, fate.slow.Seconds(), fate.ingredient)
+		f.held.Add(1)
+		defer f.held.Add(-1)
+	}
+	if trap := f.trap.Load(); trap != nil && (r.Method == http.MethodPost || strings.Contains(query, "description=")) && f.trap.CompareAndSwap(trap, nil) {
+		(*trap)()
+	}
+	time.Sleep(fate.slow)
+	if fate.ingredient == "drop" {
+		f.c.journal.add(name, "neutron: %s: dropped [drop]", what)
+		panic(http.ErrAbortHandler)
+	}
+	response := httptest.NewRecorder()
+	if fate.ingredient == "error-before" {
+		respondError(response, fate.status)
+	} else {
+		again := r.Clone(context.WithoutCancel(r.Context()))
+		again.Body = io.NopCloser(bytes.NewReader(body))
+		f.next.ServeHTTP(response, again)
+		if match := uuids.FindString(response.Body.String()); r.Method == http.MethodPost {
+			f.c.journal.learn(match, name)
+			what += " → " + match
+		}
+	}
+	if r.Method != http.MethodGet || name != "" && fate.ingredient != "" {
+		f.c.journal.add(name, "neutron: %s: %d %s", what, response.Code, strings.Trim("["+fate.ingredient+"]", "[]"))
+	}
+	switch fate.ingredient {
+	case "lost":
+		panic(http.ErrAbortHandler)
+	case "error-after":
+		if response.Code < 300 {
+			response = httptest.NewRecorder()
+			respondError(response, fate.status)
+		}
+	}
+	copyResponse(w, response)
+}
+
+func (f *neutronFront) fate(r *http.Request) fate {
+	isWrite := r.Method != http.MethodGet
+	if f.c.calm.Err() != nil {
+		return fate{}
+	}
+	if isWrite {
+		return f.c.inNeutron(true, f.writes.Add(1), f.c.timeout, f.c.maxInFlight)
+	}
+	return f.c.inNeutron(false, f.reads.Add(1), f.c.timeout, f.c.maxInFlight)
+}
+
+// respondError responds as Neutron does; 503 comes from a proxy.
+func respondError(w http.ResponseWriter, status int) {
+	typ := map[int]string{
+		http.StatusConflict:            "HTTPConflict",
+		http.StatusPreconditionFailed:  "RevisionNumberConstraintFailed",
+		http.StatusInternalServerError: "HTTPInternalServerError",
+	}[status]
+	w.WriteHeader(status)
+	if typ != "" {
+		_, _ = fmt.Fprintf(w, `{"NeutronError":{"type":%q,"message":"chaos","detail":""}}`, typ)
+	}
+}
+
+func copyResponse(w http.ResponseWriter, response *httptest.ResponseRecorder) {
+	for key, values := range response.Header() {
+		w.Header()[key] = values
+	}
+	w.WriteHeader(response.Code)
+	_, _ = w.Write(response.Body.Bytes())
+}
+
+// apiFront is the way of one replica to the API server.
+type apiFront struct {
+	c       *chaos
+	replica int
+	next    http.Handler
+	server  *httptest.Server
+	// Until these times, it lets no request through, and watches receive nothing.
+	partitioned, stalled atomic.Int64
+}
+
+func newAPIFront(c *chaos, replica int, config *rest.Config) *apiFront {
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		c.Fatal(err)
+	}
+	target, err := url.Parse(config.Host)
+	if err != nil {
+		c.Fatal(err)
+	}
+	f := &apiFront{c: c, replica: replica}
+	f.next = &httputil.ReverseProxy{
+		Transport: transport,
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		ModifyResponse: func(r *http.Response) error {
+			if r.Request.URL.Query().Get("watch") != "" {
+				r.Body = &stallingBody{r.Body, f}
+			}
+			return nil
+		},
+		FlushInterval: -1,
+		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	f.server = httptest.NewServer(f)
+	c.Cleanup(f.server.Close)
+	return f
+}
+
+// stallingBody is the body of a watch.
+type stallingBody struct {
+	io.ReadCloser
+	front *apiFront
+}
+
+func (b *stallingBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.front.waitUntil(&b.front.stalled)
+	return n, err
+}
+
+// waitUntil waits until a time, or the end of the faults. It reports whether it
+// waited.
+func (f *apiFront) waitUntil(end *atomic.Int64) bool {
+	rest := time.Until(time.Unix(0, end.Load())) // negative for 0
+	if rest <= 0 || f.c.calm.Err() != nil {
+		return false
+	}
+	select {
+	case <-time.After(rest):
+	case <-f.c.calm.Done():
+	}
+	return true
+}
+
+func (f *apiFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if f.waitUntil(&f.partitioned) {
+		panic(http.ErrAbortHandler)
+	}
+	if strings.Contains(r.URL.Path, "/leases/") {
+		f.serveLease(w, r)
+		return
+	}
+	if r.Method == http.MethodGet || !strings.Contains(r.URL.Path, "/networks") {
+		f.next.ServeHTTP(w, r)
+		return
+	}
+	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	_, path, _ := strings.Cut(r.URL.Path, "/networks/")
+	name, _, _ := strings.Cut(path, "/")
+	var fate fate
+	if f.c.calm.Err() == nil {
+		fate = f.c.inKubernetes(f.c.apiWrites.Add(1))
+	}
+	time.Sleep(fate.slow)
+	if strings.Contains(string(body), samplecrdv1.Finalizer) && path == name {
+		f.c.springAmbush(name)
+	}
+	what := fmt.Sprintf("replica %d: %s networks/%s", f.replica, r.Method, path)
+	if fate.ingredient == "api-drop" {
+		f.c.journal.add(name, "%s: dropped [api-drop]", what)
+		panic(http.ErrAbortHandler)
+	}
+	response := httptest.NewRecorder()
+	f.next.ServeHTTP(response, r)
+	f.c.journal.add(name, "%s: %d %s", what, response.Code, fate.ingredient)
+	if fate.ingredient == "api-lost" {
+		panic(http.ErrAbortHandler)
+	}
+	copyResponse(w, response)
+}
+
+// serveLease also notices who leads.
+func (f *apiFront) serveLease(w http.ResponseWriter, r *http.Request) {
+	response := httptest.NewRecorder()
+	f.next.ServeHTTP(response, r)
+	if r.Method == http.MethodPut && response.Code == http.StatusOK && f.c.leader.Swap(int64(f.replica)) != int64(f.replica) {
+		f.c.journal.add("", "replica %d leads", f.replica)
+	}
+	copyResponse(w, response)
+}
+
+// ambushes are the Networks that their users delete at the moment at which a
+// controller sets the finalizer (kubernetes/kubernetes#77988).
+type ambushes struct {
+	mu    sync.Mutex
+	armed map[string]chan struct{}
+}
+
+// ambush returns a channel that is closed after the ambush of a Network.
+func (a *ambushes) ambush(name string) <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	sprung := make(chan struct{})
+	a.armed[name] = sprung
+	return sprung
+}
+
+func (a *ambushes) take(name string) (sprung chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	sprung = a.armed[name]
+	delete(a.armed, name)
+	return sprung
+}
+
+// springAmbush deletes a Network, if an ambush is laid, while the caller sets the
+// finalizer.
+func (c *chaos) springAmbush(name string) {
+	sprung := c.take(name)
+	if sprung == nil {
+		return
+	}
+	go func() {
+		defer close(sprung)
+		err := c.networks().Delete(context.WithoutCancel(c.Context()), name, metav1.DeleteOptions{})
+		c.journal.add(name, "user: DELETE while the finalizer is set: %v", err)
+	}()
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/samplecrd/network-controller/pkg/neutron"
+)
+
+// journal has what happened in a round, in its order.
+type journal struct {
+	began time.Time
+
+	mu      sync.Mutex
+	entries []journalEntry
+	names   map[string]string // of the Networks, by the ID of a network or subnet
+}
+
+type journalEntry struct {
+	at         time.Duration
+	name, text string // no name: it concerns all
+}
+
+// maxShown limits the entries that are shown of one Network: the latest ones.
+const maxShown = 70
+
+func newJournal() *journal { return &journal{began: time.Now(), names: map[string]string{}} }
+
+func (j *journal) add(name, format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.entries = append(j.entries, journalEntry{time.Since(j.began), name, fmt.Sprintf(format, args...)})
+}
+
+// learn records that an ID in Neutron belongs to a Network.
+func (j *journal) learn(id, name string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if id != "" && name != "" {
+		j.names[id] = name
+	}
+}
+
+var uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}`)
+
+// concerns returns the name of the Network that a text with IDs or an owner marker
+// is about.
+func (j *journal) concerns(text string) string {
+	if owner, ok := ownerIn(text); ok {
+		return owner.Name
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, id := range uuids.FindAllString(text, -1) {
+		if name := j.names[id]; name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// of returns the latest entries about a Network and about everything.
+func (j *journal) of(name string) string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	chosen := slices.DeleteFunc(slices.Clone(j.entries), func(e journalEntry) bool { return e.name != "" && e.name != name })
+	var text strings.Builder
+	if n := len(chosen) - maxShown; n > 0 {
+		fmt.Fprintf(&text, "  … (%d earlier entries: CHAOS_LOGS=DIR writes all of them)\n", n)
+		chosen = chosen[n:]
+	}
+	for _, e := range chosen {
+		text.WriteString("  " + e.String() + "\n")
+	}
+	return text.String()
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var text strings.Builder
+	for _, e := range j.entries {
+		text.WriteString(e.String() + " {" + e.name + "}\n")
+	}
+	return text.String()
+}
+
+func (e journalEntry) String() string {
+	return fmt.Sprintf("%7.3fs %s", e.at.Seconds(), uuids.ReplaceAllStringFunc(e.text, func(id string) string { return id[:8] }))
+}
+
+// The forms of owner markers. Networks, subnets and retained networks have
+// different ones.
+var ownerForm = regexp.MustCompile(`samplecrd\.k8s\.io (network owner|owner|retained): ([^/" ]+)/([^/" ]+)/([^/"& ]+)`)
+
+// ownerIn returns the owner in a text that contains an owner marker of any form.
+func ownerIn(text string) (neutron.Owner, bool) {
+	match := ownerForm.FindStringSubmatch(text)
+	if match == nil {
+		return neutron.Owner{}, false
+	}
+	return neutron.Owner{Cluster: match[2], Namespace: match[3], Name: match[4]}, true
+}
+
+// isRetained reports whether an owner marker is that of a retained network.
+func isRetained(description string) bool {
+	match := ownerForm.FindStringSubmatch(description)
+	return match != nil && match[1] == "retained"
+}

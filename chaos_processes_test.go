@@ -1,0 +1,158 @@
+package main
+
+import (
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// chaosReplica is a controller that is started again when its process ends.
+type chaosReplica struct {
+	c      *chaos
+	number int
+	api    *apiFront
+	log    output // of all its processes
+	ended  chan struct{}
+	done   sync.WaitGroup
+
+	mu      sync.Mutex
+	process *program // the latest one
+}
+
+func newChaosReplica(c *chaos, number int) *chaosReplica {
+	r := &chaosReplica{c: c, number: number, api: newAPIFront(c, number, c.cluster.RESTConfig()), ended: make(chan struct{})}
+	c.Cleanup(r.end)
+	return r
+}
+
+// begin runs processes until the end of the replica.
+func (r *chaosReplica) begin() {
+	r.done.Go(func() {
+		for {
+			select {
+			case <-r.ended:
+				return
+			default:
+			}
+			r.live()
+		}
+	})
+}
+
+// live runs one process.
+func (r *chaosReplica) live() {
+	c := r.c
+	args := []string{
+		"-master=" + r.api.server.URL, "-cluster-name=" + c.clusterName, "-neutron-endpoint=" + c.neutron.url,
+		"-leader-elect", "-leader-elect-resource-namespace=" + c.namespace, "-leader-elect-lease-duration=" + chaosLease.String(),
+		"-leader-elect-renew-deadline=1500ms", "-leader-elect-retry-period=300ms",
+		"-neutron-timeout=" + c.timeout.String(), "-resync-period=1s", "-shutdown-timeout=1s", "-workers=8", "-allow-adoption", "-v=4",
+	}
+	if c.deletesOrphans() {
+		args = append(args, "-delete-orphans", fmt.Sprint("-orphan-grace-period=", orphanGrace/chaosScale))
+	}
+	p := newDefaultProgram(c.T, args...)
+	p.Env = append(p.Env, fmt.Sprint(limitsScale, "=", chaosScale))
+	p.Stdout, p.Stderr = &r.log, &r.log
+	r.mu.Lock()
+	err := p.Start()
+	r.process = p
+	r.mu.Unlock()
+	if err != nil {
+		c.Errorf("starting a process: %v", err)
+		return
+	}
+	c.journal.add("", "replica %d starts", r.number)
+	err = p.Wait()
+	c.leader.CompareAndSwap(int64(r.number), nobody)
+	c.journal.add("", "replica %d ended: %v", r.number, err)
+}
+
+func (r *chaosReplica) signal(signal syscall.Signal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.process != nil && r.process.Process != nil {
+		_ = r.process.Process.Signal(signal) // it may have ended
+	}
+}
+
+// carryOn ends what keeps a process from its work.
+func (r *chaosReplica) carryOn() {
+	r.api.partitioned.Store(0)
+	r.api.stalled.Store(0)
+	r.signal(syscall.SIGCONT)
+}
+
+func (r *chaosReplica) end() {
+	r.mu.Lock()
+	select {
+	case <-r.ended:
+	default:
+		close(r.ended)
+	}
+	r.mu.Unlock()
+	r.signal(syscall.SIGKILL)
+	r.done.Wait()
+}
+
+// nobody leads if no replica has renewed the Lease since the latest leader was struck.
+const nobody = -1
+
+// strike does something to a replica: mostly to the leader, when it has led for a
+// while.
+func (c *chaos) strike(a act) {
+	part := time.Duration(a.pick/8%1000) * time.Millisecond
+	r := c.replicas[a.pick/4%2]
+	if a.pick%4 != 0 {
+		for c.leader.Load() == nobody && c.calm.Err() == nil {
+			c.pause(20*time.Millisecond)
+		}
+		c.pause(part)
+		r = c.replicas[max(0, c.leader.Load())]
+	}
+	if c.calm.Err() != nil {
+		return
+	}
+	name := fmt.Sprintf("replica %d: %s", r.number, a.verb)
+	switch a.verb {
+	case "kill":
+		c.journal.add("", "%s", name)
+		r.signal(syscall.SIGKILL)
+	case "term":
+		c.journal.add("", "%s", name)
+		r.signal(syscall.SIGTERM)
+	case "pause": // at the next look before a write, or write, to Neutron
+		duration := chaosLease + part*3
+		pause := sync.OnceFunc(func() {
+			c.journal.add("", "%s for %v", name, duration)
+			r.signal(syscall.SIGSTOP)
+			c.leader.CompareAndSwap(int64(r.number), nobody)
+			time.AfterFunc(duration, func() {
+				c.journal.add("", "replica %d continues", r.number)
+				r.signal(syscall.SIGCONT)
+			})
+		})
+		c.neutron.trap.Store(&pause)
+	case "partition":
+		c.journal.add("", "%s for %v", name, 2*part)
+		r.api.partitioned.Store(time.Now().Add(2 * part).UnixNano())
+		r.api.server.CloseClientConnections()
+	case "stall":
+		c.journal.add("", "%s for %v", name, 3*part)
+		r.api.stalled.Store(time.Now().Add(3 * part).UnixNano())
+	case "cut":
+		c.journal.add("", "%s", name)
+		r.api.server.CloseClientConnections()
+	}
+}
+
+// third runs a third replica in the second half.
+func (c *chaos) third() {
+	c.pause(c.length/2)
+	c.replicas[2].begin()
+	c.pause(c.length)
+	c.journal.add("", "replica 2: its last signal")
+	c.replicas[2].carryOn()
+	c.replicas[2].end()
+}

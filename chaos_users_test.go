@@ -1,0 +1,366 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+)
+
+// truth is what users and the operator know from what they did themselves.
+type truth struct {
+	mu sync.Mutex
+	// retained are the Neutron networks that must exist, by the name of the Network
+	// that was deleted. Only Networks with Retain had that name since.
+	retained map[string]string
+	// mayBeRetained are the names of Networks that ever had Retain.
+	mayBeRetained map[string]bool
+	deleted       map[string]bool           // IDs of networks that the operator deleted
+	tags          map[string][]string       // of the operator, by the ID of the network
+	foreign       map[string]neutronNetwork // by ID: networks of others, as they were
+	adoptable     map[string]string         // IDs of networks to adopt, by the name of the Network
+}
+
+func newTruth() *truth {
+	return &truth{
+		retained: map[string]string{}, mayBeRetained: map[string]bool{}, deleted: map[string]bool{},
+		tags: map[string][]string{}, foreign: map[string]neutronNetwork{}, adoptable: map[string]string{},
+	}
+}
+
+// specOf returns the spec that a pick means for a Network of a name.
+func (c *chaos) specOf(name string, pick uint64) samplecrdv1.NetworkSpec {
+	choose := func(n uint64) uint64 { chosen := pick % n; pick /= n; return chosen }
+	var number int
+	_, _ = fmt.Sscanf(name[1:], "%d", &number)
+	prefix := fmt.Sprintf("10.%d.%d.", number, choose(3))
+	spec := samplecrdv1.NetworkSpec{CIDR: prefix + "0/24"}
+	switch choose(3) {
+	case 0:
+		spec.Gateway = fmt.Sprint(prefix, 2+choose(250))
+	case 1:
+		if name[0] != 'w' { // a router needs a gateway
+			spec.Gateway = samplecrdv1.GatewayNone
+		}
+	}
+	for _, tag := range []string{"blue", "green"} {
+		if choose(3) == 0 {
+			spec.Tags = append(spec.Tags, tag)
+		}
+	}
+	for _, server := range []string{"9.9.9.9", "1.1.1.1"} {
+		if choose(3) == 0 {
+			spec.DNSNameservers = append(spec.DNSNameservers, server)
+		}
+	}
+	switch name[0] {
+	case 'a':
+		spec.NetworkID, spec.Tags = c.truth.adoptable[name], nil
+	case 'r':
+		if choose(3) > 0 && c.has("retain") {
+			spec.DeletionPolicy = samplecrdv1.DeletionPolicyRetain
+		}
+	case 'w':
+		if choose(3) > 0 {
+			spec.Router = &samplecrdv1.RouterReference{Name: c.routerName()}
+		}
+	}
+	return spec
+}
+
+// use does what a user does. A request that is rejected because of what happens at
+// the same time is no failure.
+func (c *chaos) use(a act) {
+	if a.name[0] == 'd' {
+		c.useDeployment(a)
+		return
+	}
+	switch a.verb {
+	case "apply":
+		c.apply(a)
+	case "delete":
+		c.delete(a.name)
+	case "recreate":
+		c.delete(a.name)
+		for range 5 { // until the finalizer is removed, or not
+			if c.create(a) {
+				break
+			}
+			c.pause(time.Duration(a.pick%40)*time.Millisecond)
+		}
+	case "flash":
+		if c.create(a) {
+			c.pause(time.Duration(a.pick%60)*time.Millisecond)
+			c.delete(a.name)
+		}
+	case "ambush":
+		sprung := c.ambush(a.name)
+		if c.create(a) {
+			select {
+			case <-sprung:
+			case <-c.calm.Done():
+			case <-time.After(3 * time.Second):
+			}
+		}
+		if c.take(a.name) == nil { // it is being sprung
+			<-sprung
+		}
+	}
+}
+
+// intend records what follows from a spec, before it is written.
+func (c *chaos) intend(name string, spec samplecrdv1.NetworkSpec) {
+	c.truth.mu.Lock()
+	defer c.truth.mu.Unlock()
+	if spec.DeletionPolicy == samplecrdv1.DeletionPolicyRetain {
+		c.truth.mayBeRetained[name] = true
+	} else {
+		delete(c.truth.retained, name)
+	}
+}
+
+func (c *chaos) create(a act) (created bool) {
+	network := &samplecrdv1.Network{Spec: c.specOf(a.name, a.pick)}
+	network.Name = a.name
+	known := c.retainedID(a.name)
+	c.intend(a.name, network.Spec)
+	_, err := c.networks().Create(c.Context(), network, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		c.remember(a.name, known) // the spec was not written
+		return false
+	}
+	c.note(a.name, err, "create %s", describeSpec(network.Spec))
+	return err == nil
+}
+
+func (c *chaos) apply(a act) {
+	if c.create(a) {
+		return
+	}
+	spec := c.specOf(a.name, a.pick)
+	c.intend(a.name, spec)
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		network, err := c.networks().Get(c.Context(), a.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		network.Spec = spec
+		_, err = c.networks().Update(c.Context(), network, metav1.UpdateOptions{})
+		return err
+	})
+	c.note(a.name, err, "edit %s", describeSpec(spec))
+}
+
+// delete deletes a Network. If it was ready, with the policy Retain, its network
+// must be there in the end.
+func (c *chaos) delete(name string) {
+	network, err := c.networks().Get(c.Context(), name, metav1.GetOptions{})
+	if err != nil || network.DeletionTimestamp != nil {
+		return
+	}
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &network.UID}}
+	id := network.Status.NetworkID
+	isRetained := network.Spec.DeletionPolicy == samplecrdv1.DeletionPolicyRetain && readyProblem(network) == ""
+	if isRetained {
+		options.Preconditions.ResourceVersion = &network.ResourceVersion
+	}
+	err = c.networks().Delete(c.Context(), name, options)
+	if err == nil && isRetained {
+		c.remember(name, id)
+		c.journal.add(name, "user: delete; its network %s must be retained", id)
+		return
+	}
+	c.note(name, err, "delete")
+}
+
+func (c *chaos) retainedID(name string) string {
+	c.truth.mu.Lock()
+	defer c.truth.mu.Unlock()
+	return c.truth.retained[name]
+}
+
+func (c *chaos) remember(name, id string) {
+	c.truth.mu.Lock()
+	defer c.truth.mu.Unlock()
+	if id != "" {
+		c.truth.retained[name] = id
+	}
+}
+
+// note writes an act of a user into the journal.
+func (c *chaos) note(name string, err error, format string, args ...any) {
+	result := ""
+	if err != nil {
+		result = fmt.Sprintf(": %v", err)
+	}
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		c.Errorf("%s: %v", name, err)
+	}
+	c.journal.add(name, "user: %s%s", fmt.Sprintf(format, args...), result)
+}
+
+func describeSpec(s samplecrdv1.NetworkSpec) string {
+	text := fmt.Sprintf("%s gateway=%s tags=%v dns=%v %s", s.CIDR, s.Gateway, s.Tags, s.DNSNameservers, s.DeletionPolicy)
+	if s.Router != nil {
+		text += " router"
+	}
+	return text
+}
+
+// useDeployment creates, annotates and deletes a Deployment.
+func (c *chaos) useDeployment(a act) {
+	client := c.kube.AppsV1().Deployments(c.namespace)
+	annotations := map[string]string{}
+	if a.pick%4 > 0 {
+		spec := c.specOf(a.name, a.pick/4)
+		annotations[samplecrdv1.AnnotationCIDR] = spec.CIDR
+		if spec.Gateway != "" {
+			annotations[samplecrdv1.AnnotationGateway] = spec.Gateway
+		}
+	}
+	if a.verb == "delete" || a.verb == "recreate" {
+		c.note(a.name, client.Delete(c.Context(), a.name, metav1.DeleteOptions{}), "delete the Deployment")
+		if a.verb == "delete" {
+			return
+		}
+	}
+	deployment, err := client.Get(c.Context(), a.name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		deployment = newDeployment(a.name)
+		deployment.Annotations = annotations
+		_, err = client.Create(c.Context(), deployment, metav1.CreateOptions{})
+	case err == nil:
+		deployment.Annotations = annotations
+		_, err = client.Update(c.Context(), deployment, metav1.UpdateOptions{})
+	}
+	c.note(a.name, err, "Deployment with %v", slices.Collect(maps.Values(annotations)))
+	if a.verb == "flash" || a.verb == "ambush" {
+		c.pause(time.Duration(a.pick%60)*time.Millisecond)
+		c.note(a.name, client.Delete(c.Context(), a.name, metav1.DeleteOptions{}), "delete the Deployment")
+	}
+}
+
+// operate does what the operator of the cloud does, who uses Neutron directly.
+func (c *chaos) operate(a act) {
+	if a.verb == "foreign" {
+		c.createForeign(c.namespace+"/"+a.name, "of somebody else")
+		return
+	}
+	network, err := c.networks().Get(c.Context(), a.name, metav1.GetOptions{})
+	if err != nil || network.Status.NetworkID == "" {
+		return
+	}
+	id, isForeign := network.Status.NetworkID, network.Spec.NetworkID != ""
+	path := "networks/" + id
+	switch {
+	case a.verb == "delete-subnet":
+		err = c.do(http.MethodDelete, "subnets/"+network.Status.SubnetID, nil, nil)
+	case a.verb == "port":
+		err = c.lendPort(id, time.Duration(a.pick%3000)*time.Millisecond)
+	case isForeign:
+		return // its values are compared in the end
+	case a.verb == "rename":
+		err = c.do(http.MethodPut, path, map[string]any{"network": map[string]any{"name": "renamed"}}, nil)
+	case a.verb == "describe":
+		err = c.describe(path, time.Duration(a.pick%1500)*time.Millisecond)
+	case a.verb == "delete-network":
+		c.truth.mu.Lock()
+		c.truth.deleted[id] = true
+		c.truth.mu.Unlock()
+		err = c.do(http.MethodDelete, path, nil, nil)
+	case a.verb == "tag":
+		tag := fmt.Sprint("operator-", a.pick%3)
+		if err = c.do(http.MethodPut, path+"/tags/"+tag, nil, nil); err == nil {
+			c.truth.mu.Lock()
+			c.truth.tags[id] = append(c.truth.tags[id], tag)
+			c.truth.mu.Unlock()
+		}
+	}
+	c.journal.add(a.name, "operator: %s %s: %v", a.verb, id, err)
+}
+
+// describe changes a description, and then restores it if nobody else has.
+func (c *chaos) describe(path string, duration time.Duration) error {
+	const other = "somebody wrote something else"
+	before, err := c.getNetwork(path)
+	if err != nil || before.Description == other {
+		return err
+	}
+	set := func(description string) error {
+		return c.do(http.MethodPut, path, map[string]any{"network": map[string]any{"description": description}}, nil)
+	}
+	if err := set(other); err != nil {
+		return err
+	}
+	c.pause(duration)
+	if now, err := c.getNetwork(path); err != nil || now.Description != other {
+		return err
+	}
+	return set(before.Description)
+}
+
+// lendPort puts a port on a network for a while.
+func (c *chaos) lendPort(networkID string, duration time.Duration) error {
+	var created struct{ Port struct{ ID string } }
+	body := map[string]any{"port": map[string]any{"network_id": networkID}}
+	if err := c.do(http.MethodPost, "ports", body, &created); err != nil {
+		return err
+	}
+	c.guests.Go(func() {
+		c.pause(duration)
+		if err := c.do(http.MethodDelete, "ports/"+created.Port.ID, nil, nil); err != nil {
+			c.Errorf("deleting a port: %v", err)
+		}
+	})
+	return nil
+}
+
+// createForeign creates a network that must stay as it is.
+func (c *chaos) createForeign(name, description string) (id string) {
+	var created struct{ Network neutronNetwork }
+	body := map[string]any{"network": map[string]any{"name": name, "description": description}}
+	if err := c.do(http.MethodPost, "networks", body, &created); err != nil {
+		c.Errorf("creating a network: %v", err)
+		return ""
+	}
+	id = created.Network.ID
+	if err := c.do(http.MethodPut, "networks/"+id+"/tags/theirs", nil, nil); err != nil {
+		c.Errorf("adding a tag: %v", err)
+	}
+	c.truth.mu.Lock()
+	defer c.truth.mu.Unlock()
+	c.truth.foreign[id] = neutronNetwork{ID: id, Name: name, Description: description, MTU: created.Network.MTU, Tags: []string{"theirs"}}
+	return id
+}
+
+// readyProblem returns why a Network is not ready, or nothing.
+func readyProblem(network *samplecrdv1.Network) string {
+	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
+	switch {
+	case ready == nil:
+		return "it has no condition Ready"
+	case ready.Status != metav1.ConditionTrue:
+		return "it is not ready: " + ready.Reason + ": " + ready.Message
+	case ready.ObservedGeneration != network.Generation:
+		return "its condition is about an earlier spec"
+	}
+	return ""
+}
+
+// pause ends early if the faults do.
+func (c *chaos) pause(duration time.Duration) {
+	select {
+	case <-time.After(duration):
+	case <-c.calm.Done():
+	}
+}
