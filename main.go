@@ -269,9 +269,9 @@ func (o options) settings(cluster string) settings {
 	s := settings{
 		reconcile: reconcile.Options{
 			FieldManager: controllerName, Cluster: cluster, AllowAdoption: o.allowAdoption, ReportDrift: o.drift == driftReport, LeaveCloud: o.leaveCloud, OtherClusters: o.otherClusters, Alone: !o.leaderElection.IsEnabled(),
-			MaxInFlight: maxInFlight, MaxLateness: maxLateness, MaxClockSkew: time.Minute, Retry: reconcile.DefaultRetryDelays(), MaxNetworksPerNamespace: o.maxNetworks,
+			MaxInFlight: limits.maxInFlight, MaxLateness: limits.maxLateness, MaxClockSkew: limits.maxClockSkew, Retry: limits.retry, MaxNetworksPerNamespace: o.maxNetworks,
 		},
-		drift:       drift.Options{Cluster: cluster, ResyncPeriod: o.resyncPeriod, StartTimeout: startTimeout, MaxOrphanDeletions: o.orphanLimit},
+		drift:       drift.Options{Cluster: cluster, ResyncPeriod: o.resyncPeriod, StartTimeout: limits.startTimeout, MaxOrphanDeletions: o.orphanLimit},
 		deployments: o.deployments,
 	}
 	if o.deleteOrphans {

@@ -27,7 +27,6 @@ import (
 
 	"github.com/samplecrd/network-controller/pkg/deployments"
 	"github.com/samplecrd/network-controller/pkg/drift"
-	"github.com/samplecrd/network-controller/pkg/plan"
 	"github.com/samplecrd/network-controller/pkg/reconcile"
 	"github.com/samplecrd/network-controller/test/controlplane"
 )
@@ -49,7 +48,7 @@ func shortenLimits(scale string) {
 	for _, limit := range []*time.Duration{
 		&limits.maxInFlight, &limits.startTimeout, &limits.maxClockSkew,
 		&limits.retry.InUse, &limits.retry.Rejected, &limits.retry.OverwrittenStatus,
-		&plan.DuplicateWindow, &reconcile.MaxBackoff,
+		&limits.maxLateness, &reconcile.MaxBackoff,
 	} {
 		*limit /= time.Duration(divisor)
 	}

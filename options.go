@@ -21,6 +21,7 @@ import (
 	"github.com/samplecrd/network-controller/pkg/leaderelection"
 	"github.com/samplecrd/network-controller/pkg/logging"
 	"github.com/samplecrd/network-controller/pkg/preview"
+	"github.com/samplecrd/network-controller/pkg/reconcile"
 	"github.com/samplecrd/network-controller/pkg/server"
 	"github.com/samplecrd/network-controller/pkg/tracing"
 )
@@ -66,17 +67,27 @@ const (
 	driftReport  = "report"
 )
 
-// maxInFlight is how long Neutron may still execute a request after the controller
-// stopped waiting for its response.
-const maxInFlight = 30 * time.Second
-
-// maxLateness is how long after that the network of a create request may still appear:
-// a database that fails over, or a message queue, may keep a request for minutes.
-const maxLateness = 10 * time.Minute
-
-// startTimeout is how long a replica waits for the first list of Neutron's state.
-// 10,000 networks take about 10 seconds.
-const startTimeout = 30 * time.Second
+// limits are the durations that no flag changes. They are variables, so that a test can
+// shorten all of them.
+var limits = struct {
+	// maxInFlight is how long Neutron may still execute a request after the controller
+	// stopped waiting for its response.
+	maxInFlight time.Duration
+	// maxLateness is how long after that the network of a create request may still appear:
+	// a database that fails over, or a message queue, may keep a request for minutes.
+	maxLateness time.Duration
+	// startTimeout is how long a replica waits for the first list of Neutron's state.
+	// 10,000 networks take about 10 seconds.
+	startTimeout time.Duration
+	maxClockSkew time.Duration // between the hosts of two replicas
+	retry        reconcile.RetryDelays
+}{
+	maxInFlight:  30 * time.Second,
+	maxLateness:  10 * time.Minute,
+	startTimeout: 30 * time.Second,
+	maxClockSkew: time.Minute,
+	retry:        reconcile.DefaultRetryDelays(),
+}
 
 // maxNeutronTimeout bounds -neutron-timeout: a worker waits as long for one response.
 const maxNeutronTimeout = 90 * time.Second
@@ -192,7 +203,7 @@ func (o options) validate(arguments []string, given map[string]bool) error {
 	case o.neutronTimeout <= 0:
 		return fmt.Errorf("-neutron-timeout is %v: it must be positive", o.neutronTimeout)
 	case o.neutronTimeout > maxNeutronTimeout:
-		return fmt.Errorf("-neutron-timeout is %v: it must be at most %v, so that the controller recognizes a network that was created after the timeout as its own", o.neutronTimeout, maxNeutronTimeout)
+		return fmt.Errorf("-neutron-timeout is %v: it must be at most %v, because a worker waits as long for one response", o.neutronTimeout, maxNeutronTimeout)
 	case o.resyncPeriod < time.Second:
 		return fmt.Errorf("-resync-period is %v: it must be at least 1s", o.resyncPeriod)
 	case o.orphanGracePeriod <= 0:

@@ -76,8 +76,8 @@ func (d RetryDelays) classify(err error) (retry Retry, delay time.Duration) {
 }
 
 // MaxBackoff is the longest delay of Backoff. A Network is retried at most this
-// long after the end of an outage.
-const MaxBackoff = 2 * time.Minute
+// long after the end of an outage. It is a variable for tests of the whole program.
+var MaxBackoff = 2 * time.Minute
 
 // Backoff returns a rate limiter for failures that may pass any moment. Its delay
 // doubles with each failure and is spread by up to a quarter, so that Networks
