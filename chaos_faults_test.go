@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,8 +32,7 @@ type neutronFront struct {
 	next          http.Handler
 	url           string
 	writes, reads atomic.Uint64
-	held          atomic.Int64           // requests that are executed late
-	trap          atomic.Pointer[func()] // called once, at the next look before a write, or write
+	held          atomic.Int64 // requests that are executed late
 }
 
 func newNeutronFront(c *chaos, endpoint string) *neutronFront {
@@ -56,42 +56,45 @@ func (f *neutronFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query, _ := url.QueryUnescape(r.URL.RawQuery)
 	what := strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Method, strings.TrimPrefix(r.URL.Path, "/v2.0/"), cmp.Or(query, string(body))))
 	name := f.c.journal.concerns(what)
+	add := func(result string) {
+		if r.Method != http.MethodGet || name != "" {
+			f.c.journal.add(name, "neutron: %s: %s", what, result)
+		}
+	}
 	if fate.slow > 100*time.Millisecond {
-		f.c.journal.add(name, "neutron: %s: arrives, executed in %.1fs [%s]", what, fate.slow.Seconds(), fate.ingredient)
+		add(fmt.Sprintf("arrives, and is executed in %.1fs [%s]", fate.slow.Seconds(), fate.ingredient))
 		f.held.Add(1)
 		defer f.held.Add(-1)
 	}
-	if trap := f.trap.Load(); trap != nil && (r.Method == http.MethodPost || strings.Contains(query, "description=")) && f.trap.CompareAndSwap(trap, nil) {
-		(*trap)()
+	if r.Method == http.MethodPost || strings.Contains(query, "description=") {
+		f.c.springTrap(-1)
 	}
 	time.Sleep(fate.slow)
-	if fate.ingredient == "drop" {
-		f.c.journal.add(name, "neutron: %s: dropped [drop]", what)
-		panic(http.ErrAbortHandler)
-	}
 	response := httptest.NewRecorder()
-	if fate.ingredient == "error-before" {
+	switch fate.ingredient {
+	case "drop":
+		add("dropped [drop]")
+		panic(http.ErrAbortHandler)
+	case "error-before":
 		respondError(response, fate.status)
-	} else {
+	default:
 		again := r.Clone(context.WithoutCancel(r.Context()))
 		again.Body = io.NopCloser(bytes.NewReader(body))
 		f.next.ServeHTTP(response, again)
-		if match := uuids.FindString(response.Body.String()); r.Method == http.MethodPost {
-			f.c.journal.learn(match, name)
-			what += " → " + match
+		if id := uuids.FindString(response.Body.String()); r.Method == http.MethodPost {
+			f.c.journal.learn(id, name)
+			what += " → " + id
 		}
 	}
-	if r.Method != http.MethodGet || name != "" && fate.ingredient != "" {
-		f.c.journal.add(name, "neutron: %s: %d %s", what, response.Code, strings.Trim("["+fate.ingredient+"]", "[]"))
+	if r.Method != http.MethodGet || fate.ingredient != "" {
+		add(fmt.Sprint(response.Code, " ", fate.ingredient))
 	}
-	switch fate.ingredient {
-	case "lost":
+	switch {
+	case fate.ingredient == "lost":
 		panic(http.ErrAbortHandler)
-	case "error-after":
-		if response.Code < 300 {
-			response = httptest.NewRecorder()
-			respondError(response, fate.status)
-		}
+	case fate.ingredient == "error-after" && response.Code < 300:
+		response = httptest.NewRecorder()
+		respondError(response, fate.status)
 	}
 	copyResponse(w, response)
 }
@@ -191,6 +194,8 @@ func (f *apiFront) waitUntil(end *atomic.Int64) bool {
 	return true
 }
 
+var nameInBody = regexp.MustCompile(`"name":"(d[0-9]+)"`) // of a Network for a Deployment
+
 func (f *apiFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.waitUntil(&f.partitioned) {
 		panic(http.ErrAbortHandler)
@@ -207,6 +212,9 @@ func (f *apiFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	_, path, _ := strings.Cut(r.URL.Path, "/networks/")
 	name, _, _ := strings.Cut(path, "/")
+	if match := nameInBody.FindSubmatch(body); name == "" && match != nil {
+		name = string(match[1])
+	}
 	var fate fate
 	if f.c.calm.Err() == nil {
 		fate = f.c.inKubernetes(f.c.apiWrites.Add(1))
@@ -214,6 +222,7 @@ func (f *apiFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	time.Sleep(fate.slow)
 	if strings.Contains(string(body), samplecrdv1.Finalizer) && path == name {
 		f.c.springAmbush(name)
+		defer f.c.springTrap(int64(f.replica)) // before it has the response
 	}
 	what := fmt.Sprintf("replica %d: %s networks/%s", f.replica, r.Method, path)
 	if fate.ingredient == "api-drop" {

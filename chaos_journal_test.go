@@ -90,7 +90,9 @@ func (j *journal) String() string {
 }
 
 func (e journalEntry) String() string {
-	return fmt.Sprintf("%7.3fs %s", e.at.Seconds(), uuids.ReplaceAllStringFunc(e.text, func(id string) string { return id[:8] }))
+	text := uuids.ReplaceAllStringFunc(e.text, func(id string) string { return id[:8] })
+	text = strings.ReplaceAll(ownerForm.ReplaceAllString(text, "$1"), "\n", " ")
+	return fmt.Sprintf("%7.3fs %s", e.at.Seconds(), text)
 }
 
 // The forms of owner markers. Networks, subnets and retained networks have

@@ -13,35 +13,29 @@ type chaosReplica struct {
 	number int
 	api    *apiFront
 	log    output // of all its processes
-	ended  chan struct{}
 	done   sync.WaitGroup
 
 	mu      sync.Mutex
 	process *program // the latest one
+	ended   bool
 }
 
 func newChaosReplica(c *chaos, number int) *chaosReplica {
-	r := &chaosReplica{c: c, number: number, api: newAPIFront(c, number, c.cluster.RESTConfig()), ended: make(chan struct{})}
+	r := &chaosReplica{c: c, number: number, api: newAPIFront(c, number, c.cluster.RESTConfig())}
 	c.Cleanup(r.end)
 	return r
 }
 
-// begin runs processes until the end of the replica.
+// begin runs processes, one after the other, until the end of the replica.
 func (r *chaosReplica) begin() {
 	r.done.Go(func() {
-		for {
-			select {
-			case <-r.ended:
-				return
-			default:
-			}
-			r.live()
+		for r.live() {
 		}
 	})
 }
 
-// live runs one process.
-func (r *chaosReplica) live() {
+// live runs one process. It reports whether another one follows.
+func (r *chaosReplica) live() bool {
 	c := r.c
 	args := []string{
 		"-master=" + r.api.server.URL, "-cluster-name=" + c.clusterName, "-neutron-endpoint=" + c.neutron.url,
@@ -50,29 +44,44 @@ func (r *chaosReplica) live() {
 		"-neutron-timeout=" + c.timeout.String(), "-resync-period=1s", "-shutdown-timeout=1s", "-workers=8", "-allow-adoption", "-v=4",
 	}
 	if c.deletesOrphans() {
-		args = append(args, "-delete-orphans", fmt.Sprint("-orphan-grace-period=", orphanGrace/chaosScale))
+		args = append(args, "-delete-orphans", fmt.Sprint("-orphan-grace-period=", orphanGrace/c.scale))
 	}
 	p := newDefaultProgram(c.T, args...)
-	p.Env = append(p.Env, fmt.Sprint(limitsScale, "=", chaosScale))
+	p.Env = append(p.Env, fmt.Sprint(limitsScale, "=", c.scale))
 	p.Stdout, p.Stderr = &r.log, &r.log
-	r.mu.Lock()
-	err := p.Start()
-	r.process = p
-	r.mu.Unlock()
-	if err != nil {
-		c.Errorf("starting a process: %v", err)
-		return
+	if !r.start(p) {
+		return false
 	}
 	c.journal.add("", "replica %d starts", r.number)
-	err = p.Wait()
+	err := p.Wait()
 	c.leader.CompareAndSwap(int64(r.number), nobody)
 	c.journal.add("", "replica %d ended: %v", r.number, err)
+	if p.ProcessState.ExitCode() == 2 {
+		c.Errorf("the flags of the process are wrong:\n%s", &r.log)
+		return false
+	}
+	return true
+}
+
+// start reports whether it has started a process; not after the replica's end.
+func (r *chaosReplica) start(p *program) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return false
+	}
+	if err := p.Start(); err != nil {
+		r.c.Errorf("starting a process: %v", err)
+		return false
+	}
+	r.process = p
+	return true
 }
 
 func (r *chaosReplica) signal(signal syscall.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.process != nil && r.process.Process != nil {
+	if r.process != nil {
 		_ = r.process.Process.Signal(signal) // it may have ended
 	}
 }
@@ -86,11 +95,7 @@ func (r *chaosReplica) carryOn() {
 
 func (r *chaosReplica) end() {
 	r.mu.Lock()
-	select {
-	case <-r.ended:
-	default:
-		close(r.ended)
-	}
+	r.ended = true
 	r.mu.Unlock()
 	r.signal(syscall.SIGKILL)
 	r.done.Wait()
@@ -106,7 +111,7 @@ func (c *chaos) strike(a act) {
 	r := c.replicas[a.pick/4%2]
 	if a.pick%4 != 0 {
 		for c.leader.Load() == nobody && c.calm.Err() == nil {
-			c.pause(20*time.Millisecond)
+			c.pause(20 * time.Millisecond)
 		}
 		c.pause(part)
 		r = c.replicas[max(0, c.leader.Load())]
@@ -122,18 +127,18 @@ func (c *chaos) strike(a act) {
 	case "term":
 		c.journal.add("", "%s", name)
 		r.signal(syscall.SIGTERM)
-	case "pause": // at the next look before a write, or write, to Neutron
+	case "pause": // a process that decides to create something, or just has
 		duration := chaosLease + part*3
-		pause := sync.OnceFunc(func() {
-			c.journal.add("", "%s for %v", name, duration)
+		trap := func(r *chaosReplica) {
+			c.journal.add("", "replica %d: pause for %v", r.number, duration)
 			r.signal(syscall.SIGSTOP)
 			c.leader.CompareAndSwap(int64(r.number), nobody)
 			time.AfterFunc(duration, func() {
 				c.journal.add("", "replica %d continues", r.number)
 				r.signal(syscall.SIGCONT)
 			})
-		})
-		c.neutron.trap.Store(&pause)
+		}
+		c.trap.Store(&trap)
 	case "partition":
 		c.journal.add("", "%s for %v", name, 2*part)
 		r.api.partitioned.Store(time.Now().Add(2 * part).UnixNano())
@@ -147,12 +152,22 @@ func (c *chaos) strike(a act) {
 	}
 }
 
+// springTrap pauses a replica if a pause is due. Requests to Neutron do not tell from
+// which replica they are: -1 is the leader.
+func (c *chaos) springTrap(number int64) {
+	if number < 0 {
+		number = max(0, c.leader.Load())
+	}
+	if trap := c.trap.Swap(nil); trap != nil {
+		(*trap)(c.replicas[number])
+	}
+}
+
 // third runs a third replica in the second half.
 func (c *chaos) third() {
-	c.pause(c.length/2)
+	c.pause(c.length / 2)
 	c.replicas[2].begin()
 	c.pause(c.length)
-	c.journal.add("", "replica 2: its last signal")
 	c.replicas[2].carryOn()
 	c.replicas[2].end()
 }

@@ -38,16 +38,16 @@ type act struct {
 
 // schedule is what happens in a round of chaos. All of it follows from the seed.
 type schedule struct {
+	pace
 	seed           uint64
-	length         time.Duration
 	without        []string
 	users          [][]act
 	operator, host []act
 }
 
-func newSchedule(t *testing.T, seed uint64, length time.Duration, without string) schedule {
+func newSchedule(t *testing.T, seed uint64, pace pace, without string) schedule {
 	t.Helper()
-	s := schedule{seed: seed, length: length}
+	s := schedule{pace: pace, seed: seed}
 	for name := range strings.FieldsFuncSeq(without, func(r rune) bool { return r == ',' }) {
 		if !slices.Contains(chaosIngredients, name) {
 			t.Fatalf("CHAOS_WITHOUT has %q; the ingredients are %v", name, chaosIngredients)
@@ -60,9 +60,9 @@ func newSchedule(t *testing.T, seed uint64, length time.Duration, without string
 		"apply", "apply", "apply", "apply", "apply", "apply", "delete", "delete", "recreate", "recreate", "flash", "ambush", "ambush",
 	}
 	for i, names := range users {
-		s.users = append(s.users, s.acts(fmt.Sprint("user", i), 250*time.Millisecond, userVerbs, names))
+		s.users = append(s.users, s.acts(fmt.Sprint("user", i), s.distance, userVerbs, names))
 	}
-	s.operator = s.acts("operator", 150*time.Millisecond,
+	s.operator = s.acts("operator", s.distance/2,
 		[]string{"rename", "describe", "delete-subnet", "delete-network", "tag", "foreign", "port"}, slices.Concat(users...))
 	s.host = s.acts("host", 500*time.Millisecond, []string{"kill", "kill", "pause", "pause", "term", "partition", "stall", "cut"}, []string{""})
 	return s

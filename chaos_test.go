@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -27,17 +26,26 @@ import (
 
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
 	networkclient "github.com/samplecrd/network-controller/pkg/client/clientset/versioned/typed/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/reconcile"
 	"github.com/samplecrd/network-controller/test/controlplane"
 )
 
-// chaosSeeds are the rounds that every run of the tests plays.
-var chaosSeeds = []uint64{1, 2, 3}
+// pace says how fast a round is. The controllers divide their limits by scale.
+type pace struct {
+	seeds    []uint64 // unless the environment has others
+	length   time.Duration
+	distance time.Duration // between two acts of a user, on average
+	scale    time.Duration
+}
 
-// The durations of a round. Its program divides its limits by chaosScale.
+var (
+	paceOfEmbedded = pace{[]uint64{1, 2, 3}, 15 * time.Second, 250 * time.Millisecond, 30}
+	paceOfReal     = pace{[]uint64{1}, time.Minute, time.Second, 6}
+)
+
 const (
-	chaosScale  = 30
-	chaosLength = 15 * time.Second
 	chaosLease  = 2 * time.Second
+	orphanGrace = 10 * time.Minute // divided by the scale
 )
 
 // TestChaos plays everything at once: users, an operator who changes Neutron
@@ -59,9 +67,13 @@ func TestChaos(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = own.Stop() })
+	pace := paceOfEmbedded
+	if os.Getenv("NEUTRON_ENDPOINT") != "" {
+		pace = paceOfReal
+	}
 	play := func(seed uint64) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			newChaos(t, own, newSchedule(t, seed, chaosLength, os.Getenv("CHAOS_WITHOUT"))).run()
+			newChaos(t, own, newSchedule(t, seed, pace, os.Getenv("CHAOS_WITHOUT"))).run()
 		})
 	}
 	if text := os.Getenv("CHAOS_TIME"); text != "" {
@@ -74,15 +86,14 @@ func TestChaos(t *testing.T) {
 		}
 		return
 	}
-	seeds := chaosSeeds
 	if text := os.Getenv("CHAOS_SEED"); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
 			t.Fatalf("CHAOS_SEED: %v", err)
 		}
-		seeds = []uint64{seed}
+		pace.seeds = []uint64{seed}
 	}
-	for _, seed := range seeds {
+	for _, seed := range pace.seeds {
 		play(seed)
 	}
 }
@@ -105,8 +116,9 @@ type chaos struct {
 	replicas  []*chaosReplica
 	leader    atomic.Int64
 	apiWrites atomic.Uint64
-	calm      context.Context // ends with the faults
-	guests    sync.WaitGroup  // ports of the operator
+	trap      atomic.Pointer[func(*chaosReplica)] // pauses a replica, once
+	calm      context.Context                     // ends with the faults
+	guests    sync.WaitGroup                      // ports of the operator
 }
 
 func newChaos(t *testing.T, own *controlplane.Cluster, s schedule) *chaos {
@@ -115,7 +127,7 @@ func newChaos(t *testing.T, own *controlplane.Cluster, s schedule) *chaos {
 	c := &chaos{
 		T: t, schedule: s, truth: newTruth(), journal: newJournal(), ambushes: ambushes{armed: map[string]chan struct{}{}},
 		cluster: own, client: clientset.NewForConfigOrDie(config), kube: kubernetes.NewForConfigOrDie(config),
-		timeout: 30 * time.Second / chaosScale, maxInFlight: limits.maxInFlight / chaosScale,
+		timeout: 30 * time.Second / s.scale, maxInFlight: limits.maxInFlight / s.scale,
 	}
 	namespace, err := c.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "chaos-"}}, metav1.CreateOptions{})
 	if err != nil {
@@ -175,7 +187,7 @@ func (c *chaos) run() {
 		actors.Go(c.third)
 	}
 	actors.Wait()
-	c.neutron.trap.Store(nil)
+	c.trap.Store(nil)
 	c.guests.Wait()
 	for _, replica := range c.replicas[:2] {
 		replica.carryOn()
@@ -193,36 +205,28 @@ func (c *chaos) run() {
 // patience is the longest time until all is as desired: the longest retry delays one
 // after the other, a pause of an informer of up to 30 seconds, and the grace period.
 func (c *chaos) patience() time.Duration {
-	patience := 30*time.Second + chaosLease + (3*limits.retry.Rejected+2*patienceBackoff)/chaosScale
+	patience := 30*time.Second + chaosLease + (3*limits.retry.Rejected+2*reconcile.MaxBackoff)/c.scale
 	if c.deletesOrphans() {
-		patience += orphanGrace / chaosScale
+		patience += orphanGrace / c.scale
 	}
 	return patience
 }
 
-const (
-	patienceBackoff = 2 * time.Minute
-	orphanGrace     = 10 * time.Minute
-)
-
-// compare waits until there are no differences, twice in a row with resyncs between
-// them, and reports the last ones.
+// compare waits until there are no differences for several resync periods, and
+// reports the last ones.
 func (c *chaos) compare() {
 	var problems map[string]string
 	var err error
-	same := 0
-	for end := time.Now().Add(c.patience()); same < 12; time.Sleep(250 * time.Millisecond) {
-		problems, err = c.differences()
-		if err == nil && len(problems) == 0 && c.neutron.held.Load() == 0 {
-			same++
-			continue
-		}
-		if same = 0; time.Now().After(end) {
-			break
+	const wanted = 12 // times without a difference, one after the other
+	found := 0
+	for end := time.Now().Add(c.patience()); found < wanted && time.Now().Before(end); time.Sleep(250 * time.Millisecond) {
+		if problems, err = c.differences(); err == nil && len(problems) == 0 && c.neutron.held.Load() == 0 {
+			found++
+		} else {
+			found = 0
 		}
 	}
-	c.Logf("%d entries in the journal; compared after %.1fs", len(c.journal.entries), time.Since(c.journal.began).Seconds())
-	if same == 12 {
+	if found == wanted {
 		return
 	}
 	var text strings.Builder
@@ -242,11 +246,11 @@ func (c *chaos) do(method, path string, body, response any) error {
 	if err != nil {
 		return err
 	}
-	recorder := httptest.NewRecorder()
-	request := httptest.NewRequest(method, c.neutron.url+"/v2.0/"+path, io.NopCloser(bytes.NewReader(text)))
 	if body == nil {
-		request.Body, request.ContentLength = http.NoBody, 0
+		text = nil
 	}
+	recorder := httptest.NewRecorder()
+	request := httptest.NewRequest(method, c.neutron.url+"/v2.0/"+path, bytes.NewReader(text))
 	request.Header.Set("Content-Type", "application/json")
 	c.neutron.next.ServeHTTP(recorder, request)
 	if recorder.Code >= 300 {

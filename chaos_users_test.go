@@ -95,11 +95,11 @@ func (c *chaos) use(a act) {
 			if c.create(a) {
 				break
 			}
-			c.pause(time.Duration(a.pick%40)*time.Millisecond)
+			c.pause(time.Duration(a.pick%40) * time.Millisecond)
 		}
 	case "flash":
 		if c.create(a) {
-			c.pause(time.Duration(a.pick%60)*time.Millisecond)
+			c.pause(time.Duration(a.pick%60) * time.Millisecond)
 			c.delete(a.name)
 		}
 	case "ambush":
@@ -245,7 +245,7 @@ func (c *chaos) useDeployment(a act) {
 	}
 	c.note(a.name, err, "Deployment with %v", slices.Collect(maps.Values(annotations)))
 	if a.verb == "flash" || a.verb == "ambush" {
-		c.pause(time.Duration(a.pick%60)*time.Millisecond)
+		c.pause(time.Duration(a.pick%60) * time.Millisecond)
 		c.note(a.name, client.Delete(c.Context(), a.name, metav1.DeleteOptions{}), "delete the Deployment")
 	}
 }
