@@ -250,38 +250,24 @@ func (f *apiFront) serveLease(w http.ResponseWriter, r *http.Request) {
 
 // ambushes are the Networks that their users delete at the moment at which a
 // controller sets the finalizer (kubernetes/kubernetes#77988).
-type ambushes struct {
-	mu    sync.Mutex
-	armed map[string]chan struct{}
-}
+type ambushes struct{ laid sync.Map }
 
-// ambush returns a channel that is closed after the ambush of a Network.
-func (a *ambushes) ambush(name string) <-chan struct{} {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	sprung := make(chan struct{})
-	a.armed[name] = sprung
-	return sprung
-}
+func (a *ambushes) lay(name string) { a.laid.Store(name, true) }
 
-func (a *ambushes) take(name string) (sprung chan struct{}) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	sprung = a.armed[name]
-	delete(a.armed, name)
-	return sprung
+func (a *ambushes) isLaid(name string) bool { _, laid := a.laid.Load(name); return laid }
+
+func (a *ambushes) take(name string) (wasLaid bool) {
+	_, wasLaid = a.laid.LoadAndDelete(name)
+	return wasLaid
 }
 
 // springAmbush deletes a Network, if an ambush is laid, while the caller sets the
 // finalizer.
 func (c *chaos) springAmbush(name string) {
-	sprung := c.take(name)
-	if sprung == nil {
-		return
+	if c.ambushes.take(name) {
+		c.guests.Go(func() {
+			err := c.networks().Delete(c.Context(), name, metav1.DeleteOptions{})
+			c.journal.add(name, "user: DELETE while the finalizer is set: %v", err)
+		})
 	}
-	go func() {
-		defer close(sprung)
-		err := c.networks().Delete(context.WithoutCancel(c.Context()), name, metav1.DeleteOptions{})
-		c.journal.add(name, "user: DELETE while the finalizer is set: %v", err)
-	}()
 }

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/samplecrd/network-controller/pkg/plan"
 )
 
 // chaosReplica is a controller that is started again when its process ends.
@@ -47,7 +49,7 @@ func (r *chaosReplica) live() bool {
 		args = append(args, "-delete-orphans", fmt.Sprint("-orphan-grace-period=", orphanGrace/c.scale))
 	}
 	p := newDefaultProgram(c.T, args...)
-	p.Env = append(p.Env, fmt.Sprint(limitsScale, "=", c.scale))
+	p.Env = append(p.Env, fmt.Sprintf("%s=%d", limitsScale, c.scale))
 	p.Stdout, p.Stderr = &r.log, &r.log
 	if !r.start(p) {
 		return false
@@ -57,7 +59,8 @@ func (r *chaosReplica) live() bool {
 	c.leader.CompareAndSwap(int64(r.number), nobody)
 	c.journal.add("", "replica %d ended: %v", r.number, err)
 	if p.ProcessState.ExitCode() == 2 {
-		c.Errorf("the flags of the process are wrong:\n%s", &r.log)
+		log := r.log.String()
+		c.Errorf("the process panicked, or its flags are wrong:\n%s", log[max(0, len(log)-4000):])
 		return false
 	}
 	return true
@@ -129,6 +132,9 @@ func (c *chaos) strike(a act) {
 		r.signal(syscall.SIGTERM)
 	case "pause": // a process that decides to create something, or just has
 		duration := chaosLease + part*3
+		if a.pick%8 > 4 { // what both leaders create is then too far apart for duplicates
+			duration += plan.DuplicateWindow / c.scale
+		}
 		trap := func(r *chaosReplica) {
 			c.journal.add("", "replica %d: pause for %v", r.number, duration)
 			r.signal(syscall.SIGSTOP)

@@ -103,8 +103,8 @@ type chaos struct {
 	*testing.T
 	schedule
 	*truth
-	ambushes
-	journal *journal
+	ambushes ambushes
+	journal  *journal
 
 	cluster                *controlplane.Cluster
 	client                 clientset.Interface
@@ -125,7 +125,7 @@ func newChaos(t *testing.T, own *controlplane.Cluster, s schedule) *chaos {
 	t.Helper()
 	config := own.RESTConfig()
 	c := &chaos{
-		T: t, schedule: s, truth: newTruth(), journal: newJournal(), ambushes: ambushes{armed: map[string]chan struct{}{}},
+		T: t, schedule: s, truth: newTruth(), journal: newJournal(),
 		cluster: own, client: clientset.NewForConfigOrDie(config), kube: kubernetes.NewForConfigOrDie(config),
 		timeout: 30 * time.Second / s.scale, maxInFlight: limits.maxInFlight / s.scale,
 	}

@@ -90,35 +90,40 @@ func (c *chaos) use(a act) {
 	case "delete":
 		c.delete(a.name)
 	case "recreate":
-		c.delete(a.name)
-		for range 5 { // until the finalizer is removed, or not
-			if c.create(a) {
-				break
-			}
-			c.pause(time.Duration(a.pick%40) * time.Millisecond)
-		}
+		c.createAnew(a)
 	case "flash":
-		if c.create(a) {
+		if c.createAnew(a) {
 			c.pause(time.Duration(a.pick%60) * time.Millisecond)
 			c.delete(a.name)
 		}
 	case "ambush":
-		sprung := c.ambush(a.name)
-		if c.create(a) {
-			select {
-			case <-sprung:
-			case <-c.calm.Done():
-			case <-time.After(3 * time.Second):
-			}
-		}
-		if c.take(a.name) == nil { // it is being sprung
-			<-sprung
-		}
+		c.deleteWithFinalizer(a)
 	}
 }
 
-// intend records what follows from a spec, before it is written.
-func (c *chaos) intend(name string, spec samplecrdv1.NetworkSpec) {
+// createAnew deletes a Network, and creates it as soon as it is gone.
+func (c *chaos) createAnew(a act) (created bool) {
+	c.delete(a.name)
+	for end := time.Now().Add(3 * time.Second); !created && time.Now().Before(end) && c.calm.Err() == nil; {
+		if created = c.create(a); !created {
+			c.pause(time.Duration(1+a.pick%40) * time.Millisecond)
+		}
+	}
+	return created
+}
+
+// deleteWithFinalizer creates a Network and lays the ambush.
+func (c *chaos) deleteWithFinalizer(a act) {
+	if c.ambushes.lay(a.name); c.createAnew(a) {
+		for end := time.Now().Add(3 * time.Second); c.ambushes.isLaid(a.name) && time.Now().Before(end); {
+			c.pause(5 * time.Millisecond)
+		}
+	}
+	c.ambushes.take(a.name)
+}
+
+// wrote records what follows from a spec that a user has written.
+func (c *chaos) wrote(name string, spec samplecrdv1.NetworkSpec) {
 	c.truth.mu.Lock()
 	defer c.truth.mu.Unlock()
 	if spec.DeletionPolicy == samplecrdv1.DeletionPolicyRetain {
@@ -131,12 +136,12 @@ func (c *chaos) intend(name string, spec samplecrdv1.NetworkSpec) {
 func (c *chaos) create(a act) (created bool) {
 	network := &samplecrdv1.Network{Spec: c.specOf(a.name, a.pick)}
 	network.Name = a.name
-	known := c.retainedID(a.name)
-	c.intend(a.name, network.Spec)
 	_, err := c.networks().Create(c.Context(), network, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		c.remember(a.name, known) // the spec was not written
 		return false
+	}
+	if err == nil {
+		c.wrote(a.name, network.Spec)
 	}
 	c.note(a.name, err, "create %s", describeSpec(network.Spec))
 	return err == nil
@@ -147,7 +152,6 @@ func (c *chaos) apply(a act) {
 		return
 	}
 	spec := c.specOf(a.name, a.pick)
-	c.intend(a.name, spec)
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		network, err := c.networks().Get(c.Context(), a.name, metav1.GetOptions{})
 		if err != nil {
@@ -157,6 +161,9 @@ func (c *chaos) apply(a act) {
 		_, err = c.networks().Update(c.Context(), network, metav1.UpdateOptions{})
 		return err
 	})
+	if err == nil {
+		c.wrote(a.name, spec)
+	}
 	c.note(a.name, err, "edit %s", describeSpec(spec))
 }
 
@@ -174,26 +181,14 @@ func (c *chaos) delete(name string) {
 		options.Preconditions.ResourceVersion = &network.ResourceVersion
 	}
 	err = c.networks().Delete(c.Context(), name, options)
-	if err == nil && isRetained {
-		c.remember(name, id)
-		c.journal.add(name, "user: delete; its network %s must be retained", id)
+	if err != nil || !isRetained || id == "" {
+		c.note(name, err, "delete")
 		return
 	}
-	c.note(name, err, "delete")
-}
-
-func (c *chaos) retainedID(name string) string {
 	c.truth.mu.Lock()
 	defer c.truth.mu.Unlock()
-	return c.truth.retained[name]
-}
-
-func (c *chaos) remember(name, id string) {
-	c.truth.mu.Lock()
-	defer c.truth.mu.Unlock()
-	if id != "" {
-		c.truth.retained[name] = id
-	}
+	c.truth.retained[name] = id
+	c.journal.add(name, "user: delete; its network %s must be retained", id)
 }
 
 // note writes an act of a user into the journal.
