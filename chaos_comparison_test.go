@@ -51,7 +51,8 @@ func (c *chaos) look() (w world, err error) {
 			return w, err
 		}
 	}
-	w.byID, w.byOwner, w.routers, w.subnets = map[string]neutronNetwork{}, map[string][]neutronNetwork{}, map[string][]string{}, all.Subnets
+	w.byID, w.byOwner = map[string]neutronNetwork{}, map[string][]neutronNetwork{}
+	w.routers, w.subnets = map[string][]string{}, all.Subnets
 	for _, network := range all.Networks {
 		w.byID[network.ID] = network
 		if owner, ok := ownerIn(network.Description); ok && owner.Cluster == c.clusterName {
@@ -141,7 +142,8 @@ func (c *chaos) problemOf(w world, network *samplecrdv1.Network) string {
 	actual, found := w.byID[id]
 	owned := w.byOwner[network.Name]
 	if spec.NetworkID == "" {
-		if len(owned) != 1 || owned[0].ID != id || isRetained(actual.Description) || actual.Name != c.namespace+"/"+network.Name {
+		if len(owned) != 1 || owned[0].ID != id || isRetained(actual.Description) ||
+			actual.Name != c.namespace+"/"+network.Name {
 			return fmt.Sprintf("its status names %s, and Neutron has %+v", id, owned)
 		}
 		want := slices.Concat(spec.Tags, c.truth.tags[id])
@@ -153,14 +155,16 @@ func (c *chaos) problemOf(w world, network *samplecrdv1.Network) string {
 			return fmt.Sprintf("it has the network %s, and not the retained one %s", id, retained)
 		}
 	} else if !found || id != spec.NetworkID || len(owned) > 0 {
-		return fmt.Sprintf("it adopts %s, its status names %q, and Neutron has %+v and %+v", spec.NetworkID, id, actual, owned)
+		return fmt.Sprintf("it adopts %s, its status names %q, and Neutron has %+v and %+v",
+			spec.NetworkID, id, actual, owned)
 	}
 	subnets := slices.DeleteFunc(slices.Clone(w.subnets), func(s chaosSubnet) bool {
 		owner, _ := ownerIn(s.Description)
 		return s.NetworkID != id && owner.Name != network.Name
 	})
 	if len(subnets) != 1 || subnets[0].ID != network.Status.SubnetID || subnets[0].NetworkID != id ||
-		subnets[0].CIDR != spec.CIDR || subnets[0].Gateway != gatewayOf(spec) || !slices.Equal(subnets[0].DNS, spec.DNSNameservers) {
+		subnets[0].CIDR != spec.CIDR || subnets[0].Gateway != gatewayOf(spec) ||
+		!slices.Equal(subnets[0].DNS, spec.DNSNameservers) {
 		return fmt.Sprintf("it has %s, and Neutron has the subnets %+v", describeSpec(spec), subnets)
 	}
 	if attached := w.routers[id]; len(attached) > 1 || (len(attached) == 1) != (spec.Router != nil) {

@@ -54,7 +54,8 @@ func (f *neutronFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	fate := f.fate(r)
 	query, _ := url.QueryUnescape(r.URL.RawQuery)
-	what := strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Method, strings.TrimPrefix(r.URL.Path, "/v2.0/"), cmp.Or(query, string(body))))
+	path := strings.TrimPrefix(r.URL.Path, "/v2.0/")
+	what := strings.TrimSpace(r.Method + " " + path + " " + cmp.Or(query, string(body)))
 	name := f.c.journal.concerns(what)
 	add := func(result string) {
 		if r.Method != http.MethodGet || name != "" {
@@ -242,7 +243,8 @@ func (f *apiFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *apiFront) serveLease(w http.ResponseWriter, r *http.Request) {
 	response := httptest.NewRecorder()
 	f.next.ServeHTTP(response, r)
-	if r.Method == http.MethodPut && response.Code == http.StatusOK && f.c.leader.Swap(int64(f.replica)) != int64(f.replica) {
+	renewed := r.Method == http.MethodPut && response.Code == http.StatusOK
+	if renewed && f.c.leader.Swap(int64(f.replica)) != int64(f.replica) {
 		f.c.journal.add("", "replica %d leads", f.replica)
 	}
 	copyResponse(w, response)

@@ -67,7 +67,8 @@ func (j *journal) concerns(text string) string {
 func (j *journal) of(name string) string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	chosen := slices.DeleteFunc(slices.Clone(j.entries), func(e journalEntry) bool { return e.name != "" && e.name != name })
+	concernsOther := func(e journalEntry) bool { return e.name != "" && e.name != name }
+	chosen := slices.DeleteFunc(slices.Clone(j.entries), concernsOther)
 	var text strings.Builder
 	if n := len(chosen) - maxShown; n > 0 {
 		fmt.Fprintf(&text, "  … (%d earlier entries: CHAOS_LOGS=DIR writes all of them)\n", n)
@@ -77,6 +78,18 @@ func (j *journal) of(name string) string {
 		text.WriteString("  " + e.String() + "\n")
 	}
 	return text.String()
+}
+
+// count returns the number of entries with a text.
+func (j *journal) count(text string) (n int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, e := range j.entries {
+		if strings.Contains(e.text, text) {
+			n++
+		}
+	}
+	return n
 }
 
 func (j *journal) String() string {

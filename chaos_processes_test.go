@@ -41,9 +41,11 @@ func (r *chaosReplica) live() bool {
 	c := r.c
 	args := []string{
 		"-master=" + r.api.server.URL, "-cluster-name=" + c.clusterName, "-neutron-endpoint=" + c.neutron.url,
-		"-leader-elect", "-leader-elect-resource-namespace=" + c.namespace, "-leader-elect-lease-duration=" + chaosLease.String(),
+		"-leader-elect", "-leader-elect-resource-namespace=" + c.namespace,
+		"-leader-elect-lease-duration=" + chaosLease.String(),
 		"-leader-elect-renew-deadline=1500ms", "-leader-elect-retry-period=300ms",
-		"-neutron-timeout=" + c.timeout.String(), "-resync-period=1s", "-shutdown-timeout=1s", "-workers=8", "-allow-adoption", "-v=4",
+		"-neutron-timeout=" + c.timeout.String(), "-resync-period=1s", "-shutdown-timeout=1s",
+		"-workers=8", "-allow-adoption", "-v=4",
 	}
 	if c.deletesOrphans() {
 		args = append(args, "-delete-orphans", fmt.Sprint("-orphan-grace-period=", orphanGrace/c.scale))

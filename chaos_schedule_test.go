@@ -55,16 +55,20 @@ func newSchedule(t *testing.T, seed uint64, pace pace, without string) schedule 
 		s.without = append(s.without, name)
 	}
 	// The first letter of a name is its kind; its number is in its ranges.
-	users := [][]string{{"n1", "n2", "r3"}, {"r4", "w5", "r6"}, {"a7", "d8", "n9"}, {"d10", "r11", "w12"}, {"n13", "a14", "r15"}}
+	users := [][]string{
+		{"n1", "n2", "r3"}, {"r4", "w5", "r6"}, {"a7", "d8", "n9"}, {"d10", "r11", "w12"}, {"n13", "a14", "r15"},
+	}
 	userVerbs := []string{
-		"apply", "apply", "apply", "apply", "apply", "apply", "delete", "delete", "recreate", "recreate", "flash", "ambush", "ambush",
+		"apply", "apply", "apply", "apply", "apply", "apply", "delete", "delete", "recreate", "recreate",
+		"flash", "ambush", "ambush",
 	}
 	for i, names := range users {
 		s.users = append(s.users, s.acts(fmt.Sprint("user", i), s.distance, userVerbs, names))
 	}
 	s.operator = s.acts("operator", s.distance/2,
 		[]string{"rename", "describe", "delete-subnet", "delete-network", "tag", "foreign", "port"}, slices.Concat(users...))
-	s.host = s.acts("host", 500*time.Millisecond, []string{"kill", "kill", "pause", "pause", "term", "partition", "stall", "cut"}, []string{""})
+	s.host = s.acts("host", 500*time.Millisecond,
+		[]string{"kill", "kill", "pause", "pause", "term", "partition", "stall", "cut"}, []string{""})
 	return s
 }
 

@@ -129,14 +129,16 @@ func newChaos(t *testing.T, own *controlplane.Cluster, s schedule) *chaos {
 		cluster: own, client: clientset.NewForConfigOrDie(config), kube: kubernetes.NewForConfigOrDie(config),
 		timeout: 30 * time.Second / s.scale, maxInFlight: limits.maxInFlight / s.scale,
 	}
-	namespace, err := c.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "chaos-"}}, metav1.CreateOptions{})
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "chaos-"}}
+	namespace, err := c.kube.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.namespace, c.clusterName = namespace.Name, namespace.Name
 	c.neutron = newNeutronFront(c, os.Getenv("NEUTRON_ENDPOINT"))
 	t.Cleanup(c.cleanUp)
-	if err := c.do(http.MethodPost, "routers", map[string]any{"router": map[string]any{"name": c.routerName()}}, nil); err != nil {
+	router := map[string]any{"router": map[string]any{"name": c.routerName()}}
+	if err := c.do(http.MethodPost, "routers", router, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, acts := range s.users {
@@ -194,6 +196,9 @@ func (c *chaos) run() {
 	}
 	c.journal.add("", "all is calm")
 	c.compare()
+	c.Logf("%d writes to Neutron, %d to Kubernetes, %d changes of the leader, %d ambushes; it took %v",
+		c.neutron.writes.Load(), c.apiWrites.Load(), c.journal.count(" leads"), c.journal.count("while the finalizer"),
+		time.Since(c.journal.began).Round(time.Second))
 	for _, replica := range c.replicas {
 		replica.end()
 	}
@@ -219,7 +224,8 @@ func (c *chaos) compare() {
 	var err error
 	const wanted = 12 // times without a difference, one after the other
 	found := 0
-	for end := time.Now().Add(c.patience()); found < wanted && time.Now().Before(end); time.Sleep(250 * time.Millisecond) {
+	for end := time.Now().Add(c.patience()); found < wanted && time.Now().Before(end); {
+		time.Sleep(250 * time.Millisecond)
 		if problems, err = c.differences(); err == nil && len(problems) == 0 && c.neutron.held.Load() == 0 {
 			found++
 		} else {
@@ -236,7 +242,8 @@ func (c *chaos) compare() {
 			text.WriteString(c.journal.of(name))
 		}
 	}
-	c.Errorf("Kubernetes and Neutron differ (%v). Repeat it with CHAOS_SEED=%d CHAOS_WITHOUT=%s go test -count=1 -run 'TestChaos$' .\n%s",
+	c.Errorf("Kubernetes and Neutron differ (%v). To repeat it: "+
+		"CHAOS_SEED=%d CHAOS_WITHOUT=%s go test -count=1 -run 'TestChaos$' .\n%s",
 		err, c.seed, strings.Join(c.without, ","), &text)
 }
 
@@ -276,7 +283,8 @@ func (c *chaos) cleanUp() {
 	_ = c.networks().DeleteCollection(ctx, metav1.DeleteOptions{}, all)
 	if list, err := c.networks().List(ctx, all); err == nil {
 		for _, network := range list.Items {
-			_, _ = c.networks().Patch(ctx, network.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+			noFinalizers := []byte(`{"metadata":{"finalizers":null}}`)
+			_, _ = c.networks().Patch(ctx, network.Name, types.MergePatchType, noFinalizers, metav1.PatchOptions{})
 		}
 	}
 	if os.Getenv("NEUTRON_ENDPOINT") != "" {
@@ -295,7 +303,8 @@ func (c *chaos) cleanNeutron() {
 	_ = c.do(http.MethodGet, "routers?name="+c.routerName(), nil, &routers)
 	for _, router := range routers.Routers {
 		for _, subnet := range w.subnets {
-			_ = c.do(http.MethodPut, "routers/"+router.ID+"/remove_router_interface", map[string]any{"subnet_id": subnet.ID}, nil)
+			path := "routers/" + router.ID + "/remove_router_interface"
+			_ = c.do(http.MethodPut, path, map[string]any{"subnet_id": subnet.ID}, nil)
 		}
 		_ = c.do(http.MethodDelete, "routers/"+router.ID, nil, nil)
 	}

@@ -334,7 +334,8 @@ func (c *chaos) createForeign(name, description string) (id string) {
 	}
 	c.truth.mu.Lock()
 	defer c.truth.mu.Unlock()
-	c.truth.foreign[id] = neutronNetwork{ID: id, Name: name, Description: description, MTU: created.Network.MTU, Tags: []string{"theirs"}}
+	created.Network.Tags = []string{"theirs"}
+	c.truth.foreign[id] = created.Network
 	return id
 }
 
