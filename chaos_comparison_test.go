@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -29,7 +30,8 @@ type chaosSubnet struct {
 }
 
 func (c *chaos) look() (w world, err error) {
-	list, err := c.networks().List(c.Context(), metav1.ListOptions{})
+	ctx := context.WithoutCancel(c.Context()) // it also cleans up
+	list, err := c.networks().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return w, err
 	}

@@ -14,7 +14,7 @@ import (
 // switches some off; the rest of a schedule does not change with them.
 var chaosIngredients = []string{
 	// users
-	"flash", "ambush", "recreate", "retain", "adopt", "router", "deployment",
+	"delete", "flash", "ambush", "recreate", "retain", "adopt", "router", "deployment",
 	// the operator of the cloud
 	"rename", "describe", "delete-subnet", "delete-network", "tag", "foreign", "port",
 	// the processes

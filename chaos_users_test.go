@@ -269,10 +269,11 @@ func (c *chaos) operate(a act) {
 	case a.verb == "describe":
 		err = c.describe(path, time.Duration(a.pick%1500)*time.Millisecond)
 	case a.verb == "delete-network":
-		c.truth.mu.Lock()
-		c.truth.deleted[id] = true
-		c.truth.mu.Unlock()
-		err = c.do(http.MethodDelete, path, nil, nil)
+		if err = c.do(http.MethodDelete, path, nil, nil); err == nil {
+			c.truth.mu.Lock()
+			c.truth.deleted[id] = true
+			c.truth.mu.Unlock()
+		}
 	case a.verb == "tag":
 		tag := fmt.Sprint("operator-", a.pick%3)
 		if err = c.do(http.MethodPut, path+"/tags/"+tag, nil, nil); err == nil {
