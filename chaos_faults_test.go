@@ -138,6 +138,7 @@ type apiFront struct {
 	replica int
 	next    http.Handler
 	server  *httptest.Server
+	writes  atomic.Uint64 // of Networks
 	// Until these times, it lets no request through, and watches receive nothing.
 	partitioned, stalled atomic.Int64
 }
@@ -225,6 +226,7 @@ func (f *apiFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.c.springAmbush(name)
 		defer f.c.springTrap(int64(f.replica)) // before it has the response
 	}
+	f.writes.Add(1)
 	what := fmt.Sprintf("replica %d: %s networks/%s", f.replica, r.Method, path)
 	if fate.ingredient == "api-drop" {
 		f.c.journal.add(name, "%s: dropped [api-drop]", what)

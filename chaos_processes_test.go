@@ -109,8 +109,8 @@ func (r *chaosReplica) end() {
 // nobody leads if no replica has renewed the Lease since the latest leader was struck.
 const nobody = -1
 
-// strike does something to a replica: mostly to the leader, when it has led for a
-// while.
+// strike does something to a replica: mostly to the leader, when it has written a few
+// times.
 func (c *chaos) strike(a act) {
 	part := time.Duration(a.pick/8%1000) * time.Millisecond
 	r := c.replicas[a.pick/4%2]
@@ -118,8 +118,11 @@ func (c *chaos) strike(a act) {
 		for c.leader.Load() == nobody && c.calm.Err() == nil {
 			c.pause(20 * time.Millisecond)
 		}
-		c.pause(part)
 		r = c.replicas[max(0, c.leader.Load())]
+		end := r.api.writes.Load() + a.pick/8%24
+		for late := time.Now().Add(chaosLease); r.api.writes.Load() < end && time.Now().Before(late); {
+			c.pause(5 * time.Millisecond)
+		}
 	}
 	if c.calm.Err() != nil {
 		return

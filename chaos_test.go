@@ -160,7 +160,7 @@ func (c *chaos) routerName() string { return "edge-" + c.clusterName }
 // run plays the schedule, and compares.
 func (c *chaos) run() {
 	var cancel context.CancelFunc
-	c.calm, cancel = context.WithTimeout(c.Context(), c.length)
+	c.calm, cancel = context.WithCancel(c.Context())
 	defer cancel()
 	for number := range 3 {
 		c.replicas = append(c.replicas, newChaosReplica(c, number))
@@ -168,11 +168,16 @@ func (c *chaos) run() {
 	c.leader.Store(nobody)
 	c.replicas[0].begin()
 	c.replicas[1].begin()
+	for c.leader.Load() == nobody && time.Since(c.journal.began) < time.Minute {
+		time.Sleep(10 * time.Millisecond)
+	}
+	began := time.Now()
+	time.AfterFunc(c.length, cancel)
 	var actors sync.WaitGroup
 	play := func(acts []act, do func(act)) {
 		actors.Go(func() {
 			for _, a := range acts {
-				c.pause(time.Until(c.journal.began.Add(a.at)))
+				c.pause(time.Until(began.Add(a.at)))
 				if c.calm.Err() != nil {
 					return
 				}
