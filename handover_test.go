@@ -2,16 +2,23 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 )
 
 // replica is one of several controllers of a namespace, each in its own process.
@@ -120,25 +127,108 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// TestLostLease: a replica that finds another holder of the Lease exits at once,
-// and creates no duplicate.
+// TestLostLease: a leader is paused between its decision to create a network and the
+// request to Neutron, and another replica takes over. When the first one continues, it
+// sends nothing to Neutron any more, although it has not read the Lease yet. Then it
+// exits.
 func TestLostLease(t *testing.T) {
 	h := newHarness(t)
-	first := h.startReplica()
+	kubernetes := h.proxyKubernetes()
+	first := h.startReplica("-master="+kubernetes.URL, "-v=5", "-leader-elect-renew-deadline=3s", "-leader-elect-retry-period=1s")
 	first.waitFor(t, `"Starting workers"`)
 	second := h.startReplica()
-	first.signal(t, syscall.SIGSTOP)
-	second.waitFor(t, `"Starting workers"`)
-	h.create("example", "10.0.0.0/24", "")
-	h.waitReady("example")
-	log := first.log.String()
 
+	// The first one has set the finalizer and waits for the response. Its Lease was just
+	// renewed, so after the pause, client-go begins a new attempt to renew it.
+	decided := kubernetes.hold(isPatch)
+	h.create("example", "10.0.0.0/24", "")
+	respond := <-decided
+	renewals := strings.Count(first.log.String(), renewed)
+	h.eventually(func() error {
+		if strings.Count(first.log.String(), renewed) == renewals {
+			return errors.New("the Lease was not renewed")
+		}
+		return nil
+	})
+	first.signal(t, syscall.SIGSTOP)
+	close(respond)
+	second.waitFor(t, `"Starting workers"`)
+	h.waitReady("example")
+
+	reads := kubernetes.hold(isLeaseRequest)
+	h.forgetRequests()
 	first.signal(t, syscall.SIGCONT)
+	first.waitFor(t, `"Added finalizer"(.|\n)*"Sync ended early`)
+	close(<-reads)
 	first.wantExit(t, 1)
-	if logged := strings.TrimPrefix(first.log.String(), log); !strings.Contains(logged, "Lost the lease") || strings.Contains(logged, ` step="`) {
-		t.Errorf("logged after it continued:\n%s\nwant the lost Lease, and no step", logged)
+	if !strings.Contains(first.log.String(), "Lost the lease") {
+		t.Error("the lost Lease was not logged")
+	}
+	for _, request := range h.neutronRequests() {
+		if request.Method != http.MethodGet {
+			t.Errorf("Neutron received %s %s", request.Method, request.Path)
+		}
 	}
 	h.wantCounts(1, 1)
+}
+
+// renewed is what client-go logs with -v=5.
+const renewed = "Successfully renewed lease"
+
+func isPatch(r *http.Request) bool { return r.Method == http.MethodPatch }
+
+func isLeaseRequest(r *http.Request) bool { return strings.Contains(r.URL.Path, "/leases/") }
+
+// kubernetesProxy is a server in front of the API server.
+type kubernetesProxy struct {
+	*httptest.Server
+	h    *harness
+	held atomic.Pointer[func(*http.Request)] // called before a response
+}
+
+// proxyKubernetes returns a server that passes requests on to the API server.
+func (h *harness) proxyKubernetes() *kubernetesProxy {
+	h.Helper()
+	config := cluster.RESTConfig()
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		h.Fatal(err)
+	}
+	target, err := url.Parse(config.Host)
+	if err != nil {
+		h.Fatal(err)
+	}
+	p := &kubernetesProxy{h: h}
+	proxy := &httputil.ReverseProxy{
+		Transport: transport, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, FlushInterval: -1,
+		ModifyResponse: func(response *http.Response) error {
+			if held := p.held.Load(); held != nil {
+				(*held)(response.Request)
+			}
+			return nil
+		},
+	}
+	p.Server = httptest.NewServer(proxy)
+	h.Cleanup(func() { p.CloseClientConnections(); p.Close() })
+	return p
+}
+
+// hold delays the response to the next request that matches. When it is there, the
+// returned channel yields another one; closing that one lets the response through.
+func (p *kubernetesProxy) hold(matches func(*http.Request) bool) (arrived chan chan struct{}) {
+	arrived = make(chan chan struct{}, 1)
+	var once sync.Once
+	held := func(r *http.Request) {
+		if matches(r) {
+			once.Do(func() {
+				release := make(chan struct{})
+				arrived <- release
+				p.h.untilTestEnds(release)
+			})
+		}
+	}
+	p.held.Store(&held)
+	return arrived
 }
 
 // TestStandbyStops: a replica that waits for the Lease stops cleanly after

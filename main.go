@@ -120,7 +120,7 @@ func run(ctx context.Context, o options) error {
 	if err := o.server.ServeMetrics(ctx, metrics.Handler(), clients.kube); err != nil {
 		return err
 	}
-	neutronClient, closeNeutron, err := connectNeutron(ctx, o, recorder)
+	neutronClient, closeNeutron, err := connectNeutron(ctx, o, elector.Fence(), recorder)
 	if err != nil {
 		return err
 	}
@@ -298,12 +298,13 @@ func newController(
 // connectNeutron returns a client for the Neutron that the flags name, and a function
 // that closes what was opened for it. A Neutron that is unavailable is no error:
 // Networks wait for it.
-func connectNeutron(ctx context.Context, o options, page *debugpage.Recorder) (client neutron.Client, closeAll func(), err error) {
+func connectNeutron(ctx context.Context, o options, fence *leaderelection.Fence, page *debugpage.Recorder) (client neutron.Client, closeAll func(), err error) {
 	logger := klog.FromContext(ctx)
 	limit := instrument.Budget(o.maxRequests)
 	timeout, skipped := openstack.WithTimeout(o.neutronTimeout), openstack.OnSkipped(instrument.Skipped())
 	observed := openstack.WithTransport(func(next http.RoundTripper) http.RoundTripper {
-		return limit.Transport(page.Neutron(openstack.Operation)(instrument.Neutron(next)))
+		fenced := fence.Transport(next, openstack.Fenced)
+		return limit.Transport(page.Neutron(openstack.Operation)(instrument.Neutron(fenced)))
 	})
 	if o.cloud != "" {
 		client, err = openstack.NewFromCloud(o.cloud, timeout, observed, skipped)

@@ -20,6 +20,7 @@ import (
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/debugpage"
+	"github.com/samplecrd/network-controller/pkg/leaderelection"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 	"github.com/samplecrd/network-controller/pkg/preview"
@@ -47,7 +48,8 @@ Examples:
 // embedded Neutron of another process.
 func neutronOfPlan(ctx context.Context, o options) (client neutron.Client, closeAll func(), err error) {
 	if o.cloud != "" || o.neutronEndpoint != "" {
-		return connectNeutron(ctx, o, debugpage.Off())
+		neverOpen := new(leaderelection.Fence) // a plan changes nothing
+		return connectNeutron(ctx, o, neverOpen, debugpage.Off())
 	}
 	if _, port, _ := net.SplitHostPort(o.embeddedAddress); port == "" || port == "0" {
 		return nil, nil, errors.New("the Neutron of the controller is unknown: set -cloud, OS_CLOUD or -neutron-endpoint; " +

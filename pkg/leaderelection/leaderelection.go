@@ -1,6 +1,7 @@
 // Package leaderelection lets one of several replicas work, while the others wait
-// with filled caches. Only the holder of a Lease works. A Lease is not a fencing
-// token: it cannot stop a request that a former leader has sent already.
+// with filled caches. Only the holder of a Lease works. A Lease is not a fencing token:
+// a server does not compare it. So each replica has a Fence, which sends no write when
+// another replica can hold the Lease. Nothing can stop a write that was sent before.
 //
 // By default, all controllers of a cluster use one Lease, which is in a namespace
 // that every cluster has. A controller that somebody starts outside of the cluster
@@ -24,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 )
 
 // Options configure leader election. The flags have the names that Kubernetes' own
@@ -74,6 +76,7 @@ func (o Options) Validate() error {
 // Elector runs work while this replica is the leader.
 type Elector struct {
 	options  Options
+	fence    *Fence
 	lock     *lock
 	watchDog *leaderelection.HealthzAdaptor
 }
@@ -82,7 +85,7 @@ type Elector struct {
 // leader.
 func (o Options) New(config *rest.Config) (*Elector, error) {
 	if !o.enabled {
-		return &Elector{}, nil
+		return &Elector{fence: &Fence{always: true}}, nil
 	}
 	// After a request that times out, there must be time for another one before
 	// the deadline.
@@ -93,15 +96,20 @@ func (o Options) New(config *rest.Config) (*Elector, error) {
 		return nil, fmt.Errorf("creating a client for leader election: %w", err)
 	}
 	host, _ := os.Hostname() // for people who read the Lease; the UUID makes it unique
-	return &Elector{options: o, watchDog: leaderelection.NewLeaderHealthzAdaptor(o.retryPeriod), lock: &lock{
+	fence := newFence(o.leaseDuration, clock.RealClock{}, clock.RealClock{})
+	return &Elector{options: o, fence: fence, watchDog: leaderelection.NewLeaderHealthzAdaptor(o.retryPeriod), lock: &lock{
+		fence: fence,
 		LeaseLock: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: o.namespace, Name: o.name},
 			Client:     client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
 		},
-		found: func(string) {}, failed: func(error) {},
+		lost: func(string) {}, found: func(string) {}, failed: func(error) {},
 	}}, nil
 }
+
+// Fence returns the fence for the writes of the work.
+func (e *Elector) Fence() *Fence { return e.fence }
 
 // Lease returns the namespace and name of the Lease.
 func (e *Elector) Lease() string {
@@ -150,11 +158,12 @@ func (e *Elector) Run(ctx context.Context, health Health, work func(context.Cont
 	}
 	logger := klog.FromContext(ctx).WithValues("lease", e.Lease(), "identity", e.lock.Identity())
 	exit := func(reason string) {
+		e.fence.end()
 		logger.Error(nil, "Lost the lease; exiting", "reason", reason)
 		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
 	}
 	e.report(logger, health)
-	e.lock.lost = func(holder string) { exit("another replica holds it: " + holder) }
+	e.lock.lost = exit
 	electing, endElection := context.WithCancel(context.WithoutCancel(ctx))
 	defer endElection()
 	began, ended := make(chan struct{}), make(chan error, 1)
@@ -167,7 +176,6 @@ func (e *Elector) Run(ctx context.Context, health Health, work func(context.Cont
 		WatchDog:      e.watchDog,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) {
-				e.lock.leading.Store(true)
 				health.ReadyAs("")
 				close(began)
 				working, stop := context.WithCancel(ctx)
@@ -191,7 +199,9 @@ func (e *Elector) Run(ctx context.Context, health Health, work func(context.Cont
 		defer close(over)
 		elector.Run(electing)
 	}()
-	if err := awaitEnd(ctx, began, ended, over, exit); err != nil {
+	err = awaitEnd(ctx, began, ended, over, exit)
+	e.fence.end()
+	if err != nil {
 		return err // the Lease expires
 	}
 	endElection()

@@ -2,6 +2,7 @@ package leaderelection
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -10,26 +11,31 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// lock is a Lease that does two things that client-go's does not: it notices that
-// it was lost as soon as another holder is read, and it releases the Lease without
-// taking it from another holder.
+// lock is a Lease that does three things that client-go's does not. It notices that it
+// was lost as soon as that is read. It opens the fence when it is renewed. It releases
+// the Lease without taking it from another holder.
 type lock struct {
 	*resourcelock.LeaseLock
-	leading atomic.Bool
-	holder  atomic.Value        // the last one that was read or written
-	lost    func(holder string) // called if another replica holds the Lease while this one leads
-	found   func(holder string) // called when the Lease was read or created, also if it has no holder
-	failed  func(error)         // called when the Lease could not be read or created
+	fence       *Fence
+	leading     atomic.Bool         // since the Lease was acquired
+	transitions int                 // of the Lease, when it was acquired
+	holder      atomic.Value        // the last one that was read or written
+	lost        func(reason string) // called if another replica can have led while this one did
+	found       func(holder string) // called when the Lease was read or created, also if it has no holder
+	failed      func(error)         // called when the Lease could not be read or created
 }
+
+var errLost = errors.New("the Lease is lost")
 
 // Get implements resourcelock.Interface.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.LeaseLock.Get(ctx)
+	if reason := l.lossIn(record, err); reason != "" {
+		l.lost(reason)
+		return nil, nil, errLost // otherwise, client-go would acquire it again
+	}
 	switch {
 	case err == nil:
-		if holder := record.HolderIdentity; l.leading.Load() && holder != l.Identity() && holder != "" {
-			l.lost(holder)
-		}
 		l.holder.Store(record.HolderIdentity)
 		l.found(record.HolderIdentity)
 	case !apierrors.IsNotFound(err): // then client-go creates it
@@ -38,12 +44,33 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	return record, raw, err
 }
 
+// lossIn returns why a Lease that was read shows that another replica can have led while
+// this one did, or nothing. What this one remembers is then outdated.
+func (l *lock) lossIn(record *resourcelock.LeaderElectionRecord, err error) (reason string) {
+	switch {
+	case !l.leading.Load():
+		return ""
+	case apierrors.IsNotFound(err):
+		return "it was deleted"
+	case err != nil:
+		return ""
+	case record.HolderIdentity == "":
+		return "another replica has held and released it"
+	case record.HolderIdentity != l.Identity():
+		return "another replica holds it: " + record.HolderIdentity
+	case record.LeaderTransitions != l.transitions:
+		return "another replica has held it meanwhile"
+	}
+	return ""
+}
+
 // Create implements resourcelock.Interface.
 func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	start := l.fence.now()
 	err := l.LeaseLock.Create(ctx, record)
 	switch {
 	case err == nil:
-		l.holder.Store(record.HolderIdentity)
+		l.written(record, start)
 		l.found(record.HolderIdentity)
 	case apierrors.IsForbidden(err):
 		l.failed(fmt.Errorf("the Lease does not exist, and the controller may not create it: install it again with kubectl apply -k deploy/overlays/…: %w", err))
@@ -55,11 +82,22 @@ func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRec
 
 // Update implements resourcelock.Interface.
 func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	start := l.fence.now()
 	err := l.LeaseLock.Update(ctx, record)
 	if err == nil {
-		l.holder.Store(record.HolderIdentity)
+		l.written(record, start)
 	}
 	return err
+}
+
+// written notes a Lease that a request has written which began at start.
+func (l *lock) written(record resourcelock.LeaderElectionRecord, start moment) {
+	l.holder.Store(record.HolderIdentity)
+	if record.HolderIdentity == l.Identity() {
+		l.transitions = record.LeaderTransitions
+		l.fence.renew(start)
+		l.leading.Store(true)
+	}
 }
 
 // release releases the Lease if this replica holds it. Nothing else may use the

@@ -1,14 +1,24 @@
 package leaderelection
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"os"
+	"strings"
 	"testing"
+	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/samplecrd/network-controller/test/controlplane"
 )
@@ -16,6 +26,10 @@ import (
 var cluster *controlplane.Cluster
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if flag.Lookup("test.fuzz").Value.String() != "" {
+		os.Exit(m.Run()) // fuzzing starts many processes, and needs no control plane
+	}
 	os.Exit(controlplane.RunTests(m, controlplane.Options{}, func(c *controlplane.Cluster) { cluster = c }))
 }
 
@@ -61,3 +75,145 @@ func TestRelease(t *testing.T) {
 		t.Errorf("release() = %v by the holder, and the holder is %q", err, holder())
 	}
 }
+
+// newFakeLock returns a lock whose requests to the API server take two seconds, and the
+// reasons for which it was lost.
+func newFakeLock(clock *clocktesting.FakeClock) (l *lock, client *fake.Clientset, losses *[]string) {
+	client, losses = fake.NewClientset(), new([]string)
+	client.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		clock.Step(2 * time.Second)
+		return false, nil, nil
+	})
+	l = &lock{
+		LeaseLock: &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: "default", Name: "controller"}, Client: client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: "a"},
+		},
+		fence: newFence(15*time.Second, clock, clock),
+		lost:  func(reason string) { *losses = append(*losses, reason) }, found: func(string) {}, failed: func(error) {},
+	}
+	return l, client, losses
+}
+
+// TestRenewalsOpenFence: the time of the fence begins with the request that creates or
+// renews the Lease, if that succeeds, and with no other.
+func TestRenewalsOpenFence(t *testing.T) {
+	clock := clocktesting.NewFakeClock(someTime)
+	l, client, _ := newFakeLock(clock)
+	ctx, held := t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "a"}
+	want := func(after string, want time.Duration) {
+		t.Helper()
+		if got := l.fence.left(); got != want {
+			t.Errorf("after %s, the fence stays open for %v, want %v", after, got, want)
+		}
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	want("the start", 0)
+	must(l.Create(ctx, held))
+	want("the creation", 12*time.Second)
+	_, _, err := l.Get(ctx)
+	must(err)
+	want("reading it", 10*time.Second)
+	must(l.Update(ctx, held))
+	want("a renewal", 12*time.Second)
+
+	client.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		clock.Step(2 * time.Second)
+		return true, nil, errors.New("no response")
+	})
+	if l.Update(ctx, held) == nil || l.Create(ctx, held) == nil {
+		t.Fatal("the requests succeeded")
+	}
+	want("failed requests", 8*time.Second)
+}
+
+// TestOthersHoldLease: what another replica's Lease looks like opens no fence.
+func TestOthersHoldLease(t *testing.T) {
+	l, _, losses := newFakeLock(clocktesting.NewFakeClock(someTime))
+	if err := l.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := l.Get(t.Context()); err != nil || len(*losses) > 0 || l.fence.left() > 0 {
+		t.Errorf("a standby reads the Lease: %v, lost: %q, fence open for %v", err, *losses, l.fence.left())
+	}
+}
+
+// TestLost: a leader stops if the Lease shows that another replica can have led meanwhile,
+// also if no replica holds it now.
+func TestLost(t *testing.T) {
+	const transitions = 3
+	for name, test := range map[string]struct {
+		change func(*coordinationv1.LeaseSpec)
+		want   string
+	}{
+		"renewed":                  {func(s *coordinationv1.LeaseSpec) { s.RenewTime = &metav1.MicroTime{Time: someTime} }, ""},
+		"held by another replica":  {func(s *coordinationv1.LeaseSpec) { s.HolderIdentity = ptr.To("b") }, "another replica holds it: b"},
+		"released":                 {func(s *coordinationv1.LeaseSpec) { s.HolderIdentity = nil }, "released it"},
+		"released and taken again": {func(s *coordinationv1.LeaseSpec) { s.LeaseTransitions = ptr.To(int32(transitions + 1)) }, "has held it meanwhile"},
+		"deleted":                  {nil, "deleted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, client, losses := newFakeLock(clocktesting.NewFakeClock(someTime))
+			record := resourcelock.LeaderElectionRecord{HolderIdentity: "a", LeaderTransitions: transitions}
+			if err := l.Create(t.Context(), record); err != nil {
+				t.Fatal(err)
+			}
+			leases := client.CoordinationV1().Leases("default")
+			if test.change == nil {
+				if err := leases.Delete(t.Context(), "controller", metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				lease, err := leases.Get(t.Context(), "controller", metav1.GetOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				test.change(&lease.Spec)
+				if _, err := leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, _, err := l.Get(t.Context())
+			if got := strings.Join(*losses, "; "); test.want == "" && got != "" || !strings.Contains(got, test.want) {
+				t.Errorf("lost because of %q, want %q", got, test.want)
+			}
+			if errors.Is(err, errLost) != (test.want != "") {
+				t.Errorf("Get() = %v", err)
+			}
+		})
+	}
+}
+
+// TestWorkBehindFence: the fence is open while the work runs, and closed after that.
+func TestWorkBehindFence(t *testing.T) {
+	for name, result := range map[string]error{"clean": nil, "failed": errors.New("cut off")} {
+		var options Options
+		flags := flag.NewFlagSet("test", flag.PanicOnError)
+		options.AddFlags(flags, name)
+		if err := flags.Parse([]string{"-leader-elect-resource-namespace=default"}); err != nil {
+			t.Fatal(err)
+		}
+		elector, err := options.New(cluster.RESTConfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, during := elector.Fence().left(), time.Duration(0)
+		err = elector.Run(t.Context(), noHealth{}, func(context.Context) error {
+			during = elector.Fence().left()
+			return result
+		})
+		if after := elector.Fence().left(); before > 0 || during <= 0 || after > 0 || !errors.Is(err, result) {
+			t.Errorf("%s: open for %v before, %v during and %v after the work (%v)", name, before, during, after, err)
+		}
+	}
+}
+
+type noHealth struct{}
+
+func (noHealth) WaitFor(string) {}
+func (noHealth) ReadyAs(string) {}

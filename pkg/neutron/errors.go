@@ -26,8 +26,8 @@ var (
 	ErrUnavailable = errors.New("unavailable")
 )
 
-// NotSent is the Type of an Error whose request was not sent, because it had to wait
-// too long for others.
+// NotSent is the Type of an Error whose request was certainly not sent: it had to wait too
+// long for others, or another replica may be the leader.
 const NotSent = "NotSent"
 
 // Error is a failed request to Neutron. Its text is meant for people. It is the

@@ -3,6 +3,8 @@ package openstack
 import (
 	"net/http"
 	"strings"
+
+	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
 // Operation returns the name of a request, out of a fixed set, such as "list
@@ -47,4 +49,17 @@ func named(verbs map[string]string, method, what string) string {
 		return verb + " " + what
 	}
 	return "other"
+}
+
+// Fenced returns the error of a write that a former leader must not send, and nil for a
+// request that changes nothing: a read or a login.
+func Fenced(request *http.Request) error {
+	operation := Operation(request)
+	if request.Method == http.MethodGet || operation == "login" {
+		return nil
+	}
+	return &neutron.Error{
+		Op: operation, Class: neutron.ErrUnavailable, Type: neutron.NotSent,
+		Message: "not sent, because another replica may be the leader: the Lease was not renewed in time",
+	}
 }
