@@ -32,7 +32,7 @@ const (
 
 // weather is the storm. Users create, change and delete hundreds of Networks;
 // Neutron is slow, and requests and responses get lost. The controller is killed
-// at random moments, and started again immediately.
+// at random moments, and started again immediately, with leader election.
 type weather struct {
 	*story
 	first   *controller
@@ -93,6 +93,7 @@ func (w *weather) rage(seed, kills uint64) {
 		w.injectFaults(random)
 		pause(ctx, time.Duration(random.Int64N(int64(maxLife))))
 		_ = w.first.end(syscall.SIGKILL) // which is an error of the process
+		w.releaseLease()
 	}
 	calm()
 	users.Wait()
@@ -100,7 +101,18 @@ func (w *weather) rage(seed, kills uint64) {
 }
 
 func (w *weather) start() {
-	if err := w.startController(w.first, "-resync-period=1s", "-workers=20"); err != nil {
+	leaderElection := []string{"-leader-elect", "-leader-elect-resource-namespace=" + w.namespace}
+	if err := w.startController(w.first, append(leaderElection, "-resync-period=1s", "-workers=20")...); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// releaseLease lets the next controller start at once. The killed one has ended, so to
+// wait for the end of its Lease would only take time.
+func (w *weather) releaseLease() {
+	leases := w.kube.CoordinationV1().Leases(w.namespace)
+	err := leases.DeleteCollection(w.Context(), metav1.DeleteOptions{}, metav1.ListOptions{})
+	if err != nil {
 		w.Fatal(err)
 	}
 }
