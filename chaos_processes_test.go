@@ -137,8 +137,8 @@ func (c *chaos) strike(a act) {
 		r.signal(syscall.SIGTERM)
 	case "pause": // a process that decides to create something, or just has
 		duration := chaosLease + part*3
-		if a.pick%8 > 4 { // what both leaders create is then too far apart for duplicates
-			duration += plan.DuplicateWindow / c.scale
+		if a.pick%8 > 4 { // longer than any request
+			duration += 2 * time.Minute / c.scale
 		}
 		trap := func(r *chaosReplica) {
 			c.journal.add("", "replica %d: pause for %v", r.number, duration)

@@ -3,6 +3,7 @@ package neutron
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 )
@@ -46,6 +47,9 @@ type Error struct {
 	// Ports are the IDs of the ports that use the object, or of some of them, if they
 	// are known.
 	Ports []string
+	// Keystone is the address of Keystone if its login failed, which the request needs,
+	// and empty otherwise. Such a request was not executed.
+	Keystone string
 	// RetryAfter is how long the server requests not to be called, or 0.
 	RetryAfter time.Duration
 	// Cause is the underlying error if there was no response, such as
@@ -64,6 +68,16 @@ func (e *Error) Error() string {
 		words = append(words, e.Message)
 	}
 	return strings.Join(words, ": ")
+}
+
+// IsLoginRejected reports whether Keystone has rejected the credentials, or does not know
+// them. It does not know an application credential that was deleted, or its own address.
+func (e *Error) IsLoginRejected() bool {
+	switch e.Status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+		return e.Keystone != ""
+	}
+	return false
 }
 
 // Unwrap returns the class and the cause.

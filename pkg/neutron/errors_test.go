@@ -34,6 +34,31 @@ func TestErrorText(t *testing.T) {
 	}
 }
 
+// TestIsLoginRejected: only Keystone can reject a login.
+func TestIsLoginRejected(t *testing.T) {
+	const keystone = "https://keystone.example/v3"
+	for _, test := range []struct {
+		keystone string
+		status   int
+		want     bool
+	}{
+		{keystone, 401, true},
+		{keystone, 403, true},
+		{keystone, 404, true},
+		{keystone, 400, false},
+		{keystone, 429, false},
+		{keystone, 503, false},
+		{keystone, 0, false},
+		{"", 401, false},
+		{"", 404, false},
+	} {
+		err := &neutron.Error{Class: neutron.ErrUnavailable, Keystone: test.keystone, Status: test.status}
+		if got := err.IsLoginRejected(); got != test.want {
+			t.Errorf("IsLoginRejected() of %d, Keystone %q = %v, want %v", test.status, test.keystone, got, test.want)
+		}
+	}
+}
+
 func TestErrorIs(t *testing.T) {
 	err := error(&neutron.Error{Class: neutron.ErrUnavailable, Cause: context.Canceled})
 	if !errors.Is(err, neutron.ErrUnavailable) || !errors.Is(err, context.Canceled) || errors.Is(err, neutron.ErrRefused) {

@@ -58,6 +58,7 @@ func object(uid types.UID, networkID string) *samplecrdv1.Network {
 
 var (
 	timeout  = &neutron.Error{Op: "create network", Class: neutron.ErrUnavailable}
+	noLogin  = &neutron.Error{Op: "login", Class: neutron.ErrUnavailable, Status: 503, Keystone: "https://keystone/v3"}
 	rejected = &neutron.Error{Op: "create network", Class: neutron.ErrUnavailable, Type: "DBError", Status: 503}
 )
 
@@ -74,6 +75,7 @@ func TestPendingCreate(t *testing.T) {
 	}{
 		"network, no response":                 {ownRange, plan.CreateNetwork{}, timeout, true},
 		"network, rejected by Neutron":         {ownRange, plan.CreateNetwork{}, rejected, false},
+		"network, and the login failed":        {ownRange, plan.CreateNetwork{}, noLogin, false},
 		"network, created":                     {ownRange, plan.CreateNetwork{}, nil, false},
 		"subnet of the user's range":           {ownRange, plan.CreateSubnet{}, timeout, false},
 		"subnet from a subnet pool":            {fromPool, plan.CreateSubnet{}, timeout, true},

@@ -98,10 +98,11 @@ func (r *Reconciler) noteStep(key cache.ObjectName, a *account, made attempt) {
 
 // mayBeExecuted reports whether Neutron may execute a request, or have executed it,
 // although there was an error. An error with a type is Neutron's own. One without, a
-// proxy's say, proves nothing about the request, unless the client rejected it itself.
+// proxy's say, proves nothing about the request, unless the client rejected it itself, or
+// could not log in.
 func mayBeExecuted(err error) bool {
 	var failure *neutron.Error
-	return errors.As(err, &failure) && failure.Type == "" && (failure.Status != 0 || !errors.Is(err, neutron.ErrRefused))
+	return errors.As(err, &failure) && failure.Type == "" && failure.Keystone == "" && (failure.Status != 0 || !errors.Is(err, neutron.ErrRefused))
 }
 
 // mayDuplicate reports whether a step creates something that a delayed request

@@ -104,8 +104,6 @@ type target interface {
 	project() string
 	// secrets returns the texts that no message may hold.
 	secrets() []string
-	// hint401 returns the likely reason for a 401.
-	hint401() string
 }
 
 // New returns a client for a Neutron without authentication, such as
@@ -135,9 +133,6 @@ func (n openNeutron) identity(context.Context) (string, error) { return n.cloud,
 
 func (openNeutron) project() string   { return "" }
 func (openNeutron) secrets() []string { return nil }
-func (openNeutron) hint401() string {
-	return "Neutron requires a login; name a cloud of clouds.yaml with -cloud"
-}
 
 // newClient returns a client whose requests go through a provider.
 func newClient(provider *gophercloud.ProviderClient, base *url.URL, target target, o options) *client {
@@ -325,5 +320,5 @@ func (c *client) failed(ctx context.Context, op string, err error) error {
 
 // describe returns what the description of a failed request needs.
 func (c *client) describe(op string) request {
-	return request{op: op, host: c.target.host(), timeout: c.timeout, secrets: c.target.secrets(), hint401: c.target.hint401()}
+	return request{op: op, host: c.target.host(), timeout: c.timeout, secrets: c.target.secrets()}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,11 +28,12 @@ import (
 // OS_REGION_NAME, OS_INTERFACE, OS_CACERT, OS_CERT and OS_KEY override the files.
 // Errors name the file and the field, and no text of the client holds a secret.
 //
-// Changed files take effect within seconds, and at once if a login or token is
-// rejected. If the files name another region or project, requests fail until the
-// files name the first one again, or the process is restarted: its Networks have
-// their networks in the first one. If the changed files are unusable, the client keeps its previous login
-// while that works; then the error describes both problems.
+// Changed files take effect with the requests of the next seconds, and at once if a
+// login or token is rejected. If the files name another region or project, requests
+// fail until the files name the first one again, or the process is restarted: its
+// Networks have their networks in the first one. If the changed files are unusable,
+// the client keeps its previous login while that works; then the error describes
+// both problems.
 //
 // As a fmt.Stringer, the client describes its cloud and, after a login, the
 // address of Neutron.
@@ -47,7 +49,7 @@ func NewFromCloud(name string, opts ...Option) (neutron.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cloud{name: name, wrap: o.wrap, timeout: o.timeout, now: o.now, turn: make(chan struct{}, 1), checked: o.now()}
+	c := &cloud{name: name, wrap: o.wrap, timeout: o.timeout, now: o.now, checked: o.now()}
 	c.config.Store(config)
 	return newClient(newProvider(c), placeholder, c, o), nil
 }
@@ -67,17 +69,23 @@ type cloud struct {
 	config  atomic.Pointer[cloudConfig] // what to log in with
 	session atomic.Pointer[session]     // nil without a valid login
 
-	turn    chan struct{} // held by the one caller that reads the files or logs in
-	checked time.Time     // when the files were last read
-	failure *failure      // of the last login, or nil
-	pinned  string        // the identity of the cloud of the first login
+	access access // what Neutron does with the tokens
+
+	mu      sync.Mutex // of the next two fields; it is not held while waiting
+	running *attempt   // or nil
+	checked time.Time  // when the last attempt began
+
+	// Only the running attempt uses these.
+	failure *failure // of the last login, or nil
+	pinned  *session // the last successful login; the cloud stays that of the first one
 }
 
 // errTimeLimit distinguishes the client's time limit from the caller's.
 var errTimeLimit = fmt.Errorf("time limit of the client: %w", context.DeadlineExceeded)
 
-// RoundTrip sends a request with a token. If Neutron answers 401, it has not
-// applied the request, and RoundTrip repeats it with a new token.
+// RoundTrip sends a request with a token. If the response is 401, Neutron has not
+// executed the request, and RoundTrip repeats it with a new token, unless the access
+// rules forbid it.
 func (c *cloud) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Body != nil {
 		defer func() { _ = request.Body.Close() }() // copies of it are sent
@@ -93,20 +101,28 @@ func (c *cloud) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 func (c *cloud) send(ctx context.Context, request *http.Request) (*http.Response, error) {
-	session, err := c.login(ctx, nil)
-	if err != nil {
-		return nil, err
+	op := Operation(request)
+	var rejected *session
+	for {
+		session, err := c.login(ctx, rejected)
+		if err != nil {
+			return nil, err
+		}
+		response, err := session.send(ctx, request)
+		if err != nil {
+			return nil, err
+		}
+		if response.StatusCode != http.StatusUnauthorized {
+			c.access.noteResponse(op, response.StatusCode, c.now())
+			return response, nil
+		}
+		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10)) // to reuse the connection
+		_ = response.Body.Close()
+		if err := c.access.noteRejected(op, session, c.now(), rejected != nil); err != nil {
+			return nil, err
+		}
+		rejected = session
 	}
-	response, err := session.send(ctx, request)
-	if err != nil || response.StatusCode != http.StatusUnauthorized {
-		return response, err
-	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10)) // to reuse the connection
-	_ = response.Body.Close()
-	if session, err = c.login(ctx, session); err != nil {
-		return nil, err
-	}
-	return session.send(ctx, request)
 }
 
 // send sends a copy of a request to the Neutron of the session.
@@ -184,11 +200,6 @@ func (c *cloud) secrets() []string {
 		return append(slices.Clone(s.config.secrets), s.token)
 	}
 	return c.config.Load().secrets
-}
-
-// hint401 implements target.
-func (c *cloud) hint401() string {
-	return "a new token is rejected as well: this Neutron trusts another Keystone, or the access rules of the application credential forbid the request"
 }
 
 // String implements target.

@@ -103,9 +103,10 @@ func (c *cloudConfig) equal(other *cloudConfig) bool {
 		reflect.DeepEqual(certificate(c.tls), certificate(other.tls))
 }
 
-// sameCloud reports whether two configurations lead to the same objects, and
-// verify certificates equally.
-func (c *cloudConfig) sameCloud(other *cloudConfig) bool {
+// mayBeSameCloud reports whether two configurations name the same cloud, and verify
+// certificates equally. An application credential does not name its project: only a
+// login tells.
+func (c *cloudConfig) mayBeSameCloud(other *cloudConfig) bool {
 	return *c.identity == *other.identity && reflect.DeepEqual(c.auth.Scope, other.auth.Scope) &&
 		reflect.DeepEqual(c.endpoint, other.endpoint) && reflect.DeepEqual(c.override, other.override) && c.tls.InsecureSkipVerify == other.tls.InsecureSkipVerify
 }

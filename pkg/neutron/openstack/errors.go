@@ -34,7 +34,6 @@ type request struct {
 	host    string
 	timeout time.Duration
 	secrets []string // which a message must not hold
-	hint401 string   // the likely reason for a 401
 }
 
 // clean makes a text from outside fit for a message: without secrets, in one line,
@@ -59,15 +58,15 @@ func unusable(format string, args ...any) error { return unusableAnswer(fmt.Spri
 func classify(ctx context.Context, r request, err error) *neutron.Error {
 	failure := &neutron.Error{Op: r.op, Class: neutron.ErrUnavailable}
 	var answer gophercloud.ErrUnexpectedResponseCode
-	var login *neutron.Error
+	var failed *neutron.Error
 	switch {
 	case errors.As(err, &answer):
 		failure.Status = answer.Actual
 		failure.Type, failure.Message = r.readBody(answer.Actual, answer.Body)
 		failure.Class = classOf(r.op, failure.Status, failure.Type)
 		switch {
-		case failure.Status == http.StatusUnauthorized:
-			failure.Message += fmt.Sprintf(" (%s)", r.hint401)
+		case failure.Status == http.StatusUnauthorized: // without a login: otherwise, it is an error of cloud
+			failure.Message += " (Neutron requires a login; name a cloud of clouds.yaml with -cloud)"
 		case failure.Type == "" && failure.Status >= 400 && failure.Status < 500:
 			failure.Message += fmt.Sprintf(" (%s does not answer like a Neutron; check its address)", r.host)
 		}
@@ -75,8 +74,8 @@ func classify(ctx context.Context, r request, err error) *neutron.Error {
 	case ctx.Err() != nil:
 		failure.Cause = ctx.Err()
 		failure.Message = ctx.Err().Error()
-	case errors.As(err, &login):
-		*failure = *login // a copy: the login is shared
+	case errors.As(err, &failed):
+		*failure = *failed // a copy: a failed login is shared
 	default:
 		failure.Message = r.clean(withoutAnswer(r, err))
 	}

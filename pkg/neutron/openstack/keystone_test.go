@@ -301,20 +301,20 @@ func withPassword(url, password string, more ...string) []string {
 
 // clock is a clock that a test advances.
 type clock struct {
-	mu  sync.Mutex
-	now time.Time
+	mu     sync.Mutex
+	passed time.Duration
 }
 
 func (c *clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.now
+	return time.Unix(1_000_000, 0).Add(c.passed)
 }
 
 func (c *clock) pass(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
+	c.passed += d
 }
 
 // newCloud starts a Keystone with a Neutron, and returns a client for them.

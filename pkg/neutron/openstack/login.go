@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -20,20 +21,22 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// The client reads the files again after checkFiles. It repeats a failed login
-// after retryLogin, or after the Retry-After of Keystone but at most
-// maxRetryLogin, unless the files change: thousands of Networks wait for one
-// login, and Keystone may lock a user after too many failures.
+// The client reads the files again after checkFiles. It repeats a failed login after
+// retryLogin, and each further failure doubles this, unless the files change: thousands
+// of Networks wait for one login, and Keystone may lock a user after too many failures.
+// Retry-After makes the wait longer. It is never longer than maxRetryLogin, as that of a
+// Network.
 const (
 	checkFiles    = 5 * time.Second
 	retryLogin    = 2 * time.Second
-	maxRetryLogin = time.Minute
+	maxRetryLogin = 2 * time.Minute
 )
 
 // session is the result of a login.
 type session struct {
 	config   *cloudConfig
 	token    string
+	issued   time.Time
 	project  string   // the ID of the token's project
 	region   string   // of the endpoint
 	endpoint *url.URL // of Neutron, without its version
@@ -46,56 +49,109 @@ func (s *session) identity() string { return s.region + "/" + s.project }
 type failure struct {
 	config *cloudConfig
 	err    *neutron.Error
+	wait   time.Duration // before Retry-After
 	until  time.Time
 }
 
-// login returns a session other than the rejected one, which may be nil. One
-// caller at a time reads the files and logs in; the others wait and use its
-// session, or get its error. If the caller gives up, the next one takes over.
+// attempt is one reading of the files, with the login that it leads to. There is one at
+// a time. No caller ends it by giving up.
+type attempt struct {
+	done    chan struct{} // closed at the end; then the other fields are set
+	session *session
+	err     *neutron.Error
+}
+
+// login returns a session other than the rejected one, which may be nil. Only callers
+// without such a session wait for an attempt. They share its session, or its error.
+//
+// The rejected session stays in use for other requests until there is another one: its
+// token may work for them.
+func (c *cloud) login(ctx context.Context, rejected *session) (*session, error) {
+	for {
+		current, running := c.sessionOrAttempt(ctx, rejected)
+		if current != nil && current != rejected {
+			return current, nil
+		}
+		select {
+		case <-running.done:
+		case <-ctx.Done():
+			return nil, c.loginFailed(c.config.Load(), ctx.Err())
+		}
+		if running.err != nil {
+			return nil, running.err
+		}
+		if running.session != rejected { // otherwise, the attempt began before the session was rejected
+			return running.session, nil
+		}
+	}
+}
+
+// sessionOrAttempt returns the current session, and the running attempt, or nil. It starts
+// one if the current session is the rejected one or nil, or if it is time to
+// read the files.
+func (c *cloud) sessionOrAttempt(ctx context.Context, rejected *session) (*session, *attempt) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	current := c.session.Load()
+	usable := current != nil && current != rejected
+	if c.running != nil || usable && c.now().Sub(c.checked) < checkFiles {
+		return current, c.running
+	}
+	started := &attempt{done: make(chan struct{})}
+	c.running, c.checked = started, c.now()
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), c.timeout, errTimeLimit)
+	go func() {
+		defer cancel()
+		started.session, started.err = c.renew(ctx, current, usable)
+		c.mu.Lock()
+		c.running = nil
+		c.mu.Unlock()
+		close(started.done)
+	}()
+	return current, started
+}
+
+// renew reads the files and, if necessary, logs in. Usable tells that no caller was
+// rejected with the current session, which may be nil.
 //
 // The current session stays in use while it belongs to the configured cloud and
 // the login with changed credentials fails: an operator may change the file
 // before Keystone. If the files name another cloud or project, the session ends:
 // nothing may be changed in the previous one.
-func (c *cloud) login(ctx context.Context, rejected *session) (*session, error) {
-	select {
-	case c.turn <- struct{}{}:
-		defer func() { <-c.turn }()
-	case <-ctx.Done():
-		return nil, c.loginFailed(c.config.Load(), ctx.Err())
-	}
-	current := c.session.Load()
-	if current == rejected {
-		current = nil
-	}
-	if current != nil && c.now().Sub(c.checked) < checkFiles {
-		return current, nil
-	}
+func (c *cloud) renew(ctx context.Context, current *session, usable bool) (*session, *neutron.Error) {
 	config, broken := c.reload()
-	if current != nil && current.config == config {
+	if usable && current.config == config {
 		return current, nil
+	}
+	if current != nil && !current.config.mayBeSameCloud(config) {
+		c.session.Store(nil)
+		usable = false
 	}
 	s, failed := c.tryLogin(ctx, config)
-	if failed != nil && current != nil && current.config.sameCloud(config) {
-		return current, nil
-	}
-	c.session.Store(s)
 	switch {
 	case failed == nil:
+		if current == nil || current.config != config {
+			c.access.forget()
+		}
+		c.session.Store(s)
 		return s, nil
-	case broken != nil:
-		both := *failed
-		both.Message += "; the changed cloud configuration is unusable: " + broken.Error()
-		return nil, &both
+	case failed.Type == otherCloud:
+		c.session.Store(nil)
+	case usable:
+		return current, nil
 	}
-	return nil, failed
+	if broken == nil {
+		return nil, failed
+	}
+	both := *failed
+	both.Message += "; the changed cloud configuration is unusable: " + broken.Error()
+	return nil, &both
 }
 
 // reload reads the files. If they are unusable, it returns the previous
 // configuration and the reason.
 func (c *cloud) reload() (*cloudConfig, error) {
 	old := c.config.Load()
-	c.checked = c.now()
 	config, err := loadCloud(c.name, old, c.wrap)
 	if err != nil {
 		return old, err
@@ -107,33 +163,50 @@ func (c *cloud) reload() (*cloudConfig, error) {
 	return config, nil
 }
 
-// tryLogin logs in, unless the last attempt failed a moment ago.
+// otherCloud is the Type of a login that leads to another cloud than the first one.
+const otherCloud = "OtherCloud"
+
+// tryLogin logs in, unless it is too early after the last failure.
 func (c *cloud) tryLogin(ctx context.Context, config *cloudConfig) (*session, *neutron.Error) {
-	if f := c.failure; f != nil && f.config == config && c.now().Before(f.until) {
-		return nil, f.err
+	wait := retryLogin
+	if last := c.failure; last != nil && last.config == config {
+		if c.now().Before(last.until) {
+			return nil, last.err
+		}
+		wait = min(2*last.wait, maxRetryLogin)
 	}
-	c.failure = nil
-	s, err := config.login(ctx)
-	if err == nil && (c.pinned == "" || c.pinned == s.identity()) {
-		c.pinned = s.identity()
+	s, failed := c.loginOnce(ctx, config)
+	if failed == nil {
+		c.failure = nil
 		return s, nil
 	}
-	var failed *neutron.Error
-	if err != nil {
-		failed = c.loginFailed(config, err)
-	} else {
-		failed = &neutron.Error{Op: "login", Class: neutron.ErrUnavailable, Message: fmt.Sprintf(
-			"cloud %s of clouds.yaml is now %q, but the controller works in %q: restore clouds.yaml, or restart the controller", c.name, s.identity(), c.pinned)}
-	}
-	if ctx.Err() == nil || errors.Is(context.Cause(ctx), errTimeLimit) { // the caller has not given up
-		wait := min(max(failed.RetryAfter, retryLogin), maxRetryLogin)
-		c.failure = &failure{config, failed, c.now().Add(wait)}
-	}
+	until := c.now().Add(min(max(failed.RetryAfter, wait), maxRetryLogin))
+	c.failure = &failure{config: config, err: failed, wait: wait, until: until}
 	return nil, failed
 }
 
-// login gets a token from Keystone, with one request.
-func (c *cloudConfig) login(ctx context.Context) (*session, error) {
+// loginOnce logs in to the cloud of the first login.
+func (c *cloud) loginOnce(ctx context.Context, config *cloudConfig) (*session, *neutron.Error) {
+	first := ""
+	if c.pinned != nil {
+		first = c.pinned.region
+	}
+	s, err := config.login(ctx, first)
+	switch {
+	case err != nil:
+		return nil, c.loginFailed(config, err)
+	case c.pinned != nil && c.pinned.identity() != s.identity():
+		return nil, &neutron.Error{Op: opLogin, Class: neutron.ErrUnavailable, Type: otherCloud, Message: fmt.Sprintf(
+			"cloud %s of clouds.yaml is now %q, but the controller works in %q: restore clouds.yaml, or restart the controller",
+			c.name, s.identity(), c.pinned.identity())}
+	}
+	s.issued, c.pinned = c.now(), s
+	return s, nil
+}
+
+// login gets a token from Keystone, with one request. If clouds.yaml names no region, and
+// several have a network service, the session has that of the first login, if it is known.
+func (c *cloudConfig) login(ctx context.Context, first string) (*session, error) {
 	provider := newProvider(c.transport)
 	provider.IdentityBase = strings.TrimSuffix(c.identity.String(), "v3")
 	auth := c.auth // gophercloud writes into it
@@ -159,7 +232,7 @@ func (c *cloudConfig) login(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	endpoint, region, err := c.findNeutron(catalog)
+	endpoint, region, err := c.findNeutron(catalog, first)
 	switch {
 	case err != nil:
 		return nil, err
@@ -172,12 +245,13 @@ func (c *cloudConfig) login(ctx context.Context) (*session, error) {
 	return &session{config: c, token: provider.Token(), project: project.ID, endpoint: endpoint, region: region}, nil
 }
 
-// findNeutron returns the address of the network service, and its region. If several regions have
-// one, the configuration must choose: gophercloud would take any, and in another
-// region all networks would seem to be deleted.
-func (c *cloudConfig) findNeutron(catalog *tokens.ServiceCatalog) (address *url.URL, region string, err error) {
+// findNeutron returns the address of the network service, and its region. If several regions
+// have one, the configuration or the first login must choose: gophercloud would take any, and
+// in another region all networks would seem to be deleted.
+func (c *cloudConfig) findNeutron(catalog *tokens.ServiceCatalog, first string) (*url.URL, string, error) {
 	available, wanted := string(c.endpoint.Availability), c.endpoint.Region
-	var all, regions, found []string
+	var all []string
+	found := map[string]string{} // the address, by region
 	for _, service := range catalog.Entries {
 		if service.Type != "network" {
 			continue
@@ -186,22 +260,26 @@ func (c *cloudConfig) findNeutron(catalog *tokens.ServiceCatalog) (address *url.
 			region := cmp.Or(e.RegionID, e.Region)
 			all = append(all, e.Interface+" in "+region)
 			if e.Interface == available && (wanted == "" || e.Region == wanted || e.RegionID == wanted) {
-				regions, found = append(regions, region), append(found, e.URL)
+				found[region] = cmp.Or(found[region], e.URL)
 			}
 		}
 	}
 	slices.Sort(all)
-	slices.Sort(regions)
-	regions = slices.Compact(regions)
+	regions := slices.Sorted(maps.Keys(found))
+	if _, ok := found[first]; ok {
+		regions = []string{first}
+	}
 	switch {
 	case len(all) == 0:
 		return nil, "", unusable("its catalog has no network service; check that auth_url is the one of the right cloud")
 	case len(found) == 0:
-		return nil, "", unusable("its catalog has no network service with interface %s in region %q; it has %s", available, wanted, strings.Join(slices.Compact(all), ", "))
+		return nil, "", unusable("its catalog has no network service with interface %s in region %q; it has %s",
+			available, wanted, strings.Join(slices.Compact(all), ", "))
 	case len(regions) > 1:
-		return nil, "", unusable("its catalog has network services in the regions %s; set region_name to one of them", strings.Join(regions, ", "))
+		return nil, "", unusable("its catalog has network services in the regions %s; set region_name to one of them",
+			strings.Join(regions, ", "))
 	}
-	address, err = parseURL(found[0], "v2.0")
+	address, err := parseURL(found[regions[0]], "v2.0")
 	if err != nil {
 		return nil, "", unusable("the address of the network service in its catalog %v", err)
 	}
@@ -216,8 +294,8 @@ func isLoopback(u *url.URL) bool {
 
 // loginFailed describes a failed login.
 func (c *cloud) loginFailed(config *cloudConfig, err error) *neutron.Error {
-	r := request{op: "login", host: hostPort(config.identity), timeout: c.timeout, secrets: config.secrets}
-	failed := &neutron.Error{Op: r.op, Class: neutron.ErrUnavailable}
+	r := request{op: opLogin, host: hostPort(config.identity), timeout: c.timeout, secrets: config.secrets}
+	failed := &neutron.Error{Op: r.op, Class: neutron.ErrUnavailable, Keystone: config.identity.String()}
 	var answer gophercloud.ErrUnexpectedResponseCode
 	if !errors.As(err, &answer) {
 		failed.Message = r.clean(withoutAnswer(r, err))

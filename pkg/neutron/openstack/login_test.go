@@ -294,6 +294,11 @@ func TestLoginFails(t *testing.T) {
 				err := request(t.Context(), client)
 				wantError(t, op, err, neutron.ErrUnavailable, "login: unavailable: "+test.want)
 				noSecrets(t, err)
+				var failure *neutron.Error
+				_ = errors.As(err, &failure)
+				if at := failure.Keystone; !strings.HasPrefix(at, "http") || !strings.HasSuffix(at, "/v3") {
+					t.Errorf("%s: the address of Keystone is %q", op, at)
+				}
 				texts[fmt.Sprint(err)] = true
 				watch.pass(time.Minute)
 			}
@@ -333,7 +338,7 @@ func TestLoginRetry(t *testing.T) {
 	}{
 		"unavailable":         {answerWith(500, nil, ""), 0, 2 * time.Second},
 		"Retry-After":         {answerWith(503, header("Retry-After", "30"), ""), 30 * time.Second, 30 * time.Second},
-		"Retry-After a day":   {answerWith(503, header("Retry-After", "86400"), ""), time.Hour, time.Minute},
+		"Retry-After a day":   {answerWith(503, header("Retry-After", "86400"), ""), time.Hour, 2 * time.Minute},
 		"a rejected password": {answerWith(401, nil, ""), 0, 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -356,6 +361,39 @@ func TestLoginRetry(t *testing.T) {
 			wantList(t, client)
 			k.wantLogins(t, 1)
 		})
+	}
+}
+
+// TestLoginBackoff: 20 Networks with a wrong password cause a few logins, and a changed
+// file is tried at once.
+func TestLoginBackoff(t *testing.T) {
+	k, f, watch := startKeystone(t, embedded.Options{}), useFiles(t), &clock{}
+	f.write("clouds.yaml", clouds(withPassword(k.URL, "wrong-"+secret)...))
+	client := connectCloud(t, openstack.WithClock(watch.Now))
+	during := func(duration time.Duration) (logins int) {
+		for end := watch.passed + duration; watch.passed < end; watch.pass(100 * time.Millisecond) {
+			if list(t, client) == nil {
+				t.Fatal("a list succeeds")
+			}
+		}
+		k.set(func() { logins, k.logins = k.logins, 0 })
+		return logins
+	}
+	if first, later := during(30*time.Second), during(30*time.Minute); first != 4 || later < 15 || later > 18 {
+		t.Errorf("there were %d logins in 30 s and %d in the next 30 min, want 4 and 15 to 18", first, later)
+	}
+	f.write("clouds.yaml", clouds(withPassword(k.URL, "also-wrong-"+secret)...))
+	if n := during(time.Second); n != 1 {
+		t.Errorf("%d logins follow a change of the file, want 1", n)
+	}
+	f.write("clouds.yaml", clouds(withPassword(k.URL, password)...))
+	wantList(t, client)
+	k.wantLogins(t, 1)
+
+	k.set(func() { k.password = "" })
+	k.revoke()
+	if n := during(5 * time.Second); n != 2 {
+		t.Errorf("%d logins follow in 5 s after one that succeeded, want 2", n)
 	}
 }
 
@@ -447,24 +485,6 @@ func TestSharedFailure(t *testing.T) {
 	close(release)
 	all.Wait()
 	k.wantLogins(t, 1)
-}
-
-// TestRejectedTwice: a new token that is rejected as well is an error.
-func TestRejectedTwice(t *testing.T) {
-	k, client := newCloud(t)
-	wantList(t, client)
-	k.wantLogins(t, 1)
-	k.neutron.Inject(embedded.Fault{Status: 401, Body: `{"error": {"message": "` + secret + `"}}`})
-	for op, request := range requests {
-		k.requests()
-		err := request(t.Context(), client)
-		wantError(t, op, err, neutron.ErrUnavailable, op+": unavailable: 401: Unauthorized (a new token is rejected as well: ")
-		noSecrets(t, err)
-		k.wantLogins(t, 1)
-		if got := k.requests(); len(got) != 2 {
-			t.Errorf("%s: %d requests to Neutron, want 2", op, len(got))
-		}
-	}
 }
 
 // TestWithoutLogin: the error of a client without a login names the cure.
@@ -597,10 +617,14 @@ func TestLoginTimeout(t *testing.T) {
 // TestCallerGivesUp: a caller that gives up does not fail the login for others.
 func TestCallerGivesUp(t *testing.T) {
 	k, client := newCloud(t, openstack.WithTimeout(time.Hour))
-	arrived := make(chan struct{}, 10)
-	k.fail(func(_ http.ResponseWriter, r *http.Request) {
-		arrived <- struct{}{}
-		<-r.Context().Done()
+	arrived, release := make(chan struct{}), make(chan struct{})
+	k.fail(func(w http.ResponseWriter, _ *http.Request) {
+		close(arrived)
+		<-release
+		k.set(func() {
+			k.tokens["late"] = 0
+			k.grant(w, http.StatusCreated, "late", true)
+		})
 	})
 	first, cancel := context.WithCancel(t.Context())
 	failed := make(chan error)
@@ -609,24 +633,23 @@ func TestCallerGivesUp(t *testing.T) {
 		failed <- err
 	}()
 	<-arrived
-	impatient, stop := context.WithCancel(t.Context())
-	stop()
-	_, err := client.Networks(impatient, neutron.NetworkFilter{})
-	wantError(t, "one that waits", err, neutron.ErrUnavailable, "list networks: unavailable: context canceled")
 	var others sync.WaitGroup
 	for range 5 {
 		others.Go(func() { wantList(t, client) })
 	}
-	k.fail(nil)
-	k.wantLogins(t, 1)
 	cancel()
-	err = <-failed
+	err := <-failed
 	wantError(t, "the first", err, neutron.ErrUnavailable, "list networks: unavailable: context canceled")
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("errors.Is(%v, context.Canceled) is false", err)
 	}
-	others.Wait()
+	impatient, stop := context.WithCancel(t.Context())
+	stop()
+	_, err = client.Networks(impatient, neutron.NetworkFilter{})
+	wantError(t, "one that waits", err, neutron.ErrUnavailable, "list networks: unavailable: context canceled")
 	k.wantLogins(t, 1)
+	close(release)
+	others.Wait()
 }
 
 // TestCloudText: the client describes its cloud, without secrets.

@@ -7,6 +7,9 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
+// opLogin is the Operation of a login, and the Op of its error.
+const opLogin = "login"
+
 // Operation returns the name of a request, out of a fixed set, such as "list
 // networks", "update subnet" or "login"; "other" for requests that this package
 // does not send.
@@ -17,7 +20,7 @@ func Operation(request *http.Request) string {
 		switch rest := len(path) - i - 1; {
 		case !known:
 		case part == "tokens" && request.Method == http.MethodPost:
-			return "login"
+			return opLogin
 		case kind == "" || rest == 3 && path[i+2] != "tags" || rest > 3 || part == "routers" && rest == 2 && routerActions[path[i+2]] == "":
 			return "other"
 		case rest == 3:

@@ -31,10 +31,11 @@ func (r *rotation) rotate() {
 	r.write("clouds.yaml", clouds(withPassword(r.URL, nextPassword)...))
 }
 
-// wantLogin lists networks and counts the logins that this takes.
+// wantLogin lists networks and counts the logins that this causes.
 func (r *rotation) wantLogin(logins int) {
 	r.Helper()
 	wantList(r.T, r.client)
+	openstack.WaitForFiles(r.client)
 	r.wantLogins(r.T, logins)
 }
 
@@ -151,8 +152,8 @@ func testMountedSecret(r *rotation) {
 	r.wantLogin(1)
 }
 
-// TestAnotherCloud: when the files name another cloud, the client makes no
-// request to the previous one, even while the new one is unavailable.
+// TestAnotherCloud: when the client has read that the files name another cloud, it makes
+// no request to the previous one, even while the new one is unavailable.
 func TestAnotherCloud(t *testing.T) {
 	one, two := startKeystone(t, embedded.Options{}), startKeystone(t, embedded.Options{})
 	f := useFiles(t)
@@ -166,6 +167,8 @@ func TestAnotherCloud(t *testing.T) {
 		wantList(t, client)
 		f.write("clouds.yaml", after)
 		watch.pass(time.Minute)
+		wantList(t, client) // with the previous session: no request waits for the files
+		openstack.WaitForFiles(client)
 		return client
 	}
 	inProject := func(id string) string {
@@ -183,8 +186,8 @@ func TestAnotherCloud(t *testing.T) {
 			for range 3 {
 				wantError(t, "after the change", list(t, client), neutron.ErrUnavailable, "login: unavailable: ", test.want)
 			}
-			if n := len(one.neutron.Requests()); n != 1 {
-				t.Errorf("%d requests to the previous cloud, want 1", n)
+			if n := len(one.neutron.Requests()); n != 2 {
+				t.Errorf("%d requests to the previous cloud, want 2", n)
 			}
 		})
 	}
@@ -237,6 +240,8 @@ func TestCloudTLS(t *testing.T) {
 			f.write("cert.pem", otherCA)
 			f.write("key.pem", otherKey)
 			watch.pass(time.Minute)
+			wantList(t, client)
+			openstack.WaitForFiles(client)
 		}
 	})
 	t.Run("verify: false", func(t *testing.T) {
@@ -246,6 +251,8 @@ func TestCloudTLS(t *testing.T) {
 		wantList(t, client)
 		f.write("clouds.yaml", cloud())
 		watch.pass(time.Minute)
+		wantList(t, client)
+		openstack.WaitForFiles(client)
 		wantError(t, "a list without it", list(t, client), neutron.ErrUnavailable, unknown)
 	})
 	t.Run("a CA that changes", func(t *testing.T) {
@@ -261,7 +268,59 @@ func TestCloudTLS(t *testing.T) {
 		f.write("ca.pem", otherCA)
 		watch.pass(time.Minute)
 		wantList(t, client) // with the previous token, while it is valid
+		openstack.WaitForFiles(client)
+		wantList(t, client)
 		k.revoke()
 		wantError(t, "a list", list(t, client), neutron.ErrUnavailable, unknown)
 	})
+}
+
+// TestAnotherProject: an application credential does not name its project. If the login
+// with a new one leads to another project, the session for the first one ends.
+func TestAnotherProject(t *testing.T) {
+	k, f, watch := startKeystone(t, embedded.Options{}), useFiles(t), &clock{}
+	application := func(credential string) {
+		f.write("clouds.yaml", clouds("auth: {auth_url: '"+k.URL+"', "+credential+
+			", application_credential_secret: "+appSecret+"}"))
+	}
+	const first = "application_credential_id: app-id"
+	application(first)
+	client := connectCloud(t, openstack.WithClock(watch.Now))
+	wantList(t, client)
+	ours := k.project
+	k.set(func() { k.project = object{"id": "theirs", "name": "theirs"} })
+	application("application_credential_name: app, user_id: user-id")
+	watch.pass(time.Minute)
+	wantList(t, client)
+	openstack.WaitForFiles(client)
+	k.requests()
+	for range 3 {
+		wantError(t, "in the other project", list(t, client), neutron.ErrUnavailable,
+			`cloud ours of clouds.yaml is now "RegionOne/theirs", but the controller works in "RegionOne/fake_project_id"`)
+		watch.pass(time.Minute)
+	}
+	if asked := k.requests(); len(asked) != 0 {
+		t.Errorf("%d requests were sent to Neutron", len(asked))
+	}
+	k.set(func() { k.project = ours })
+	application(first)
+	wantList(t, client)
+}
+
+// TestSecondRegion: a region that appears in the catalog does not break the next login.
+func TestSecondRegion(t *testing.T) {
+	k := startKeystone(t, embedded.Options{})
+	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)[1:]...))
+	client := connectCloud(t)
+	wantList(t, client)
+	k.set(func() {
+		k.catalog = []object{networkAt(
+			endpointAt("public", "RegionNew", "http://127.0.0.1:1"), endpointAt("public", "RegionOne", k.front.URL))}
+	})
+	k.revoke()
+	wantList(t, client)
+	k.wantLogins(t, 2)
+	k.set(func() { k.catalog = []object{networkAt(endpointAt("public", "RegionNew", k.front.URL))} })
+	k.revoke()
+	wantError(t, "without the first region", list(t, client), neutron.ErrUnavailable, `is now "RegionNew/`)
 }
