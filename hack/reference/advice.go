@@ -31,9 +31,16 @@ var advices = map[string]advice{
 	},
 	"NeutronUnavailable": {
 		Status: "False",
-		Cure:   "Restore the connection to Neutron or Keystone, or correct the credentials. The message contains the error.",
+		Cure:   "Restore the connection to the server that the message names, Neutron or Keystone. The message has the error.",
 		Retry: "After 0.2 s, 0.4 s and so on, up to 2 minutes, or after the time in the response header `Retry-After`. " +
 			"After up to 30 seconds if an earlier create request may still complete.",
+	},
+	"LoginRejected": {
+		Status: "False",
+		Cure: "Correct the credentials, or `auth_url`, in `clouds.yaml` or the Secret that contains it. " +
+			"The message contains the address of Keystone and its error. Application credentials expire.",
+		Retry: "After 0.2 s, 0.4 s and so on, up to 2 minutes. " +
+			"The login itself is repeated after 2 s, 4 s and so on, up to 2 minutes, and with the first retry after the files have changed.",
 	},
 	"Refused": {
 		Status: "False",

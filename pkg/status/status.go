@@ -37,6 +37,8 @@ const (
 	// NeutronUnavailable: Neutron or Keystone returns no usable response, or an earlier
 	// create request may still complete.
 	NeutronUnavailable = "NeutronUnavailable"
+	// LoginRejected: Keystone rejects the credentials of the controller.
+	LoginRejected = "LoginRejected"
 	// Reconciling: the spec was edited, and the controller is changing Neutron
 	// accordingly.
 	Reconciling = "Reconciling"
@@ -49,7 +51,7 @@ const (
 // never writes it: everybody who can write a status can set any reason.
 func KnownReason(reason string) string {
 	switch plan.Reason(reason) {
-	case Provisioned, Refused, NeutronUnavailable, Pending, Reconciling, Deleting,
+	case Provisioned, Refused, NeutronUnavailable, LoginRejected, Pending, Reconciling, Deleting,
 		plan.ReasonInvalidSpec, plan.ReasonAmbiguous, plan.ReasonNotOurs, plan.ReasonNotFound, plan.ReasonAdoptionNotAllowed,
 		plan.ReasonDrifted, plan.ReasonOtherCloud, plan.ReasonOtherCluster, plan.ReasonExtensionMissing, plan.ReasonSubnetPoolMismatch, plan.ReasonInUse, plan.ReasonNamespaceLimit, plan.ReasonNotConverging:
 		return reason
@@ -165,6 +167,8 @@ func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condi
 		return no(InUse, inUseMessage(stepOf(outcome), failure))
 	case errors.Is(failure, neutron.ErrRefused):
 		return no(Refused, refusedMessage(stepOf(outcome), failure))
+	case failure.IsLoginRejected():
+		return no(LoginRejected, loginRejectedMessage(stepOf(outcome), failure))
 	case errors.Is(failure, neutron.ErrUnavailable):
 		return no(NeutronUnavailable, unavailableMessage(stepOf(outcome), failure))
 	}

@@ -48,6 +48,12 @@ func TestFor(t *testing.T) {
 	failure := func(kind error) error {
 		return failed(createSubnet, &neutron.Error{Op: "create subnet", Class: kind, Status: 409, Type: "OverQuota", Message: "Quota exceeded."})
 	}
+	login := func(code int, kind, message string) *neutron.Error {
+		return &neutron.Error{
+			Op: "login", Class: neutron.ErrUnavailable, Status: code, Type: kind, Message: message,
+			Keystone: "https://keystone.example/v3",
+		}
+	}
 	for name, test := range map[string]struct {
 		desired     plan.Desired
 		outcome     error
@@ -86,6 +92,33 @@ func TestFor(t *testing.T) {
 			wantChanged: true, wantStatus: "False", wantReason: status.Refused,
 			wantKind:    "Stalled",
 			wantMessage: "Cannot create the Neutron network: Neutron rejected the request (403): rule:create_network is disallowed. The OpenStack policy does not permit this request with the controller's credentials: an administrator must change the policy or the credentials. The controller retries within 8 minutes, and immediately when the spec changes.", wantSince: now,
+		},
+		"forbidden by access rules": {
+			desired: present, before: pending,
+			outcome: failed(createNetwork, &neutron.Error{
+				Class: neutron.ErrRefused, Status: 401, Type: "Unauthorized", Message: "Neutron accepts the token for other requests",
+			}),
+			wantChanged: true, wantStatus: "False", wantReason: status.Refused, wantKind: "Stalled", wantSince: now,
+			wantMessage: "Cannot create the Neutron network: Neutron rejected the request (401 Unauthorized):" +
+				" Neutron accepts the token for other requests." +
+				" The access rules of the application credential do not permit this request:" +
+				" an administrator must create another application credential, and write it to clouds.yaml or its Secret." +
+				" The controller retries within 8 minutes, and immediately when the spec changes.",
+		},
+		"login rejected": {
+			desired: present, before: pending, outcome: failed(createNetwork, login(401, "Unauthorized", "The password is wrong.")),
+			wantChanged: true, wantStatus: "False", wantReason: status.LoginRejected, wantKind: "Stalled", wantSince: now,
+			wantMessage: "Cannot create the Neutron network:" +
+				" Keystone at https://keystone.example/v3 rejected the login (401 Unauthorized):" +
+				" The password is wrong. Check auth_url and the credentials in clouds.yaml, or in the Secret that contains it." +
+				" The controller retries at least every two minutes, and needs no restart.",
+		},
+		"Keystone unavailable": {
+			desired: present, before: pending, outcome: failed(createNetwork, login(503, "", "Service Unavailable")),
+			wantChanged: true, wantStatus: "False", wantReason: status.NeutronUnavailable, wantKind: "Reconciling", wantSince: now,
+			wantMessage: "Cannot create the Neutron network:" +
+				" Keystone at https://keystone.example/v3 is unavailable (503): Service Unavailable." +
+				" The controller retries until it succeeds, at least every two minutes.",
 		},
 		"rejected otherwise": {
 			desired: present, before: pending, outcome: &neutron.Error{Op: "create network", Class: neutron.ErrRefused, Status: 400, Type: "InvalidInput", Message: "Bad MTU"},

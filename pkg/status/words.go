@@ -187,9 +187,19 @@ func refusedMessage(step plan.Step, failure *neutron.Error) string {
 		cure = " Free quota of the OpenStack project, or raise the quota."
 	case failure.Status == http.StatusForbidden:
 		cure = " The OpenStack policy does not permit this request with the controller's credentials: an administrator must change the policy or the credentials."
+	case failure.Status == http.StatusUnauthorized:
+		cure = " The access rules of the application credential do not permit this request:" +
+			" an administrator must create another application credential, and write it to clouds.yaml or its Secret."
 	}
 	return cannot(step, failure) + ": Neutron rejected the request" + answer(failure) + cure +
 		" The controller retries within 8 minutes, and immediately when the spec changes."
+}
+
+// loginRejectedMessage describes what needs another login, and the cure.
+func loginRejectedMessage(step plan.Step, failure *neutron.Error) string {
+	return cannot(step, failure) + ": Keystone at " + failure.Keystone + " rejected the login" + answer(failure) +
+		" Check auth_url and the credentials in clouds.yaml, or in the Secret that contains it." +
+		" The controller retries at least every two minutes, and needs no restart."
 }
 
 // unavailableMessage describes what waits for Neutron, or for a request to it.
@@ -198,7 +208,11 @@ func unavailableMessage(step plan.Step, failure *neutron.Error) string {
 	if failure.Class != neutron.ErrUnavailable { //nolint:errorlint // an error that only counts as unavailable
 		return text + " yet: " + sentence(failure.Message)
 	}
-	text += ": Neutron is unavailable" + answer(failure)
+	server := "Neutron"
+	if failure.Keystone != "" {
+		server = "Keystone at " + failure.Keystone
+	}
+	text += ": " + server + " is unavailable" + answer(failure)
 	if failure.RetryAfter > 0 {
 		return text
 	}

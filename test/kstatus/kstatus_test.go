@@ -79,12 +79,17 @@ func withInvalidDeployment(network *samplecrdv1.Network) *samplecrdv1.Network {
 	return network
 }
 
+var loginRejected = &neutron.Error{
+	Op: "login", Class: neutron.ErrUnavailable, Status: 401, Keystone: "https://keystone.example/v3",
+}
+
 func states(t *testing.T) []state {
 	fresh := newNetwork(t)
 	ready := after(fresh, nil)
 	all := []state{
 		{"new", fresh, kstatus.InProgressStatus, ""},
 		{"new, and Neutron is unavailable", after(fresh, failed(neutron.ErrUnavailable)), kstatus.InProgressStatus, "NeutronUnavailable"},
+		{"new, and the login is rejected", after(fresh, loginRejected), kstatus.FailedStatus, "LoginRejected"},
 		{"new, and rejected", after(fresh, failed(neutron.ErrRefused)), kstatus.FailedStatus, "Refused"},
 		{"ready", ready, kstatus.CurrentStatus, ""},
 		{"ready, and its Deployment is invalid", withInvalidDeployment(ready), kstatus.CurrentStatus, ""},
