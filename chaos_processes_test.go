@@ -5,8 +5,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/samplecrd/network-controller/pkg/plan"
 )
 
 // chaosReplica is a controller that is started again when its process ends.
