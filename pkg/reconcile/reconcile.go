@@ -348,7 +348,7 @@ func (r *Reconciler) Drift(network *samplecrdv1.Network) (needsSync, drifted boo
 	actual, _ := r.fromCache(network, desired)
 	outcome, inSync := cachedOutcome(desired, actual)
 	statusChanged := false
-	if inSync && wasInSync {
+	if inSync && wasInSync && !r.awaitsCorrection(network) {
 		_, statusChanged = status.For(network, desired, actual, outcome, r.now())
 	}
 	return wasInSync != inSync || statusChanged || r.hasRoomAgain(network), wasInSync && !inSync

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
@@ -31,9 +30,11 @@ type record struct {
 	// failure is the outcome of the last sync, or empty if it succeeded.
 	failure string
 	// overwritten is true if another client has written the status, until the next
-	// sync. overwriteReported is when that was last reported.
+	// sync. overwriteReported is when that was last reported, and correction the last
+	// one that followed.
 	overwritten       bool
 	overwriteReported time.Time
+	correction        correction
 	// becomingReady is true until a new Network is Ready for the first time.
 	becomingReady bool
 	// editedGeneration is the latest generation that was synced. Edits limits how
@@ -120,9 +121,19 @@ func (r *Reconciler) wroteStatus(network *samplecrdv1.Network) bool {
 func (r *Reconciler) StatusOverwritten(before, after *samplecrdv1.Network) (delay time.Duration, overwritten bool) {
 	overwritten = !status.IsSame(before.Status, after.Status) && !r.wroteStatus(after)
 	if overwritten {
-		r.updateKey(cache.MetaObjectToName(after), func(record *record) { record.overwritten = record.uid == after.UID })
+		r.updateKey(cache.MetaObjectToName(after), func(record *record) {
+			record.overwritten = record.uid == after.UID
+			record.correction = r.options.Retry.correctionAfter(record.of(after.UID).correction, r.clock.Now())
+			delay = r.until(record.correction.due)
+		})
 	}
-	return wait.Jitter(r.options.Retry.OverwrittenStatus, 0.5), overwritten
+	return delay, overwritten
+}
+
+// awaitsCorrection reports whether the status of a Network was overwritten, and is not
+// to be corrected yet.
+func (r *Reconciler) awaitsCorrection(network *samplecrdv1.Network) bool {
+	return r.until(r.recordOf(network).correction.due) > 0
 }
 
 // becomesReady reports whether a Network becomes Ready for the first time with

@@ -290,8 +290,78 @@ func TestStatusOverwritten(t *testing.T) {
 		"written by another client":  {foreign, true},
 		"own status, another object": {object("uid-2", "net-1"), true},
 	} {
-		if delay, got := r.StatusOverwritten(before, test.after); got != test.want || delay < 5*time.Second || delay > 8*time.Second {
+		delay, got := r.StatusOverwritten(before, test.after)
+		if got != test.want || got && (delay < 5*time.Second || delay > 8*time.Second) {
 			t.Errorf("%s: StatusOverwritten() = %v, %v, want %v", name, delay, got, test.want)
+		}
+	}
+}
+
+// TestOverwrittenStatusSlowsDown: as long as another client overwrites each correction, the
+// next one comes later. A list does not correct the status before that.
+func TestOverwrittenStatusSlowsDown(t *testing.T) {
+	networks := readyNetworks(1)
+	r, clock := newReconciler(t, networks...)
+	r.options.Cluster = ownerOf(0).Cluster
+	r.neutron = neutron.NewCache(&many{count: 1}, clock.Now)
+	r.Start(t.Context())
+	refresh(t, r)
+	syncAll(t, r, networks)
+	theirs := networks[0].DeepCopy()
+	theirs.Status.NetworkID, theirs.Status.MTU = "theirs", 9000
+	var last time.Duration
+	// want lets the other client write, and the time pass until the correction.
+	want := func(doing string, shortest time.Duration) {
+		t.Helper()
+		delay, _ := r.StatusOverwritten(networks[0], theirs)
+		again, _ := r.StatusOverwritten(networks[0], theirs)
+		if delay < shortest || delay > shortest*3/2 || again != delay {
+			t.Errorf("%s: the delay is %v, then %v; want %v to %v", doing, delay, again, shortest, shortest*3/2)
+		}
+		clock.Step(delay - time.Millisecond)
+		if needsSync, _ := r.Drift(theirs); needsSync {
+			t.Errorf("%s: a list corrects the status before the delay of %v", doing, delay)
+		}
+		clock.Step(time.Millisecond)
+		if needsSync, _ := r.Drift(theirs); !needsSync {
+			t.Errorf("%s: a list does not correct the status after the delay of %v", doing, delay)
+		}
+		last = delay
+	}
+	want("at first", 5*time.Second)
+	for _, delay := range []time.Duration{10, 20, 40, 80, 160, 320, 600, 600, 600} {
+		clock.Step(last) // so long does the other controller wait
+		want("again", delay*time.Second)
+	}
+	clock.Step(20*time.Minute - time.Millisecond)
+	want("in the last moment", 10*time.Minute)
+	clock.Step(20 * time.Minute)
+	want("after a while", 5*time.Second)
+	want("at once", 10*time.Second)
+	theirs.UID = "another object of the same name"
+	if delay, _ := r.StatusOverwritten(networks[0], theirs); delay > 8*time.Second {
+		t.Errorf("another object waits for %v", delay)
+	}
+}
+
+// TestDisagreement: of two controllers that overwrite each other's status, at least one
+// slows down, also if the other one has just started.
+func TestDisagreement(t *testing.T) {
+	const day, start = 24 * time.Hour, 5 * time.Second
+	d := RetryDelays{OverwrittenStatus: start}
+	began := time.Unix(1_000_000, 0)
+	for name, corrections := range map[string][2]correction{
+		"both new": {},
+		"one new":  {0: {delay: 10 * time.Minute, due: began}},
+	} {
+		now, writes := began, 0
+		for ; now.Sub(began) < day; writes++ {
+			own := &corrections[writes%2]
+			*own = d.correctionAfter(*own, now)
+			now = own.due
+		}
+		if most := 2*int(day/(10*time.Minute)) + 20; writes > most {
+			t.Errorf("%s: they wrote %d times in a day, want at most %d", name, writes, most)
 		}
 	}
 }

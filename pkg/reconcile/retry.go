@@ -22,8 +22,33 @@ type RetryDelays struct {
 	// value that Neutron does not accept.
 	Rejected time.Duration
 	// OverwrittenStatus is the time until a status that another client has written is
-	// corrected. Two controllers that disagree must not keep each other busy.
+	// corrected for the first time. Two controllers that disagree must not keep each
+	// other busy, so the time doubles while the other client goes on.
 	OverwrittenStatus time.Duration
+}
+
+// maxOverwrittenStatus is the longest time until an overwritten status is corrected,
+// before it is spread.
+const maxOverwrittenStatus = 10 * time.Minute
+
+// correction is when a status that another client has written is corrected.
+type correction struct {
+	delay time.Duration // before it was spread
+	due   time.Time
+}
+
+// correctionAfter returns the correction of a status that was overwritten now, given the
+// last correction. A client that overwrites that one within twice its delay goes on: a
+// controller like this one waits up to 1.5 times the same delay.
+func (d RetryDelays) correctionAfter(last correction, now time.Time) correction {
+	delay := d.OverwrittenStatus
+	switch since := now.Sub(last.due); {
+	case since < 0:
+		return last // it is still to come
+	case last.delay > 0 && since < 2*last.delay:
+		delay = min(2*last.delay, maxOverwrittenStatus)
+	}
+	return correction{delay: delay, due: now.Add(wait.Jitter(delay, 0.5))}
 }
 
 // DefaultRetryDelays returns the delays that suit a cloud.

@@ -219,8 +219,8 @@ func TestWriter(t *testing.T) {
 		}
 	}
 	for writer, want := range map[string]string{
-		"theirs": `The field manager "theirs" has written the status of this Network, which belongs to the controller. The controller corrects it. If that is another controller, stop one of the two.`,
-		"ours":   `Another process with the field manager "ours" has written the status of this Network, which belongs to the controller. The controller corrects it. If two controllers run in this cluster, stop one of them, or run both with the same Lease (-leader-elect).`,
+		"theirs": `The field manager "theirs" has written the status of this Network, which belongs to the controller. The controller corrects it, and waits longer each time, up to about ten minutes. If that is another controller, stop one of the two.`,
+		"ours":   `Another process with the field manager "ours" has written the status of this Network, which belongs to the controller. The controller corrects it, and waits longer each time, up to about ten minutes. If two controllers run in this cluster, stop one of them, or run both with the same Lease (-leader-elect).`,
 	} {
 		if got := status.Overwritten(writer, "ours"); got.Note != want || got.Type != "Warning" {
 			t.Errorf("Overwritten(%q) = %v, want %q", writer, got, want)
