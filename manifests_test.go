@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -58,6 +62,41 @@ func TestManifestsNameNeutron(t *testing.T) {
 			p.start(t)
 			p.waitFor(t, want)
 		})
+	}
+}
+
+// TestUserRoles: only the controller may write the status of Networks, which says what
+// the controller may undo in Neutron. No role has a wildcard, which includes it.
+func TestUserRoles(t *testing.T) {
+	var writers []string
+	roles := 0
+	err := filepath.WalkDir("deploy", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".yaml" || entry.IsDir() {
+			return err
+		}
+		decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(read(t, path)), 4096)
+		for {
+			var role rbacv1.ClusterRole // a Role has the same rules
+			if err := decoder.Decode(&role); errors.Is(err, io.EOF) {
+				return nil
+			} else if err != nil || role.Kind != "ClusterRole" && role.Kind != "Role" {
+				continue // patches and other objects
+			}
+			roles++
+			for _, rule := range role.Rules {
+				granted := strings.Join(slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.NonResourceURLs), " ")
+				if strings.Contains(granted, "*") {
+					t.Errorf("%s: the role %s has a wildcard: %s", path, role.Name, granted)
+				}
+				if slices.Contains(rule.Resources, "networks/status") {
+					writers = append(writers, path+" "+role.Name)
+				}
+			}
+		}
+	})
+	want := []string{"deploy/base/rbac.yaml samplecrd-controller", "deploy/watched-namespace/role.yaml samplecrd-controller"}
+	if diff := cmp.Diff(want, writers); err != nil || diff != "" || roles < 8 {
+		t.Errorf("%d roles, %v; with networks/status (-want +got):\n%s", roles, err, diff)
 	}
 }
 
