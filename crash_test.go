@@ -123,7 +123,9 @@ func (m *mortal) run(check func(*harness) error) []string {
 			return check(m.h)
 		}
 	})
-	return m.requests
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.requests) // until it ends, the controller may send more
 }
 
 // createExample is the start of many stories.

@@ -168,13 +168,13 @@ func TestEventsOfSlowNamespace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				slow, others := 0, 0
+				var slow, others atomic.Int32
 				server := newSink(func(ctx context.Context, event *eventsv1.Event) error {
 					if event.Namespace == "slow" {
-						slow++
+						slow.Add(1)
 						return test.answer(ctx)
 					}
-					others++
+					others.Add(1)
 					return nil
 				})
 				events := server.start(t)
@@ -188,8 +188,9 @@ func TestEventsOfSlowNamespace(t *testing.T) {
 				}
 				time.Sleep(patience) //nolint:forbidigo // no time passes in a bubble
 				synctest.Wait()
-				if got := len(server.accepted); slow > 2 || got != test.accepted || others != test.tried {
-					t.Errorf("%d requests of the slow namespace, %d of others, %d accepted; want %d and %d", slow, others, got, test.tried, test.accepted)
+				if got := len(server.accepted); slow.Load() > 2 || got != test.accepted || int(others.Load()) != test.tried {
+					t.Errorf("%d requests of the slow namespace, %d of others, %d accepted; want %d and %d",
+						slow.Load(), others.Load(), got, test.tried, test.accepted)
 				}
 				events.Stop()
 			})

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,11 +17,11 @@ import (
 )
 
 // neutron counts the requests that it applies.
-type neutron struct{ applied int }
+type neutron struct{ applied atomic.Int32 }
 
 func (n *neutron) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Context().Err() == nil {
-		n.applied++
+		n.applied.Add(1)
 	}
 	w.WriteHeader(http.StatusCreated)
 	_, _ = io.WriteString(w, "created by Neutron")
@@ -76,8 +77,8 @@ func TestFaults(t *testing.T) {
 				if answer.Body.String() != test.body || aborted != test.aborted || !aborted && answer.Code != test.status {
 					t.Errorf("the answer is %d %q, aborted: %v", answer.Code, answer.Body, aborted)
 				}
-				if took := time.Since(began); neutron.applied != test.applied || took != test.took {
-					t.Errorf("applied %d times after %v", neutron.applied, took)
+				if took := time.Since(began); int(neutron.applied.Load()) != test.applied || took != test.took {
+					t.Errorf("applied %d times after %v", neutron.applied.Load(), took)
 				}
 				want := faults.Request{Method: http.MethodPost, Path: "/v2.0/networks", Query: "x", Status: test.status}
 				if got := front.Requests(); len(got) != 1 || got[0] != want || len(front.UnderWay()) != 0 {
@@ -113,12 +114,12 @@ func TestClientGivesUp(t *testing.T) {
 				synctest.Wait()
 				giveUp()
 				synctest.Wait()
-				if got := front.UnderWay(); len(got) != test.underWay || neutron.applied != 0 {
-					t.Errorf("under way: %+v, applied %d times", got, neutron.applied)
+				if got := front.UnderWay(); len(got) != test.underWay || neutron.applied.Load() != 0 {
+					t.Errorf("under way: %+v, applied %d times", got, neutron.applied.Load())
 				}
 				<-done
-				if got := front.Requests(); len(got) != 1 || neutron.applied != test.applied {
-					t.Errorf("the requests are %+v, applied %d times", got, neutron.applied)
+				if got := front.Requests(); len(got) != 1 || int(neutron.applied.Load()) != test.applied {
+					t.Errorf("the requests are %+v, applied %d times", got, neutron.applied.Load())
 				}
 			})
 		})
