@@ -95,7 +95,7 @@ func (c *chaos) differences() (map[string]string, error) {
 		case !exists && slices.ContainsFunc(owned, func(n neutronNetwork) bool { return !isRetained(n.Description) }):
 			report(name, "it does not exist, and Neutron has %+v", owned)
 		case !exists && !c.truth.mayBeRetained[name]:
-			report(name, "nobody has retained it, and Neutron has %+v", owned)
+			report(name, "no user has retained it, and Neutron has %+v", owned)
 		case len(owned) > 1:
 			report(name, "Neutron has it more than once: %+v", owned)
 		}

@@ -46,7 +46,7 @@ func (r *chaosReplica) live() bool {
 		"-workers=8", "-allow-adoption", "-v=4",
 	}
 	if c.deletesOrphans() {
-		args = append(args, "-delete-orphans", fmt.Sprint("-orphan-grace-period=", orphanGrace/c.scale))
+		args = append(args, "-delete-orphans", "-max-orphan-deletions=0", fmt.Sprint("-orphan-grace-period=", orphanGrace/c.scale))
 	}
 	p := newDefaultProgram(c.T, args...)
 	p.Env = append(p.Env, fmt.Sprintf("%s=%d", limitsScale, c.scale))
@@ -56,7 +56,7 @@ func (r *chaosReplica) live() bool {
 	}
 	c.journal.add("", "replica %d starts", r.number)
 	err := p.Wait()
-	c.leader.CompareAndSwap(int64(r.number), nobody)
+	c.leader.CompareAndSwap(int64(r.number), noReplica)
 	c.journal.add("", "replica %d ended: %v", r.number, err)
 	if p.ProcessState.ExitCode() == 2 {
 		log := r.log.String()
@@ -104,8 +104,8 @@ func (r *chaosReplica) end() {
 	r.done.Wait()
 }
 
-// nobody leads if no replica has renewed the Lease since the latest leader was struck.
-const nobody = -1
+// noReplica leads if no replica has renewed the Lease since the latest leader was struck.
+const noReplica = -1
 
 // strike does something to a replica: mostly to the leader, when it has written a few
 // times.
@@ -113,7 +113,7 @@ func (c *chaos) strike(a act) {
 	part := time.Duration(a.pick/8%1000) * time.Millisecond
 	r := c.replicas[a.pick/4%2]
 	if a.pick%4 != 0 {
-		for c.leader.Load() == nobody && c.calm.Err() == nil {
+		for c.leader.Load() == noReplica && c.calm.Err() == nil {
 			c.pause(20 * time.Millisecond)
 		}
 		r = c.replicas[max(0, c.leader.Load())]
@@ -141,7 +141,7 @@ func (c *chaos) strike(a act) {
 		trap := func(r *chaosReplica) {
 			c.journal.add("", "replica %d: pause for %v", r.number, duration)
 			r.signal(syscall.SIGSTOP)
-			c.leader.CompareAndSwap(int64(r.number), nobody)
+			c.leader.CompareAndSwap(int64(r.number), noReplica)
 			time.AfterFunc(duration, func() {
 				c.journal.add("", "replica %d continues", r.number)
 				r.signal(syscall.SIGCONT)

@@ -285,7 +285,7 @@ func (c *chaos) operate(a act) {
 	c.journal.add(a.name, "operator: %s %s: %v", a.verb, id, err)
 }
 
-// describe changes a description, and then restores it if nobody else has.
+// describe changes a description, and then restores it if no user has.
 func (c *chaos) describe(path string, duration time.Duration) error {
 	const other = "somebody wrote something else"
 	before, err := c.getNetwork(path)

@@ -286,6 +286,10 @@ func newController(
 	neutronCache *neutron.Cache, recorder events.EventRecorder, observers instrument.Observers,
 ) (*Controller, error) {
 	neutronCache.NeedExtensions()
+	guard := kube.NewCRDGuard(k.metadata, "networks."+samplecrdv1.GroupName, samplecrdv1.AnnotationAllowDeletion)
+	if s.reconcile.IsDefinitionDeleted == nil { // a test may have its own
+		s.reconcile.IsDefinitionDeleted = guard.BeingDeleted
+	}
 	reconciler := reconcile.New(k.networks, networks, neutronCache, recorder, clock.RealClock{}, s.reconcile)
 	detector := drift.New(neutronCache, networks, reconciler, recorder, observers.Watchdog, clock.RealClock{}, s.drift)
 	deployed, err := deployments.New(deploymentInformers, k.metadata, k.networks, networks, recorder, clock.RealClock{}, s.deployments)

@@ -10,15 +10,18 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 )
 
 // The tests of this file have what happens between two mechanisms: an object that vanishes
 // in spite of its finalizer, a response that is lost, a controller that was paused, and
-// another one that nobody stopped. In the end, Neutron has what the objects need, what
+// another one that still runs. In the end, Neutron has what the objects need, what
 // somebody retained, and nothing else of ours.
 
 // proxy is the connection of one controller to Neutron. Both functions are optional. Neutron
@@ -213,6 +216,50 @@ func TestLateCreate(t *testing.T) {
 	h.stays(func() error { return h.hasCounts(0, 0) })
 }
 
+// TestLateSubnetOnAdopted: a process is killed while it creates a subnet on an adopted
+// network, and the next one deletes the Network. Neutron executes the request long after
+// that. The network, which is somebody else's, is left without the subnet.
+func TestLateSubnetOnAdopted(t *testing.T) {
+	h := newHarness(t)
+	h.settings.reconcile.AllowAdoption = true
+	id := h.postNetwork("mine", "mine")
+	h.createAdopting("example", "10.0.0.0/24", id)
+	first := &mortal{h: h, first: "POST /v2.0/subnets", death: farAfter}
+	first.run(func(*harness) error { return errors.New("the process has not died") })
+	h.settings.drift.ResyncPeriod = shortResync
+	h.delete("example")
+	h.startController()
+	h.waitGone("example")
+	h.waitLists(6)
+	executed := h.waitExecuted(creates("subnets"))
+	first.late()
+	executed()
+	h.stays(func() error { return h.hasCounts(1, 0) })
+}
+
+// TestDeletedWithDefinition: while the CustomResourceDefinition is being deleted, nothing is
+// deleted in Neutron, and the condition says how to confirm it.
+func TestDeletedWithDefinition(t *testing.T) {
+	h := newHarness(t)
+	h.settings.drift.ResyncPeriod, h.settings.drift.OrphanGracePeriod = shortResync, shortResync
+	var isDeleted atomic.Bool
+	isDeleted.Store(true)
+	h.settings.reconcile.IsDefinitionDeleted = func(context.Context) (bool, error) { return isDeleted.Load(), nil }
+	h.postNetwork("orphan", h.marker("orphan"))
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+	h.edit("10.0.1.0/24", "")
+	h.waitReady("example") // an edit is not affected
+	h.delete("example")
+	h.waitCondition("example", metav1.ConditionFalse, "DefinitionDeleted", "kubectl annotate crd networks.samplecrd.k8s.io samplecrd.k8s.io/allow-deletion=true")
+	h.waitLists(6)
+	h.wantCounts(2, 1)
+	isDeleted.Store(false)
+	h.waitGone("example")
+	h.eventually(func() error { return h.hasCounts(0, 0) })
+}
+
 // TestPausedController: a controller is paused between its look and its create request, and
 // no Lease stops it. Meanwhile another one creates the network. Whenever the first one goes
 // on, the network that the status names stays, and nothing is left after a deletion.
@@ -256,9 +303,9 @@ func TestPausedController(t *testing.T) {
 	}
 }
 
-// TestNetworkOfAnotherController: two controllers create a network each. The one that the
-// status does not name is deleted by the controller that created it, although its Network
-// is gone by then, and the other controller did not see it.
+// TestNetworkOfAnotherController: two controllers create a network each. The controller
+// whose network the status does not name deletes it, although the Network is gone by then.
+// The other controller did not see it.
 func TestNetworkOfAnotherController(t *testing.T) {
 	h := newHarness(t)
 	url := h.neutronURL

@@ -114,6 +114,12 @@ var advices = map[string]advice{
 			"deletes those that are not needed with `openstack network delete`, or raises `-max-networks-per-namespace`.",
 		Retry: "After 5 to 7.5 minutes, or at the first refresh of the cache of Neutron's state that shows fewer networks.",
 	},
+	"DefinitionDeleted": {
+		Status: "False",
+		Cure: "To keep the Neutron networks: set `spec.deletionPolicy` to `Retain`, and apply `crd/` again after the deletion. " +
+			"To delete everything, annotate the CustomResourceDefinition as the message says.",
+		Retry: "After 20 to 30 seconds.",
+	},
 	"NotConverging": {
 		Status: "False",
 		Cure:   "Read the controller's log with `-v=4` and the log of Neutron: Neutron's responses do not match the requests.",

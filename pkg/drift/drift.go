@@ -53,8 +53,9 @@ type Reconciler interface {
 	// Drift reports whether a Network needs a sync according to the cache of
 	// Neutron's state, and whether that is because Neutron has changed.
 	Drift(network *samplecrdv1.Network) (needsSync, drifted bool)
-	// Listed is called after each complete list, with the time at which it began.
-	Listed(began time.Time)
+	// Listed is called after each complete list, with the time at which it began. It
+	// returns the keys of objects that do not exist and that left something there.
+	Listed(began time.Time) (leftovers []cache.ObjectName)
 	// HasLeftover reports whether Neutron has a network of a key whose object does not
 	// exist, and that the controller itself left there.
 	HasLeftover(key cache.ObjectName) bool
@@ -177,7 +178,9 @@ func (d *Detector) resync(ctx context.Context) (pause time.Duration, err error) 
 	// A list that began before this replica started leading may lack what the
 	// former leader did last.
 	if started := d.reconciler.StartedAt(); !started.IsZero() && listing.Began.After(started) {
-		d.reconciler.Listed(listing.Began)
+		for _, key := range d.reconciler.Listed(listing.Began) {
+			d.enqueue(key) // the create request was late, say
+		}
 		d.enqueueDrifted()
 		d.enqueueOrphans(logger)
 	}
@@ -253,8 +256,7 @@ func (d *Detector) findOrphans(logger klog.Logger, now time.Time) (count int) {
 		if network, err := d.networks.Get(key); err != nil || network != nil {
 			continue
 		}
-		if d.reconciler.HasLeftover(key) { // the create request was late, say
-			d.enqueue(key)
+		if d.reconciler.HasLeftover(key) {
 			continue
 		}
 		d.orphans[key] = map[string]time.Time{}

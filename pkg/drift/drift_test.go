@@ -76,7 +76,13 @@ func (l *leader) Drift(network *samplecrdv1.Network) (needsSync, drifted bool) {
 	return isDrifted, isDrifted
 }
 
-func (l *leader) Listed(began time.Time) { l.listed = append(l.listed, began) }
+func (l *leader) Listed(began time.Time) (keys []cache.ObjectName) {
+	l.listed = append(l.listed, began)
+	for _, name := range l.leftovers {
+		keys = append(keys, cache.NewObjectName("default", name))
+	}
+	return keys
+}
 
 func (l *leader) HasLeftover(key cache.ObjectName) bool {
 	return slices.Contains(l.leftovers, key.Name)
@@ -330,6 +336,8 @@ func TestOrphans(t *testing.T) {
 	if len(w.leader.listed) != 8 || w.leader.listed[7] != w.clock.Now() {
 		t.Errorf("the leader was told of the lists %v", w.leader.listed)
 	}
+
+	w.leader.leftovers = nil
 
 	w.options.OrphanGracePeriod = 0
 	w.neutron.networks = []neutron.Network{owned("net-2", "gone")}

@@ -31,9 +31,8 @@ const (
 func (o Owner) Marker() string { return markerPrefix + o.path() }
 
 // NetworkMarker returns the owner marker of a network. It names the request that created
-// the network, which every request does anew: of two networks with the marker of one
-// owner, one whose request is another was created by a process of ours, and one whose
-// request is the same is a copy of the marker. TakenOver is true if the request did not
+// the network. Of two networks with the marker of one owner, one that names another
+// request was created by a process of ours. One that names the same is a copy. TakenOver is true if the request did not
 // create the network, but took over one that had been retained.
 func (o Owner) NetworkMarker(request string, takenOver bool) string {
 	marker := networkPrefix + o.path()

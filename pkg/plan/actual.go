@@ -369,6 +369,17 @@ func (a Actual) RequestOf(networkID string) string {
 	return ""
 }
 
+// Marked returns the networks that were found whose owner marker names a request of the
+// owner.
+func (a Actual) Marked(desired Desired) (marked []neutron.Network) {
+	for _, network := range valueOf(a.byName) {
+		if neutron.RequestOf(network.Description) != "" && desired.Owner.HasMarker(network.Description) {
+			marked = append(marked, network)
+		}
+	}
+	return marked
+}
+
 // NetworkOf returns the ID of the network whose owner marker names a request, or an empty
 // string.
 func (a Actual) NetworkOf(request string) string {

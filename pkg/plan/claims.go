@@ -7,7 +7,7 @@ import (
 )
 
 // Claims say which networks with the owner marker of an object belong to the controller
-// although no status names them. Without a claim, nobody knows why a network is there: a
+// although no status names them. Without a claim, it is unknown why a network is there: a
 // user may have removed the finalizer of its object to keep it.
 type Claims struct {
 	// Requests are those of this process that created or took over a network, or may

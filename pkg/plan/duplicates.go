@@ -67,7 +67,7 @@ func areDuplicates(desired Desired, actual Actual, kept neutron.Network, others 
 // router: the status records no router for a duplicate.
 //
 // While the object is being deleted, a network that is no proven duplicate, or that
-// others use, is left: it must not block the deletion for ever.
+// others use, is left: it must not block the deletion.
 func stepToNoDuplicates(desired Desired, actual Actual, kept neutron.Network, others []neutron.Network) Step {
 	duplicates := duplicatesAmong(desired, actual, kept, others)
 	all := append([]neutron.Network{kept}, others...)

@@ -68,9 +68,9 @@ import (
 //	present  yes        no cloud is recorded                       AddFinalizer
 //	present  no         network not looked for                     FindNetwork
 //	present  no         no cloud is recorded, a network with our
-//	                    marker, and without a claim                Blocked: Ambiguous
-//	present  no         no cloud is recorded, a retained network
-//	                    with a foreign subnet                      Blocked: Ambiguous
+//	                    marker that names no request               Blocked: Ambiguous
+//	present  no         no cloud is recorded, a network with our
+//	                    marker, or retained, with a foreign subnet Blocked: Ambiguous
 //	present  no         any other                                  AddFinalizer
 //	present  yes        network not looked for by its name         FindNetwork
 //	present  yes        none with our marker, ID not looked for    FindNetwork
@@ -371,10 +371,11 @@ func stepToPresent(desired Desired, actual Actual) Step {
 }
 
 // stepToTakeOver returns nil if the object may use a network that has one of its
-// markers. It may not if the network had the owner marker before the controller worked
-// on the object for the first time, because somebody else may have set the marker. It
-// may use a retained network, unless a subnet of somebody else is on it. An object with
-// the annotation is not new: it was restored from a backup.
+// markers. A new object may use a retained network, and one that a request of ours
+// created, for the last object of its name, before a process died. It may not if a subnet
+// of somebody else is on the network, or if the network has the owner marker for another
+// reason: somebody else may have set the marker. An object with the annotation is not new:
+// it was restored from a backup.
 func stepToTakeOver(desired Desired, actual Actual, network neutron.Network) Step {
 	isNew := !actual.Finalizer && actual.Cloud == "" && network.ID != actual.NetworkID
 	switch {
@@ -382,7 +383,8 @@ func stepToTakeOver(desired Desired, actual Actual, network neutron.Network) Ste
 		return nil
 	case desired.Claims.Has(network.Description): // left by the last object of this name
 		return nil
-	case !desired.Owner.HasRetainedMarker(network.Description):
+	case desired.Owner.HasRetainedMarker(network.Description):
+	case neutron.RequestOf(network.Description) == "" || network.Name != desired.Owner.String():
 		return olderNetwork(desired, actual, network)
 	}
 	subnets, known := actual.subnetsOf(network)

@@ -56,6 +56,7 @@ var (
 	copied       = neutron.Network{ID: "net-2", Name: network.Name, Description: ours, NetworkSettings: defaults, CreatedAt: createdAt}                                          // by a person
 	foreign      = neutron.Subnet{ID: "sub-9", NetworkID: "net-1", Description: "theirs", CIDR: prefix("10.9.0.0/24")}                                                           // on our network
 	empty        = with(network, func(n *net) { n.SubnetIDs = nil })
+	older1       = with(network, func(n *net) { n.Description = marker }) // of an older version
 	retained     = with(network, func(n *net) { n.Description = owner.RetainedMarker() })
 	crowded      = with(network, func(n *net) { n.SubnetIDs = []string{"sub-1", "sub-9"} })
 	oldRange     = with(subnet, func(s *sub) { s.ID, s.CIDR = "sub-2", prefix("10.0.0.0/24") }) // created with ours
@@ -299,7 +300,17 @@ var presentRows = map[string]row{
 		with(present, func(d *plan.Desired) { d.ReportDrift = true }),
 		foundByMarker(recorded, network, duplicate).WithSubnets("net-1", ourSubnet).WithSubnets("net-2", nil), deleteDuplicate,
 	},
-	"present, no finalizer, but a network with our marker": {present, foundByMarker(newObject, network), older},
+	"present, no finalizer, but a network with our marker that names no request": {present, foundByMarker(newObject, older1), older},
+	"present, no finalizer, but a network with our marker and another name": {
+		present, foundByMarker(newObject, with(network, func(n *net) { n.Name = "x" })), older,
+	},
+	"present, no finalizer, but a network with our marker": {present, foundByMarker(newObject, network), findSubnets},
+	"present, no finalizer, but a network with our marker and our subnet": {
+		present, foundByMarker(newObject, network).WithSubnets("net-1", ourSubnet), plan.AddFinalizer{Cloud: here},
+	},
+	"present, no finalizer, but a network with our marker and a foreign subnet": {
+		present, foundByMarker(newObject, network).WithSubnets("net-1", []sub{subnet, foreign}), older,
+	},
 	"present, no finalizer, a network with our marker, restored with the cloud": {
 		present, with(foundByMarker(newObject, network), func(a *plan.Actual) { a.Cloud = here }),
 		plan.AddFinalizer{Cloud: here},
@@ -555,10 +566,10 @@ func TestTakenOverRouter(t *testing.T) {
 }
 
 // TestClaimedByNewObject: a new object may use what the last object of its name left
-// behind, but nothing else with its marker.
+// behind, whatever is on it.
 func TestClaimedByNewObject(t *testing.T) {
 	claiming := with(present, func(d *plan.Desired) { d.Claims.Requests = []string{"r1"} })
-	actual := foundByMarker(newObject, network).WithSubnets("net-1", ourSubnet)
+	actual := foundByMarker(newObject, network).WithSubnets("net-1", []sub{subnet, foreign})
 	if step := plan.Next(claiming, actual); step != (plan.AddFinalizer{Cloud: here}) {
 		t.Errorf("with a claim, Next() = %v", step)
 	}
@@ -617,7 +628,7 @@ func TestOurs(t *testing.T) {
 		"not looked for":                 {present, recorded, recorded.Record},
 		"not looked for by ID":           {present, foundByMarker(recorded), recorded.Record},
 		"gone":                           {present, foundByID(foundByMarker(recorded)), plan.Record{NetworkCloud: here}},
-		"older, and not proven":          {present, foundByMarker(newObject, network), plan.Record{}},
+		"older, and not proven":          {present, foundByMarker(newObject, older1), plan.Record{}},
 		"gone, and never known":          {present, foundByMarker(fresh), plan.Record{}},
 		"found":                          {present, foundByMarker(fresh, network).WithSubnets("net-1", []sub{foreign, subnet}), full},
 		"found, subnets unknown":         {present, foundByMarker(recorded, network), recorded.Record},

@@ -70,6 +70,10 @@ const (
 	// -max-networks-per-namespace allows, including retained and orphaned ones. Next
 	// does not return it; the caller, which counts them, does.
 	ReasonNamespaceLimit Reason = "NamespaceLimit"
+	// ReasonDefinitionDeleted: the CustomResourceDefinition is being deleted, which deletes
+	// all Networks, hardly ever on purpose. Next does not return it; the caller, which
+	// reads it before a deletion, does.
+	ReasonDefinitionDeleted Reason = "DefinitionDeleted"
 	// ReasonNotConverging: Neutron's responses do not match the requests, so that the
 	// plan does not end. Next does not return it; the caller, which counts the steps,
 	// does.

@@ -156,6 +156,11 @@ func (r *Reconciler) checkCurrent(ctx context.Context, key cache.ObjectName, net
 	default:
 		return nil
 	}
+	if network == nil || network.DeletionTimestamp != nil {
+		if err := r.checkDefinition(ctx); err != nil {
+			return err
+		}
+	}
 	latest, err := r.client.SamplecrdV1().Networks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	switch {
 	case network == nil && apierrors.IsNotFound(err):
@@ -167,6 +172,25 @@ func (r *Reconciler) checkCurrent(ctx context.Context, key cache.ObjectName, net
 	}
 	return nil
 }
+
+// checkDefinition returns the outcome of a sync that would delete something in Neutron
+// while the CustomResourceDefinition is being deleted, and with it all Networks.
+func (r *Reconciler) checkDefinition(ctx context.Context) error {
+	isDeleted, err := r.options.IsDefinitionDeleted(ctx)
+	switch {
+	case err != nil:
+		return err
+	case !isDeleted:
+		return nil
+	}
+	return status.BlockedError{Blocked: plan.Blocked{Reason: plan.ReasonDefinitionDeleted, Message: fmt.Sprintf(
+		"the CustomResourceDefinition %[1]s is being deleted, and all Networks with it. Nothing is deleted in Neutron. "+
+			"To have the Neutron networks deleted, confirm it: kubectl annotate crd %[1]s %[2]s=true. "+
+			"To keep them, set spec.deletionPolicy of the Networks to Retain.", definitionName, samplecrdv1.AnnotationAllowDeletion)}}
+}
+
+// definitionName is the name of the CustomResourceDefinition of Networks.
+const definitionName = "networks." + samplecrdv1.GroupName
 
 // applyStep applies one step, traces it, shows it in the status if it takes long, and
 // remembers what it may have created.

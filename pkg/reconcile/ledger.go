@@ -32,6 +32,10 @@ import (
 //	                                     appears within maxLateness is deleted
 //	a list began after its time          the release ends
 //	a router was recorded, detached      the router, or none
+//	a subnet is about to be created on
+//	an adopted network, or the network
+//	is left                              the network, until a list that began after
+//	                                     maxLateness has no subnet of ours on it
 //	this replica starts leading          what a former leader may have requested
 //	a list began maxInFlight later       a former leader's requests are all in it
 //	an orphan is to be deleted           that, until the next sync
@@ -45,6 +49,8 @@ type account struct {
 	former   *former
 	// router is the router to which a subnet of a network in requests may be attached.
 	router string
+	// adopted is a network of somebody else on which a subnet of ours may be.
+	adopted adopted
 	// isOrphan is true if everything with the owner marker is to be deleted, because the
 	// object does not exist.
 	isOrphan bool
@@ -57,7 +63,7 @@ type request struct {
 	id string
 	// networkID is empty until Neutron has responded.
 	networkID string
-	// inFlight is true until there is a response, or nobody waits for one any more.
+	// inFlight is true until there is a response, or the controller stops waiting for it.
 	inFlight bool
 	// pendingUntil is until when Neutron may still be executing the request, and nothing
 	// that it may change can be decided. It is zero after a response.
@@ -70,6 +76,12 @@ type request struct {
 type release struct {
 	seen   []string // the requests of the networks that Neutron had then
 	endsAt time.Time
+}
+
+// adopted is a network of somebody else.
+type adopted struct {
+	networkID string
+	endsAt    time.Time // from when on a list without a subnet of ours shows that there is none
 }
 
 // former is an object as a former leader left it.
@@ -117,9 +129,9 @@ func (a *account) ended(id, networkID string) {
 	}
 }
 
-// listed notes that a complete list of Neutron's state began at a time, and which
-// requests have a network in it.
-func (a *account) listed(began time.Time, inList []string, formerUntil time.Time) {
+// listed notes that a complete list of Neutron's state began at a time. It has the networks
+// of some requests, and may have a subnet of ours on the adopted network.
+func (a *account) listed(began time.Time, inList []string, hasSubnet bool, formerUntil time.Time) {
 	a.requests = slices.DeleteFunc(slices.Clone(a.requests), func(r request) bool {
 		isOver := !r.inFlight && r.endsAt.Before(began) && r.pendingUntil.Before(began)
 		return isOver && (r.id == "" || !slices.Contains(inList, r.id))
@@ -132,6 +144,9 @@ func (a *account) listed(began time.Time, inList []string, formerUntil time.Time
 		if !slices.ContainsFunc(inList, isLate) { // else the next sync deletes it
 			a.released = nil
 		}
+	}
+	if a.adopted.endsAt.Before(began) && !hasSubnet {
+		a.adopted = adopted{}
 	}
 	if formerUntil.Before(began) {
 		a.former = nil
@@ -198,5 +213,5 @@ func (a *account) counts(listedSince func(time.Time) bool) bool {
 }
 
 func (a *account) isEmpty() bool {
-	return len(a.requests) == 0 && a.released == nil && a.former == nil && a.router == "" && !a.isOrphan
+	return len(a.requests) == 0 && a.released == nil && a.former == nil && a.router == "" && a.adopted == adopted{} && !a.isOrphan
 }

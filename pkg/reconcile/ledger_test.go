@@ -67,49 +67,61 @@ func TestAccount(t *testing.T) {
 			plan.Claims{}, time.Time{}, false, false,
 		},
 		"a list in which its network may still be missing": {
-			[]func(*account){func(a *account) { a.sent("r1") }, late, func(a *account) { a.listed(at(600), nil, at(0)) }},
+			[]func(*account){func(a *account) { a.sent("r1") }, late, func(a *account) { a.listed(at(600), nil, false, at(0)) }},
 			plan.Claims{Requests: []string{"r1"}}, at(30), true, true,
 		},
 		"a list without its network": {
-			[]func(*account){func(a *account) { a.sent("r1") }, late, func(a *account) { a.listed(at(601), nil, at(0)) }},
+			[]func(*account){func(a *account) { a.sent("r1") }, late, func(a *account) { a.listed(at(601), nil, false, at(0)) }},
 			plan.Claims{}, time.Time{}, false, false,
 		},
 		"a list with its network": {
-			[]func(*account){func(a *account) { a.sent("r1") }, late, func(a *account) { a.listed(at(601), []string{"r1"}, at(0)) }},
+			[]func(*account){func(a *account) { a.sent("r1") }, late, func(a *account) { a.listed(at(601), []string{"r1"}, false, at(0)) }},
 			plan.Claims{Requests: []string{"r1"}}, at(30), true, true,
 		},
 		"a list while it is in flight": {
-			[]func(*account){func(a *account) { a.sent("r1") }, func(a *account) { a.listed(at(601), nil, at(0)) }},
+			[]func(*account){func(a *account) { a.sent("r1") }, func(a *account) { a.listed(at(601), nil, false, at(0)) }},
 			plan.Claims{Requests: []string{"r1"}}, time.Time{}, true, true,
 		},
 		"a list without the network that a response had": {
-			[]func(*account){func(a *account) { a.sent("r1") }, func(a *account) { a.executed("r1", "net-1", at(1)) }, func(a *account) { a.listed(at(2), nil, at(0)) }},
+			[]func(*account){func(a *account) { a.sent("r1") }, func(a *account) { a.executed("r1", "net-1", at(1)) }, func(a *account) { a.listed(at(2), nil, false, at(0)) }},
 			plan.Claims{}, time.Time{}, false, false,
 		},
 		"a list of before the response": {
-			[]func(*account){func(a *account) { a.sent("r1") }, func(a *account) { a.executed("r1", "net-1", at(1)) }, func(a *account) { a.listed(at(1), nil, at(0)) }},
+			[]func(*account){func(a *account) { a.sent("r1") }, func(a *account) { a.executed("r1", "net-1", at(1)) }, func(a *account) { a.listed(at(1), nil, false, at(0)) }},
 			plan.Claims{Requests: []string{"r1"}}, time.Time{}, true, true,
 		},
 		"released": {
-			[]func(*account){func(a *account) { a.released = &release{[]string{"r1"}, at(600)} }, func(a *account) { a.listed(at(600), nil, at(0)) }},
+			[]func(*account){func(a *account) { a.released = &release{[]string{"r1"}, at(600)} }, func(a *account) { a.listed(at(600), nil, false, at(0)) }},
 			plan.Claims{Released: true, Seen: []string{"r1"}}, time.Time{}, false, true,
 		},
 		"released long ago": {
-			[]func(*account){func(a *account) { a.released = &release{[]string{"r1"}, at(600)} }, func(a *account) { a.listed(at(601), []string{"r1"}, at(0)) }},
+			[]func(*account){func(a *account) { a.released = &release{[]string{"r1"}, at(600)} }, func(a *account) { a.listed(at(601), []string{"r1"}, false, at(0)) }},
 			plan.Claims{}, time.Time{}, false, false,
 		},
 		"released long ago, and a late network": {
-			[]func(*account){func(a *account) { a.released = &release{[]string{"r1"}, at(600)} }, func(a *account) { a.listed(at(601), []string{"r1", "r2"}, at(0)) }},
+			[]func(*account){func(a *account) { a.released = &release{[]string{"r1"}, at(600)} }, func(a *account) { a.listed(at(601), []string{"r1", "r2"}, false, at(0)) }},
 			plan.Claims{Released: true, Seen: []string{"r1"}}, time.Time{}, false, true,
 		},
 		"an orphan": {[]func(*account){func(a *account) { a.isOrphan = true }}, plan.Claims{Orphans: true}, time.Time{}, false, true},
 		"a former leader": {
-			[]func(*account){func(a *account) { a.former = &former{} }, func(a *account) { a.listed(at(30), nil, at(30)) }},
+			[]func(*account){func(a *account) { a.former = &former{} }, func(a *account) { a.listed(at(30), nil, false, at(30)) }},
 			plan.Claims{}, time.Time{}, false, true,
 		},
 		"a former leader, long ago": {
-			[]func(*account){func(a *account) { a.former = &former{} }, func(a *account) { a.listed(at(31), nil, at(30)) }},
+			[]func(*account){func(a *account) { a.former = &former{} }, func(a *account) { a.listed(at(31), nil, false, at(30)) }},
 			plan.Claims{}, time.Time{}, false, false,
+		},
+		"an adopted network, within its time": {
+			[]func(*account){func(a *account) { a.adopted = adopted{"net-1", at(600)} }, func(a *account) { a.listed(at(600), nil, false, at(0)) }},
+			plan.Claims{}, time.Time{}, false, true,
+		},
+		"an adopted network, long ago": {
+			[]func(*account){func(a *account) { a.adopted = adopted{"net-1", at(600)} }, func(a *account) { a.listed(at(601), nil, false, at(0)) }},
+			plan.Claims{}, time.Time{}, false, false,
+		},
+		"an adopted network, long ago, and a late subnet": {
+			[]func(*account){func(a *account) { a.adopted = adopted{"net-1", at(600)} }, func(a *account) { a.listed(at(601), nil, true, at(0)) }},
+			plan.Claims{}, time.Time{}, false, true,
 		},
 		"a router, and the network is gone": {
 			[]func(*account){func(a *account) { a.sent("r1") }, func(a *account) { a.router = "router-1" }, func(a *account) { a.ended("r1", "") }},
@@ -201,7 +213,7 @@ func FuzzAccount(f *testing.F) {
 					}
 				}
 			case 5:
-				a.listed(now, inList(), epoch)
+				a.listed(now, inList(), false, epoch)
 			case 6: // somebody deletes a network
 				if ids := inList(); len(ids) > 0 {
 					delete(appearsAt, ids[random.IntN(len(ids))])
@@ -225,7 +237,7 @@ func FuzzAccount(f *testing.F) {
 			}
 			delete(appearsAt, id)
 		}
-		if a.listed(now, nil, epoch); !a.isEmpty() {
+		if a.listed(now, nil, false, epoch); !a.isEmpty() {
 			t.Errorf("at the end, the account is %+v", a)
 		}
 	})

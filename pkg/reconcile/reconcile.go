@@ -53,6 +53,9 @@ type Options struct {
 	// MaxClockSkew is the largest difference between the clocks of the hosts on which
 	// replicas run: a former leader wrote since when an object had been Ready.
 	MaxClockSkew time.Duration
+	// IsDefinitionDeleted reports whether the CustomResourceDefinition is being deleted
+	// without permission. Then nothing is deleted in Neutron.
+	IsDefinitionDeleted func(context.Context) (bool, error)
 	// Retry are the delays after failures.
 	Retry RetryDelays
 }
@@ -124,6 +127,9 @@ func (r *Reconciler) Desired(key cache.ObjectName, network *samplecrdv1.Network)
 	if network == nil {
 		desired := plan.DesiredAbsent(owner)
 		desired.Gone, desired.Claims = true, a.claims(true)
+		if r.hasSubnet(key, a.adopted.networkID) {
+			desired.Adopted, desired.Leave = a.adopted.networkID, plan.LeaveNetwork
+		}
 		return desired
 	}
 	desired := plan.DesiredFor(owner, network.Spec)

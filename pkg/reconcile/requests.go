@@ -30,8 +30,17 @@ func (r *Reconciler) begin(key cache.ObjectName, desired plan.Desired, step plan
 			return err
 		}
 	}
-	r.noteLocked(key, func(a *account) { a.sent(id) })
+	r.noteLocked(key, func(a *account) {
+		a.sent(id)
+		if _, creates := step.(plan.CreateSubnet); creates && desired.Adopted != "" {
+			a.adopted = r.adoptedNow(desired)
+		}
+	})
 	return nil
+}
+
+func (r *Reconciler) adoptedNow(desired plan.Desired) adopted {
+	return adopted{networkID: desired.Adopted, endsAt: r.clock.Now().Add(r.options.MaxLateness)}
 }
 
 // requestOf returns the request of a step in the owner marker of a network, and whether
@@ -85,8 +94,16 @@ func (r *Reconciler) noteStep(key cache.ObjectName, a *account, made attempt) {
 		a.ended(made.before.RequestOf(step.ID), step.ID)
 	case plan.AddFinalizer:
 		a.released = nil
+		for _, network := range made.before.Marked(made.desired) { // the object takes it over
+			id := neutron.RequestOf(network.Description)
+			a.sent(id)
+			a.executed(id, network.ID, r.clock.Now())
+		}
 	case plan.RemoveFinalizer:
 		a.released = &release{seen: r.seen(key), endsAt: r.clock.Now().Add(r.options.MaxLateness)}
+		if made.desired.Adopted != "" && made.desired.Leave == plan.LeaveNetwork {
+			a.adopted = r.adoptedNow(made.desired)
+		}
 	case plan.RecordRouter:
 		if a.hasNetworks() {
 			a.router = step.ID
@@ -189,7 +206,12 @@ func (r *Reconciler) noteLocked(key cache.ObjectName, change func(*account)) {
 // named notes that a status names a network. Until then, nothing does.
 func (r *Reconciler) named(key cache.ObjectName, networkID string, actual plan.Actual) {
 	if networkID != "" {
-		r.note(key, func(a *account) { a.ended(actual.RequestOf(networkID), networkID) })
+		r.note(key, func(a *account) {
+			a.ended(actual.RequestOf(networkID), networkID)
+			if a.released == nil {
+				a.adopted = adopted{}
+			}
+		})
 	}
 }
 
@@ -207,13 +229,19 @@ func (r *Reconciler) seen(key cache.ObjectName) (requests []string) {
 
 // Listed is called after a complete list of Neutron's state that began at a time. What the
 // list has proven not to exist ends in the ledger, and so does the record of a key whose
-// object does not exist. Nothing that is kept for a key outlives it.
-func (r *Reconciler) Listed(began time.Time) {
+// object does not exist. Nothing that is kept for a key outlives it. Listed returns the keys
+// without an object of which something is left that a sync has to delete.
+func (r *Reconciler) Listed(began time.Time) (leftovers []cache.ObjectName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	formerUntil := r.startedAt.Add(r.options.MaxInFlight)
-	for key := range r.ledger {
-		r.noteLocked(key, func(a *account) { a.listed(began, r.seen(key), formerUntil) })
+	for key, a := range r.ledger {
+		if network, err := r.networks.Get(key); err == nil && network == nil && r.hasLeftover(key, a) {
+			leftovers = append(leftovers, key)
+		}
+		r.noteLocked(key, func(a *account) {
+			a.listed(began, r.seen(key), r.hasSubnet(key, a.adopted.networkID), formerUntil)
+		})
 	}
 	for key, record := range r.records {
 		isRejected := record.rejected != nil && r.until(record.rejected.until) > 0
@@ -221,17 +249,32 @@ func (r *Reconciler) Listed(began time.Time) {
 			delete(r.records, key)
 		}
 	}
+	return leftovers
 }
 
 // HasLeftover reports whether the cache of Neutron's state has a network of a key whose
 // object does not exist that the controller left there: its request was late, say.
 func (r *Reconciler) HasLeftover(key cache.ObjectName) bool {
-	a := r.accountOf(key)
+	return r.hasLeftover(key, r.accountOf(key))
+}
+
+func (r *Reconciler) hasLeftover(key cache.ObjectName, a account) bool {
 	claims := a.claims(true)
 	view, _ := r.neutron.Lookup(r.owner(key), "")
-	return slices.ContainsFunc(view.Marked, func(n neutron.Network) bool {
+	return r.hasSubnet(key, a.adopted.networkID) || slices.ContainsFunc(view.Marked, func(n neutron.Network) bool {
 		return r.owner(key).HasMarker(n.Description) && claims.Has(n.Description)
 	})
+}
+
+// hasSubnet reports whether the cache of Neutron's state has a subnet with the owner marker
+// of a key on a network.
+func (r *Reconciler) hasSubnet(key cache.ObjectName, networkID string) bool {
+	if networkID == "" {
+		return false
+	}
+	view, _ := r.neutron.Lookup(r.owner(key), networkID)
+	isOurs := func(s neutron.Subnet) bool { return r.owner(key).HasMarker(s.Description) }
+	return slices.ContainsFunc(view.Subnets[networkID], isOurs)
 }
 
 // DeleteOrphan requests that the next sync of a key deletes what is left of it in

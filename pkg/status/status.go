@@ -53,7 +53,7 @@ func KnownReason(reason string) string {
 	switch plan.Reason(reason) {
 	case Provisioned, Refused, NeutronUnavailable, LoginRejected, Pending, Reconciling, Deleting,
 		plan.ReasonInvalidSpec, plan.ReasonAmbiguous, plan.ReasonNotOurs, plan.ReasonNotFound, plan.ReasonAdoptionNotAllowed,
-		plan.ReasonDrifted, plan.ReasonOtherCloud, plan.ReasonOtherCluster, plan.ReasonExtensionMissing, plan.ReasonSubnetPoolMismatch, plan.ReasonInUse, plan.ReasonNamespaceLimit, plan.ReasonNotConverging:
+		plan.ReasonDrifted, plan.ReasonOtherCloud, plan.ReasonOtherCluster, plan.ReasonExtensionMissing, plan.ReasonSubnetPoolMismatch, plan.ReasonInUse, plan.ReasonNamespaceLimit, plan.ReasonDefinitionDeleted, plan.ReasonNotConverging:
 		return reason
 	}
 	return "Other"
