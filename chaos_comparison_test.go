@@ -76,8 +76,8 @@ func (c *chaos) differences() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.truth.mu.Lock()
-	defer c.truth.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	problems := map[string]string{}
 	report := func(name, format string, args ...any) {
 		if problems[name] == "" {
@@ -94,16 +94,16 @@ func (c *chaos) differences() (map[string]string, error) {
 		switch {
 		case !exists && slices.ContainsFunc(owned, func(n neutronNetwork) bool { return !isRetained(n.Description) }):
 			report(name, "it does not exist, and Neutron has %+v", owned)
-		case !exists && !c.truth.mayBeRetained[name]:
+		case !exists && !c.mayBeRetained[name]:
 			report(name, "no user has retained it, and Neutron has %+v", owned)
 		case len(owned) > 1:
 			report(name, "Neutron has it more than once: %+v", owned)
 		}
 	}
-	for name, id := range c.truth.retained {
+	for name, id := range c.retained {
 		network, found := w.byID[id]
 		owner, _ := ownerIn(network.Description)
-		if !c.truth.deleted[id] && (!found || owner.Name != name) {
+		if !c.deleted[id] && (!found || owner.Name != name) {
 			report(name, "its network %s was retained, and Neutron has %+v", id, network)
 		}
 	}
@@ -114,13 +114,13 @@ func (c *chaos) differences() (map[string]string, error) {
 			report(owner.Name, "it does not exist, and Neutron has the subnet %+v", subnet)
 		}
 	}
-	for id, want := range c.truth.foreign {
+	for id, want := range c.foreign {
 		got := w.byID[id]
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			report("", "a network of somebody else is %+v, and was %+v", got, want)
 		}
 	}
-	for id, tags := range c.truth.tags {
+	for id, tags := range c.tags {
 		network, found := w.byID[id]
 		owner, _ := ownerIn(network.Description)
 		for _, tag := range tags {
@@ -148,12 +148,12 @@ func (c *chaos) problemOf(w world, network *samplecrdv1.Network) string {
 			actual.Name != c.namespace+"/"+network.Name {
 			return fmt.Sprintf("its status names %s, and Neutron has %+v", id, owned)
 		}
-		want := slices.Concat(spec.Tags, c.truth.tags[id])
-		isWrong := func(tag string) bool { return !slices.Contains(want, tag) && !c.truth.mayBeRetained[network.Name] }
+		want := slices.Concat(spec.Tags, c.tags[id])
+		isWrong := func(tag string) bool { return !slices.Contains(want, tag) && !c.mayBeRetained[network.Name] }
 		if missing := without(want, actual.Tags); len(missing) > 0 || slices.ContainsFunc(actual.Tags, isWrong) {
 			return fmt.Sprintf("its tags are %v, want %v", actual.Tags, want) // a retained network keeps those of its last spec
 		}
-		if retained := c.truth.retained[network.Name]; retained != "" && retained != id && !c.truth.deleted[retained] {
+		if retained := c.retained[network.Name]; retained != "" && retained != id && !c.deleted[retained] {
 			return fmt.Sprintf("it has the network %s, and not the retained one %s", id, retained)
 		}
 	} else if !found || id != spec.NetworkID || len(owned) > 0 {

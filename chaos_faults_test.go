@@ -67,10 +67,10 @@ func (f *neutronFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.held.Add(1)
 		defer f.held.Add(-1)
 	}
-	if r.Method == http.MethodPost || strings.Contains(query, "description=") {
+	if r.Method == http.MethodPost || strings.Contains(query, "name=") {
 		f.c.springTrap(-1)
 	}
-	time.Sleep(fate.slow)
+	time.Sleep(fate.slow) //nolint:forbidigo // the fault is that it takes time
 	response := httptest.NewRecorder()
 	switch fate.ingredient {
 	case "drop":
@@ -221,7 +221,7 @@ func (f *apiFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.c.calm.Err() == nil {
 		fate = f.c.inKubernetes(f.c.apiWrites.Add(1))
 	}
-	time.Sleep(fate.slow)
+	time.Sleep(fate.slow) //nolint:forbidigo // the fault is that it takes time
 	if strings.Contains(string(body), samplecrdv1.Finalizer) && path == name {
 		f.c.springAmbush(name)
 		defer f.c.springTrap(int64(f.replica)) // before it has the response

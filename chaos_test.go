@@ -173,7 +173,7 @@ func (c *chaos) run() {
 	c.replicas[0].begin()
 	c.replicas[1].begin()
 	for c.leader.Load() == noReplica && time.Since(c.journal.began) < time.Minute {
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // between two looks
 	}
 	began := time.Now()
 	time.AfterFunc(c.length, cancel)
@@ -234,7 +234,7 @@ func (c *chaos) compare() {
 	const wanted = 12 // times without a difference, one after the other
 	found := 0
 	for end := time.Now().Add(c.patience()); found < wanted && time.Now().Before(end); {
-		time.Sleep(250 * time.Millisecond)
+		time.Sleep(250 * time.Millisecond) //nolint:forbidigo // between two looks
 		if problems, err = c.differences(); err == nil && len(problems) == 0 && c.neutron.held.Load() == 0 {
 			found++
 		} else {

@@ -64,7 +64,7 @@ func (c *chaos) specOf(name string, pick uint64) samplecrdv1.NetworkSpec {
 	}
 	switch name[0] {
 	case 'a':
-		spec.NetworkID, spec.Tags = c.truth.adoptable[name], nil
+		spec.NetworkID, spec.Tags = c.adoptable[name], nil
 	case 'r':
 		if choose(3) > 0 && c.has("retain") {
 			spec.DeletionPolicy = samplecrdv1.DeletionPolicyRetain
@@ -124,12 +124,12 @@ func (c *chaos) deleteWithFinalizer(a act) {
 
 // wrote records what follows from a spec that a user has written.
 func (c *chaos) wrote(name string, spec samplecrdv1.NetworkSpec) {
-	c.truth.mu.Lock()
-	defer c.truth.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if spec.DeletionPolicy == samplecrdv1.DeletionPolicyRetain {
-		c.truth.mayBeRetained[name] = true
+		c.mayBeRetained[name] = true
 	} else {
-		delete(c.truth.retained, name)
+		delete(c.retained, name)
 	}
 }
 
@@ -185,9 +185,9 @@ func (c *chaos) delete(name string) {
 		c.note(name, err, "delete")
 		return
 	}
-	c.truth.mu.Lock()
-	defer c.truth.mu.Unlock()
-	c.truth.retained[name] = id
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retained[name] = id
 	c.journal.add(name, "user: delete; its network %s must be retained", id)
 }
 
@@ -270,16 +270,16 @@ func (c *chaos) operate(a act) {
 		err = c.describe(path, time.Duration(a.pick%1500)*time.Millisecond)
 	case a.verb == "delete-network":
 		if err = c.do(http.MethodDelete, path, nil, nil); err == nil {
-			c.truth.mu.Lock()
-			c.truth.deleted[id] = true
-			c.truth.mu.Unlock()
+			c.mu.Lock()
+			c.deleted[id] = true
+			c.mu.Unlock()
 		}
 	case a.verb == "tag":
 		tag := fmt.Sprint("operator-", a.pick%3)
 		if err = c.do(http.MethodPut, path+"/tags/"+tag, nil, nil); err == nil {
-			c.truth.mu.Lock()
-			c.truth.tags[id] = append(c.truth.tags[id], tag)
-			c.truth.mu.Unlock()
+			c.mu.Lock()
+			c.tags[id] = append(c.tags[id], tag)
+			c.mu.Unlock()
 		}
 	}
 	c.journal.add(a.name, "operator: %s %s: %v", a.verb, id, err)
@@ -333,10 +333,10 @@ func (c *chaos) createForeign(name, description string) (id string) {
 	if err := c.do(http.MethodPut, "networks/"+id+"/tags/theirs", nil, nil); err != nil {
 		c.Errorf("adding a tag: %v", err)
 	}
-	c.truth.mu.Lock()
-	defer c.truth.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	created.Network.Tags = []string{"theirs"}
-	c.truth.foreign[id] = created.Network
+	c.foreign[id] = created.Network
 	return id
 }
 

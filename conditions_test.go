@@ -181,7 +181,7 @@ func TestStatusOfNewerVersion(t *testing.T) {
 	hasRecord := func() error {
 		live, err := h.client.SamplecrdV1().RESTClient().Get().Namespace(h.namespace).Resource("networks").Name("example").DoRaw(t.Context())
 		if want := `"floatingIP":{"id":"recorded"}`; err != nil || !strings.Contains(string(live), want) {
-			return fmt.Errorf("the Network lacks %s: %s, %v", want, live, err)
+			return fmt.Errorf("the Network lacks %s: %s, %w", want, live, err)
 		}
 		return nil
 	}

@@ -72,7 +72,7 @@ func TestMissingCRD(t *testing.T) {
 			t.Helper()
 			listed.Store(nil)
 			lists.Store(0)
-			time.Sleep(time.Hour) // of the bubble
+			time.Sleep(time.Hour) //nolint:forbidigo // no time passes in a bubble
 			if n := lists.Load(); n < 60 || n > 300 {
 				t.Errorf("%s, the informer lists %d times in an hour, want 60 to 300", when, n)
 			}
@@ -82,7 +82,7 @@ func TestMissingCRD(t *testing.T) {
 		}
 		missing("at first", 1)
 		listed.Store(&metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}})
-		time.Sleep(2 * time.Minute)
+		time.Sleep(2 * time.Minute) //nolint:forbidigo // no time passes in a bubble
 		missing("later", 2)
 		cancel()
 		<-done

@@ -265,7 +265,8 @@ func TestRetriedByNetHTTP(t *testing.T) {
 		}
 		return http.DefaultTransport.RoundTrip(r)
 	}), func(*http.Request) error { return errRefused })
-	if response, err := f.client.Do(request); !errors.Is(err, errRefused) || f.received.Load() != 0 {
+	response, err := f.client.Do(request) //nolint:bodyclose // there is no response
+	if !errors.Is(err, errRefused) || f.received.Load() != 0 {
 		t.Errorf("Do() = %v, %v, and %d requests were sent", response, err, f.received.Load())
 	}
 }

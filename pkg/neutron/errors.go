@@ -3,7 +3,6 @@ package neutron
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 )
@@ -74,7 +73,7 @@ func (e *Error) Error() string {
 // them. It does not know an application credential that was deleted, or its own address.
 func (e *Error) IsLoginRejected() bool {
 	switch e.Status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+	case 401, 403, 404:
 		return e.Keystone != ""
 	}
 	return false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -243,7 +244,7 @@ func TestNothingOutlivesItsKey(t *testing.T) {
 	failures := []error{nil, timeout, rejected, refused, errOutdated, context.Canceled}
 	for i := range 10_000 {
 		key := cache.NewObjectName("default", fmt.Sprint("network-", i))
-		network := object(types.UID(fmt.Sprint(i)), "")
+		network := object(types.UID(strconv.Itoa(i)), "")
 		network.Name = key.Name
 		r.Observe(key, network, r.Desired(key, network))
 		step, failure := create(fmt.Sprint("r", i)), failures[i%len(failures)]

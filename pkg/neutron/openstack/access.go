@@ -74,7 +74,7 @@ func (a *access) noteRejected(op string, with *session, now time.Time, repeated 
 	}
 	a.rejected[op] = last
 	accepted := !a.accepted.IsZero() && now.Sub(a.accepted) < validSinceAccepted
-	if !repeated && !(last.forbidden && (isNew || accepted)) {
+	if !repeated && (!last.forbidden || !isNew && !accepted) {
 		return nil
 	}
 	failed := &neutron.Error{Op: op, Class: neutron.ErrRefused, Status: http.StatusUnauthorized, Type: "Unauthorized"}
