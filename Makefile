@@ -69,7 +69,7 @@ check-flags: build
 
 .PHONY: test
 test: control-plane ## Run all tests, on a real API server
-	go test ./...
+	go test -timeout 20m ./...
 
 # The lessons whose experiments make lessons runs: all, or the number of one.
 LESSON := all

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -82,7 +83,7 @@ func TestChaos(t *testing.T) {
 			t.Fatalf("CHAOS_TIME: %v", err)
 		}
 		for end := time.Now().Add(length); time.Now().Before(end); {
-			play(rand.Uint64N(1_000_000), os.Getenv("CHAOS_WITHOUT"))
+			play(rand.Uint64N(1_000_000), cmp.Or(os.Getenv("CHAOS_WITHOUT"), diesOrAdopts))
 		}
 		return
 	}
@@ -93,14 +94,21 @@ func TestChaos(t *testing.T) {
 		}
 		pace.seeds = []uint64{seed}
 	}
+	if os.Getenv("CHAOS_SEED") != "" {
+		play(pace.seeds[0], os.Getenv("CHAOS_WITHOUT"))
+		return
+	}
 	for _, seed := range pace.seeds {
-		play(seed, os.Getenv("CHAOS_WITHOUT"))
+		play(seed, diesOrAdopts)
 	}
-	if os.Getenv("CHAOS_SEED") == "" {
-		// The ledger alone: nothing ends the leader, and nothing deletes orphans.
-		play(pace.seeds[0], "kill,pause,term,third,partition,stall,cut,delete-orphans")
-	}
+	// The ledger alone: nothing ends the leader, and nothing deletes orphans.
+	play(pace.seeds[0], "kill,pause,term,third,partition,stall,cut,delete-orphans")
 }
+
+// diesOrAdopts omits adoption where the leader may die: a Network that vanishes
+// before its leader dies leaves its subnet on an adopted network, which is no orphan. See
+// what no object names, in docs/operate/promises.md.
+const diesOrAdopts = "adopt"
 
 // chaos is a round.
 type chaos struct {

@@ -156,19 +156,16 @@ func (r *Reconciler) checkCurrent(ctx context.Context, key cache.ObjectName, net
 	default:
 		return nil
 	}
-	if network == nil || network.DeletionTimestamp != nil {
-		if err := r.checkDefinition(ctx); err != nil {
-			return err
-		}
-	}
 	latest, err := r.client.SamplecrdV1().Networks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	switch {
 	case network == nil && apierrors.IsNotFound(err):
-		return nil
+		return r.checkDefinition(ctx)
 	case err != nil:
 		return fmt.Errorf("reading the Network before %q: %w", step, err)
 	case network == nil || latest.UID != network.UID || latest.Generation != network.Generation:
 		return fmt.Errorf("before %q: %w", step, errOutdated)
+	case network.DeletionTimestamp != nil:
+		return r.checkDefinition(ctx)
 	}
 	return nil
 }
