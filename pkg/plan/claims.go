@@ -33,6 +33,3 @@ func (c Claims) Has(description string) bool {
 	}
 	return c.Released && !slices.Contains(c.Seen, request)
 }
-
-// Any reports whether there is a claim to any network.
-func (c Claims) Any() bool { return c.Orphans || c.Released || len(c.Requests) > 0 }

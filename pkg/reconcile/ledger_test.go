@@ -152,8 +152,8 @@ func TestAccount(t *testing.T) {
 // TestOrphanWithObject: what is an orphan's does not count while there is an object.
 func TestOrphanWithObject(t *testing.T) {
 	a := account{isOrphan: true}
-	if claims := a.claims(false); claims.Any() {
-		t.Errorf("with an object, claims() = %+v", claims)
+	if diff := cmp.Diff(plan.Claims{}, a.claims(false)); diff != "" {
+		t.Errorf("claims with an object (-want +got):\n%s", diff)
 	}
 }
 
