@@ -157,6 +157,7 @@ func needsSync(before, after *samplecrdv1.Network) bool {
 	confirmed := slices.Equal(before.Finalizers, after.Finalizers) && before.Annotations[samplecrdv1.AnnotationCloud] != after.Annotations[samplecrdv1.AnnotationCloud]
 	return before.UID != after.UID || // deleted and created again
 		before.Generation != after.Generation || // another spec, or a deletion
+		before.Annotations[samplecrdv1.AnnotationRetry] != after.Annotations[samplecrdv1.AnnotationRetry] ||
 		lostFinalizer || confirmed ||
 		deployments.OwnershipChanged(before, after)
 }

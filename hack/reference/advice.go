@@ -45,7 +45,8 @@ var advices = map[string]advice{
 	"Refused": {
 		Status: "False",
 		Cure:   "Correct the spec, free or raise the quota of the OpenStack project, or ask its administrator for the permission. The message contains the error.",
-		Retry:  "After 5 to 7.5 minutes.",
+		Retry: "After 5 to 7.5 minutes, and at once when the spec or the annotation `samplecrd.k8s.io/retry` changes. " +
+			"If it exceeded a quota, also when the controller has created or deleted something else.",
 	},
 	"InUse": {
 		Status: "False",

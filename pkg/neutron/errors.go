@@ -30,6 +30,9 @@ var (
 // long for others, or another replica may be the leader.
 const NotSent = "NotSent"
 
+// OverQuota is the type of an error of a request that would exceed a quota of the project.
+const OverQuota = "OverQuota"
+
 // Error is a failed request to Neutron. Its text is meant for people. It is the
 // same for the same failure (no request IDs, no times), and contains no secret.
 type Error struct {
@@ -39,7 +42,7 @@ type Error struct {
 	Class error
 	// Status is the HTTP status, or 0 if there was no response.
 	Status int
-	// Type is Neutron's name of the failure, such as "OverQuota", or NotSent, or empty.
+	// Type is Neutron's name of the failure, such as OverQuota, or NotSent, or empty.
 	Type string
 	// Message is the failure in Neutron's own words, if there are any.
 	Message string

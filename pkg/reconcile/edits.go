@@ -4,9 +4,25 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/types"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 )
+
+// edition is what a user has requested last: an object, its spec, and perhaps a retry. It
+// is empty if there is no object.
+type edition struct {
+	uid        types.UID
+	generation int64
+	retry      string
+}
+
+func editionOf(network *samplecrdv1.Network) edition {
+	if network == nil {
+		return edition{}
+	}
+	return edition{network.UID, network.Generation, network.Annotations[samplecrdv1.AnnotationRetry]}
+}
 
 // The syncs of a Network because of an edit: a burst, and then one a second. Other
 // Networks need the workers, too.
@@ -16,14 +32,14 @@ const (
 )
 
 // noteEdit counts the sync of an edited Network.
-func (r *record) noteEdit(generation int64, now time.Time) {
-	if r.editedGeneration != 0 && generation != r.editedGeneration {
+func (r *record) noteEdit(edited edition, now time.Time) {
+	if r.edited != (edition{}) && edited != r.edited {
 		if r.edits == nil {
 			r.edits = rate.NewLimiter(editRate, editBurst)
 		}
 		r.edits.ReserveN(now, 1) // also if a retry did not wait: the next edit waits longer
 	}
-	r.editedGeneration = generation
+	r.edited = edited
 }
 
 // EditDelay returns how long the sync of an edited Network has to wait: nothing,

@@ -73,6 +73,7 @@ type Reconciler struct {
 	mu      sync.Mutex
 	records map[cache.ObjectName]record
 	ledger  map[cache.ObjectName]account
+	quota   quota
 	// startedAt is when this replica started leading, or zero.
 	startedAt time.Time
 	stopping  <-chan struct{}
@@ -175,7 +176,7 @@ func (r *Reconciler) Observe(key cache.ObjectName, network *samplecrdv1.Network,
 		if record.isNew && hasFinalizer(network) { // another leader has set it
 			record.isNew, isFormer = false, true
 		}
-		record.noteEdit(network.Generation, r.clock.Now())
+		record.noteEdit(editionOf(network), r.clock.Now())
 	})
 	r.note(key, func(a *account) {
 		a.isOrphan = false
@@ -357,5 +358,5 @@ func (r *Reconciler) Drift(network *samplecrdv1.Network) (needsSync, drifted boo
 	if inSync && wasInSync && !r.awaitsCorrection(network) {
 		_, statusChanged = status.For(network, desired, actual, outcome, r.now())
 	}
-	return wasInSync != inSync || statusChanged || r.hasRoomAgain(network), wasInSync && !inSync
+	return wasInSync != inSync || statusChanged || r.hasRoomAgain(network) || r.mayFitQuota(network), wasInSync && !inSync
 }

@@ -37,10 +37,10 @@ type record struct {
 	correction        correction
 	// becomingReady is true until a new Network is Ready for the first time.
 	becomingReady bool
-	// editedGeneration is the latest generation that was synced. Edits limits how
-	// often it changes; it is nil until it does.
-	editedGeneration int64
-	edits            *rate.Limiter
+	// edited is the latest edition that was synced. Edits limits how often it changes;
+	// it is nil until it does.
+	edited edition
+	edits  *rate.Limiter
 	// rejected is the outcome of the last sync if Neutron rejected a request. Until the
 	// time of the retry, syncs of the same spec have this outcome, and do not repeat
 	// the request.

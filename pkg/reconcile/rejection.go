@@ -4,33 +4,37 @@ import (
 	"errors"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/plan"
 )
 
 // rejection is the outcome of a sync that is not to be repeated for a while.
 type rejection struct {
-	uid        types.UID // empty if there was no object
-	generation int64
-	outcome    error
-	until      time.Time
+	edition   edition
+	outcome   error
+	at, until time.Time
 }
 
-// rejection returns the outcome of an earlier sync of the same spec if Neutron
+// rejection returns the outcome of an earlier sync of the same edition if Neutron
 // rejected a request then and it is too early to repeat the request. It returns nil
 // otherwise, and if the finalizer, which protects what exists, is to be set.
 func (r *Reconciler) rejection(key cache.ObjectName, network *samplecrdv1.Network) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.records[key].rejected
-	uid, generation := specOf(network)
-	if network != nil && !hasFinalizer(network) || last == nil || last.uid != uid || last.generation != generation || r.until(last.until) <= 0 {
+	if network != nil && !hasFinalizer(network) || last == nil || last.edition != editionOf(network) || r.until(last.until) <= 0 {
 		return nil
 	}
 	return last.outcome
+}
+
+// isOverQuota reports whether the quota of the project was the reason.
+func (r rejection) isOverQuota() bool {
+	var failure *neutron.Error
+	return errors.As(r.outcome, &failure) && failure.Type == neutron.OverQuota
 }
 
 // noteRejection remembers the outcome of a sync if Neutron rejected a request, or
@@ -49,16 +53,54 @@ func (r *Reconciler) noteRejection(key cache.ObjectName, network *samplecrdv1.Ne
 	if pause <= 0 {
 		return
 	}
-	uid, generation := specOf(network)
+	now := r.clock.Now()
 	r.updateKey(key, func(record *record) {
-		record.rejected = &rejection{uid: uid, generation: generation, outcome: outcome, until: r.clock.Now().Add(pause)}
+		record.rejected = &rejection{edition: editionOf(network), outcome: outcome, at: now, until: now.Add(pause)}
 	})
 }
 
-// specOf identifies the spec of a Network, which may be nil.
-func specOf(network *samplecrdv1.Network) (uid types.UID, generation int64) {
-	if network == nil {
-		return "", 0
+// quota shows whether the OpenStack project has room again for Networks that did not fit
+// its quota. All Networks are in one project.
+type quota struct {
+	// changes is how often Neutron has created or deleted something since the last list,
+	// and changedAt when it did last.
+	changes   int
+	changedAt time.Time
+	// retries is how many Networks are retried until the next list.
+	retries int
+}
+
+// minQuotaRetries is the least number of Networks that are retried after a change. If they
+// fit, twice as many follow: so few requests fail if the project is full.
+const minQuotaRetries = 10
+
+// applied counts a step that was applied.
+func (q *quota) applied(step plan.Step, now time.Time) {
+	switch step.(type) {
+	case plan.CreateNetwork, plan.CreateSubnet, plan.DeleteNetwork, plan.DeleteSubnet:
+		q.changes, q.changedAt = q.changes+1, now
 	}
-	return network.UID, network.Generation
+}
+
+// listed begins the retries after a list.
+func (q *quota) listed() {
+	if q.retries = 0; q.changes > 0 {
+		q.retries = max(minQuotaRetries, 2*q.changes)
+	}
+	q.changes = 0
+}
+
+// mayFitQuota reports whether a Network that did not fit the quota is to be retried now.
+func (r *Reconciler) mayFitQuota(network *samplecrdv1.Network) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := cache.MetaObjectToName(network)
+	record := r.records[key]
+	if r.quota.retries == 0 || record.rejected == nil || !record.rejected.at.Before(r.quota.changedAt) || !record.rejected.isOverQuota() {
+		return false
+	}
+	r.quota.retries--
+	record.rejected = nil
+	r.records[key] = record
+	return true
 }

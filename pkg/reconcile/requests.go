@@ -71,6 +71,9 @@ func (r *Reconciler) end(key cache.ObjectName, made attempt) {
 	id, notes := requestOf(made.desired, made.step)
 	now := r.clock.Now()
 	r.note(key, func(a *account) {
+		if made.err == nil {
+			r.quota.applied(made.step, now)
+		}
 		switch {
 		case !notes && made.err == nil:
 			r.noteStep(key, a, made)
@@ -234,6 +237,7 @@ func (r *Reconciler) seen(key cache.ObjectName) (requests []string) {
 func (r *Reconciler) Listed(began time.Time) (leftovers []cache.ObjectName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.quota.listed()
 	formerUntil := r.startedAt.Add(r.options.MaxInFlight)
 	for key, a := range r.ledger {
 		if network, err := r.networks.Get(key); err == nil && network == nil && r.hasLeftover(key, a) {

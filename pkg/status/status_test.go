@@ -85,13 +85,13 @@ func TestFor(t *testing.T) {
 			desired: present, outcome: failure(neutron.ErrRefused), before: pending,
 			wantChanged: true, wantStatus: "False", wantReason: status.Refused,
 			wantKind:    "Stalled",
-			wantMessage: "Cannot create the subnet 10.0.0.0/24, gateway 10.0.0.1: Neutron rejected the request (409 OverQuota): Quota exceeded. Free quota of the OpenStack project, or raise the quota. The controller retries within 8 minutes, and immediately when the spec changes.", wantSince: now,
+			wantMessage: "Cannot create the subnet 10.0.0.0/24, gateway 10.0.0.1: Neutron rejected the request (409 OverQuota): Quota exceeded. Free quota of the OpenStack project, or raise the quota. The controller retries within 8 minutes, and at once when the spec or the annotation samplecrd.k8s.io/retry changes.", wantSince: now,
 		},
 		"forbidden by the policy": {
 			desired: present, before: pending, outcome: failed(createNetwork, &neutron.Error{Op: "create network", Class: neutron.ErrRefused, Status: 403, Message: "rule:create_network is disallowed."}),
 			wantChanged: true, wantStatus: "False", wantReason: status.Refused,
 			wantKind:    "Stalled",
-			wantMessage: "Cannot create the Neutron network: Neutron rejected the request (403): rule:create_network is disallowed. The OpenStack policy does not permit this request with the controller's credentials: an administrator must change the policy or the credentials. The controller retries within 8 minutes, and immediately when the spec changes.", wantSince: now,
+			wantMessage: "Cannot create the Neutron network: Neutron rejected the request (403): rule:create_network is disallowed. The OpenStack policy does not permit this request with the controller's credentials: an administrator must change the policy or the credentials. The controller retries within 8 minutes, and at once when the spec or the annotation samplecrd.k8s.io/retry changes.", wantSince: now,
 		},
 		"forbidden by access rules": {
 			desired: present, before: pending,
@@ -103,7 +103,7 @@ func TestFor(t *testing.T) {
 				" Neutron accepts the token for other requests." +
 				" The access rules of the application credential do not permit this request:" +
 				" an administrator must create another application credential, and write it to clouds.yaml or its Secret." +
-				" The controller retries within 8 minutes, and immediately when the spec changes.",
+				" The controller retries within 8 minutes, and at once when the spec or the annotation samplecrd.k8s.io/retry changes.",
 		},
 		"login rejected": {
 			desired: present, before: pending, outcome: failed(createNetwork, login(401, "Unauthorized", "The password is wrong.")),
@@ -124,7 +124,7 @@ func TestFor(t *testing.T) {
 			desired: present, before: pending, outcome: &neutron.Error{Op: "create network", Class: neutron.ErrRefused, Status: 400, Type: "InvalidInput", Message: "Bad MTU"},
 			wantChanged: true, wantStatus: "False", wantReason: status.Refused,
 			wantKind:    "Stalled",
-			wantMessage: "Cannot create network: Neutron rejected the request (400 InvalidInput): Bad MTU. The controller retries within 8 minutes, and immediately when the spec changes.", wantSince: now,
+			wantMessage: "Cannot create network: Neutron rejected the request (400 InvalidInput): Bad MTU. The controller retries within 8 minutes, and at once when the spec or the annotation samplecrd.k8s.io/retry changes.", wantSince: now,
 		},
 		"unavailable, and retried at a time that Neutron gives": {
 			desired: present, before: pending, outcome: failed(createNetwork, &neutron.Error{Class: neutron.ErrUnavailable, Status: 503, RetryAfter: time.Minute, Message: "busy."}),

@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/plan"
 )
@@ -183,7 +184,7 @@ func inUseMessage(step plan.Step, failure *neutron.Error) string {
 func refusedMessage(step plan.Step, failure *neutron.Error) string {
 	cure := ""
 	switch {
-	case failure.Type == "OverQuota":
+	case failure.Type == neutron.OverQuota:
 		cure = " Free quota of the OpenStack project, or raise the quota."
 	case failure.Status == http.StatusForbidden:
 		cure = " The OpenStack policy does not permit this request with the controller's credentials: an administrator must change the policy or the credentials."
@@ -192,7 +193,7 @@ func refusedMessage(step plan.Step, failure *neutron.Error) string {
 			" an administrator must create another application credential, and write it to clouds.yaml or its Secret."
 	}
 	return cannot(step, failure) + ": Neutron rejected the request" + answer(failure) + cure +
-		" The controller retries within 8 minutes, and immediately when the spec changes."
+		" The controller retries within 8 minutes, and at once when the spec or the annotation " + samplecrdv1.AnnotationRetry + " changes."
 }
 
 // loginRejectedMessage describes what needs another login, and the cure.

@@ -28,6 +28,11 @@ const (
 // A controller that is connected to another cloud does not change the Network.
 const AnnotationCloud = GroupName + "/cloud"
 
+// AnnotationRetry with another value than before makes the controller retry at once what
+// Neutron has rejected, instead of minutes later: somebody has raised a quota, say. The
+// value has no meaning; a time is usual.
+const AnnotationRetry = GroupName + "/retry"
+
 // AnnotationAllowDeletion with the value true permits the deletion of the
 // CustomResourceDefinition, which deletes every Network and its network in Neutron.
 const AnnotationAllowDeletion = GroupName + "/allow-deletion"
