@@ -155,6 +155,10 @@ func (c *chaos) strike(a act) {
 	case "stall":
 		c.journal.add("", "%s for %v", name, 3*part)
 		r.api.stalled.Store(time.Now().Add(3 * part).UnixNano())
+	case "set-clock":
+		by := []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2}[a.pick/8%2]
+		c.journal.add("", "%s by an hour (%v)", name, by)
+		r.signal(by)
 	case "cut":
 		c.journal.add("", "%s", name)
 		r.api.server.CloseClientConnections()

@@ -18,7 +18,7 @@ var chaosIngredients = []string{
 	// the operator of the cloud
 	"rename", "describe", "delete-subnet", "delete-network", "tag", "foreign", "port",
 	// the processes
-	"kill", "pause", "term", "third", "partition", "stall", "cut",
+	"kill", "pause", "term", "third", "partition", "stall", "cut", "set-clock",
 	// requests to Neutron
 	"late", "later", "ages", "lost", "drop", "error-before", "error-after",
 	// requests to Kubernetes
@@ -69,7 +69,7 @@ func newSchedule(t *testing.T, seed uint64, pace pace, without string) schedule 
 	s.operator = s.acts("operator", s.distance/2,
 		[]string{"rename", "describe", "delete-subnet", "delete-network", "tag", "foreign", "port"}, slices.Concat(users...))
 	s.host = s.acts("host", 500*time.Millisecond,
-		[]string{"kill", "kill", "pause", "pause", "term", "partition", "stall", "cut"}, []string{""})
+		[]string{"kill", "kill", "pause", "pause", "term", "partition", "stall", "cut", "set-clock"}, []string{""})
 	return s
 }
 

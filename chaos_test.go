@@ -102,7 +102,7 @@ func TestChaos(t *testing.T) {
 		play(seed, diesOrAdopts)
 	}
 	// The ledger alone: nothing ends the leader, and nothing deletes orphans.
-	play(pace.seeds[0], "kill,pause,term,third,partition,stall,cut,delete-orphans")
+	play(pace.seeds[0], "kill,pause,term,third,partition,stall,cut,set-clock,delete-orphans")
 }
 
 // diesOrAdopts omits adoption where the leader may die: a Network that vanishes

@@ -61,6 +61,7 @@ func TestMain(m *testing.M) {
 		if scale := os.Getenv(limitsScale); scale != "" {
 			shortenLimits(scale)
 		}
+		setClockOnSignals()
 		exitAfterParent()
 		main()
 		return

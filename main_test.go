@@ -10,12 +10,14 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -24,9 +26,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/utils/clock"
 
 	"github.com/samplecrd/network-controller/pkg/deployments"
 	"github.com/samplecrd/network-controller/pkg/drift"
+	"github.com/samplecrd/network-controller/pkg/leaderelection"
 	"github.com/samplecrd/network-controller/pkg/reconcile"
 	"github.com/samplecrd/network-controller/test/controlplane"
 )
@@ -52,6 +56,34 @@ func shortenLimits(scale string) {
 	} {
 		*limit /= time.Duration(divisor)
 	}
+}
+
+// wallClock is a clock that is set by signals.
+type wallClock struct {
+	clock.RealClock
+	ahead atomic.Int64
+}
+
+// Now implements clock.PassiveClock.
+func (c *wallClock) Now() time.Time {
+	return c.RealClock.Now().Round(0).Add(time.Duration(c.ahead.Load()))
+}
+
+// setClockOnSignals sets the wall clock of this process an hour ahead with each SIGUSR1,
+// and back with each SIGUSR2.
+func setClockOnSignals() {
+	wall, signals := &wallClock{}, make(chan os.Signal, 1)
+	leaderelection.WallClock = wall
+	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
+	go func() {
+		for received := range signals {
+			if received == syscall.SIGUSR1 {
+				wall.ahead.Add(int64(time.Hour))
+			} else {
+				wall.ahead.Add(-int64(time.Hour))
+			}
+		}
+	}()
 }
 
 // program is the controller in its own process. It ends when the test ends, or

@@ -73,6 +73,10 @@ func (o Options) Validate() error {
 	return nil
 }
 
+// WallClock is the clock of this machine, which can be set. It is a variable for tests of
+// the whole program.
+var WallClock clock.PassiveClock = clock.RealClock{}
+
 // Elector runs work while this replica is the leader.
 type Elector struct {
 	options  Options
@@ -96,7 +100,7 @@ func (o Options) New(config *rest.Config) (*Elector, error) {
 		return nil, fmt.Errorf("creating a client for leader election: %w", err)
 	}
 	host, _ := os.Hostname() // for people who read the Lease; the UUID makes it unique
-	fence := newFence(o.leaseDuration, clock.RealClock{}, clock.RealClock{})
+	fence := newFence(o.leaseDuration, clock.RealClock{}, WallClock)
 	return &Elector{options: o, fence: fence, watchDog: leaderelection.NewLeaderHealthzAdaptor(o.retryPeriod), lock: &lock{
 		fence: fence,
 		LeaseLock: &resourcelock.LeaseLock{
