@@ -122,7 +122,8 @@ generate: ## Generate clients, deepcopy functions, the CRD and its reference fro
 	@hack/update-codegen.sh
 
 .PHONY: verify
-verify: ## Check that generated code and go.mod are up to date
+verify: ## Check that generated code and go.mod are up to date, and that promises have tests
+	@go test ./test/docs -run 'TestTests|TestPromises'
 	@hack/verify-codegen.sh
 	@go mod tidy -diff
 	@go mod verify

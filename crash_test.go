@@ -32,11 +32,12 @@ const (
 // mortal connects a controller to Neutron and Kubernetes. It simulates kill -9 at
 // the n-th request: after it, no request gets through.
 type mortal struct {
-	h       *harness
-	at      int    // 0 if it lives on
-	first   string // kills at the first such request instead, as in "POST /v2.0/networks"
-	death   death
-	workers int // defaults to 5
+	h        *harness
+	at       int    // 0 if it lives on
+	first    string // kills at the first such request instead, as in "POST /v2.0/networks"
+	death    death
+	workers  int         // defaults to 5
+	vanishes *vanishment // if set
 
 	mu       sync.Mutex
 	requests []string
@@ -62,8 +63,30 @@ func (m *mortal) next(request string) (fate death, ok bool) {
 	return m.death, true
 }
 
+// vanishment makes example vanish in spite of its finalizer, once, right before a request
+// to Neutron. Another request undoes what that one does.
+type vanishment struct {
+	sync.Once
+	h           *harness
+	at, undoing string // the beginning of the requests
+}
+
+func (v *vanishment) happen() { v.Do(func() { v.h.vanish("example") }) }
+
+// hasUndone reports whether the process has sent the request that undoes what was
+// requested for an object that vanished.
+func (m *mortal) hasUndone() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	begin := slices.IndexFunc(m.requests, func(request string) bool { return strings.HasPrefix(request, m.vanishes.at) })
+	return slices.ContainsFunc(m.requests[begin+1:], func(request string) bool { return strings.HasPrefix(request, m.vanishes.undoing) })
+}
+
 // ServeHTTP forwards requests to Neutron.
 func (m *mortal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if m.vanishes != nil && strings.HasPrefix(r.Method+" "+r.URL.Path, m.vanishes.at) {
+		m.vanishes.happen()
+	}
 	fate, ok := m.next(r.Method + " " + r.URL.Path)
 	switch {
 	case ok && fate == "":
@@ -138,7 +161,9 @@ type crashStory struct {
 	varies bool           // the number of requests depends on the order of events
 	before func(*harness) // runs with a controller
 	then   func(*harness) // runs without one
-	check  func(*harness) error
+	// vanishes makes example vanish, if it is set.
+	vanishes *vanishment
+	check    func(*harness) error
 }
 
 // TestCrashes kills a process before and after each request to Neutron and each
@@ -166,7 +191,7 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-func (s crashStory) begin(h *harness) {
+func (s crashStory) begin(h *harness) *vanishment {
 	h.settings.reconcile.AllowAdoption = true
 	if s.with != nil {
 		s.with(&h.settings)
@@ -177,29 +202,41 @@ func (s crashStory) begin(h *harness) {
 		stop()
 	}
 	s.then(h)
+	if s.vanishes == nil {
+		return nil
+	}
+	return &vanishment{h: h, at: s.vanishes.at, undoing: s.vanishes.undoing}
 }
 
 // lives runs the story without a death.
 func (s crashStory) lives(h *harness) []string {
-	s.begin(h)
-	return (&mortal{h: h}).run(s.check)
+	life := &mortal{h: h, vanishes: s.begin(h)}
+	return life.run(func(h *harness) error {
+		if life.vanishes != nil && !life.hasUndone() {
+			return errors.New("nothing is undone yet")
+		}
+		return s.check(h)
+	})
 }
 
 // dies runs the story with a death at the n-th request, and a second process that
 // lives on.
 func (s crashStory) dies(h *harness, n int, death death) {
-	s.begin(h)
+	vanishes := s.begin(h)
 	next := h.startController
 	if death == handOver {
 		next = h.standBy()
 	}
-	first := &mortal{h: h, at: n, death: death}
+	first := &mortal{h: h, at: n, death: death, vanishes: vanishes}
 	first.run(func(h *harness) error {
 		if s.varies && s.check(h) == nil {
 			return nil // it needed fewer requests than the process that lived
 		}
 		return errors.New("the process has not died")
 	})
+	if vanishes != nil {
+		vanishes.happen() // if the process has not come that far
+	}
 
 	h.settings.drift.ResyncPeriod = shortResync
 	stop := next()
@@ -434,14 +471,41 @@ var crashStories = map[string]crashStory{
 		check:  func(h *harness) error { return h.hasOnlyLeft(0, 0) },
 	},
 	"delete an orphan": {
-		with: func(s *settings) {
-			s.drift.ResyncPeriod, s.drift.OrphanGracePeriod = 50*time.Millisecond, time.Millisecond
-		},
+		with: withOrphanDeletion,
 		then: func(h *harness) {
 			id := h.postNetwork(h.namespace+"/example", h.marker("example"))
 			h.post("/v2.0/subnets", `{"subnet":{"network_id":"`+id+`","cidr":"10.0.0.0/24","ip_version":4,"description":"`+h.marker("example")+`"}}`)
 		},
 		check: func(h *harness) error { return h.hasOnlyLeft(0, 0) },
+	},
+	"vanish while the network is created": {
+		with:     withOrphanDeletion,
+		vanishes: &vanishment{at: "POST /v2.0/networks", undoing: "DELETE /v2.0/networks/"},
+		then:     func(h *harness) { h.create("example", "10.0.0.0/24", "") },
+		check:    func(h *harness) error { return h.hasOnlyLeft(0, 0) },
+	},
+	"vanish while the subnet is created": {
+		with:     withOrphanDeletion,
+		vanishes: &vanishment{at: "POST /v2.0/subnets", undoing: "DELETE /v2.0/networks/"},
+		then:     func(h *harness) { h.create("example", "10.0.0.0/24", "") },
+		check:    func(h *harness) error { return h.hasOnlyLeft(0, 0) },
+	},
+	"vanish while a retained network is taken over": {
+		with: withOrphanDeletion,
+		before: func(h *harness) {
+			h.createWith("example", samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", DeletionPolicy: samplecrdv1.DeletionPolicyRetain})
+			h.waitReady("example")
+			h.delete("example")
+			h.waitGone("example")
+		},
+		vanishes: &vanishment{at: "PUT /v2.0/networks/", undoing: "PUT /v2.0/networks/"},
+		then:     func(h *harness) { h.create("example", "10.0.0.0/24", "") },
+		check: func(h *harness) error {
+			if networks := h.inNeutron().Networks; len(networks) != 1 || networks[0].Description != h.owner("example").RetainedMarker() {
+				return fmt.Errorf("Neutron has %+v, want one retained network", networks)
+			}
+			return h.hasOnlyLeft(1, 1)
+		},
 	},
 	"keep an adopted network": {
 		before: func(h *harness) {
@@ -451,6 +515,11 @@ var crashStories = map[string]crashStory{
 		then:  func(h *harness) { h.delete("example") },
 		check: func(h *harness) error { return h.hasOnlyLeft(1, 0) },
 	},
+}
+
+// withOrphanDeletion deletes orphans soon.
+func withOrphanDeletion(s *settings) {
+	s.drift.ResyncPeriod, s.drift.OrphanGracePeriod = 50*time.Millisecond, time.Millisecond
 }
 
 func withDeployments(s *settings) { s.deployments.Which = deployments.Annotated }

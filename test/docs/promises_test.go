@@ -1,0 +1,122 @@
+package docs
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const promises = "docs/operate/promises.md"
+
+// TestPromises: each promise names a test, and the tests of all promises run. TestTests
+// checks that they exist.
+func TestPromises(t *testing.T) {
+	text := read(t, promises)
+	if rows := promisesWithoutTest(text); len(rows) > 0 {
+		t.Errorf("%s names no test for %s", promises, rows)
+	}
+	named := map[string]bool{}
+	for _, span := range spans(text) {
+		if match := testName.FindStringSubmatch(span); match != nil {
+			named[match[1]] = true
+			if match[2] != "" {
+				named[match[2]+".txtar"] = true
+			}
+		}
+	}
+	if len(named) < 50 {
+		t.Fatalf("%s names only %d tests: has its form changed?", promises, len(named))
+	}
+	walk(t, func(file string) {
+		switch {
+		case strings.HasSuffix(file, "_test.go"):
+			for _, test := range skippedTests(t, read(t, file)) {
+				if named[test] {
+					t.Errorf("%s promises what %s tests, which may be skipped", promises, test)
+				}
+			}
+		case named[filepath.Base(file)] && skipsStory.MatchString(read(t, file)):
+			t.Errorf("%s promises what %s tests, which is skipped", promises, file)
+		}
+	})
+}
+
+// skipsStory matches a story that is skipped with the Neutron of this repository.
+var skipsStory = regexp.MustCompile(`(?m)^(?:\[embedded\] )?skip\b`)
+
+// promisesWithoutTest returns the rows of the tables whose last column is for tests that
+// have none there.
+func promisesWithoutTest(text string) (rows []string) {
+	isOfTests := false
+	for line := range strings.Lines(text) {
+		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
+		last := cells[len(cells)-1]
+		switch {
+		case !strings.HasPrefix(line, "|"):
+			isOfTests = false
+		case last == "Test" || last == "Tests":
+			isOfTests = true
+		case isOfTests && !strings.HasPrefix(line, "|--") && !strings.Contains(last, "`Test") && !strings.Contains(last, "`Fuzz"):
+			rows = append(rows, cells[0])
+		}
+	}
+	return rows
+}
+
+// skippedTests returns the tests in a file of Go that call Skip, except after testing.Short.
+func skippedTests(t *testing.T, source string) (names []string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "", source, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, declaration := range file.Decls {
+		function, ok := declaration.(*ast.FuncDecl)
+		if !ok || function.Recv != nil || !strings.HasPrefix(function.Name.Name, "Test") {
+			continue
+		}
+		ast.Inspect(function, func(node ast.Node) bool {
+			if condition, ok := node.(*ast.IfStmt); ok && calls(condition.Cond, "Short") {
+				return false
+			}
+			if call, ok := node.(*ast.CallExpr); ok && calls(call, "Skip", "Skipf", "SkipNow") {
+				names = append(names, function.Name.Name)
+				return false
+			}
+			return true
+		})
+	}
+	return names
+}
+
+// calls reports whether a node is a call of a method or function with one of these names.
+func calls(node ast.Node, names ...string) bool {
+	call, ok := node.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	called, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && slices.Contains(names, called.Sel.Name)
+}
+
+// TestPromisesWithoutTest checks the checks.
+func TestPromisesWithoutTest(t *testing.T) {
+	table := "| Promise | Tests |\n|---|---|\n| kept | `TestKept` |\n| broken | none |\n\n| What | Where |\n|---|---|\n| a | b |\n"
+	if rows := promisesWithoutTest(table); !slices.Equal(rows, []string{"broken"}) {
+		t.Errorf("the rows without a test are %v", rows)
+	}
+	source := "package p\nfunc TestRuns(t *testing.T) { if testing.Short() { t.Skip() } }\nfunc TestSkipped(t *testing.T) { if odd { t.Skipf(``) } }\n"
+	if tests := skippedTests(t, source); !slices.Equal(tests, []string{"TestSkipped"}) {
+		t.Errorf("the skipped tests are %v", tests)
+	}
+	for text, want := range map[string]bool{"skip 'later'\n": true, "a\n[embedded] skip b\n": true, "[!embedded] skip b\n": false} {
+		if got := skipsStory.MatchString(text); got != want {
+			t.Errorf("%q skips a story: %v", text, got)
+		}
+	}
+}
