@@ -323,8 +323,8 @@ func TestRapidEdits(t *testing.T) {
 		t.Errorf("%d edits caused %d changes in Neutron within %d s, want at most %d", edits, len(changes), seconds, most)
 	}
 	events := h.writes.get()
-	if n := len(events) - len(h.writes.networks()); n > 10+seconds/60 {
-		t.Errorf("%d edits caused %d events, want at most 10: %v", edits, n, events)
+	if n := len(events) - len(h.writes.networks()); n > 25+seconds/300 { // the limit of client-go's recorder
+		t.Errorf("%d edits caused %d events, want at most 25: %v", edits, n, events)
 	}
 	t.Logf("%d edits: %d changes in Neutron, %d writes to Kubernetes, %d of them of the Network", edits, len(changes), len(events), len(h.writes.networks()))
 	h.edit("10.0.0.0/24", "10.0.0.9") // is delayed

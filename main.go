@@ -26,7 +26,7 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -34,7 +34,6 @@ import (
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
-	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/scheme"
 	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
 	networkinformers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/debugpage"
@@ -239,8 +238,8 @@ func assemble(ctx context.Context, o options, k clients, neutronClient neutron.C
 		}
 	}
 	p.startInformers = func() { callAll(starts) }
-	recorder := kube.NewEvents(ctx, k.kube.EventsV1(), scheme.Scheme, controllerName, clock.RealClock{}, metrics.ObserveLostEvent)
-	p.stop = func() { callAll(stops); recorder.Stop() }
+	recorder := kube.NewEventRecorder(ctx, k.kube, controllerName)
+	p.stop = func() { callAll(stops) }
 
 	if p.networks, err = store.New(klog.FromContext(ctx), networkInformers, k.resource().LogWatchError(""), page); err != nil {
 		return p, err
@@ -283,7 +282,7 @@ func (o options) settings(cluster string) settings {
 // newController creates the packages that make up the controller, from the bottom up.
 func newController(
 	s settings, k clients, networks *store.Networks, deploymentInformers store.ByNamespace[cache.SharedIndexInformer],
-	neutronCache *neutron.Cache, recorder events.EventRecorder, observers instrument.Observers,
+	neutronCache *neutron.Cache, recorder record.EventRecorder, observers instrument.Observers,
 ) (*Controller, error) {
 	neutronCache.NeedExtensions()
 	guard := kube.NewCRDGuard(k.metadata, "networks."+samplecrdv1.GroupName, samplecrdv1.AnnotationAllowDeletion)

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/tools/pager"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -129,7 +129,7 @@ func makePlan(ctx context.Context, o options, stdin io.Reader) (p preview.Plan, 
 	s := o.settings(cluster)
 	return preview.New(ctx, preview.Input{
 		Cluster: cluster, Networks: networks, Selected: selected, Neutron: snapshot, DeleteOrphans: o.deleteOrphans,
-		Reconciler: reconcile.New(k.networks, networks, neutronCache, &events.FakeRecorder{}, clock.RealClock{}, s.reconcile),
+		Reconciler: reconcile.New(k.networks, networks, neutronCache, &record.FakeRecorder{}, clock.RealClock{}, s.reconcile),
 	}), ctx.Err()
 }
 

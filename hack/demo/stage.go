@@ -102,7 +102,7 @@ func (s *stage) events(reasons ...string) error {
 			return fmt.Errorf("listing events: %w", err)
 		}
 		found = slices.DeleteFunc(list.Items, func(e eventsv1.Event) bool { return s.seen[e.Name] })
-		slices.SortFunc(found, func(a, b eventsv1.Event) int { return a.EventTime.Compare(b.EventTime.Time) })
+		slices.SortFunc(found, func(a, b eventsv1.Event) int { return strings.Compare(a.Name, b.Name) }) // they contain the time
 		var got []string
 		for _, e := range found {
 			got = append(got, e.Reason)

@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -86,7 +86,7 @@ type Deployments struct {
 	metadata  metadata.Getter
 	client    clientset.Interface
 	networks  *store.Networks
-	events    events.EventRecorder
+	events    record.EventRecorder
 	clock     clock.PassiveClock
 
 	mu sync.Mutex
@@ -108,7 +108,7 @@ const repeatReport = 25 * time.Minute
 // New returns a Deployments that uses informers of metadata, which must not have
 // been started. A caller need not wait until they are synced: a Deployment that has
 // not been received yet has no effect.
-func New(from store.ByNamespace[cache.SharedIndexInformer], metadataClient metadata.Interface, client clientset.Interface, networks *store.Networks, recorder events.EventRecorder, clock clock.PassiveClock, options Options) (*Deployments, error) {
+func New(from store.ByNamespace[cache.SharedIndexInformer], metadataClient metadata.Interface, client clientset.Interface, networks *store.Networks, recorder record.EventRecorder, clock clock.PassiveClock, options Options) (*Deployments, error) {
 	onWatchError := kube.Resource{Plural: "Deployments"}.LogWatchError(" (not required with -deployment-networks=none)")
 	for _, informer := range from {
 		if err := informer.SetTransform(onlyAnnotations); err != nil {
@@ -289,7 +289,7 @@ func (d *Deployments) create(ctx context.Context, deployment *metav1.PartialObje
 	case err != nil:
 		return false, d.failed(deployment, "creating", err, false)
 	}
-	d.announce(ctx, deployment, "NetworkCreated", "CreateNetwork", "Created the Network "+network.Name+": "+specText(network.Spec)+".")
+	d.announce(ctx, deployment, "NetworkCreated", "Created the Network "+network.Name+": "+specText(network.Spec)+".")
 	return true, nil
 }
 
@@ -318,9 +318,9 @@ func (d *Deployments) update(ctx context.Context, deployment *metav1.PartialObje
 	if updated.Generation == network.Generation {
 		change = "Took over the Network " + network.Name + "."
 	}
-	d.announce(ctx, deployment, "NetworkUpdated", "UpdateNetwork", change)
+	d.announce(ctx, deployment, "NetworkUpdated", change)
 	if updated.Generation != network.Generation { // its users may have edited it
-		d.events.Eventf(updated, nil, corev1.EventTypeNormal, "UpdatedForDeployment", "Sync", "%s",
+		d.events.Event(updated, corev1.EventTypeNormal, "UpdatedForDeployment",
 			status.Clip("Changed the spec to what the Deployment "+deployment.Name+" requests: "+changeText(network.Spec, after.Spec)+". To change it, edit the annotations of the Deployment."))
 	}
 	return true, nil
@@ -345,7 +345,7 @@ func (d *Deployments) remove(ctx context.Context, deployment *metav1.PartialObje
 	case err != nil:
 		return false, d.failed(deployment, "deleting", err, true)
 	}
-	d.announce(ctx, deployment, "NetworkDeleted", "DeleteNetwork", "Deleted the Network "+network.Name+": the Deployment no longer requests it.")
+	d.announce(ctx, deployment, "NetworkDeleted", "Deleted the Network "+network.Name+": the Deployment no longer requests it.")
 	return true, nil
 }
 
@@ -370,10 +370,10 @@ func (d *Deployments) rejected(deployment *metav1.PartialObjectMetadata, problem
 }
 
 // announce logs what was done for a Deployment, and records an event.
-func (d *Deployments) announce(ctx context.Context, deployment *metav1.PartialObjectMetadata, reason, action, change string) {
+func (d *Deployments) announce(ctx context.Context, deployment *metav1.PartialObjectMetadata, reason, change string) {
 	klog.FromContext(ctx).Info("Reconciled the Network of a Deployment", "reason", reason, "change", status.Printable(change))
 	d.forget(cache.MetaObjectToName(deployment))
-	d.events.Eventf(reference(deployment), nil, corev1.EventTypeNormal, reason, action, "%s", status.Clip(change))
+	d.events.Event(reference(deployment), corev1.EventTypeNormal, reason, status.Clip(change))
 }
 
 // reportProblem records an event, unless a recent one reported the same problem.
@@ -387,7 +387,7 @@ func (d *Deployments) reportProblem(deployment *metav1.PartialObjectMetadata, pr
 	}
 	d.mu.Unlock()
 	if !known {
-		d.events.Eventf(reference(deployment), nil, corev1.EventTypeWarning, "NetworkNotMade", "Sync", "%s", status.Clip(problem))
+		d.events.Event(reference(deployment), corev1.EventTypeWarning, "NetworkNotMade", status.Clip(problem))
 	}
 }
 

@@ -6,14 +6,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // TestProblemIsRepeated: an event expires after an hour, so the problem of a
 // Deployment is reported again while it lasts, but not at each sync.
 func TestProblemIsRepeated(t *testing.T) {
-	recorder, clock := events.NewFakeRecorder(10), clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	recorder, clock := record.NewFakeRecorder(10), clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 	d := &Deployments{events: recorder, clock: clock, reported: map[cache.ObjectName]report{}}
 	deployment := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "uid-1"}}
 	again := deployment.DeepCopy()

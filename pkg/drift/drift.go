@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -69,7 +69,7 @@ type Detector struct {
 	neutron    *neutron.Cache
 	networks   *store.Networks
 	reconciler Reconciler
-	events     events.EventRecorder
+	events     record.EventRecorder
 	watchdog   *watchdog.Watchdog
 	clock      clock.WithTicker
 	options    Options
@@ -86,7 +86,7 @@ type Detector struct {
 }
 
 // New returns a Detector. The watchdog watches its lists.
-func New(neutron *neutron.Cache, networks *store.Networks, reconciler Reconciler, recorder events.EventRecorder, watchdog *watchdog.Watchdog, clock clock.WithTicker, options Options) *Detector {
+func New(neutron *neutron.Cache, networks *store.Networks, reconciler Reconciler, recorder record.EventRecorder, watchdog *watchdog.Watchdog, clock clock.WithTicker, options Options) *Detector {
 	return &Detector{
 		neutron: neutron, networks: networks, reconciler: reconciler, events: recorder, watchdog: watchdog,
 		clock: clock, options: options, cancel: func() {},
@@ -314,7 +314,7 @@ func (d *Detector) areTooMany(logger klog.Logger, due []cache.ObjectName, count 
 		"To have the networks deleted, run the controller with -max-orphan-deletions=%d", count, limit, count)
 	logger.Error(err, "The deletion of orphans is paused", "first", due[0])
 	first := &samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: due[0].Namespace, Name: due[0].Name}}
-	d.events.Eventf(first, nil, corev1.EventTypeWarning, "OrphanDeletionsPaused", "DeleteOrphans", "%v.", err)
+	d.events.Eventf(first, corev1.EventTypeWarning, "OrphanDeletionsPaused", "%v.", err)
 	return true
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
@@ -93,7 +93,7 @@ func (l *leader) DeleteOrphan(key cache.ObjectName) { l.orphans = append(l.orpha
 // world is a Detector with everything around it.
 type world struct {
 	*Detector
-	recorder *events.FakeRecorder
+	recorder *record.FakeRecorder
 	neutron  *lists
 	leader   *leader
 	clock    *testingclock.FakeClock
@@ -116,7 +116,7 @@ func newWorld(t *testing.T) *world {
 	if !networks.WaitForSync(t.Context()) {
 		t.Fatal("the informer did not sync")
 	}
-	w := &world{recorder: events.NewFakeRecorder(10), neutron: &lists{listed: make(chan struct{}, 100), take: func() {}}, leader: &leader{}, clock: testingclock.NewFakeClock(time.Unix(1_000_000, 0))}
+	w := &world{recorder: record.NewFakeRecorder(10), neutron: &lists{listed: make(chan struct{}, 100), take: func() {}}, leader: &leader{}, clock: testingclock.NewFakeClock(time.Unix(1_000_000, 0))}
 	w.Detector = New(neutron.NewCache(w.neutron, w.clock.Now), networks, w.leader, w.recorder, watchdog.New(w.clock), w.clock,
 		Options{Cluster: "c1", ResyncPeriod: period, StartTimeout: time.Minute, OrphanGracePeriod: grace})
 	w.Detector.enqueue = w.enqueue

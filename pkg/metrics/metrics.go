@@ -17,7 +17,6 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // of queues, requests to Kubernetes, leader election, informers
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
-	"github.com/samplecrd/network-controller/pkg/kube"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/status"
 )
@@ -49,8 +48,6 @@ var (
 		Help:    "Duration of requests to Neutron and Keystone until the response headers arrived, by operation and HTTP status code. The code is none if there was no response.",
 		Buckets: []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}}, []string{"operation", "code"})
 
-	eventsLost = metrics.NewCounterVec(&metrics.CounterOpts{Subsystem: subsystem, Name: "events_lost_total",
-		Help: "Kubernetes events that the controller did not send, by reason: limit (the object had too many, or the same one a short time ago), queue (the queue was full), rejected (by the API server), namespace (it is being deleted), unavailable (no response after several requests), stopped (the process ended first)."}, []string{"reason"})
 	requestLimit     = gauge("neutron_request_limit", "Requests to Neutron that may be in flight at a time. It adapts to the load of Neutron, up to -neutron-max-requests.")
 	requestsInFlight = gauge("neutron_requests_in_flight", "Requests to Neutron that are in flight, without logins.")
 	requestsWaiting  = gauge("neutron_requests_waiting", "Requests to Neutron that wait until the limit allows to send them.")
@@ -81,14 +78,11 @@ func counter(name, help string) *metrics.Counter {
 
 func init() {
 	legacyregistry.MustRegister(Orphans, OrphanDeletionsPaused, Retained, QueueNamespaces, DriftDetected, DriftRepaired, SkippedObjects, readyDuration, neutronDuration,
-		eventsLost, requestLimit, requestsInFlight, requestsWaiting, requestWait,
+		requestLimit, requestsInFlight, requestsWaiting, requestWait,
 		cacheObjects, cacheRefreshes, cacheDuration, cachePeriod, cacheTime, neutronInfo, buildInfo)
 	legacyregistry.CustomMustRegister(&networks)
 	for _, result := range []string{"success", "failure"} { // so that their rate is 0 and not unknown
 		cacheRefreshes.WithLabelValues(result)
-	}
-	for _, reason := range kube.LostReasons {
-		eventsLost.WithLabelValues(reason)
 	}
 	for _, kind := range []string{"networks", "subnets", "ports"} {
 		SkippedObjects.WithLabelValues(kind)
@@ -116,9 +110,6 @@ func ObserveNeutron(operation string, code int, took time.Duration) {
 	}
 	neutronDuration.WithLabelValues(operation, text).Observe(took.Seconds())
 }
-
-// ObserveLostEvent counts an event that was not sent.
-func ObserveLostEvent(reason string) { eventsLost.WithLabelValues(reason).Inc() }
 
 // ObserveBudget sets the number of requests that Neutron may get at a time, of those
 // that are in flight, and of those that wait.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -128,7 +128,7 @@ func planWith(t testing.TB, r *reader, options reconcile.Options, deleteOrphans 
 		t.Fatal(err)
 	}
 	options.Cluster = cluster
-	reconciler := reconcile.New(fake.NewClientset(), listed, neutronCache, &events.FakeRecorder{}, clock.RealClock{}, options)
+	reconciler := reconcile.New(fake.NewClientset(), listed, neutronCache, &record.FakeRecorder{}, clock.RealClock{}, options)
 	return preview.New(t.Context(), preview.Input{
 		Cluster: cluster, Networks: listed, Selected: networks, Neutron: snapshot, Reconciler: reconciler, DeleteOrphans: deleteOrphans,
 	})

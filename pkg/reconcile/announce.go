@@ -76,12 +76,12 @@ func isHarmless(err error) bool {
 func (r *Reconciler) isRepeated(key cache.ObjectName, failure string) (repeated bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	record, ok := r.records[key]
+	memory, ok := r.memories[key]
 	if !ok { // no object
 		return false
 	}
-	repeated = record.failure == failure
-	record.failure = failure
-	r.records[key] = record
+	repeated = memory.failure == failure
+	memory.failure = failure
+	r.memories[key] = memory
 	return repeated
 }

@@ -331,6 +331,6 @@ func (r *Reconciler) setFinalizer(ctx context.Context, network *samplecrdv1.Netw
 		return fmt.Errorf("updating finalizers: %w", err)
 	}
 	r.networks.Written(updated)
-	r.update(network, func(record *record) { record.isNew = false })
+	r.update(network, func(memory *memory) { memory.isNew = false })
 	return nil
 }

@@ -32,20 +32,20 @@ const (
 )
 
 // noteEdit counts the sync of an edited Network.
-func (r *record) noteEdit(edited edition, now time.Time) {
-	if r.edited != (edition{}) && edited != r.edited {
-		if r.edits == nil {
-			r.edits = rate.NewLimiter(editRate, editBurst)
+func (m *memory) noteEdit(edited edition, now time.Time) {
+	if m.edited != (edition{}) && edited != m.edited {
+		if m.edits == nil {
+			m.edits = rate.NewLimiter(editRate, editBurst)
 		}
-		r.edits.ReserveN(now, 1) // also if a retry did not wait: the next edit waits longer
+		m.edits.ReserveN(now, 1) // also if a retry did not wait: the next edit waits longer
 	}
-	r.edited = edited
+	m.edited = edited
 }
 
 // EditDelay returns how long the sync of an edited Network has to wait: nothing,
 // unless it is edited without end. A deletion never waits.
 func (r *Reconciler) EditDelay(network *samplecrdv1.Network) time.Duration {
-	edits := r.recordOf(network).edits
+	edits := r.memoryOf(network).edits
 	if edits == nil || network.DeletionTimestamp != nil {
 		return 0
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
@@ -66,24 +66,24 @@ type Reconciler struct {
 	client   clientset.Interface
 	networks *store.Networks
 	neutron  *neutron.Cache
-	events   events.EventRecorder
+	events   record.EventRecorder
 	clock    clock.WithDelayedExecution
 	options  Options
 
-	mu      sync.Mutex
-	records map[cache.ObjectName]record
-	ledger  map[cache.ObjectName]account
-	quota   quota
+	mu       sync.Mutex
+	memories map[cache.ObjectName]memory
+	ledger   map[cache.ObjectName]account
+	quota    quota
 	// startedAt is when this replica started leading, or zero.
 	startedAt time.Time
 	stopping  <-chan struct{}
 }
 
 // New returns a Reconciler.
-func New(client clientset.Interface, networks *store.Networks, neutron *neutron.Cache, recorder events.EventRecorder, clock clock.WithDelayedExecution, options Options) *Reconciler {
+func New(client clientset.Interface, networks *store.Networks, neutron *neutron.Cache, recorder record.EventRecorder, clock clock.WithDelayedExecution, options Options) *Reconciler {
 	return &Reconciler{
 		client: client, networks: networks, neutron: neutron, events: recorder, clock: clock, options: options,
-		records: map[cache.ObjectName]record{}, ledger: map[cache.ObjectName]account{},
+		memories: map[cache.ObjectName]memory{}, ledger: map[cache.ObjectName]account{},
 	}
 }
 
@@ -97,7 +97,7 @@ func (r *Reconciler) Start(ctx context.Context) {
 	for _, network := range r.networks.List() {
 		if hasFinalizer(network) { // others have not been worked on yet
 			key := cache.MetaObjectToName(network)
-			r.records[key] = record{uid: network.UID}
+			r.memories[key] = memory{uid: network.UID}
 			r.noteLocked(key, func(a *account) { a.former = formerOf(network) })
 		}
 	}
@@ -172,11 +172,11 @@ func (r *Reconciler) Observe(key cache.ObjectName, network *samplecrdv1.Network,
 		return actual.WithCloud(connected)
 	}
 	isFormer := false
-	r.update(network, func(record *record) {
-		if record.isNew && hasFinalizer(network) { // another leader has set it
-			record.isNew, isFormer = false, true
+	r.update(network, func(memory *memory) {
+		if memory.isNew && hasFinalizer(network) { // another leader has set it
+			memory.isNew, isFormer = false, true
 		}
-		record.noteEdit(editionOf(network), r.clock.Now())
+		memory.noteEdit(editionOf(network), r.clock.Now())
 	})
 	r.note(key, func(a *account) {
 		a.isOrphan = false

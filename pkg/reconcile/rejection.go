@@ -24,7 +24,7 @@ type rejection struct {
 func (r *Reconciler) rejection(key cache.ObjectName, network *samplecrdv1.Network) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	last := r.records[key].rejected
+	last := r.memories[key].rejected
 	if network != nil && !hasFinalizer(network) || last == nil || last.edition != editionOf(network) || r.until(last.until) <= 0 {
 		return nil
 	}
@@ -54,8 +54,8 @@ func (r *Reconciler) noteRejection(key cache.ObjectName, network *samplecrdv1.Ne
 		return
 	}
 	now := r.clock.Now()
-	r.updateKey(key, func(record *record) {
-		record.rejected = &rejection{edition: editionOf(network), outcome: outcome, at: now, until: now.Add(pause)}
+	r.updateKey(key, func(memory *memory) {
+		memory.rejected = &rejection{edition: editionOf(network), outcome: outcome, at: now, until: now.Add(pause)}
 	})
 }
 
@@ -95,12 +95,12 @@ func (r *Reconciler) mayFitQuota(network *samplecrdv1.Network) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := cache.MetaObjectToName(network)
-	record := r.records[key]
-	if r.quota.retries == 0 || record.rejected == nil || !record.rejected.at.Before(r.quota.changedAt) || !record.rejected.isOverQuota() {
+	memory := r.memories[key]
+	if r.quota.retries == 0 || memory.rejected == nil || !memory.rejected.at.Before(r.quota.changedAt) || !memory.rejected.isOverQuota() {
 		return false
 	}
 	r.quota.retries--
-	record.rejected = nil
-	r.records[key] = record
+	memory.rejected = nil
+	r.memories[key] = memory
 	return true
 }

@@ -54,13 +54,13 @@ func (r *Reconciler) reportNetwork(ctx context.Context, network *samplecrdv1.Net
 	err := r.writeStatus(ctx, network, desired, actual, outcome, deployment)
 	if err == nil {
 		inSync := isComplete(outcome)
-		r.update(network, func(record *record) {
-			record.observedGeneration = 0
+		r.update(network, func(memory *memory) {
+			memory.observedGeneration = 0
 			if inSync {
-				record.observedGeneration = network.Generation
+				memory.observedGeneration = network.Generation
 			}
 			if inSync && deployment == nil {
-				record.failure = ""
+				memory.failure = ""
 			}
 		})
 		if inSync {
@@ -72,7 +72,7 @@ func (r *Reconciler) reportNetwork(ctx context.Context, network *samplecrdv1.Net
 	return err
 }
 
-// reportDeleted ends the record of an object that does not exist.
+// reportDeleted ends the memory of an object that does not exist.
 func (r *Reconciler) reportDeleted(key cache.ObjectName, outcome error) error {
 	// By the next try, another network may carry the owner marker: the next list decides
 	// again whether it is an orphan. What the ledger has stays until a list has proven that
@@ -94,7 +94,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, network *samplecrdv1.Netwo
 		after = status.WithDeployment(after, network.Generation, deployment, r.now())
 	}
 	if equality.Semantic.DeepEqual(after, network.Status) {
-		r.update(network, func(record *record) { record.status = status.Hash(after) })
+		r.update(network, func(memory *memory) { memory.status = status.Hash(after) })
 		r.named(key, after.NetworkID, actual)
 		return nil
 	}
@@ -106,7 +106,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, network *samplecrdv1.Netwo
 		metrics.ObserveReady(r.clock.Since(network.CreationTimestamp.Time))
 	}
 	if reason, message := status.NewProblem(network.Status, after); reason != "" {
-		r.emit(network, status.Event{Type: corev1.EventTypeWarning, Reason: reason, Action: "Sync", Note: message})
+		r.emit(network, status.Event{Type: corev1.EventTypeWarning, Reason: reason, Note: message})
 	}
 	return nil
 }
@@ -195,7 +195,7 @@ func (r *Reconciler) applyStatus(ctx context.Context, network *samplecrdv1.Netwo
 		return false, fmt.Errorf("updating status: %w", errOutdated) // another controller's network may be in use
 	}
 	// The event may arrive before the response.
-	r.update(network, func(record *record) { record.status, record.previousStatus = status.Hash(after), record.status })
+	r.update(network, func(memory *memory) { memory.status, memory.previousStatus = status.Hash(after), memory.status })
 	updated, err := r.client.SamplecrdV1().Networks(network.Namespace).
 		Patch(ctx, network.Name, types.MergePatchType, status.Patch(latest, after), metav1.PatchOptions{FieldManager: r.options.FieldManager}, "status")
 	if apierrors.IsNotFound(err) {
@@ -214,13 +214,13 @@ func (r *Reconciler) emitForbidden(network *samplecrdv1.Network, err error) {
 	if !apierrors.IsForbidden(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return
 	}
-	r.emit(network, status.Event{Type: corev1.EventTypeWarning, Reason: "Forbidden", Action: "Sync",
+	r.emit(network, status.Event{Type: corev1.EventTypeWarning, Reason: "Forbidden",
 		Note: fmt.Sprintf("The API server rejected a request of the controller: %v. Check the controller's RBAC roles and the admission policies.", err)})
 }
 
 // emit records an event.
 func (r *Reconciler) emit(regarding *samplecrdv1.Network, event status.Event) {
-	r.events.Eventf(regarding, nil, event.Type, event.Reason, event.Action, "%s", status.Clip(event.Note))
+	r.events.Event(regarding, event.Type, event.Reason, status.Clip(event.Note))
 }
 
 // overwriteReportPeriod is the shortest time between two reports that another client
@@ -230,11 +230,11 @@ const overwriteReportPeriod = 5 * time.Minute
 // reportOverwritten reports who has written the status of a Network, if that was not
 // this replica. The informer drops the managed fields, which name the writer.
 func (r *Reconciler) reportOverwritten(ctx context.Context, network *samplecrdv1.Network) {
-	was := r.recordOf(network)
+	was := r.memoryOf(network)
 	if !was.overwritten {
 		return
 	}
-	r.update(network, func(record *record) { record.overwritten = false })
+	r.update(network, func(memory *memory) { memory.overwritten = false })
 	if !was.overwriteReported.IsZero() && r.clock.Since(was.overwriteReported) < overwriteReportPeriod {
 		return
 	}
@@ -243,7 +243,7 @@ func (r *Reconciler) reportOverwritten(ctx context.Context, network *samplecrdv1
 	if err != nil || live.UID != network.UID || r.wroteStatus(live) {
 		return
 	}
-	r.update(network, func(record *record) { record.overwriteReported = r.clock.Now() })
+	r.update(network, func(memory *memory) { memory.overwriteReported = r.clock.Now() })
 	event := status.Overwritten(status.Writer(live.ManagedFields, r.options.FieldManager), r.options.FieldManager)
 	logger.Error(errors.New(event.Note), "Another client has written the status")
 	r.emit(network, event)

@@ -231,7 +231,7 @@ func (r *Reconciler) seen(key cache.ObjectName) (requests []string) {
 }
 
 // Listed is called after a complete list of Neutron's state that began at a time. What the
-// list has proven not to exist ends in the ledger, and so does the record of a key whose
+// list has proven not to exist ends in the ledger, and so does the memory of a key whose
 // object does not exist. Nothing that is kept for a key outlives it. Listed returns the keys
 // without an object of which something is left that a sync has to delete.
 func (r *Reconciler) Listed(began time.Time) (leftovers []cache.ObjectName) {
@@ -247,10 +247,10 @@ func (r *Reconciler) Listed(began time.Time) (leftovers []cache.ObjectName) {
 			a.listed(began, r.seen(key), r.hasSubnet(key, a.adopted.networkID), formerUntil)
 		})
 	}
-	for key, record := range r.records {
-		isRejected := record.rejected != nil && r.until(record.rejected.until) > 0
+	for key, memory := range r.memories {
+		isRejected := memory.rejected != nil && r.until(memory.rejected.until) > 0
 		if network, err := r.networks.Get(key); err == nil && network == nil && !isRejected {
-			delete(r.records, key)
+			delete(r.memories, key)
 		}
 	}
 	return leftovers

@@ -20,7 +20,7 @@ const Drifted = "Drifted"
 
 // Event is a Kubernetes event without the object that it regards.
 type Event struct {
-	Type, Reason, Action, Note string
+	Type, Reason, Note string
 }
 
 // EventsOf returns the events for the steps that a sync applied to a Network: one for
@@ -35,7 +35,7 @@ func EventsOf(network *samplecrdv1.Network, steps []plan.Step, record plan.Recor
 		case !plan.ChangesNeutron(step):
 		case deletion.DuplicateOf != "":
 			all = append(all, Event{
-				Type: corev1.EventTypeNormal, Reason: "DuplicateDeleted", Action: "DeleteDuplicate",
+				Type: corev1.EventTypeNormal, Reason: "DuplicateDeleted",
 				Note: Clip(fmt.Sprintf("Deleted network %s: it was a duplicate of %s, created by another request.", deletion.ID, deletion.DuplicateOf)),
 			})
 		default:
@@ -51,7 +51,6 @@ func EventsOf(network *samplecrdv1.Network, steps []plan.Step, record plan.Recor
 		event.Type, event.Reason = corev1.EventTypeWarning, Drifted
 		event.Note = Clip("Corrected a difference in Neutron: " + o.missing() + strings.Join(o.sentences, ", ") + ".")
 	}
-	event.Action = event.Reason
 	return append(all, event)
 }
 

@@ -40,7 +40,7 @@ func TestEventsOf(t *testing.T) {
 	recordRouter, attachRouter := plan.RecordRouter{ID: "router-1"}, plan.AttachRouter{Interface: neutron.RouterInterface{RouterID: "router-1"}}
 	detachRouter := plan.DetachRouter{Interface: neutron.RouterInterface{RouterID: "router-0"}}
 	event := func(kind, reason, note string) status.Event {
-		return status.Event{Type: kind, Reason: reason, Action: reason, Note: note}
+		return status.Event{Type: kind, Reason: reason, Note: note}
 	}
 	for name, test := range map[string]struct {
 		network *samplecrdv1.Network
@@ -76,7 +76,7 @@ func TestEventsOf(t *testing.T) {
 			event("Warning", "Drifted", "Corrected a difference in Neutron: the subnet was not attached to its router; attached the subnet to router router-1."),
 		}},
 		"a duplicate": {good, []plan.Step{duplicate}, []status.Event{
-			{Type: "Normal", Reason: "DuplicateDeleted", Action: "DeleteDuplicate", Note: "Deleted network net-2: it was a duplicate of net-1, created by another request."},
+			{Type: "Normal", Reason: "DuplicateDeleted", Note: "Deleted network net-2: it was a duplicate of net-1, created by another request."},
 		}},
 		"network missing": {good, []plan.Step{createNetwork, createSubnet}, []status.Event{
 			event("Warning", "Drifted", "Corrected a difference in Neutron: network net-0 did not exist; created network net-1 with subnet 10.0.0.0/24, gateway 10.0.0.1."),

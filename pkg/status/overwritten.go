@@ -32,7 +32,7 @@ func Overwritten(writer, ours string) Event {
 		cure = "If two controllers run in this cluster, stop one of them, or run both with the same Lease (-leader-elect)."
 	}
 	return Event{
-		Type: corev1.EventTypeWarning, Reason: "StatusOverwritten", Action: "Sync",
+		Type: corev1.EventTypeWarning, Reason: "StatusOverwritten",
 		Note: Clip(who + " has written the status of this Network, which belongs to the controller. The controller corrects it, and waits longer each time, up to about ten minutes. " + cure),
 	}
 }

@@ -243,7 +243,7 @@ func (s *story) events(args []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	slices.SortFunc(list.Items, func(a, b eventsv1.Event) int { return a.EventTime.Compare(b.EventTime.Time) })
+	slices.SortFunc(list.Items, func(a, b eventsv1.Event) int { return strings.Compare(a.Name, b.Name) }) // they contain the time
 	var text strings.Builder
 	for _, event := range list.Items {
 		line := event.Reason

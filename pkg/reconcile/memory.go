@@ -13,10 +13,10 @@ import (
 	"github.com/samplecrd/network-controller/pkg/status"
 )
 
-// record is what this replica remembers of a key between two syncs. It begins
+// memory is what this replica remembers of a key between two syncs. It begins
 // when there is something to remember, and ends with the object. All of it can be lost: it
 // saves and limits requests. What may exist in Neutron is in the ledger.
-type record struct {
+type memory struct {
 	// uid is the object that the following fields belong to.
 	uid types.UID
 	// isNew is true until this replica has set the finalizer, or found it set.
@@ -56,54 +56,54 @@ func formerOf(network *samplecrdv1.Network) *former {
 	return found
 }
 
-// recordOf returns the record of a Network. Fields that belong to an earlier
+// memoryOf returns the memory of a Network. Fields that belong to an earlier
 // object of the same name are empty.
-func (r *Reconciler) recordOf(network *samplecrdv1.Network) record {
+func (r *Reconciler) memoryOf(network *samplecrdv1.Network) memory {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.records[cache.MetaObjectToName(network)].of(network.UID)
+	return r.memories[cache.MetaObjectToName(network)].of(network.UID)
 }
 
-// of returns the record as the one of an object.
-func (r record) of(uid types.UID) record {
-	if r.uid == uid {
-		return r
+// of returns the memory as the one of an object.
+func (m memory) of(uid types.UID) memory {
+	if m.uid == uid {
+		return m
 	}
-	return record{uid: uid, isNew: true, rejected: r.rejected}
+	return memory{uid: uid, isNew: true, rejected: m.rejected}
 }
 
-// update changes the record of a Network.
-func (r *Reconciler) update(network *samplecrdv1.Network, change func(*record)) {
-	r.updateKey(cache.MetaObjectToName(network), func(record *record) {
-		*record = record.of(network.UID)
-		change(record)
+// update changes the memory of a Network.
+func (r *Reconciler) update(network *samplecrdv1.Network, change func(*memory)) {
+	r.updateKey(cache.MetaObjectToName(network), func(memory *memory) {
+		*memory = memory.of(network.UID)
+		change(memory)
 	})
 }
 
-// updateKey changes the record of a key, whatever object it belongs to.
-func (r *Reconciler) updateKey(key cache.ObjectName, change func(*record)) {
+// updateKey changes the memory of a key, whatever object it belongs to.
+func (r *Reconciler) updateKey(key cache.ObjectName, change func(*memory)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	record := r.records[key]
-	change(&record)
-	r.records[key] = record
+	memory := r.memories[key]
+	change(&memory)
+	r.memories[key] = memory
 }
 
-// forget ends the record of a key whose object does not exist. If Neutron has rejected a
+// forget ends the memory of a key whose object does not exist. If Neutron has rejected a
 // request, that is remembered until its time: another list finds the orphan again.
 func (r *Reconciler) forget(key cache.ObjectName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	rejected := r.records[key].rejected
-	delete(r.records, key)
+	rejected := r.memories[key].rejected
+	delete(r.memories, key)
 	if rejected != nil && r.until(rejected.until) > 0 {
-		r.records[key] = record{rejected: rejected}
+		r.memories[key] = memory{rejected: rejected}
 	}
 }
 
 // wasInSync reports whether Neutron matched the current spec after the last sync.
 func (r *Reconciler) wasInSync(network *samplecrdv1.Network) bool {
-	return r.recordOf(network).observedGeneration == network.Generation
+	return r.memoryOf(network).observedGeneration == network.Generation
 }
 
 // wroteStatus reports whether the status of a Network is the last one that this
@@ -112,7 +112,7 @@ func (r *Reconciler) wroteStatus(network *samplecrdv1.Network) bool {
 	current := status.Hash(network.Status)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	last := r.records[cache.MetaObjectToName(network)]
+	last := r.memories[cache.MetaObjectToName(network)]
 	return last.uid == network.UID && (current == last.status || current == last.previousStatus)
 }
 
@@ -121,10 +121,10 @@ func (r *Reconciler) wroteStatus(network *samplecrdv1.Network) bool {
 func (r *Reconciler) StatusOverwritten(before, after *samplecrdv1.Network) (delay time.Duration, overwritten bool) {
 	overwritten = !status.IsSame(before.Status, after.Status) && !r.wroteStatus(after)
 	if overwritten {
-		r.updateKey(cache.MetaObjectToName(after), func(record *record) {
-			record.overwritten = record.uid == after.UID
-			record.correction = r.options.Retry.correctionAfter(record.of(after.UID).correction, r.clock.Now())
-			delay = r.until(record.correction.due)
+		r.updateKey(cache.MetaObjectToName(after), func(memory *memory) {
+			memory.overwritten = memory.uid == after.UID
+			memory.correction = r.options.Retry.correctionAfter(memory.of(after.UID).correction, r.clock.Now())
+			delay = r.until(memory.correction.due)
 		})
 	}
 	return delay, overwritten
@@ -133,17 +133,17 @@ func (r *Reconciler) StatusOverwritten(before, after *samplecrdv1.Network) (dela
 // awaitsCorrection reports whether the status of a Network was overwritten, and is not
 // to be corrected yet.
 func (r *Reconciler) awaitsCorrection(network *samplecrdv1.Network) bool {
-	return r.until(r.recordOf(network).correction.due) > 0
+	return r.until(r.memoryOf(network).correction.due) > 0
 }
 
 // becomesReady reports whether a Network becomes Ready for the first time with
 // the status that was just written. (This is unknown for a Network that already
 // had a network in Neutron and was not Ready when this replica started leading.)
 func (r *Reconciler) becomesReady(network *samplecrdv1.Network, written samplecrdv1.NetworkStatus) (becomes bool) {
-	r.update(network, func(record *record) {
-		becoming := record.becomingReady || network.Status.NetworkID == "" && !status.IsReady(network.Status)
+	r.update(network, func(memory *memory) {
+		becoming := memory.becomingReady || network.Status.NetworkID == "" && !status.IsReady(network.Status)
 		becomes = becoming && status.IsReady(written)
-		record.becomingReady = becoming && !becomes
+		memory.becomingReady = becoming && !becomes
 	})
 	return becomes
 }
