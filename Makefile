@@ -151,6 +151,7 @@ fuzz: ## Fuzz the pure packages, FUZZTIME=30s each
 	go test -run '^$$' -fuzz FuzzConverge -fuzztime $(FUZZTIME) -fuzzminimizetime 1x ./pkg/plan
 	go test -run '^$$' -fuzz FuzzDesiredFor -fuzztime $(FUZZTIME) -fuzzminimizetime 1x ./pkg/plan
 	go test -run '^$$' -fuzz FuzzRequestOf -fuzztime $(FUZZTIME) -fuzzminimizetime 1x ./pkg/deployments
+	go test -run '^$$' -fuzz FuzzAccount -fuzztime $(FUZZTIME) -fuzzminimizetime 1x ./pkg/reconcile
 
 # The packages that only compute, whose own tests must notice nearly every change
 # of their code.
@@ -159,6 +160,7 @@ PURE_PACKAGES := pkg/plan pkg/status
 .PHONY: mutation
 mutation: ## Check that the tests of the pure packages fail when their code is changed (about 15 minutes)
 	@hack/mutation/run.sh $(PURE_PACKAGES)
+	@GREMLINS_FLAGS='-E /[^l][^/]*\.go$$ -E /limit\.go$$' hack/mutation/run.sh pkg/reconcile # only the ledger
 
 # The variables of a release: make image VERSION=v1.2.3 ARCH=arm64. The image is
 # not published yet: IMAGE is where it would be.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
@@ -254,24 +255,40 @@ func (f *apiFront) serveLease(w http.ResponseWriter, r *http.Request) {
 
 // ambushes are the Networks that their users delete at the moment at which a
 // controller sets the finalizer (kubernetes/kubernetes#77988).
-type ambushes struct{ laid sync.Map }
+type ambushes struct {
+	mu   sync.Mutex
+	laid sets.Set[string]
+}
 
-func (a *ambushes) lay(name string) { a.laid.Store(name, true) }
+func (a *ambushes) lay(name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.laid.Insert(name)
+}
 
-func (a *ambushes) isLaid(name string) bool { _, laid := a.laid.Load(name); return laid }
+func (a *ambushes) isLaid(name string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.laid.Has(name)
+}
 
-func (a *ambushes) take(name string) (wasLaid bool) {
-	_, wasLaid = a.laid.LoadAndDelete(name)
-	return wasLaid
+// take ends an ambush. If it was laid, its user sees that after a function was called.
+func (a *ambushes) take(name string, call func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.laid.Has(name) {
+		call()
+	}
+	a.laid.Delete(name)
 }
 
 // springAmbush deletes a Network, if an ambush is laid, while the caller sets the
 // finalizer.
 func (c *chaos) springAmbush(name string) {
-	if c.ambushes.take(name) {
+	c.ambushes.take(name, func() {
 		c.guests.Go(func() {
 			err := c.networks().Delete(c.Context(), name, metav1.DeleteOptions{})
 			c.journal.add(name, "user: DELETE while the finalizer is set: %v", err)
 		})
-	}
+	})
 }

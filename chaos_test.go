@@ -23,6 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
@@ -137,7 +138,7 @@ func newChaos(t *testing.T, own *controlplane.Cluster, s schedule) *chaos {
 	t.Helper()
 	config := own.RESTConfig()
 	c := &chaos{
-		T: t, schedule: s, truth: newTruth(), journal: newJournal(),
+		T: t, schedule: s, ambushes: ambushes{laid: sets.New[string]()}, truth: newTruth(), journal: newJournal(),
 		cluster: own, client: clientset.NewForConfigOrDie(config), kube: kubernetes.NewForConfigOrDie(config),
 		timeout: 30 * time.Second / s.scale, maxInFlight: limits.maxInFlight / s.scale,
 	}

@@ -119,7 +119,7 @@ func (c *chaos) deleteWithFinalizer(a act) {
 			c.pause(5 * time.Millisecond)
 		}
 	}
-	c.ambushes.take(a.name)
+	c.ambushes.take(a.name, func() {})
 }
 
 // wrote records what follows from a spec that a user has written.

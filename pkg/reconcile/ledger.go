@@ -111,7 +111,7 @@ func (a *account) lost(id string, pendingUntil, endsAt time.Time) {
 func (a *account) edit(id string, change func(*request)) {
 	a.requests = slices.Clone(a.requests)
 	for i := range a.requests {
-		if a.requests[i].id == id && (a.requests[i].inFlight || id != "") {
+		if a.requests[i].id == id && a.requests[i].inFlight {
 			change(&a.requests[i])
 		}
 	}

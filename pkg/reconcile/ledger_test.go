@@ -54,6 +54,10 @@ func TestAccount(t *testing.T) {
 			[]func(*account){func(a *account) { a.sent("") }, func(a *account) { a.lost("", at(30), at(30)) }, func(a *account) { a.sent("") }, func(a *account) { a.ended("", "") }},
 			plan.Claims{}, at(30), false, true,
 		},
+		"two that leave no network, without a response": {
+			[]func(*account){func(a *account) { a.sent("") }, func(a *account) { a.lost("", at(40), at(600)) }, func(a *account) { a.sent("") }, func(a *account) { a.lost("", at(30), at(600)) }},
+			plan.Claims{}, at(40), false, true,
+		},
 		"the status names the network": {
 			[]func(*account){func(a *account) { a.sent("r1") }, func(a *account) { a.executed("r1", "net-1", at(1)) }, func(a *account) { a.ended("", "net-1") }},
 			plan.Claims{}, time.Time{}, false, false,
@@ -146,6 +150,33 @@ func TestAccount(t *testing.T) {
 				t.Errorf("isEmpty() = %v: %+v", !test.kept, a)
 			}
 		})
+	}
+}
+
+// TestFormerUntil: a request of a former leader may be pending after this replica has
+// started leading, unless the object had been Ready for long with the network that it has.
+func TestFormerUntil(t *testing.T) {
+	const quiet, started = 60 * time.Second, 100
+	ready := former{uid: "1", networkID: "net-1", readySince: at(started - 61)}
+	found := formerStatus{uid: "1", networkID: "net-1", found: true}
+	pending := at(started + 30)
+	for name, test := range map[string]struct {
+		former *former
+		status formerStatus
+		want   time.Time
+	}{
+		"no object of a former leader": {nil, found, time.Time{}},
+		"another object":               {&ready, formerStatus{uid: "2", networkID: "net-1", found: true}, time.Time{}},
+		"ready for long":               {&ready, found, time.Time{}},
+		"ready for a short time":       {&former{uid: "1", networkID: "net-1", readySince: at(started - 60)}, found, pending},
+		"not ready":                    {&former{uid: "1", networkID: "net-1"}, found, pending},
+		"another network":              {&ready, formerStatus{uid: "1", networkID: "net-2", found: true}, pending},
+		"no network":                   {&ready, formerStatus{uid: "1", networkID: "net-1"}, pending},
+	} {
+		a := account{former: test.former}
+		if got := a.formerUntil(test.status, at(started), 30*time.Second, quiet); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
 	}
 }
 
