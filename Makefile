@@ -160,7 +160,7 @@ PURE_PACKAGES := pkg/plan pkg/status
 .PHONY: mutation
 mutation: ## Check that the tests of the pure packages fail when their code is changed (about 15 minutes)
 	@hack/mutation/run.sh $(PURE_PACKAGES)
-	@GREMLINS_FLAGS='-E /[^l][^/]*\.go$$ -E /limit\.go$$' hack/mutation/run.sh pkg/reconcile # only the ledger
+	@GREMLINS_FLAGS='-E (^|/)([^l]|limit)[^/]*\.go$$' hack/mutation/run.sh pkg/reconcile # only the ledger
 
 # The variables of a release: make image VERSION=v1.2.3 ARCH=arm64. The image is
 # not published yet: IMAGE is where it would be.
