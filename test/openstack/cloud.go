@@ -29,6 +29,7 @@ const (
 type cloud struct {
 	dir   string // its run folder
 	cache string // files that outlive it
+	root  string // the root folder of its programs, or "" for that of this machine
 
 	neutronNoAuth server // accepts every request
 	keystone      server
@@ -105,7 +106,7 @@ func (c *cloud) start(ctx context.Context) error {
 func (c *cloud) launch(program process.Program) (*process.Process, error) {
 	// PATH is that of Debian's programs: another Python may lack the packages.
 	program.Env = append(program.Env, "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8")
-	p, err := process.Start(c.dir, program)
+	p, err := process.Start(c.dir, c.inRoot(program))
 	if err != nil {
 		return nil, err
 	}

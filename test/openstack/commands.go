@@ -24,8 +24,7 @@ const (
 	allPattern  = "openstack-*"
 )
 
-// packages must be installed; others come with them. Later versions of Debian start
-// Neutron in another way.
+// packages must be installed; others come with them.
 var packages = []string{"neutron-server", "keystone", "uwsgi-core", "uwsgi-plugin-python3"}
 
 // up starts an OpenStack that stays when this process ends.
@@ -127,7 +126,11 @@ func prepare(ctx context.Context) (runs string, unlock func(), err error) {
 	if runs, unlock, err = lock(ctx); err != nil {
 		return "", nil, err
 	}
-	if err := debian.Install(ctx, packages...); err != nil {
+	install := func() error { return debian.Install(ctx, packages...) }
+	if root := rootFolder(runs); root != "" {
+		install = func() error { return debian.Extract(ctx, os.Getenv(releaseVariable), root, packages...) }
+	}
+	if err := install(); err != nil {
 		unlock()
 		return "", nil, err
 	}

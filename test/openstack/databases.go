@@ -12,7 +12,8 @@ import (
 )
 
 // makeDatabases makes an empty database for each server. Creating a schema takes
-// seconds, so its result is kept for this version of the package.
+// seconds, so its result is kept for this version of the package, or with the root
+// folder, whose packages stay as they are.
 func (c *cloud) makeDatabases(ctx context.Context) error {
 	return together(ctx,
 		func(ctx context.Context) error {
@@ -31,11 +32,14 @@ func (s server) database() string {
 
 // emptyDatabase makes empty databases with the schema of a package.
 func (c *cloud) emptyDatabase(ctx context.Context, packageName string, create func(ctx context.Context, path string) error, paths ...string) error {
-	version, err := debian.VersionOf(ctx, packageName)
-	if err != nil {
-		return err
+	kept := filepath.Join(c.root, packageName+".sqlite")
+	if c.root == "" {
+		version, err := debian.VersionOf(ctx, packageName)
+		if err != nil {
+			return err
+		}
+		kept = filepath.Join(c.cache, packageName+"-"+strings.ReplaceAll(version, ":", "_")+".sqlite")
 	}
-	kept := filepath.Join(c.cache, packageName+"-"+strings.ReplaceAll(version, ":", "_")+".sqlite")
 	if _, err := os.Stat(kept); err != nil {
 		logf("Creating the schema of %s (once).", packageName)
 		path := filepath.Join(c.dir, packageName+"-empty.sqlite")

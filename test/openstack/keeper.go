@@ -31,7 +31,8 @@ func keep(path string, lifetime time.Duration, command []string) (exitCode int, 
 	ctx, stopped := signal.NotifyContext(alive, process.StopSignals...)
 	defer stopped()
 
-	c := &cloud{dir: path, cache: filepath.Join(filepath.Dir(filepath.Dir(path)), cacheName)}
+	runs := filepath.Dir(path)
+	c := &cloud{dir: path, cache: filepath.Join(filepath.Dir(runs), cacheName), root: rootFolder(runs)}
 	defer c.stop()
 	if err := c.start(ctx); err != nil {
 		return 0, err

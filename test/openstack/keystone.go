@@ -22,6 +22,7 @@ const region = "RegionOne"
 // keystoneConfig has the values in the configuration of a Keystone.
 type keystoneConfig struct {
 	server
+	wsgi
 	Database string
 	Life     int  // of its tokens, in seconds
 	Cache    bool // false if it must see changes in the database at once
@@ -73,10 +74,11 @@ func (c *cloud) configureKeystones() error {
 		{server: c.keystoneShort, Life: shortLife},
 	} {
 		config.Database = c.keystone.database()
+		config.wsgi = wsgi{Application: "keystone.server.wsgi:initialize_public_application()", Variable: "OS_KEYSTONE_CONFIG_FILES", Threads: 8}
 		if err := c.writeFile(config.File+".conf", "keystone.conf", config); err != nil {
 			return err
 		}
-		if err := c.writeFile(config.File+"-uwsgi.ini", "keystone-uwsgi.ini", config); err != nil {
+		if err := c.writeFile(config.File+"-uwsgi.ini", "uwsgi.ini", config); err != nil {
 			return err
 		}
 	}
@@ -106,5 +108,5 @@ func writeKeys(path string) error {
 }
 
 func (c *cloud) startKeystone(ctx context.Context, s *server, began time.Time) error {
-	return c.serve(ctx, s, []string{"/usr/bin/uwsgi", "--ini", s.File + "-uwsgi.ini"}, "/v3", http.StatusOK, began)
+	return c.serve(ctx, s, s.uwsgi(), "/v3", http.StatusOK, began)
 }

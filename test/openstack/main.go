@@ -9,6 +9,9 @@
 // in its environment (see environment.go), and stops them when the command ends.
 // Its exit code is that of the command. `make openstack` builds this program.
 //
+// OPENSTACK_RELEASE=trixie starts those of Debian 13, OPENSTACK_RELEASE=sid those of
+// Debian unstable.
+//
 // It needs Debian 12 and root, because it installs packages. On other systems the
 // exit code is 3 and nothing was changed. If TEST_REQUIRE_ALL=yes is set, the exit
 // code is 1.

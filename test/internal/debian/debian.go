@@ -17,7 +17,10 @@ import (
 )
 
 // version is the version whose packages are known to work.
-const version = "12"
+const (
+	version  = "12"
+	codename = "bookworm"
+)
 
 // Check returns an error if packages cannot be installed on this machine. It is a
 // require.ErrSkipped.
@@ -64,6 +67,56 @@ func Install(ctx context.Context, packages ...string) error {
 		return err
 	}
 	return aptGet(ctx, install...)
+}
+
+// Extract extracts packages of another release, and those that they depend on, into a
+// folder that becomes the root folder of their programs. It runs none of their scripts
+// and mounts nothing. They come from where this machine gets its own packages.
+func Extract(ctx context.Context, release, folder string, packages ...string) error {
+	if _, err := os.Stat(folder); err == nil {
+		return nil
+	}
+	if err := Install(ctx, "mmdebstrap"); err != nil {
+		return err
+	}
+	mirrors, err := linesOf(ctx, "apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Release: "+codename)
+	if err != nil {
+		return err
+	}
+	settings, err := linesOf(ctx, "apt-config", "dump", "--no-empty", "--format", `%f "%v";%n`)
+	if err != nil {
+		return err
+	}
+	// Python's requests needs the file, which a script of ca-certificates would make.
+	const certificates = `cat "$1"/usr/share/ca-certificates/mozilla/*.crt >"$1/etc/ssl/certs/ca-certificates.crt"`
+	args := []string{
+		"--mode=root", "--variant=extract", "--format=directory", "--extract-hook=" + certificates,
+		"--include=base-files,ca-certificates," + strings.Join(packages, ","),
+	}
+	for _, setting := range settings {
+		if strings.HasPrefix(setting, "Acquire::") && !strings.HasPrefix(setting, "Acquire::IndexTargets") {
+			args = append(args, "--aptopt="+setting)
+		}
+	}
+	fmt.Fprintf(os.Stderr, "Extracting %s of Debian %s (about a minute).\n", strings.Join(packages, ", "), release)
+	unfinished := folder + ".new"
+	if err := os.RemoveAll(unfinished); err != nil {
+		return err
+	}
+	output, err := exec.CommandContext(ctx, "mmdebstrap", append(args, release, unfinished, mirrors[0])...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("extracting packages of %s: %w\n%s", release, err, bytes.TrimSpace(output))
+	}
+	return os.Rename(unfinished, folder)
+}
+
+// linesOf returns the lines that a command prints, which are at least one.
+func linesOf(ctx context.Context, name string, args ...string) ([]string, error) {
+	output, err := exec.CommandContext(ctx, name, args...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("running %s: %w", name, err)
+	}
+	return strings.Split(strings.TrimSpace(string(output)), "\n"), nil
 }
 
 // VersionOf returns the version of an installed package.
