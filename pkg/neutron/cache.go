@@ -550,12 +550,17 @@ func (c *Cache) CreateSubnet(ctx context.Context, subnet NewSubnet) (Subnet, err
 
 // UpdateSubnet implements Writer.
 func (c *Cache) UpdateSubnet(ctx context.Context, id string, update SubnetUpdate) (Subnet, error) {
-	revise := c.revise(c.networkOf(id))
+	before := c.knownSubnet(id)
+	revise := c.revise(before.NetworkID)
 	updated, err := c.client.UpdateSubnet(ctx, id, update)
 	if err == nil {
 		c.note(func(s *content) {
 			s.putSubnet(updated)
-			revise(s, func(ids []string) []string { return ids })
+			// Only for these fields does every Neutron give the network the next revision. One
+			// that is too high would be that of a change that the Cache has not seen.
+			if before.Name != updated.Name || before.Gateway != updated.Gateway || before.DHCP != updated.DHCP {
+				revise(s, func(ids []string) []string { return ids })
+			}
 		})
 	}
 	return updated, err
@@ -563,7 +568,7 @@ func (c *Cache) UpdateSubnet(ctx context.Context, id string, update SubnetUpdate
 
 // DeleteSubnet implements Writer.
 func (c *Cache) DeleteSubnet(ctx context.Context, id string, revision int) error {
-	revise := c.revise(c.networkOf(id))
+	revise := c.revise(c.knownSubnet(id).NetworkID)
 	err := c.client.DeleteSubnet(ctx, id, revision)
 	if err == nil || errors.Is(err, ErrNotFound) {
 		c.note(func(s *content) {
@@ -576,14 +581,14 @@ func (c *Cache) DeleteSubnet(ctx context.Context, id string, revision int) error
 	return err
 }
 
-// networkOf returns the ID of the network of a subnet, or an empty string.
-func (c *Cache) networkOf(subnetID string) string {
+// knownSubnet returns a subnet as the Cache has it, or the zero Subnet.
+func (c *Cache) knownSubnet(id string) Subnet {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if c.content == nil || c.content.subnets[subnetID] == nil {
-		return ""
+	if c.content == nil || c.content.subnets[id] == nil {
+		return Subnet{}
 	}
-	return c.content.subnets[subnetID].NetworkID
+	return *c.content.subnets[id]
 }
 
 // revise returns a function that is to be called after a request for a subnet of the

@@ -88,7 +88,10 @@ func (f *fake) CreateSubnet(_ context.Context, s neutron.NewSubnet) (neutron.Sub
 
 func (f *fake) UpdateSubnet(_ context.Context, id string, update neutron.SubnetUpdate) (neutron.Subnet, error) {
 	changed := subnet
-	changed.ID, changed.Gateway = id, *update.Gateway
+	changed.ID, changed.Nameservers = id, []netip.Addr{}
+	if update.Gateway != nil {
+		changed.Gateway = *update.Gateway
+	}
 	return changed, f.failure
 }
 func (f *fake) DeleteSubnet(context.Context, string, int) error { return f.failure }
@@ -307,8 +310,14 @@ func TestCacheRevision(t *testing.T) {
 			return err
 		},
 		"delete": func(c *neutron.Cache) error { return c.DeleteSubnet(ctx, "sub-1", 1) },
+		// Neutron 26 gives the network no revision for it.
+		"update of name servers": func(c *neutron.Cache) error {
+			_, err := c.UpdateSubnet(ctx, "sub-1", neutron.SubnetUpdate{SubnetSettings: neutron.SubnetSettings{Nameservers: &[]netip.Addr{}}})
+			return err
+		},
 	}
-	want := map[string][]string{"create": {"sub-1", "new-second"}, "update": {"sub-1"}, "delete": nil}
+	want := map[string][]string{"create": {"sub-1", "new-second"}, "update": {"sub-1"}, "delete": nil, "update of name servers": {"sub-1"}}
+	own := map[string]int{"create": 1, "update": 1, "delete": 1}
 	for name, send := range requests {
 		for listed, more := range map[string]int{"before the request": 0, "after the request": 1, "after another client's": 5} {
 			t.Run(name+", listed "+listed, func(t *testing.T) {
@@ -329,7 +338,7 @@ func TestCacheRevision(t *testing.T) {
 					t.Fatal(err)
 				}
 				got, _ := cache.Lookup(neutron.Owner{}, "net-1")
-				if revision := before.Revision + max(1, more); got.Named[0].Revision != revision {
+				if revision := before.Revision + max(own[name], more); got.Named[0].Revision != revision {
 					t.Errorf("the network has the revision %d, want %d", got.Named[0].Revision, revision)
 				}
 				if diff := cmp.Diff(want[name], got.Named[0].SubnetIDs, cmpopts.EquateEmpty()); diff != "" {
