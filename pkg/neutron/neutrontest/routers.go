@@ -3,6 +3,7 @@ package neutrontest
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -180,9 +181,12 @@ func testGatewayOfRouter(s *suite) {
 	_, err := s.Client.UpdateSubnet(s.Context(), subnet.ID, update)
 	s.want("changing the gateway", err, neutron.ErrInUse, http.StatusConflict, "GatewayIpInUse")
 
-	// No gateway, and the gateway again, are accepted.
+	// Neutron 21 accepts no gateway, Neutron 26 does not. Both accept the gateway again.
 	for _, gateway := range []netip.Addr{{}, subnet.Gateway} {
 		changed, err := s.Client.UpdateSubnet(s.Context(), subnet.ID, neutron.SubnetUpdate{Revision: subnet.Revision, SubnetSettings: neutron.SubnetSettings{Gateway: &gateway}})
+		if errors.Is(err, neutron.ErrInUse) && !gateway.IsValid() {
+			continue
+		}
 		s.wantNil("changing the gateway to "+gateway.String(), err)
 		subnet.Revision = changed.Revision
 	}

@@ -213,14 +213,26 @@ var gatewayTests = []test{
 		network := s.createNetwork()
 		created := s.createSubnet(network, "10.0.0.0/24")
 		before := s.network(network.ID)
-		updated, err := s.Client.UpdateSubnet(s.Context(), created.ID, neutron.SubnetUpdate{SubnetSettings: neutron.SubnetSettings{Pools: created.Pools}, Revision: created.Revision})
-		s.wantNil("updating", err)
-		between := s.network(network.ID)
-		s.wantNil("deleting", s.Client.DeleteSubnet(s.Context(), created.ID, updated.Revision))
-		after := s.network(network.ID)
-		if between.Revision <= before.Revision || after.Revision <= between.Revision {
-			s.Errorf("the network's revision is %d, %d after an update of its subnet, and %d after its deletion; want it to grow",
-				before.Revision, between.Revision, after.Revision)
+		wantNext := func(change string) {
+			after := s.network(network.ID)
+			if after.Revision != before.Revision+1 {
+				s.Errorf("the network's revision is %d before %s and %d after it, want the next one", before.Revision, change, after.Revision)
+			}
+			before = after
 		}
+		// Neutron 26 does not count other fields: see Cache.UpdateSubnet.
+		for change, update := range map[string]neutron.SubnetUpdate{
+			"another name": {Name: "changed"},
+			"no gateway":   {SubnetSettings: neutron.SubnetSettings{Gateway: new(netip.Addr)}},
+			"no DHCP":      {SubnetSettings: neutron.SubnetSettings{DHCP: new(false)}},
+		} {
+			update.Revision = created.Revision
+			updated, err := s.Client.UpdateSubnet(s.Context(), created.ID, update)
+			s.wantNil(change, err)
+			created.Revision = updated.Revision
+			wantNext(change)
+		}
+		s.wantNil("deleting", s.Client.DeleteSubnet(s.Context(), created.ID, created.Revision))
+		wantNext("the deletion of the subnet")
 	}},
 }
