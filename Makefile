@@ -87,7 +87,7 @@ openstack-down: $(OPENSTACK) ## Stop Keystone and Neutron and remove their data
 	@$(OPENSTACK) down
 
 .PHONY: test-openstack
-test-openstack: control-plane $(OPENSTACK) ## Run the contract and the stories on a real Keystone and Neutron
+test-openstack: control-plane $(OPENSTACK) ## Run the contract and the stories on a real Keystone and Neutron (OPENSTACK_RELEASE=trixie: of that Debian)
 	@$(OPENSTACK) exec -- test/openstack/test.sh || { code=$$?; [[ $$code == 3 ]] || exit $$code; }
 
 .PHONY: e2e
