@@ -179,7 +179,6 @@ func TestBadInput(t *testing.T) {
 		want string
 	}{
 		"unknown flag":                {[]string{"-nonsense"}, 2, "-nonsense"},
-		"mistyped flag":               {[]string{"-wokers=3"}, 2, "flag provided but not defined: -wokers; did you mean -workers?"},
 		"duration without a unit":     {[]string{"-resync-period=30"}, 2, "flag -resync-period: give a unit, such as 30s"},
 		"argument that is a secret":   {[]string{"http://a:s3cret@host/?api_key=s3cret"}, 2, `unexpected argument "http://…@host/?…"`},
 		"password and no number":      {[]string{"-workers=http://a:s3cret@host/?api_key=s3cret"}, 2, "-workers"},

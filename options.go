@@ -19,7 +19,6 @@ import (
 	"github.com/samplecrd/network-controller/pkg/deployments"
 	"github.com/samplecrd/network-controller/pkg/kube"
 	"github.com/samplecrd/network-controller/pkg/leaderelection"
-	"github.com/samplecrd/network-controller/pkg/logging"
 	"github.com/samplecrd/network-controller/pkg/preview"
 	"github.com/samplecrd/network-controller/pkg/reconcile"
 	"github.com/samplecrd/network-controller/pkg/server"
@@ -155,10 +154,8 @@ func parseOptions(args []string) (options, error) {
 	if o.loggingFormat == "json" {
 		verbosity, _ := strconv.Atoi(flags.Value("v"))
 		klog.SetSlogLogger(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-verbosity)})))
-		o.logger = klog.Background()
-	} else {
-		o.logger = logging.EscapeText()
 	}
+	o.logger = klog.Background()
 	return o, nil
 }
 

@@ -1,5 +1,5 @@
-// Package commandline parses flags, prints them in groups, and explains mistakes:
-// it names the flag that was probably meant, and the unit that is missing.
+// Package commandline parses flags, prints them in groups, and explains how to write a
+// duration.
 package commandline
 
 import (
@@ -9,7 +9,6 @@ import (
 	"io"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -69,13 +68,7 @@ func (f *Flags) Parse(args []string) error {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return err
 	}
-	text := Redact(err.Error())
-	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
-		if meant := f.closest(name); meant != "" {
-			text += "; did you mean -" + meant + "?"
-		}
-	}
-	return errors.New(text)
+	return errors.New(Redact(err.Error()))
 }
 
 // Args returns the arguments that are no flags.
@@ -114,42 +107,4 @@ func (f *Flags) Help(w io.Writer, description string) {
 		group.flags.SetOutput(w)
 		group.flags.PrintDefaults()
 	}
-}
-
-// closest returns the flag whose name begins with a text, or else the most similar
-// one. It returns an empty string if no flag is similar.
-func (f *Flags) closest(text string) (best string) {
-	least := 2 + len(text)/6 // more than a fifth of the letters is another word
-	f.all.VisitAll(func(one *flag.Flag) {
-		edits := distance(text, one.Name)
-		if len(text) > 2 && strings.HasPrefix(one.Name, text) {
-			edits = 1
-		}
-		if edits < least || edits == least && best == "" {
-			best, least = one.Name, edits
-		}
-	})
-	return best
-}
-
-// distance returns how many letters must be inserted, removed or replaced to make
-// one text of another (Levenshtein distance).
-func distance(from, to string) int {
-	row := make([]int, len(to)+1) // for a prefix of from, by the length of a prefix of to
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(from) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(to) {
-			replaced := diagonal
-			if from[i] != to[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(to)]
 }
