@@ -71,7 +71,7 @@ type vanishment struct {
 	at, undoing string // the beginning of the requests
 }
 
-func (v *vanishment) happen() { v.Do(func() { v.h.vanish("example") }) }
+func (v *vanishment) happen() { v.Do(func() { v.h.vanish() }) }
 
 // hasUndone reports whether the process has sent the request that undoes what was
 // requested for an object that vanished.

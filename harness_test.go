@@ -32,6 +32,7 @@ import (
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
+	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/scheme"
 	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
 	networkinformers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/debugpage"
@@ -176,7 +177,7 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 	if err != nil {
 		h.Fatal(err)
 	}
-	recorder := kube.NewEventRecorder(ctx, k.kube, controllerName)
+	recorder := kube.NewEventRecorder(ctx, k.kube, scheme.Scheme, controllerName)
 	observed := instrument.Neutron
 	if h.neutronTransport != nil {
 		observed = func(next http.RoundTripper) http.RoundTripper { return h.neutronTransport(instrument.Neutron(next)) }

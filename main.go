@@ -34,6 +34,7 @@ import (
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
+	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/scheme"
 	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
 	networkinformers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/debugpage"
@@ -238,7 +239,7 @@ func assemble(ctx context.Context, o options, k clients, neutronClient neutron.C
 		}
 	}
 	p.startInformers = func() { callAll(starts) }
-	recorder := kube.NewEventRecorder(ctx, k.kube, controllerName)
+	recorder := kube.NewEventRecorder(ctx, k.kube, scheme.Scheme, controllerName)
 	p.stop = func() { callAll(stops) }
 
 	if p.networks, err = store.New(klog.FromContext(ctx), networkInformers, k.resource().LogWatchError(""), page); err != nil {

@@ -87,13 +87,13 @@ func creates(kind string) func(*http.Request) bool {
 	return func(r *http.Request) bool { return r.Method == http.MethodPost && r.URL.Path == "/v2.0/"+kind }
 }
 
-// vanish removes an object in spite of its finalizer, as the API server does if a deletion
+// vanish removes example in spite of its finalizer, as the API server does if a deletion
 // is concurrent with the patch that sets the finalizer (kubernetes/kubernetes#77988).
-func (h *harness) vanish(name string) {
+func (h *harness) vanish() {
 	h.Helper()
-	h.patch(name, `{"metadata":{"finalizers":null}}`)
-	h.delete(name)
-	h.waitGone(name)
+	h.patch("example", `{"metadata":{"finalizers":null}}`)
+	h.delete("example")
+	h.waitGone("example")
 }
 
 // stays waits until a condition is true and the controller has made several lists since.
@@ -124,7 +124,7 @@ func TestVanishedTakeOver(t *testing.T) {
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")
 	<-takeOver.reached
-	h.vanish("example")
+	h.vanish()
 	takeOver.release()
 	h.stays(func() error {
 		all := h.inNeutron()
@@ -153,7 +153,7 @@ func TestVanishedBeforeResponse(t *testing.T) {
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")
 	<-create.reached
-	h.vanish("example")
+	h.vanish()
 	create.release()
 	h.stays(func() error { return h.hasCounts(0, 0) })
 }
@@ -169,7 +169,7 @@ func TestVanishedThenLate(t *testing.T) {
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")
 	<-create.reached
-	h.vanish("example")
+	h.vanish()
 	h.stays(func() error { return h.hasCounts(0, 0) })
 	executed := h.waitExecuted(creates("networks"))
 	create.release()

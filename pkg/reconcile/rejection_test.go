@@ -1,7 +1,7 @@
 package reconcile
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -41,7 +41,7 @@ func TestQuota(t *testing.T) {
 	reject := func(failure error) {
 		for i := range networks {
 			networks[i] = object("1", "")
-			networks[i].Name = fmt.Sprint(i)
+			networks[i].Name = strconv.Itoa(i)
 			r.noteRejection(cache.MetaObjectToName(networks[i]), networks[i], failure)
 		}
 	}
