@@ -53,7 +53,10 @@ type rule struct {
 
 func readRules(t *testing.T) (all []rule) {
 	t.Helper()
-	file := readYAML[rulesFile](t, filepath.Join(folder, "rules.yaml"))
+	var file rulesFile
+	if err := yaml.Unmarshal(rules(t), &file); err != nil {
+		t.Fatalf("reading the rules: %v", err)
+	}
 	for _, group := range file.Groups {
 		all = append(all, group.Rules...)
 	}
@@ -61,6 +64,20 @@ func readRules(t *testing.T) (all []rule) {
 		t.Fatal("there are no rules")
 	}
 	return all
+}
+
+// rules returns what the command in the README writes to rules.yaml.
+func rules(t *testing.T) []byte {
+	t.Helper()
+	command, _, ok := strings.Cut(regexp.MustCompile(`(?m)^ *sed .*$`).FindString(string(read(t, filepath.Join(folder, "README.md")))), ">")
+	if !ok {
+		t.Fatal("the README has no command that writes the rules")
+	}
+	output, err := exec.CommandContext(t.Context(), "sh", "-c", command).Output()
+	if err != nil {
+		t.Fatalf("%s: %v", command, err)
+	}
+	return output
 }
 
 func readYAML[T any](t *testing.T, path string) (value T) {
@@ -98,11 +115,17 @@ func promtool(t *testing.T, args ...string) {
 	}
 }
 
-// TestRules runs promtool's checks and unit tests of the rules.
+// TestRules runs promtool's checks and unit tests of the rules, beside which the unit
+// tests expect a folder of theirs.
 func TestRules(t *testing.T) {
 	t.Parallel()
-	promtool(t, "check", "rules", filepath.Join(folder, "rules.yaml"))
-	tests, err := filepath.Glob(filepath.Join(folder, "tests", "*.yaml"))
+	path := write(t, "rules.yaml", string(rules(t)))
+	promtool(t, "check", "rules", path)
+	copied := filepath.Join(filepath.Dir(path), "tests")
+	if err := os.CopyFS(copied, os.DirFS(filepath.Join(folder, "tests"))); err != nil {
+		t.Fatal(err)
+	}
+	tests, err := filepath.Glob(filepath.Join(copied, "*.yaml"))
 	if err != nil || len(tests) == 0 {
 		t.Fatalf("there are no unit tests: %v", err)
 	}

@@ -70,6 +70,9 @@ func TestOperator(t *testing.T) {
 	if _, ok := ours["Secret/"+endpoint.Authorization.Credentials.Name]; !ok {
 		t.Errorf("there is no Secret %q with a token", endpoint.Authorization.Credentials.Name)
 	}
+	if _, ok := ours["PrometheusRule/samplecrd-controller"]; !ok {
+		t.Error("there is no PrometheusRule")
+	}
 	role := ours["ClusterRoleBinding/samplecrd-metrics-reader"].RoleRef.Name
 	if _, ok := installed["ClusterRole/"+role]; !ok {
 		t.Errorf("there is no ClusterRole %q", role)

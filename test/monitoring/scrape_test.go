@@ -102,13 +102,13 @@ const soon = "Soon"
 // hasten returns the alerts of rules with other names and a wait of a second.
 func hasten(t *testing.T, rules string) string {
 	t.Helper()
-	_, alerts, ok := strings.Cut(rules, "\n  - name: samplecrd-controller.alerts\n")
+	_, alerts, ok := strings.Cut(rules, "\n    - name: samplecrd-controller.alerts\n")
 	if !ok {
 		t.Fatal("the rules have no group samplecrd-controller.alerts")
 	}
 	alerts = regexp.MustCompile(`\bfor: \w+`).ReplaceAllString(alerts, "for: 1s")
 	alerts = regexp.MustCompile(`\balert: \w+`).ReplaceAllString(alerts, "${0}"+soon)
-	return "groups:\n  - name: soon\n" + alerts
+	return "  groups:\n    - name: soon\n" + alerts
 }
 
 // setting is a cluster, a Neutron, a leader, a standby replica, and a Prometheus.
@@ -150,11 +150,8 @@ func newSetting(t *testing.T) *setting {
 	})
 	s.standby, s.standbyAddress = startController()
 
-	rules, err := filepath.Abs(filepath.Join(folder, "rules.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := fmt.Sprintf(configuration, rules, write(t, "soon.yaml", hasten(t, string(read(t, rules)))), s.leaderAddress, s.standbyAddress)
+	text := string(rules(t))
+	config := fmt.Sprintf(configuration, write(t, "rules.yaml", text), write(t, "soon.yaml", hasten(t, text)), s.leaderAddress, s.standbyAddress)
 	s.address = freeAddress(t)
 	start(t, program, "--config.file="+write(t, "prometheus.yaml", config), "--web.listen-address="+s.address, "--storage.tsdb.path="+t.TempDir(), "--log.level=warn")
 	return s
