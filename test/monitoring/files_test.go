@@ -251,7 +251,9 @@ func TestAlertsAreComplete(t *testing.T) {
 // grafana is the part of a dashboard that the tests read.
 type grafana struct {
 	Panels []struct {
+		ID                       int
 		Title, Description, Type string
+		GridPos                  struct{ X, Y, W, H int }
 		FieldConfig              struct {
 			Defaults struct{ Unit string }
 		}
@@ -285,21 +287,33 @@ func dashboardQueries(t *testing.T) map[string]string {
 		queries[fmt.Sprintf("annotation %d", i+1)] = variables.Replace(annotation.Target.Expr)
 	}
 	for name, query := range queries {
-		if query == "" || strings.Contains(query, "$") {
+		if query == "" || strings.Contains(query, "$") || strings.Count(query, "{") != strings.Count(query, `namespace=~".*`) {
 			t.Errorf("%s has the query %q", name, query)
 		}
 	}
 	return queries
 }
 
-// Each panel has a description, a unit and valid queries.
+// Each panel has an ID, a place, a description, a unit and valid queries.
 func TestDashboard(t *testing.T) {
-	titles := map[string]bool{}
+	const columns = 24 // of Grafana's grid
+	titles, ids, places := map[string]bool{}, map[int]bool{}, map[[2]int]string{}
 	for _, panel := range readDashboard(t).Panels {
 		if titles[panel.Title] || panel.Title == "" || panel.Description == "" || panel.FieldConfig.Defaults.Unit == "" || len(panel.Targets) == 0 {
 			t.Errorf("panel %q of type %s has description %q, unit %q and %d queries", panel.Title, panel.Type, panel.Description, panel.FieldConfig.Defaults.Unit, len(panel.Targets))
 		}
-		titles[panel.Title] = true
+		if ids[panel.ID] {
+			t.Errorf("panel %q has the ID of another one, %d", panel.Title, panel.ID)
+		}
+		titles[panel.Title], ids[panel.ID] = true, true
+		for x := panel.GridPos.X; x < panel.GridPos.X+panel.GridPos.W; x++ {
+			for y := panel.GridPos.Y; y < panel.GridPos.Y+panel.GridPos.H; y++ {
+				if other, taken := places[[2]int{x, y}]; taken || x >= columns {
+					t.Fatalf("panel %q covers %q at column %d, row %d", panel.Title, other, x, y)
+				}
+				places[[2]int{x, y}] = panel.Title
+			}
+		}
 	}
 	if len(titles) == 0 || len(titles) > 17 {
 		t.Errorf("there are %d panels", len(titles))
