@@ -164,9 +164,19 @@ type testsFile struct {
 	}
 }
 
-// Each alert has a unit test in which it fires, one in which it does not, and a
-// section in docs/reference/alerts.md.
-func TestEveryAlertIsTestedAndDocumented(t *testing.T) {
+// alertNames returns the names of the alerts in the order of the rules.
+func alertNames(t *testing.T) (names []string) {
+	t.Helper()
+	for _, r := range readRules(t) {
+		if r.Alert != "" {
+			names = append(names, r.Alert)
+		}
+	}
+	return names
+}
+
+// Each alert has a unit test in which it fires, and one in which it does not.
+func TestEveryAlertIsTested(t *testing.T) {
 	fires, quiet := map[string]bool{}, map[string]bool{}
 	files, err := filepath.Glob(filepath.Join(folder, "tests", "*.yaml"))
 	if err != nil {
@@ -183,46 +193,29 @@ func TestEveryAlertIsTestedAndDocumented(t *testing.T) {
 			}
 		}
 	}
-	alerts, sections := map[string]bool{}, map[string]bool{}
-	for _, r := range readRules(t) {
-		if r.Alert != "" {
-			alerts[r.Alert] = true
-		}
-	}
-	for _, match := range regexp.MustCompile(`(?m)^## (\w+)$`).FindAllStringSubmatch(string(read(t, "docs/reference/alerts.md")), -1) {
-		sections[match[1]] = true
-	}
-	for what, have := range map[string]map[string]bool{"alerts that fire in a test": fires, "alerts that do not fire in a test": quiet, "sections of docs/reference/alerts.md": sections} {
-		if diff := cmp.Diff(alerts, have); diff != "" {
-			t.Errorf("%s (-rules +found):\n%s", what, diff)
+	alerts := slices.Sorted(slices.Values(alertNames(t)))
+	for what, have := range map[string]map[string]bool{"fire": fires, "do not fire": quiet} {
+		if diff := cmp.Diff(alerts, slices.Sorted(maps.Keys(have))); diff != "" {
+			t.Errorf("alerts that %s in a test (-rules +tests):\n%s", what, diff)
 		}
 	}
 }
 
-// TestRunbookOrder checks that the index and the sections of the runbook have the
-// order of the rules.
-func TestRunbookOrder(t *testing.T) {
-	var alerts []string
-	for _, r := range readRules(t) {
-		if r.Alert != "" {
-			alerts = append(alerts, r.Alert)
-		}
-	}
+// TestRunbook checks that the index and the sections of the runbook are the alerts, in
+// the order of the rules.
+func TestRunbook(t *testing.T) {
 	runbook := string(read(t, "docs/reference/alerts.md"))
 	index, _, _ := strings.Cut(runbook, "\n## ")
-	for what, pattern := range map[string]*regexp.Regexp{
-		"index":    regexp.MustCompile(`\[(Samplecrd\w+)\]`),
-		"sections": regexp.MustCompile(`(?m)^## (\w+)$`),
+	for _, part := range []struct{ name, text, pattern string }{
+		{"index", index, `\[(Samplecrd\w+)\]`},
+		{"sections", runbook, `(?m)^## (\w+)$`},
 	} {
-		text, have := runbook, []string(nil)
-		if what == "index" {
-			text = index
-		}
-		for _, match := range pattern.FindAllStringSubmatch(text, -1) {
+		var have []string
+		for _, match := range regexp.MustCompile(part.pattern).FindAllStringSubmatch(part.text, -1) {
 			have = append(have, match[1])
 		}
-		if diff := cmp.Diff(alerts, have); diff != "" {
-			t.Errorf("the %s of docs/reference/alerts.md (-rules +have):\n%s", what, diff)
+		if diff := cmp.Diff(alertNames(t), have); diff != "" {
+			t.Errorf("the %s of docs/reference/alerts.md (-rules +have):\n%s", part.name, diff)
 		}
 	}
 }

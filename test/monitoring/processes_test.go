@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-
 	"github.com/samplecrd/network-controller/test/internal/process"
 )
 
@@ -48,12 +46,9 @@ func freeAddress(t *testing.T) string {
 // eventually waits until a check passes, and fails with its last error.
 func eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("%s: %v (%v)", what, last, err)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	if err := process.WaitUntil(ctx, check); err != nil {
+		t.Fatalf("%s: %v", what, err)
 	}
 }

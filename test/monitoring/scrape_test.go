@@ -71,22 +71,6 @@ func (p prometheus) number(t *testing.T, expression string, want int) (found []s
 	return found
 }
 
-// alerts returns the states of the alerts that are pending or firing, by name.
-func (p prometheus) alerts(ctx context.Context) (map[string]string, error) {
-	var data struct {
-		Alerts []struct {
-			State  string
-			Labels map[string]string
-		}
-	}
-	err := p.get(ctx, "alerts", nil, &data)
-	states := map[string]string{}
-	for _, alert := range data.Alerts {
-		states[alert.Labels["alertname"]] = alert.State
-	}
-	return states, err
-}
-
 // configuration has short intervals. The second file of rules is the first one with
 // alerts that fire after a second, under other names.
 const configuration = `
@@ -266,28 +250,14 @@ func (s *setting) theLeaderWorks(t *testing.T) {
 
 // noAlert waits until no alert is even pending. At the start, some are: there was no
 // leader for a moment.
-func (s *setting) noAlert(t *testing.T) {
-	eventually(t, "alerts", func(ctx context.Context) error {
-		alerts, err := s.alerts(ctx)
-		if err == nil && len(alerts) > 0 {
-			err = fmt.Errorf("%v", alerts)
-		}
-		return err
-	})
-}
+func (s *setting) noAlert(t *testing.T) { s.number(t, "ALERTS", 0) }
 
 // waitForAlerts waits until each of these alerts is in a state.
 func (s *setting) waitForAlerts(t *testing.T, state string, names ...string) {
 	t.Helper()
-	eventually(t, "alerts", func(ctx context.Context) error {
-		alerts, err := s.alerts(ctx)
-		for _, name := range names {
-			if err == nil && alerts[name] != state {
-				err = fmt.Errorf("%s is %q, want %q; there are %v", name, alerts[name], state, alerts)
-			}
-		}
-		return err
-	})
+	for _, name := range names {
+		s.number(t, fmt.Sprintf(`count(ALERTS{alertname=%q, alertstate=%q})`, name, state), 1)
+	}
 }
 
 func (s *setting) neutronStops(t *testing.T) {
