@@ -22,7 +22,8 @@ kube::codegen::gen_client \
 	pkg/apis
 
 go -C hack/tools install sigs.k8s.io/controller-tools/cmd/controller-gen
-"$GOBIN/controller-gen" crd paths=./pkg/apis/... output:crd:stdout >crd/network.yaml
+"$GOBIN/controller-gen" crd paths=./pkg/apis/... output:crd:stdout |
+	CGO_ENABLED=0 go run -trimpath ./hack/crd pkg/apis/samplecrd/v1/schema.yaml >crd/network.yaml
 
 greeting=docs/learn/code/14-greeting # the template of a lesson
 "$GOBIN/controller-gen" object crd paths=./$greeting/api output:crd:stdout >$greeting/crd.yaml

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -17,11 +16,11 @@ import (
 )
 
 // TestRandomSpecs sends random specs to a real API server, for new Networks and as
-// changes of a stored one. Both have one verdict, and the controller rejects what
-// the rule between fields rejects.
+// changes of a stored one. Both have one verdict, which is that of the rules before they
+// are composed, and the controller rejects what the rules between fields reject.
 func TestRandomSpecs(t *testing.T) {
-	const specs = 200
-	dryRun := []string{metav1.DryRunAll}
+	const specs = 300
+	separate := installSeparateRules(t)
 	stored := &samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Name: "stored"}, Spec: samplecrdv1.NetworkSpec{CIDR: "192.168.0.0/16", NetworkID: "abc"}}
 	if err := createNetwork(t, stored); err != nil {
 		t.Fatal(err)
@@ -48,6 +47,9 @@ func TestRandomSpecs(t *testing.T) {
 		if !reflect.DeepEqual(causes(created), causes(updated)) {
 			t.Errorf("%s: as a new Network: %v\nas a change: %v", asJSON, created, updated)
 		}
+		if one := separate.try(t, asMap(t, network.Spec)); !reflect.DeepEqual(causes(created), causes(one)) {
+			t.Errorf("%s: with the composed rule: %v\nwith separate rules: %v", asJSON, created, one)
+		}
 		ours := plan.DesiredFor(neutron.Owner{}, network.Spec).Invalid
 		if created == nil {
 			accepted++
@@ -70,14 +72,15 @@ func TestRandomSpecs(t *testing.T) {
 	}
 }
 
-// causes returns what an error of the API server is about.
+// causes returns what an error of the API server is about. Of the rules between fields,
+// the first one that is violated counts.
 func causes(err error) map[string]bool {
-	status, ok := err.(apierrors.APIStatus)
-	if !ok || status.Status().Details == nil {
-		return nil
-	}
-	found := map[string]bool{}
-	for _, cause := range status.Status().Details.Causes {
+	found, between := map[string]bool{}, false
+	for _, cause := range allCauses(err) {
+		if cause.Field == "spec" && between {
+			continue
+		}
+		between = between || cause.Field == "spec"
 		found[cause.Field+": "+cause.Message] = true
 	}
 	return found

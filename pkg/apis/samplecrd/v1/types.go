@@ -1,5 +1,7 @@
 package v1
 
+// The rules in CEL, and the default of status, are in schema.yaml.
+
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -87,7 +89,6 @@ const (
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="The message of Ready.",priority=1
 // +kubebuilder:printcolumn:name="Network ID",type=string,JSONPath=`.status.networkID`,description="The ID of the network in Neutron.",priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.size() <= 63",message="metadata.name must have at most 63 characters: it is part of the name and description of the Neutron network, which are limited to 255 characters",fieldPath=".metadata",optionalOldSelf=true
 
 // Network is a network with one subnet in OpenStack Neutron. The controller
 // creates both, reconciles them with the spec, and deletes them when the Network
@@ -102,30 +103,13 @@ type Network struct {
 	Spec NetworkSpec `json:"spec"`
 
 	// status is the most recently observed state of the network and its subnet.
-	// Only the controller writes it.
+	// Only the controller writes it. Until then, the condition Ready is Unknown with
+	// the reason Pending.
 	// +optional
-	// +kubebuilder:default={conditions: {{type: "Ready", status: "Unknown", reason: "Pending", message: "No controller has reconciled this Network yet.", lastTransitionTime: "1970-01-01T00:00:00Z"}}}
 	Status NetworkStatus `json:"status,omitempty,omitzero"`
 }
 
-// The controller writes each Network several times without a change of the spec. A
-// rule would run each time. So each rule starts with the guard "oldSelf.hasValue() &&
-// self == oldSelf.value()". The guard itself costs as much as reading each field
-// twice, so the rules between fields are one rule. Its messageExpression returns the
-// sentence for the first violation. The last sentence is for networkID without a
-// condition: messageExpression cannot read an optional oldSelf. Two kinds of rules
-// have no guard: for items of lists, oldSelf does not exist; for an object of two or
-// three fields, the guard costs more than the rule.
-//
-// The rules compare addresses with !(a == b), because the API server's cost
-// estimate accepts == and rejects != as unbounded. Kubernetes 1.31 also rejects ==
-// between results of functions, and accepts it between variables: all() over a list of
-// one item binds a variable. CEL cannot order addresses: the controller checks the
-// rules that need it.
-
 // NetworkSpec is the desired state of a network and its subnet.
-//
-// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() && self == oldSelf.value() || (has(self.cidr) ? !has(self.subnetPool) && (!isCIDR(self.cidr) || [cidr(self.cidr)].all(c, (c.prefixLength() >= 1 && c.prefixLength() <= (c.ip().family() == 4 ? 30 : 126) || c.prefixLength() > 1 && has(self.enableDHCP) && !self.enableDHCP && has(self.gateway) && self.gateway == 'None') && (!has(self.gateway) || !isIP(self.gateway) || [ip(self.gateway)].all(g, c.containsIP(g) && !(c.masked().ip() == g))) && (!has(self.allocationPools) || self.allocationPools.all(p, !isIP(p.start) || !isIP(p.end) || c.containsIP(ip(p.start)) && c.containsIP(ip(p.end)))) && (!has(self.dnsNameservers) || self.dnsNameservers.all(a, !isIP(a) || ip(a).family() == c.ip().family())) && (!has(self.hostRoutes) || self.hostRoutes.all(r, (!isIP(r.nextHop) || ip(r.nextHop).family() == c.ip().family()) && (!isCIDR(r.destination) || cidr(r.destination).ip().family() == c.ip().family()))) && (!has(self.ipv6) || c.ip().family() == 6) && (!has(self.mtu) || self.mtu >= 1280 || c.ip().family() == 4))) : has(self.subnetPool) && (!has(self.gateway) || self.gateway == 'None') && !has(self.allocationPools)) && (!has(self.ipv6) || !has(self.enableDHCP) || self.enableDHCP) && (!has(self.router) || !has(self.gateway) || !(self.gateway == 'None')) && (!oldSelf.hasValue() || has(self.networkID) == has(oldSelf.value().networkID)) && (!has(self.networkID) || !(has(self.mtu) || has(self.adminStateUp) || has(self.portSecurityEnabled) || has(self.dnsDomain) || has(self.tags)))",message="the fields of spec do not fit together: kubectl explain network.spec describes what each field permits",messageExpression="!(has(self.cidr) != has(self.subnetPool)) ? 'exactly one of cidr and subnetPool must be set, but ' + (has(self.cidr) ? 'both are' : 'neither is') + ': cidr for a range of your choice, subnetPool for a range that Neutron allocates' : !(!has(self.cidr) || !isCIDR(self.cidr) || (cidr(self.cidr).prefixLength() >= 1 && cidr(self.cidr).prefixLength() <= (cidr(self.cidr).ip().family() == 4 ? 30 : 126)) || (cidr(self.cidr).prefixLength() > 1 && has(self.enableDHCP) && !self.enableDHCP && has(self.gateway) && self.gateway == 'None')) ? 'cidr ' + self.cidr + ' must have a prefix length from /1 to /30 for IPv4 and from /1 to /126 for IPv6, unless gateway is None and enableDHCP is false: a smaller range has no room for a gateway and a port' : !(!has(self.gateway) || !isIP(self.gateway) || !has(self.cidr) || !isCIDR(self.cidr) || cidr(self.cidr).containsIP(ip(self.gateway))) ? 'gateway ' + self.gateway + ' is outside of cidr ' + self.cidr + ': it must be an address inside cidr, and of the same IP version, or omitted' : !(!has(self.gateway) || !isIP(self.gateway) || !has(self.cidr) || !isCIDR(self.cidr) || [cidr(self.cidr)].all(c, [ip(self.gateway)].all(g, !(c.masked().ip() == g)))) ? 'gateway ' + self.gateway + ' is the network address of cidr ' + self.cidr + ', which is its first address: use the next address, or omit gateway' : !(!has(self.subnetPool) || !has(self.gateway) || self.gateway == 'None') ? (isIP(self.gateway) ? 'gateway is ' + self.gateway + ', but it must' : 'gateway must') + ' be None or omitted with subnetPool, because the range is not known in advance' : !(!has(self.subnetPool) || !has(self.allocationPools)) ? 'allocationPools must be omitted with subnetPool, because the range is not known in advance' : !(!has(self.allocationPools) || !has(self.cidr) || !isCIDR(self.cidr) || self.allocationPools.all(p, !isIP(p.start) || !isIP(p.end) || cidr(self.cidr).containsIP(ip(p.start)) && cidr(self.cidr).containsIP(ip(p.end)))) ? self.allocationPools.map(p, isIP(p.start) && isIP(p.end) && !(cidr(self.cidr).containsIP(ip(p.start)) && cidr(self.cidr).containsIP(ip(p.end))), 'allocationPools has ' + p.start + ' to ' + p.end + ', which is not inside cidr ' + self.cidr + ': set start and end to addresses of cidr')[0] : !(!has(self.dnsNameservers) || !has(self.cidr) || !isCIDR(self.cidr) || self.dnsNameservers.all(a, !isIP(a) || ip(a).family() == cidr(self.cidr).ip().family())) ? self.dnsNameservers.map(a, isIP(a) && !(ip(a).family() == cidr(self.cidr).ip().family()), 'dnsNameservers has ' + a + ', which does not have the IP version of cidr ' + self.cidr + ': use IPv4 addresses with an IPv4 cidr, and IPv6 addresses with an IPv6 cidr')[0] : !(!has(self.hostRoutes) || !has(self.cidr) || !isCIDR(self.cidr) || self.hostRoutes.all(r, (!isIP(r.nextHop) || ip(r.nextHop).family() == cidr(self.cidr).ip().family()) && (!isCIDR(r.destination) || cidr(r.destination).ip().family() == cidr(self.cidr).ip().family()))) ? (self.hostRoutes.exists(r, isIP(r.nextHop) && isCIDR(r.destination) && !(ip(r.nextHop).family() == cidr(self.cidr).ip().family() && cidr(r.destination).ip().family() == cidr(self.cidr).ip().family())) ? self.hostRoutes.map(r, isIP(r.nextHop) && isCIDR(r.destination) && !(ip(r.nextHop).family() == cidr(self.cidr).ip().family() && cidr(r.destination).ip().family() == cidr(self.cidr).ip().family()), 'hostRoutes has ' + r.destination + ' via ' + r.nextHop + ', which does not have the IP version of cidr ' + self.cidr)[0] : 'hostRoutes must have the IP version of cidr, in both destination and nextHop') : !(!has(self.ipv6) || !has(self.cidr) || !isCIDR(self.cidr) || cidr(self.cidr).ip().family() == 6) ? 'ipv6 requires an IPv6 cidr, but cidr is ' + self.cidr + ': omit ipv6, or set cidr to an IPv6 range' : !(!has(self.ipv6) || !has(self.enableDHCP) || self.enableDHCP) ? 'ipv6 requires DHCP: omit enableDHCP, or omit ipv6' : !(!has(self.mtu) || self.mtu >= 1280 || !has(self.cidr) || !isCIDR(self.cidr) || cidr(self.cidr).ip().family() == 4) ? 'mtu must be at least 1280 for IPv6 (RFC 8200)' : !(!has(self.router) || !has(self.gateway) || !(self.gateway == 'None')) ? 'router requires a gateway, which is the address of the router in the subnet: omit router, or set gateway to an address or omit it' : !(!has(self.networkID) || !(has(self.mtu) || has(self.adminStateUp) || has(self.portSecurityEnabled) || has(self.dnsDomain) || has(self.tags))) ? 'mtu, adminStateUp, portSecurityEnabled, dnsDomain and tags must be omitted with networkID, because the settings of an adopted network are not changed' : has(self.networkID) ? 'networkID cannot be set, changed or removed later: it is not set, and the request has ' + self.networkID + ': create another Network' : 'networkID cannot be set, changed or removed later: it is set, and the request has none: create another Network'",optionalOldSelf=true
 type NetworkSpec struct {
 	// cidr is the IPv4 or IPv6 range of the subnet in CIDR notation, such as
 	// 192.168.0.0/16 or fd00:1234::/64 (attribute cidr of a Neutron subnet). Host bits
@@ -136,7 +120,6 @@ type NetworkSpec struct {
 	// which Neutron permits only while no port uses it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=49
-	// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() && self == oldSelf.value() || isCIDR(self) && !(cidr('224.0.0.0/4').containsCIDR(cidr(self)) || cidr('ff00::/8').containsCIDR(cidr(self)) || cidr('127.0.0.0/8').containsCIDR(cidr(self)) || cidr(self).masked().ip().isUnspecified())",message="cidr must be an IPv4 or IPv6 range in CIDR notation, such as 192.168.0.0/16 or fd00:1234::/64",messageExpression="isCIDR(self) ? 'cidr must not be a multicast or loopback range, or start with 0.0.0.0 or ::, because hosts cannot use such addresses: use another range, such as 192.168.0.0/16' : 'cidr must be an IPv4 or IPv6 range in CIDR notation, such as 192.168.0.0/16 or fd00:1234::/64'",optionalOldSelf=true
 	CIDR string `json:"cidr,omitempty"`
 
 	// subnetPool is the Neutron subnet pool that allocates the range of the subnet
@@ -154,7 +137,6 @@ type NetworkSpec struct {
 	// permitted. May be changed at any time.
 	// +optional
 	// +kubebuilder:validation:MaxLength=45
-	// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() && self == oldSelf.value() || self == 'None' || isIP(self) && !(ip(self).isLoopback() || cidr('224.0.0.0/4').containsIP(ip(self)) || cidr('ff00::/8').containsIP(ip(self)))",message="gateway must be an IPv4 or IPv6 address, such as 192.168.0.1 or fd00:1234::1, or None",messageExpression="isIP(self) ? 'gateway must not be a multicast or loopback address: use another address inside cidr' : 'gateway must be an IPv4 or IPv6 address, such as 192.168.0.1 or fd00:1234::1, or None'",optionalOldSelf=true
 	Gateway string `json:"gateway,omitempty"`
 
 	// allocationPools are the address ranges from which ports get their addresses
@@ -182,8 +164,6 @@ type NetworkSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=45
-	// +kubebuilder:validation:items:XValidation:rule="isIP(self)",message="dnsNameservers must be IPv4 or IPv6 addresses, such as 192.168.0.53"
-	// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() && self == oldSelf.value() || self.all(a, self.exists_one(b, a == b))",message="dnsNameservers must not contain duplicates: remove the repeated address",optionalOldSelf=true
 	DNSNameservers []string `json:"dnsNameservers,omitempty"`
 
 	// hostRoutes are the routes that DHCP announces to hosts (attribute host_routes).
@@ -232,7 +212,6 @@ type NetworkSpec struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() && self == oldSelf.value() || self.matches('^([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?[.])*[A-Za-z]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?[.]?$')",message="dnsDomain must be a domain name, such as lab.example.org: parts of letters, digits and - that are separated by dots, of which the last starts with a letter",optionalOldSelf=true
 	DNSDomain string `json:"dnsDomain,omitempty"`
 
 	// tags are the tags that the controller adds to the network (attribute tags). Tags
@@ -244,8 +223,6 @@ type NetworkSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=60
-	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[A-Za-z0-9_]([A-Za-z0-9 ._:=+@-]*[A-Za-z0-9._:=+@-])?$')",message="tags must consist of letters, digits, spaces and . _ : = + @ -, start with a letter, a digit or _, and not end with a space, such as team=network"
-	// +kubebuilder:validation:items:XValidation:rule="!self.endsWith('.json') && !self.endsWith('.xml')",message="tags must not end with .json or .xml, because Neutron interprets these suffixes as a content type: use another name"
 	Tags []string `json:"tags,omitempty"`
 
 	// networkID is the ID of an existing Neutron network to adopt. The controller then
@@ -259,7 +236,6 @@ type NetworkSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9-]+$`
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="networkID cannot be set, changed or removed later: create another Network",messageExpression="'networkID cannot be set, changed or removed later: it is ' + oldSelf + ', and the request has ' + self + ': create another Network'"
 	NetworkID string `json:"networkID,omitempty"`
 
 	// deletionPolicy specifies what happens in Neutron when the Network is deleted.
@@ -287,8 +263,6 @@ type NetworkSpec struct {
 }
 
 // RouterReference is a reference to a Neutron router.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.name) != has(self.id)",message="exactly one of name and id must be set: the name or the ID of the router"
 type RouterReference struct {
 	// name is the name of the router. It must be unique among the routers of the
 	// controller's OpenStack project. Exactly one of name and id must be set.
@@ -324,8 +298,6 @@ const GatewayNone = "None"
 
 // SubnetPoolReference is a reference to a Neutron subnet pool, and the prefix
 // length to allocate from it.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.name) != has(self.id)",message="exactly one of name and id must be set: the name or the ID of the subnet pool"
 type SubnetPoolReference struct {
 	// name is the name of the subnet pool. It must be unique among the subnet pools
 	// that the controller's OpenStack project can see. Exactly one of name and id must
@@ -357,13 +329,11 @@ type AllocationPool struct {
 	// start is the first address of the pool.
 	// +required
 	// +kubebuilder:validation:MaxLength=45
-	// +kubebuilder:validation:XValidation:rule="isIP(self)",message="start must be an IPv4 or IPv6 address, such as 192.168.0.10"
 	Start string `json:"start"`
 
 	// end is the last address of the pool.
 	// +required
 	// +kubebuilder:validation:MaxLength=45
-	// +kubebuilder:validation:XValidation:rule="isIP(self)",message="end must be an IPv4 or IPv6 address, such as 192.168.0.10"
 	End string `json:"end"`
 }
 
@@ -373,20 +343,15 @@ type HostRoute struct {
 	// bits, such as 10.20.0.0/16.
 	// +required
 	// +kubebuilder:validation:MaxLength=49
-	// +kubebuilder:validation:XValidation:rule="isCIDR(self) && [cidr(self)].all(c, c == c.masked())",message="destination must be a range in CIDR notation without host bits, such as 10.20.0.0/16"
 	Destination string `json:"destination"`
 
 	// nextHop is the address of the next hop, such as 192.168.0.2.
 	// +required
 	// +kubebuilder:validation:MaxLength=45
-	// +kubebuilder:validation:XValidation:rule="isIP(self)",message="nextHop must be an IPv4 or IPv6 address, such as 192.168.0.2"
 	NextHop string `json:"nextHop"`
 }
 
 // IPv6Options specify how hosts get their IPv6 addresses.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.addressMode) || has(self.raMode)",message="at least one of addressMode and raMode must be set: set one or both, or omit ipv6"
-// +kubebuilder:validation:XValidation:rule="!has(self.addressMode) || !has(self.raMode) || self.addressMode == self.raMode",message="addressMode and raMode must be equal if both are set: set both to the same mode, or omit one",messageExpression="'addressMode is ' + self.addressMode + ' and raMode is ' + self.raMode + ', but they must be equal if both are set: set both to one mode, or omit one'"
 type IPv6Options struct {
 	// addressMode is the mode in which Neutron assigns addresses to ports (attribute
 	// ipv6_address_mode). Defaults to none. If addressMode and raMode are both set,

@@ -36,7 +36,7 @@ func TestRulesHaveAGuard(t *testing.T) {
 			rules++
 			rule := rule.(map[string]any)["rule"].(string)
 			switch {
-			case strings.HasPrefix(rule, "oldSelf.hasValue() && self == oldSelf.value() || "), rule == "self == oldSelf":
+			case strings.HasPrefix(rule, "oldSelf.hasValue() && self == oldSelf.value() ||"), rule == "self == oldSelf":
 				guarded++
 			case path == "" && strings.HasPrefix(rule, "oldSelf.hasValue() || "): // a name cannot change
 				guarded++
@@ -150,7 +150,7 @@ func TestUpdates(t *testing.T) {
 // readCRD returns the CRD of this module.
 func readCRD(t *testing.T) map[string]any {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "crd", "network.yaml"))
+	content, err := os.ReadFile(filepath.Join(moduleRoot, "crd", "network.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func install(t *testing.T, crd map[string]any, group string) objects {
 			t.Errorf("deleting the CRD of %s: %v", group, err)
 		}
 	})
-	networks := objects{client.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "networks"}).Namespace(metav1.NamespaceDefault), group}
+	networks := crdObjects(group)
 	waitUntil(t, func() error {
 		_, err := networks.List(t.Context(), metav1.ListOptions{})
 		return err

@@ -25,7 +25,8 @@ type NetworkApplyConfiguration struct {
 	// spec is the desired state of the network and its subnet.
 	Spec *NetworkSpecApplyConfiguration `json:"spec,omitempty"`
 	// status is the most recently observed state of the network and its subnet.
-	// Only the controller writes it.
+	// Only the controller writes it. Until then, the condition Ready is Unknown with
+	// the reason Pending.
 	Status *NetworkStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -14,20 +14,6 @@ import (
 // NetworkSpecApplyConfiguration represents a declarative configuration of the NetworkSpec type for use
 // with apply.
 //
-// The controller writes each Network several times without a change of the spec. A
-// rule would run each time. So each rule starts with the guard "oldSelf.hasValue() &&
-// self == oldSelf.value()". The guard itself costs as much as reading each field
-// twice, so the rules between fields are one rule. Its messageExpression returns the
-// sentence for the first violation. The last sentence is for networkID without a
-// condition: messageExpression cannot read an optional oldSelf. Two kinds of rules
-// have no guard: for items of lists, oldSelf does not exist; for an object of two or
-// three fields, the guard costs more than the rule.
-//
-// The rules compare addresses with !(a == b), because the API server's cost
-// estimate accepts == and rejects != as unbounded. Kubernetes 1.31 also rejects ==
-// between results of functions, and accepts it between variables: all() over a list of
-// one item binds a variable. CEL cannot order addresses: the controller checks the
-// rules that need it.
 // NetworkSpec is the desired state of a network and its subnet.
 type NetworkSpecApplyConfiguration struct {
 	// cidr is the IPv4 or IPv6 range of the subnet in CIDR notation, such as
