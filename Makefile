@@ -141,7 +141,6 @@ lint: prose ## Run the linters, which also check the imports of packages
 	@cd hack/kubernetes && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./multicall
 	@cd test/bench && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./...
 	@cd test/browser && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./...
-	@cd test/bench/controller-runtime && ../../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../../.golangci.yml ./...
 	@$(GOLANGCI_LINT) fmt --diff
 
 FUZZTIME ?= 30s
@@ -194,16 +193,15 @@ test-browser: control-plane ## Test the debug page in a headless Chromium (needs
 screenshots: control-plane ## Write the screenshots of the debug page in docs/images
 	@go -C test/browser test -count=1 -run TestScreenshots . -screenshots
 
-# The modules of the benchmark, with the programs that it measures.
+# The benchmark and the programs that it measures.
 .PHONY: bench-programs
 bench-programs: build control-plane
-	@cd test/bench && $(GO_BUILD) -o ../../build/bin/bench . && $(GO_BUILD) -o ../../build/bin/bench-roofline ./roofline && $(GO_BUILD) -o ../../build/bin/bench-course ./course
-	@cd test/bench/controller-runtime && $(GO_BUILD) -o ../../../build/bin/bench-controller-runtime .
+	@cd test/bench && $(GO_BUILD) -o ../../build/bin/bench . && \
+		for program in roofline course controller-runtime; do $(GO_BUILD) -o ../../build/bin/bench-$$program ./$$program || exit; done
 
 .PHONY: vet-bench
 vet-bench: ## Check that the benchmark and the programs that it measures compile
 	@cd test/bench && go vet ./... && go test ./... && go mod tidy -diff
-	@cd test/bench/controller-runtime && go vet ./... && go mod tidy -diff
 
 # The flags of the benchmark: make bench BENCH_FLAGS='-n 1000 -only controller'
 BENCH_FLAGS ?=

@@ -38,7 +38,7 @@ func newResults(ctx context.Context, b *bench) results {
 	_, _ = fmt.Sscan(valueIn("/proc/meminfo", "MemTotal"), &kib)
 	r.MemoryGB = int(math.Round(float64(kib) * 1024 / 1e9))
 	r.Kubernetes = moduleVersion(ctx, filepath.Join(b.root, "hack", "kubernetes"), "k8s.io/kubernetes")
-	r.ControllerRuntime = moduleVersion(ctx, filepath.Join(b.root, "test", "bench", "controller-runtime"), "sigs.k8s.io/controller-runtime")
+	r.ControllerRuntime = moduleVersion(ctx, filepath.Join(b.root, "test", "bench"), "sigs.k8s.io/controller-runtime")
 	return r
 }
 
