@@ -102,7 +102,7 @@ e2e-openstack: node $(OPENSTACK) ## Test the installation with a real Keystone a
 $(OPENSTACK):
 	@$(GO_BUILD) -o $@ ./test/openstack
 
-# The tag is that of a release: see hack/image/build.sh.
+# The tag is that of a release: see hack/tools/image/build.sh.
 .PHONY: build
 build: ## Build ./samplecrd-controller
 	@[[ -x samplecrd-controller ]] || echo "Building ./samplecrd-controller (the first build takes about a minute)."
@@ -136,7 +136,7 @@ prose: ## Check the words, sentences and lines of the text
 # it type-checks all of Kubernetes, which needs 11 GB of memory.
 .PHONY: lint
 lint: prose ## Run the linters, which also check the imports of packages
-	@go -C hack/lint build -o ../../$(GOLANGCI_LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@hack/tools/build.sh github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 	@cd hack/kubernetes && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./multicall
 	@cd test/bench && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./...
@@ -174,11 +174,11 @@ release verify-release: export IMAGE ?= $(REPOSITORY):$(VERSION)
 
 .PHONY: image
 image: ## Build build/image.tar, to load into containerd, Docker, podman or kind
-	@hack/image/image.sh build/image.tar $(ARCH)
+	@hack/tools/image/image.sh build/image.tar $(ARCH)
 
 .PHONY: test-image
 test-image: ## Check the contents of the image, and that it is reproducible
-	@go -C hack/image test ./...
+	@go -C hack/tools test ./image
 
 .PHONY: test-kstatus
 test-kstatus: ## Check what kstatus, and so Flux and other tools, make of each state of a Network
@@ -212,30 +212,30 @@ bench: bench-programs ## Measure the controller beside others (25 minutes); BENC
 
 .PHONY: release
 release: $(if $(KUBECTL),,control-plane) ## Build build/release: binaries, image, manifests, SBOMs, checksums
-	@hack/release/release.sh build/release
+	@hack/tools/release/release.sh build/release
 
 # TEST_FLAGS=-short leaves out the tests of vulncheck, which take two minutes.
 TEST_FLAGS ?=
 
 .PHONY: test-release
 test-release: ## Check that a bad licence, a vulnerability or a missing database is found
-	@go -C hack/release test $(TEST_FLAGS) ./...
+	@go -C hack/tools test $(TEST_FLAGS) ./release
 
 .PHONY: verify-release
 verify-release: control-plane ## Check that two clones give identical releases
-	@hack/release/verify.sh
+	@hack/tools/release/verify.sh
 
 .PHONY: licenses
 licenses: ## Write docs/dependencies.md; fails on a licence that may not be shipped
-	@hack/release/licenses.sh
+	@hack/tools/release/licenses.sh
 
 .PHONY: verify-licenses
 verify-licenses: ## Check that docs/dependencies.md is up to date
-	@hack/release/licenses.sh check
+	@hack/tools/release/licenses.sh check
 
 .PHONY: vulncheck
 vulncheck: ## Check for known vulnerabilities (GOVULNDB=file:///… uses a copy of the database)
-	@hack/release/vulncheck.sh
+	@hack/tools/release/vulncheck.sh
 
 .PHONY: clean
 clean: ## Remove build/ and ./samplecrd-controller

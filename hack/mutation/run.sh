@@ -11,7 +11,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
 REAL_GO=$(type -P go)
-go -C "$root/hack/mutation" build -o "$root/build/bin/gremlins" github.com/go-gremlins/gremlins/cmd/gremlins
+"$root/hack/tools/build.sh" github.com/go-gremlins/gremlins/cmd/gremlins
 
 # gremlins copies the whole module for each worker, so it gets only the code.
 copy=$(mktemp -d)

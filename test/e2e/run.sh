@@ -23,8 +23,8 @@ fi
 repository=ghcr.io/samplecrd/network-controller
 arch=$(go env GOARCH)
 mkdir -p build/e2e
-VERSION=v0.0.0-e2e.1 IMAGE=$repository:latest hack/image/image.sh build/e2e/image.tar "$arch" >/dev/null
-VERSION=v0.0.0-e2e.2 IMAGE=$repository:e2e-upgrade hack/image/image.sh build/e2e/upgrade.tar "$arch" >/dev/null
+VERSION=v0.0.0-e2e.1 IMAGE=$repository:latest hack/tools/image/image.sh build/e2e/image.tar "$arch" >/dev/null
+VERSION=v0.0.0-e2e.2 IMAGE=$repository:e2e-upgrade hack/tools/image/image.sh build/e2e/upgrade.tar "$arch" >/dev/null
 export IMAGE=$repository:latest UPGRADE_IMAGE=$repository:e2e-upgrade
 
 if [[ ${1:-} == -openstack ]]; then

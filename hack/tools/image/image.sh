@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Builds the controller and packs it into an image for the architectures given.
 #
-#	VERSION=v1.2.3 IMAGE=registry.example/name:v1.2.3 hack/image/image.sh build/image.tar amd64 arm64
+#	VERSION=v1.2.3 IMAGE=registry.example/name:v1.2.3 hack/tools/image/image.sh build/image.tar amd64 arm64
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 
 if (($# < 2)); then
 	echo "usage: VERSION=… IMAGE=… $0 OUTPUT ARCHITECTURE…" >&2
@@ -11,13 +11,13 @@ if (($# < 2)); then
 fi
 out=$1
 shift
-mkdir -p "$(dirname "$out")" build/bin
+mkdir -p "$(dirname "$out")"
 
-CGO_ENABLED=0 GOWORK=off go -C hack/image build -trimpath -o ../../build/bin/image .
+hack/tools/build.sh ./image
 binaries=()
 for arch in "$@"; do
 	binary=build/image/linux-$arch/samplecrd-controller
-	hack/image/build.sh linux "$arch" "$binary"
+	hack/tools/image/build.sh linux "$arch" "$binary"
 	binaries+=("linux/$arch=$binary")
 done
 build/bin/image -o "$out" -image "${IMAGE:?}" -version "${VERSION:?}" -revision "${REVISION:-unknown}" \

@@ -3,7 +3,7 @@
 # docs/dependencies.md. With "check", it only compares. It fails if a licence may
 # not be shipped.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 
 table=docs/dependencies.md
 made=build/licenses
@@ -15,8 +15,8 @@ if ! diff -u "$made/amd64" "$made/arm64"; then
 	echo "licenses: the binaries of two architectures have different modules" >&2
 	exit 1
 fi
-hack/release/build.sh build/bin/release
-VERSION=licenses hack/image/build.sh linux "$(go env GOARCH)" "$made/samplecrd-controller"
+hack/tools/build.sh ./release
+VERSION=licenses hack/tools/image/build.sh linux "$(go env GOARCH)" "$made/samplecrd-controller"
 build/bin/release -licenses "$made/table.md" "$made/samplecrd-controller"
 case ${1:-} in
 "") cp "$made/table.md" "$table" ;;

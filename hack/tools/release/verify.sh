@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the release of the last commit in two clones, and fails if a file differs.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 
 copies=$PWD/build/verify-release
 rm -rf "$copies"

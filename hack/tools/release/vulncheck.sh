@@ -5,7 +5,7 @@
 # It also fails if there is no database, unless VULNCHECK_ALLOW_NO_DATABASE=yes,
 # which is for machines that cannot reach it.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 
 no_database() {
 	echo "VULNCHECK: NOTHING WAS CHECKED: $1" >&2
@@ -21,7 +21,7 @@ if [[ ${GOVULNDB:-} == file://* && ! -s ${GOVULNDB#file://}/index/modules.json ]
 	no_database "THERE IS NO DATABASE IN $GOVULNDB"
 fi
 
-hack/release/build.sh build/bin/govulncheck golang.org/x/vuln/cmd/govulncheck
+hack/tools/build.sh golang.org/x/vuln/cmd/govulncheck
 log=$(mktemp build/vulncheck-XXXXXX)
 trap 'rm -f "$log"' EXIT
 code=0

@@ -2,7 +2,7 @@
 # Builds the controller for a release: a static binary that depends only on the
 # commit and the version of Go.
 #
-#	VERSION=v1.2.3 hack/image/build.sh linux arm64 build/image/arm64/samplecrd-controller
+#	VERSION=v1.2.3 hack/tools/image/build.sh linux arm64 build/image/arm64/samplecrd-controller
 #
 # make image and make release use it.
 set -euo pipefail
@@ -13,7 +13,7 @@ if (($# != 3)); then
 fi
 mkdir -p "$(dirname "$3")"
 out=$(cd "$(dirname "$3")" && pwd)/$(basename "$3")
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 
 # Settings of the developer's environment would change the binary.
 export CGO_ENABLED=0 GOWORK=off GOFLAGS= GOEXPERIMENT= GOAMD64=v1 GOARM64=v8.0 GOOS=$1 GOARCH=$2
