@@ -129,7 +129,7 @@ verify: ## Check that generated code and go.mod are up to date, and that promise
 	@go mod verify
 
 .PHONY: prose
-prose: ## Check the words, sentences and lines of the text
+prose: ## Check the words and the lines of the text
 	@go run ./hack/prose
 
 # In hack/kubernetes, the linter reads only what imports no Kubernetes: otherwise

@@ -1,6 +1,6 @@
 // Command prose checks the text of this repository: Markdown, comments, messages in
-// Go code, and descriptions in YAML files. It reports the words in words.txt, and
-// sentences and lines that are too long.
+// Go code, and YAML files. It reports the words in words.txt and lines that are too
+// long.
 //
 //	go run ./hack/prose [PATH ...]
 //
@@ -8,6 +8,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -15,16 +16,13 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
-const (
-	maxWords  = 30  // in a sentence
-	maxColumn = 120 // of a line in Markdown, or of a comment in Go
-)
+const maxColumn = 120 // of a line in Markdown, or of a comment in Go
 
 // words has a regular expression, a tab, and a replacement in each line. A space
 // matches any white space.
@@ -32,99 +30,28 @@ const (
 //go:embed words.txt
 var words string
 
-// block is a paragraph, heading, table cell, comment or message.
-type block struct {
-	line      int // of its first line
-	text      string
-	wordsOnly bool // it need not be a sentence
+// textIn matches the texts in a line of a file whose name ends in suffix.
+type textIn struct {
+	suffix string
+	text   *regexp.Regexp
+}
+
+var texts = []textIn{
+	{".md", regexp.MustCompile(`.+`)},
+	{".tmpl", regexp.MustCompile(`.+`)},
+	{".yaml", regexp.MustCompile(`[^\s#].*`)},
+	{".sh", regexp.MustCompile(`\B# .*`)},
+	{".txtar", regexp.MustCompile(`\B# .*`)},
+	{"_test.go", regexp.MustCompile(`\B// [^+].*`)},
+	{".go", regexp.MustCompile(`\B// [^+].*|"(?:[^"\\]|\\.)* (?:[^"\\]|\\.)*"`)}, // and strings of several words
 }
 
 var (
-	skipped     = regexp.MustCompile(`\.zh-CN\.md$|^docs/dependencies\.md$|^docs/reference/api\.md$`)
-	prefixes    = map[string]string{".md": "", ".tmpl": "", ".go": "//", ".yaml": "#", ".sh": "#", ".txtar": "#"}
-	generated   = regexp.MustCompile(`(?m)^(//|#) Code generated|^<!-- Generated|controller-gen\.kubebuilder\.io`)
-	code        = regexp.MustCompile("`[^`]*`|\\]\\([^)]*\\)|<!--.*?-->|https?://\\S+") // and targets of links
-	comment     = regexp.MustCompile(`^\s*// [^+]`)
-	listItem    = regexp.MustCompile(`^([-*+]|\d+\.)\s+|^#+ `)
-	marker      = regexp.MustCompile(`(?:message|description)="([^"]*)"`)
-	literal     = regexp.MustCompile(`"((?:[^"\\]|\\.)* (?:[^"\\]|\\.)*)"`)
-	described   = regexp.MustCompile(`^(?:- )?(?:description|summary|action|message): *[>|'"]?-?(.*)$`)
-	sentenceEnd = regexp.MustCompile(`[.!?:;]["')\]*]*(\s+|$)`)
-	word        = regexp.MustCompile(`[\pL\pN]\S*`)
+	skipped   = regexp.MustCompile(`\.zh-CN\.md$|^docs/dependencies\.md$|^docs/reference/api\.md$`)
+	generated = regexp.MustCompile(`(?m)^(//|#) Code generated|^<!-- Generated|controller-gen\.kubebuilder\.io`)
+	code      = regexp.MustCompile("`[^`]*`|\\]\\([^)]*\\)|<!--.*?-->|https?://\\S+") // and targets of links
+	comment   = regexp.MustCompile(`^\s*// [^+]`)
 )
-
-// reader collects the blocks of a file.
-type reader struct {
-	blocks []block
-	open   bool // the next line belongs to the last block
-}
-
-func (r *reader) add(line int, text string) {
-	text = code.ReplaceAllString(text, "X")
-	if r.open {
-		r.blocks[len(r.blocks)-1].text += "\n" + text
-		return
-	}
-	r.blocks, r.open = append(r.blocks, block{line: line, text: text}), true
-}
-
-// addAlone adds texts that are not part of a paragraph.
-func (r *reader) addAlone(line int, texts ...string) {
-	for _, text := range texts {
-		r.open = false
-		r.add(line, text)
-	}
-	r.open = false
-}
-
-// addCode adds the trailing comment, the messages of markers, and the strings of a
-// line of code.
-func (r *reader) addCode(line int, text, prefix string, withStrings bool) {
-	before, trailing, _ := strings.Cut(text, " "+prefix+" ")
-	r.addAlone(line, trailing)
-	for _, match := range marker.FindAllStringSubmatch(text, -1) {
-		r.addAlone(line, match[1])
-	}
-	for _, match := range literal.FindAllStringSubmatch(before, -1) {
-		if withStrings && !strings.HasPrefix(strings.TrimSpace(text), prefix) {
-			r.blocks = append(r.blocks, block{line: line, text: match[1], wordsOnly: true})
-		}
-	}
-}
-
-// read returns the blocks of a file. Comments begin with prefix; without one, the
-// file is Markdown.
-func read(path, content, prefix string) []block {
-	var r reader
-	withStrings := prefix == "//" && !strings.HasSuffix(path, "_test.go")
-	fenced, indent := false, -1 // indent is that of a YAML description
-	for i, text := range strings.Split(content, "\n") {
-		line, trimmed := i+1, strings.TrimSpace(text)
-		depth := len(text) - len(strings.TrimLeft(text, " "))
-		comment, isComment := strings.CutPrefix(trimmed, prefix)
-		switch {
-		case trimmed == "" || trimmed == prefix || isComment && strings.HasPrefix(comment, "\t"):
-			r.open, indent = false, -1
-		case strings.HasPrefix(trimmed, "```"):
-			r.open, fenced = false, !fenced
-		case fenced:
-		case prefix == "" && strings.HasPrefix(trimmed, "|"):
-			r.addAlone(line, strings.Split(trimmed, "|")...)
-		case prefix == "" || strings.HasPrefix(comment, " ") && isComment && !strings.HasPrefix(comment, " +"):
-			r.open = r.open && !listItem.MatchString(trimmed)
-			r.add(line, listItem.ReplaceAllString(strings.TrimSpace(comment), ""))
-		case prefix == "#" && described.MatchString(trimmed):
-			r.open, indent = false, depth
-			r.add(line, described.FindStringSubmatch(trimmed)[1])
-		case indent >= 0 && depth > indent:
-			r.add(line, trimmed)
-		default:
-			indent = -1
-			r.addCode(line, text, prefix, withStrings)
-		}
-	}
-	return r.blocks
-}
 
 // rule is a line of words.txt.
 type rule struct {
@@ -142,38 +69,37 @@ func readRules() (all []rule) {
 	return all
 }
 
-// check returns the findings in a file, by line.
+// check returns the findings in a file.
 func check(path, content string, rules []rule) (findings []string) {
-	prefix, known := prefixes[filepath.Ext(path)]
-	if !known || skipped.MatchString(path) || generated.MatchString(content) {
+	kind := slices.IndexFunc(texts, func(t textIn) bool { return strings.HasSuffix(path, t.suffix) })
+	if kind < 0 || skipped.MatchString(path) || generated.MatchString(content) {
 		return nil
 	}
 	report := func(line int, format string, args ...any) {
 		findings = append(findings, fmt.Sprintf("%s:%d: %s", path, line, fmt.Sprintf(format, args...)))
 	}
-	for _, b := range read(path, content, prefix) {
-		lineAt := func(offset int) int { return b.line + strings.Count(b.text[:offset], "\n") }
-		for _, rule := range rules {
-			for _, at := range rule.pattern.FindAllStringIndex(b.text, -1) {
-				report(lineAt(at[0]), "%q: write %s", strings.Join(strings.Fields(b.text[at[0]:at[1]]), " "), rule.instead)
-			}
-		}
-		start := 0
-		for _, end := range append(sentenceEnd.FindAllStringIndex(b.text, -1), []int{len(b.text), len(b.text)}) {
-			if n := len(word.FindAllString(b.text[start:end[0]], -1)); n > maxWords && !b.wordsOnly {
-				report(lineAt(start), "a sentence of %d words: at most %d", n, maxWords)
-			}
-			start = end[1]
-		}
-	}
+	var lines []string // the text in each line of the file
 	fenced := false
-	for i, text := range strings.Split(content, "\n") {
-		if strings.HasPrefix(strings.TrimSpace(text), "```") {
-			fenced = !fenced
+	for i, line := range strings.Split(content, "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			fenced, line = !fenced, ""
 		}
-		isText := prefix == "" && !fenced && !strings.HasPrefix(text, "|") || prefix == "//" && comment.MatchString(text)
-		if isText && utf8.RuneCountInString(code.ReplaceAllString(text, "")) > maxColumn {
+		if fenced {
+			line = ""
+		}
+		isText := strings.HasSuffix(path, ".md") && !strings.HasPrefix(line, "|") || strings.HasSuffix(path, ".go") && comment.MatchString(line)
+		if isText && utf8.RuneCountInString(code.ReplaceAllString(line, "")) > maxColumn {
 			report(i+1, "a line of more than %d characters", maxColumn)
+		}
+		text := texts[kind].text.FindAllString(code.ReplaceAllString(line, "X"), -1)
+		// A phrase may continue in the next line, but not after an empty one.
+		lines = append(lines, cmp.Or(strings.TrimLeft(strings.Join(text, " "), "/# "), "."))
+	}
+	text := strings.Join(lines, "\n")
+	for _, rule := range rules {
+		for _, at := range rule.pattern.FindAllStringIndex(text, -1) {
+			found := strings.Join(strings.Fields(text[at[0]:at[1]]), " ")
+			report(1+strings.Count(text[:at[0]], "\n"), "%q: write %s", found, rule.instead)
 		}
 	}
 	return findings
