@@ -1,12 +1,13 @@
 package main
 
 import (
-	"archive/tar"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"testing/fstest"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -94,43 +95,27 @@ func writeDockerManifest(folder string, tag name.Tag, image v1.Image) error {
 	return os.WriteFile(filepath.Join(folder, "manifest.json"), content, 0o600)
 }
 
-// packFolder writes the files of a folder, in the order of their names, to a
-// tar file that depends only on their content and the time given.
-func packFolder(path, folder string, modified time.Time) (err error) {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if closeErr := file.Close(); err == nil {
-			err = closeErr
-		}
-	}()
-	w := tar.NewWriter(file)
-	err = fs.WalkDir(os.DirFS(folder), ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+// packFolder writes the files of a folder to a tar file.
+func packFolder(path, folder string, modified time.Time) error {
+	files := fstest.MapFS{}
+	err := fs.WalkDir(os.DirFS(folder), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
 			return err
+		}
+		if entry.IsDir() {
+			files[name] = &fstest.MapFile{Mode: fs.ModeDir | 0o755}
+			return nil
 		}
 		content, err := os.ReadFile(filepath.Join(folder, name))
-		if err != nil {
-			return err
-		}
-		err = w.WriteHeader(&tar.Header{
-			Typeflag: tar.TypeReg,
-			Name:     name,
-			Mode:     0o444,
-			Size:     int64(len(content)),
-			ModTime:  modified,
-			Format:   tar.FormatUSTAR,
-		})
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(content)
+		files[name] = &fstest.MapFile{Data: content, Mode: 0o444}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return w.Close()
+	var out bytes.Buffer
+	if err := writeTar(&out, files, modified); err != nil {
+		return err
+	}
+	return os.WriteFile(path, out.Bytes(), 0o644)
 }

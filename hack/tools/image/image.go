@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"testing/fstest"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -32,12 +33,12 @@ func newImage(platform v1.Platform, path string, r release) (v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the binary: %w", err)
 	}
-	content, err := layer(binary, r.created)
-	if err != nil {
+	var content bytes.Buffer
+	if err := writeTar(&content, fstest.MapFS{program: {Data: binary, Mode: 0o555}}, r.created); err != nil {
 		return nil, fmt.Errorf("packing %s: %w", path, err)
 	}
 	compressed, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(content)), nil
+		return io.NopCloser(bytes.NewReader(content.Bytes())), nil
 	}, tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		return nil, fmt.Errorf("compressing %s: %w", path, err)
@@ -85,27 +86,15 @@ func config(r release) v1.Config {
 	}
 }
 
-// layer packs the binary into a tar file that depends only on its content and
-// the time given, not on the user, the folder or the umask of the build.
-func layer(binary []byte, modified time.Time) ([]byte, error) {
-	var out bytes.Buffer
-	w := tar.NewWriter(&out)
-	err := w.WriteHeader(&tar.Header{
-		Typeflag: tar.TypeReg,
-		Name:     program,
-		Mode:     0o555,
-		Size:     int64(len(binary)),
-		ModTime:  modified,
-		Format:   tar.FormatUSTAR,
-	})
-	if err != nil {
-		return nil, err
+// writeTar writes files to a tar file that depends only on their content and mode and
+// on the time given, not on the user, the folder or the umask of the build.
+func writeTar(w io.Writer, files fstest.MapFS, modified time.Time) error {
+	for _, file := range files {
+		file.ModTime = modified
 	}
-	if _, err := w.Write(binary); err != nil {
-		return nil, err
+	out := tar.NewWriter(w)
+	if err := out.AddFS(files); err != nil {
+		return err
 	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	return out.Close()
 }

@@ -196,6 +196,9 @@ func unpack(t *testing.T, archive []byte, folder string) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if header.FileInfo().IsDir() {
+			continue
+		}
 		content, err := io.ReadAll(r)
 		if err != nil {
 			t.Fatal(err)

@@ -7,7 +7,6 @@
 package main
 
 import (
-	"archive/tar"
 	"errors"
 	"flag"
 	"fmt"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
 func main() {
@@ -67,43 +65,6 @@ func run(args []string, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", *path, err)
 	}
-	return describe(out, *path, tag, digest, images)
+	_, err = fmt.Fprintf(out, "%s\n  image   %s\n  digest  %s\n", *path, tag.Name(), digest)
+	return err
 }
-
-// describe prints the contents of the archive.
-func describe(out io.Writer, path string, tag name.Tag, digest v1.Hash, images []platformImage) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(out, "%s: %.1f MB\n  image   %s\n  digest  %s\n", path, megabytes(info.Size()), tag.Name(), digest)
-	if err != nil {
-		return err
-	}
-	for _, i := range images {
-		if err := describeFiles(out, i); err != nil {
-			return fmt.Errorf("reading the files of %s: %w", i.platform, err)
-		}
-	}
-	return nil
-}
-
-func describeFiles(out io.Writer, i platformImage) error {
-	files := mutate.Extract(i.image)
-	defer files.Close() //nolint:errcheck // it only reads
-	for r := tar.NewReader(files); ; {
-		header, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(out, "  %-12s %s %d:%d %.1f MB /%s\n", i.platform, header.FileInfo().Mode(), header.Uid, header.Gid, megabytes(header.Size), header.Name)
-		if err != nil {
-			return err
-		}
-	}
-}
-
-func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
