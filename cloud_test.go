@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net/http"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,35 +90,4 @@ func TestLeaveCloud(t *testing.T) {
 	h.wantCounts(1, 1)
 	h.neutron = first
 	h.wantCounts(2, 2)
-}
-
-// TestOtherClusterWithoutList: a network of another cluster is noticed although
-// Neutron's state could not be listed.
-func TestOtherClusterWithoutList(t *testing.T) {
-	h := newHarness(t)
-	h.postNetwork(h.namespace+"/example", "samplecrd.k8s.io owner: old/"+h.namespace+"/example")
-	heal := h.neutron.Inject(embedded.Fault{Method: http.MethodGet, Path: "^/v2.0/subnets", Status: http.StatusInternalServerError})
-	h.startController()
-	h.create("example", "10.0.0.0/24", "")
-	h.waitCondition("example", metav1.ConditionFalse, "OtherCluster", `belongs to the cluster "old"`)
-	heal()
-	h.wantCounts(1, 0)
-}
-
-// TestUnrecordedCloud: a Network from before the cloud was recorded is used, and
-// its cloud is recorded.
-func TestUnrecordedCloud(t *testing.T) {
-	h := newHarness(t)
-	h.create("example", "192.168.0.0/16", "")
-	stop := h.startController()
-	before := h.waitReady("example")
-	stop()
-	h.patch("example", `{"metadata":{"annotations":null}}`)
-
-	h.startController()
-	h.eventually(func() error { return h.hasAnnotation("example", samplecrdv1.AnnotationCloud, "RegionOne/test") })
-	if after := h.waitReady("example"); after.Status.NetworkID != before.Status.NetworkID {
-		t.Errorf("the network changed from %s to %s", before.Status.NetworkID, after.Status.NetworkID)
-	}
-	h.wantCounts(1, 1)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -41,6 +42,10 @@ func TestCost(t *testing.T) {
 	h.waitReady("warm-up")
 	h.waitCost("the first Network", 1, costOfCreate)
 	name := func(i int) string { return fmt.Sprintf("n%d", i) }
+	h.postRouter("edge")
+	h.createRouted()
+	h.eventually(func() error { return errors.Join(h.hasRouter("edge"), h.hasSentEvents(1)) })
+	h.forgetRequests()
 	before := allocations()
 
 	h.forEach(many, 1, func(i int) { h.create(name(i), fmt.Sprintf("10.0.%d.0/24", i), "") })
@@ -49,6 +54,13 @@ func TestCost(t *testing.T) {
 	h.waitCost("editing", many, costOfEdit)
 
 	allocated := allocations() - before
+	h.patch("example", `{"metadata":{"labels":{"touched":"yes"}}}`)
+	h.controller.queue.Add(h.key())
+	h.eventually(h.isIdle)
+	h.waitCost("a label, and a sync at rest", 0, cost{})
+	if err := h.hasLogged("has written the status"); err == nil {
+		t.Error("the controller has taken its own write for that of another client")
+	}
 	stop()
 	h.settings.drift.ResyncPeriod = shortResync
 	stop = h.startController()

@@ -125,32 +125,6 @@ func (h *harness) waitOwned(deployment *appsv1.Deployment, cidr string) *samplec
 	return network
 }
 
-// TestDeploymentNetwork creates, changes and removes the annotations of a
-// Deployment; its Network follows.
-func TestDeploymentNetwork(t *testing.T) {
-	h := newDeploymentHarness(t)
-	h.startController()
-	web := h.deploy("web", "cidr=192.168.0.0/16", "gateway=192.168.0.1")
-	network := h.waitOwned(web, "192.168.0.0/16")
-	if network.Labels["app.kubernetes.io/managed-by"] != controllerName || network.Labels[samplecrdv1.LabelDeployment] != "web" {
-		t.Errorf("the labels are %v", network.Labels)
-	}
-	h.waitReady("web")
-	h.wantNeutron("web", "192.168.0.0/16", "192.168.0.1")
-	h.waitDeploymentEvent(web, "Normal", "NetworkCreated", "Created the Network web: 192.168.0.0/16, gateway 192.168.0.1.")
-
-	h.annotate("web", "cidr=192.168.1.0/16", "gateway=192.168.1.1")
-	h.waitOwned(web, "192.168.1.0/16")
-	h.waitReady("web")
-	h.wantNeutron("web", "192.168.0.0/16", "192.168.1.1")
-	h.waitDeploymentEvent(web, "Normal", "NetworkUpdated", "192.168.0.0/16, gateway 192.168.0.1 → 192.168.1.0/16, gateway 192.168.1.1")
-
-	h.annotate("web", "cidr", "gateway")
-	h.waitGone("web")
-	h.wantCounts(0, 0)
-	h.waitDeploymentEvent(web, "Normal", "NetworkDeleted", "the Deployment no longer requests it")
-}
-
 // TestDeploymentDeleted: the garbage collector deletes the Network.
 func TestDeploymentDeleted(t *testing.T) {
 	for _, propagation := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground} {
@@ -166,224 +140,6 @@ func TestDeploymentDeleted(t *testing.T) {
 	}
 }
 
-// TestDeploymentDeletedWithCascadeOrphan: --cascade=orphan keeps the Network. The
-// next Deployment with the name owns it, with its Neutron network.
-func TestDeploymentDeletedWithCascadeOrphan(t *testing.T) {
-	h := newDeploymentHarness(t)
-	h.startController()
-	h.deploy("web", "cidr=10.0.0.0/24")
-	before := h.waitReady("web")
-	h.deleteDeployment("web", metav1.DeletePropagationOrphan)
-	h.eventually(func() error {
-		_, err := h.kube.AppsV1().Deployments(h.namespace).Get(t.Context(), "web", metav1.GetOptions{})
-		if network := h.get("web"); len(network.OwnerReferences) > 0 || !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the owners are %v, the Deployment: %w", network.OwnerReferences, err)
-		}
-		return nil
-	})
-	again := h.deploy("web", "cidr=10.0.0.0/24", "gateway=10.0.0.9")
-	h.waitOwned(again, "10.0.0.0/24")
-	h.waitReady("web")
-	h.wantNeutron("web", "10.0.0.0/24", "10.0.0.9")
-	if after := h.get("web"); after.UID != before.UID || after.Status.NetworkID != before.Status.NetworkID {
-		t.Errorf("the Network was %s with %s, and is %s with %s", before.UID, before.Status.NetworkID, after.UID, after.Status.NetworkID)
-	}
-}
-
-// TestDeploymentRecreated: a Deployment is deleted and created again before the
-// garbage collector deletes its Network.
-func TestDeploymentRecreated(t *testing.T) {
-	h := newDeploymentHarness(t)
-	h.startController()
-	h.deploy("web", "cidr=10.0.0.0/24")
-	first := h.waitReady("web")
-	h.deleteDeployment("web", metav1.DeletePropagationBackground)
-	again := h.deploy("web", "cidr=10.0.1.0/24")
-	second := h.waitOwned(again, "10.0.1.0/24")
-	h.waitReady("web")
-	h.wantNeutron("web", "10.0.1.0/24", "10.0.1.1")
-	h.wantCounts(1, 1)
-	if first.UID == second.UID {
-		t.Error("the Network of the first Deployment was kept")
-	}
-}
-
-// TestDeploymentNetworkEdited: changes that users make to a Deployment's Network
-// are reverted, and the Network is created again after a user deletes it.
-func TestDeploymentNetworkEdited(t *testing.T) {
-	h := newDeploymentHarness(t)
-	h.startController()
-	web := h.deploy("web", "cidr=10.0.0.0/24")
-	h.waitReady("web")
-	for _, patch := range []string{
-		`{"spec":{"gateway":"10.0.0.77"}}`,
-		`{"spec":{"dnsNameservers":["9.9.9.9"]}}`,
-		`{"spec":{"cidr":"10.9.0.0/24"}}`,
-		`{"metadata":{"labels":null}}`,
-		`{"metadata":{"labels":{"samplecrd.k8s.io/source":"me"}}}`,
-	} {
-		h.patch("web", patch)
-		h.eventually(func() error {
-			network := h.get("web")
-			if got := network.Spec; got.CIDR != "10.0.0.0/24" || got.Gateway != "" || got.DNSNameservers != nil || network.Labels[samplecrdv1.LabelSource] != "annotation" {
-				return fmt.Errorf("after %s: %+v, %v", patch, got, network.Labels)
-			}
-			return h.hasReady("web")
-		})
-	}
-	h.waitEvent("web", "UpdatedForDeployment", "Changed the spec to what the Deployment web requests: 10.9.0.0/24 → 10.0.0.0/24.")
-	before := h.get("web")
-	h.delete("web")
-	h.eventually(func() error {
-		if network := h.waitOwned(web, "10.0.0.0/24"); network.UID == before.UID {
-			return fmt.Errorf("the Network is still %s", network.UID)
-		}
-		return nil
-	})
-	h.waitReady("web")
-	h.wantNeutron("web", "10.0.0.0/24", "10.0.0.1")
-	h.wantCounts(1, 1)
-}
-
-// TestDeploymentAndUnrelatedNetwork: a Network that was not created for a
-// Deployment is not changed, and an event reports it.
-func TestDeploymentAndUnrelatedNetwork(t *testing.T) {
-	h := newDeploymentHarness(t)
-	h.startController()
-	h.create("web", "10.7.0.0/24", "")
-	before := h.waitReady("web")
-	web := h.deploy("web", "cidr=10.0.0.0/24")
-	h.waitDeploymentEvent(web, "Warning", "NetworkNotMade", "was not created for this Deployment and is left unchanged")
-	h.annotate("web", "cidr")
-	h.deploy("marker", "cidr=10.0.1.0/24")
-	h.waitReady("marker")
-	if after := h.get("web"); after.Generation != before.Generation || len(after.OwnerReferences) > 0 || len(after.Labels) > 0 {
-		t.Errorf("the Network was %+v, and is %+v", before, after)
-	}
-	h.annotate("web", "cidr=10.0.0.0/24")
-	h.delete("web") // so that the Deployment's Network can be created
-	h.waitOwned(web, "10.0.0.0/24")
-	h.waitReady("web")
-	h.wantNeutron("web", "10.0.0.0/24", "10.0.0.1")
-}
-
-// TestInvalidAnnotation: an event reports an invalid annotation, and nothing else
-// happens until the annotation is corrected.
-func TestInvalidAnnotation(t *testing.T) {
-	h := newDeploymentHarness(t)
-	stop := h.startController()
-	web := h.deploy("web", "cidr=10.0.0.0/33")
-	h.waitDeploymentEvent(web, "Warning", "NetworkNotMade", `samplecrd.k8s.io/cidr "10.0.0.0/33" is not a range`)
-	h.annotate("web", "cidr=10.0.0.0/24")
-	h.waitReady("web")
-	// An existing Network is not changed when the annotation becomes invalid.
-	h.annotate("web", "gateway=10.0.9.9")
-	h.waitDeploymentEvent(web, "Warning", "NetworkNotMade", "samplecrd.k8s.io/gateway 10.0.9.9 is not inside samplecrd.k8s.io/cidr")
-	h.wantNeutron("web", "10.0.0.0/24", "10.0.0.1")
-	stop()
-	h.forgetRequests()
-	h.startController()
-	h.deploy("marker", "cidr=10.0.1.0/24")
-	h.waitReady("marker")
-	h.wantNeutron("web", "10.0.0.0/24", "10.0.0.1")
-	h.wantNoWritesTo("/web")
-}
-
-// TestDeploymentsChangedWhileStopped: a controller that starts applies the changes
-// since the last one stopped.
-func TestDeploymentsChangedWhileStopped(t *testing.T) {
-	h := newDeploymentHarness(t)
-	stop := h.startController()
-	h.deploy("web", "cidr=10.0.0.0/24")
-	h.deploy("api", "cidr=10.0.1.0/24")
-	h.waitReady("web")
-	h.waitReady("api")
-	stop()
-	h.annotate("web", "cidr")
-	h.annotate("api", "gateway=10.0.1.9")
-	late := h.deploy("late", "cidr=10.0.2.0/24")
-	h.startController()
-	h.waitGone("web")
-	h.waitOwned(late, "10.0.2.0/24")
-	h.waitReady("late")
-	h.waitReady("api")
-	h.wantNeutron("api", "10.0.1.0/24", "10.0.1.9")
-	h.wantCounts(2, 2)
-}
-
-// TestAllDeployments: with -deployment-networks=all, each Deployment gets a
-// Network from the subnet pool unless an annotation declines it. A change of the
-// flags deletes no Network.
-func TestAllDeployments(t *testing.T) {
-	h := newDeploymentHarness(t)
-	h.settings.deployments = deployments.Options{Which: deployments.All, DefaultSubnetPool: "campus"}
-	h.post("/v2.0/subnetpools", `{"subnetpool":{"name":"campus","prefixes":["10.77.0.0/16"],"default_prefixlen":24}}`)
-	stop := h.startController()
-	h.deploy("web")
-	h.deploy("declines", "network=none")
-	h.deploy("own", "cidr=10.0.0.0/24")
-	network := h.waitReady("web")
-	if !strings.HasPrefix(network.Status.CIDR, "10.77.") || !strings.HasPrefix(network.Status.Gateway, "10.77.") || network.Status.SubnetPool == nil || network.Status.SubnetPool.Name != "campus" {
-		t.Errorf("the status is %+v", network.Status)
-	}
-	h.waitReady("own")
-	h.wantCounts(2, 2)
-	stop()
-
-	h.post("/v2.0/subnetpools", `{"subnetpool":{"name":"other","prefixes":["10.88.0.0/16"],"default_prefixlen":24}}`)
-	h.settings.deployments.DefaultSubnetPool = "other"
-	stop = h.startController()
-	h.deploy("late")
-	if late := h.waitReady("late"); !strings.HasPrefix(late.Status.CIDR, "10.88.") {
-		t.Errorf("the status is %+v", late.Status)
-	}
-	if after := h.get("web"); after.Status.SubnetID != network.Status.SubnetID {
-		t.Errorf("the other default subnet pool replaced the subnet %s by %s", network.Status.SubnetID, after.Status.SubnetID)
-	}
-	h.deleteDeployment("late", metav1.DeletePropagationBackground)
-	h.waitGone("late")
-	stop()
-
-	h.settings.deployments = deployments.Options{Which: deployments.Annotated}
-	stop = h.startController()
-	h.deploy("marker", "cidr=10.0.1.0/24")
-	h.waitReady("marker")
-	h.wantCounts(3, 3)
-	h.annotate("web", "network=none")
-	h.waitGone("web")
-	stop()
-
-	h.settings.deployments.ExcludedNamespaces = []string{"other", h.namespace}
-	h.startController()
-	h.annotate("own", "cidr")
-	h.deploy("later", "cidr=10.0.2.0/24")
-	h.create("by-hand", "10.0.3.0/24", "")
-	h.waitReady("by-hand")
-	h.wantCounts(3, 3) // own, marker, by-hand
-}
-
-// TestDeploymentNetworkRetained: the controller does not revert the deletion
-// policy that a user sets, and applies it.
-func TestDeploymentNetworkRetained(t *testing.T) {
-	h := newDeploymentHarness(t)
-	h.startController()
-	h.deploy("web", "cidr=10.0.0.0/24")
-	h.waitReady("web")
-	h.patch("web", `{"spec":{"deletionPolicy":"Retain"}}`)
-	h.annotate("web", "gateway=10.0.0.9")
-	h.eventually(func() error { return h.hasGateway("web", "10.0.0.9") })
-	h.deleteDeployment("web", metav1.DeletePropagationBackground)
-	h.waitGone("web")
-	h.wantCounts(1, 1)
-}
-
-func (h *harness) hasGateway(name, gateway string) error {
-	if got := h.get(name).Status.Gateway; got != gateway {
-		return fmt.Errorf("the gateway is %s, want %s", got, gateway)
-	}
-	return h.hasReady(name)
-}
-
 // TestDeploymentsForbidden: without permission to watch Deployments, Networks are
 // reconciled.
 func TestDeploymentsForbidden(t *testing.T) {
@@ -392,68 +148,6 @@ func TestDeploymentsForbidden(t *testing.T) {
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")
 	h.waitReady("example")
-}
-
-// TestDeploymentNetworkUpdateFails: while the Network of a Deployment cannot be
-// updated, its existing spec is reconciled.
-func TestDeploymentNetworkUpdateFails(t *testing.T) {
-	h := newDeploymentHarness(t)
-	h.settings.drift.ResyncPeriod = shortResync
-	h.failRequests(func(r *http.Request) bool {
-		if r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, "/networks/web") {
-			return false
-		}
-		body, _ := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		return bytes.Contains(body, []byte(`"spec"`))
-	})
-	h.startController()
-	h.deploy("web", "cidr=10.0.0.0/24")
-	network := h.waitReady("web")
-	h.annotate("web", "gateway=10.0.0.9")
-	h.do(http.MethodDelete, "/v2.0/subnets/"+network.Status.SubnetID, "", nil)
-	h.eventually(func() error { return h.hasCounts(1, 1) })
-}
-
-// TestDeploymentMutatingWebhook: a webhook changes the spec of a Deployment's
-// Network. An event reports it, and the Network is reconciled as it is.
-func TestDeploymentMutatingWebhook(t *testing.T) {
-	h := newDeploymentHarness(t)
-	h.transport = func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if (r.Method == http.MethodPost || r.Method == http.MethodPatch) && strings.Contains(r.URL.Path, "/networks") {
-				body, _ := io.ReadAll(r.Body)
-				text := strings.NewReplacer(`"spec":{"cidr":`, `"spec":{"mtu":1400,"cidr":`, `"spec":{"mtu":null}`, `"spec":{"mtu":1400}`).Replace(string(body))
-				r = r.Clone(r.Context())
-				r.Body, r.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
-			}
-			return next.RoundTrip(r)
-		})
-	}
-	h.startController()
-	web := h.deploy("web", "cidr=10.0.0.0/24")
-	h.waitDeploymentEvent(web, "Warning", "NetworkNotMade", "check for a mutating admission webhook")
-	h.waitReady("web")
-}
-
-// TestDeploymentsInTwoNamespaces: two Deployments with the same name have separate
-// Networks.
-func TestDeploymentsInTwoNamespaces(t *testing.T) {
-	h := newDeploymentHarness(t)
-	other := h.beside()
-	h.startController()
-	other.startController()
-	h.deploy("web", "cidr=10.0.0.0/24")
-	other.deploy("web", "cidr=10.0.0.0/24")
-	h.waitReady("web")
-	other.waitReady("web")
-	h.wantCounts(2, 2)
-	h.deleteDeployment("web", metav1.DeletePropagationBackground)
-	h.waitGone("web")
-	if network := other.get("web"); network.DeletionTimestamp != nil {
-		t.Error("the other namespace's Network is being deleted, too")
-	}
-	h.wantCounts(1, 1)
 }
 
 // TestExcludedNamespaces: -exclude-deployment-namespaces ignores the Deployments of
@@ -515,4 +209,46 @@ func TestDeploymentNetworkUpdateIsAPatch(t *testing.T) {
 	if len(updates) == 0 || slices.ContainsFunc(updates, func(update string) bool { return !want.MatchString(update) }) {
 		t.Errorf("the requests are %q, want only %s", updates, want)
 	}
+}
+
+// TestDeploymentNetworkUpdateFails: while the Network of a Deployment cannot be
+// updated, its existing spec is reconciled.
+func TestDeploymentNetworkUpdateFails(t *testing.T) {
+	h := newDeploymentHarness(t)
+	h.settings.drift.ResyncPeriod = shortResync
+	h.failRequests(func(r *http.Request) bool {
+		if r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, "/networks/web") {
+			return false
+		}
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		return bytes.Contains(body, []byte(`"spec"`))
+	})
+	h.startController()
+	h.deploy("web", "cidr=10.0.0.0/24")
+	network := h.waitReady("web")
+	h.annotate("web", "gateway=10.0.0.9")
+	h.do(http.MethodDelete, "/v2.0/subnets/"+network.Status.SubnetID, "", nil)
+	h.eventually(func() error { return h.hasCounts(1, 1) })
+}
+
+// TestDeploymentMutatingWebhook: a webhook changes the spec of a Deployment's
+// Network. An event reports it, and the Network is reconciled as it is.
+func TestDeploymentMutatingWebhook(t *testing.T) {
+	h := newDeploymentHarness(t)
+	h.transport = func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if (r.Method == http.MethodPost || r.Method == http.MethodPatch) && strings.Contains(r.URL.Path, "/networks") {
+				body, _ := io.ReadAll(r.Body)
+				text := strings.NewReplacer(`"spec":{"cidr":`, `"spec":{"mtu":1400,"cidr":`, `"spec":{"mtu":null}`, `"spec":{"mtu":1400}`).Replace(string(body))
+				r = r.Clone(r.Context())
+				r.Body, r.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
+			}
+			return next.RoundTrip(r)
+		})
+	}
+	h.startController()
+	web := h.deploy("web", "cidr=10.0.0.0/24")
+	h.waitDeploymentEvent(web, "Warning", "NetworkNotMade", "check for a mutating admission webhook")
+	h.waitReady("web")
 }

@@ -264,18 +264,6 @@ func TestShutdownTimeoutKeepsLease(t *testing.T) {
 	}
 }
 
-// TestNoLease: a replica that cannot create the Lease is not ready, and /readyz
-// returns the reason.
-func TestNoLease(t *testing.T) {
-	h := newHarness(t)
-	p := startProgram(t, "-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint="+h.neutronURL, "-cluster-name="+testCluster, "-namespaces="+h.namespace,
-		"-leader-elect", "-leader-elect-resource-namespace=does-not-exist", "-health-probe-bind-address=127.0.0.1:0")
-	p.waitFor(t, "Error initially creating lease lock")
-	if err := responds(p.readyz(), http.StatusServiceUnavailable, "waiting: the Lease does-not-exist/samplecrd-controller"); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestStandbyRefreshesCache: a replica that starts leading does not rely on what
 // its cache of Neutron's state contained before the former leader's changes.
 func TestStandbyRefreshesCache(t *testing.T) {

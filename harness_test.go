@@ -17,7 +17,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -155,9 +154,6 @@ func (h *harness) newNamespace() string {
 	return namespace.Name
 }
 
-// restartNeutron replaces Neutron by an empty one.
-func (h *harness) restartNeutron() { h.neutron = embedded.New(embedded.Options{}) }
-
 // connectTo makes the next controller connect to another cloud.
 func (h *harness) connectTo(cloud string, neutron *embedded.Server) {
 	h.cloud, h.neutron = cloud, neutron
@@ -218,11 +214,6 @@ func (h *harness) newController(ctx context.Context) (c *Controller, start func(
 	}
 	h.controller, h.informer = c, factory.Samplecrd().V1().Networks().Informer()
 	return c, func() { deploymentFactory.Start(ctx.Done()); callAll(starts) }
-}
-
-// setCluster sets the cluster name of the next controller.
-func (h *harness) setCluster(name string) {
-	h.settings.reconcile.Cluster, h.settings.drift.Cluster = name, name
 }
 
 // hasLogged reports whether the latest controller has logged a text.
@@ -454,14 +445,6 @@ func (h *harness) hasReady(name string) error {
 	return h.hasCondition(name, metav1.ConditionTrue, "Provisioned", "")
 }
 
-func (h *harness) hasAnnotation(name, annotation, want string) error {
-	h.Helper()
-	if got := h.get(name).Annotations[annotation]; got != want {
-		return fmt.Errorf("%s has the annotation %s: %q, want %q", name, annotation, got, want)
-	}
-	return nil
-}
-
 func (h *harness) list() ([]samplecrdv1.Network, error) {
 	list, err := h.client.SamplecrdV1().Networks(h.namespace).List(h.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -478,24 +461,6 @@ func (h *harness) waitGone(name string) {
 			return nil
 		}
 		return fmt.Errorf("%s still exists: %+v (%w)", name, network, err)
-	})
-}
-
-// waitEvents waits until the events about example have these reasons, in any
-// order, and no others.
-func (h *harness) waitEvents(reasons ...string) {
-	h.Helper()
-	slices.Sort(reasons)
-	h.eventually(func() error {
-		list, err := h.kube.EventsV1().Events(h.namespace).List(h.Context(), metav1.ListOptions{FieldSelector: "regarding.name=example"})
-		if err != nil {
-			return err
-		}
-		got := eventReasons(list.Items)
-		if !slices.Equal(got, reasons) {
-			return fmt.Errorf("the events are %v, want %v", got, reasons)
-		}
-		return nil
 	})
 }
 
@@ -522,15 +487,6 @@ func (h *harness) waitEvent(name, reason, note string) {
 		}
 		return fmt.Errorf("no event has reason %s and a note with %q: %q", reason, note, notes)
 	})
-}
-
-func eventReasons(list []eventsv1.Event) []string {
-	var reasons []string
-	for _, e := range list {
-		reasons = append(reasons, e.Reason)
-	}
-	slices.Sort(reasons)
-	return reasons
 }
 
 // Neutron's state.
@@ -706,17 +662,6 @@ func (h *harness) hasRejected(method, path string) error {
 		}
 	}
 	return fmt.Errorf("Neutron rejected no %s %s", method, path)
-}
-
-// wantNoWritesTo checks that the controller wrote nothing to such a path in
-// Kubernetes.
-func (h *harness) wantNoWritesTo(path string) {
-	h.Helper()
-	for _, write := range h.writes.get() {
-		if strings.Contains(write, path) {
-			h.Errorf("unexpected write: %s", write)
-		}
-	}
 }
 
 // hasSentEvents reports whether the controller has sent this number of events.

@@ -33,48 +33,6 @@ func (h *harness) rewriteAnswers(rewrite func(r *http.Request, body string) stri
 	h.neutronURL = server.URL
 }
 
-// TestUnusableObjects: unusable objects of others in Neutron hide nothing: Networks
-// are created, and drift is detected.
-func TestUnusableObjects(t *testing.T) {
-	h := newHarness(t)
-	const network = `{"id": "bad", "name": "", "description": "", "mtu": -1, "subnets": [], "admin_state_up": true, "revision_number": 1},`
-	const subnet = `{"id": "bad", "network_id": "bad", "name": "", "description": null, "cidr": "10.0.0.1/8", "allocation_pools": [], "enable_dhcp": true, "revision_number": 1},`
-	h.rewriteAnswers(func(r *http.Request, body string) string {
-		if r.Method == http.MethodGet {
-			body = strings.Replace(body, `"networks":[{`, `"networks":[`+network+`{`, 1)
-			body = strings.Replace(body, `"subnets":[{`, `"subnets":[`+subnet+`{`, 1)
-		}
-		return body
-	})
-	h.settings.drift.ResyncPeriod = 100 * time.Millisecond
-	h.startController()
-	h.create("example", "10.0.0.0/24", "")
-	h.waitReady("example")
-	h.eventually(func() error {
-		return h.hasLogged(`Skipped unusable objects of others in Neutron kind="networks" count=1`)
-	})
-	h.eventually(func() error {
-		return h.hasLogged(`Skipped unusable objects of others in Neutron kind="subnets" count=1`)
-	})
-	_, subnetID := h.idsInNeutron("example")
-	h.do(http.MethodPut, "/v2.0/subnets/"+subnetID, `{"subnet":{"name":"drifted"}}`, nil)
-	h.waitEventNote("Drifted", "drifted")
-}
-
-// TestUnusableNetwork: the controller does not create a second network because it
-// cannot read the first one.
-func TestUnusableNetwork(t *testing.T) {
-	h := newHarness(t)
-	h.rewriteAnswers(func(_ *http.Request, body string) string {
-		return regexp.MustCompile(`"mtu":\d+`).ReplaceAllString(body, `"mtu":-1`)
-	})
-	h.startController()
-	h.create("example", "10.0.0.0/24", "")
-	h.waitCondition("example", metav1.ConditionFalse, "NeutronUnavailable", "it has a network whose mtu is -1")
-	h.eventually(func() error { return h.hasLogged(`failures=5`) })
-	h.wantCounts(1, 0)
-}
-
 // TestEndlessList: a list of Neutron's state that does not end delays neither the
 // start of the controller nor its end.
 func TestEndlessList(t *testing.T) {
@@ -102,56 +60,41 @@ func TestEndlessList(t *testing.T) {
 	}
 }
 
-// TestRunEnds: Run returns when its own context ends, although the informers and
-// the lists of Neutron's state continue.
+// TestRunEnds: Run returns when its own context ends, although the informers and the
+// lists of Neutron's state continue. Nor is it a failure if the informers end first.
 func TestRunEnds(t *testing.T) {
-	h := newHarness(t)
-	c, start := h.newController(t.Context())
-	start()
-	if !c.WarmUp(t.Context()) {
-		t.Fatal("WarmUp failed")
+	for name, informersEnd := range map[string]bool{"informers continue": false, "informers have ended": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			ofInformers := t.Context()
+			if informersEnd {
+				ofInformers = ctx
+			}
+			c, start := h.newController(ofInformers)
+			start()
+			if !c.WarmUp(ofInformers) {
+				t.Fatal("WarmUp() = false")
+			}
+			cancel()
+			h.eventually(func() error {
+				if informersEnd && !h.informer.IsStopped() {
+					return errors.New("the informer has not stopped")
+				}
+				return nil
+			})
+			ended := make(chan error, 1)
+			go func() { ended <- c.Run(ctx, 1, time.Minute) }()
+			select {
+			case err := <-ended:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(patience):
+				t.Error("Run did not return")
+			}
+		})
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	ended := make(chan error, 1)
-	go func() { ended <- c.Run(ctx, 1, time.Minute) }()
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(patience):
-		t.Error("Run did not return")
-	}
-}
-
-// TestDeletedMeanwhile: an object that is gone when the controller deletes it was
-// deleted. That is no failure.
-func TestDeletedMeanwhile(t *testing.T) {
-	h := newHarness(t)
-	h.startController()
-	h.create("example", "10.0.0.0/24", "")
-	h.waitReady("example")
-	hold := func(r *http.Request) {
-		if r.Method == http.MethodDelete {
-			h.neutron.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodDelete, r.URL.Path, http.NoBody))
-		}
-	}
-	h.hold.Store(&hold)
-	h.edit("10.0.1.0/24", "") // deletes the subnet
-	h.waitReady("example")
-	h.delete("example")
-	h.waitGone("example")
-	h.eventually(h.isIdle)
-	for _, path := range []string{"/v2.0/subnets/", "/v2.0/networks/"} {
-		if err := h.hasRejected(http.MethodDelete, path); err != nil {
-			t.Error(err)
-		}
-	}
-	if err := h.hasLogged("Sync failed"); err == nil {
-		t.Error("a sync failed")
-	}
-	h.wantCounts(0, 0)
 }
 
 // TestNotConverging: a Neutron whose answers never match the requests does not keep

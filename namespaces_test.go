@@ -15,32 +15,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestNamespaces: the controller changes nothing for namespaces that -namespaces
-// does not list, orphans included.
-func TestNamespaces(t *testing.T) {
-	a := newHarness(t)
-	b, other := a.beside(), a.beside()
-	a.postNetwork("orphan of a", a.marker("gone"))
-	a.postNetwork("orphan of another", other.marker("gone"))
-	for _, h := range []*harness{a, b, other} {
-		h.create("example", "10.0.0.0/24", "")
-	}
-	startProgram(t, "-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint="+a.neutronURL, "-cluster-name="+testCluster,
-		"-namespaces="+a.namespace+","+b.namespace, "-resync-period=1s", "-delete-orphans", "-orphan-grace-period=1ms")
-
-	a.waitReady("example")
-	b.waitReady("example")
-	a.eventually(func() error { return a.hasCounts(3, 2) }) // two of the Networks, and the orphan of the other namespace
-	a.delete("example")
-	a.waitGone("example")
-	if networks := a.inNeutron().Networks; len(networks) != 2 || networks[0].Name != "orphan of another" {
-		t.Errorf("Neutron has %+v, want the orphan of another namespace, and the network of b", networks)
-	}
-	if network := other.get("example"); len(network.Finalizers) > 0 {
-		t.Errorf("the Network in another namespace was changed: %+v", network)
-	}
-}
-
 // TestForbiddenNamespace: a namespace that the controller is not permitted to read
 // does not block the others. It is reconciled once it is permitted.
 func TestForbiddenNamespace(t *testing.T) {
@@ -88,6 +62,7 @@ func TestTwoControllers(t *testing.T) {
 		h.postNetwork("orphan of "+h.namespace, h.marker("gone"))
 	}
 	a.postNetwork("foreign", "")
+	unwatched.create("example", "10.0.0.0/24", "")
 	controllers := map[*harness]*replica{}
 	for _, h := range []*harness{a, b} {
 		controllers[h] = h.startReplica("-resync-period=1s", "-delete-orphans", "-orphan-grace-period=1ms", "-metrics-bind-address=127.0.0.1:0")
@@ -122,6 +97,9 @@ func TestTwoControllers(t *testing.T) {
 		t.Errorf("Neutron received %d POSTs, want two for each Network: %+v", posts, a.neutronRequests())
 	}
 
+	if network := unwatched.get("example"); len(network.Finalizers) > 0 {
+		t.Errorf("the Network in another namespace was changed: %+v", network)
+	}
 	controllers[a].signal(t, syscall.SIGTERM)
 	controllers[a].wantExit(t, 0)
 	for _, name := range names {

@@ -39,28 +39,6 @@ func TestOutdatedCache(t *testing.T) {
 			func(h *harness) { h.waitGone("example"); h.wantCounts(0, 0) },
 			"DELETE 404",
 		},
-		"the network to delete has another owner": {
-			func(h *harness, networkID, _ string) {
-				h.do(http.MethodPut, "/v2.0/networks/"+networkID, `{"network": {"description": "samplecrd.k8s.io owner: other/default/example"}}`, nil)
-			},
-			remove,
-			func(h *harness) {
-				h.waitCondition("example", metav1.ConditionFalse, "NotOurs", "")
-				h.wantCounts(1, 1)
-			},
-			"DELETE 412",
-		},
-		"the network of the subnet to replace has another owner": {
-			func(h *harness, networkID, _ string) {
-				h.do(http.MethodPut, "/v2.0/networks/"+networkID, `{"network": {"description": "samplecrd.k8s.io owner: other/default/example"}}`, nil)
-			},
-			func(h *harness) { h.edit("10.7.0.0/24", "") },
-			func(h *harness) {
-				h.waitCondition("example", metav1.ConditionFalse, "NotOurs", "")
-				h.wantCounts(1, 1)
-			},
-			"",
-		},
 		"the subnet to edit was changed": {
 			func(h *harness, _, subnetID string) {
 				h.do(http.MethodPut, "/v2.0/subnets/"+subnetID, `{"subnet": {"enable_dhcp": false}}`, nil)

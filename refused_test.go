@@ -66,8 +66,8 @@ func TestRefusedWithDeployment(t *testing.T) {
 	h.wantRequestsTo(http.MethodPost, "/v2.0/networks", 1)
 }
 
-// TestRefusedOrphan: the deletion of an orphan that Neutron rejects is not repeated
-// with every resync.
+// TestRefusedOrphan: an orphan that ports use is not deleted, and the request that Neutron
+// rejects is not repeated with every resync.
 func TestRefusedOrphan(t *testing.T) {
 	h := newHarness(t)
 	h.settings.drift.ResyncPeriod, h.settings.drift.OrphanGracePeriod = shortResync, shortResync
