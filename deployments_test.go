@@ -21,6 +21,9 @@ import (
 	"github.com/samplecrd/network-controller/pkg/deployments"
 )
 
+// The tests of this file have Deployments with the garbage collector of Kubernetes, or with
+// faults. What a user sees is in test/stories/deployments.txtar.
+
 // newDeploymentHarness returns a harness whose controllers watch Deployments. The
 // garbage collector is Kubernetes' own.
 func newDeploymentHarness(t *testing.T) *harness {

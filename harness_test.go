@@ -740,3 +740,77 @@ var errUnreachable = errors.New("no route to host")
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func (h *harness) createAdopting(name, cidr, networkID string) {
+	h.Helper()
+	h.createWith(name, samplecrdv1.NetworkSpec{CIDR: cidr, NetworkID: networkID})
+}
+
+// postRouter creates a router.
+func (h *harness) postRouter(name string) { h.post("/v2.0/routers", `{"router":{"name":"`+name+`"}}`) }
+
+// routerID returns the ID of the router with a name, or an empty one.
+func (h *harness) routerID(name string) string {
+	var all struct{ Routers []struct{ ID string } }
+	h.do(http.MethodGet, "/v2.0/routers?name="+name, "", &all)
+	if len(all.Routers) != 1 {
+		return ""
+	}
+	return all.Routers[0].ID
+}
+
+// createRouted creates the Network example with the router edge.
+func (h *harness) createRouted() {
+	h.createWith("example", samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", Router: &samplecrdv1.RouterReference{Name: "edge"}})
+}
+
+// attachedTo returns the IDs of the routers to which a network is attached.
+func (h *harness) attachedTo(networkID string) (routers []string) {
+	var all struct {
+		Ports []struct {
+			RouterID string `json:"device_id"`
+		}
+	}
+	h.do(http.MethodGet, "/v2.0/ports?device_owner=network:router_interface&network_id="+networkID, "", &all)
+	for _, port := range all.Ports {
+		routers = append(routers, port.RouterID)
+	}
+	return routers
+}
+
+// hasRouter reports whether the Network example is Ready and attached to one router,
+// which its status records. The name is empty for none.
+func (h *harness) hasRouter(name string) error {
+	if err := h.hasReady("example"); err != nil {
+		return err
+	}
+	var want []string
+	var recorded *samplecrdv1.RouterStatus
+	if name != "" {
+		want = []string{h.routerID(name)}
+		recorded = &samplecrdv1.RouterStatus{ID: want[0], Name: name}
+	}
+	status := h.get("example").Status
+	if got := h.attachedTo(status.NetworkID); !slices.Equal(got, want) || (status.Router == nil) != (recorded == nil) || recorded != nil && *status.Router != *recorded {
+		return fmt.Errorf("the network is attached to %v, the status is %+v; want %v", got, status.Router, recorded)
+	}
+	return nil
+}
+
+// waitLists waits until Neutron has received further lists of everything.
+func (h *harness) waitLists(further int) {
+	h.Helper()
+	count := func() int {
+		return len(slices.DeleteFunc(h.neutron.Requests(), func(r embedded.Request) bool { return !listsAll(r.Path, r.Query) }))
+	}
+	before := count()
+	h.eventually(func() error {
+		if got := count() - before; got < further {
+			return fmt.Errorf("Neutron has received %d lists, want %d", got, further)
+		}
+		return nil
+	})
+}
+
+// shortResync is a resync period for tests that wait for a resync.
+const shortResync = 50 * time.Millisecond

@@ -1,167 +1,45 @@
 package main
 
 import (
+	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/utils/clock"
+	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/samplecrd/network-controller/pkg/debugpage"
 	"github.com/samplecrd/network-controller/pkg/deployments"
 	"github.com/samplecrd/network-controller/pkg/drift"
-	"github.com/samplecrd/network-controller/pkg/leaderelection"
 	"github.com/samplecrd/network-controller/pkg/reconcile"
 	"github.com/samplecrd/network-controller/test/controlplane"
 )
 
-// beTheProgram is the environment variable that turns the test binary into the
-// controller.
-const beTheProgram = "BE_THE_PROGRAM"
-
-// limitsScale is the environment variable by whose number such a program divides its
-// limits.
-const limitsScale = "LIMITS_SCALE"
-
-// shortenLimits divides all durations that no flag changes.
-func shortenLimits(scale string) {
-	divisor, err := strconv.Atoi(scale)
-	if err != nil || divisor < 1 {
-		panic(limitsScale + " is no positive number: " + scale)
-	}
-	for _, limit := range []*time.Duration{
-		&limits.maxInFlight, &limits.startTimeout, &limits.maxClockSkew,
-		&limits.retry.InUse, &limits.retry.Rejected, &limits.retry.OverwrittenStatus,
-		&limits.maxLateness, &reconcile.MaxBackoff,
-	} {
-		*limit /= time.Duration(divisor)
-	}
-}
-
-// wallClock is a clock that is set by signals.
-type wallClock struct {
-	clock.RealClock
-	ahead atomic.Int64
-}
-
-// Now implements clock.PassiveClock.
-func (c *wallClock) Now() time.Time {
-	return c.RealClock.Now().Round(0).Add(time.Duration(c.ahead.Load()))
-}
-
-// setClockOnSignals sets the wall clock of this process an hour ahead with each SIGUSR1,
-// and back with each SIGUSR2.
-func setClockOnSignals() {
-	wall, signals := &wallClock{}, make(chan os.Signal, 1)
-	leaderelection.WallClock = wall
-	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
-	go func() {
-		for received := range signals {
-			if received == syscall.SIGUSR1 {
-				wall.ahead.Add(int64(time.Hour))
-			} else {
-				wall.ahead.Add(-int64(time.Hour))
-			}
-		}
-	}()
-}
-
-// program is the controller in its own process. It ends when the test ends, or
-// when the process of the test does.
-type program struct {
-	*exec.Cmd
-	log output
-}
-
-// newProgram returns a program without leader election, unless the arguments turn
-// it on: many tests share a cluster.
-func newProgram(t *testing.T, args ...string) *program {
-	t.Helper()
-	first := 0
-	if len(args) > 0 && args[0] == planCommand {
-		first = 1
-	}
-	return newDefaultProgram(t, slices.Insert(slices.Clone(args), first, "-leader-elect=false")...)
-}
-
-func newDefaultProgram(t *testing.T, args ...string) *program {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &program{Cmd: exec.CommandContext(t.Context(), self, args...)}
-	p.Env = []string{beTheProgram + "=1", "HOME=" + t.TempDir()}
-	p.Stdout, p.Stderr = &p.log, &p.log
-	if _, err := p.StdinPipe(); err != nil { // see exitAfterParent
-		t.Fatal(err)
-	}
-	return p
-}
-
-// startProgram starts a program. The end of the test kills it.
-func startProgram(t *testing.T, args ...string) *program {
-	t.Helper()
-	p := newProgram(t, args...)
-	p.start(t)
-	return p
-}
-
-func (p *program) start(t *testing.T) {
-	t.Helper()
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = p.Wait() // fails if the test has waited
-		if t.Failed() {
-			t.Logf("the log of process %d:\n%s", p.Process.Pid, &p.log)
-		}
-	})
-}
-
-func (p *program) signal(t *testing.T, signal syscall.Signal) {
-	t.Helper()
-	if err := p.Process.Signal(signal); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// wantExit waits until the program ends, and checks its exit code.
-func (p *program) wantExit(t *testing.T, code int) {
-	t.Helper()
-	if err := p.Wait(); p.ProcessState.ExitCode() != code {
-		t.Errorf("ended with %v, want exit code %d", err, code)
-	}
-}
-
-// exitAfterParent ends this process when its standard input ends: when the test
-// process has ended, even after a panic or kill -9.
-func exitAfterParent() {
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(1)
-	}()
-}
+// The tests of this file start the program with flags: mistakes, where it finds Kubernetes
+// and Neutron, what it serves and sends, and the command plan.
 
 // TestBadInput: the last line of the output is one sentence that names the flag,
 // and the exit code is not 0.
@@ -403,61 +281,370 @@ func olderCRD(t *testing.T, without ...string) (path string) {
 	return path
 }
 
-// ownCluster returns a control plane for one test: without -namespaces, a
-// controller reconciles the Networks of all namespaces.
-func ownCluster(t *testing.T) *controlplane.Cluster {
-	t.Helper()
-	own, err := controlplane.Start(t.Context(), controlplane.Options{Apply: []string{"crd"}})
-	if err != nil {
-		t.Fatal(err)
+// TestNeutronMustBeNamedInPod: the environment of a pod makes the embedded Neutron a
+// choice that somebody must have made.
+func TestNeutronMustBeNamedInPod(t *testing.T) {
+	t.Parallel()
+	start := func(variable string, args ...string) *program {
+		p := newProgram(t, append(args, "-kubeconfig="+cluster.Kubeconfig(), "-namespaces=default")...)
+		p.Env = append(p.Env, "KUBERNETES_SERVICE_HOST=127.0.0.1", "KUBERNETES_SERVICE_PORT=1", variable)
+		p.start(t)
+		return p
 	}
-	t.Cleanup(func() { _ = own.Stop() })
-	return own
-}
-
-func kubectl(t *testing.T, c *controlplane.Cluster, args ...string) {
-	t.Helper()
-	if output, err := c.Kubectl(t.Context(), args...); err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, output)
-	}
-}
-
-// waitFor waits until the log matches a regular expression.
-func (p *program) waitFor(t *testing.T, pattern string) {
-	t.Helper()
-	want := regexp.MustCompile(pattern)
-	h := &harness{T: t}
-	h.eventually(func() error {
-		if !want.MatchString(p.log.String()) {
-			return fmt.Errorf("the log does not match %s:\n%s", pattern, &p.log)
+	p := start("OS_CLOUD=")
+	p.wantExit(t, 2)
+	for _, flag := range []string{"-cloud", "OS_CLOUD", "-neutron-endpoint", "-embedded-neutron"} {
+		if !strings.Contains(p.log.String(), flag) {
+			t.Errorf("the error does not name %s:\n%s", flag, &p.log)
 		}
-		return nil
-	})
+	}
+	start("OS_CLOUD=", "-embedded-neutron").waitFor(t, "using the embedded Neutron")
+	// A flag has priority over the environment.
+	start("OS_CLOUD=nowhere", "-embedded-neutron").waitFor(t, "using the embedded Neutron")
+	p = start("OS_CLOUD=", "-neutron-endpoint=http://127.0.0.1:1")
+	p.waitFor(t, "Neutron is unavailable; starting anyway")
+	p.waitFor(t, "Using Kubernetes")
+	start("OS_CLOUD=nowhere").waitFor(t, "-cloud or OS_CLOUD: ")
 }
 
-// output stores what a program writes.
-type output struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
-func read(t *testing.T, file string) string {
+// kubeconfigFile writes a kubeconfig file with one context, for a server without
+// authentication.
+func kubeconfigFile(t *testing.T, path, context, server string) string {
 	t.Helper()
-	text, err := os.ReadFile(file)
+	text := `{"clusters": [{"name": "c", "cluster": {"server": "` + server + `"}}],
+		"contexts": [{"name": "` + context + `", "context": {"cluster": "c"}}], "current-context": "` + context + `"}`
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestWhichCluster: the kubeconfig is found in the order of kubectl, and the log names
+// it, its context and its server.
+func TestWhichCluster(t *testing.T) {
+	t.Parallel()
+	home, folder := t.TempDir(), t.TempDir()
+	kubeconfigFile(t, filepath.Join(home, ".kube", "config"), "of-home", "http://127.0.0.1:1")
+	ofEnv := kubeconfigFile(t, filepath.Join(folder, "env"), "of-env", "http://127.0.0.1:2")
+	ofFlag := kubeconfigFile(t, filepath.Join(folder, "flag"), "of-flag", "http://127.0.0.1:3")
+	missing := filepath.Join(folder, "missing")
+	for name, test := range map[string]struct {
+		env, args []string
+		want      string
+	}{
+		"the flag is first":             {[]string{"KUBECONFIG=" + ofEnv}, []string{"-kubeconfig=" + ofFlag}, `configuration="-kubeconfig ` + ofFlag + `" context="of-flag" server="http://127.0.0.1:3"`},
+		"then the environment":          {[]string{"KUBECONFIG=" + ofEnv}, nil, `configuration="KUBECONFIG ` + ofEnv + `" context="of-env" server="http://127.0.0.1:2"`},
+		"of which files may be missing": {[]string{"KUBECONFIG=" + missing + ":" + ofEnv}, nil, `context="of-env" server="http://127.0.0.1:2"`},
+		"but not all":                   {[]string{"KUBECONFIG=" + missing}, nil, "reading KUBECONFIG " + missing + ": it does not exist"},
+		"then the home folder":          {nil, nil, `configuration="~/.kube/config" context="of-home" server="http://127.0.0.1:1"`},
+		"whose server can be replaced":  {nil, []string{"-master=http://127.0.0.1:4"}, `context="of-home" server="http://127.0.0.1:4"`},
+		"a pod without a token":         {[]string{"KUBERNETES_SERVICE_HOST=127.0.0.1", "KUBERNETES_SERVICE_PORT=1"}, []string{"-embedded-neutron"}, `configuration="~/.kube/config"`},
+		"else there is no cluster":      {[]string{"HOME=" + folder}, nil, "no cluster configured: set -kubeconfig or KUBECONFIG, create ~/.kube/config, or run"},
+		"except with a server":          {[]string{"HOME=" + folder}, []string{"-master=http://127.0.0.1:5"}, `configuration="-master" context="" server="http://127.0.0.1:5"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newProgram(t, test.args...)
+			p.Env = append(append(p.Env, "HOME="+home), test.env...)
+			p.start(t)
+			p.waitFor(t, strings.NewReplacer(".", `\.`, "?", `\?`).Replace(test.want))
+		})
+	}
+}
+
+// TestMaster: -master replaces the server of the kubeconfig file and nothing else.
+func TestMaster(t *testing.T) {
+	t.Parallel()
+	config, err := clientcmd.LoadFromFile(cluster.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
+	entry := config.Clusters[config.Contexts[config.CurrentContext].Cluster]
+	server := entry.Server
+	entry.Server = "https://127.0.0.1:1"
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	p := startProgram(t, "-kubeconfig="+path, "-namespaces=default", "-master="+server)
+	p.waitFor(t, `"Using Kubernetes" server="`+server+`"`)
+}
+
+// TestProfiles: -profiling-bind-address serves profiles.
+func TestProfiles(t *testing.T) {
+	t.Parallel()
+	p := startProgram(t, "-kubeconfig="+cluster.Kubeconfig(), "-namespaces=default", "-profiling-bind-address=127.0.0.1:0")
+	p.waitFor(t, `"Serving profiles" url="http://127.0.0.1:\d+/debug/pprof/"`)
+	address := p.served(t, "profiles")
+	if err := responds(address+"goroutine?debug=1", http.StatusOK, "goroutine profile: total"); err != nil {
+		t.Error(err)
+	}
+}
+
+// plan runs the command plan for the test's namespace. It returns the output as text
+// and the exit code.
+func (h *harness) plan(args ...string) (output string, code int) {
+	h.Helper()
+	p := newProgram(h.T, append([]string{
+		"plan", "-kubeconfig=" + cluster.Kubeconfig(), "-neutron-endpoint=" + h.neutronURL, "-cluster-name=" + h.settings.reconcile.Cluster,
+	}, args...)...)
+	var stdout, stderr bytes.Buffer
+	p.Stdout, p.Stderr = &stdout, &stderr
+	err := p.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		h.Fatal(err)
+	}
+	return stdout.String() + stderr.String(), p.ProcessState.ExitCode()
+}
+
+// TestPlanWritesNothing: a plan with steps of several kinds sends only requests that
+// read, to both APIs, and few of them.
+func TestPlanWritesNothing(t *testing.T) {
+	h := newHarness(t)
+	h.cloud = "noauth/" + strings.TrimPrefix(h.neutronURL, "http://")
+	stop := h.startController()
+	for _, name := range []string{"edited", "deleted", "drifted", "healthy"} {
+		h.create(name, "10.0.0.0/24", "")
+		h.waitReady(name)
+	}
+	stop()
+	h.create("new", "10.0.0.0/24", "")
+	h.createAdopting("blocked", "10.0.0.0/24", "does-not-exist")
+	h.patch("edited", `{"spec":{"cidr":"10.9.0.0/24"}}`)
+	h.delete("deleted")
+	_, subnet := h.idsInNeutron("drifted")
+	h.do(http.MethodPut, "/v2.0/subnets/"+subnet, `{"subnet":{"gateway_ip":null}}`, nil)
+	h.postNetwork("orphan", h.marker("orphan"))
+	h.forgetRequests()
+
+	kubernetes := h.proxyKubernetes()
+	sent := make(chan string, 100)
+	record := func(r *http.Request) { sent <- r.Method }
+	kubernetes.held.Store(&record)
+	output, code := h.plan("-kubeconfig=", "-master="+kubernetes.URL, "-namespaces="+h.namespace)
+	const want = "Plan: 3 to create, 3 to update, 2 to delete. 1 Network is as desired, 1 Network is blocked, 1 network is not in Kubernetes.\n"
+	if code != 2 || !strings.Contains(output, want) {
+		t.Errorf("exit code %d, want 2, and the plan lacks %q:\n%s", code, want, output)
+	}
+	if len(sent) != 1 || <-sent != http.MethodGet {
+		t.Errorf("the plan sent %d more requests to the API server, want one list", len(sent))
+	}
+	lists := 0
+	for _, r := range h.neutron.Requests() {
+		if r.Method != http.MethodGet {
+			t.Errorf("the plan sent %s %s", r.Method, r.Path)
+		}
+		if r.Path != "/v2.0/extensions" && listsAll(r.Path, r.Query) {
+			lists++
+		}
+	}
+	if lists != 2 {
+		t.Errorf("the plan listed Neutron's state with %d requests, want one list of networks and one of subnets", lists)
+	}
+}
+
+// spans is a collector that stores the spans it receives.
+type spans struct {
+	mu  sync.Mutex
+	all []*tracev1.Span
+}
+
+func (s *spans) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	request := &collector.ExportTraceServiceRequest{}
+	if err != nil || r.URL.Path != "/v1/traces" || proto.Unmarshal(body, request) != nil {
+		http.Error(w, "no traces", http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, resource := range request.ResourceSpans {
+		for _, scope := range resource.ScopeSpans {
+			s.all = append(s.all, scope.Spans...)
+		}
+	}
+}
+
+// find returns the spans with a name; if below is set, only its children.
+func (s *spans) find(name string, below *tracev1.Span) (found []*tracev1.Span) {
+	for _, span := range s.all {
+		if span.Name == name && (below == nil || string(span.ParentSpanId) == string(below.SpanId) && string(span.TraceId) == string(below.TraceId)) {
+			found = append(found, span)
+		}
+	}
+	return found
+}
+
+func attributeOf(span *tracev1.Span, key string) string {
+	for _, attribute := range span.Attributes {
+		if attribute.Key == key {
+			return attribute.Value.GetStringValue()
+		}
+	}
+	return ""
+}
+
+// TestTraces: each sync is a trace with a span for each step and each request to
+// Neutron, linked to the sync's causes.
+func TestTraces(t *testing.T) {
+	h, sent := newHarness(t), &spans{}
+	server := httptest.NewServer(sent)
+	defer server.Close()
+	p := h.createTraced(server.URL)
+
+	steps := sent.find("CreateSubnet", nil)
+	if len(steps) != 1 || attributeOf(steps[0], "samplecrd.step") != "create subnet: 10.0.0.0/24, gateway 10.0.0.1" {
+		t.Fatalf("the spans are %v, want one for the step that creates a subnet", sent.all)
+	}
+	if requests := sent.find("create subnet", steps[0]); len(requests) != 1 {
+		t.Errorf("the children of the step are %v, want one request to Neutron", requests)
+	}
+	var sync *tracev1.Span
+	for _, span := range sent.find("sync", nil) {
+		if string(span.SpanId) == string(steps[0].ParentSpanId) {
+			sync = span
+		}
+	}
+	if sync == nil || len(sync.ParentSpanId) != 0 || attributeOf(sync, "samplecrd.network") != h.namespace+"/example" {
+		t.Fatalf("the parent of the step is %v, want a sync that is the root of its trace", sync)
+	}
+	if !regexp.MustCompile(`"Created subnet" network="` + h.namespace + `/example" sync="` + attributeOf(sync, "samplecrd.sync") + `" step="create subnet`).MatchString(p.log.String()) {
+		t.Errorf("the log has no line of sync %q:\n%s", attributeOf(sync, "samplecrd.sync"), &p.log)
+	}
+	events := sent.find("event", nil)
+	if len(events) == 0 || len(sync.Links) != 1 || string(sync.Links[0].SpanId) != string(events[0].SpanId) {
+		t.Errorf("the sync is linked to %v, want the event %v", sync.Links, events)
+	}
+	if hex.EncodeToString(sync.TraceId) == hex.EncodeToString(events[0].TraceId) {
+		t.Error("the event is in the trace of the sync, want it in its own trace")
+	}
+}
+
+// TestNothingIsSampled: with -tracing-sampling-ratio=0, no sync is traced.
+func TestNothingIsSampled(t *testing.T) {
+	h, sent := newHarness(t), &spans{}
+	server := httptest.NewServer(sent)
+	defer server.Close()
+	h.createTraced(server.URL, "-tracing-sampling-ratio=0")
+	if len(sent.all) > 0 {
+		t.Errorf("%d spans were sent, want none", len(sent.all))
+	}
+}
+
+// TestCollectorUnavailable: an unavailable collector delays nothing.
+func TestCollectorUnavailable(t *testing.T) {
+	h := newHarness(t)
+	h.createTraced("http://127.0.0.1:1")
+}
+
+// createTraced runs a controller that sends traces to an endpoint until it has
+// created a Network.
+func (h *harness) createTraced(endpoint string, args ...string) *program {
+	h.Helper()
+	p := startProgram(h.T, append(args, "-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint="+h.neutronURL, "-cluster-name="+testCluster,
+		"-namespaces="+h.namespace, "-tracing-endpoint="+endpoint)...)
+	p.waitFor(h.T, "Starting workers")
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+	p.signal(h.T, syscall.SIGTERM)
+	p.wantExit(h.T, 0)
+	return p
+}
+
+// TestDebugPage: the program shows the journeys of a Network that is created, edited
+// while Neutron fails, healed and deleted.
+func TestDebugPage(t *testing.T) {
+	h := newHarness(t)
+	p := startProgram(t, "-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint="+h.neutronURL, "-cluster-name="+testCluster,
+		"-namespaces="+h.namespace, "-leader-elect=false", "-debug-bind-address=127.0.0.1:0")
+	p.waitFor(t, "Starting workers")
+	page := p.served(t, "the debug page")
+	get := func(path string, value any) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, page+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		if err := json.NewDecoder(response.Body).Decode(value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// waitJourney waits for a journey that ended with an outcome because of a cause.
+	waitJourney := func(cause, changed string, failed bool) (found debugpage.Journey) {
+		t.Helper()
+		h.eventually(func() error {
+			var all []debugpage.Journey
+			get("api/journeys?key="+url.QueryEscape(h.namespace+"/example"), &all)
+			for _, found = range all {
+				isCause := func(c debugpage.Cause) bool { return c.Type == cause && c.Changed == changed }
+				if found.Ended != nil && found.Failed == failed && slices.ContainsFunc(found.Causes, isCause) {
+					return nil
+				}
+			}
+			return fmt.Errorf("the journeys are %+v, want one because of %s %s", all, cause, changed)
+		})
+		return found
+	}
+	wantStep := func(in debugpage.Journey, text, server string) {
+		t.Helper()
+		if !slices.ContainsFunc(in.Steps, func(s debugpage.JourneyStep) bool {
+			return s.Text == text && slices.ContainsFunc(s.Requests, func(r debugpage.JourneyRequest) bool { return r.Server == server && r.Code != 0 })
+		}) {
+			t.Errorf("the journey is %+v, want the step %q with a request to %s", in, text, server)
+		}
+	}
+
+	follow := newDefaultProgram(t, "follow", h.namespace+"/example", "-address="+strings.TrimSuffix(strings.TrimPrefix(page, "http://"), "/"))
+	follow.start(t)
+	follow.waitFor(t, "Following "+h.namespace+"/example")
+
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+	created := waitJourney("added", "", false)
+	wantStep(created, "add finalizer", "Kubernetes")
+	wantStep(created, "create subnet: 10.0.0.0/24, gateway 10.0.0.1", "Neutron")
+	wantStep(created, "write the status", "Kubernetes")
+	if created.Outcome != "Ready" || created.Worker == 0 || created.Taken == nil || created.Desired == "" || created.Actual == "" {
+		t.Errorf("the journey is %+v, want one to Ready", created)
+	}
+
+	unavailable := func(r *http.Request) {
+		if r.Method == http.MethodPut {
+			panic(http.ErrAbortHandler)
+		}
+	}
+	h.hold.Store(&unavailable)
+	h.patch("example", `{"spec":{"gateway":"10.0.0.9"}}`)
+	if failed := waitJourney("updated", "spec", true); failed.Retry == nil || failed.Retry.Reason != "backoff" || failed.Retry.Failures != 1 {
+		t.Errorf("the journey is %+v, want one with a retry", failed)
+	}
+	h.hold.Store(nil)
+	wantStep(waitJourney("retry", "", false), "write the status", "Kubernetes")
+	h.delete("example")
+	wantStep(waitJourney("updated", "deletionTimestamp", false), "remove finalizer", "Kubernetes")
+	waitJourney("deleted", "", false)
+
+	for _, line := range []string{"added to the queue: added", "taken by worker 1", "  plan: create subnet: 10.0.0.0/24", "  Neutron: create subnet: 201 in", "done: Ready", "failed; waiting for the retry: ", "done: Deleted"} {
+		follow.waitFor(t, line)
+	}
+	follow.signal(t, syscall.SIGINT)
+	follow.wantExit(t, 0)
+
+	var state debugpage.State
+	get("api/state", &state)
+	informer := state.Informers[0]
+	if !state.Process.Leads || !state.Process.MaySlowDown || informer.Activity != "watching" || informer.ResourceVersion == "" || informer.Watches == 0 ||
+		state.Handlers.Add != 1 || state.Handlers.Delete != 1 || state.Neutron.Limit == 0 || state.Cache.Refreshed == nil || len(state.Workers) != 32 || len(state.Plans) == 0 {
+		t.Errorf("the state is %+v", state)
+	}
+	p.signal(t, syscall.SIGTERM)
+	p.wantExit(t, 0)
 }

@@ -3,73 +3,18 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
-	"regexp"
+	"os"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 )
 
-// replica is one of several controllers of a namespace, each in its own process.
-type replica struct{ *program }
-
-// startReplica starts a replica whose Lease expires sooner than by default, and
-// waits until it is ready.
-func (h *harness) startReplica(args ...string) *replica {
-	h.Helper()
-	p := startProgram(h.T, append([]string{
-		"-kubeconfig=" + cluster.Kubeconfig(), "-neutron-endpoint=" + h.neutronURL, "-cluster-name=" + testCluster, "-namespaces=" + h.namespace,
-		"-leader-elect", "-leader-elect-resource-namespace=" + h.namespace,
-		"-leader-elect-lease-duration=4s", "-leader-elect-renew-deadline=2s", "-leader-elect-retry-period=500ms",
-		"-health-probe-bind-address=127.0.0.1:0",
-	}, args...)...)
-	p.waitFor(h.T, `"Serving health"`)
-	h.eventually(func() error { return responds(p.readyz(), http.StatusOK, "ok") })
-	return &replica{p}
-}
-
-// readyz returns the URL of /readyz from the log.
-func (p *program) readyz() string {
-	return regexp.MustCompile(`"Serving health" url="([^"]+)"`).FindStringSubmatch(p.log.String())[1]
-}
-
-// responds reports whether the response of a URL has this status, and contains
-// this text.
-func responds(url string, status int, text string) error {
-	response, err := http.Get(url)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
-	body := make([]byte, 4096)
-	n, _ := response.Body.Read(body)
-	if response.StatusCode != status || !strings.Contains(string(body[:n]), text) {
-		return fmt.Errorf("%s returns %s %q, want %d %q", url, response.Status, body[:n], status, text)
-	}
-	return nil
-}
-
-func (r *replica) isWorking() bool { return strings.Contains(r.log.String(), `"Starting workers"`) }
-
-// holder returns the holder of the Lease: the leader.
-func (h *harness) holder() string {
-	lease, err := h.kube.CoordinationV1().Leases(h.namespace).Get(h.Context(), controllerName, metav1.GetOptions{})
-	if err != nil || lease.Spec.HolderIdentity == nil {
-		return ""
-	}
-	return *lease.Spec.HolderIdentity
-}
+// In the tests of this file, several replicas of the controller compete for a Lease, each in
+// its own process.
 
 // TestHandOver: of two replicas, one reconciles. When it ends, cleanly or not, the
 // other one takes over, and changes nothing for healthy Networks.
@@ -179,58 +124,6 @@ func isPatch(r *http.Request) bool { return r.Method == http.MethodPatch }
 
 func isLeaseRequest(r *http.Request) bool { return strings.Contains(r.URL.Path, "/leases/") }
 
-// kubernetesProxy is a server in front of the API server.
-type kubernetesProxy struct {
-	*httptest.Server
-	h    *harness
-	held atomic.Pointer[func(*http.Request)] // called before a response
-}
-
-// proxyKubernetes returns a server that passes requests on to the API server.
-func (h *harness) proxyKubernetes() *kubernetesProxy {
-	h.Helper()
-	config := cluster.RESTConfig()
-	transport, err := rest.TransportFor(config)
-	if err != nil {
-		h.Fatal(err)
-	}
-	target, err := url.Parse(config.Host)
-	if err != nil {
-		h.Fatal(err)
-	}
-	p := &kubernetesProxy{h: h}
-	proxy := &httputil.ReverseProxy{
-		Transport: transport, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, FlushInterval: -1,
-		ModifyResponse: func(response *http.Response) error {
-			if held := p.held.Load(); held != nil {
-				(*held)(response.Request)
-			}
-			return nil
-		},
-	}
-	p.Server = httptest.NewServer(proxy)
-	h.Cleanup(func() { p.CloseClientConnections(); p.Close() })
-	return p
-}
-
-// hold delays the response to the next request that matches. When it is there, the
-// returned channel yields another one; closing that one lets the response through.
-func (p *kubernetesProxy) hold(matches func(*http.Request) bool) (arrived chan chan struct{}) {
-	arrived = make(chan chan struct{}, 1)
-	var once sync.Once
-	held := func(r *http.Request) {
-		if matches(r) {
-			once.Do(func() {
-				release := make(chan struct{})
-				arrived <- release
-				p.h.untilTestEnds(release)
-			})
-		}
-	}
-	p.held.Store(&held)
-	return arrived
-}
-
 // TestStandbyStops: a replica that waits for the Lease stops cleanly after
 // SIGTERM.
 func TestStandbyStops(t *testing.T) {
@@ -290,5 +183,66 @@ func TestStandbyRefreshesCache(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSecondControllerWaits: without any flag for it, of two controllers of a cluster
+// one reconciles. The other one names it in its log and in /readyz, and starts when
+// the first one stops.
+func TestSecondControllerWaits(t *testing.T) {
+	t.Parallel()
+	own := ownCluster(t)
+	start := func() *program {
+		p := newDefaultProgram(t, "-kubeconfig="+own.Kubeconfig(), "-health-probe-bind-address=127.0.0.1:0")
+		p.start(t)
+		return p
+	}
+	first := start()
+	first.waitFor(t, `"Starting workers"`)
+	lease := leaseOf(t, own, controllerName)
+	if lease == nil {
+		t.Fatal("the first controller leads without a Lease in kube-system")
+	}
+	holder := *lease.Spec.HolderIdentity
+	if host, _ := os.Hostname(); !strings.HasPrefix(holder, host+"_") {
+		t.Errorf("the holder is %s, want the name of this host in it", holder)
+	}
+	second := start()
+	second.waitFor(t, `"Waiting: another controller holds the Lease and reconciles.*kill -9.*holder="`+holder+`" expiresWithin="17s"`)
+	if err := responds(second.readyz(), http.StatusOK, "ok: waiting for the Lease kube-system/samplecrd-controller, which "+holder+" holds"); err != nil {
+		t.Error(err)
+	}
+	if err := responds(first.readyz(), http.StatusOK, "ok\n"); err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(second.log.String(), `"Starting workers"`) {
+		t.Error("both controllers reconcile")
+	}
+	first.signal(t, syscall.SIGTERM)
+	first.wantExit(t, 0)
+	second.waitFor(t, `"Starting workers"`)
+	if err := responds(second.readyz(), http.StatusOK, "ok\n"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLeaseFlags: controllers with different names of the Lease reconcile at the same
+// time, and -leader-elect=false needs no Lease.
+func TestLeaseFlags(t *testing.T) {
+	t.Parallel()
+	own := ownCluster(t)
+	for _, name := range []string{"of-a", "of-b"} {
+		p := newDefaultProgram(t, "-kubeconfig="+own.Kubeconfig(), "-namespaces=default", "-leader-elect-resource-name="+name)
+		p.start(t)
+		p.waitFor(t, `"Starting workers"`)
+		if leaseOf(t, own, name) == nil {
+			t.Errorf("there is no Lease %s", name)
+		}
+	}
+	p := newDefaultProgram(t, "-kubeconfig="+own.Kubeconfig(), "-namespaces=default", "-leader-elect=false")
+	p.start(t)
+	p.waitFor(t, `"Starting workers"`)
+	if leaseOf(t, own, controllerName) != nil {
+		t.Error("a controller without leader election has a Lease")
 	}
 }
