@@ -37,28 +37,28 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: build $(LOCAL) ## Create, edit and delete a Network (KUBECONFIG=path or KUBEBUILDER_ASSETS=folder: on those)
-	@$(GO_BUILD) -o build/bin/demo ./hack/demo
-	@exec build/bin/demo $(if $(KUBECONFIG),-kubeconfig '$(KUBECONFIG)')
+demo: build $(LOCAL) hack-local ## Create, edit and delete a Network (KUBECONFIG=path or KUBEBUILDER_ASSETS=folder: on those)
+	@exec build/bin/local demo $(if $(KUBECONFIG),-kubeconfig '$(KUBECONFIG)')
 
 # OS_CLOUD has no effect on a local control plane. FLAGS=-cloud=name has.
 .PHONY: run
-run: check-flags $(LOCAL) ## Run the controller with FLAGS on a local control plane (or as for demo)
-	@$(GO_BUILD) -o build/bin/run ./hack/run
-	@exec env $(if $(KUBECONFIG),,-u OS_CLOUD) build/bin/run $(if $(KUBECONFIG),-kubeconfig '$(KUBECONFIG)') -- ./samplecrd-controller $(FLAGS)
+run: check-flags $(LOCAL) hack-local ## Run the controller with FLAGS on a local control plane (or as for demo)
+	@exec env $(if $(KUBECONFIG),,-u OS_CLOUD) build/bin/local run $(if $(KUBECONFIG),-kubeconfig '$(KUBECONFIG)') -- ./samplecrd-controller $(FLAGS)
 
 # TOUR_FLAGS='-lang=zh' or -yes
 TOUR_FLAGS :=
 
 .PHONY: tour
-tour: build $(if $(KUBEBUILDER_ASSETS),,control-plane) ## Explain the path of a key step by step, beside the debug page in a browser
-	@$(GO_BUILD) -o build/bin/tour ./hack/tour
-	@exec build/bin/tour $(TOUR_FLAGS)
+tour: build $(if $(KUBEBUILDER_ASSETS),,control-plane) hack-local ## Explain the path of a key step by step, beside the debug page in a browser
+	@exec build/bin/local tour $(TOUR_FLAGS)
 
 .PHONY: cluster
-cluster: control-plane ## Run a local Kubernetes without a controller, for the lessons
-	@$(GO_BUILD) -o build/bin/run ./hack/run
-	@exec build/bin/run -cluster-only
+cluster: $(if $(KUBEBUILDER_ASSETS),,control-plane) hack-local ## Run a local Kubernetes without a controller, for the lessons
+	@exec build/bin/local cluster
+
+.PHONY: hack-local
+hack-local:
+	@$(GO_BUILD) -o build/bin/local ./hack/local
 
 # The controller exits with 2 if it rejects a flag, and with 1 if it has no cluster.
 # Without the variable, it does not notice that it is in a pod, where it requires -cloud.

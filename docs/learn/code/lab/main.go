@@ -14,20 +14,21 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
-	"path/filepath"
-	"syscall"
+	"sync"
 	"time"
 
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/test/controlplane"
+	"github.com/samplecrd/network-controller/test/launch"
 )
 
 func main() {
@@ -35,10 +36,8 @@ func main() {
 	log.SetOutput(os.Stdout)
 	address := flag.String("neutron-address", "127.0.0.1:9696", "loopback `address` of Neutron")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *address)
-	stop()
-	if err != nil {
+	ctx, _ := launch.Signals()
+	if err := run(ctx, *address); err != nil {
 		fmt.Fprintln(os.Stderr, "lab:", err)
 		os.Exit(1)
 	}
@@ -51,25 +50,97 @@ func run(ctx context.Context, address string) error {
 		return fmt.Errorf("starting Neutron: %w", err)
 	}
 	log.Print("Starting a local Kubernetes.")
-	cluster, err := controlplane.Start(ctx, controlplane.Options{Apply: []string{"crd"}, ControllerManager: true})
+	cluster, err := launch.StartCluster(ctx, controlplane.Options{Apply: []string{"crd"}, ControllerManager: true})
 	if err != nil {
 		return err
-	}
-	link := filepath.Join(filepath.Dir(cluster.Dir()), "kubeconfig")
-	_ = os.Remove(link) // of a run that was killed
-	if err := os.Symlink(cluster.Kubeconfig(), link); err != nil {
-		log.Print("The kubeconfig file has no short path: ", err)
-		link = cluster.Kubeconfig()
 	}
 	l := &lab{cluster: cluster, neutron: embedded.New(embedded.Options{}), release: func() {}, recover: func() {}}
 	server := &http.Server{Handler: l.routes(), ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(listener) }() // ends with Close
-	log.Printf("Ready: export KUBECONFIG=%s. Neutron is at http://%s. Ctrl-C ends both.", link, listener.Addr())
+	log.Printf("Ready: export KUBECONFIG=%s. Neutron is at http://%s. Ctrl-C ends both.", cluster.Kubeconfig(), listener.Addr())
 
 	<-ctx.Done()
 	_ = server.Close()
-	if link != cluster.Kubeconfig() {
-		_ = os.Remove(link)
-	}
 	return cluster.Stop()
+}
+
+// lab is a Kubernetes and a Neutron, and the trouble that they have.
+type lab struct {
+	cluster *launch.Cluster
+	neutron *embedded.Server
+
+	mu      sync.Mutex
+	held    <-chan struct{} // nil unless the next create of a network is to be kept
+	release func()
+	recover func()
+}
+
+func (l *lab) routes() http.Handler {
+	routes := http.NewServeMux()
+	routes.HandleFunc("/", l.serveNeutron)
+	for name, trouble := range map[string]func(context.Context) error{
+		"hold":     func(context.Context) error { l.hold(); return nil },
+		"release":  func(context.Context) error { l.release(); return nil },
+		"outage":   func(context.Context) error { l.fail(); return nil },
+		"recovery": func(context.Context) error { l.recover(); return nil },
+		"restart-kubernetes": func(ctx context.Context) error {
+			if err := l.cluster.StopAPIServer(); err != nil {
+				return err
+			}
+			return l.cluster.StartAPIServer(ctx)
+		},
+	} {
+		routes.HandleFunc("POST /lab/"+name, func(w http.ResponseWriter, r *http.Request) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if err := trouble(r.Context()); err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			log.Printf("Lab: %s", name)
+		})
+	}
+	return routes
+}
+
+func (l *lab) hold() {
+	l.release()
+	held := make(chan struct{})
+	l.held, l.release = held, sync.OnceFunc(func() { close(held) })
+}
+
+func (l *lab) fail() {
+	l.recover()
+	l.recover = l.neutron.Inject(embedded.Fault{Status: http.StatusServiceUnavailable})
+}
+
+// serveNeutron prints a request that changes something, and passes it to Neutron. A
+// request that it keeps is executed after the release, even if its client has died.
+func (l *lab) serveNeutron(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet {
+		log.Printf("Neutron: %s %s", r.Method, r.URL.Path) //nolint:gosec // the clients are on this machine
+		body, err := io.ReadAll(r.Body)                    // later, the client may be gone
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	if held := l.keep(r); held != nil {
+		log.Print("Neutron: … is kept until the release")
+		<-held
+	}
+	l.neutron.ServeHTTP(w, r)
+}
+
+// keep returns what a request has to wait for, or nil.
+func (l *lab) keep(r *http.Request) <-chan struct{} {
+	if r.Method != http.MethodPost || r.URL.Path != "/v2.0/networks" {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	held := l.held
+	l.held = nil
+	return held
 }

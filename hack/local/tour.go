@@ -1,0 +1,294 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samplecrd/network-controller/pkg/debugpage"
+	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
+	"github.com/samplecrd/network-controller/test/controlplane"
+	"github.com/samplecrd/network-controller/test/launch"
+)
+
+// slowMotion is how long each stage holds a key: long enough to look at it, or in a run
+// without a spectator just enough to be used.
+const (
+	slowMotion = 800 * time.Millisecond
+	unwatched  = 50 * time.Millisecond
+)
+
+type journey = debugpage.Journey
+
+// tour has what the steps use.
+type tour struct {
+	kubectl
+	ctx      context.Context
+	language string
+	yes      bool
+	input    *bufio.Scanner
+
+	controller *launch.Controller
+	neutron    *embedded.Server
+	page       string // its URL
+	heal       func() // ends the failure of Neutron
+}
+
+// guide plays the walkthrough in slow motion, for a browser tab with the debug page
+// beside the terminal: step by step on Enter, with the explanation of what moved. The
+// numbers are those of the page's JSON.
+func guide(ctx context.Context, _ <-chan os.Signal, args []string) (exitCode int, err error) {
+	t := &tour{ctx: ctx, input: bufio.NewScanner(os.Stdin), neutron: embedded.New(embedded.Options{})}
+	flags := flag.NewFlagSet("tour", flag.ExitOnError)
+	flags.StringVar(&t.language, "lang", systemLanguage(), "The `language` of the explanations: en or zh. Defaults to that of the system.")
+	flags.BoolVar(&t.yes, "yes", !isTerminal(os.Stdin), "Do not wait for Enter. Defaults to true if the input is not a terminal.")
+	_ = flags.Parse(args) // it exits
+	if flags.NArg() > 0 || t.language != "en" && t.language != "zh" {
+		flags.Usage()
+		return 2, nil
+	}
+	fmt.Println(t.say(starting))
+	c, err := launch.StartCluster(ctx, controlplane.Options{Apply: []string{"crd"}})
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, c.Stop()) }()
+	t.kubectl = of(c)
+	if err := t.neutron.Listen(""); err != nil {
+		return 1, err
+	}
+	address, err := launch.FreeAddress(ctx, pageAddress)
+	if err != nil {
+		return 1, err
+	}
+	t.page = "http://" + address
+	t.controller, err = launch.StartController(c.Dir(), "-kubeconfig="+c.Kubeconfig(), "-neutron-endpoint="+t.neutron.URL(), "-debug-bind-address="+address, "-resync-period=30s")
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, t.controller.Stop()) }()
+	if err := t.controller.Eventually(ctx, t.controller.Leads); err != nil {
+		return 1, err
+	}
+	return 0, t.play(c.Kubeconfig())
+}
+
+// systemLanguage returns the language of the locale.
+func systemLanguage() string {
+	if strings.HasPrefix(cmp.Or(os.Getenv("LC_ALL"), os.Getenv("LC_MESSAGES"), os.Getenv("LANG")), "zh") {
+		return "zh"
+	}
+	return "en"
+}
+
+// play plays all steps.
+func (t *tour) play(kubeconfig string) error {
+	slow := slowMotion
+	if t.yes {
+		slow = unwatched
+	}
+	if err := send(t.ctx, http.MethodPost, t.page+"/api/slow", fmt.Sprintf(`{"milliseconds":%d}`, slow.Milliseconds()), nil); err != nil {
+		return err
+	}
+	fmt.Printf(t.say(ready)+"\n", t.page+"/#default/"+example, slow.Milliseconds(), kubeconfig)
+	for i, step := range steps {
+		if err := t.enter(); err != nil {
+			return err
+		}
+		title(fmt.Sprintf("%d. %s", i+1, t.say(step.title)))
+		begun := time.Now()
+		err := step.play(t)
+		if err == nil {
+			err = t.untilJourney(begun, step.until)
+		}
+		if err != nil {
+			return fmt.Errorf("step %d: %w", i+1, err)
+		}
+		fmt.Printf("\n%s\n", t.say(step.lesson))
+	}
+	fmt.Printf("\n%s\n", t.say(finished))
+	return t.enter()
+}
+
+// enter waits for the Enter key, if a user is there.
+func (t *tour) enter() error {
+	if t.yes {
+		return t.ctx.Err()
+	}
+	fmt.Printf("\n%s ", t.say(pressEnter))
+	pressed := make(chan bool, 1)
+	go func() { pressed <- t.input.Scan() }()
+	select {
+	case ok := <-pressed:
+		if !ok {
+			return errors.New("the input has ended")
+		}
+		return nil
+	case <-t.ctx.Done():
+		return t.ctx.Err()
+	}
+}
+
+func create(t *tour) error {
+	return t.ready(t.show(t.ctx, "apply", "-f", "example/example-network.yaml"))
+}
+
+// ready waits until the controller has observed the last edit, unless that failed.
+func (t *tour) ready(failed error) error {
+	if failed != nil {
+		return failed
+	}
+	return t.show(t.ctx, "wait", "--for=condition=Ready", "network/"+example, "--timeout", "1m")
+}
+
+// edit changes the gateway.
+func edit(t *tour) error { return t.ready(t.show(t.ctx, patch("192.168.1.1")...)) }
+
+// patch returns a kubectl command that changes the gateway.
+func patch(gateway string) []string {
+	return []string{"patch", "network", example, "--type=merge", "--patch", `{"spec":{"gateway":"` + gateway + `"}}`}
+}
+
+// tenEdits changes the gateway ten times at once.
+func tenEdits(t *tour) error {
+	fmt.Printf("$ for i in {1..10}; do kubectl patch network %s --type=merge --patch '{\"spec\":{\"gateway\":\"192.168.2.'$i'\"}}' & done\n", example)
+	errs := make(chan error)
+	for i := range 10 {
+		go func() {
+			_, err := t.kubectl(t.ctx, patch(fmt.Sprintf("192.168.2.%d", i+1))...)
+			errs <- err
+		}()
+	}
+	var all error
+	for range 10 {
+		all = errors.Join(all, <-errs)
+	}
+	return t.ready(all)
+}
+
+// drift deletes the network in Neutron, as another client of OpenStack does.
+func drift(t *tour) error {
+	id, err := t.kubectl(t.ctx, "get", "network", example, "-o", "jsonpath={.status.networkID}")
+	if err != nil {
+		return err
+	}
+	fmt.Printf("$ openstack network delete %s\n", id)
+	return send(t.ctx, http.MethodDelete, t.neutron.URL()+"/v2.0/networks/"+id, "", nil)
+}
+
+// failure edits the Network while Neutron is unavailable.
+func failure(t *tour) error {
+	t.heal = t.neutron.Inject(embedded.Fault{Method: http.MethodPut, Status: http.StatusServiceUnavailable})
+	return t.show(t.ctx, patch("192.168.3.1")...)
+}
+
+func heal(t *tour) error {
+	fmt.Println(t.say(healed))
+	t.heal()
+	return t.ready(nil)
+}
+
+func remove(t *tour) error {
+	return t.show(t.ctx, "delete", "network", example, "--timeout", "1m")
+}
+
+// untilJourney waits until the newest journey is one that a function accepts, and shows
+// all that ended since a time.
+func (t *tour) untilJourney(since time.Time, accept func(journey) bool) error {
+	var journeys []journey
+	err := t.controller.Eventually(t.ctx, func(ctx context.Context) error {
+		journeys = nil // decoding into earlier ones would keep what a new one lacks
+		if err := send(ctx, http.MethodGet, t.page+"/api/journeys?key=default/"+example, "", &journeys); err != nil {
+			return err
+		}
+		journeys = slices.DeleteFunc(journeys, func(j journey) bool { return j.Ended == nil || j.Ended.Before(since) })
+		if len(journeys) == 0 || !accept(journeys[0]) {
+			return errors.New("the journey has not ended yet")
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\n%s\n", t.say(whatMoved))
+	events := 0
+	for _, j := range slices.Backward(journeys) {
+		fmt.Print(t.describe(j))
+		events += j.CauseCount
+	}
+	if events > len(journeys) {
+		fmt.Printf("  "+t.say(merged)+"\n", events, len(journeys))
+	}
+	return nil
+}
+
+// describe returns a journey in words.
+func (t *tour) describe(j journey) string {
+	var text strings.Builder
+	line := func(label words, format string, args ...any) {
+		fmt.Fprintf(&text, "  %s  %s\n", t.say(label), fmt.Sprintf(format, args...))
+	}
+	var causes []string
+	for _, c := range j.Causes {
+		cause := c.Type
+		if details := strings.Trim(c.Changed+", resourceVersion "+c.ResourceVersion, ", "); c.ResourceVersion != "" {
+			cause += " (" + details + ")"
+		}
+		causes = append(causes, cause)
+	}
+	line(labelEvents, "%s", strings.Join(causes, "; "))
+	if j.Taken != nil {
+		line(labelQueue, t.say(waited), rounded(j.Taken.Sub(j.Queued)), j.Worker)
+	}
+	line(labelDesired, "%s", j.Desired)
+	line(labelActual, "%s", j.Actual)
+	for _, s := range j.Steps {
+		line(labelStep, "%s", s.Text)
+		for _, r := range s.Requests {
+			line(labelRequest, "%s: %s, %d, %.1f ms", r.Server, r.Operation, r.Code, r.Milliseconds)
+		}
+	}
+	line(labelOutcome, t.say(after), j.Outcome, rounded(j.Ended.Sub(j.Queued)))
+	if j.Retry != nil {
+		line(labelRetry, t.say(retryIn), rounded(j.Retry.Until.Sub(j.Retry.From)), j.Retry.Failures)
+	}
+	return text.String() + "\n"
+}
+
+// rounded returns a duration in a readable precision.
+func rounded(d time.Duration) time.Duration {
+	if d < time.Millisecond {
+		return d.Round(time.Microsecond)
+	}
+	return d.Round(time.Millisecond)
+}
+
+// send sends a request, and decodes the body of the response unless that is nil.
+func send(ctx context.Context, method, url, body string, response any) error {
+	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	got, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = got.Body.Close() }()
+	if got.StatusCode >= http.StatusMultipleChoices {
+		return fmt.Errorf("%s responds with %s", url, got.Status)
+	}
+	if response == nil {
+		return nil
+	}
+	return json.NewDecoder(got.Body).Decode(response)
+}
