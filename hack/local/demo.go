@@ -280,7 +280,7 @@ func (s *stage) showNeutron(ctx context.Context, subnet string) error {
 	}
 	printIndented(cmp.Or(strings.Join(found, "\n"), "nothing"))
 	if !asRequested {
-		return errors.New("Neutron is not as requested")
+		return errors.New("the state of Neutron is not as requested")
 	}
 	fmt.Println("✔ as requested")
 	return nil
