@@ -298,7 +298,7 @@ func TestOtherCloud(t *testing.T) {
 	if after := h.waitReady("example"); after.Status.NetworkID != before.Status.NetworkID {
 		t.Errorf("the network changed from %s to %s", before.Status.NetworkID, after.Status.NetworkID)
 	}
-	h.wantNeutron("example", "10.0.0.0/24", "10.0.0.1")
+	h.wantExample("10.0.0.0/24", "10.0.0.1")
 	h.wantCounts(2, 2)
 }
 
@@ -324,7 +324,7 @@ func TestLeaveCloud(t *testing.T) {
 	if after.Status.NetworkID == before.Status.NetworkID || after.Annotations[samplecrdv1.AnnotationCloud] != "RegionTwo/test" {
 		t.Errorf("the Network has the network %s in the cloud %q", after.Status.NetworkID, after.Annotations[samplecrdv1.AnnotationCloud])
 	}
-	h.wantNeutron("example", "192.168.0.0/16", "192.168.0.1")
+	h.wantExample("192.168.0.0/16", "192.168.0.1")
 	h.wantCounts(1, 1)
 	h.neutron = first
 	h.wantCounts(2, 2)

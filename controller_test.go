@@ -28,7 +28,7 @@ func TestWalkthrough(t *testing.T) {
 
 	h.create("example", "192.168.0.0/16", "192.168.0.1")
 	created := h.waitReady("example")
-	h.wantNeutron("example", "192.168.0.0/16", "192.168.0.1")
+	h.wantExample("192.168.0.0/16", "192.168.0.1")
 	h.wantRequests("creating", 2, 2)
 	if diff := cmp.Diff([]string{samplecrdv1.Finalizer}, created.Finalizers); diff != "" {
 		t.Errorf("finalizers differ (-want +got):\n%s", diff)
@@ -40,7 +40,7 @@ func TestWalkthrough(t *testing.T) {
 
 	h.edit("192.168.1.0/16", "192.168.1.1")
 	edited := h.waitReady("example")
-	h.wantNeutron("example", "192.168.0.0/16", "192.168.1.1")
+	h.wantExample("192.168.0.0/16", "192.168.1.1")
 	h.wantRequests("editing the gateway", 1, 1)
 	if edited.Status.NetworkID != networkID || edited.Status.SubnetID != subnetID {
 		t.Errorf("the edit replaced network %q or subnet %q: the status is %+v", networkID, subnetID, edited.Status)

@@ -112,12 +112,11 @@ func (h *harness) waitDeploymentEvent(deployment *appsv1.Deployment, typ, reason
 }
 
 // waitOwned waits until a Network is owned by a Deployment, and has a CIDR.
-func (h *harness) waitOwned(deployment *appsv1.Deployment, cidr string) *samplecrdv1.Network {
+func (h *harness) waitOwned(deployment *appsv1.Deployment, cidr string) {
 	h.Helper()
-	var network *samplecrdv1.Network
 	h.eventually(func() error {
-		var err error
-		if network, err = h.client.SamplecrdV1().Networks(h.namespace).Get(h.Context(), deployment.Name, metav1.GetOptions{}); err != nil {
+		network, err := h.client.SamplecrdV1().Networks(h.namespace).Get(h.Context(), deployment.Name, metav1.GetOptions{})
+		if err != nil {
 			return err
 		}
 		if !metav1.IsControlledBy(network, deployment) || network.Spec.CIDR != cidr || network.DeletionTimestamp != nil {
@@ -125,7 +124,6 @@ func (h *harness) waitOwned(deployment *appsv1.Deployment, cidr string) *samplec
 		}
 		return nil
 	})
-	return network
 }
 
 // TestDeploymentDeleted: the garbage collector deletes the Network.

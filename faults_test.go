@@ -262,7 +262,7 @@ func TestRefusedOrphan(t *testing.T) {
 // does the right thing.
 func TestOutdatedCache(t *testing.T) {
 	edit := func(h *harness) { h.edit("10.0.0.0/24", "10.0.0.9") }
-	isEdited := func(h *harness) { h.waitReady("example"); h.wantNeutron("example", "10.0.0.0/24", "10.0.0.9") }
+	isEdited := func(h *harness) { h.waitReady("example"); h.wantExample("10.0.0.0/24", "10.0.0.9") }
 	remove := func(h *harness) { h.delete("example") }
 	for name, test := range map[string]struct {
 		change   func(h *harness, networkID, subnetID string)

@@ -556,11 +556,11 @@ func (h *harness) deletePort(id string) {
 	h.do(http.MethodDelete, "/v2.0/ports/"+id, "", nil)
 }
 
-// wantNeutron checks that Neutron has exactly one network and one subnet with the
-// owner marker of a Network.
-func (h *harness) wantNeutron(name, cidr, gateway string) {
+// wantExample checks that Neutron has exactly one network and one subnet with the owner
+// marker of the Network example.
+func (h *harness) wantExample(cidr, gateway string) {
 	h.Helper()
-	if err := h.hasNeutron(name, cidr, gateway); err != nil {
+	if err := h.hasNeutron("example", cidr, gateway); err != nil {
 		h.Error(err)
 	}
 }

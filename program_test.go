@@ -271,7 +271,7 @@ func (h *harness) startReplica(args ...string) *replica {
 		"-health-probe-bind-address=127.0.0.1:0",
 	}, args...)...)
 	p.waitFor(h.T, `"Serving health"`)
-	h.eventually(func() error { return responds(p.readyz(), http.StatusOK, "ok") })
+	h.eventually(func() error { return responds(p.readyz(), "ok") })
 	return &replica{p}
 }
 
@@ -280,9 +280,8 @@ func (p *program) readyz() string {
 	return regexp.MustCompile(`"Serving health" url="([^"]+)"`).FindStringSubmatch(p.log.String())[1]
 }
 
-// responds reports whether the response of a URL has this status, and contains
-// this text.
-func responds(url string, status int, text string) error {
+// responds reports whether the response of a URL is OK, and contains this text.
+func responds(url, text string) error {
 	response, err := http.Get(url)
 	if err != nil {
 		return err
@@ -290,8 +289,8 @@ func responds(url string, status int, text string) error {
 	defer func() { _ = response.Body.Close() }()
 	body := make([]byte, 4096)
 	n, _ := response.Body.Read(body)
-	if response.StatusCode != status || !strings.Contains(string(body[:n]), text) {
-		return fmt.Errorf("%s returns %s %q, want %d %q", url, response.Status, body[:n], status, text)
+	if response.StatusCode != http.StatusOK || !strings.Contains(string(body[:n]), text) {
+		return fmt.Errorf("%s returns %s %q, want %d %q", url, response.Status, body[:n], http.StatusOK, text)
 	}
 	return nil
 }

@@ -229,7 +229,7 @@ func TestRapidEdits(t *testing.T) {
 		h.edit("10.0.0.0/24", fmt.Sprintf("10.0.0.%d", 10+i))
 	}
 	h.waitReady("example")
-	h.wantNeutron("example", "10.0.0.0/24", "10.0.0.109")
+	h.wantExample("10.0.0.0/24", "10.0.0.109")
 	changes := slices.DeleteFunc(h.neutronRequests(), func(r embedded.Request) bool { return r.Method == http.MethodGet })
 	seconds := int(time.Since(begun).Seconds())
 	// The retry after an outdated write does not wait for the limit.
