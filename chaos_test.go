@@ -131,7 +131,8 @@ type chaos struct {
 	apiWrites atomic.Uint64
 	trap      atomic.Pointer[func(*chaosReplica)] // pauses a replica, once
 	calm      context.Context                     // ends with the faults
-	guests    sync.WaitGroup                      // ports of the operator
+	endFaults context.CancelFunc
+	guests    sync.WaitGroup // ports of the operator
 }
 
 func newChaos(t *testing.T, own *controlplane.Cluster, s schedule) *chaos {
@@ -148,6 +149,7 @@ func newChaos(t *testing.T, own *controlplane.Cluster, s schedule) *chaos {
 		t.Fatal(err)
 	}
 	c.namespace, c.clusterName = namespace.Name, namespace.Name
+	c.calm, c.endFaults = context.WithCancel(t.Context())
 	c.neutron = newNeutronFront(c, os.Getenv("NEUTRON_ENDPOINT"))
 	t.Cleanup(c.cleanUp)
 	router := map[string]any{"router": map[string]any{"name": c.routerName()}}
@@ -172,9 +174,7 @@ func (c *chaos) routerName() string { return "edge-" + c.clusterName }
 
 // run plays the schedule, and compares.
 func (c *chaos) run() {
-	var cancel context.CancelFunc
-	c.calm, cancel = context.WithCancel(c.Context())
-	defer cancel()
+	defer c.endFaults()
 	for number := range 3 {
 		c.replicas = append(c.replicas, newChaosReplica(c, number))
 	}
@@ -185,7 +185,7 @@ func (c *chaos) run() {
 		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // between two looks
 	}
 	began := time.Now()
-	time.AfterFunc(c.length, cancel)
+	time.AfterFunc(c.length, c.endFaults)
 	var actors sync.WaitGroup
 	play := func(acts []act, do func(act)) {
 		actors.Go(func() {
