@@ -109,7 +109,10 @@ func TestLargeAnswer(t *testing.T) {
 		return hostile(t, func(w http.ResponseWriter, _ *http.Request) {
 			n := 0
 			for i := 0; n < size; i++ {
-				more, _ := fmt.Fprintf(w, map[bool]string{true: `{"networks": [`, false: `,`}[i == 0]+network, i)
+				more, err := fmt.Fprintf(w, map[bool]string{true: `{"networks": [`, false: `,`}[i == 0]+network, i)
+				if err != nil {
+					return // the client has read enough
+				}
 				n += more
 			}
 			_, _ = io.WriteString(w, `]}`)
