@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/faults"
 )
@@ -142,7 +144,7 @@ func (w *weather) changeNetworks(ctx context.Context, random *rand.Rand, user in
 		var err error
 		switch random.IntN(6) {
 		case 0:
-			err = w.client.SamplecrdV1().Networks(w.namespace).Delete(ctx, name, metav1.DeleteOptions{})
+			err = w.delete(ctx, name)
 		case 1:
 			_, err = w.apply([]string{name, fmt.Sprintf("cidr=10.1.%d.0/24", number)})
 		default:
@@ -155,6 +157,18 @@ func (w *weather) changeNetworks(ctx context.Context, random *rand.Rand, user in
 		w.changes.Add(1)
 		pause(ctx, time.Duration(random.Int64N(int64(50*time.Millisecond))))
 	}
+}
+
+// delete deletes a Network that has its finalizer. A deletion at the moment at which that is
+// set may remove the object all the same (kubernetes/kubernetes#77988). If the controller is
+// killed as well, its network is an orphan. TestChaos has both, with -delete-orphans.
+func (w *weather) delete(ctx context.Context, name string) error {
+	networks := w.client.SamplecrdV1().Networks(w.namespace)
+	network, err := networks.Get(ctx, name, metav1.GetOptions{})
+	if err != nil || !slices.Contains(network.Finalizers, samplecrdv1.Finalizer) {
+		return err
+	}
+	return networks.Delete(ctx, name, metav1.DeleteOptions{})
 }
 
 // converged checks that Neutron has the desired network of every Network, once, and
