@@ -64,11 +64,7 @@ func TestChaos(t *testing.T) {
 	t.Parallel()
 	// Without -namespaces, which excludes -allow-adoption, a controller needs a cluster
 	// of its own. Its controller manager collects garbage.
-	own, err := controlplane.Start(t.Context(), controlplane.Options{Apply: []string{"crd"}, ControllerManager: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = own.Stop() })
+	own := controlplane.StartForTest(t, controlplane.Options{Apply: []string{"crd"}, ControllerManager: true})
 	pace := paceOfEmbedded
 	if os.Getenv("NEUTRON_ENDPOINT") != "" {
 		pace = paceOfReal

@@ -128,6 +128,22 @@ func RunTests(m interface{ Run() int }, options Options, use func(*Cluster)) (ex
 	return m.Run()
 }
 
+// StartForTest starts a cluster for one test, a *testing.T, which ends with it.
+func StartForTest(t interface {
+	Helper()
+	Context() context.Context
+	Cleanup(end func())
+	Fatal(args ...any)
+}, options Options) *Cluster {
+	t.Helper()
+	cluster, err := Start(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cluster.Stop() })
+	return cluster
+}
+
 // complete sets the defaults, and makes paths absolute.
 func (o *Options) complete() error {
 	root, err := ModuleRoot()

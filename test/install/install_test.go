@@ -103,12 +103,7 @@ func waitFor(t *testing.T, p *process.Process, text string) {
 // ownCluster returns a control plane for one test.
 func ownCluster(t *testing.T) *controlplane.Cluster {
 	t.Helper()
-	own, err := controlplane.Start(t.Context(), controlplane.Options{Apply: []string{"crd"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = own.Stop() })
-	return own
+	return controlplane.StartForTest(t, controlplane.Options{Apply: []string{"crd"}})
 }
 
 func kubectl(t *testing.T, c *controlplane.Cluster, args ...string) {

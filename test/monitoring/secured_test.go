@@ -49,11 +49,7 @@ func TestScrapeSecured(t *testing.T) {
 }
 
 func scrapeSecured(t *testing.T) {
-	cluster, err := controlplane.Start(t.Context(), controlplane.Options{Apply: []string{"crd"}, ControllerManager: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cluster.Stop() })
+	cluster := controlplane.StartForTest(t, controlplane.Options{Apply: []string{"crd"}, ControllerManager: true})
 	for _, folder := range []string{"deploy/base", filepath.Join(folder, "reader")} {
 		if output, err := cluster.Kubectl(t.Context(), "apply", "-k", folder); err != nil {
 			t.Fatalf("applying %s: %v\n%s", folder, err, output)

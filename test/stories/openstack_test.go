@@ -30,11 +30,7 @@ func newRealOpenStack(t *testing.T) *realOpenStack {
 	if os.Getenv("OPENSTACK_CLOUDS") == "" {
 		t.Skip("OPENSTACK_CLOUDS is not set: `make test-openstack` starts an OpenStack and sets it")
 	}
-	cluster, err := controlplane.Start(t.Context(), controlplane.Options{Apply: []string{"crd"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cluster.Stop() })
+	cluster := controlplane.StartForTest(t, controlplane.Options{Apply: []string{"crd"}})
 	s := &story{TB: t, cluster: cluster, clusterName: "test-" + rand.String(8), namespace: "default"}
 	return &realOpenStack{story: s, ours: connectCloud(t, "ours")}
 }
