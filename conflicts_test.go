@@ -1,26 +1,19 @@
 package main
 
 import (
-	"cmp"
-	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
-
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
-	applyv1 "github.com/samplecrd/network-controller/pkg/client/applyconfiguration/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
-	"github.com/samplecrd/network-controller/pkg/plan"
 )
 
 // In the tests of this file, somebody else has written what the controller writes, too: a
@@ -30,15 +23,15 @@ import (
 // trigger each other indefinitely.
 func TestTwoControllersDisagree(t *testing.T) {
 	h := newHarness(t)
-	h.settings.reconcile.Retry.OverwrittenStatus = time.Hour
-	h.settings.reconcile.AllowAdoption = true
+	h.options.reconcile.Retry.OverwrittenStatus = time.Hour
+	h.flags("-allow-adoption")
 	h.startController()
-	h.createAdopting("example", "10.0.0.0/24", h.postNetwork("theirs", ""))
+	h.createAdopting(h.postNetwork("theirs", ""))
 	h.waitReady("example")
-	first := h.controller
-	h.settings.reconcile.AllowAdoption = false
+	first := h.Controller
+	h.flags("-allow-adoption=false")
 	h.startController()
-	h.waitCondition("example", metav1.ConditionFalse, "AdoptionNotAllowed", "")
+	h.waitCondition("example", "AdoptionNotAllowed", "")
 	h.eventually(func() error { // the first controller has received the status
 		if n, err := first.networks.Get(h.key()); err != nil || n.Status.Conditions[0].Reason != "AdoptionNotAllowed" {
 			return fmt.Errorf("the cache has %v, %w", n, err)
@@ -61,35 +54,33 @@ func TestRetainWithStaleCache(t *testing.T) {
 	h := newHarness(t)
 	var unreachable atomic.Bool
 	reads := make(chan struct{}, 100)
-	h.transport = func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if unreachable.Load() {
-				if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/networks/example") {
-					reads <- struct{}{}
-				}
-				return nil, errUnreachable
+	h.toKubernetes = func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if unreachable.Load() {
+			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/networks/example") {
+				reads <- struct{}{}
 			}
-			response, err := next.RoundTrip(r)
-			if err == nil {
-				response.Body = cutBody{response.Body, &unreachable}
-			}
-			return response, err
-		})
+			return nil, errUnreachable
+		}
+		response, err := next.RoundTrip(r)
+		if err == nil {
+			response.Body = cutBody{response.Body, &unreachable}
+		}
+		return response, err
 	}
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")
 	port := h.createPort(h.waitReady("example").Status.NetworkID)
 	h.delete("example")
-	h.waitCondition("example", metav1.ConditionFalse, "InUse", "")
+	h.waitCondition("example", "InUse", "")
 	unreachable.Store(true)
-	h.patch("example", `{"spec":{"deletionPolicy":"Retain"}}`)
+	h.edit(`{"deletionPolicy":"Retain"}`)
 	h.deletePort(port)
 	<-reads
 	<-reads // the first try has ended
-	h.wantCounts(1, 1)
+	h.want(h.hasCounts(1, 1))
 	unreachable.Store(false)
 	h.waitGone("example")
-	h.wantCounts(1, 1)
+	h.want(h.hasCounts(1, 1))
 }
 
 // cutBody is a response body that breaks off while the API server is unreachable.
@@ -111,140 +102,19 @@ func (b cutBody) Read(p []byte) (int, error) {
 func TestStatusForbidden(t *testing.T) {
 	h := newHarness(t)
 	var allowed atomic.Bool
-	h.transport = func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if strings.HasSuffix(r.URL.Path, "/status") && !allowed.Load() {
-				r = r.Clone(r.Context())
-				r.Header.Set("Impersonate-User", "user without permissions")
-			}
-			return next.RoundTrip(r)
-		})
+	h.toKubernetes = func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if strings.HasSuffix(r.URL.Path, "/status") && !allowed.Load() {
+			r = r.Clone(r.Context())
+			r.Header.Set("Impersonate-User", "user without permissions")
+		}
+		return next.RoundTrip(r)
 	}
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")
-	h.waitEventNote("Forbidden", `cannot patch resource "networks/status"`)
+	h.waitEvent("Forbidden", `cannot patch resource "networks/status"`)
 	allowed.Store(true)
 	h.waitReady("example")
-	h.wantCounts(1, 1)
-}
-
-// TestStatusOfDeletedNetwork: the status of a deleted Network is not written to a
-// new one with the same name, and creates no object.
-func TestStatusOfDeletedNetwork(t *testing.T) {
-	h := newHarness(t)
-	h.create("example", "10.0.0.0/24", "")
-	old := h.get("example")
-	h.delete("example")
-	c, _ := h.newController(t.Context())
-	if err := h.informer.GetStore().Add(old); err != nil { // the cache does not contain the deletion yet
-		t.Fatal(err)
-	}
-	desired, actual := c.reconciler.Desired(h.key(), old), plan.Actual{Record: plan.Record{NetworkID: "created"}}
-
-	if err := c.reconciler.Report(t.Context(), h.key(), old, desired, actual, nil, nil); err != nil {
-		t.Errorf("reporting on a deleted object: %v", err)
-	}
-	h.waitGone("example")
-
-	h.create("example", "10.0.1.0/24", "")
-	if err := c.reconciler.Report(t.Context(), h.key(), old, desired, actual, nil, nil); err == nil {
-		t.Error("the status was written to another object with the same name")
-	}
-	if got := h.get("example").Status.NetworkID; got != "" {
-		t.Errorf("status.networkID is %q, want none", got)
-	}
-}
-
-// hasConditions reports whether a Network has exactly these types of conditions with
-// the status True.
-func (h *harness) hasConditions(name string, want ...string) error {
-	var got []string
-	for _, condition := range h.get(name).Status.Conditions {
-		if condition.Status == metav1.ConditionTrue {
-			got = append(got, condition.Type)
-		}
-	}
-	slices.Sort(got)
-	if !slices.Equal(got, want) {
-		return fmt.Errorf("%s has the conditions %q, want %q", name, got, want)
-	}
-	return nil
-}
-
-// TestStatusOfOtherVersion: a status that another version of the controller wrote with
-// server-side apply is corrected: no value and no owner of fields is left over, however
-// often it is written. The condition of another controller stays.
-func TestStatusOfOtherVersion(t *testing.T) {
-	h := newHarness(t)
-	stop := h.startController()
-	h.createWith("example", specWithSettings())
-	before := h.waitReady("example").Status
-	stop()
-	now := metav1.Now().Rfc3339Copy()
-	apply := func(manager string, status *applyv1.NetworkStatusApplyConfiguration) {
-		if _, err := h.client.SamplecrdV1().Networks(h.namespace).ApplyStatus(t.Context(), applyv1.Network("example", h.namespace).WithStatus(status),
-			metav1.ApplyOptions{FieldManager: manager, Force: true}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ready := applymetav1.Condition().WithType("Ready").WithStatus("True").WithReason("Provisioned").WithMessage("Ready.").WithLastTransitionTime(now)
-	apply(controllerName, applyv1.NetworkStatus().WithNetworkID(before.NetworkID).WithSubnetID(before.SubnetID).WithCloud(before.Cloud).
-		WithMTU(1234).WithTags(before.Tags...).WithSubnetPool(applyv1.SubnetPoolStatus().WithID("pool").WithName("old")).WithConditions(ready))
-	apply("another-controller", applyv1.NetworkStatus().WithConditions(
-		applymetav1.Condition().WithType("Theirs").WithStatus("True").WithReason("Their").WithMessage("").WithLastTransitionTime(now)))
-
-	h.startController()
-	var owners int
-	for i := range 4 {
-		h.patch("example", fmt.Sprintf(`{"spec":{"tags":["tag%d"]}}`, i))
-		h.eventually(func() error {
-			return cmp.Or(h.hasConditions("example", "Ready", "Theirs"), h.hasSettings(int(before.MTU), fmt.Sprintf("tag%d", i)))
-		})
-		got := h.get("example")
-		if i == 0 {
-			owners = len(got.ManagedFields)
-		}
-		if got.Status.SubnetPool != nil || got.Status.MTU != before.MTU || len(got.ManagedFields) > owners {
-			t.Errorf("after %d edits, the status is %+v, with %d owners, at first %d", i+1, got.Status, len(got.ManagedFields), owners)
-		}
-	}
-}
-
-// TestStatusOfNewerVersion: after a rollback, the CRD has a status field that this
-// version does not have. Its value remains when the controller writes the status. The
-// test is not parallel, because it changes the CRD.
-func TestStatusOfNewerVersion(t *testing.T) {
-	h := newSequentialHarness(t)
-	const field = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/floatingIP"
-	patchCRD := func(ctx context.Context, operation string) {
-		err := h.kube.CoreV1().RESTClient().Patch(types.JSONPatchType).
-			AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/networks.samplecrd.k8s.io").
-			Body([]byte("[" + operation + "]")).Do(ctx).Error()
-		if err != nil {
-			t.Fatalf("changing the CRD: %v", err)
-		}
-	}
-	patchCRD(t.Context(), `{"op":"add","path":"`+field+`","value":{"type":"object","properties":{"id":{"type":"string"}}}}`)
-	defer patchCRD(context.WithoutCancel(t.Context()), `{"op":"remove","path":"`+field+`"}`)
-	h.startController()
-	h.create("example", "10.0.0.0/24", "")
-	h.waitReady("example")
-	hasRecord := func() error {
-		live, err := h.client.SamplecrdV1().RESTClient().Get().Namespace(h.namespace).Resource("networks").Name("example").DoRaw(t.Context())
-		if want := `"floatingIP":{"id":"recorded"}`; err != nil || !strings.Contains(string(live), want) {
-			return fmt.Errorf("the Network lacks %s: %s, %w", want, live, err)
-		}
-		return nil
-	}
-	h.eventually(func() error { // the API server needs a moment for the new field
-		h.patchStatus("example", `{"status":{"floatingIP":{"id":"recorded"}}}`, "newer")
-		return hasRecord()
-	})
-	h.edit("10.0.9.0/24", "")
-	h.waitReady("example")
-	if err := hasRecord(); err != nil {
-		t.Error(err)
-	}
+	h.want(h.hasCounts(1, 1))
 }
 
 // TestOtherCloud: a controller that is connected to another cloud by mistake
@@ -253,7 +123,7 @@ func TestOtherCloud(t *testing.T) {
 	h := newHarness(t)
 	h.create("example", "192.168.0.0/16", "")
 	h.create("deleted", "192.168.0.0/16", "")
-	h.createWith("retained", samplecrdv1.NetworkSpec{CIDR: "192.168.0.0/16", DeletionPolicy: samplecrdv1.DeletionPolicyRetain})
+	h.createWith("retained", retained)
 	stop := h.startController()
 	before := h.waitReady("example")
 	h.waitReady("deleted")
@@ -264,19 +134,19 @@ func TestOtherCloud(t *testing.T) {
 	stop()
 
 	first := h.neutron
-	h.connectTo("RegionTwo/test", embedded.New(embedded.Options{}))
+	h.cloud, h.neutron = "RegionTwo/test", embedded.New(embedded.Options{})
 	h.delete("deleted")
 	h.delete("retained")
-	h.edit("10.0.0.0/24", "")
+	h.edit(`{"cidr":"10.0.0.0/24","gateway":null}`)
 	stop = h.startController()
 	message := `the network is in the cloud "RegionOne/test", but the controller is connected to "RegionTwo/test"`
 	for _, name := range []string{"example", "deleted", "retained"} {
-		network := h.waitCondition(name, metav1.ConditionFalse, "OtherCloud", message)
+		network := h.waitCondition(name, "OtherCloud", message)
 		if network.Status.NetworkID == "" || len(network.Finalizers) == 0 {
 			t.Errorf("%s lost its network %q or its finalizers %q", name, network.Status.NetworkID, network.Finalizers)
 		}
 	}
-	h.waitEventNote("OtherCloud", message)
+	h.waitEvent("OtherCloud", message)
 
 	// Who may write Networks cannot move them.
 	h.patch("example", `{"metadata":{"annotations":null}}`)
@@ -284,29 +154,29 @@ func TestOtherCloud(t *testing.T) {
 	h.patch("example", `{"metadata":{"finalizers":null,"annotations":{"samplecrd.k8s.io/cloud":"RegionTwo/test"}}}`)
 	h.eventually(h.isIdle)
 	for _, name := range []string{"example", "deleted", "retained"} {
-		if err := h.hasCondition(name, metav1.ConditionFalse, "OtherCloud", message); err != nil {
+		if err := h.hasCondition(name, "OtherCloud", message); err != nil {
 			t.Error(err)
 		}
 	}
-	h.wantCounts(0, 0)
+	h.want(h.hasCounts(0, 0))
 	stop()
 
-	h.connectTo("RegionOne/test", first)
+	h.cloud, h.neutron = "RegionOne/test", first
 	h.startController()
 	h.waitGone("deleted")
 	h.waitGone("retained")
 	if after := h.waitReady("example"); after.Status.NetworkID != before.Status.NetworkID {
 		t.Errorf("the network changed from %s to %s", before.Status.NetworkID, after.Status.NetworkID)
 	}
-	h.wantExample("10.0.0.0/24", "10.0.0.1")
-	h.wantCounts(2, 2)
+	h.want(h.hasNeutron("example", "10.0.0.0/24", "10.0.0.1"))
+	h.want(h.hasCounts(2, 2))
 }
 
 // TestLeaveCloud: Networks move to another cloud if the administrator names the one
 // to leave. What is there stays. That is no drift.
 func TestLeaveCloud(t *testing.T) {
 	h := newHarness(t)
-	h.settings.reconcile.ReportDrift = true
+	h.flags("-drift=report")
 	h.create("example", "192.168.0.0/16", "")
 	h.create("deleted", "192.168.0.0/16", "")
 	stop := h.startController()
@@ -315,19 +185,20 @@ func TestLeaveCloud(t *testing.T) {
 	stop()
 
 	first := h.neutron
-	h.connectTo("RegionTwo/test", embedded.New(embedded.Options{}))
-	h.settings.reconcile.LeaveCloud = "RegionOne/test"
+	h.cloud, h.neutron = "RegionTwo/test", embedded.New(embedded.Options{})
+	h.flags("-leave-cloud=RegionOne/test")
 	h.delete("deleted")
 	h.startController()
 	h.waitGone("deleted")
 	after := h.waitReady("example")
-	if after.Status.NetworkID == before.Status.NetworkID || after.Annotations[samplecrdv1.AnnotationCloud] != "RegionTwo/test" {
-		t.Errorf("the Network has the network %s in the cloud %q", after.Status.NetworkID, after.Annotations[samplecrdv1.AnnotationCloud])
+	cloud := after.Annotations[samplecrdv1.AnnotationCloud]
+	if after.Status.NetworkID == before.Status.NetworkID || cloud != "RegionTwo/test" {
+		t.Errorf("the Network has the network %s in the cloud %q", after.Status.NetworkID, cloud)
 	}
-	h.wantExample("192.168.0.0/16", "192.168.0.1")
-	h.wantCounts(1, 1)
+	h.want(h.hasNeutron("example", "192.168.0.0/16", "192.168.0.1"))
+	h.want(h.hasCounts(1, 1))
 	h.neutron = first
-	h.wantCounts(2, 2)
+	h.want(h.hasCounts(2, 2))
 }
 
 // TestOlderNetwork: a network that had the owner marker of a Network before the
@@ -339,25 +210,25 @@ func TestOlderNetwork(t *testing.T) {
 	stop := h.startController()
 	h.create("example", "10.0.0.0/24", "")
 	cure := "kubectl annotate network -n " + h.namespace + " example samplecrd.k8s.io/cloud=RegionOne/test"
-	h.waitCondition("example", metav1.ConditionFalse, "Ambiguous", cure)
+	h.waitCondition("example", "Ambiguous", cure)
 	h.waitRequests(len(h.neutron.Requests()) + 3) // some retries
 	stop()
 	h.forgetRequests()
 	h.startController()
 	h.waitRequests(5)
-	if err := h.hasCondition("example", metav1.ConditionFalse, "Ambiguous", cure); err != nil {
+	if err := h.hasCondition("example", "Ambiguous", cure); err != nil {
 		t.Error(err)
 	}
 	if got := h.get("example").Status.NetworkID; got != "" {
 		t.Errorf("the status records the network %s", got)
 	}
-	h.wantCounts(1, 0)
+	h.want(h.hasCounts(1, 0))
 
 	h.patch("example", `{"metadata":{"annotations":{"samplecrd.k8s.io/cloud":"RegionOne/test"}}}`)
 	if got := h.waitReady("example").Status.NetworkID; got != older {
 		t.Errorf("the network is %s, want %s", got, older)
 	}
-	h.wantCounts(1, 1)
+	h.want(h.hasCounts(1, 1))
 	h.deletePort(port)
 }
 
@@ -366,10 +237,10 @@ func TestOlderNetwork(t *testing.T) {
 // reported, and not deleted, even with the network that it is a copy of.
 func TestCopiedMarker(t *testing.T) {
 	h := newHarness(t)
-	h.rewriteAnswers(func(_ *http.Request, body string) string {
+	h.rewriteAnswers(func(body string) string {
 		return regexp.MustCompile(`"created_at":"[^"]*",`).ReplaceAllString(body, "")
 	})
-	h.settings.drift.ResyncPeriod = shortResync
+	h.flags(shortResync)
 	h.startController()
 	h.create("example", "10.0.0.0/24", "")
 	id := h.waitReady("example").Status.NetworkID
@@ -377,10 +248,193 @@ func TestCopiedMarker(t *testing.T) {
 	h.eventually(func() error { return h.hasCounts(1, 1) })
 
 	copied := h.postNetwork(h.namespace+"/example", h.inNeutron().Networks[0].Description)
-	h.waitCondition("example", metav1.ConditionFalse, "Ambiguous", "Neutron has 2 networks with an owner marker of")
+	h.waitCondition("example", "Ambiguous", "Neutron has 2 networks with an owner marker of")
 	h.delete("example")
 	h.waitGone("example")
 	if all := h.inNeutron().Networks; len(all) != 1 || all[0].ID != copied {
 		t.Errorf("Neutron has %+v after the deletion, want the copy %s of %s", all, copied, id)
 	}
+}
+
+// The next tests have what happens between two mechanisms: an object that vanishes
+// in spite of its finalizer, a response that is lost, a controller that was paused, and
+// another one that still runs. In the end, Neutron has what the objects need, what
+// somebody retained, and nothing else of ours.
+
+// between connects the next controllers to Neutron so that a function is called before
+// Neutron gets a request, and another one before the controller gets the response. Both are
+// optional.
+func (h *harness) between(before, after func(*http.Request)) {
+	h.connectThrough(func(w http.ResponseWriter, r *http.Request) {
+		request := detached(r)
+		if before != nil {
+			before(r)
+		}
+		response := h.execute(request)
+		if after != nil {
+			after(r)
+		}
+		respond(w, response, response.Body.String())
+	})
+}
+
+// vanish removes example in spite of its finalizer, as the API server does if a deletion
+// is concurrent with the patch that sets the finalizer (kubernetes/kubernetes#77988).
+func (h *harness) vanish() {
+	h.Helper()
+	h.patch("example", `{"metadata":{"finalizers":null}}`)
+	h.delete("example")
+	h.waitGone("example")
+}
+
+// stays waits until a condition is true and the controller has made several lists since.
+func (h *harness) stays(check func() error) {
+	h.Helper()
+	h.eventually(check)
+	h.waitLists(10) // each of networks and subnets
+	if err := check(); err != nil {
+		h.Error(err)
+	}
+}
+
+// TestDeletedWithDefinition: while the CustomResourceDefinition is being deleted, nothing is
+// deleted in Neutron, and the condition says how to confirm it.
+func TestDeletedWithDefinition(t *testing.T) {
+	h := newHarness(t)
+	h.flags(shortResync, "-delete-orphans", "-orphan-grace-period=50ms")
+	var isKept atomic.Bool
+	h.toKubernetes = func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if !strings.HasSuffix(r.URL.Path, "/customresourcedefinitions/networks.samplecrd.k8s.io") || isKept.Load() {
+			return next.RoundTrip(r)
+		}
+		response := httptest.NewRecorder()
+		response.Header().Set("Content-Type", "application/json")
+		_, _ = response.WriteString(`{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata",` +
+			`"metadata":{"name":"networks.samplecrd.k8s.io","deletionTimestamp":"2026-01-01T00:00:00Z"}}`)
+		return response.Result(), nil
+	}
+	h.postNetwork("orphan", h.marker("orphan"))
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+	h.edit(`{"cidr":"10.0.1.0/24","gateway":null}`)
+	h.waitReady("example") // an edit is not affected
+	h.delete("example")
+	h.waitCondition("example", "DefinitionDeleted",
+		"kubectl annotate crd networks.samplecrd.k8s.io samplecrd.k8s.io/allow-deletion=true")
+	h.waitLists(6)
+	h.want(h.hasCounts(2, 1))
+	isKept.Store(true)
+	h.waitGone("example")
+	h.eventually(func() error { return h.hasCounts(0, 0) })
+}
+
+// TestPausedController: a controller is paused between its look and its create request, and
+// no Lease stops it. Meanwhile another one creates the network. Whenever the first one goes
+// on, the network that the status names stays, and nothing is left after a deletion.
+func TestPausedController(t *testing.T) {
+	for name, deleted := range map[string]bool{"the Network stays": false, "the Network was deleted meanwhile": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.flags(shortResync)
+			url, create := h.neutronURL, pauseAt(creates("networks"))
+			h.between(create.wait(h), nil)
+			endFirst := h.startController()
+			h.create("example", "10.0.0.0/24", "")
+			<-create.reached
+
+			h.neutronURL = url
+			h.startController()
+			id := h.waitReady("example").Status.NetworkID
+			if deleted {
+				h.delete("example")
+				h.waitGone("example")
+			}
+			ended := make(chan struct{})
+			go func() { endFirst(); close(ended) }()
+			create.release()
+			h.eventually(func() error {
+				if n := len(h.neutronRequests(http.MethodPost)); n < 3 {
+					return fmt.Errorf("Neutron has received %d creates, want those of the paused controller, too", n)
+				}
+				return nil
+			})
+			<-ended
+
+			if deleted {
+				h.stays(func() error { return h.hasCounts(0, 0) })
+				return
+			}
+			h.stays(func() error { return errors.Join(h.hasCounts(1, 1), h.hasReady("example")) })
+			if got := h.get("example").Status.NetworkID; got != id {
+				t.Errorf("the status names %s, want %s", got, id)
+			}
+			h.delete("example")
+			h.waitGone("example")
+			h.stays(func() error { return h.hasCounts(0, 0) })
+		})
+	}
+}
+
+// TestNetworkOfAnotherController: two controllers create a network each. The controller
+// whose network the status does not name deletes it, although the Network is gone by then.
+// The other controller did not see it.
+func TestNetworkOfAnotherController(t *testing.T) {
+	h := newHarness(t)
+	url := h.neutronURL
+	createB, subnetA := pauseAt(creates("networks")), pauseAt(creates("subnets"))
+	h.between(createB.wait(h), nil)
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	<-createB.reached // the other one looks now, and finds nothing
+
+	h.neutronURL = url
+	h.between(subnetA.wait(h), nil)
+	h.startController()
+	<-subnetA.reached // it has created its network
+	createB.release()
+	h.waitReady("example")
+	h.delete("example")
+	h.waitGone("example")
+	subnetA.release()
+	h.eventually(func() error { return h.hasCounts(0, 0) })
+}
+
+// TestFinalizerIsNotRemovedOverAnotherStatus: a controller looks, and finds nothing. Before
+// it removes the finalizer, another one names its network in the status.
+func TestFinalizerIsNotRemovedOverAnotherStatus(t *testing.T) {
+	h := newHarness(t)
+	url := h.neutronURL
+	createA := pauseAt(creates("networks"))
+	lookB := pauseAt(func(r *http.Request) bool { return r.Method == http.MethodGet && r.URL.Query().Has("name") })
+	h.between(createA.wait(h), nil)
+	status := pauseAt(func(r *http.Request) bool {
+		return r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/example/status")
+	})
+	h.toKubernetes = func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		response, err := next.RoundTrip(r)
+		status.wait(h)(r)
+		return response, err
+	}
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	<-createA.reached
+	h.delete("example")
+
+	h.neutronURL, h.toKubernetes = url, nil
+	h.between(nil, lookB.wait(h))
+	h.startController()
+	<-lookB.reached
+	createA.release()
+	<-status.reached            // A has named its network, and waits for the response
+	h.eventually(func() error { // B has received that
+		if n, err := h.networks.Get(h.key()); err != nil || n == nil || n.Status.NetworkID == "" {
+			return fmt.Errorf("the cache has %v, %w", n, err)
+		}
+		return nil
+	})
+	lookB.release()
+	h.waitGone("example")
+	h.want(h.hasCounts(0, 0)) // B has deleted the network before it removed the finalizer
+	status.release()
 }

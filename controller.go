@@ -2,9 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
+	"maps"
 	"sync"
 	"time"
 
@@ -12,11 +11,11 @@ import (
 	"k8s.io/klog/v2"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
-	"github.com/samplecrd/network-controller/pkg/deployments"
 	"github.com/samplecrd/network-controller/pkg/drift"
-	"github.com/samplecrd/network-controller/pkg/fairqueue"
-	"github.com/samplecrd/network-controller/pkg/instrument"
+	"github.com/samplecrd/network-controller/pkg/observe"
+	"github.com/samplecrd/network-controller/pkg/queue"
 	"github.com/samplecrd/network-controller/pkg/reconcile"
+	"github.com/samplecrd/network-controller/pkg/status"
 	"github.com/samplecrd/network-controller/pkg/store"
 )
 
@@ -26,9 +25,11 @@ import (
 // This file is the pattern that Kubernetes controllers have in common. It follows
 // the life of a key, which is the namespace and name of a Network:
 //
-//	informer ──event──▶ handler ──key──▶ work queue ──key──▶ worker ──▶ syncHandler
-//	                                         ▲                              │
-//	                                         └───────── handleErr ◀─────────┘
+//	informer ──⑥─▶ handler ──⑦ key──▶ work queue ──⑧ key──▶ worker ──▶ syncHandler
+//	                                      ▲                                │
+//	                                      └────────── ⑫ handleErr ◀────────┘
+//
+// The numbers are those of docs/images/pattern.svg, which shows the informer, too.
 //
 // An informer lists and watches the Networks and keeps them in a cache. When one
 // changes, an event handler adds its key to a queue, and does nothing else. A
@@ -40,35 +41,27 @@ import (
 // A deletion arrives as an update: the finalizer keeps the object until a sync has
 // deleted its network. Then the object disappears, and its key is added a last time.
 type Controller struct {
-	networks    *store.Networks          // the cache that the informers fill, one for each watched namespace
-	queue       *instrument.Queue        // the keys of the Networks that need a sync
-	reconciler  *reconcile.Reconciler    // makes Neutron match one Network
-	drift       *drift.Detector          // adds the keys of Networks that changed in Neutron
-	deployments *deployments.Deployments // creates Networks for Deployments
-	workers     sync.WaitGroup
+	networks   *store.Networks       // the cache that the informers fill, one for each watched namespace
+	queue      *queue.Queue          // the keys of the Networks that need a sync
+	reconciler *reconcile.Reconciler // makes Neutron match one Network
+	drift      *drift.Detector       // adds the keys of Networks that changed in Neutron
+	workers    sync.WaitGroup
 }
 
 // NewController returns a Controller. Start the informers after it, and before
 // WarmUp (see main.go).
 func NewController(
-	networks *store.Networks,
-	reconciler *reconcile.Reconciler,
-	drift *drift.Detector,
-	deployments *deployments.Deployments,
-	observers instrument.Observers,
+	networks *store.Networks, reconciler *reconcile.Reconciler, drift *drift.Detector, observer observe.Observer,
 ) *Controller {
-	// The queue holds a key once, however often it is added, and never gives a key
-	// to two workers at a time. What a person changed goes first, and each namespace
-	// has its turn. Its rate limiter delays keys whose sync failed. Its name labels its
-	// metrics.
-	queue := fairqueue.New("Networks", reconcile.Backoff(), instrument.ObserveNamespaces)
-
 	return &Controller{
-		networks:    networks,
-		queue:       instrument.NewQueue(queue, observers),
-		reconciler:  reconciler,
-		drift:       drift,
-		deployments: deployments,
+		networks: networks,
+		// The queue holds a key once, however often it is added, and never gives a key
+		// to two workers at a time. What a person changed goes first, and each namespace
+		// has its turn. Its rate limiter delays keys whose sync failed. Its name labels
+		// its metrics.
+		queue:      queue.New("Networks", reconciler.Backoff(), observer),
+		reconciler: reconciler,
+		drift:      drift,
 	}
 }
 
@@ -99,7 +92,7 @@ func (c *Controller) Run(ctx context.Context, workers int, timeout time.Duration
 	// so every existing Network is added, too. When ctx ends, a sync stops before its
 	// next step.
 	c.reconciler.Start(ctx)
-	err := errors.Join(c.networks.AddHandlers(logger, c.handlers()), c.deployments.Start(c.queue.AddBecause("Deployment"), c.queue.AddInBackground))
+	err := c.networks.AddHandlers(logger, c.handlers())
 	if err != nil && ctx.Err() == nil { // an informer that has stopped rejects handlers
 		return err
 	}
@@ -119,7 +112,8 @@ func (c *Controller) Run(ctx context.Context, workers int, timeout time.Duration
 	c.workers.Wait()
 	c.drift.Stop()
 	if !timer.Stop() {
-		return fmt.Errorf("shutdown timed out after %v: requests to Neutron were canceled; the next process looks up what became of them", timeout)
+		return fmt.Errorf("shutdown timed out after %v: requests to Neutron were canceled; "+
+			"the next process looks up what became of them", timeout)
 	}
 	logger.Info("Stopped; no request is in flight")
 	return nil
@@ -137,10 +131,9 @@ func (c *Controller) handlers() store.Handlers {
 			c.queue.Add(cache.MetaObjectToName(network))
 		},
 		UpdateFunc: func(before, after *samplecrdv1.Network) {
-			if needsSync(before, after) {
-				c.queue.AddAfter(cache.MetaObjectToName(after), c.reconciler.EditDelay(after)) // no delay, unless it is edited without end
-			} else if delay, overwritten := c.reconciler.StatusOverwritten(before, after); overwritten {
-				c.queue.AddAfter(cache.MetaObjectToName(after), delay) // correct it, but don't fight over it
+			overwritten := !status.IsSame(before.Status, after.Status) && !c.networks.HasOwnStatus(after)
+			if needsSync(before, after) || overwritten {
+				c.queue.Add(cache.MetaObjectToName(after)) // ⑦
 			}
 		},
 		DeleteFunc: func(deleted cache.DeletedObject[*samplecrdv1.Network]) {
@@ -149,17 +142,15 @@ func (c *Controller) handlers() store.Handlers {
 	}
 }
 
-// needsSync reports whether an update needs a sync. Most do not: they are the
-// controller's own finalizer and status, or, after the informer has listed again, no
-// change at all.
+// needsSync reports whether an update needs a sync, whatever its status. Most do not: they
+// are the controller's own finalizer and status, or, after the informer has listed again,
+// no change at all.
 func needsSync(before, after *samplecrdv1.Network) bool {
-	lostFinalizer := slices.Contains(before.Finalizers, samplecrdv1.Finalizer) && !slices.Contains(after.Finalizers, samplecrdv1.Finalizer)
-	confirmed := slices.Equal(before.Finalizers, after.Finalizers) && before.Annotations[samplecrdv1.AnnotationCloud] != after.Annotations[samplecrdv1.AnnotationCloud]
+	had, has := reconcile.HasFinalizer(before), reconcile.HasFinalizer(after)
 	return before.UID != after.UID || // deleted and created again
 		before.Generation != after.Generation || // another spec, or a deletion
-		before.Annotations[samplecrdv1.AnnotationRetry] != after.Annotations[samplecrdv1.AnnotationRetry] ||
-		lostFinalizer || confirmed ||
-		deployments.OwnershipChanged(before, after)
+		had && !has ||
+		had == has && !maps.Equal(before.Annotations, after.Annotations) // those that the controller reads
 }
 
 // runWorker processes keys until the queue is shut down.
@@ -172,13 +163,13 @@ func (c *Controller) runWorker(ctx context.Context) {
 // is shut down. The keys that are left need no care: the next process adds all
 // Networks.
 func (c *Controller) processNextWorkItem(ctx context.Context) bool {
-	key, shutdown := c.queue.Get()
+	key, shutdown := c.queue.Get() // ⑧
 	if shutdown || c.queue.ShuttingDown() {
 		return false
 	}
 	defer c.queue.Done(key) // if the key was added meanwhile, a worker gets it again now
 
-	ctx, end := c.queue.Begin(ctx, key) // for logs, traces and the watchdog
+	ctx, end := c.queue.Begin(ctx, key) // for logs and observers
 	err := c.syncHandler(ctx, key)
 	c.handleErr(ctx, key, err)
 	end(err)
@@ -191,20 +182,17 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 // A healthy Network passes through it without a request to Neutron and without a
 // write to Kubernetes.
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
-	network, err := c.networks.Get(key) // nil if it does not exist
+	network, err := c.networks.Get(key) // ⑨ nil if it does not exist
 	if err != nil {
 		return err
 	}
-	wrote, deploymentErr := c.deployments.Sync(ctx, key, network) // may write the Network for a Deployment
-	if wrote {
-		return nil // the event of that adds the key again
+	pass, err := c.reconciler.Begin(key, network)
+	if err != nil {
+		return err // it is edited without end, and has to wait
 	}
-
-	desired := c.reconciler.Desired(key, network)
-	actual := c.reconciler.Observe(key, network, desired) // sends no request
-	// Plan the next step and apply it, repeatedly, until no step is left.
-	actual, outcome := c.reconciler.Apply(ctx, key, network, desired, actual)
-	return c.reconciler.Report(ctx, key, network, desired, actual, outcome, deploymentErr)
+	pass.Observe()          // the desired and the actual state: sends no request
+	pass.Apply(ctx)         // ⑩ plan the next step and apply it, until no step is left
+	return pass.Report(ctx) // ⑪ the status and events, if they change
 }
 
 // handleErr decides when a key is synced again, given the outcome of its sync. A
@@ -217,7 +205,7 @@ func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, err er
 	switch retry, delay := c.reconciler.Retry(err); retry {
 	case reconcile.RetrySoon: // it may pass any moment
 		c.reconciler.LogFailure(ctx, key, err, "retrying with backoff", "failures", c.queue.NumRequeues(key)+1)
-		c.queue.AddRateLimited(key)
+		c.queue.AddRateLimited(key) // ⑫
 	case reconcile.RetryLater: // Neutron requests a pause, or a user has to act first
 		c.reconciler.LogFailure(ctx, key, err, "retrying later", "retryAfter", delay.Round(time.Second))
 		c.queue.Forget(key)

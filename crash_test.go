@@ -1,11 +1,8 @@
 package main
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -15,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
-	"github.com/samplecrd/network-controller/pkg/deployments"
+	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 )
 
 // death is the way in which a process is killed at a request.
@@ -32,12 +31,12 @@ const (
 // mortal connects a controller to Neutron and Kubernetes. It simulates kill -9 at
 // the n-th request: after it, no request gets through.
 type mortal struct {
-	h        *harness
-	at       int    // 0 if it lives on
-	first    string // kills at the first such request instead, as in "POST /v2.0/networks"
-	death    death
-	workers  int         // defaults to 5
-	vanishes *vanishment // if set
+	h      *harness
+	at     int    // 0 if it lives on
+	first  string // kills at the first such request instead, as in "POST /v2.0/networks"
+	death  death
+	story  crashStory
+	vanish func() // makes example vanish, once
 
 	mu       sync.Mutex
 	requests []string
@@ -63,68 +62,56 @@ func (m *mortal) next(request string) (fate death, ok bool) {
 	return m.death, true
 }
 
-// vanishment makes example vanish in spite of its finalizer, once, right before a request
-// to Neutron. Another request undoes what that one does.
-type vanishment struct {
-	sync.Once
-	h           *harness
-	at, undoing string // the beginning of the requests
-}
-
-func (v *vanishment) happen() { v.Do(func() { v.h.vanish() }) }
-
 // hasUndone reports whether the process has sent the request that undoes what was
 // requested for an object that vanished.
 func (m *mortal) hasUndone() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	begin := slices.IndexFunc(m.requests, func(request string) bool { return strings.HasPrefix(request, m.vanishes.at) })
-	return slices.ContainsFunc(m.requests[begin+1:], func(request string) bool { return strings.HasPrefix(request, m.vanishes.undoing) })
+	is := func(beginning string) func(string) bool {
+		return func(request string) bool { return strings.HasPrefix(request, beginning) }
+	}
+	begin := slices.IndexFunc(m.requests, is(m.story.vanishesAt))
+	return slices.ContainsFunc(m.requests[begin+1:], is(m.story.undoneBy))
 }
 
 // ServeHTTP forwards requests to Neutron.
 func (m *mortal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if m.vanishes != nil && strings.HasPrefix(r.Method+" "+r.URL.Path, m.vanishes.at) {
-		m.vanishes.happen()
+	request := r.Method + " " + r.URL.Path
+	if at := m.story.vanishesAt; at != "" && strings.HasPrefix(request, at) {
+		m.vanish()
 	}
-	fate, ok := m.next(r.Method + " " + r.URL.Path)
+	fate, ok := m.next(request)
 	switch {
 	case ok && fate == "":
 		m.h.neutron.ServeHTTP(w, r)
 		return
 	case fate == afterIt || fate == handOver:
-		m.h.neutron.ServeHTTP(httptest.NewRecorder(), r)
+		m.h.execute(detached(r))
 	case fate == farAfter:
-		body, _ := io.ReadAll(r.Body)
-		again := r.Clone(context.Background())
+		again := detached(r)
 		m.mu.Lock()
-		m.late = func() {
-			again.Body = io.NopCloser(strings.NewReader(string(body)))
-			m.h.neutron.ServeHTTP(httptest.NewRecorder(), again)
-		}
+		m.late = func() { m.h.execute(again) }
 		m.mu.Unlock()
 	}
 	panic(http.ErrAbortHandler) // no response
 }
 
-// transport forwards requests to Kubernetes. Reads are not counted.
-func (m *mortal) transport(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if r.Method == http.MethodGet || !strings.Contains(r.URL.Path, "/networks") {
-			return next.RoundTrip(r)
+// toKubernetes forwards requests to Kubernetes. Reads are not counted.
+func (m *mortal) toKubernetes(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+	if r.Method == http.MethodGet || !strings.Contains(r.URL.Path, "/networks") {
+		return next.RoundTrip(r)
+	}
+	fate, ok := m.next(r.Method + " " + r.URL.Path)
+	if ok && fate != beforeIt {
+		response, err := next.RoundTrip(r)
+		if fate == "" {
+			return response, err
 		}
-		fate, ok := m.next(r.Method + " " + r.URL.Path)
-		if ok && fate != beforeIt {
-			response, err := next.RoundTrip(r)
-			if fate == "" {
-				return response, err
-			}
-			if err == nil {
-				_ = response.Body.Close()
-			}
+		if err == nil {
+			_ = response.Body.Close()
 		}
-		return nil, errUnreachable
-	})
+	}
+	return nil, errUnreachable
 }
 
 // run runs a controller until it dies, or until the check passes. It returns the
@@ -134,9 +121,9 @@ func (m *mortal) run(check func(*harness) error) []string {
 	server := httptest.NewServer(m)
 	defer server.Close()
 	immortal := m.h.neutronURL
-	m.h.neutronURL, m.h.transport = server.URL, m.transport
-	defer func() { m.h.neutronURL, m.h.transport = immortal, nil }()
-	stop := m.h.startWorkers(cmp.Or(m.workers, 5))
+	m.h.neutronURL, m.h.toKubernetes = server.URL, m.toKubernetes
+	defer func() { m.h.neutronURL, m.h.toKubernetes = immortal, nil }()
+	stop := m.h.startWorkers(1)
 	defer stop()
 	m.h.eventually(func() error {
 		select {
@@ -151,19 +138,22 @@ func (m *mortal) run(check func(*harness) error) []string {
 	return slices.Clone(m.requests) // until it ends, the controller may send more
 }
 
-// createExample is the start of many stories.
-func createExample(h *harness) { h.create("example", "10.0.0.0/24", ""); h.waitReady("example") }
+// untilDeath runs a controller until it dies.
+func (m *mortal) untilDeath() { m.run(func(*harness) error { return errAlive }) }
+
+var errAlive = errors.New("the process has not died")
 
 // crashStory describes work in which a process can die: the objects at the start,
 // and the expected result.
 type crashStory struct {
-	with   func(*settings)
+	with   []string       // flags
 	varies bool           // the number of requests depends on the order of events
-	before func(*harness) // runs with a controller
-	then   func(*harness) // runs without one
-	// vanishes makes example vanish, if it is set.
-	vanishes *vanishment
-	check    func(*harness) error
+	before func(*harness) // runs with a controller; then example becomes ready
+	then   func(*harness) // runs without a controller
+	// vanishesAt is the beginning of the request to Neutron right before which example
+	// vanishes in spite of its finalizer, if it is set; undoneBy is that of another request.
+	vanishesAt, undoneBy string
+	check                func(*harness) error
 }
 
 // TestCrashes kills a process before and after each request to Neutron and each
@@ -191,28 +181,27 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-func (s crashStory) begin(h *harness) *vanishment {
-	h.settings.reconcile.AllowAdoption = true
-	if s.with != nil {
-		s.with(&h.settings)
-	}
+func (s crashStory) begin(h *harness) (vanish func()) {
+	h.flags("-allow-adoption")
+	h.flags(s.with...)
 	if s.before != nil {
 		stop := h.startController()
 		s.before(h)
+		h.waitReady("example")
 		stop()
 	}
 	s.then(h)
-	if s.vanishes == nil {
-		return nil
+	if s.vanishesAt == "" {
+		return func() {}
 	}
-	return &vanishment{h: h, at: s.vanishes.at, undoing: s.vanishes.undoing}
+	return sync.OnceFunc(h.vanish)
 }
 
 // lives runs the story without a death.
 func (s crashStory) lives(h *harness) []string {
-	life := &mortal{h: h, vanishes: s.begin(h)}
+	life := &mortal{h: h, story: s, vanish: s.begin(h)}
 	return life.run(func(h *harness) error {
-		if life.vanishes != nil && !life.hasUndone() {
+		if s.vanishesAt != "" && !life.hasUndone() {
 			return errors.New("nothing is undone yet")
 		}
 		return s.check(h)
@@ -222,23 +211,20 @@ func (s crashStory) lives(h *harness) []string {
 // dies runs the story with a death at the n-th request, and a second process that
 // lives on.
 func (s crashStory) dies(h *harness, n int, death death) {
-	vanishes := s.begin(h)
-	next := h.startController
+	vanish, next := s.begin(h), h.startController
 	if death == handOver {
 		next = h.standBy()
 	}
-	first := &mortal{h: h, at: n, death: death, vanishes: vanishes}
+	first := &mortal{h: h, at: n, death: death, story: s, vanish: vanish}
 	first.run(func(h *harness) error {
 		if s.varies && s.check(h) == nil {
 			return nil // it needed fewer requests than the process that lived
 		}
-		return errors.New("the process has not died")
+		return errAlive
 	})
-	if vanishes != nil {
-		vanishes.happen() // if the process has not come that far
-	}
+	vanish() // if the process has not come that far
 
-	h.settings.drift.ResyncPeriod = shortResync
+	h.flags(shortResync)
 	stop := next()
 	h.eventually(func() error { return errors.Join(s.check(h), h.isIdle()) })
 	if first.late != nil {
@@ -250,7 +236,7 @@ func (s crashStory) dies(h *harness, n int, death death) {
 	// A third process has nothing to change: with one worker, the sync of example has
 	// ended when another Network is ready.
 	h.forgetRequests()
-	third := &mortal{h: h, workers: 1}
+	third := &mortal{h: h}
 	created := false
 	requests := third.run(func(h *harness) error {
 		if err := s.check(h); err != nil && !created {
@@ -263,270 +249,208 @@ func (s crashStory) dies(h *harness, n int, death death) {
 		return h.hasReady("last")
 	})
 	requests = slices.DeleteFunc(requests, func(request string) bool { return strings.HasPrefix(request, "GET") })
-	last := "/networks/last"
-	if len(requests) != 4 || !strings.HasSuffix(requests[0], last) || requests[1] != "POST /v2.0/networks" || requests[2] != "POST /v2.0/subnets" || !strings.HasSuffix(requests[3], last+"/status") {
+	last := "PATCH /apis/samplecrd.k8s.io/v1/namespaces/" + h.namespace + "/networks/last"
+	want := []string{last, "POST /v2.0/networks", "POST /v2.0/subnets", last + "/status"}
+	if !slices.Equal(requests, want) {
 		h.Errorf("the third process sent %v, want only the requests that create another Network", requests)
 	}
 }
 
+// What happens in the stories.
+var (
+	plain    = samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}
+	settings = samplecrdv1.NetworkSpec{ // requires several requests
+		CIDR: "10.0.0.0/24", MTU: new(int32(1400)), Tags: []string{"blue", "green"}, DNSNameservers: []string{"9.9.9.9"},
+	}
+	retained = samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", DeletionPolicy: samplecrdv1.DeletionPolicyRetain}
+	pooled   = samplecrdv1.NetworkSpec{Gateway: "None", SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "campus"}}
+
+	withOrphanDeletion = []string{shortResync, "-delete-orphans", "-orphan-grace-period=1ms"} // soon
+	withDeployments    = []string{"-deployment-networks=annotated"}
+)
+
+func create(spec samplecrdv1.NetworkSpec) func(*harness) {
+	return func(h *harness) { h.createWith("example", spec) }
+}
+
+func edit(spec string) func(*harness) {
+	return func(h *harness) { h.edit(spec) }
+}
+
+func remove(h *harness) { h.delete("example") }
+
+func createRouted(h *harness) { h.postRouter("edge"); h.createRouted() }
+
+// adopt returns a function that creates example, which adopts a network.
+func adopt(policy samplecrdv1.DeletionPolicy) func(*harness) {
+	return func(h *harness) {
+		spec := plain
+		spec.NetworkID, spec.DeletionPolicy = h.postNetwork("mine", "mine"), policy
+		h.createWith("example", spec)
+	}
+}
+
+func adoptAndRoute(h *harness) {
+	adopt("")(h)
+	h.postRouter("edge")
+	h.edit(`{"router":{"name":"edge"}}`)
+	h.eventually(func() error { return h.hasRouter("edge") })
+}
+
+// leaveRetained creates and deletes a Network whose network is retained.
+func leaveRetained(h *harness) {
+	stop := h.startController()
+	h.createWith("example", retained)
+	h.waitReady("example")
+	h.delete("example")
+	h.waitGone("example")
+	stop()
+}
+
+func createCampus(h *harness) {
+	h.post("subnetpools", `{"subnetpool":{"name":"campus","prefixes":["10.77.0.0/16"],"default_prefixlen":24}}`)
+}
+
+func createOrphan(h *harness) {
+	id, marker := h.postNetwork(h.namespace+"/example", h.marker("example")), h.marker("example")
+	h.post("subnets", `{"subnet":{"network_id":"`+id+`","cidr":"10.0.0.0/24","ip_version":4,"description":"`+marker+`"}}`)
+}
+
+// inOrder returns a function that calls others.
+func inOrder(all ...func(*harness)) func(*harness) {
+	return func(h *harness) {
+		for _, do := range all {
+			do(h)
+		}
+	}
+}
+
+// inNeutron returns a function that sends a request to Neutron, as another client, for the
+// network or subnet of example.
+func inNeutron(method, path, body string) func(*harness) {
+	return func(h *harness) {
+		networkID, subnetID := h.ids()
+		ids := strings.NewReplacer("$network", networkID, "$subnet", subnetID, "$edge", h.routerID("edge"))
+		h.do(method, ids.Replace(path), ids.Replace(body), nil)
+	}
+}
+
+// What the stories check.
+
+func hasExample(cidr, gateway string) func(*harness) error {
+	return func(h *harness) error { return h.hasExample(cidr, gateway) }
+}
+
+func hasRouted(cidr, gateway, router string) func(*harness) error {
+	return func(h *harness) error { return errors.Join(h.hasExample(cidr, gateway), h.hasRouter(router)) }
+}
+
+func hasSettings(mtu int, tags ...string) func(*harness) error {
+	return func(h *harness) error { return h.hasSettings(mtu, tags...) }
+}
+
+func hasOnlyLeft(networks, subnets int) func(*harness) error {
+	return func(h *harness) error { return h.hasOnlyLeft(networks, subnets) }
+}
+
+func hasAdopted(h *harness) error { return errors.Join(h.hasReady("example"), h.hasCounts(1, 1)) }
+
+func hasOneRetained(h *harness) error {
+	networks := h.inNeutron().Networks
+	if len(networks) != 1 || networks[0].Description != h.owner("example").RetainedMarker() {
+		return fmt.Errorf("Neutron has %+v, want one retained network", networks)
+	}
+	return h.hasOnlyLeft(1, 1)
+}
+
+// Stories vary that may have to wait for a request of the former leader, or in which two
+// controllers work at the same time.
 var crashStories = map[string]crashStory{
-	"create": {
-		then:  func(h *harness) { h.create("example", "10.0.0.0/24", "") },
-		check: func(h *harness) error { return h.hasExample("10.0.0.0/24", "10.0.0.1") },
-	},
-	"edit": {
-		before: func(h *harness) { h.create("example", "192.168.0.0/16", "192.168.0.1"); h.waitReady("example") },
-		then:   func(h *harness) { h.edit("192.168.1.0/16", "192.168.1.1") },
-		check:  func(h *harness) error { return h.hasExample("192.168.0.0/16", "192.168.1.1") },
-	},
-	"replace the subnet": {
-		before: createExample,
-		then:   func(h *harness) { h.edit("10.0.1.0/24", "") },
-		check:  func(h *harness) error { return h.hasExample("10.0.1.0/24", "10.0.1.1") },
-	},
-	"delete": {
-		before: createExample,
-		then:   func(h *harness) { h.delete("example") },
-		check:  func(h *harness) error { return h.hasOnlyLeft(0, 0) },
-	},
-	"drift: the network is gone": {
-		before: createExample,
-		then: func(h *harness) {
-			networkID, _ := h.idsInNeutron("example")
-			h.do(http.MethodDelete, "/v2.0/networks/"+networkID, "", nil)
-		},
-		check: func(h *harness) error { return h.hasExample("10.0.0.0/24", "10.0.0.1") },
-	},
-	"drift: the subnet is gone": {
-		before: createExample,
-		then: func(h *harness) {
-			_, subnetID := h.idsInNeutron("example")
-			h.do(http.MethodDelete, "/v2.0/subnets/"+subnetID, "", nil)
-		},
-		check: func(h *harness) error { return h.hasExample("10.0.0.0/24", "10.0.0.1") },
-	},
+	"create":             {then: create(plain), check: hasExample("10.0.0.0/24", "10.0.0.1")},
+	"edit":               {before: create(plain), then: edit(`{"cidr":"10.0.0.9/24","gateway":"10.0.0.9"}`), check: hasExample("10.0.0.0/24", "10.0.0.9")},
+	"replace the subnet": {before: create(plain), then: edit(`{"cidr":"10.0.1.0/24"}`), check: hasExample("10.0.1.0/24", "10.0.1.1")},
+	"delete":             {before: create(plain), then: remove, check: hasOnlyLeft(0, 0)},
+
+	"drift: the network is gone": {before: create(plain), then: inNeutron("DELETE", "networks/$network", ""), check: hasExample("10.0.0.0/24", "10.0.0.1")},
+	"drift: the subnet is gone":  {before: create(plain), then: inNeutron("DELETE", "subnets/$subnet", ""), check: hasExample("10.0.0.0/24", "10.0.0.1")},
 	"drift: another gateway, and other names": {
-		before: func(h *harness) { h.create("example", "10.0.0.0/24", "10.0.0.254"); h.waitReady("example") },
-		then: func(h *harness) {
-			networkID, subnetID := h.idsInNeutron("example")
-			h.do(http.MethodPut, "/v2.0/subnets/"+subnetID, `{"subnet":{"gateway_ip":null,"name":"mine"}}`, nil)
-			h.do(http.MethodPut, "/v2.0/networks/"+networkID, `{"network":{"description":"mine"}}`, nil)
-		},
-		check: func(h *harness) error { return h.hasExample("10.0.0.0/24", "10.0.0.254") },
+		before: create(plain),
+		then: inOrder(
+			inNeutron("PUT", "subnets/$subnet", `{"subnet":{"gateway_ip":null,"name":"mine"}}`),
+			inNeutron("PUT", "networks/$network", `{"network":{"description":"mine"}}`),
+		),
+		check: hasExample("10.0.0.0/24", "10.0.0.1"),
 	},
-	"retain": {
-		before: func(h *harness) {
-			h.create("example", "10.0.0.0/24", "")
-			h.patch("example", `{"spec":{"deletionPolicy":"Retain"}}`)
-			h.waitReady("example")
-		},
-		then:  func(h *harness) { h.delete("example") },
-		check: func(h *harness) error { return h.hasOnlyLeft(1, 1) },
-	},
+
+	"retain": {before: create(retained), then: remove, check: hasOnlyLeft(1, 1)},
 	"retained, then created again": {
-		before: func(h *harness) {
-			h.create("example", "10.0.0.0/24", "")
-			h.patch("example", `{"spec":{"deletionPolicy":"Retain"}}`)
-			h.waitReady("example")
-			h.delete("example")
-			h.waitGone("example")
-		},
-		then:  func(h *harness) { h.create("example", "10.0.0.0/24", "10.0.0.9") },
-		check: func(h *harness) error { return h.hasExample("10.0.0.0/24", "10.0.0.9") },
+		then:  inOrder(leaveRetained, create(samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", Gateway: "10.0.0.9"})),
+		check: hasExample("10.0.0.0/24", "10.0.0.9"),
 	},
-	"adopt": {
-		then: func(h *harness) { h.createAdopting("example", "10.0.0.0/24", h.postNetwork("mine", "mine")) },
-		check: func(h *harness) error {
-			return errors.Join(h.hasReady("example"), h.hasCounts(1, 1))
-		},
-	},
-	"create with settings and tags": {
-		then:  func(h *harness) { h.createWith("example", specWithSettings()) },
-		check: func(h *harness) error { return h.hasSettings(1400, "blue", "green") },
-	},
-	"remove settings and tags": {
-		before: func(h *harness) { h.createWith("example", specWithSettings()); h.waitReady("example") },
-		then: func(h *harness) {
-			h.patch("example", `{"spec":{"mtu":null,"tags":["red"],"dnsNameservers":null}}`)
-		},
-		check: func(h *harness) error { return h.hasSettings(1450, "red") },
-	},
-	"create from a subnet pool": {
-		then: func(h *harness) {
-			h.post("/v2.0/subnetpools", `{"subnetpool":{"name":"campus","prefixes":["10.77.0.0/16"],"default_prefixlen":24}}`)
-			h.createWith("example", samplecrdv1.NetworkSpec{Gateway: "None", SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "campus"}})
-		},
-		check: func(h *harness) error { return errors.Join(h.hasSubnetFromPool("example"), h.hasCounts(1, 1)) },
-	},
+
+	"adopt":                             {then: adopt(""), check: hasAdopted},
+	"keep an adopted network":           {before: adopt(""), then: remove, check: hasOnlyLeft(1, 0)},
+	"adopt, with deletionPolicy Delete": {then: adopt(samplecrdv1.DeletionPolicyDelete), check: hasAdopted},
+	"delete an adopted network":         {before: adopt(samplecrdv1.DeletionPolicyDelete), then: remove, check: hasOnlyLeft(0, 0)},
+
+	"create with settings and tags": {then: create(settings), check: hasSettings(1400, "blue", "green")},
+	"remove settings and tags":      {before: create(settings), then: edit(`{"mtu":null,"tags":["red"],"dnsNameservers":null}`), check: hasSettings(1450, "red")},
+
+	"create from a subnet pool": {then: inOrder(createCampus, create(pooled)), check: (*harness).hasSubnetFromPool},
 	"replace the subnet by one from a subnet pool": {
-		before: createExample,
-		then: func(h *harness) {
-			h.post("/v2.0/subnetpools", `{"subnetpool":{"name":"campus","prefixes":["10.77.0.0/16"],"default_prefixlen":24}}`)
-			h.patch("example", `{"spec":{"cidr":null,"gateway":"None","subnetPool":{"name":"campus"}}}`)
-		},
-		check: func(h *harness) error { return errors.Join(h.hasSubnetFromPool("example"), h.hasCounts(1, 1)) },
+		before: create(plain),
+		then:   inOrder(createCampus, edit(`{"cidr":null,"gateway":"None","subnetPool":{"name":"campus"}}`)),
+		check:  (*harness).hasSubnetFromPool,
 	},
-	"create with a router": {
-		then: func(h *harness) { h.postRouter("edge"); h.createRouted() },
-		check: func(h *harness) error {
-			return errors.Join(h.hasExample("10.0.0.0/24", "10.0.0.1"), h.hasRouter("edge"))
-		},
-	},
+
+	"create with a router":         {then: createRouted, check: hasRouted("10.0.0.0/24", "10.0.0.1", "edge")},
+	"another gateway of a router":  {before: createRouted, then: edit(`{"gateway":"10.0.0.9"}`), check: hasRouted("10.0.0.0/24", "10.0.0.9", "edge")},
+	"replace a subnet with router": {before: createRouted, then: edit(`{"cidr":"10.0.1.0/24"}`), check: hasRouted("10.0.1.0/24", "10.0.1.1", "edge")},
 	"another router, and a tag": {
-		varies: true, // it may have to wait for a request of the former leader
-		before: func(h *harness) { h.postRouter("edge"); h.createRouted(); h.waitReady("example") },
-		then: func(h *harness) {
-			h.postRouter("core")
-			h.patch("example", `{"spec":{"router":{"name":"core"},"tags":["blue"]}}`)
-		},
-		check: func(h *harness) error {
-			return errors.Join(h.hasExample("10.0.0.0/24", "10.0.0.1"), h.hasRouter("core"))
-		},
+		varies: true, before: createRouted,
+		then:  inOrder(func(h *harness) { h.postRouter("core") }, edit(`{"router":{"name":"core"},"tags":["blue"]}`)),
+		check: hasRouted("10.0.0.0/24", "10.0.0.1", "core"),
 	},
-	"another gateway of a router": {
-		before: func(h *harness) { h.postRouter("edge"); h.createRouted(); h.waitReady("example") },
-		then:   func(h *harness) { h.patch("example", `{"spec":{"gateway":"10.0.0.9"}}`) },
-		check: func(h *harness) error {
-			return errors.Join(h.hasExample("10.0.0.0/24", "10.0.0.9"), h.hasRouter("edge"))
-		},
-	},
-	"replace a subnet with a router": {
-		before: func(h *harness) { h.postRouter("edge"); h.createRouted(); h.waitReady("example") },
-		then:   func(h *harness) { h.patch("example", `{"spec":{"cidr":"10.0.1.0/24"}}`) },
-		check: func(h *harness) error {
-			return errors.Join(h.hasExample("10.0.1.0/24", "10.0.1.1"), h.hasRouter("edge"))
-		},
-	},
-	"remove the router": {
-		varies: true, // it may have to wait for a request of the former leader
-		before: func(h *harness) { h.postRouter("edge"); h.createRouted(); h.waitReady("example") },
-		then:   func(h *harness) { h.patch("example", `{"spec":{"router":null}}`) },
-		check:  func(h *harness) error { return errors.Join(h.hasExample("10.0.0.0/24", "10.0.0.1"), h.hasRouter("")) },
-	},
+	"remove the router": {varies: true, before: createRouted, then: edit(`{"router":null}`), check: hasRouted("10.0.0.0/24", "10.0.0.1", "")},
 	"drift: the router is detached": {
-		varies: true, // it may have to find the router before the look, too
-		before: func(h *harness) { h.postRouter("edge"); h.createRouted(); h.waitReady("example") },
-		then: func(h *harness) {
-			_, subnetID := h.idsInNeutron("example")
-			h.do(http.MethodPut, "/v2.0/routers/"+h.routerID("edge")+"/remove_router_interface", `{"subnet_id":"`+subnetID+`"}`, nil)
-		},
-		check: func(h *harness) error {
-			return errors.Join(h.hasExample("10.0.0.0/24", "10.0.0.1"), h.hasRouter("edge"))
-		},
+		varies: true, before: createRouted,
+		then:  inNeutron("PUT", "routers/$edge/remove_router_interface", `{"subnet_id":"$subnet"}`),
+		check: hasRouted("10.0.0.0/24", "10.0.0.1", "edge"),
 	},
-	"delete with a router": {
-		varies: true, // it may have to wait for a request of the former leader
-		before: func(h *harness) { h.postRouter("edge"); h.createRouted(); h.waitReady("example") },
-		then:   func(h *harness) { h.delete("example") },
-		check:  func(h *harness) error { return h.hasOnlyLeft(0, 0) },
-	},
-	"keep an adopted network, without its router": {
-		varies: true, // it may have to wait for a request of the former leader
-		before: func(h *harness) {
-			h.postRouter("edge")
-			h.createAdopting("example", "10.0.0.0/24", h.postNetwork("mine", "mine"))
-			h.patch("example", `{"spec":{"router":{"name":"edge"}}}`)
-			h.waitReady("example")
-			h.eventually(func() error { return h.hasRouter("edge") })
-		},
-		then:  func(h *harness) { h.delete("example") },
-		check: func(h *harness) error { return h.hasOnlyLeft(1, 0) },
-	},
-	"adopt, with deletionPolicy Delete": {
-		then: func(h *harness) {
-			h.createAdopting("example", "10.0.0.0/24", h.postNetwork("mine", "mine"))
-			h.patch("example", `{"spec":{"deletionPolicy":"Delete"}}`)
-		},
-		check: func(h *harness) error {
-			return errors.Join(h.hasReady("example"), h.hasCounts(1, 1))
-		},
-	},
-	"delete an adopted network": {
-		before: func(h *harness) {
-			h.createAdopting("example", "10.0.0.0/24", h.postNetwork("mine", "mine"))
-			h.patch("example", `{"spec":{"deletionPolicy":"Delete"}}`)
-			h.waitReady("example")
-		},
-		then:  func(h *harness) { h.delete("example") },
-		check: func(h *harness) error { return h.hasOnlyLeft(0, 0) },
-	},
+	"delete with a router":                        {varies: true, before: createRouted, then: remove, check: hasOnlyLeft(0, 0)},
+	"keep an adopted network, without its router": {varies: true, before: adoptAndRoute, then: remove, check: hasOnlyLeft(1, 0)},
+
 	"create for a Deployment": {
-		with:   withDeployments,
-		varies: true,
-		then:   func(h *harness) { h.deploy("example", "cidr=10.0.0.0/24") },
-		check:  func(h *harness) error { return h.hasExample("10.0.0.0/24", "10.0.0.1") },
+		with: withDeployments, varies: true,
+		then:  func(h *harness) { h.deploy("example", "cidr=10.0.0.0/24") },
+		check: hasExample("10.0.0.0/24", "10.0.0.1"),
 	},
 	"edit for a Deployment": {
-		with:   withDeployments,
-		varies: true,
-		before: func(h *harness) { h.deploy("example", "cidr=10.0.0.0/24"); h.waitReady("example") },
+		with: withDeployments, varies: true,
+		before: func(h *harness) { h.deploy("example", "cidr=10.0.0.0/24") },
 		then:   func(h *harness) { h.annotate("example", "gateway=10.0.0.9") },
-		check:  func(h *harness) error { return h.hasExample("10.0.0.0/24", "10.0.0.9") },
+		check:  hasExample("10.0.0.0/24", "10.0.0.9"),
 	},
 	"delete for a Deployment": {
-		with:   withDeployments,
-		varies: true,
-		before: func(h *harness) { h.deploy("example", "cidr=10.0.0.0/24"); h.waitReady("example") },
+		with: withDeployments, varies: true,
+		before: func(h *harness) { h.deploy("example", "cidr=10.0.0.0/24") },
 		then:   func(h *harness) { h.annotate("example", "cidr") },
-		check:  func(h *harness) error { return h.hasOnlyLeft(0, 0) },
+		check:  hasOnlyLeft(0, 0),
 	},
-	"delete an orphan": {
-		with: withOrphanDeletion,
-		then: func(h *harness) {
-			id := h.postNetwork(h.namespace+"/example", h.marker("example"))
-			h.post("/v2.0/subnets", `{"subnet":{"network_id":"`+id+`","cidr":"10.0.0.0/24","ip_version":4,"description":"`+h.marker("example")+`"}}`)
-		},
-		check: func(h *harness) error { return h.hasOnlyLeft(0, 0) },
-	},
+
+	"delete an orphan": {with: withOrphanDeletion, then: createOrphan, check: hasOnlyLeft(0, 0)},
 	"vanish while the network is created": {
-		with:     withOrphanDeletion,
-		vanishes: &vanishment{at: "POST /v2.0/networks", undoing: "DELETE /v2.0/networks/"},
-		then:     func(h *harness) { h.create("example", "10.0.0.0/24", "") },
-		check:    func(h *harness) error { return h.hasOnlyLeft(0, 0) },
+		with: withOrphanDeletion, then: create(plain), check: hasOnlyLeft(0, 0),
+		vanishesAt: "POST /v2.0/networks", undoneBy: "DELETE /v2.0/networks/",
 	},
 	"vanish while the subnet is created": {
-		with:     withOrphanDeletion,
-		vanishes: &vanishment{at: "POST /v2.0/subnets", undoing: "DELETE /v2.0/networks/"},
-		then:     func(h *harness) { h.create("example", "10.0.0.0/24", "") },
-		check:    func(h *harness) error { return h.hasOnlyLeft(0, 0) },
+		with: withOrphanDeletion, then: create(plain), check: hasOnlyLeft(0, 0),
+		vanishesAt: "POST /v2.0/subnets", undoneBy: "DELETE /v2.0/networks/",
 	},
 	"vanish while a retained network is taken over": {
-		with: withOrphanDeletion,
-		before: func(h *harness) {
-			h.createWith("example", samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", DeletionPolicy: samplecrdv1.DeletionPolicyRetain})
-			h.waitReady("example")
-			h.delete("example")
-			h.waitGone("example")
-		},
-		vanishes: &vanishment{at: "PUT /v2.0/networks/", undoing: "PUT /v2.0/networks/"},
-		then:     func(h *harness) { h.create("example", "10.0.0.0/24", "") },
-		check: func(h *harness) error {
-			if networks := h.inNeutron().Networks; len(networks) != 1 || networks[0].Description != h.owner("example").RetainedMarker() {
-				return fmt.Errorf("Neutron has %+v, want one retained network", networks)
-			}
-			return h.hasOnlyLeft(1, 1)
-		},
+		with: withOrphanDeletion, then: inOrder(leaveRetained, create(plain)), check: hasOneRetained,
+		vanishesAt: "PUT /v2.0/networks/", undoneBy: "PUT /v2.0/networks/",
 	},
-	"keep an adopted network": {
-		before: func(h *harness) {
-			h.createAdopting("example", "10.0.0.0/24", h.postNetwork("mine", "mine"))
-			h.waitReady("example")
-		},
-		then:  func(h *harness) { h.delete("example") },
-		check: func(h *harness) error { return h.hasOnlyLeft(1, 0) },
-	},
-}
-
-// withOrphanDeletion deletes orphans soon.
-func withOrphanDeletion(s *settings) {
-	s.drift.ResyncPeriod, s.drift.OrphanGracePeriod = 50*time.Millisecond, time.Millisecond
-}
-
-func withDeployments(s *settings) { s.deployments.Which = deployments.Annotated }
-
-// specWithSettings returns a spec that requires several requests.
-func specWithSettings() samplecrdv1.NetworkSpec {
-	return samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", MTU: new(int32(1400)), Tags: []string{"blue", "green"}, DNSNameservers: []string{"9.9.9.9"}}
 }
 
 // hasSettings reports whether the network of example and its status have this MTU
@@ -542,16 +466,16 @@ func (h *harness) hasSettings(mtu int, tags ...string) error {
 	return nil
 }
 
-// hasSubnetFromPool reports whether a Network has one subnet from the subnet pool
-// campus, and no gateway.
-func (h *harness) hasSubnetFromPool(name string) error {
-	if err := h.hasReady(name); err != nil {
+// hasSubnetFromPool reports whether example has the only subnet, which is from the subnet
+// pool campus and has no gateway.
+func (h *harness) hasSubnetFromPool() error {
+	if err := errors.Join(h.hasReady("example"), h.hasCounts(1, 1)); err != nil {
 		return err
 	}
-	subnets, status := h.inNeutron().Subnets, h.get(name).Status
-	if len(subnets) != 1 || !strings.HasPrefix(subnets[0].CIDR, "10.77.") || subnets[0].Gateway != "" ||
-		status.CIDR != subnets[0].CIDR || status.Gateway != "None" || status.SubnetID != subnets[0].ID || status.SubnetPool == nil || status.SubnetPool.Name != "campus" {
-		return fmt.Errorf("Neutron has %+v, the status is %+v", subnets, status)
+	subnet, status := h.inNeutron().Subnets[0], h.get("example").Status
+	if !strings.HasPrefix(subnet.CIDR, "10.77.") || subnet.Gateway != "" || status.CIDR != subnet.CIDR ||
+		status.Gateway != "None" || status.SubnetID != subnet.ID || status.SubnetPool == nil || status.SubnetPool.Name != "campus" {
+		return fmt.Errorf("Neutron has %+v, the status is %+v", subnet, status)
 	}
 	return nil
 }
@@ -560,21 +484,19 @@ func (h *harness) hasSubnetFromPool(name string) error {
 // status. The tag is removed when the spec no longer contains it.
 func TestTagOfKilledProcess(t *testing.T) {
 	story := crashStories["create with settings and tags"]
-	t.Run("requests", func(t *testing.T) {
-		for i, request := range story.lives(newHarness(t)) {
-			if !strings.Contains(request, "/tags/") {
-				continue
-			}
-			t.Run(strconv.Itoa(i+1), func(t *testing.T) {
-				h := newHarness(t)
-				story.begin(h)
-				(&mortal{h: h, at: i + 1, death: afterIt}).run(func(*harness) error { return errors.New("the process has not died") })
-				h.patch("example", `{"spec":{"tags":null,"mtu":null}}`)
-				h.startController()
-				h.eventually(func() error { return h.hasSettings(1450) })
-			})
+	for i, request := range story.lives(newHarness(t)) {
+		if !strings.Contains(request, "/tags/") {
+			continue
 		}
-	})
+		t.Run(strconv.Itoa(i+1), func(t *testing.T) {
+			h := newHarness(t)
+			story.begin(h)
+			(&mortal{h: h, at: i + 1, death: afterIt}).untilDeath()
+			h.edit(`{"tags":null,"mtu":null}`)
+			h.startController()
+			h.eventually(func() error { return h.hasSettings(1450) })
+		})
+	}
 }
 
 // hasExample reports whether the Network example, its status and Neutron have the
@@ -598,4 +520,328 @@ func (h *harness) hasOnlyLeft(networks, subnets int) error {
 		return fmt.Errorf("%d Networks still exist (%w)", len(list), err)
 	}
 	return h.hasCounts(networks, subnets)
+}
+
+// In the next tests, Neutron is slow, broken or hostile, or the cache of its state
+// is outdated. What a user sees of that is in test/stories (outages, refused, drift).
+
+// TestLateResponse: Neutron executes a create request after the client has given up. The
+// Network waits for it, also if it is deleted: otherwise a second network would exist, or
+// something would be left behind.
+func TestLateResponse(t *testing.T) {
+	for name, test := range map[string]struct {
+		kind              string // of the request
+		adopts, isDeleted bool
+		networks, subnets int // in the end
+	}{
+		"the Network stays":                   {kind: "networks", networks: 1, subnets: 1},
+		"the Network is deleted":              {kind: "networks", isDeleted: true},
+		"a subnet on an adopted network":      {kind: "subnets", adopts: true, networks: 1, subnets: 1},
+		"and the adopting Network is deleted": {kind: "subnets", adopts: true, isDeleted: true, networks: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.flags("-neutron-timeout=100ms", "-allow-adoption")
+			h.options.reconcile.MaxInFlight = 2 * time.Second
+			id := ""
+			if test.adopts {
+				id = h.postNetwork("theirs", "")
+			}
+			create := h.holdFirst(creates(test.kind))
+			h.startController()
+			h.createAdopting(id)
+			<-create.reached
+			if test.isDeleted {
+				h.delete("example")
+			}
+			h.waitCondition("example", "NeutronUnavailable", "no response to an earlier create request arrived")
+			create.release()
+			if test.isDeleted {
+				h.waitGone("example")
+			} else {
+				h.waitReady("example")
+			}
+			h.want(h.hasCounts(test.networks, test.subnets))
+		})
+	}
+}
+
+// killed starts a process that is killed at its first such request. Neutron executes the
+// request when the test calls the returned function, which waits for that.
+func (h *harness) killed(request string) (execute func()) {
+	h.Helper()
+	first := &mortal{h: h, first: request, death: farAfter}
+	first.untilDeath()
+	return first.late
+}
+
+// TestLateCreate: a process is killed while its create request is in flight, and Neutron
+// executes the request long after that. The next process leaves nothing behind, although
+// no list shows the network or subnet before the deletion.
+func TestLateCreate(t *testing.T) {
+	for name, test := range map[string]struct {
+		request string
+		adopts  bool
+		left    int // networks
+	}{
+		"a network":                      {request: "POST /v2.0/networks"},
+		"a subnet on an adopted network": {request: "POST /v2.0/subnets", adopts: true, left: 1},
+	} {
+		t.Run(name+" after the deletion", func(t *testing.T) {
+			h := newHarness(t)
+			execute := h.killedWhileCreating(test.request, test.adopts)
+			h.flags(shortResync)
+			h.delete("example")
+			h.startController()
+			h.waitGone("example")
+			h.waitLists(6)
+			execute()
+			h.stays(func() error { return h.hasCounts(test.left, 0) })
+		})
+	}
+	t.Run("a network before the deletion", func(t *testing.T) {
+		h := newHarness(t)
+		execute := h.killedWhileCreating("POST /v2.0/networks", false)
+		started := time.Now()
+		h.startController()
+		h.waitReady("example")
+		execute()
+		h.want(h.hasCounts(2, 1))
+		h.eventually(func() error {
+			if left := 2*h.options.reconcile.MaxInFlight - time.Since(started); left > 0 {
+				return fmt.Errorf("Neutron may still execute requests of the first process for %v", left)
+			}
+			return nil
+		})
+		h.delete("example")
+		h.waitGone("example")
+		h.want(h.hasCounts(0, 0))
+	})
+}
+
+func (h *harness) killedWhileCreating(request string, adopts bool) (execute func()) {
+	h.Helper()
+	h.flags("-allow-adoption")
+	id := ""
+	if adopts {
+		id = h.postNetwork("mine", "mine")
+	}
+	h.createAdopting(id)
+	return h.killed(request)
+}
+
+// TestRouterAttachedLate: Neutron executes the request of a killed process after the
+// router was removed from the spec. The status names the router until no request can be
+// pending, so that the next process detaches it.
+func TestRouterAttachedLate(t *testing.T) {
+	story := crashStories["create with a router"]
+	h := newHarness(t)
+	attach := slices.IndexFunc(story.lives(h), func(r string) bool { return strings.HasSuffix(r, "/add_router_interface") })
+	h.delete("example")
+	stop := h.startController()
+	h.waitGone("example")
+	stop()
+
+	h.options.reconcile.MaxInFlight = time.Second
+	h.createRouted()
+	first := &mortal{h: h, at: attach + 1, death: farAfter}
+	first.untilDeath()
+	h.edit(`{"router":null}`)
+	h.startController()
+	h.waitCondition("example", "NeutronUnavailable", "Neutron may still execute an earlier create request")
+	first.late()
+	h.eventually(func() error { return h.hasRouter("") })
+	h.eventually(h.isIdle)
+	if routers := h.attachedTo(h.get("example").Status.NetworkID); routers != nil {
+		t.Errorf("the network is attached to %v", routers)
+	}
+}
+
+// TestRefusedWithoutStatus: a request that Neutron rejected is not repeated although
+// the status could not be written. The status is written as soon as it can be.
+func TestRefusedWithoutStatus(t *testing.T) {
+	h := newHarness(t)
+	failures := 0
+	h.failRequests(func(r *http.Request) bool {
+		if fails := strings.HasSuffix(r.URL.Path, "/status") && failures < 4; fails {
+			failures++
+			return true
+		}
+		return false
+	})
+	h.neutron.Inject(embedded.Fault{
+		Method: http.MethodPost, Path: "^/v2.0/networks", Status: http.StatusConflict,
+		Body: `{"NeutronError": {"type": "OverQuota", "message": "Quota exceeded for resources: ['network'].", "detail": ""}}`,
+	})
+	h.startWorkers(1)
+	h.create("example", "10.0.0.0/24", "")
+	h.waitCondition("example", "Refused", "Quota exceeded for resources: ['network'].")
+	if creates := h.neutronRequests(http.MethodPost); len(creates) != 1 {
+		t.Errorf("Neutron received %+v, want one request to create the network", creates)
+	}
+}
+
+// TestOutdatedCache: another client changes something in Neutron after the last list.
+// The request that follows from the cache is rejected. Then the controller looks, and
+// does the right thing.
+func TestOutdatedCache(t *testing.T) {
+	edit := func(h *harness) { h.edit(`{"gateway":"10.0.0.9"}`) }
+	isEdited := func(h *harness) { h.waitReady("example"); h.want(h.hasNeutron("example", "10.0.0.0/24", "10.0.0.9")) }
+	remove := func(h *harness) { h.delete("example") }
+	for name, test := range map[string]struct {
+		change   func(h *harness, networkID, subnetID string)
+		act      func(*harness)
+		check    func(*harness)
+		rejected string // the request that follows from the cache, or empty for none
+	}{
+		"a subnet was created on the network to delete": {
+			func(h *harness, networkID, _ string) {
+				h.post("subnets", `{"subnet": {"network_id": "`+networkID+`", "cidr": "10.9.0.0/24", "ip_version": 4}}`)
+			},
+			remove,
+			func(h *harness) {
+				h.waitCondition("example", "InUse", "subnets that do not belong to this Network")
+				h.want(h.hasCounts(1, 2))
+			},
+			"DELETE 412",
+		},
+		"the network to delete is gone": {
+			func(h *harness, networkID, _ string) { h.do(http.MethodDelete, "networks/"+networkID, "", nil) },
+			remove,
+			func(h *harness) { h.waitGone("example"); h.want(h.hasCounts(0, 0)) },
+			"DELETE 404",
+		},
+		"the subnet to edit was changed": {
+			func(h *harness, _, subnetID string) {
+				h.do(http.MethodPut, "subnets/"+subnetID, `{"subnet": {"enable_dhcp": false}}`, nil)
+			},
+			edit, isEdited, "PUT 412",
+		},
+		"the edit is possible only together with the correction of a change": {
+			func(h *harness, _, subnetID string) {
+				h.edit(`{"allocationPools":[{"start":"10.0.0.50","end":"10.0.0.99"}]}`)
+				h.waitReady("example")
+				h.do(http.MethodPut, "subnets/"+subnetID, `{"subnet": {"allocation_pools": [{"start": "10.0.0.2", "end": "10.0.0.99"}]}}`, nil)
+			},
+			edit, isEdited, "PUT 409",
+		},
+		"the subnet to edit is gone": {
+			func(h *harness, _, subnetID string) { h.do(http.MethodDelete, "subnets/"+subnetID, "", nil) },
+			edit, isEdited, "PUT 404",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.startController()
+			h.create("example", "10.0.0.0/24", "")
+			h.waitReady("example")
+			networkID, subnetID := h.ids()
+			test.change(h, networkID, subnetID)
+			h.forgetRequests()
+			test.act(h)
+			test.check(h)
+			var writes []string
+			for _, request := range h.neutronRequests(writeMethods...) {
+				writes = append(writes, fmt.Sprintf("%s %d", request.Method, request.Status))
+			}
+			if first := append(writes, "")[0]; first != test.rejected {
+				t.Errorf("writes to Neutron (-first +got):\n%s", cmp.Diff([]string{test.rejected}, writes))
+			}
+		})
+	}
+}
+
+// TestOutdatedCacheKeepsRecord: a list lacks the subnet, and the look that follows
+// fails. Then the status still records the subnet.
+func TestOutdatedCacheKeepsRecord(t *testing.T) {
+	h := newHarness(t)
+	stop := h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	before := h.waitReady("example").Status
+	stop()
+	h.do(http.MethodDelete, "subnets/"+before.SubnetID, "", nil)
+	h.connectThrough(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && r.URL.Path == "/v2.0/networks" && !listsAll(r.URL.Path, r.URL.RawQuery) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		h.neutron.ServeHTTP(w, r)
+	})
+	h.startController()
+
+	after := h.waitCondition("example", "NeutronUnavailable", "").Status
+	if after.SubnetID != before.SubnetID || after.CIDR != before.CIDR || after.Gateway != before.Gateway {
+		t.Errorf("the status records the subnet %q with %q and %q, want %q with %q and %q",
+			after.SubnetID, after.CIDR, after.Gateway, before.SubnetID, before.CIDR, before.Gateway)
+	}
+}
+
+// rewriteAnswers lets the controllers that start later see other answers of
+// Neutron.
+func (h *harness) rewriteAnswers(rewrite func(body string) string) {
+	h.Helper()
+	h.connectThrough(func(w http.ResponseWriter, r *http.Request) {
+		response := h.execute(r)
+		respond(w, response, rewrite(response.Body.String()))
+	})
+}
+
+// TestEndlessList: a list of Neutron's state that does not end delays neither the
+// start of the controller nor its end.
+func TestEndlessList(t *testing.T) {
+	h := newHarness(t)
+	hold := func(r *http.Request) {
+		if r.Method == http.MethodGet && listsAll(r.URL.Path, r.URL.RawQuery) {
+			h.untilTestEnds(r.Context().Done())
+		}
+	}
+	h.hold.Store(&hold)
+	h.options.drift.StartTimeout = 50 * time.Millisecond
+	stop := h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+	if err := h.hasLogged("starting without it"); err != nil {
+		t.Error(err)
+	}
+	if err := h.watchdog.Check(0); err == nil {
+		t.Error("the watchdog does not watch the list")
+	}
+	began := time.Now()
+	stop()
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("the controller took %v to stop", took)
+	}
+}
+
+// TestNotConverging: a Neutron whose answers never match the requests does not keep
+// the controller busy.
+func TestNotConverging(t *testing.T) {
+	h := newHarness(t)
+	h.rewriteAnswers(func(body string) string {
+		return strings.ReplaceAll(body, `"name":"`+h.namespace+`/example"`, `"name":"another"`)
+	})
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitCondition("example", "NotConverging", "Neutron's responses do not match the requests")
+	h.eventually(func() error { return errors.Join(h.isIdle(), h.hasLogged("Sync failed; retrying later")) })
+	updates := len(h.neutronRequests(http.MethodPut))
+	if updates == 0 || updates > 60 {
+		t.Errorf("Neutron received %d updates, want 1 to 60", updates)
+	}
+	h.want(h.hasCounts(1, 0))
+}
+
+// TestStuckWorker: the watchdog finds a worker whose request gets no response.
+func TestStuckWorker(t *testing.T) {
+	h := newHarness(t)
+	create := h.holdFirst(creates("networks"))
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	<-create.reached
+	if err := h.watchdog.Check(0); err == nil || !strings.Contains(err.Error(), h.namespace+"/example") {
+		t.Errorf("Check() = %v, want the Network whose request has no response", err)
+	}
+	create.release()
+	h.waitReady("example")
+	h.eventually(func() error { return h.watchdog.Check(0) })
 }

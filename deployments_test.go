@@ -16,9 +16,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
-	"github.com/samplecrd/network-controller/pkg/deployments"
 )
 
 // The tests of this file have Deployments with the garbage collector of Kubernetes, or with
@@ -28,14 +28,20 @@ import (
 // garbage collector is Kubernetes' own.
 func newDeploymentHarness(t *testing.T) *harness {
 	h := newHarness(t)
-	h.settings.deployments = deployments.Options{Which: deployments.Annotated}
+	h.flags("-deployment-networks=annotated")
 	return h
 }
 
-// newDeployment returns a Deployment without replicas.
-func newDeployment(name string) *appsv1.Deployment {
+// deploymentObjects returns the client for the Deployments of the test.
+func (h *harness) deploymentObjects() typedappsv1.DeploymentInterface {
+	return h.kube.AppsV1().Deployments(h.namespace)
+}
+
+// deploy creates a Deployment. It has no replicas.
+func (h *harness) deploy(name string, annotations ...string) *appsv1.Deployment {
+	h.Helper()
 	labels := map[string]string{"app": name}
-	return &appsv1.Deployment{
+	deployment := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(0)),
@@ -46,17 +52,11 @@ func newDeployment(name string) *appsv1.Deployment {
 			},
 		},
 	}
-}
-
-// deploy creates a Deployment. It has no replicas.
-func (h *harness) deploy(name string, annotations ...string) *appsv1.Deployment {
-	h.Helper()
-	deployment := newDeployment(name)
 	for _, annotation := range annotations {
 		key, value, _ := strings.Cut(annotation, "=")
 		metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, samplecrdv1.GroupName+"/"+key, value)
 	}
-	created, err := h.kube.AppsV1().Deployments(h.namespace).Create(h.Context(), deployment, metav1.CreateOptions{})
+	created, err := h.deploymentObjects().Create(h.Context(), deployment, metav1.CreateOptions{})
 	if err != nil {
 		h.Fatalf("creating a Deployment: %v", err)
 	}
@@ -79,16 +79,9 @@ func (h *harness) annotate(name string, annotations ...string) {
 	if err != nil {
 		h.Fatal(err)
 	}
-	if _, err := h.kube.AppsV1().Deployments(h.namespace).Patch(h.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	merge, options := types.MergePatchType, metav1.PatchOptions{}
+	if _, err := h.deploymentObjects().Patch(h.Context(), name, merge, patch, options); err != nil {
 		h.Fatalf("annotating the Deployment: %v", err)
-	}
-}
-
-func (h *harness) deleteDeployment(name string, propagation metav1.DeletionPropagation) {
-	h.Helper()
-	err := h.kube.AppsV1().Deployments(h.namespace).Delete(h.Context(), name, metav1.DeleteOptions{PropagationPolicy: &propagation})
-	if err != nil {
-		h.Fatalf("deleting the Deployment: %v", err)
 	}
 }
 
@@ -96,7 +89,8 @@ func (h *harness) deleteDeployment(name string, propagation metav1.DeletionPropa
 func (h *harness) waitDeploymentEvent(deployment *appsv1.Deployment, typ, reason, note string) {
 	h.Helper()
 	h.eventually(func() error {
-		all, err := h.kube.EventsV1().Events(h.namespace).List(h.Context(), metav1.ListOptions{FieldSelector: "regarding.uid=" + string(deployment.UID)})
+		selected := metav1.ListOptions{FieldSelector: "regarding.uid=" + string(deployment.UID)}
+		all, err := h.kube.EventsV1().Events(h.namespace).List(h.Context(), selected)
 		if err != nil {
 			return err
 		}
@@ -115,7 +109,7 @@ func (h *harness) waitDeploymentEvent(deployment *appsv1.Deployment, typ, reason
 func (h *harness) waitOwned(deployment *appsv1.Deployment, cidr string) {
 	h.Helper()
 	h.eventually(func() error {
-		network, err := h.client.SamplecrdV1().Networks(h.namespace).Get(h.Context(), deployment.Name, metav1.GetOptions{})
+		network, err := h.objects().Get(h.Context(), deployment.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -128,15 +122,16 @@ func (h *harness) waitOwned(deployment *appsv1.Deployment, cidr string) {
 
 // TestDeploymentDeleted: the garbage collector deletes the Network.
 func TestDeploymentDeleted(t *testing.T) {
-	for _, propagation := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground} {
+	for _, propagation := range []metav1.DeletionPropagation{"Background", "Foreground"} {
 		t.Run(string(propagation), func(t *testing.T) {
 			h := newDeploymentHarness(t)
 			h.startController()
 			h.deploy("web", "cidr=10.0.0.0/24")
 			h.waitReady("web")
-			h.deleteDeployment("web", propagation)
+			options := metav1.DeleteOptions{PropagationPolicy: &propagation}
+			h.want(h.deploymentObjects().Delete(t.Context(), "web", options))
 			h.waitGone("web")
-			h.wantCounts(0, 0)
+			h.want(h.hasCounts(0, 0))
 		})
 	}
 }
@@ -158,14 +153,14 @@ func TestExcludedNamespaces(t *testing.T) {
 	excluded := h.beside()
 	excluded.deploy("web", "cidr=10.0.1.0/24")
 	web := h.deploy("web", "cidr=10.0.0.0/24")
-	startProgram(t, "-kubeconfig="+cluster.Kubeconfig(), "-neutron-endpoint="+h.neutronURL, "-cluster-name="+testCluster, "-workers=1",
-		"-namespaces="+h.namespace+","+excluded.namespace, "-exclude-deployment-namespaces="+excluded.namespace)
+	h.startProgram("-workers=1", "-namespaces="+h.namespace+","+excluded.namespace,
+		"-exclude-deployment-namespaces="+excluded.namespace)
 	h.waitOwned(web, "10.0.0.0/24")
 	excluded.annotate("web", "cidr=10.0.2.0/24")
 	excluded.create("marker", "10.0.3.0/24", "")
 	excluded.waitReady("marker")
 	h.waitReady("web")
-	if _, err := h.client.SamplecrdV1().Networks(excluded.namespace).Get(t.Context(), "web", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := excluded.objects().Get(t.Context(), "web", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the Deployment of an excluded namespace has a Network (%v)", err)
 	}
 }
@@ -175,16 +170,14 @@ func TestExcludedNamespaces(t *testing.T) {
 func TestDeploymentNetworkUpdateIsAPatch(t *testing.T) {
 	h := newDeploymentHarness(t)
 	sent := make(chan string, 100)
-	h.transport = func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if (r.Method == http.MethodPatch || r.Method == http.MethodPut) && strings.HasSuffix(r.URL.Path, "/networks/web") {
-				body, _ := io.ReadAll(r.Body)
-				r = r.Clone(r.Context())
-				r.Body = io.NopCloser(bytes.NewReader(body))
-				sent <- r.Method + " " + string(body)
-			}
-			return next.RoundTrip(r)
-		})
+	h.toKubernetes = func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if (r.Method == http.MethodPatch || r.Method == http.MethodPut) && strings.HasSuffix(r.URL.Path, "/networks/web") {
+			body, _ := io.ReadAll(r.Body)
+			r = r.Clone(r.Context())
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			sent <- r.Method + " " + string(body)
+		}
+		return next.RoundTrip(r)
 	}
 	h.startController()
 	web := h.deploy("web", "cidr=10.0.0.0/24")
@@ -212,41 +205,20 @@ func TestDeploymentNetworkUpdateIsAPatch(t *testing.T) {
 	}
 }
 
-// TestDeploymentNetworkUpdateFails: while the Network of a Deployment cannot be
-// updated, its existing spec is reconciled.
-func TestDeploymentNetworkUpdateFails(t *testing.T) {
-	h := newDeploymentHarness(t)
-	h.settings.drift.ResyncPeriod = shortResync
-	h.failRequests(func(r *http.Request) bool {
-		if r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, "/networks/web") {
-			return false
-		}
-		body, _ := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		return bytes.Contains(body, []byte(`"spec"`))
-	})
-	h.startController()
-	h.deploy("web", "cidr=10.0.0.0/24")
-	network := h.waitReady("web")
-	h.annotate("web", "gateway=10.0.0.9")
-	h.do(http.MethodDelete, "/v2.0/subnets/"+network.Status.SubnetID, "", nil)
-	h.eventually(func() error { return h.hasCounts(1, 1) })
-}
-
 // TestDeploymentMutatingWebhook: a webhook changes the spec of a Deployment's
 // Network. An event reports it, and the Network is reconciled as it is.
 func TestDeploymentMutatingWebhook(t *testing.T) {
 	h := newDeploymentHarness(t)
-	h.transport = func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if (r.Method == http.MethodPost || r.Method == http.MethodPatch) && strings.Contains(r.URL.Path, "/networks") {
-				body, _ := io.ReadAll(r.Body)
-				text := strings.NewReplacer(`"spec":{"cidr":`, `"spec":{"mtu":1400,"cidr":`, `"spec":{"mtu":null}`, `"spec":{"mtu":1400}`).Replace(string(body))
-				r = r.Clone(r.Context())
-				r.Body, r.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
-			}
-			return next.RoundTrip(r)
-		})
+	change := strings.NewReplacer(
+		`"spec":{"cidr":`, `"spec":{"mtu":1400,"cidr":`, `"spec":{"mtu":null}`, `"spec":{"mtu":1400}`)
+	h.toKubernetes = func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if (r.Method == http.MethodPost || r.Method == http.MethodPatch) && strings.Contains(r.URL.Path, "/networks") {
+			body, _ := io.ReadAll(r.Body)
+			text := change.Replace(string(body))
+			r = r.Clone(r.Context())
+			r.Body, r.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
+		}
+		return next.RoundTrip(r)
 	}
 	h.startController()
 	web := h.deploy("web", "cidr=10.0.0.0/24")

@@ -1,14 +1,19 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
+	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -21,31 +26,21 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
-	"k8s.io/utils/clock"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
-	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/scheme"
-	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
-	networkinformers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
-	"github.com/samplecrd/network-controller/pkg/debugpage"
-	"github.com/samplecrd/network-controller/pkg/deployments"
-	"github.com/samplecrd/network-controller/pkg/drift"
-	"github.com/samplecrd/network-controller/pkg/instrument"
-	"github.com/samplecrd/network-controller/pkg/kube"
+	typedv1 "github.com/samplecrd/network-controller/pkg/client/clientset/versioned/typed/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/leaderelection"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
-	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
-	"github.com/samplecrd/network-controller/pkg/reconcile"
-	"github.com/samplecrd/network-controller/pkg/store"
-	"github.com/samplecrd/network-controller/pkg/watchdog"
+	"github.com/samplecrd/network-controller/pkg/observe"
 	"github.com/samplecrd/network-controller/test/controlplane"
+	"github.com/samplecrd/network-controller/test/neutronapi"
+	"github.com/samplecrd/network-controller/test/running"
 )
 
 const testCluster = "test-cluster"
@@ -56,45 +51,35 @@ var cluster *controlplane.Cluster
 
 func TestMain(m *testing.M) {
 	if os.Getenv(beTheProgram) != "" {
-		if scale := os.Getenv(limitsScale); scale != "" {
-			shortenLimits(scale)
-		}
-		setClockOnSignals()
-		exitAfterParent()
 		main()
 		return
 	}
-	os.Exit(controlplane.RunTests(m, controlplane.Options{Apply: []string{"crd"}, ControllerManager: true}, func(c *controlplane.Cluster) { cluster = c }))
+	options := controlplane.Options{Apply: []string{"crd"}, ControllerManager: true}
+	os.Exit(controlplane.RunTests(m, options, func(c *controlplane.Cluster) { cluster = c }))
 }
 
 // harness is a namespace of a real API server, a Neutron behind real HTTP, and the
 // controllers that a test starts for them. Methods named hasX return an error if X
-// is not true; wantX checks it once; waitX waits for it.
+// is not true: want checks it once, and eventually waits for it.
 type harness struct {
 	*testing.T
 	client    clientset.Interface
 	kube      kubernetes.Interface
 	namespace string
-	watched   []string // further namespaces that the controllers watch
 
 	neutron    *embedded.Server
 	neutronURL string
 	cloud      string                              // the identity of Neutron
 	hold       atomic.Pointer[func(*http.Request)] // called before a request reaches Neutron
+	// toKubernetes handles the requests of the next controllers to Kubernetes, if it is set.
+	toKubernetes func(r *http.Request, next http.RoundTripper) (*http.Response, error)
 
-	transport        func(http.RoundTripper) http.RoundTripper // wraps the connection to Kubernetes, if set
-	neutronTransport func(http.RoundTripper) http.RoundTripper // wraps the measured connection to Neutron, if set
+	args    []string // flags of the next controllers
+	options options  // without the flags
 
-	timeout  time.Duration // of a request to Neutron
-	settings settings
-
-	prepare    func(*Controller) // changes a controller before it starts, if set
-	controller *Controller       // the latest one
-	watchdog   *watchdog.Watchdog
-	informer   cache.SharedIndexInformer
-	log        ktesting.Buffer // of the latest controller
-	writes     writes
-	page       *debugpage.Recorder
+	*parts // of the latest controller
+	log    ktesting.Buffer
+	writes writes
 }
 
 func newHarness(t *testing.T) *harness {
@@ -108,39 +93,71 @@ func newSequentialHarness(t *testing.T) *harness {
 	t.Helper()
 	h := &harness{
 		T:       t,
-		page:    debugpage.Off(),
 		client:  clientset.NewForConfigOrDie(cluster.RESTConfig()),
 		kube:    kubernetes.NewForConfigOrDie(cluster.RESTConfig()),
 		cloud:   "RegionOne/test",
-		timeout: openstack.DefaultTimeout,
-		settings: settings{
-			reconcile: reconcile.Options{
-				FieldManager: controllerName, Cluster: testCluster, Alone: true, MaxInFlight: 50 * time.Millisecond, MaxLateness: time.Minute,
-				Retry: reconcile.RetryDelays{InUse: 50 * time.Millisecond, Rejected: 5 * time.Minute, OverwrittenStatus: 50 * time.Millisecond},
-			},
-			drift:       drift.Options{Cluster: testCluster, ResyncPeriod: time.Hour, StartTimeout: patience},
-			deployments: deployments.Options{Which: deployments.None},
-		},
+		options: defaults,
 	}
+	reconciling := &h.options.reconcile
+	reconciling.MaxInFlight, reconciling.MaxLateness, reconciling.MaxClockSkew = 50*time.Millisecond, time.Minute, 0
+	reconciling.Retry.InUse, reconciling.Retry.OverwrittenStatus = 50*time.Millisecond, 50*time.Millisecond
 	h.namespace = h.newNamespace()
+	h.flags("-kubeconfig="+cluster.Kubeconfig(), "-leader-elect=false", "-resync-period=1h",
+		"-deployment-networks=none", "-namespaces="+h.namespace)
 	h.neutron = embedded.New(embedded.Options{})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h.connectThrough(func(w http.ResponseWriter, r *http.Request) {
 		if hold := h.hold.Load(); hold != nil {
 			(*hold)(r)
 		}
 		h.neutron.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	h.neutronURL = server.URL
+	})
 	return h
+}
+
+// flags adds flags for the next controllers.
+func (h *harness) flags(args ...string) { h.args = append(slices.Clip(h.args), args...) }
+
+// connectThrough makes the next controllers connect to Neutron through a handler.
+func (h *harness) connectThrough(handler http.HandlerFunc) {
+	server := httptest.NewServer(handler)
+	h.Cleanup(server.Close)
+	h.neutronURL = server.URL
+}
+
+// detached returns a copy of a request that Neutron executes even if its client gives up.
+func detached(r *http.Request) *http.Request {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	again := r.Clone(context.Background())
+	again.Body = io.NopCloser(bytes.NewReader(body))
+	return again
+}
+
+// execute returns Neutron's response to a request.
+func (h *harness) execute(r *http.Request) *httptest.ResponseRecorder {
+	response := httptest.NewRecorder()
+	h.neutron.ServeHTTP(response, r)
+	return response
+}
+
+// respond passes a response on, with another body.
+func respond(w http.ResponseWriter, response *httptest.ResponseRecorder, body string) {
+	maps.Copy(w.Header(), response.Header())
+	w.Header().Del("Content-Length")
+	w.WriteHeader(response.Code)
+	if response.Code != http.StatusNoContent {
+		_, _ = io.WriteString(w, body)
+	}
 }
 
 // beside returns a harness for another namespace, with this one's Neutron.
 func (h *harness) beside() *harness {
 	h.Helper()
 	return &harness{
-		T: h.T, client: h.client, kube: h.kube, namespace: h.newNamespace(), neutron: h.neutron, neutronURL: h.neutronURL, cloud: h.cloud, page: h.page,
-		timeout: h.timeout, settings: h.settings,
+		T: h.T, client: h.client, kube: h.kube, namespace: h.newNamespace(),
+		neutron: h.neutron, neutronURL: h.neutronURL, cloud: h.cloud, options: h.options, args: h.args,
 	}
 }
 
@@ -154,66 +171,48 @@ func (h *harness) newNamespace() string {
 	return namespace.Name
 }
 
-// connectTo makes the next controller connect to another cloud.
-func (h *harness) connectTo(cloud string, neutron *embedded.Server) {
-	h.cloud, h.neutron = cloud, neutron
-}
+// assembled counts the controllers of this process, whose informers have unique names.
+var assembled atomic.Int64
 
-// newController returns a controller for the test's namespace, and a function that
-// starts its informers.
-func (h *harness) newController(ctx context.Context) (c *Controller, start func()) {
+// newController returns a controller for the test's namespace. (It does not call parseOptions,
+// which changes klog: all controllers of this process share that.)
+func (h *harness) newController(ctx context.Context) *parts {
 	h.Helper()
-	config := cluster.RESTConfig()
-	config.Wrap(h.writes.count)
-	config.Wrap(h.page.Kubernetes)
-	if h.transport != nil {
-		config.Wrap(h.transport)
+	o, flags := h.options, flag.NewFlagSet(controllerName, flag.ContinueOnError)
+	o.kube.AddFlags(flags)
+	o.addNeutronFlags(flags)
+	o.addFlags(flags)
+	o.deployments.AddFlags(flags)
+	o.leaderElection.AddFlags(flags, controllerName)
+	if err := flags.Parse(h.args); err != nil {
+		h.Fatal(err)
 	}
-	k, err := newClients(config)
+	o.name = fmt.Sprint(controllerName, "-", assembled.Add(1))
+	o.neutronEndpoint, o.neutronIdentity = h.neutronURL, h.cloud
+	transports := []transport{h.writes.count}
+	if handle := h.toKubernetes; handle != nil {
+		transports = append(transports, func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) { return handle(r, next) })
+		})
+	}
+	observers := newObservers(observe.Nothing{})
+	_, k, err := connectKubernetes(ctx, o, observers.networks, transports...)
 	if err != nil {
 		h.Fatal(err)
 	}
-	recorder := kube.NewEventRecorder(ctx, k.kube, scheme.Scheme, controllerName)
-	observed := instrument.Neutron
-	if h.neutronTransport != nil {
-		observed = func(next http.RoundTripper) http.RoundTripper { return h.neutronTransport(instrument.Neutron(next)) }
-	}
-	neutronClient, err := openstack.New(h.neutronURL, openstack.WithCloudIdentity(h.cloud), openstack.WithTimeout(h.timeout),
-		openstack.WithTransport(func(next http.RoundTripper) http.RoundTripper {
-			return h.page.Neutron(openstack.Operation)(observed(next))
-		}), openstack.OnSkipped(instrument.Skipped()))
+	alone, err := leaderelection.Options{}.New(ctx, nil, nil, nil) // the test decides who leads
 	if err != nil {
-		h.Fatalf("connecting to Neutron: %v", err)
+		h.Fatal(err)
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(k.watchNetworks, 0, informers.WithNamespace(h.namespace))
-	starts := []func(){func() { factory.StartWithContext(ctx) }}
-	networkInformers := store.ByNamespace[networkinformers.TypedNetworkInformer]{h.namespace: factory.Samplecrd().V1().Networks()}
-	for _, namespace := range h.watched {
-		factory := informers.NewSharedInformerFactoryWithOptions(k.watchNetworks, 0, informers.WithNamespace(namespace))
-		networkInformers[namespace] = factory.Samplecrd().V1().Networks()
-		starts = append(starts, func() { factory.StartWithContext(ctx) })
-	}
-	networks, err := store.New(klog.FromContext(ctx), networkInformers, k.resource().LogWatchError(""), h.page)
+	neutronClient, err := newNeutronClient(o, neutronTransport(alone.Fence(), newNeutronGate(o), observers.networks))
 	if err != nil {
-		h.Fatalf("preparing the informer: %v", err)
+		h.Fatal(err)
 	}
-	deploymentFactory := metadatainformer.NewFilteredSharedInformerFactory(k.watchMetadata, 0, h.namespace, nil)
-	deploymentInformers := store.ByNamespace[cache.SharedIndexInformer]{}
-	if h.settings.deployments.Which != deployments.None {
-		deploymentInformers[h.namespace] = deploymentFactory.ForResource(deployments.Resource).Informer()
-	}
-	h.watchdog = watchdog.New(clock.RealClock{})
-	neutronCache := neutron.NewCache(neutronClient, time.Now)
-	h.page.ObserveCache(neutronCache.Size, neutronCache.KnownCloud)
-	c, err = newController(h.settings, k, networks, deploymentInformers, neutronCache, recorder, instrument.Observers{Watchdog: h.watchdog, Recorder: h.page})
+	h.parts, err = assemble(ctx, o.forCluster(testCluster), connections{k, neutronClient}, observers)
 	if err != nil {
 		h.Fatalf("creating a controller: %v", err)
 	}
-	if h.prepare != nil {
-		h.prepare(c)
-	}
-	h.controller, h.informer = c, factory.Samplecrd().V1().Networks().Informer()
-	return c, func() { deploymentFactory.Start(ctx.Done()); callAll(starts) }
+	return h.parts
 }
 
 // hasLogged reports whether the latest controller has logged a text.
@@ -227,7 +226,7 @@ func (h *harness) hasLogged(text string) error {
 // isIdle reports whether the controller has no key in its queue and no sync in
 // progress.
 func (h *harness) isIdle() error {
-	if n := h.controller.queue.Len(); n > 0 {
+	if n := h.queue.Len(); n > 0 {
 		return fmt.Errorf("%d keys are in the queue", n)
 	}
 	return h.watchdog.Check(-1)
@@ -242,16 +241,16 @@ func (h *harness) startController() (stop func()) {
 
 func (h *harness) startWorkers(workers int) (stop func()) {
 	h.Helper()
-	logger := ktesting.NewLogger(h.T, ktesting.NewConfig(ktesting.BufferLogs(true)))
-	if underlier, ok := logger.GetSink().(ktesting.Underlier); ok {
-		h.log = underlier.GetBuffer()
-	}
-	log := h.log
-	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logger))
-	c, start := h.newController(ctx)
-	start()
-	ended := make(chan error, 1)
-	go func() { ended <- warmUpAndRun(ctx, c, workers, time.Minute) }()
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), h.newLogger()))
+	log, p, ended := h.log, h.newController(ctx), make(chan error, 1)
+	p.informers.start(ctx)
+	go func() {
+		if !p.WarmUp(ctx) {
+			ended <- nil
+			return
+		}
+		ended <- p.Run(ctx, workers, time.Minute)
+	}()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -265,25 +264,31 @@ func (h *harness) startWorkers(workers int) (stop func()) {
 	return stop
 }
 
+// newLogger returns a logger whose text is that of the latest controller.
+func (h *harness) newLogger() klog.Logger {
+	logger := ktesting.NewLogger(h.T, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	h.log = logger.GetSink().(ktesting.Underlier).GetBuffer()
+	return logger
+}
+
 // standBy starts a controller that waits with filled caches, as one that is not the
 // leader. The returned function makes it lead.
 func (h *harness) standBy() (lead func() (stop func())) {
 	h.Helper()
-	alone, period := h.settings.reconcile.Alone, h.settings.drift.ResyncPeriod
-	h.settings.reconcile.Alone, h.settings.drift.ResyncPeriod = false, shortResync
-	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), ktesting.NewLogger(h.T, ktesting.NewConfig(ktesting.BufferLogs(true)))))
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), h.newLogger()))
 	h.Cleanup(cancel)
-	c, start := h.newController(ctx)
-	h.settings.reconcile.Alone, h.settings.drift.ResyncPeriod = alone, period
-	dog := h.watchdog
-	start()
-	if !c.WarmUp(ctx) {
+	alone := h.args
+	h.flags("-leader-elect", shortResync)
+	p := h.newController(ctx)
+	h.args = alone
+	p.informers.start(ctx)
+	if !p.WarmUp(ctx) {
 		h.Fatal("the standby did not start")
 	}
 	return func() (stop func()) {
-		h.controller, h.watchdog = c, dog
+		h.parts = p
 		ended := make(chan error, 1)
-		go func() { ended <- c.Run(ctx, 5, time.Minute) }()
+		go func() { ended <- p.Run(ctx, 5, time.Minute) }()
 		return func() {
 			cancel()
 			if err := <-ended; err != nil {
@@ -293,32 +298,42 @@ func (h *harness) standBy() (lead func() (stop func())) {
 	}
 }
 
-// warmUpAndRun runs a controller as the program does without leader election.
-func warmUpAndRun(ctx context.Context, c *Controller, workers int, grace time.Duration) error {
-	if !c.WarmUp(ctx) {
-		return nil
-	}
-	return c.Run(ctx, workers, grace)
+// pause is a request that waits: reached is closed when it arrives, and a call of
+// release lets it continue.
+type pause struct {
+	matches func(*http.Request) bool
+	reached chan struct{}
+	going   chan struct{}
+	once    sync.Once
 }
 
-// holdCreateNetwork delays the next request to create a network. Neutron applies
-// it later even if the client gives up, as a real Neutron does. When the request
-// arrives, the returned channel yields another one; closing that one releases the
-// request.
-func (h *harness) holdCreateNetwork() (reached chan chan struct{}) {
-	reached = make(chan chan struct{}, 1)
-	var once sync.Once
-	hold := func(r *http.Request) {
-		if r.Method == http.MethodPost && r.URL.Path == "/v2.0/networks" {
-			once.Do(func() {
-				release := make(chan struct{})
-				reached <- release
-				h.untilTestEnds(release)
-			})
+// pauseAt returns a pause of the first request that matches.
+func pauseAt(matches func(*http.Request) bool) *pause {
+	return &pause{matches: matches, reached: make(chan struct{}), going: make(chan struct{})}
+}
+
+// wait returns a function that is called for each request.
+func (p *pause) wait(h *harness) func(*http.Request) {
+	return func(r *http.Request) {
+		if p.matches(r) {
+			p.once.Do(func() { close(p.reached); h.untilTestEnds(p.going) })
 		}
 	}
-	h.hold.Store(&hold)
-	return reached
+}
+
+func (p *pause) release() { close(p.going) }
+
+func creates(kind string) func(*http.Request) bool {
+	return func(r *http.Request) bool { return r.Method == http.MethodPost && r.URL.Path == "/v2.0/"+kind }
+}
+
+// holdFirst delays the first request to Neutron that matches. Neutron executes it later
+// even if the client gives up, as a real Neutron does.
+func (h *harness) holdFirst(matches func(*http.Request) bool) *pause {
+	held := pauseAt(matches)
+	wait := held.wait(h)
+	h.hold.Store(&wait)
+	return held
 }
 
 // untilTestEnds waits for a channel, at most until the test ends: a server cannot
@@ -339,57 +354,44 @@ func (h *harness) create(name, cidr, gateway string) {
 	h.createWith(name, samplecrdv1.NetworkSpec{CIDR: cidr, Gateway: gateway})
 }
 
+// objects returns the client for the Networks of the test.
+func (h *harness) objects() typedv1.NetworkInterface {
+	return h.client.SamplecrdV1().Networks(h.namespace)
+}
+
 func (h *harness) createWith(name string, spec samplecrdv1.NetworkSpec) {
 	h.Helper()
 	network := &samplecrdv1.Network{Spec: spec}
 	network.Name = name
-	if _, err := h.client.SamplecrdV1().Networks(h.namespace).Create(h.Context(), network, metav1.CreateOptions{}); err != nil {
+	if _, err := h.objects().Create(h.Context(), network, metav1.CreateOptions{}); err != nil {
 		h.Fatalf("creating %s: %v", name, err)
 	}
 }
 
-// edit changes the Network example.
-func (h *harness) edit(cidr, gateway string) {
+// edit changes the spec of the Network example by a merge patch.
+func (h *harness) edit(spec string) {
 	h.Helper()
-	spec := map[string]any{"cidr": cidr, "gateway": nil}
-	if gateway != "" {
-		spec["gateway"] = gateway
-	}
-	patch, err := json.Marshal(map[string]any{"spec": spec})
-	if err != nil {
-		h.Fatal(err)
-	}
-	h.patch("example", string(patch))
+	h.patch("example", `{"spec":`+spec+`}`)
 }
 
-func (h *harness) patch(name, patch string) {
+func (h *harness) patch(name, patch string, subresources ...string) {
 	h.Helper()
-	_, err := h.client.SamplecrdV1().Networks(h.namespace).Patch(h.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	if err != nil {
+	merge, options := types.MergePatchType, metav1.PatchOptions{}
+	if _, err := h.objects().Patch(h.Context(), name, merge, []byte(patch), options, subresources...); err != nil {
 		h.Fatalf("patching %s: %v", name, err)
-	}
-}
-
-// patchStatus changes a status as another controller does.
-func (h *harness) patchStatus(name, patch, manager string) {
-	h.Helper()
-	_, err := h.client.SamplecrdV1().Networks(h.namespace).Patch(h.Context(), name, types.MergePatchType,
-		[]byte(patch), metav1.PatchOptions{FieldManager: manager}, "status")
-	if err != nil {
-		h.Fatalf("patching the status of %s: %v", name, err)
 	}
 }
 
 func (h *harness) delete(name string) {
 	h.Helper()
-	if err := h.client.SamplecrdV1().Networks(h.namespace).Delete(h.Context(), name, metav1.DeleteOptions{}); err != nil {
+	if err := h.objects().Delete(h.Context(), name, metav1.DeleteOptions{}); err != nil {
 		h.Fatalf("deleting %s: %v", name, err)
 	}
 }
 
 func (h *harness) get(name string) *samplecrdv1.Network {
 	h.Helper()
-	network, err := h.client.SamplecrdV1().Networks(h.namespace).Get(h.Context(), name, metav1.GetOptions{})
+	network, err := h.objects().Get(h.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		h.Fatalf("getting %s: %v", name, err)
 	}
@@ -398,55 +400,61 @@ func (h *harness) get(name string) *samplecrdv1.Network {
 
 // Expectations on Kubernetes.
 
-// patience limits how long a test waits for a condition.
-const patience = 30 * time.Second
-
 // eventually waits until a check passes, and fails with its last error.
 func (h *harness) eventually(check func() error) {
 	h.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(h.Context(), 5*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
+	running.Eventually(h.T, check)
+}
+
+// want checks a condition once.
+func (h *harness) want(err error) {
+	h.Helper()
 	if err != nil {
-		h.Fatalf("timed out waiting: %v", last)
+		h.Error(err)
 	}
 }
 
 // waitReady waits until the Network is ready, with its current spec.
 func (h *harness) waitReady(name string) *samplecrdv1.Network {
 	h.Helper()
-	return h.waitCondition(name, metav1.ConditionTrue, "Provisioned", "")
+	return h.waitCondition(name, provisioned, "")
 }
 
-func (h *harness) waitCondition(name string, status metav1.ConditionStatus, reason, message string) *samplecrdv1.Network {
+func (h *harness) waitCondition(name, reason, message string) *samplecrdv1.Network {
 	h.Helper()
-	h.eventually(func() error { return h.hasCondition(name, status, reason, message) })
+	h.eventually(func() error { return h.hasCondition(name, reason, message) })
 	return h.get(name)
 }
 
-func (h *harness) hasCondition(name string, status metav1.ConditionStatus, reason, message string) error {
+// provisioned is the reason of the Networks that are ready. Those with others are not.
+const provisioned = "Provisioned"
+
+func (h *harness) hasCondition(name, reason, message string) error {
 	h.Helper()
-	network, err := h.client.SamplecrdV1().Networks(h.namespace).Get(h.Context(), name, metav1.GetOptions{})
+	status := metav1.ConditionFalse
+	if reason == provisioned {
+		status = metav1.ConditionTrue
+	}
+	network, err := h.objects().Get(h.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
 	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
 	if ready == nil || ready.Status != status || ready.Reason != reason || !strings.Contains(ready.Message, message) ||
 		ready.ObservedGeneration != network.Generation || network.Status.ObservedGeneration != network.Generation {
-		return fmt.Errorf("%s (generation %d) has the condition %+v, want Ready=%s, reason %s, message with %q", name, network.Generation, ready, status, reason, message)
+		return fmt.Errorf("%s (generation %d) has the condition %+v, want Ready=%s, reason %s, message with %q",
+			name, network.Generation, ready, status, reason, message)
 	}
 	return nil
 }
 
 func (h *harness) hasReady(name string) error {
 	h.Helper()
-	return h.hasCondition(name, metav1.ConditionTrue, "Provisioned", "")
+	return h.hasCondition(name, provisioned, "")
 }
 
 func (h *harness) list() ([]samplecrdv1.Network, error) {
-	list, err := h.client.SamplecrdV1().Networks(h.namespace).List(h.Context(), metav1.ListOptions{})
+	list, err := h.objects().List(h.Context(), metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -456,7 +464,7 @@ func (h *harness) list() ([]samplecrdv1.Network, error) {
 func (h *harness) waitGone(name string) {
 	h.Helper()
 	h.eventually(func() error {
-		network, err := h.client.SamplecrdV1().Networks(h.namespace).Get(h.Context(), name, metav1.GetOptions{})
+		network, err := h.objects().Get(h.Context(), name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -464,17 +472,12 @@ func (h *harness) waitGone(name string) {
 	})
 }
 
-// waitEventNote waits for an event about example with this reason whose note contains
-// this text.
-func (h *harness) waitEventNote(reason, note string) {
-	h.Helper()
-	h.waitEvent("example", reason, note)
-}
-
-func (h *harness) waitEvent(name, reason, note string) {
+// waitEvent waits for an event about example with this reason whose note contains this text.
+func (h *harness) waitEvent(reason, note string) {
 	h.Helper()
 	h.eventually(func() error {
-		list, err := h.kube.EventsV1().Events(h.namespace).List(h.Context(), metav1.ListOptions{FieldSelector: "regarding.kind=Network,regarding.name=" + name})
+		selected := metav1.ListOptions{FieldSelector: "regarding.kind=Network,regarding.name=example"}
+		list, err := h.kube.EventsV1().Events(h.namespace).List(h.Context(), selected)
 		if err != nil {
 			return err
 		}
@@ -491,85 +494,58 @@ func (h *harness) waitEvent(name, reason, note string) {
 
 // Neutron's state.
 
-type neutronNetwork struct {
-	ID, Name, Description string
-	MTU                   int
-	Tags                  []string
-}
-
-type neutronSubnet struct {
-	ID, CIDR, Description string
-	NetworkID             string `json:"network_id"`
-	Gateway               string `json:"gateway_ip"`
-}
-
 // inNeutron returns Neutron's state. Its requests are not counted.
-func (h *harness) inNeutron() (all struct {
-	Networks []neutronNetwork
-	Subnets  []neutronSubnet
-}) {
+func (h *harness) inNeutron() neutronapi.State {
 	h.Helper()
-	for _, path := range []string{"/v2.0/networks", "/v2.0/subnets"} {
-		h.do(http.MethodGet, path, "", &all)
+	all, err := neutronapi.API{Neutron: h.neutron}.State()
+	if err != nil {
+		h.Fatal(err)
 	}
 	return all
 }
 
-func (h *harness) post(path, body string) {
+// do sends a request to Neutron, as another client. The body is JSON, or empty.
+func (h *harness) do(method, path, body string, response any) {
 	h.Helper()
-	h.do(http.MethodPost, path, body, nil)
+	var value any
+	if body != "" {
+		value = json.RawMessage(body)
+	}
+	if err := (neutronapi.API{Neutron: h.neutron}).Do(method, path, value, response); err != nil {
+		h.Fatal(err)
+	}
+}
+
+func (h *harness) post(path, body string) (id string) {
+	h.Helper()
+	var created map[string]struct{ ID string }
+	h.do(http.MethodPost, path, body, &created)
+	return created[strings.TrimSuffix(path, "s")].ID
 }
 
 func (h *harness) postNetwork(name, description string) (id string) {
 	h.Helper()
-	var response struct{ Network struct{ ID string } }
-	h.do(http.MethodPost, "/v2.0/networks", `{"network":{"name":"`+name+`","description":"`+description+`"}}`, &response)
-	return response.Network.ID
-}
-
-func (h *harness) do(method, path, body string, response any) {
-	h.Helper()
-	recorder := httptest.NewRecorder()
-	request := httptest.NewRequest(method, path, strings.NewReader(body))
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("User-Agent", testUserAgent)
-	h.neutron.ServeHTTP(recorder, request)
-	if recorder.Code >= 300 {
-		h.Fatalf("%s %s: %d %s", method, path, recorder.Code, recorder.Body)
-	}
-	if response != nil {
-		if err := json.Unmarshal(recorder.Body.Bytes(), response); err != nil {
-			h.Fatalf("%s %s: %v", method, path, err)
-		}
-	}
+	return h.post("networks", `{"network":{"name":"`+name+`","description":"`+description+`"}}`)
 }
 
 func (h *harness) createPort(networkID string) (id string) {
 	h.Helper()
-	var response struct{ Port struct{ ID string } }
-	h.do(http.MethodPost, "/v2.0/ports", `{"port":{"network_id":"`+networkID+`"}}`, &response)
-	return response.Port.ID
+	return h.post("ports", `{"port":{"network_id":"`+networkID+`"}}`)
 }
 
 func (h *harness) deletePort(id string) {
 	h.Helper()
-	h.do(http.MethodDelete, "/v2.0/ports/"+id, "", nil)
+	h.do(http.MethodDelete, "ports/"+id, "", nil)
 }
 
-// wantExample checks that Neutron has exactly one network and one subnet with the owner
-// marker of the Network example.
-func (h *harness) wantExample(cidr, gateway string) {
-	h.Helper()
-	if err := h.hasNeutron("example", cidr, gateway); err != nil {
-		h.Error(err)
-	}
-}
-
+// hasNeutron reports whether Neutron has exactly one network and one subnet with the owner
+// marker of a Network.
 func (h *harness) hasNeutron(name, cidr, gateway string) error {
 	h.Helper()
 	owner, all := h.owner(name), h.inNeutron()
-	all.Networks = slices.DeleteFunc(all.Networks, func(n neutronNetwork) bool { return !owner.HasMarker(n.Description) })
-	all.Subnets = slices.DeleteFunc(all.Subnets, func(s neutronSubnet) bool { return !owner.HasMarker(s.Description) })
+	isOthers := func(n neutronapi.Network) bool { return !owner.HasMarker(n.Description) }
+	isOfOthers := func(s neutronapi.Subnet) bool { return !owner.HasMarker(s.Description) }
+	all.Networks, all.Subnets = slices.DeleteFunc(all.Networks, isOthers), slices.DeleteFunc(all.Subnets, isOfOthers)
 	if len(all.Networks) != 1 || len(all.Subnets) != 1 ||
 		all.Networks[0].Name != h.namespace+"/"+name || all.Subnets[0].NetworkID != all.Networks[0].ID ||
 		all.Subnets[0].CIDR != cidr || all.Subnets[0].Gateway != gateway {
@@ -578,15 +554,11 @@ func (h *harness) hasNeutron(name, cidr, gateway string) error {
 	return nil
 }
 
-func (h *harness) idsInNeutron(name string) (networkID, subnetID string) {
+// ids returns the IDs of the network and the subnet in the status of the Network example.
+func (h *harness) ids() (networkID, subnetID string) {
 	h.Helper()
-	for _, s := range h.inNeutron().Subnets {
-		if strings.HasSuffix(s.Description, "/"+h.namespace+"/"+name) {
-			return s.NetworkID, s.ID
-		}
-	}
-	h.Fatalf("Neutron has no subnet of %s", name)
-	return "", ""
+	status := h.get("example").Status
+	return status.NetworkID, status.SubnetID
 }
 
 func (h *harness) owner(name string) neutron.Owner {
@@ -601,44 +573,40 @@ func (h *harness) requested(name, request string) string {
 	return h.owner(name).NetworkMarker(request, false)
 }
 
-func (h *harness) wantCounts(networks, subnets int) {
-	h.Helper()
-	if err := h.hasCounts(networks, subnets); err != nil {
-		h.Error(err)
-	}
-}
-
 func (h *harness) hasCounts(networks, subnets int) error {
 	h.Helper()
 	if all := h.inNeutron(); len(all.Networks) != networks || len(all.Subnets) != subnets {
-		return fmt.Errorf("Neutron has %d networks and %d subnets, want %d and %d: %+v", len(all.Networks), len(all.Subnets), networks, subnets, all)
+		return fmt.Errorf("Neutron has %d networks and %d subnets, want %d and %d: %+v",
+			len(all.Networks), len(all.Subnets), networks, subnets, all)
 	}
 	return nil
 }
 
 // Counts of requests.
 
-// testUserAgent marks the requests that a test sends itself.
-const testUserAgent = "test"
-
-// listsAll reports whether a request lists all networks, subnets or extensions: it
-// fills the cache of Neutron's state.
+// listsAll reports whether a request lists all networks, subnets, router interfaces or
+// extensions: it selects none of them.
 func listsAll(path, query string) bool {
-	filters, _ := url.ParseQuery(query)
+	filters, _ := url.ParseQuery(query) // the client's queries are valid
 	for _, option := range []string{"limit", "marker", "fields"} {
 		delete(filters, option)
+	}
+	if path == "/v2.0/ports" {
+		return len(filters) == 1 && filters.Has("device_owner")
 	}
 	return len(filters) == 0 && slices.Contains([]string{"/v2.0/networks", "/v2.0/subnets", "/v2.0/extensions"}, path)
 }
 
 // neutronRequests returns the requests that controllers sent to Neutron for single
-// Networks. Lists of all networks, subnets or extensions are not among them.
-func (h *harness) neutronRequests() []embedded.Request {
+// Networks, with these methods or, without one, all. Lists of everything are not among them.
+func (h *harness) neutronRequests(methods ...string) []embedded.Request {
 	return slices.DeleteFunc(h.neutron.Requests(), func(r embedded.Request) bool {
-		listsInterfaces := r.Path == "/v2.0/ports" && strings.HasPrefix(r.Query, "device_owner") && !strings.Contains(r.Query, "&network_id=")
-		return r.UserAgent == testUserAgent || r.Method == http.MethodGet && listsAll(r.Path, r.Query) || listsInterfaces
+		return r.UserAgent == neutronapi.UserAgent || r.Method == http.MethodGet && listsAll(r.Path, r.Query) ||
+			len(methods) > 0 && !slices.Contains(methods, r.Method)
 	})
 }
+
+var writeMethods = []string{http.MethodPost, http.MethodPut, http.MethodDelete}
 
 // wantRequests checks the number of requests since the last call: requests to
 // Neutron for single Networks, and writes of Networks to Kubernetes, without
@@ -652,16 +620,6 @@ func (h *harness) wantRequests(doing string, neutron, kubernetes int) {
 		h.Errorf("%s took %d writes to Kubernetes, want %d: %v", doing, len(got), kubernetes, got)
 	}
 	h.forgetRequests()
-}
-
-// hasRejected reports whether Neutron has rejected such a request.
-func (h *harness) hasRejected(method, path string) error {
-	for _, r := range h.neutronRequests() {
-		if r.Method == method && strings.HasPrefix(r.Path, path) && r.Status >= 400 {
-			return nil
-		}
-	}
-	return fmt.Errorf("Neutron rejected no %s %s", method, path)
 }
 
 // hasSentEvents reports whether the controller has sent this number of events.
@@ -725,13 +683,11 @@ func (w *writes) reset() {
 
 // failRequests makes requests of the next controller to Kubernetes fail.
 func (h *harness) failRequests(fails func(*http.Request) bool) {
-	h.transport = func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if fails(r) {
-				return nil, errUnreachable
-			}
-			return next.RoundTrip(r)
-		})
+	h.toKubernetes = func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if fails(r) {
+			return nil, errUnreachable
+		}
+		return next.RoundTrip(r)
 	}
 }
 
@@ -741,18 +697,19 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func (h *harness) createAdopting(name, cidr, networkID string) {
+// createAdopting creates the Network example, which adopts a network.
+func (h *harness) createAdopting(networkID string) {
 	h.Helper()
-	h.createWith(name, samplecrdv1.NetworkSpec{CIDR: cidr, NetworkID: networkID})
+	h.createWith("example", samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", NetworkID: networkID})
 }
 
 // postRouter creates a router.
-func (h *harness) postRouter(name string) { h.post("/v2.0/routers", `{"router":{"name":"`+name+`"}}`) }
+func (h *harness) postRouter(name string) { h.post("routers", `{"router":{"name":"`+name+`"}}`) }
 
 // routerID returns the ID of the router with a name, or an empty one.
 func (h *harness) routerID(name string) string {
 	var all struct{ Routers []struct{ ID string } }
-	h.do(http.MethodGet, "/v2.0/routers?name="+name, "", &all)
+	h.do(http.MethodGet, "routers?name="+name, "", &all)
 	if len(all.Routers) != 1 {
 		return ""
 	}
@@ -761,19 +718,16 @@ func (h *harness) routerID(name string) string {
 
 // createRouted creates the Network example with the router edge.
 func (h *harness) createRouted() {
-	h.createWith("example", samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", Router: &samplecrdv1.RouterReference{Name: "edge"}})
+	router := &samplecrdv1.RouterReference{Name: "edge"}
+	h.createWith("example", samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", Router: router})
 }
 
 // attachedTo returns the IDs of the routers to which a network is attached.
 func (h *harness) attachedTo(networkID string) (routers []string) {
-	var all struct {
-		Ports []struct {
-			RouterID string `json:"device_id"`
+	for _, port := range h.inNeutron().Ports {
+		if port.NetworkID == networkID && port.IsOfRouter() {
+			routers = append(routers, port.Device)
 		}
-	}
-	h.do(http.MethodGet, "/v2.0/ports?device_owner=network:router_interface&network_id="+networkID, "", &all)
-	for _, port := range all.Ports {
-		routers = append(routers, port.RouterID)
 	}
 	return routers
 }
@@ -791,17 +745,19 @@ func (h *harness) hasRouter(name string) error {
 		recorded = &samplecrdv1.RouterStatus{ID: want[0], Name: name}
 	}
 	status := h.get("example").Status
-	if got := h.attachedTo(status.NetworkID); !slices.Equal(got, want) || (status.Router == nil) != (recorded == nil) || recorded != nil && *status.Router != *recorded {
+	if got := h.attachedTo(status.NetworkID); !slices.Equal(got, want) || !reflect.DeepEqual(status.Router, recorded) {
 		return fmt.Errorf("the network is attached to %v, the status is %+v; want %v", got, status.Router, recorded)
 	}
 	return nil
 }
 
-// waitLists waits until Neutron has received further lists of everything.
+// waitLists waits until Neutron has received further lists of all networks or subnets.
 func (h *harness) waitLists(further int) {
 	h.Helper()
 	count := func() int {
-		return len(slices.DeleteFunc(h.neutron.Requests(), func(r embedded.Request) bool { return !listsAll(r.Path, r.Query) }))
+		return len(slices.DeleteFunc(h.neutron.Requests(), func(r embedded.Request) bool {
+			return r.Path != "/v2.0/networks" && r.Path != "/v2.0/subnets" || !listsAll(r.Path, r.Query)
+		}))
 	}
 	before := count()
 	h.eventually(func() error {
@@ -812,5 +768,5 @@ func (h *harness) waitLists(further int) {
 	})
 }
 
-// shortResync is a resync period for tests that wait for a resync.
-const shortResync = 50 * time.Millisecond
+// shortResync is the flag of tests that wait for a resync.
+const shortResync = "-resync-period=50ms"

@@ -10,12 +10,14 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"reflect"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -26,7 +28,6 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -40,16 +41,18 @@ import (
 	"github.com/samplecrd/network-controller/pkg/debugpage"
 	"github.com/samplecrd/network-controller/pkg/deployments"
 	"github.com/samplecrd/network-controller/pkg/drift"
-	"github.com/samplecrd/network-controller/pkg/instrument"
 	"github.com/samplecrd/network-controller/pkg/kube"
 	"github.com/samplecrd/network-controller/pkg/leaderelection"
 	"github.com/samplecrd/network-controller/pkg/metrics"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
+	"github.com/samplecrd/network-controller/pkg/observe"
+	"github.com/samplecrd/network-controller/pkg/queue"
 	"github.com/samplecrd/network-controller/pkg/reconcile"
 	"github.com/samplecrd/network-controller/pkg/server"
 	"github.com/samplecrd/network-controller/pkg/store"
+	"github.com/samplecrd/network-controller/pkg/tracing"
 	"github.com/samplecrd/network-controller/pkg/watchdog"
 )
 
@@ -71,7 +74,7 @@ func main() {
 	context.AfterFunc(ctx, stop)
 
 	if len(os.Args) > 1 && os.Args[1] == followCommand {
-		os.Exit(runFollow(ctx, os.Args[2:]))
+		os.Exit(debugpage.RunFollow(ctx, controllerName, os.Args[2:], os.Stdout, os.Stderr))
 	}
 	options, err := parseOptions(os.Args[1:])
 	switch {
@@ -82,7 +85,7 @@ func main() {
 		os.Exit(options.usageExitCode())
 	}
 	if options.plan {
-		os.Exit(runPlan(ctx, options, os.Stdin, os.Stdout, os.Stderr))
+		os.Exit(options.previewCommand().Run(ctx, os.Stdin, os.Stdout, os.Stderr))
 	}
 	err = run(klog.NewContext(ctx, options.logger), options)
 	klog.Flush()
@@ -109,66 +112,88 @@ func run(ctx context.Context, o options) error {
 	}
 	defer endTracing()
 
-	recorder, err := o.debugPage.Serve(ctx, debugpage.Process{Version: version, MaySlowDown: o.isDemo()}, o.workers)
+	process := debugpage.Process{Version: version, MaySlowDown: o.isDemo()}
+	page, showOnPage, err := o.debugPage.Serve(ctx, process, o.workers)
 	if err != nil {
 		return err
 	}
-	config, clients, elector, err := connectKubernetes(ctx, o, recorder)
+	observers := newObservers(page)
+	config, clients, err := connectKubernetes(ctx, o, observers.networks)
+	if err != nil {
+		return err
+	}
+	elector, err := o.leaderElection.New(ctx, config, wallClock, health)
 	if err != nil {
 		return err
 	}
 	if err := o.server.ServeMetrics(ctx, metrics.Handler(), clients.kube); err != nil {
 		return err
 	}
-	neutronClient, closeNeutron, err := connectNeutron(ctx, o, elector.Fence(), recorder)
+	gate := newNeutronGate(o)
+	metrics.CountRequests(gate.Load)
+	wrap := neutronTransport(elector.Fence(), gate, observers.networks)
+	neutronClient, closeNeutron, err := connectNeutron(ctx, o, wrap)
 	if err != nil {
 		return err
 	}
 	defer closeNeutron()
 
 	health.WaitFor("Kubernetes")
-	cluster, forbidden, err := o.kube.Wait(ctx, clients.kube, config.Host, clients.resource(), health.WaitFor)
+	cluster, forbidden, err := o.kube.Wait(ctx, clients.kube, clients.resource(), health.WaitFor)
 	if err != nil {
 		return nil // stopped
 	}
-	parts, err := assemble(ctx, o, clients, neutronClient, cluster, recorder)
+	parts, err := assemble(ctx, o.forCluster(cluster), connections{clients, neutronClient}, observers)
 	if err != nil {
 		return err
 	}
-	defer parts.stop()
+	defer parts.informers.stop()
+	parts.forbidden = forbidden
+	sources := &parts.sources
+	sources.Load, sources.Places, sources.Leads = gate.Load, o.maxRequests, parts.leads.Load
+	sources.Lease, sources.Holder = elector.Lease(), elector.Holder
+	showOnPage(*sources)
+	return parts.lead(ctx, o, health, elector)
+}
+
+// lead fills the caches, and runs the controllers when this replica leads.
+func (p *parts) lead(ctx context.Context, o options, health *server.Health, elector *leaderelection.Elector) error {
 	stuck := 2*o.neutronTimeout + 2*time.Minute // longer than the requests of a step can take
-	health.AddLiveCheck("workers", func(*http.Request) error { return parts.watchdog.Check(stuck) })
+	health.AddLiveCheck("workers", func(*http.Request) error { return p.watchdog.Check(stuck) })
 
 	health.WaitFor("the informer caches and the cache of Neutron's state")
-	parts.startInformers()
-	if !parts.controller.WarmUp(ctx, forbidden...) {
+	p.informers.start(ctx)
+	if !p.WarmUp(ctx, p.forbidden...) {
 		return nil // stopped
 	}
 	if lease := elector.Lease(); lease != "" {
 		health.WaitFor("the Lease " + lease + ", which could not be read or created yet")
 	}
 	health.AddLiveCheck("lease", elector.Check)
-	return elector.Run(ctx, health, func(ctx context.Context) error {
-		metrics.CountNetworks(parts.networks.List)
-		return parts.controller.Run(ctx, o.workers, o.shutdownTimeout)
+	return elector.Run(ctx, func(ctx context.Context) error {
+		p.leads.Store(true)
+		metrics.CountNetworks(p.networks.List)
+		return p.Run(ctx, o.workers, o.shutdownTimeout)
 	})
 }
 
-// connectKubernetes returns the configuration and clients for the cluster, and what
-// elects the leader in it. It does not wait for the API server.
-func connectKubernetes(ctx context.Context, o options, page *debugpage.Recorder) (config *rest.Config, c clients, elector *leaderelection.Elector, err error) {
-	if config, err = o.kube.Config(ctx, controllerName, watchdog.Transport, page.Kubernetes); err != nil {
-		return nil, c, nil, err
-	}
-	if c, err = newClients(config); err != nil {
-		return nil, c, nil, err
-	}
-	if elector, err = o.leaderElection.New(config); err != nil {
-		return nil, c, nil, err
-	}
-	page.ObserveLease(elector.Lease(), elector.Holder)
-	return config, c, elector, nil
+// observers are those of the two controllers. The first ones see all requests, too.
+type observers struct {
+	watchdog              *watchdog.Watchdog
+	networks, deployments observe.Observer
 }
+
+func newObservers(page observe.Observer) observers {
+	watchdog := watchdog.New(clock.RealClock{})
+	return observers{
+		watchdog:    watchdog,
+		networks:    observe.All{tracing.NewObserver(), watchdog, metrics.Observer{}, page},
+		deployments: observe.All{tracing.NewObserver(), watchdog},
+	}
+}
+
+// transport wraps a connection.
+type transport = func(http.RoundTripper) http.RoundTripper
 
 // clients are the clients of the API server. Requests of the first three are
 // bounded, and syncs take turns; those of the others, which informers use, have no end.
@@ -181,8 +206,18 @@ type clients struct {
 	watchMetadata metadata.Interface
 }
 
-func newClients(config *rest.Config) (c clients, err error) {
-	bounded := kube.WithTurns(kube.WithTimeout(config))
+// connectKubernetes returns the configuration and clients for the cluster. It does not
+// wait for the API server.
+func connectKubernetes(
+	ctx context.Context, o options, observer observe.Observer, transports ...transport,
+) (config *rest.Config, c clients, err error) {
+	observed := observe.Transport(observer, observe.Kubernetes, observe.KubernetesOperation)
+	config, err = o.kube.Config(ctx, controllerName, append(transports, observed)...)
+	if err != nil {
+		return nil, c, err
+	}
+	bounded := kube.WithTimeout(config)
+	bounded.Wrap(queue.NewKubernetesGate().Transport)
 	var errs [5]error
 	c.kube, errs[0] = kubernetes.NewForConfig(kube.WithProtobuf(bounded))
 	c.networks, errs[1] = clientset.NewForConfig(bounded)
@@ -190,9 +225,9 @@ func newClients(config *rest.Config) (c clients, err error) {
 	c.watchNetworks, errs[3] = clientset.NewForConfig(config)
 	c.watchMetadata, errs[4] = metadata.NewForConfig(config)
 	if err := errors.Join(errs[:]...); err != nil {
-		return c, fmt.Errorf("creating clients for Kubernetes: %w", err)
+		return nil, c, fmt.Errorf("creating clients for Kubernetes: %w", err)
 	}
-	return c, nil
+	return config, c, nil
 }
 
 // resource describes Networks.
@@ -207,133 +242,196 @@ func (c clients) resource() kube.Resource {
 	}
 }
 
-// parts are what run needs of a controller that is not running yet.
+// connections are what the controllers send requests with.
+type connections struct {
+	clients
+	neutron neutron.Client
+}
+
+// parts are controllers that are not running yet, and what run needs of them.
 type parts struct {
-	controller     *Controller
-	networks       *store.Networks
-	watchdog       *watchdog.Watchdog
-	startInformers func()
-	stop           func()
+	*Controller
+	deployments *deployments.Controller
+	informers   *informerSet
+	watchdog    *watchdog.Watchdog
+	sources     debugpage.Sources
+	forbidden   []string    // namespaces that need not be ready for the start
+	leads       atomic.Bool // whether this replica leads
 }
 
-// assemble creates a controller and everything that it consists of.
-func assemble(ctx context.Context, o options, k clients, neutronClient neutron.Client, cluster string, page *debugpage.Recorder) (p parts, err error) {
-	networkInformers, deploymentInformers := store.ByNamespace[networkinformers.TypedNetworkInformer]{}, store.ByNamespace[cache.SharedIndexInformer]{}
-	var starts, stops []func()
-	for _, namespace := range o.kube.Namespaces() {
-		name, err := cache.NewInformerName(strings.TrimSuffix(controllerName+"/"+namespace, "/"))
-		if err != nil {
-			return p, fmt.Errorf("naming an informer: %w", err)
-		}
-		factory := informers.NewSharedInformerFactoryWithOptions(k.watchNetworks, 0,
-			informers.WithNamespace(namespace), informers.WithInformerName(name))
-		networkInformers[namespace] = factory.Samplecrd().V1().Networks()
-		page.AddInformer("Network", namespace, factory.Samplecrd().V1().Networks().Informer().GetStore().ListKeys)
-		starts, stops = append(starts, func() { factory.StartWithContext(ctx) }), append(stops, factory.Shutdown)
-
-		if o.deployments.Which != deployments.None {
-			factory := metadatainformer.NewFilteredSharedInformerFactory(k.watchMetadata, 0, namespace, nil)
-			deploymentInformers[namespace] = factory.ForResource(deployments.Resource).Informer()
-			page.AddInformer("Deployment", namespace, deploymentInformers[namespace].GetStore().ListKeys)
-			starts, stops = append(starts, func() { factory.Start(ctx.Done()) }), append(stops, factory.Shutdown)
-		}
-	}
-	p.startInformers = func() { callAll(starts) }
-	recorder := kube.NewEventRecorder(ctx, k.kube, scheme.Scheme, controllerName)
-	p.stop = func() { callAll(stops) }
-
-	if p.networks, err = store.New(klog.FromContext(ctx), networkInformers, k.resource().LogWatchError(""), page); err != nil {
-		return p, err
-	}
-	p.watchdog = watchdog.New(clock.RealClock{})
-	neutronCache := neutron.NewCache(neutronClient, time.Now)
-	page.ObserveCache(neutronCache.Size, neutronCache.KnownCloud)
-	p.controller, err = newController(o.settings(cluster), k, p.networks, deploymentInformers, neutronCache, recorder, instrument.Observers{Watchdog: p.watchdog, Recorder: page})
-	return p, err
-}
-
-func callAll(functions []func()) {
-	for _, call := range functions {
-		call()
-	}
-}
-
-// settings are the options of the packages that make up the controller.
-type settings struct {
-	reconcile   reconcile.Options
-	drift       drift.Options
-	deployments deployments.Options
-}
-
-func (o options) settings(cluster string) settings {
-	s := settings{
-		reconcile: reconcile.Options{
-			FieldManager: controllerName, Cluster: cluster, AllowAdoption: o.allowAdoption, ReportDrift: o.drift == driftReport, LeaveCloud: o.leaveCloud, OtherClusters: o.otherClusters, Alone: !o.leaderElection.IsEnabled(),
-			MaxInFlight: limits.maxInFlight, MaxLateness: limits.maxLateness, MaxClockSkew: limits.maxClockSkew, Retry: limits.retry, MaxNetworksPerNamespace: o.maxNetworks,
-		},
-		drift:       drift.Options{Cluster: cluster, ResyncPeriod: o.resyncPeriod, StartTimeout: limits.startTimeout, MaxOrphanDeletions: o.orphanLimit},
-		deployments: o.deployments,
-	}
-	if o.deleteOrphans {
-		s.drift.OrphanGracePeriod = o.orphanGracePeriod
-	}
-	return s
-}
-
-// newController creates the packages that make up the controller, from the bottom up.
-func newController(
-	s settings, k clients, networks *store.Networks, deploymentInformers store.ByNamespace[cache.SharedIndexInformer],
-	neutronCache *neutron.Cache, recorder record.EventRecorder, observers instrument.Observers,
-) (*Controller, error) {
-	neutronCache.NeedExtensions()
-	guard := kube.NewCRDGuard(k.metadata, "networks."+samplecrdv1.GroupName, samplecrdv1.AnnotationAllowDeletion)
-	if s.reconcile.IsDefinitionDeleted == nil { // a test may have its own
-		s.reconcile.IsDefinitionDeleted = guard.BeingDeleted
-	}
-	reconciler := reconcile.New(k.networks, networks, neutronCache, recorder, clock.RealClock{}, s.reconcile)
-	detector := drift.New(neutronCache, networks, reconciler, recorder, observers.Watchdog, clock.RealClock{}, s.drift)
-	deployed, err := deployments.New(deploymentInformers, k.metadata, k.networks, networks, recorder, clock.RealClock{}, s.deployments)
+// assemble creates the controllers and everything that they consist of, from the bottom up.
+func assemble(ctx context.Context, o options, c connections, observers observers) (*parts, error) {
+	informers, err := newInformers(o, c.clients)
 	if err != nil {
 		return nil, err
 	}
-	return NewController(networks, reconciler, detector, deployed, observers), nil
+	logger, onWatchError := klog.FromContext(ctx), c.resource().LogWatchError("")
+	networks, err := store.New(logger, informers.networks, onWatchError, observers.networks)
+	if err != nil {
+		return nil, err
+	}
+	recorder := kube.NewEventRecorder(ctx, c.kube, scheme.Scheme, controllerName)
+	neutronCache, realTime := neutron.NewCache(c.neutron, time.Now), clock.RealClock{}
+	guard := kube.NewCRDGuard(c.metadata, samplecrdv1.DefinitionName, samplecrdv1.AnnotationAllowDeletion)
+	o.reconcile.IsDefinitionDeleted = guard.BeingDeleted
+	reconciler := reconcile.New(c.networks, networks, neutronCache, recorder, realTime, o.reconcile)
+	detector := drift.New(neutronCache, networks, reconciler, recorder, observers.networks, realTime, o.drift)
+	controller := NewController(networks, reconciler, detector, observers.networks)
+	forDeployments, err := deployments.New(deployments.Config{
+		Informers: informers.deployments, Networks: networks, Metadata: c.metadata, Client: c.networks,
+		Events: recorder, Options: o.deployments, Observer: observers.deployments,
+	})
+	return &parts{
+		Controller: controller, deployments: forDeployments, informers: informers, watchdog: observers.watchdog,
+		sources: debugpage.Sources{
+			Informers: informers.all, Queue: controller.queue, Cache: neutronCache.Size, Cloud: neutronCache.KnownCloud,
+		},
+	}, err
+}
+
+// Run runs both controllers until the context ends, or one of them fails.
+func (p *parts) Run(ctx context.Context, workers int, timeout time.Duration) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		defer cancel()
+		ended <- p.deployments.Run(ctx, workers)
+	}()
+	err := p.Controller.Run(ctx, workers, timeout)
+	cancel()
+	return errors.Join(err, <-ended)
+}
+
+// informerSet has the informers, by the watched namespace.
+type informerSet struct {
+	networks    store.ByNamespace[networkinformers.TypedNetworkInformer]
+	deployments store.ByNamespace[cache.SharedIndexInformer]
+	all         []debugpage.Informers
+	starts      []func(context.Context)
+	stops       []func()
+}
+
+func newInformers(o options, c clients) (*informerSet, error) {
+	s := &informerSet{
+		networks:    store.ByNamespace[networkinformers.TypedNetworkInformer]{},
+		deployments: store.ByNamespace[cache.SharedIndexInformer]{},
+	}
+	ofNetworks := schema.GroupVersion(samplecrdv1.GroupVersion).WithResource("networks")
+	for _, namespace := range o.kube.Namespaces() {
+		name, err := cache.NewInformerName(strings.TrimSuffix(o.name+"/"+namespace, "/"))
+		if err != nil {
+			return nil, fmt.Errorf("naming an informer: %w", err)
+		}
+		factory := informers.NewSharedInformerFactoryWithOptions(c.watchNetworks, 0,
+			informers.WithNamespace(namespace), informers.WithInformerName(name))
+		s.networks[namespace] = factory.Samplecrd().V1().Networks()
+		s.all = append(s.all, debugpage.Informers{
+			Kind: "Network", Namespace: namespace, Resource: ofNetworks, Informer: s.networks[namespace].Informer(),
+		})
+		s.starts, s.stops = append(s.starts, factory.StartWithContext), append(s.stops, factory.Shutdown)
+
+		if o.deployments.Which != deployments.None {
+			factory := metadatainformer.NewFilteredSharedInformerFactory(c.watchMetadata, 0, namespace, nil)
+			informer := factory.ForResource(deployments.Resource).Informer()
+			s.deployments[namespace] = informer
+			s.all = append(s.all, debugpage.Informers{
+				Kind: "Deployment", Namespace: namespace, Resource: deployments.Resource, Informer: informer,
+			})
+			s.starts = append(s.starts, func(ctx context.Context) { factory.Start(ctx.Done()) })
+			s.stops = append(s.stops, factory.Shutdown)
+		}
+	}
+	return s, nil
+}
+
+func (s *informerSet) start(ctx context.Context) {
+	for _, start := range s.starts {
+		start(ctx)
+	}
+}
+
+// stop waits for the informers, whose context has ended.
+func (s *informerSet) stop() {
+	for _, stop := range s.stops {
+		stop()
+	}
 }
 
 // connectNeutron returns a client for the Neutron that the flags name, and a function
 // that closes what was opened for it. A Neutron that is unavailable is no error:
 // Networks wait for it.
-func connectNeutron(ctx context.Context, o options, fence *leaderelection.Fence, page *debugpage.Recorder) (client neutron.Client, closeAll func(), err error) {
-	logger := klog.FromContext(ctx)
-	limit := instrument.Budget(o.maxRequests)
-	timeout, skipped := openstack.WithTimeout(o.neutronTimeout), openstack.OnSkipped(instrument.Skipped())
-	observed := openstack.WithTransport(func(next http.RoundTripper) http.RoundTripper {
-		fenced := fence.Transport(next, openstack.Fenced)
-		return limit.Transport(page.Neutron(openstack.Operation)(instrument.Neutron(fenced)))
-	})
-	if o.cloud != "" {
-		client, err = openstack.NewFromCloud(o.cloud, timeout, observed, skipped)
-		if err != nil {
-			return nil, nil, fmt.Errorf("-cloud or OS_CLOUD: %w", err)
-		}
-		go tryNeutron(ctx, client, "cloud", o.cloud)
-		return client, func() {}, nil
-	}
-	endpoint, identity, closeAll := o.neutronEndpoint, "", func() {}
+func connectNeutron(
+	ctx context.Context, o options, wrap transport,
+) (client neutron.Client, closeAll func(), err error) {
+	closeAll = func() {}
 	if o.embeddedNeutron {
 		server := embedded.New(embedded.Options{With: []string{neutron.ExtensionDNS}})
 		if err := server.Listen(o.embeddedAddress); err != nil {
-			return nil, nil, fmt.Errorf("starting the embedded Neutron on -embedded-neutron-address %s: %w", o.embeddedAddress, err)
+			const failed = "starting the embedded Neutron on -embedded-neutron-address %s: %w"
+			return nil, nil, fmt.Errorf(failed, o.embeddedAddress, err)
 		}
-		endpoint, identity, closeAll = server.URL(), "embedded", func() { _ = server.Close() }
-		logger.Info("NO CLOUD CONFIGURED: using the embedded Neutron, whose networks exist only in the memory of this process. To list them: curl " + endpoint + "/v2.0/networks")
+		o.neutronEndpoint, o.neutronIdentity, closeAll = server.URL(), "embedded", func() { _ = server.Close() }
+		klog.FromContext(ctx).Info("NO CLOUD CONFIGURED: using the embedded Neutron, whose networks exist only in the " +
+			"memory of this process. To list them: curl " + o.neutronEndpoint + "/v2.0/networks")
 	}
-	client, err = openstack.New(endpoint, timeout, observed, skipped, openstack.WithCloudIdentity(identity))
-	if err != nil {
+	if client, err = newNeutronClient(o, wrap); err != nil {
 		closeAll()
-		return nil, nil, fmt.Errorf("-neutron-endpoint: %w", err)
+		return nil, nil, err
 	}
-	go tryNeutron(ctx, client, "endpoint", endpoint)
+	if o.cloud != "" {
+		go tryNeutron(ctx, client, "cloud", o.cloud)
+	} else {
+		go tryNeutron(ctx, client, "endpoint", o.neutronEndpoint)
+	}
 	return client, closeAll, nil
+}
+
+// newNeutronGate returns what bounds the requests to Neutron at a time.
+func newNeutronGate(o options) *queue.Gate {
+	return queue.NewGate(queue.GateOptions{Places: o.maxRequests, Passes: openstack.IsLogin, NotSent: openstack.NotSent})
+}
+
+// neutronTransport returns a function that wraps the connection to Neutron. The fence is
+// checked last, after everything that waits.
+func neutronTransport(fence *leaderelection.Fence, gate *queue.Gate, observer observe.Observer) transport {
+	return func(next http.RoundTripper) http.RoundTripper {
+		fenced := fence.Transport(next, openstack.Fenced)
+		return gate.Transport(observe.Transport(observer, metrics.Neutron, openstack.Operation)(fenced))
+	}
+}
+
+// newNeutronClient returns a client for the cloud or the endpoint of the options.
+func newNeutronClient(o options, wrap transport) (neutron.Client, error) {
+	settings := openstack.Options{
+		Timeout: o.neutronTimeout, CloudIdentity: o.neutronIdentity, Transport: wrap, Skipped: metrics.Skipped(),
+	}
+	if o.cloud != "" {
+		client, err := openstack.NewFromCloud(o.cloud, settings)
+		if err != nil {
+			return nil, fmt.Errorf("-cloud or OS_CLOUD: %w", err)
+		}
+		return client, nil
+	}
+	client, err := openstack.New(o.neutronEndpoint, settings)
+	if err != nil {
+		return nil, fmt.Errorf("-neutron-endpoint: %w", err)
+	}
+	return client, nil
+}
+
+// neutronOfPlan returns a client for the Neutron that a controller uses. That can be the
+// embedded Neutron of another process.
+func neutronOfPlan(o options) (neutron.Client, error) {
+	if o.embeddedNeutron {
+		if _, port, _ := net.SplitHostPort(o.embeddedAddress); port == "" || port == "0" {
+			return nil, errors.New("the Neutron of the controller is unknown: set -cloud, OS_CLOUD or -neutron-endpoint; " +
+				"or, for the embedded Neutron of a running controller, -embedded-neutron-address to the address in its log")
+		}
+		o.neutronEndpoint, o.neutronIdentity = "http://"+o.embeddedAddress, "embedded"
+	}
+	neverOpen := new(leaderelection.Fence) // a plan changes nothing
+	return newNeutronClient(o, neutronTransport(neverOpen, newNeutronGate(o), observe.Nothing{}))
 }
 
 // tryNeutron sends a request that changes nothing, and logs the result.

@@ -13,12 +13,15 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/samplecrd/network-controller/pkg/commandline"
 	"github.com/samplecrd/network-controller/pkg/debugpage"
 	"github.com/samplecrd/network-controller/pkg/deployments"
+	"github.com/samplecrd/network-controller/pkg/drift"
 	"github.com/samplecrd/network-controller/pkg/kube"
 	"github.com/samplecrd/network-controller/pkg/leaderelection"
+	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/preview"
 	"github.com/samplecrd/network-controller/pkg/reconcile"
 	"github.com/samplecrd/network-controller/pkg/server"
@@ -35,30 +38,33 @@ type options struct {
 	tracing        tracing.Options
 	debugPage      debugpage.Options
 	preview        preview.Options // of the command plan
+	reconcile      reconcile.Options
+	drift          drift.Options
 
-	workers           int
-	maxRequests       int // to Neutron at a time
-	shutdownTimeout   time.Duration
-	cloud             string
-	neutronEndpoint   string
-	neutronTimeout    time.Duration
-	embeddedNeutron   bool
-	embeddedAddress   string
-	resyncPeriod      time.Duration
-	allowAdoption     bool
-	drift             string
-	leaveCloud        string
-	otherClusters     []string
-	deleteOrphans     bool
-	orphanGracePeriod time.Duration
-	orphanLimit       int // of deletions at a time
-	loggingFormat     string
-	maxNetworks       int // of a namespace
+	workers         int
+	maxRequests     int // to Neutron at a time
+	shutdownTimeout time.Duration
+	cloud           string
+	neutronEndpoint string
+	neutronIdentity string // of the Neutron at the endpoint; set by connectNeutron
+	neutronTimeout  time.Duration
+	embeddedNeutron bool
+	embeddedAddress string
+	onDrift         string
+	deleteOrphans   bool
+	loggingFormat   string
 
+	name   string   // of the controller, in the names of its informers
 	given  []string // the flags that were given, for the log
 	plan   bool     // the command is plan, and not to run the controller
 	logger klog.Logger
 }
+
+// The commands other than to run the controller.
+const (
+	planCommand   = "plan"
+	followCommand = "follow"
+)
 
 // The values of -drift.
 const (
@@ -66,33 +72,29 @@ const (
 	driftReport  = "report"
 )
 
-// limits are the durations that no flag changes. They are variables, so that a test can
-// shorten all of them.
-var limits = struct {
-	// maxInFlight is how long Neutron may still execute a request after the controller
-	// stopped waiting for its response.
-	maxInFlight time.Duration
-	// maxLateness is how long after that the network of a create request may still appear:
-	// a database that fails over, or a message queue, may keep a request for minutes.
-	maxLateness time.Duration
-	// startTimeout is how long a replica waits for the first list of Neutron's state.
-	// 10,000 networks take about 10 seconds.
-	startTimeout time.Duration
-	maxClockSkew time.Duration // between the hosts of two replicas
-	retry        reconcile.RetryDelays
-}{
-	maxInFlight:  30 * time.Second,
-	maxLateness:  10 * time.Minute,
-	startTimeout: 30 * time.Second,
-	maxClockSkew: time.Minute,
-	retry:        reconcile.DefaultRetryDelays(),
+// defaults are the options without the values of flags. They are a variable, as the wall
+// clock is, for a file that test/chaos adds to this package.
+var defaults = options{
+	name: controllerName,
+	reconcile: reconcile.Options{
+		FieldManager: controllerName,
+		MaxInFlight:  30 * time.Second,
+		MaxLateness:  10 * time.Minute, // a database that fails over may keep a request for minutes
+		MaxClockSkew: time.Minute,
+		Retry:        reconcile.DefaultRetryDelays(),
+	},
+	drift: drift.Options{StartTimeout: 30 * time.Second}, // 10,000 networks take about 10 seconds
 }
 
+// wallClock is the clock of this machine, which somebody may set.
+var wallClock clock.PassiveClock = clock.RealClock{}
+
 // maxNeutronTimeout bounds -neutron-timeout: a worker waits as long for one response.
-const maxNeutronTimeout = 90 * time.Second
+const maxNeutronTimeout = 10 * time.Minute
 
 // description is the beginning of the output of -help.
-const description = controllerName + ` creates and maintains a network in OpenStack Neutron for every Network object in a
+const description = controllerName +
+	` creates and maintains a network in OpenStack Neutron for every Network object in a
 Kubernetes cluster.
 
 Examples:
@@ -110,11 +112,10 @@ Examples:
 // parseOptions reads the command line and sets up logging. It returns flag.ErrHelp
 // if it has printed what the user requested.
 func parseOptions(args []string) (options, error) {
-	var o options
-	flags, printVersion := commandline.New(controllerName), false
+	o, flags, printVersion := defaults, commandline.New(controllerName), false
 	about := description
 	if o.plan = len(args) > 0 && args[0] == planCommand; o.plan {
-		args, about = args[1:], planDescription
+		args, about = args[1:], preview.Description(controllerName)
 		flags.Group("Plan", o.preview.AddFlags)
 	}
 	flags.Group("Kubernetes", o.kube.AddFlags)
@@ -126,7 +127,8 @@ func parseOptions(args []string) (options, error) {
 	flags.Group("Traces", o.tracing.AddFlags)
 	flags.Group("Debug page", o.debugPage.AddFlags)
 	flags.Group("Program", func(f *flag.FlagSet) {
-		f.StringVar(&o.loggingFormat, "logging-format", "text", "Log format: text or json. With json, -v is the only klog flag that has an effect.")
+		f.StringVar(&o.loggingFormat, "logging-format", "text",
+			"Log format: text or json. With json, -v is the only klog flag that has an effect.")
 		f.BoolVar(&printVersion, "version", false, "Print the version and exit.")
 	})
 	flags.Group("Logging (klog)", klog.InitFlags)
@@ -153,68 +155,114 @@ func parseOptions(args []string) (options, error) {
 	}
 	if o.loggingFormat == "json" {
 		verbosity, _ := strconv.Atoi(flags.Value("v"))
-		klog.SetSlogLogger(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-verbosity)})))
+		json := slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-verbosity)})
+		klog.SetSlogLogger(slog.New(json))
 	}
 	o.logger = klog.Background()
 	return o, nil
 }
 
+// usageExitCode is the exit code after an invalid flag.
+func (o options) usageExitCode() int {
+	if o.plan {
+		return 1 // 2 means that there is something to do
+	}
+	return 2
+}
+
 // addNeutronFlags adds the flags that select a Neutron.
 func (o *options) addNeutronFlags(flags *flag.FlagSet) {
-	flags.StringVar(&o.cloud, "cloud", "", "The `name` of the cloud in clouds.yaml. Defaults to the environment variable OS_CLOUD.")
-	flags.StringVar(&o.neutronEndpoint, "neutron-endpoint", "", "The `URL` of a Neutron API without authentication, such as http://127.0.0.1:9696.")
-	flags.BoolVar(&o.embeddedNeutron, "embedded-neutron", false, "Use the embedded Neutron, which keeps networks in memory only. Outside of a cluster, this is the default without -cloud, OS_CLOUD and -neutron-endpoint. In a pod, the controller then exits.")
-	flags.StringVar(&o.embeddedAddress, "embedded-neutron-address", "127.0.0.1:0", "Loopback `address` on which the embedded Neutron listens. Port 0 selects a free port.")
-	flags.DurationVar(&o.neutronTimeout, "neutron-timeout", 30*time.Second, fmt.Sprintf("Timeout of a single request to Neutron. At most %v.", maxNeutronTimeout))
-	flags.IntVar(&o.maxRequests, "neutron-max-requests", 32, "Largest number of requests to Neutron at a time, from 1 to 100. The controller sends fewer if Neutron becomes slow or rejects requests because of its load.")
+	flags.StringVar(&o.cloud, "cloud", "",
+		"The `name` of the cloud in clouds.yaml. Defaults to the environment variable OS_CLOUD.")
+	flags.StringVar(&o.neutronEndpoint, "neutron-endpoint", "",
+		"The `URL` of a Neutron API without authentication, such as http://127.0.0.1:9696.")
+	flags.BoolVar(&o.embeddedNeutron, "embedded-neutron", false,
+		"Use the embedded Neutron, which keeps networks in memory only. Outside of a cluster, this is the default "+
+			"without -cloud, OS_CLOUD and -neutron-endpoint. In a pod, the controller then exits.")
+	flags.StringVar(&o.embeddedAddress, "embedded-neutron-address", "127.0.0.1:0",
+		"Loopback `address` on which the embedded Neutron listens. Port 0 selects a free port.")
+	flags.DurationVar(&o.neutronTimeout, "neutron-timeout", 30*time.Second,
+		fmt.Sprintf("Timeout of a single request to Neutron. At most %v.", maxNeutronTimeout))
+	flags.IntVar(&o.maxRequests, "neutron-max-requests", 16,
+		"Largest number of requests to Neutron at a time, from 1 to 100. The others wait for their turn.")
 }
 
 // addFlags adds the flags that belong to no package.
 func (o *options) addFlags(flags *flag.FlagSet) {
-	flags.IntVar(&o.workers, "workers", 32, "Number of Networks that are reconciled concurrently, from 1 to 100. -neutron-max-requests limits their requests to Neutron.")
-	flags.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 20*time.Second, "Time that requests in flight get to finish after SIGTERM or SIGINT.")
-	flags.DurationVar(&o.resyncPeriod, "resync-period", 30*time.Second, "Longest time until the controller detects and reverts a change that was made directly in Neutron. The period is extended if listing Neutron takes more than a tenth of it.")
-	flags.BoolVar(&o.allowAdoption, "allow-adoption", false, "Allow Networks to adopt an existing Neutron network with spec.networkID. Every user who can create Networks can then take over any network of the OpenStack project.")
-	flags.Var((*kube.CommaSeparated)(&o.otherClusters), "other-clusters", "Comma-separated cluster `names` (-cluster-name) of other clusters that share the OpenStack project. A new Network does not wait because one of them has a Network of the same namespace and name.")
-	flags.StringVar(&o.drift, "drift", driftCorrect, "What to do when somebody changes a network or subnet directly in Neutron: correct or report. spec.driftPolicy of a Network overrides it.")
-	flags.StringVar(&o.leaveCloud, "leave-cloud", "", "The `identity` of a cloud to leave, such as RegionOne/<project ID>. Networks whose network is in that cloud get a new one in the cloud that the controller is connected to; the existing one is left unchanged. Without the flag, the controller does not change Networks whose network is in another cloud.")
-	flags.BoolVar(&o.deleteOrphans, "delete-orphans", false, "Delete Neutron networks that carry an owner marker of this cluster but have no Network object. If false, the controller only logs and counts them.")
-	flags.DurationVar(&o.orphanGracePeriod, "orphan-grace-period", 10*time.Minute, "Minimum time between the detection of an orphaned Neutron network and its deletion. Has an effect only with -delete-orphans.")
-	flags.IntVar(&o.orphanLimit, "max-orphan-deletions", 10, "Largest number of orphaned Neutron networks that the controller deletes. If there are more at a time, it deletes none of them: an old backup of the cluster may have been restored. 0 means no limit. Has an effect only with -delete-orphans.")
-	flags.IntVar(&o.maxNetworks, "max-networks-per-namespace", 0, "Largest number of networks in Neutron for the Networks of a namespace. It includes retained and orphaned networks, which no ResourceQuota counts. 0 means no limit.")
+	flags.IntVar(&o.workers, "workers", 32,
+		"Number of Networks that are reconciled concurrently, from 1 to 100. "+
+			"-neutron-max-requests limits their requests to Neutron.")
+	flags.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 20*time.Second,
+		"Time that requests in flight get to finish after SIGTERM or SIGINT.")
+	flags.DurationVar(&o.drift.ResyncPeriod, "resync-period", 30*time.Second,
+		"Longest time until the controller detects and reverts a change that was made directly in Neutron. "+
+			"The period is extended if listing Neutron takes more than a tenth of it.")
+	flags.BoolVar(&o.reconcile.AllowAdoption, "allow-adoption", false,
+		"Allow Networks to adopt an existing Neutron network with spec.networkID. "+
+			"Every user who can create Networks can then take over any network of the OpenStack project.")
+	flags.Var((*kube.CommaSeparated)(&o.reconcile.OtherClusters), "other-clusters",
+		"Comma-separated cluster `names` (-cluster-name) of other clusters that share the OpenStack project. "+
+			"A new Network does not wait because one of them has a Network of the same namespace and name.")
+	flags.StringVar(&o.onDrift, "drift", driftCorrect,
+		"What to do when somebody changes a network or subnet directly in Neutron: correct or report. "+
+			"spec.driftPolicy of a Network overrides it.")
+	flags.StringVar(&o.reconcile.LeaveCloud, "leave-cloud", "",
+		"The `identity` of a cloud to leave, such as RegionOne/<project ID>. Networks whose network is in that cloud "+
+			"get a new one in the cloud that the controller is connected to; the existing one is left unchanged. "+
+			"Without the flag, the controller does not change Networks whose network is in another cloud.")
+	flags.BoolVar(&o.deleteOrphans, "delete-orphans", false,
+		"Delete Neutron networks that carry an owner marker of this cluster but have no Network object. "+
+			"If false, the controller only logs and counts them.")
+	flags.DurationVar(&o.drift.OrphanGracePeriod, "orphan-grace-period", 10*time.Minute,
+		"Minimum time between the detection of an orphaned Neutron network and its deletion. "+
+			"Has an effect only with -delete-orphans.")
+	flags.IntVar(&o.drift.MaxOrphanDeletions, "max-orphan-deletions", 10,
+		"Largest number of orphaned Neutron networks that the controller deletes. If there are more at a time, "+
+			"it deletes none of them: an old backup of the cluster may have been restored. 0 means no limit. "+
+			"Has an effect only with -delete-orphans.")
+	flags.IntVar(&o.reconcile.MaxNetworksPerNamespace, "max-networks-per-namespace", 0,
+		"Largest number of networks in Neutron for the Networks of a namespace. "+
+			"It includes retained and orphaned networks, which no ResourceQuota counts. 0 means no limit.")
 }
 
 // validate returns an error that names the flag with an invalid value.
 func (o options) validate(arguments []string, given map[string]bool) error {
+	if len(arguments) > 0 {
+		return fmt.Errorf("unexpected argument %q: the commands are %s and %s, which come first, and all options are flags",
+			commandline.Redact(arguments[0]), planCommand, followCommand)
+	}
+	const positiveOrNone = "be positive, or 0 for no limit"
+	perNamespace := o.reconcile.MaxNetworksPerNamespace
+	for _, rule := range []struct {
+		flag  string
+		value any
+		holds bool
+		must  string
+	}{
+		{"workers", o.workers, o.workers >= 1 && o.workers <= 100, "be between 1 and 100"},
+		{"neutron-max-requests", o.maxRequests, o.maxRequests >= 1 && o.maxRequests <= 100, "be between 1 and 100"},
+		{"shutdown-timeout", o.shutdownTimeout, o.shutdownTimeout > 0, "be positive"},
+		{"neutron-timeout", o.neutronTimeout, o.neutronTimeout > 0, "be positive"},
+		{"neutron-timeout", o.neutronTimeout, o.neutronTimeout <= maxNeutronTimeout,
+			fmt.Sprintf("be at most %v, because a worker waits as long for one response", maxNeutronTimeout)},
+		{"resync-period", o.drift.ResyncPeriod, o.drift.ResyncPeriod >= time.Second, "be at least 1s"},
+		{"orphan-grace-period", o.drift.OrphanGracePeriod, o.drift.OrphanGracePeriod > 0, "be positive"},
+		{"max-orphan-deletions", o.drift.MaxOrphanDeletions, o.drift.MaxOrphanDeletions >= 0, positiveOrNone},
+		{"max-networks-per-namespace", perNamespace, perNamespace >= 0, positiveOrNone},
+		{"drift", strconv.Quote(o.onDrift), o.onDrift == driftCorrect || o.onDrift == driftReport, "be correct or report"},
+		{"logging-format", strconv.Quote(o.loggingFormat), o.loggingFormat == "text" || o.loggingFormat == "json",
+			"be text or json"},
+	} {
+		if !rule.holds {
+			return fmt.Errorf("-%s is %v: it must %s", rule.flag, rule.value, rule.must)
+		}
+	}
 	switch {
-	case len(arguments) > 0:
-		return fmt.Errorf("unexpected argument %q: the commands are %s and %s, which come first, and all options are flags", commandline.Redact(arguments[0]), planCommand, followCommand)
 	case given["cloud"] && o.cloud == "":
 		return errors.New("-cloud is empty: set it to the name of a cloud in clouds.yaml")
-	case o.workers < 1 || o.workers > 100:
-		return fmt.Errorf("-workers is %d: it must be between 1 and 100", o.workers)
-	case o.maxRequests < 1 || o.maxRequests > 100:
-		return fmt.Errorf("-neutron-max-requests is %d: it must be between 1 and 100", o.maxRequests)
-	case o.shutdownTimeout <= 0:
-		return fmt.Errorf("-shutdown-timeout is %v: it must be positive", o.shutdownTimeout)
-	case o.neutronTimeout <= 0:
-		return fmt.Errorf("-neutron-timeout is %v: it must be positive", o.neutronTimeout)
-	case o.neutronTimeout > maxNeutronTimeout:
-		return fmt.Errorf("-neutron-timeout is %v: it must be at most %v, because a worker waits as long for one response", o.neutronTimeout, maxNeutronTimeout)
-	case o.resyncPeriod < time.Second:
-		return fmt.Errorf("-resync-period is %v: it must be at least 1s", o.resyncPeriod)
-	case o.orphanGracePeriod <= 0:
-		return fmt.Errorf("-orphan-grace-period is %v: it must be positive", o.orphanGracePeriod)
-	case o.orphanLimit < 0:
-		return fmt.Errorf("-max-orphan-deletions is %d: it must be positive, or 0 for no limit", o.orphanLimit)
-	case o.maxNetworks < 0:
-		return fmt.Errorf("-max-networks-per-namespace is %d: it must be positive, or 0 for no limit", o.maxNetworks)
-	case o.drift != driftCorrect && o.drift != driftReport:
-		return fmt.Errorf("-drift is %q: it must be %s or %s", o.drift, driftCorrect, driftReport)
-	case o.loggingFormat != "text" && o.loggingFormat != "json":
-		return fmt.Errorf("-logging-format is %q: it must be text or json", o.loggingFormat)
-	case o.allowAdoption && o.kube.AreNamespacesLimited():
-		return errors.New("-allow-adoption cannot be combined with -namespaces: controllers of different namespaces could adopt the same Neutron network and not detect the conflict")
+	case o.reconcile.AllowAdoption && o.kube.AreNamespacesLimited():
+		return errors.New("-allow-adoption cannot be combined with -namespaces: " +
+			"controllers of different namespaces could adopt the same Neutron network and not detect the conflict")
 	}
 	return errors.Join(
 		o.kube.Validate(given),
@@ -232,14 +280,17 @@ func (o *options) chooseNeutron(given map[string]bool, fromEnvironment string, i
 	embedded := o.embeddedNeutron || given["embedded-neutron-address"]
 	switch {
 	case given["cloud"] && given["neutron-endpoint"], given["cloud"] && embedded, given["neutron-endpoint"] && embedded:
-		return errors.New("-cloud, -neutron-endpoint and -embedded-neutron (with -embedded-neutron-address) exclude each other: set one of them")
+		return errors.New("-cloud, -neutron-endpoint and -embedded-neutron (with -embedded-neutron-address) " +
+			"exclude each other: set one of them")
 	case given["cloud"], given["neutron-endpoint"]:
 	case embedded:
 		o.embeddedNeutron = true
 	case fromEnvironment != "":
 		o.cloud = fromEnvironment
 	case isInPod || given["embedded-neutron"]:
-		return errors.New("no Neutron configured: set -cloud or OS_CLOUD for a cloud in clouds.yaml, -neutron-endpoint for a Neutron without authentication, or -embedded-neutron for a trial whose networks exist in memory only (in a pod, none of them is the default)")
+		return errors.New("no Neutron configured: set -cloud or OS_CLOUD for a cloud in clouds.yaml, " +
+			"-neutron-endpoint for a Neutron without authentication, or -embedded-neutron for a trial " +
+			"whose networks exist in memory only (in a pod, none of them is the default)")
 	default:
 		o.embeddedNeutron = true
 	}
@@ -251,4 +302,25 @@ func (o *options) chooseNeutron(given map[string]bool, fromEnvironment string, i
 func (o options) isDemo() bool {
 	endpoint, err := url.Parse(o.neutronEndpoint)
 	return !kube.IsInPod() && (o.embeddedNeutron || err == nil && net.ParseIP(endpoint.Hostname()).IsLoopback())
+}
+
+// forCluster returns the options for the cluster of this name.
+func (o options) forCluster(cluster string) options {
+	o.reconcile.Cluster, o.drift.Cluster = cluster, cluster
+	o.reconcile.ReportDrift = o.onDrift == driftReport
+	o.reconcile.Alone = !o.leaderElection.IsEnabled()
+	if !o.deleteOrphans {
+		o.drift.OrphanGracePeriod = 0 // it never ends
+	}
+	return o
+}
+
+// previewCommand returns the command plan for a controller with these options.
+func (o options) previewCommand() preview.Command {
+	return preview.Command{
+		Options: o.preview, Program: controllerName, Kube: o.kube, Explain: clients{}.resource().Explain,
+		Neutron:       func() (neutron.Client, error) { return neutronOfPlan(o) },
+		Reconcile:     func(cluster string) reconcile.Options { return o.forCluster(cluster).reconcile },
+		DeleteOrphans: o.deleteOrphans,
+	}
 }

@@ -1,34 +1,25 @@
 package main
 
 import (
-	"fmt"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
-	"os/exec"
-	"os/signal"
+	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"github.com/samplecrd/network-controller/pkg/leaderelection"
-	"github.com/samplecrd/network-controller/pkg/reconcile"
-	"github.com/samplecrd/network-controller/test/controlplane"
+	"github.com/samplecrd/network-controller/test/running"
 )
 
 // This file starts the program in processes of its own, with servers around it. The helpers
@@ -38,267 +29,34 @@ import (
 // controller.
 const beTheProgram = "BE_THE_PROGRAM"
 
-// limitsScale is the environment variable by whose number such a program divides its
-// limits.
-const limitsScale = "LIMITS_SCALE"
-
-// shortenLimits divides all durations that no flag changes.
-func shortenLimits(scale string) {
-	divisor, err := strconv.Atoi(scale)
-	if err != nil || divisor < 1 {
-		panic(limitsScale + " is no positive number: " + scale)
-	}
-	for _, limit := range []*time.Duration{
-		&limits.maxInFlight, &limits.startTimeout, &limits.maxClockSkew,
-		&limits.retry.InUse, &limits.retry.Rejected, &limits.retry.OverwrittenStatus,
-		&limits.maxLateness, &reconcile.MaxBackoff,
-	} {
-		*limit /= time.Duration(divisor)
-	}
-}
-
-// wallClock is a clock that is set by signals.
-type wallClock struct {
-	clock.RealClock
-	ahead atomic.Int64
-}
-
-// Now implements clock.PassiveClock.
-func (c *wallClock) Now() time.Time {
-	return c.RealClock.Now().Round(0).Add(time.Duration(c.ahead.Load()))
-}
-
-// setClockOnSignals sets the wall clock of this process an hour ahead with each SIGUSR1,
-// and back with each SIGUSR2.
-func setClockOnSignals() {
-	wall, signals := &wallClock{}, make(chan os.Signal, 1)
-	leaderelection.WallClock = wall
-	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
-	go func() {
-		for received := range signals {
-			if received == syscall.SIGUSR1 {
-				wall.ahead.Add(int64(time.Hour))
-			} else {
-				wall.ahead.Add(-int64(time.Hour))
-			}
-		}
-	}()
-}
-
-// program is the controller in its own process. It ends when the test ends, or
-// when the process of the test does.
-type program struct {
-	*exec.Cmd
-	log output
-}
-
-// newProgram returns a program without leader election, unless the arguments turn
-// it on: many tests share a cluster.
-func newProgram(t *testing.T, args ...string) *program {
-	t.Helper()
-	first := 0
-	if len(args) > 0 && args[0] == planCommand {
-		first = 1
-	}
-	return newDefaultProgram(t, slices.Insert(slices.Clone(args), first, "-leader-elect=false")...)
-}
-
-func newDefaultProgram(t *testing.T, args ...string) *program {
+// startProgram starts the controller in its own process.
+func startProgram(t *testing.T, env []string, args ...string) *running.Program {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &program{Cmd: exec.CommandContext(t.Context(), self, args...)}
-	p.Env = []string{beTheProgram + "=1", "HOME=" + t.TempDir()}
-	p.Stdout, p.Stderr = &p.log, &p.log
-	if _, err := p.StdinPipe(); err != nil { // see exitAfterParent
-		t.Fatal(err)
-	}
-	return p
+	return running.Start(t, append(env, beTheProgram+"=1"), append([]string{self}, args...)...)
 }
 
-// startProgram starts a program. The end of the test kills it.
-func startProgram(t *testing.T, args ...string) *program {
-	t.Helper()
-	p := newProgram(t, args...)
-	p.start(t)
-	return p
-}
-
-func (p *program) start(t *testing.T) {
-	t.Helper()
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = p.Wait() // fails if the test has waited
-		if t.Failed() {
-			t.Logf("the log of process %d:\n%s", p.Process.Pid, &p.log)
-		}
-	})
-}
-
-func (p *program) signal(t *testing.T, signal syscall.Signal) {
-	t.Helper()
-	if err := p.Process.Signal(signal); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// wantExit waits until the program ends, and checks its exit code.
-func (p *program) wantExit(t *testing.T, code int) {
-	t.Helper()
-	if err := p.Wait(); p.ProcessState.ExitCode() != code {
-		t.Errorf("ended with %v, want exit code %d", err, code)
-	}
-}
-
-// exitAfterParent ends this process when its standard input ends: when the test
-// process has ended, even after a panic or kill -9.
-func exitAfterParent() {
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(1)
-	}()
-}
-
-// ownCluster returns a control plane for one test: without -namespaces, a
-// controller reconciles the Networks of all namespaces.
-func ownCluster(t *testing.T) *controlplane.Cluster {
-	t.Helper()
-	return controlplane.StartForTest(t, controlplane.Options{Apply: []string{"crd"}})
-}
-
-func kubectl(t *testing.T, c *controlplane.Cluster, args ...string) {
-	t.Helper()
-	if output, err := c.Kubectl(t.Context(), args...); err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, output)
-	}
-}
-
-// waitFor waits until the log matches a regular expression.
-func (p *program) waitFor(t *testing.T, pattern string) {
-	t.Helper()
-	want := regexp.MustCompile(pattern)
-	h := &harness{T: t}
-	h.eventually(func() error {
-		if !want.MatchString(p.log.String()) {
-			return fmt.Errorf("the log does not match %s:\n%s", pattern, &p.log)
-		}
-		return nil
-	})
-}
-
-// output stores what a program writes.
-type output struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
-func read(t *testing.T, file string) string {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-// leaseOf returns the Lease that all controllers of a cluster use by default, or nil.
-func leaseOf(t *testing.T, c *controlplane.Cluster, name string) *coordinationv1.Lease {
-	t.Helper()
-	lease, err := kubernetes.NewForConfigOrDie(c.RESTConfig()).CoordinationV1().Leases(metav1.NamespaceSystem).Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		return nil
-	}
-	return lease
-}
-
-// served returns the URL of a server from the log.
-func (p *program) served(t *testing.T, name string) string {
-	t.Helper()
-	_, rest, _ := strings.Cut(p.log.String(), `"Serving `+name+`" url="`)
-	address, _, _ := strings.Cut(rest, `"`)
-	if _, err := url.Parse(address); err != nil || address == "" {
-		t.Fatalf("no URL of the %s in\n%s", name, &p.log)
-	}
-	return address
-}
-
-// serves returns an error if what a URL serves does not contain a text.
-func serves(url, text string) error {
-	response, err := http.Get(url)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err == nil && !strings.Contains(string(body), text) {
-		err = fmt.Errorf("%s does not contain %q", url, text)
-	}
-	return err
-}
-
-// replica is one of several controllers of a namespace, each in its own process.
-type replica struct{ *program }
-
-// startReplica starts a replica whose Lease expires sooner than by default, and
-// waits until it is ready.
-func (h *harness) startReplica(args ...string) *replica {
+// startProgram starts a program for the Networks of the test's namespace. It has no leader
+// election, unless the arguments turn it on: many tests share a cluster.
+func (h *harness) startProgram(args ...string) *running.Program {
 	h.Helper()
-	p := startProgram(h.T, append([]string{
-		"-kubeconfig=" + cluster.Kubeconfig(), "-neutron-endpoint=" + h.neutronURL, "-cluster-name=" + testCluster, "-namespaces=" + h.namespace,
+	return startProgram(h.T, nil, append([]string{
+		"-kubeconfig=" + cluster.Kubeconfig(), "-neutron-endpoint=" + h.neutronURL, "-cluster-name=" + testCluster,
+		"-namespaces=" + h.namespace, "-leader-elect=false",
+	}, args...)...)
+}
+
+// startReplica starts one of several programs that compete for a Lease, which expires
+// sooner than by default.
+func (h *harness) startReplica(args ...string) *running.Program {
+	h.Helper()
+	return h.startProgram(append([]string{
 		"-leader-elect", "-leader-elect-resource-namespace=" + h.namespace,
 		"-leader-elect-lease-duration=4s", "-leader-elect-renew-deadline=2s", "-leader-elect-retry-period=500ms",
-		"-health-probe-bind-address=127.0.0.1:0",
 	}, args...)...)
-	p.waitFor(h.T, `"Serving health"`)
-	h.eventually(func() error { return responds(p.readyz(), "ok") })
-	return &replica{p}
-}
-
-// readyz returns the URL of /readyz from the log.
-func (p *program) readyz() string {
-	return regexp.MustCompile(`"Serving health" url="([^"]+)"`).FindStringSubmatch(p.log.String())[1]
-}
-
-// responds reports whether the response of a URL is OK, and contains this text.
-func responds(url, text string) error {
-	response, err := http.Get(url)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
-	body := make([]byte, 4096)
-	n, _ := response.Body.Read(body)
-	if response.StatusCode != http.StatusOK || !strings.Contains(string(body[:n]), text) {
-		return fmt.Errorf("%s returns %s %q, want %d %q", url, response.Status, body[:n], http.StatusOK, text)
-	}
-	return nil
-}
-
-func (r *replica) isWorking() bool { return strings.Contains(r.log.String(), `"Starting workers"`) }
-
-// holder returns the holder of the Lease: the leader.
-func (h *harness) holder() string {
-	lease, err := h.kube.CoordinationV1().Leases(h.namespace).Get(h.Context(), controllerName, metav1.GetOptions{})
-	if err != nil || lease.Spec.HolderIdentity == nil {
-		return ""
-	}
-	return *lease.Spec.HolderIdentity
 }
 
 // kubernetesProxy is a server in front of the API server.
@@ -311,44 +69,408 @@ type kubernetesProxy struct {
 // proxyKubernetes returns a server that passes requests on to the API server.
 func (h *harness) proxyKubernetes() *kubernetesProxy {
 	h.Helper()
-	config := cluster.RESTConfig()
-	transport, err := rest.TransportFor(config)
-	if err != nil {
-		h.Fatal(err)
-	}
-	target, err := url.Parse(config.Host)
+	proxy, err := cluster.Proxy()
 	if err != nil {
 		h.Fatal(err)
 	}
 	p := &kubernetesProxy{h: h}
-	proxy := &httputil.ReverseProxy{
-		Transport: transport, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, FlushInterval: -1,
-		ModifyResponse: func(response *http.Response) error {
-			if held := p.held.Load(); held != nil {
-				(*held)(response.Request)
-			}
-			return nil
-		},
+	proxy.ModifyResponse = func(response *http.Response) error {
+		if held := p.held.Load(); held != nil {
+			(*held)(response.Request)
+		}
+		return nil
 	}
 	p.Server = httptest.NewServer(proxy)
 	h.Cleanup(func() { p.CloseClientConnections(); p.Close() })
 	return p
 }
 
-// hold delays the response to the next request that matches. When it is there, the
-// returned channel yields another one; closing that one lets the response through.
-func (p *kubernetesProxy) hold(matches func(*http.Request) bool) (arrived chan chan struct{}) {
-	arrived = make(chan chan struct{}, 1)
-	var once sync.Once
-	held := func(r *http.Request) {
-		if matches(r) {
-			once.Do(func() {
-				release := make(chan struct{})
-				arrived <- release
-				p.h.untilTestEnds(release)
-			})
+// hold delays the response to the next request that matches.
+func (p *kubernetesProxy) hold(matches func(*http.Request) bool) *pause {
+	held := pauseAt(matches)
+	wait := held.wait(p.h)
+	p.held.Store(&wait)
+	return held
+}
+
+// In the next tests, several replicas of the controller compete for a Lease, each in
+// its own process.
+
+// TestLostLease: a leader is paused between its decision to create a network and the
+// request to Neutron, and another replica takes over. When the first one continues, it
+// sends nothing to Neutron any more, although it has not read the Lease yet. Then it
+// exits.
+func TestLostLease(t *testing.T) {
+	h := newHarness(t)
+	kubernetes := h.proxyKubernetes()
+	first := h.startReplica("-master="+kubernetes.URL, "-v=5", "-leader-elect-renew-deadline=3s", "-leader-elect-retry-period=1s")
+	first.WaitFor(`"Starting workers"`)
+	second := h.startReplica()
+
+	// The first one has set the finalizer and waits for the response. Its Lease was just
+	// renewed, so after the pause, client-go begins a new attempt to renew it.
+	decided := kubernetes.hold(isPatch)
+	h.create("example", "10.0.0.0/24", "")
+	<-decided.reached
+	renewals := strings.Count(first.Log(), renewed)
+	h.eventually(func() error {
+		if strings.Count(first.Log(), renewed) == renewals {
+			return errors.New("the Lease was not renewed")
+		}
+		return nil
+	})
+	first.Signal(syscall.SIGSTOP)
+	decided.release()
+	second.WaitFor(`"Starting workers"`)
+	h.waitReady("example")
+
+	reads := kubernetes.hold(isLeaseRequest)
+	h.forgetRequests()
+	first.Signal(syscall.SIGCONT)
+	first.WaitFor(`"Added finalizer"(.|\n)*"Sync ended early`)
+	<-reads.reached
+	reads.release()
+	first.WantExit(1)
+	if !strings.Contains(first.Log(), "Lost the lease") {
+		t.Error("the lost Lease was not logged")
+	}
+	if writes := h.neutronRequests(writeMethods...); len(writes) > 0 {
+		t.Errorf("Neutron received %+v", writes)
+	}
+	h.want(h.hasCounts(1, 1))
+}
+
+// renewed is what client-go logs with -v=5.
+const renewed = "Successfully renewed lease"
+
+func isPatch(r *http.Request) bool { return r.Method == http.MethodPatch }
+
+func isLeaseRequest(r *http.Request) bool { return strings.Contains(r.URL.Path, "/leases/") }
+
+// TestStandbyRefreshesCache: a replica that starts leading does not rely on what
+// its cache of Neutron's state contained before the former leader's changes.
+func TestStandbyRefreshesCache(t *testing.T) {
+	h := newHarness(t)
+	stop := h.startController()
+	h.create("example", "10.0.0.0/24", "10.0.0.1")
+	h.waitReady("example")
+	lead := h.standBy()
+	h.edit(`{"cidr":"10.0.0.0/24","gateway":"10.0.0.2"}`)
+	h.waitReady("example")
+	stop()
+	h.edit(`{"cidr":"10.0.0.0/24","gateway":"10.0.0.1"}`)
+
+	defer lead()()
+	h.waitReady("example")
+	h.want(h.hasNeutron("example", "10.0.0.0/24", "10.0.0.1"))
+}
+
+// The next tests start the program with flags: mistakes, where it finds Kubernetes
+// and Neutron, what it serves and sends, and the command plan.
+
+// TestBadInput: the last line of the output is one sentence that names the flag,
+// and the exit code is not 0.
+func TestBadInput(t *testing.T) {
+	broken := filepath.Join(t.TempDir(), "broken")
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := errors.Join(os.WriteFile(broken, []byte("clusters: nonsense"), 0o600), os.WriteFile(empty, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	example, err := filepath.Abs("example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := "-kubeconfig=" + cluster.Kubeconfig()
+	for name, test := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"unknown flag":                {[]string{"-nonsense"}, 2, "-nonsense"},
+		"argument that is a secret":   {[]string{"http://a:s3cret@host/?api_key=s3cret"}, 2, `unexpected argument "http://…@host/?…"`},
+		"secret in the server":        {[]string{"-master=https://127.0.0.1:1?token=s3cret"}, 1, "reading -master: "},
+		"secret in the endpoint":      {[]string{kubeconfig, "-neutron-endpoint=http://127.0.0.1:1/?api_key=s3cret"}, 1, "-neutron-endpoint"},
+		"traces with a query":         {[]string{kubeconfig, "-tracing-endpoint=http://collector:4318/?api_key=s3cret"}, 2, "OTEL_EXPORTER_OTLP_HEADERS"},
+		"cloud and embedded":          {[]string{"-cloud=mine", "-embedded-neutron"}, 2, "exclude each other"},
+		"endpoint and embedded":       {[]string{"-neutron-endpoint=http://127.0.0.1:9696", "-embedded-neutron"}, 2, "exclude each other"},
+		"no Neutron at all":           {[]string{"-embedded-neutron=false"}, 2, "no Neutron configured: set -cloud or OS_CLOUD"},
+		"argument that is no flag":    {[]string{"start"}, 2, `unexpected argument "start"`},
+		"unknown command":             {[]string{"plna"}, 2, "the commands are plan and follow"},
+		"plan without a Neutron":      {[]string{"plan", kubeconfig}, 1, "set -cloud, OS_CLOUD or -neutron-endpoint"},
+		"plan with an unknown flag":   {[]string{"plan", "-nonsense"}, 1, "-nonsense"},
+		"plan in another format":      {[]string{"plan", kubeconfig, "-neutron-endpoint=http://127.0.0.1:1", "-o=xml"}, 1, `-o is "xml": it must be text or json`},
+		"plan of a missing file":      {[]string{"plan", kubeconfig, "-neutron-endpoint=http://127.0.0.1:1", "-f=/does/not/exist"}, 1, "-f: stat /does/not/exist"},
+		"plan outside -namespaces":    {[]string{"plan", kubeconfig, "-neutron-endpoint=http://127.0.0.1:1", "-namespaces=a", "-f=" + example}, 1, "not in a namespace of -namespaces"},
+		"plan without access":         {[]string{"plan", "-master=http://127.0.0.1:1", "-neutron-endpoint=http://127.0.0.1:1"}, 1, "the API server is unavailable"},
+		"no workers":                  {[]string{"-workers=0"}, 2, "-workers is 0: it must be between 1 and 100"},
+		"no requests":                 {[]string{"-neutron-max-requests=0"}, 2, "-neutron-max-requests is 0: it must be between 1 and 100"},
+		"too many workers":            {[]string{"-workers=101"}, 2, "-workers is 101"},
+		"no time to stop":             {[]string{"-shutdown-timeout=0s"}, 2, "-shutdown-timeout is 0s: it must be positive"},
+		"no time for Neutron":         {[]string{"-neutron-timeout=0s"}, 2, "-neutron-timeout is 0s"},
+		"too long for Neutron":        {[]string{"-neutron-timeout=11m"}, 2, "-neutron-timeout is 11m0s: it must be at most 10m0s"},
+		"no time between lists":       {[]string{"-resync-period=0s"}, 2, "-resync-period is 0s: it must be at least 1s"},
+		"negative orphan limit":       {[]string{"-max-orphan-deletions=-1"}, 2, "-max-orphan-deletions is -1"},
+		"no grace for orphans":        {[]string{"-orphan-grace-period=0s"}, 2, "-orphan-grace-period is 0s"},
+		"unknown policy for drift":    {[]string{"-drift=maybe"}, 2, `-drift is "maybe": it must be correct or report`},
+		"negative limit":              {[]string{"-max-networks-per-namespace=-1"}, 2, "-max-networks-per-namespace is -1: it must be positive, or 0 for no limit"},
+		"unknown deployment networks": {[]string{"-deployment-networks=some"}, 2, `-deployment-networks is "some": it must be annotated, all or none`},
+		"all without a subnet pool":   {[]string{"-deployment-networks=all"}, 2, "-deployment-networks=all requires -default-subnet-pool"},
+		"subnet pool without all":     {[]string{"-default-subnet-pool=campus"}, 2, "-default-subnet-pool requires -deployment-networks=all"},
+		"cloud and endpoint":          {[]string{"-cloud=mine", "-neutron-endpoint=http://127.0.0.1:9696"}, 2, "exclude each other"},
+		"cloud without a name":        {[]string{"-cloud="}, 2, "-cloud is empty"},
+		"no clouds.yaml":              {[]string{kubeconfig, "-cloud=mine"}, 1, "there is no clouds.yaml"},
+		"invalid metrics address":     {[]string{kubeconfig, "-metrics-bind-address=127.0.0.1:99999"}, 2, "-metrics-bind-address is \"127.0.0.1:99999\""},
+		"metrics on a remote address": {[]string{kubeconfig, "-metrics-bind-address=192.0.2.1:8080"}, 1, "listening on -metrics-bind-address 192.0.2.1:8080 to serve metrics"},
+		"invalid probe address":       {[]string{kubeconfig, "-health-probe-bind-address=8081"}, 2, "-health-probe-bind-address"},
+		"profiles on all addresses":   {[]string{kubeconfig, "-profiling-bind-address=:6060"}, 2, "it must be a loopback address"},
+		"certificate without a key":   {[]string{kubeconfig, "-tls-cert-file=cert.pem"}, 2, "must be set together"},
+		"empty certificate":           {[]string{kubeconfig, "-metrics-bind-address=:0", "-tls-cert-file=" + empty, "-tls-private-key-file=" + empty}, 1, "-tls-cert-file"},
+		"Lease without a namespace":   {[]string{kubeconfig, "-leader-elect", "-leader-elect-resource-namespace="}, 2, `-leader-elect-resource-namespace is ""`},
+		"Lease too short":             {[]string{kubeconfig, "-leader-elect", "-leader-elect-lease-duration=5s"}, 2, "-leader-elect-lease-duration is 5s"},
+		"Lease of 15.5 seconds":       {[]string{kubeconfig, "-leader-elect", "-leader-elect-lease-duration=15500ms"}, 2, "whole number of seconds"},
+		"no namespaces":               {[]string{kubeconfig, "-namespaces="}, 2, "-namespaces is empty"},
+		"adoption with namespaces":    {[]string{kubeconfig, "-namespaces=a", "-allow-adoption"}, 2, "cannot be combined"},
+		"password in an invalid URL":  {[]string{kubeconfig, "-neutron-endpoint=http://bob:s3cret%zz@host"}, 1, "-neutron-endpoint"},
+		"invalid namespace":           {[]string{kubeconfig, "-namespaces=a,B"}, 2, "\"B\""},
+		"invalid tracing endpoint":    {[]string{kubeconfig, "-tracing-endpoint=collector:4318"}, 2, "-tracing-endpoint must be a URL"},
+		"traces with a password":      {[]string{kubeconfig, "-tracing-endpoint=http://a:s3cret@collector:4318"}, 2, "OTEL_EXPORTER_OTLP_HEADERS"},
+		"sampling ratio above 1":      {[]string{kubeconfig, "-tracing-sampling-ratio=2"}, 2, "must be from 0 to 1"},
+		"cluster name with a slash":   {[]string{"-cluster-name=a/b"}, 2, `-cluster-name is "a/b"`},
+		"unknown logging format":      {[]string{"-logging-format=xml"}, 2, `-logging-format is "xml": it must be text or json`},
+		"no cluster":                  {nil, 1, "no cluster configured: set -kubeconfig"},
+		"kubeconfig is missing":       {[]string{"-kubeconfig=/does/not/exist"}, 1, "reading -kubeconfig /does/not/exist"},
+		"kubeconfig is broken":        {[]string{"-kubeconfig=" + broken}, 1, "reading -kubeconfig " + broken},
+		"kubeconfig is empty":         {[]string{"-kubeconfig=" + empty}, 1, "contains no cluster or no current context"},
+		"Neutron is no URL":           {[]string{kubeconfig, "-neutron-endpoint=neutron"}, 1, "-neutron-endpoint"},
+		"Neutron in another scheme":   {[]string{kubeconfig, "-neutron-endpoint=ftp://127.0.0.1"}, 1, "-neutron-endpoint"},
+		"embedded on all addresses":   {[]string{kubeconfig, "-embedded-neutron-address=0.0.0.0:0"}, 1, "-embedded-neutron-address 0.0.0.0:0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := startProgram(t, nil, test.args...)
+			p.WantExit(test.code)
+			logged := strings.TrimSpace(p.Log())
+			last := logged[strings.LastIndex(logged, "\n")+1:]
+			if !strings.HasPrefix(last, controllerName+": ") || !strings.Contains(last, test.want) {
+				t.Errorf("output:\n%s\nwant a last line with %q", logged, test.want)
+			}
+			if strings.Contains(logged, "goroutine") || strings.Contains(logged, "s3cret") {
+				t.Errorf("output with a stack trace or a password:\n%s", logged)
+			}
+			if test.code == 2 && logged != last {
+				t.Errorf("output of more than one line:\n%s", logged)
+			}
+		})
+	}
+}
+
+// TestServed: the program serves profiles, and the metrics of the controller are those in
+// docs/reference/metrics.md.
+func TestServed(t *testing.T) {
+	h := newHarness(t)
+	h.create("example", "10.0.0.0/24", "")
+	p := h.startProgram("-metrics-bind-address=127.0.0.1:0", "-profiling-bind-address=127.0.0.1:0", "-resync-period=1s")
+	h.waitReady("example")
+	if profile, err := running.Get(p.URL("profiles") + "goroutine?debug=1"); err != nil || !strings.Contains(profile, "goroutine profile: total") {
+		t.Errorf("the profile is %.100q (%v)", profile, err)
+	}
+	metrics, err := running.Get(p.URL("metrics"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reference, err := os.ReadFile("docs/reference/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served, documented := map[string]bool{}, map[string]bool{}
+	for _, match := range regexp.MustCompile(`(?m)^# TYPE (samplecrd_\w+)`).FindAllStringSubmatch(metrics, -1) {
+		served[match[1]] = true
+	}
+	for _, match := range regexp.MustCompile("(?m)^\\| `(samplecrd_\\w+)").FindAllStringSubmatch(string(reference), -1) {
+		documented[match[1]] = true
+	}
+	if diff := cmp.Diff(documented, served); diff != "" {
+		t.Errorf("metrics (-documented +served):\n%s", diff)
+	}
+	for _, want := range []string{`samplecrd_neutron_cache_refreshes_total{result="success"}`, "samplecrd_orphans 0", `samplecrd_neutron_info{cloud="noauth/`} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("the metrics do not contain %s", want)
 		}
 	}
-	p.held.Store(&held)
-	return arrived
+}
+
+// TestChooseNeutron: a flag has priority over the environment; and in a pod, the embedded
+// Neutron is a choice that somebody must have made. (test/install has what the manifests
+// choose.)
+func TestChooseNeutron(t *testing.T) {
+	for name, test := range map[string]struct {
+		flag, osCloud string
+		isInPod       bool
+		want          options
+		fails         bool
+	}{
+		"nothing":                        {want: options{embeddedNeutron: true}},
+		"nothing, in a pod":              {isInPod: true, fails: true},
+		"the environment, in a pod":      {osCloud: "mine", isInPod: true, want: options{cloud: "mine"}},
+		"embedded, in a pod":             {flag: "embedded-neutron", isInPod: true, want: options{embeddedNeutron: true}},
+		"embedded, and the environment":  {flag: "embedded-neutron", osCloud: "mine", want: options{embeddedNeutron: true}},
+		"an endpoint, and another cloud": {flag: "neutron-endpoint", osCloud: "mine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := options{embeddedNeutron: test.flag == "embedded-neutron"}
+			err := o.chooseNeutron(map[string]bool{test.flag: true}, test.osCloud, test.isInPod)
+			if (err != nil) != test.fails || o.embeddedNeutron != test.want.embeddedNeutron || o.cloud != test.want.cloud {
+				t.Errorf("embedded: %v, cloud %q, error %v", o.embeddedNeutron, o.cloud, err)
+			}
+		})
+	}
+}
+
+// kubeconfigFile writes a kubeconfig file with one context, for a server without
+// authentication.
+func kubeconfigFile(t *testing.T, path, context, server string) string {
+	t.Helper()
+	text := `{"clusters": [{"name": "c", "cluster": {"server": "` + server + `"}}],
+		"contexts": [{"name": "` + context + `", "context": {"cluster": "c"}}], "current-context": "` + context + `"}`
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestWhichCluster: the kubeconfig is found in the order of kubectl, and the log names
+// it, its context and its server.
+func TestWhichCluster(t *testing.T) {
+	t.Parallel()
+	home, folder := t.TempDir(), t.TempDir()
+	kubeconfigFile(t, filepath.Join(home, ".kube", "config"), "of-home", "http://127.0.0.1:1")
+	ofEnv := kubeconfigFile(t, filepath.Join(folder, "env"), "of-env", "http://127.0.0.1:2")
+	ofFlag := kubeconfigFile(t, filepath.Join(folder, "flag"), "of-flag", "http://127.0.0.1:3")
+	missing := filepath.Join(folder, "missing")
+	for name, test := range map[string]struct {
+		env, args []string
+		want      string
+	}{
+		"the flag is first":             {[]string{"KUBECONFIG=" + ofEnv}, []string{"-kubeconfig=" + ofFlag}, `configuration="-kubeconfig ` + ofFlag + `" context="of-flag" server="http://127.0.0.1:3"`},
+		"then the environment":          {[]string{"KUBECONFIG=" + ofEnv}, nil, `configuration="KUBECONFIG ` + ofEnv + `" context="of-env" server="http://127.0.0.1:2"`},
+		"of which files may be missing": {[]string{"KUBECONFIG=" + missing + ":" + ofEnv}, nil, `context="of-env" server="http://127.0.0.1:2"`},
+		"but not all":                   {[]string{"KUBECONFIG=" + missing}, nil, "reading KUBECONFIG " + missing + ": it does not exist"},
+		"then the home folder":          {nil, nil, `configuration="~/.kube/config" context="of-home" server="http://127.0.0.1:1"`},
+		"whose server can be replaced":  {nil, []string{"-master=http://127.0.0.1:4"}, `context="of-home" server="http://127.0.0.1:4"`},
+		"a pod without a token":         {[]string{"KUBERNETES_SERVICE_HOST=127.0.0.1", "KUBERNETES_SERVICE_PORT=1"}, []string{"-embedded-neutron"}, `configuration="~/.kube/config"`},
+		"else there is no cluster":      {[]string{"HOME=" + folder}, nil, "no cluster configured: set -kubeconfig or KUBECONFIG, create ~/.kube/config, or run"},
+		"except with a server":          {[]string{"HOME=" + folder}, []string{"-master=http://127.0.0.1:5"}, `configuration="-master" context="" server="http://127.0.0.1:5"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := append([]string{"HOME=" + home}, test.env...)
+			p := startProgram(t, env, append(test.args, "-leader-elect=false")...)
+			p.WaitFor(strings.NewReplacer(".", `\.`, "?", `\?`).Replace(test.want))
+		})
+	}
+}
+
+// TestTraces: each sync is a trace with a span for each step and each request to Neutron,
+// linked to the sync's cause.
+func TestTraces(t *testing.T) {
+	before, spans := otel.GetTracerProvider(), tracetest.NewInMemoryExporter()
+	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)))
+	t.Cleanup(func() { otel.SetTracerProvider(before) })
+	h := newSequentialHarness(t) // the provider is that of the process
+	stop := h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+	stop()
+	var path []string
+	all := spans.GetSpans()
+	for name := "create subnet"; name != ""; {
+		i := slices.IndexFunc(all, func(s tracetest.SpanStub) bool { return s.Name == name })
+		if i < 0 {
+			t.Fatalf("no span has the name %s, the path is %q", name, path)
+		}
+		parent := slices.IndexFunc(all, func(s tracetest.SpanStub) bool {
+			return s.SpanContext.SpanID() == all[i].Parent.SpanID() && s.SpanContext.TraceID() == all[i].Parent.TraceID()
+		})
+		path, name = append(path, name), ""
+		if parent >= 0 {
+			name = all[parent].Name
+		}
+	}
+	if diff := cmp.Diff([]string{"create subnet", "CreateSubnet", "sync"}, path); diff != "" {
+		t.Errorf("the spans of a request and around it (-want +got):\n%s", diff)
+	}
+}
+
+// TestTraceExport: the program sends traces to the collector. With
+// -tracing-sampling-ratio=0, it sends none; and a collector that responds with an error
+// delays nothing.
+func TestTraceExport(t *testing.T) {
+	received := make(chan string, 1000)
+	collect := func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		received <- string(body)
+	}
+	h := newHarness(t)
+	h.createTraced(collect, "-tracing-sampling-ratio=0")
+	if len(received) > 0 {
+		t.Errorf("the program has sent %q, want nothing", <-received)
+	}
+	h.beside().createTraced(collect)
+	close(received)
+	var sent []string
+	for text := range received {
+		sent = append(sent, text)
+	}
+	for _, want := range []string{"CreateSubnet", "create subnet: 10.0.0.0/24, gateway 10.0.0.1", "samplecrd.sync"} {
+		if !strings.Contains(strings.Join(sent, ""), want) {
+			t.Errorf("the program has sent %q, want %q in it", sent, want)
+		}
+	}
+	h.beside().createTraced(http.NotFound)
+}
+
+// createTraced runs a controller that sends traces to a collector until it has created a
+// Network.
+func (h *harness) createTraced(collector http.HandlerFunc, args ...string) {
+	h.Helper()
+	server := httptest.NewServer(collector)
+	h.Cleanup(server.Close)
+	p := h.startProgram(append(args, "-tracing-endpoint="+server.URL)...)
+	p.WaitFor("Starting workers")
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+	p.Signal(syscall.SIGTERM)
+	p.WantExit(0)
+}
+
+// TestFollow: the command follow prints the journeys of a Network that is created, edited
+// while Neutron fails, healed and deleted. The browser tests have the debug page.
+func TestFollow(t *testing.T) {
+	h := newHarness(t)
+	p := h.startProgram("-debug-bind-address=127.0.0.1:0")
+	p.WaitFor("Starting workers")
+	address := strings.Trim(strings.TrimPrefix(p.URL("the debug page"), "http://"), "/")
+	follow := startProgram(t, nil, "follow", h.namespace+"/example", "-address="+address)
+	follow.WaitFor("Following " + h.namespace + "/example")
+	h.create("example", "10.0.0.0/24", "")
+	follow.WaitFor("done: Ready")
+	unavailable := func(r *http.Request) {
+		if r.Method == http.MethodPut {
+			panic(http.ErrAbortHandler)
+		}
+	}
+	h.hold.Store(&unavailable)
+	h.edit(`{"gateway":"10.0.0.9"}`)
+	follow.WaitFor("failed; waiting for the retry: ")
+	h.hold.Store(nil)
+	h.waitReady("example")
+	h.delete("example")
+	for _, line := range []string{"added to the queue: added", "taken by worker 1", "  plan: create subnet: 10.0.0.0/24", "  Neutron: create subnet: 201 in", "done: Deleted"} {
+		follow.WaitFor(line)
+	}
+	follow.Signal(syscall.SIGINT)
+	follow.WantExit(0)
 }

@@ -25,8 +25,6 @@ go -C hack/tools install sigs.k8s.io/controller-tools/cmd/controller-gen
 "$GOBIN/controller-gen" crd paths=./pkg/apis/... output:crd:stdout |
 	CGO_ENABLED=0 go run -trimpath ./hack/crd pkg/apis/samplecrd/v1/schema.yaml >crd/network.yaml
 
-greeting=docs/learn/code/14-greeting # the template of a lesson
-"$GOBIN/controller-gen" object crd paths=./$greeting/api output:crd:stdout >$greeting/crd.yaml
 
 # crd-ref-docs prints warnings for standard types, which are expected.
 go -C hack/tools tool crd-ref-docs --log-level=WARN --renderer=markdown --config="$PWD/hack/reference/api.yaml" \

@@ -121,8 +121,8 @@ fi
 echo "Building Kubernetes into $out: about ten minutes on two cores, once."
 if [[ $package == . ]]; then
 	echo "make demo and make run do without it:"
-	echo "  with a cluster, for example of kind:              make demo KUBECONFIG=path"
 	echo "  with a folder of etcd, kube-apiserver, kubectl:   make demo KUBEBUILDER_ASSETS=folder"
+	echo "  with a cluster, for example of kind:              make run KUBECONFIG=path"
 fi
 tmp=$(mktemp -d "$out.XXXXXX")
 sources >"$tmp/stamp"

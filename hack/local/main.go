@@ -1,11 +1,10 @@
 // Command local runs the controller for people, by default with a local Kubernetes that
 // exists only as long. Run it in the root of the module:
 //
-//	local demo [-kubeconfig PATH]                       play the walkthrough
+//	local demo                                          play the walkthrough
 //	local run [-kubeconfig PATH] -- CONTROLLER [FLAGS]  run the controller in the foreground
 //	local cluster                                       run a Kubernetes without a controller
 //	local tour [-lang en|zh] [-yes]                     explain the path of a key, step by step
-//	local svg <OUTPUT >PICTURE                          draw the output of demo
 //
 // demo, run and tour need what `make build` and `make control-plane` build; make demo,
 // make run, make cluster and make tour do both. The environment variable
@@ -25,12 +24,12 @@ import (
 // commands are functions that run until they are done or the context ends. They return
 // the exit code. Signals can be passed on to another process.
 var commands = map[string]func(ctx context.Context, signals <-chan os.Signal, args []string) (exitCode int, err error){
-	"demo": demo, "run": run, "cluster": cluster, "tour": guide, "svg": svg,
+	"demo": demo, "run": run, "cluster": cluster, "tour": guide,
 }
 
 func main() {
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: local demo|run|cluster|tour|svg [FLAGS]")
+		fmt.Fprintln(os.Stderr, "usage: local demo|run|cluster|tour [FLAGS]")
 		os.Exit(2)
 	}
 	name := os.Args[1]

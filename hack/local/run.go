@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -23,7 +22,8 @@ const pageAddress = "127.0.0.1:8123"
 // -kubeconfig and -debug-bind-address before the controller's own flags.
 func run(ctx context.Context, signals <-chan os.Signal, args []string) (exitCode int, err error) {
 	flags := flag.NewFlagSet("run", flag.ExitOnError)
-	kubeconfig := flags.String("kubeconfig", "", "`path` of the kubeconfig file of a cluster to use. Defaults to a local Kubernetes.")
+	kubeconfig := flags.String("kubeconfig", "",
+		"`path` of the kubeconfig file of a cluster to use. Defaults to a local Kubernetes.")
 	_ = flags.Parse(args) // it exits
 	if flags.NArg() == 0 {
 		return 2, errors.New("which controller? usage: local run [-kubeconfig PATH] -- CONTROLLER [FLAGS]")
@@ -41,10 +41,7 @@ func run(ctx context.Context, signals <-chan os.Signal, args []string) (exitCode
 		}
 		defer func() { err = errors.Join(err, stop(c)) }()
 		path, usage = c.Kubeconfig(), howToReach(c, "stops the controller, and then removes")
-	} else if path, err = expandHome(path); err == nil {
-		_, err = os.ReadFile(path)
-	}
-	if err != nil {
+	} else if _, err := os.ReadFile(path); err != nil {
 		return 1, fmt.Errorf("reading -kubeconfig: %w", err)
 	}
 	own := flags.Args()[1:]
@@ -110,15 +107,4 @@ func quote(text string) string {
 		return text
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
-
-// expandHome expands a leading ~, which the shell does not expand in
-// `make run KUBECONFIG='~/.kube/config'`.
-func expandHome(path string) (string, error) {
-	rest, ok := strings.CutPrefix(path, "~/")
-	if !ok {
-		return path, nil
-	}
-	home, err := os.UserHomeDir()
-	return filepath.Join(home, rest), err
 }

@@ -61,17 +61,3 @@ func TestQuote(t *testing.T) {
 		}
 	}
 }
-
-func TestExpandHome(t *testing.T) {
-	t.Setenv("HOME", "/home/me")
-	for path, want := range map[string]string{
-		"~/.kube/config": "/home/me/.kube/config",
-		"~other/config":  "~other/config",
-		"/tmp/~/config":  "/tmp/~/config",
-		"config":         "config",
-	} {
-		if got, err := expandHome(path); err != nil || got != want {
-			t.Errorf("expandHome(%q) is %q, error %v; want %q", path, got, err, want)
-		}
-	}
-}

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -44,13 +43,14 @@ type tour struct {
 }
 
 // guide plays the walkthrough in slow motion, for a browser tab with the debug page
-// beside the terminal: step by step on Enter, with the explanation of what moved. The
-// numbers are those of the page's JSON.
+// beside the terminal: step by step on Enter, with the explanation of what moved there.
 func guide(ctx context.Context, _ <-chan os.Signal, args []string) (exitCode int, err error) {
 	t := &tour{ctx: ctx, input: bufio.NewScanner(os.Stdin), neutron: embedded.New(embedded.Options{})}
 	flags := flag.NewFlagSet("tour", flag.ExitOnError)
-	flags.StringVar(&t.language, "lang", systemLanguage(), "The `language` of the explanations: en or zh. Defaults to that of the system.")
-	flags.BoolVar(&t.yes, "yes", !isTerminal(os.Stdin), "Do not wait for Enter. Defaults to true if the input is not a terminal.")
+	flags.StringVar(&t.language, "lang", systemLanguage(),
+		"The `language` of the explanations: en or zh. Defaults to that of the system.")
+	flags.BoolVar(&t.yes, "yes", !isTerminal(os.Stdin),
+		"Do not wait for Enter. Defaults to true if the input is not a terminal.")
 	_ = flags.Parse(args) // it exits
 	if flags.NArg() > 0 || t.language != "en" && t.language != "zh" {
 		flags.Usage()
@@ -71,7 +71,8 @@ func guide(ctx context.Context, _ <-chan os.Signal, args []string) (exitCode int
 		return 1, err
 	}
 	t.page = "http://" + address
-	t.controller, err = launch.StartController(c.Dir(), "-kubeconfig="+c.Kubeconfig(), "-neutron-endpoint="+t.neutron.URL(), "-debug-bind-address="+address, "-resync-period=30s")
+	t.controller, err = launch.StartController(c.Dir(), "-kubeconfig="+c.Kubeconfig(),
+		"-neutron-endpoint="+t.neutron.URL(), "-debug-bind-address="+address, "-resync-period=30s")
 	if err != nil {
 		return 1, err
 	}
@@ -96,7 +97,8 @@ func (t *tour) play(kubeconfig string) error {
 	if t.yes {
 		slow = unwatched
 	}
-	if err := send(t.ctx, http.MethodPost, t.page+"/api/slow", fmt.Sprintf(`{"milliseconds":%d}`, slow.Milliseconds()), nil); err != nil {
+	setting := fmt.Sprintf("%s/api/slow?milliseconds=%d", t.page, slow.Milliseconds())
+	if err := send(t.ctx, http.MethodPost, setting, nil); err != nil {
 		return err
 	}
 	fmt.Printf(t.say(ready)+"\n", t.page+"/#default/"+example, slow.Milliseconds(), kubeconfig)
@@ -108,14 +110,14 @@ func (t *tour) play(kubeconfig string) error {
 		begun := time.Now()
 		err := step.play(t)
 		if err == nil {
-			err = t.untilJourney(begun, step.until)
+			err = t.finished(begun, step.until)
 		}
 		if err != nil {
 			return fmt.Errorf("step %d: %w", i+1, err)
 		}
 		fmt.Printf("\n%s\n", t.say(step.lesson))
 	}
-	fmt.Printf("\n%s\n", t.say(finished))
+	fmt.Printf("\n%s\n", t.say(ended))
 	return t.enter()
 }
 
@@ -160,7 +162,8 @@ func patch(gateway string) []string {
 
 // tenEdits changes the gateway ten times at once.
 func tenEdits(t *tour) error {
-	fmt.Printf("$ for i in {1..10}; do kubectl patch network %s --type=merge --patch '{\"spec\":{\"gateway\":\"192.168.2.'$i'\"}}' & done\n", example)
+	fmt.Printf("$ for i in {1..10}; do kubectl patch network %s --type=merge "+
+		"--patch '{\"spec\":{\"gateway\":\"192.168.2.'$i'\"}}' & done\n", example)
 	errs := make(chan error)
 	for i := range 10 {
 		go func() {
@@ -182,7 +185,7 @@ func drift(t *tour) error {
 		return err
 	}
 	fmt.Printf("$ openstack network delete %s\n", id)
-	return send(t.ctx, http.MethodDelete, t.neutron.URL()+"/v2.0/networks/"+id, "", nil)
+	return send(t.ctx, http.MethodDelete, t.neutron.URL()+"/v2.0/networks/"+id, nil)
 }
 
 // failure edits the Network while Neutron is unavailable.
@@ -201,84 +204,27 @@ func remove(t *tour) error {
 	return t.show(t.ctx, "delete", "network", example, "--timeout", "1m")
 }
 
-// untilJourney waits until the newest journey is one that a function accepts, and shows
-// all that ended since a time.
-func (t *tour) untilJourney(since time.Time, accept func(journey) bool) error {
-	var journeys []journey
-	err := t.controller.Eventually(t.ctx, func(ctx context.Context) error {
-		journeys = nil // decoding into earlier ones would keep what a new one lacks
-		if err := send(ctx, http.MethodGet, t.page+"/api/journeys?key=default/"+example, "", &journeys); err != nil {
+// finished waits until the newest journey has ended since a time, and is one that a
+// function accepts.
+func (t *tour) finished(since time.Time, accept func(journey) bool) error {
+	return t.controller.Eventually(t.ctx, func(ctx context.Context) error {
+		var journeys []journey
+		if err := send(ctx, http.MethodGet, t.page+"/api/journeys?key=default/"+example, &journeys); err != nil {
 			return err
 		}
-		journeys = slices.DeleteFunc(journeys, func(j journey) bool { return j.Ended == nil || j.Ended.Before(since) })
-		if len(journeys) == 0 || !accept(journeys[0]) {
+		if len(journeys) == 0 || journeys[0].Ended == nil || journeys[0].Ended.Before(since) || !accept(journeys[0]) {
 			return errors.New("the journey has not ended yet")
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	fmt.Printf("\n%s\n", t.say(whatMoved))
-	events := 0
-	for _, j := range slices.Backward(journeys) {
-		fmt.Print(t.describe(j))
-		events += j.CauseCount
-	}
-	if events > len(journeys) {
-		fmt.Printf("  "+t.say(merged)+"\n", events, len(journeys))
-	}
-	return nil
-}
-
-// describe returns a journey in words.
-func (t *tour) describe(j journey) string {
-	var text strings.Builder
-	line := func(label words, format string, args ...any) {
-		fmt.Fprintf(&text, "  %s  %s\n", t.say(label), fmt.Sprintf(format, args...))
-	}
-	var causes []string
-	for _, c := range j.Causes {
-		cause := c.Type
-		if details := strings.Trim(c.Changed+", resourceVersion "+c.ResourceVersion, ", "); c.ResourceVersion != "" {
-			cause += " (" + details + ")"
-		}
-		causes = append(causes, cause)
-	}
-	line(labelEvents, "%s", strings.Join(causes, "; "))
-	if j.Taken != nil {
-		line(labelQueue, t.say(waited), rounded(j.Taken.Sub(j.Queued)), j.Worker)
-	}
-	line(labelDesired, "%s", j.Desired)
-	line(labelActual, "%s", j.Actual)
-	for _, s := range j.Steps {
-		line(labelStep, "%s", s.Text)
-		for _, r := range s.Requests {
-			line(labelRequest, "%s: %s, %d, %.1f ms", r.Server, r.Operation, r.Code, r.Milliseconds)
-		}
-	}
-	line(labelOutcome, t.say(after), j.Outcome, rounded(j.Ended.Sub(j.Queued)))
-	if j.Retry != nil {
-		line(labelRetry, t.say(retryIn), rounded(j.Retry.Until.Sub(j.Retry.From)), j.Retry.Failures)
-	}
-	return text.String() + "\n"
-}
-
-// rounded returns a duration in a readable precision.
-func rounded(d time.Duration) time.Duration {
-	if d < time.Millisecond {
-		return d.Round(time.Microsecond)
-	}
-	return d.Round(time.Millisecond)
 }
 
 // send sends a request, and decodes the body of the response unless that is nil.
-func send(ctx context.Context, method, url, body string, response any) error {
-	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+func send(ctx context.Context, method, url string, response any) error {
+	request, err := http.NewRequestWithContext(ctx, method, url, http.NoBody)
 	if err != nil {
 		return err
 	}
-	request.Header.Set("Content-Type", "application/json")
 	got, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err

@@ -76,20 +76,6 @@ var (
 		"请在终端旁边打开这个页面：%s\n每个阶段停留 %d 毫秒。想自己输入命令：export KUBECONFIG=%s",
 	}
 	pressEnter = words{"Press Enter to continue.", "按回车继续。"}
-	finished   = words{"That was the whole path. Next: docs/learn, and make run.", "整条路径到此为止。接下来：docs/zh-CN/learn 和 make run。"}
-	healed     = words{"Neutron answers again.", "Neutron 重新应答。"}
-	whatMoved  = words{"What moved:", "刚才发生的事："}
-	merged     = words{"%d events, %d syncs.", "%d 个事件，%d 次同步。"}
-	waited     = words{"waited %v, then worker %d took the key", "等了 %v，由 worker %d 取走"}
-	after      = words{"%s, after %v", "%s，用时 %v"}
-	retryIn    = words{"in %v; failures in a row: %d", "%v 之后，已连续失败 %d 次"}
-
-	labelEvents  = words{"events ", "事件"}
-	labelQueue   = words{"queue  ", "队列"}
-	labelDesired = words{"desired", "期望"}
-	labelActual  = words{"actual ", "实际"}
-	labelStep    = words{"step   ", "步骤"}
-	labelRequest = words{"request", "请求"}
-	labelOutcome = words{"outcome", "结果"}
-	labelRetry   = words{"retry  ", "重试"}
+	ended      = words{"That was the whole path. Next: docs/learn, and make run.", "整条路径到此为止。接下来：docs/zh-CN/learn 和 make run。"}
+	healed     = words{"Neutron answers again.", "Neutron 恢复响应。"}
 )

@@ -50,7 +50,7 @@ var advices = map[string]advice{
 	},
 	"InUse": {
 		Status: "False",
-		Cure:   "Delete the ports or subnets that the message names, or restore the previous spec. For a Network that is being deleted, `deletionPolicy: Retain` keeps the network instead.",
+		Cure:   "Delete the ports or subnets that the message names, detach the subnet from routers that the message names, or restore the previous spec. For a Network that is being deleted, `deletionPolicy: Retain` keeps the network instead.",
 		Retry:  "After 20 to 30 seconds.",
 	},
 	"InvalidSpec": {
@@ -62,7 +62,7 @@ var advices = map[string]advice{
 		Status: "False",
 		Cure: "For networks or subnets: delete the ones that are not needed, or remove the owner marker from their description. " +
 			"For a network from before the Network was created: confirm it with the annotation that the message contains. " +
-			"The controller deletes only provable duplicates itself. For subnet pools: set `spec.subnetPool.id` instead of the name.",
+			"The controller deletes only provable duplicates itself. For subnet pools and routers: set `spec.subnetPool.id` or `spec.router.id` instead of the name.",
 		Retry: "After 20 to 30 seconds.",
 	},
 	"NotOurs": {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/metrics"
 	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/observe"
 )
 
 // metric is a metric of the controller.
@@ -23,8 +25,10 @@ func readMetrics() (all []metric, err error) {
 	metrics.SetVersion("")
 	metrics.SetCloud("")
 	metrics.ObserveReady(time.Second)
-	metrics.ObserveNeutron("", 0, time.Second)
+	_, endRequest := metrics.Observer{}.Begin(context.Background(), observe.Work{Kind: observe.Request, Server: metrics.Neutron})
+	endRequest(observe.Result{})
 	metrics.ObserveListing(neutron.Listing{}, time.Second, nil)
+	metrics.CountRequests(func() (inFlight, waiting int) { return 0, 0 })
 	metrics.CountNetworks(func() []*samplecrdv1.Network { return []*samplecrdv1.Network{{}} })
 
 	families, err := legacyregistry.DefaultGatherer.Gather()

@@ -7,16 +7,18 @@ package debugpage
 import "time"
 
 // State is what the process does now. The path /api/state returns it as JSON. All
-// durations are in milliseconds, and all counts begin with the process.
+// counts begin with the process.
 type State struct {
 	Time      time.Time  `json:"time"`
 	Process   Process    `json:"process"`
 	Informers []Informer `json:"informers"`
-	Handlers  Handlers   `json:"handlers"`
-	Queue     Queue      `json:"queue"`
-	Workers   []Worker   `json:"workers"`
-	Neutron   Neutron    `json:"neutron"`
-	Cache     Cache      `json:"cache"`
+	// Handlers counts the calls of the event handlers that were "added", "updated" and
+	// "deleted", and those that added no key, "skipped".
+	Handlers map[string]int `json:"handlers"`
+	Queue    Queue          `json:"queue"`
+	Workers  []Worker       `json:"workers"`
+	Neutron  Neutron        `json:"neutron"`
+	Cache    Cache          `json:"cache"`
 	// Plans are those of the last syncs that had at least one step, the newest first.
 	Plans []Plan `json:"plans"`
 }
@@ -25,58 +27,35 @@ type State struct {
 type Process struct {
 	Version string    `json:"version"`
 	Started time.Time `json:"started"`
-	// Leads is whether this replica reconciles.
-	Leads bool `json:"leads"`
-	// Lease is the namespace and name of the Lease, or empty without leader election.
-	Lease string `json:"lease,omitempty"`
-	// Holder is the holder of the Lease, as far as known.
-	Holder string `json:"holder,omitempty"`
+	Leads   bool      `json:"leads"`            // whether this replica reconciles
+	Lease   string    `json:"lease,omitempty"`  // empty without leader election
+	Holder  string    `json:"holder,omitempty"` // of the Lease, as far as known
 	// Cloud names the Neutron: its region and project, or "embedded".
 	Cloud string `json:"cloud,omitempty"`
 	// MaySlowDown is whether slow motion can be switched on, as in a local demo.
 	MaySlowDown bool `json:"maySlowDown"`
 	// SlowMilliseconds is how long each stage holds a key, or zero.
-	SlowMilliseconds int `json:"slowMilliseconds"`
+	SlowMilliseconds int64 `json:"slowMilliseconds"`
 }
 
 // Informer is the state of one informer.
 type Informer struct {
-	// Kind is Network or Deployment.
-	Kind string `json:"kind"`
-	// Namespace is empty for all namespaces.
-	Namespace string `json:"namespace,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"` // empty for all namespaces
 	// Activity is "listing", "watching" or "waiting" after an error.
-	Activity string    `json:"activity"`
-	Since    time.Time `json:"since"`
-	// ResourceVersion is the version of the list or event that was stored last.
-	ResourceVersion string `json:"resourceVersion"`
+	Activity        string `json:"activity"`
+	ResourceVersion string `json:"resourceVersion"` // received last
 	Lists           int    `json:"lists"`
 	Watches         int    `json:"watches"`
 	LastError       string `json:"lastError,omitempty"`
-	// FIFO is the number of changes between reflector and indexer.
-	FIFO int `json:"fifo"`
-	// Objects is the number of objects in the indexer.
-	Objects int `json:"objects"`
-}
-
-// Handlers counts the calls of the event handlers for Networks.
-type Handlers struct {
-	Add    int `json:"add"`
-	Update int `json:"update"`
-	Delete int `json:"delete"`
-	// Skipped are the updates that added no key, such as the controller's own writes.
-	// Update includes them.
-	Skipped int `json:"skipped"`
+	Objects         int    `json:"objects"` // in the indexer
 }
 
 // Queue is the state of the work queue.
 type Queue struct {
-	Name string `json:"name"`
-	// Depth is the number of keys that wait for a worker.
-	Depth int `json:"depth"`
-	// Front are some of these keys.
+	// Depth is the number of keys that wait for a worker. Front are about the next ones.
+	Depth int      `json:"depth"`
 	Front []string `json:"front"`
-	Adds  int      `json:"adds"`
 	// Merged counts the adds of keys that were in the queue already.
 	Merged int `json:"merged"`
 	// Waiting are the keys that are added after a delay, the next ones first: at most
@@ -88,10 +67,8 @@ type Queue struct {
 // Waiting is a key that is added to the queue later.
 type Waiting struct {
 	Key string `json:"key"`
-	// Reason is "backoff" after a failure that may pass any moment, "later" after one
-	// that needs longer, or "edit" for a Network that is edited without end.
-	Reason string `json:"reason"`
-	// Failures is the number of failures in a row, for backoff.
+	// Failures is the number of failures in a row because of which the key waits. It is 0
+	// after a failure that needs longer than a backoff.
 	Failures int       `json:"failures,omitempty"`
 	From     time.Time `json:"from"`
 	Until    time.Time `json:"until"`
@@ -99,22 +76,16 @@ type Waiting struct {
 
 // Worker is one of the workers, which are numbered from 1.
 type Worker struct {
-	Number int `json:"number"`
-	// Key is empty while the worker waits for one.
-	Key string `json:"key,omitempty"`
-	// Stage is a stage of the sync: see [Moment].
-	Stage Stage `json:"stage,omitempty"`
-	// Step is the step that is being applied, in words.
-	Step  string     `json:"step,omitempty"`
-	Since *time.Time `json:"since,omitempty"`
+	Number int    `json:"number"`
+	Key    string `json:"key,omitempty"` // empty while the worker waits for one
+	Stage  Stage  `json:"stage,omitempty"`
+	Step   string `json:"step,omitempty"` // that is being applied
 }
 
 // Neutron is the use of Neutron's API.
 type Neutron struct {
-	InFlight int `json:"inFlight"`
-	// Limit is the number of requests at a time that Neutron gets at present.
-	Limit      int         `json:"limit"`
-	Requests   int         `json:"requests"`
+	InFlight   int         `json:"inFlight"`
+	Limit      int         `json:"limit"` // the largest number of requests at a time
 	Operations []Operation `json:"operations"`
 }
 
@@ -127,8 +98,7 @@ type Operation struct {
 	P50Milliseconds float64 `json:"p50Milliseconds"`
 	P99Milliseconds float64 `json:"p99Milliseconds"`
 	// LastCode is the HTTP status code of the last response, or 0 if there was none.
-	LastCode int       `json:"lastCode"`
-	Last     time.Time `json:"last"`
+	LastCode int `json:"lastCode"`
 }
 
 // Cache is the cache of Neutron's state.
@@ -171,8 +141,7 @@ const (
 	StageBackoff Stage = "backoff" // the sync failed, and the key waits
 )
 
-// Moment is the arrival of a key at a stage. The page moves a dot for it. Under load,
-// only some are sent.
+// Moment is the arrival of a key at a stage. The page moves a dot for it.
 type Moment struct {
 	Time  time.Time `json:"time"`
 	Stage Stage     `json:"stage"`
@@ -187,7 +156,7 @@ type Moment struct {
 // that sync. The path /api/journeys?key=namespace/name returns those that are kept as
 // a JSON array, the newest first.
 type Journey struct {
-	ID  string `json:"id"` // of the sync, as in the log
+	ID  string `json:"id"` // of the sync, as in the log, or "pending" before it
 	Key string `json:"key"`
 	// Causes are the events that this one sync handled, at most 20 of CauseCount.
 	Causes     []Cause    `json:"causes"`
@@ -196,10 +165,10 @@ type Journey struct {
 	Taken      *time.Time `json:"taken,omitempty"` // nil while the key waits
 	Worker     int        `json:"worker,omitempty"`
 	// Desired and Actual are the states that the sync began with, in words.
-	Desired string        `json:"desired,omitempty"`
-	Actual  string        `json:"actual,omitempty"`
-	Steps   []JourneyStep `json:"steps"`
-	Ended   *time.Time    `json:"ended,omitempty"` // nil while the sync runs
+	Desired string         `json:"desired,omitempty"`
+	Actual  string         `json:"actual,omitempty"`
+	Steps   []*JourneyStep `json:"steps"`
+	Ended   *time.Time     `json:"ended,omitempty"` // nil while the sync runs
 	// Outcome is the outcome in words, such as "Ready" or the error.
 	Outcome string `json:"outcome,omitempty"`
 	Failed  bool   `json:"failed,omitempty"`
@@ -210,14 +179,14 @@ type Journey struct {
 // Cause is an event that added a key.
 type Cause struct {
 	Time time.Time `json:"time"`
-	// Type is "added", "updated", "deleted", "start", "drift", "Deployment" or "retry".
+	// Type is "added", "updated", "deleted", "start", "drift" or "retry", for example.
 	Type            string `json:"type"`
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	// What changed, for an update, such as "spec".
 	Changed string `json:"changed,omitempty"`
 }
 
-// JourneyStep is a step of a sync: of the plan, or a write to Kubernetes.
+// JourneyStep is a step of a sync: of the plan, or another request.
 type JourneyStep struct {
 	Text         string           `json:"text"`
 	Begun        time.Time        `json:"begun"`
@@ -237,8 +206,8 @@ type JourneyRequest struct {
 
 // The stream /api/stream sends server-sent events: "state" with a State, at most four
 // a second; "moments" with a JSON array of Moments, at most ten a second; and, with
-// ?key=namespace/name, "journeys" with the journeys of this key when they change.
+// ?key=namespace/name, "journeys" with the journeys of this key when they change. Under
+// load, it sends only some of the Moments.
 //
 // /api/keys?prefix=text returns a JSON array of at most 20 keys that begin with the
-// text. POST /api/slow with {"milliseconds":800} switches slow motion, if
-// Process.MaySlowDown; it requires the header "Content-Type: application/json".
+// text. POST /api/slow?milliseconds=800 switches slow motion, if Process.MaySlowDown.

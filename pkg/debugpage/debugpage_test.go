@@ -3,174 +3,214 @@ package debugpage
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 
-	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
-	"github.com/samplecrd/network-controller/pkg/store"
-	"github.com/samplecrd/network-controller/pkg/tracing"
+	"github.com/samplecrd/network-controller/pkg/observe"
 )
 
 func key(name string) cache.ObjectName { return cache.ObjectName{Namespace: "default", Name: name} }
 
-func newTestRecorder(t *testing.T) (*Recorder, *testclock.FakeClock) {
+// keys is a queue of a test.
+type keys []cache.ObjectName
+
+func (k *keys) Len() int                     { return len(*k) }
+func (k *keys) Front(int) []cache.ObjectName { return *k }
+
+func newTestPage(t *testing.T) (*Page, *testclock.FakeClock) {
 	t.Helper()
 	fake := testclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	return newRecorder(t.Context(), fake, Process{MaySlowDown: true}, 2), fake
+	p := newPage(t.Context(), fake, Process{MaySlowDown: true}, 2)
+	p.show(Sources{
+		Queue: &keys{key("next")}, Load: func() (int, int) { return 1, 2 }, Places: 3,
+		Cache: func() (int, int, time.Time) { return 4, 5, fake.Now() }, Cloud: func() (string, bool) { return "embedded", true },
+		Holder: func() string { return "" }, Leads: func() bool { return true },
+	})
+	return p, fake
 }
 
-// syncOnce records a sync as the controller calls the Recorder.
-func syncOnce(r *Recorder, of cache.ObjectName, err error, retry time.Duration) {
-	r.Taken(of)
-	ctx, end := r.Begin(context.Background(), of, "1234")
-	observer, _ := tracing.ObserverOf(ctx)
-	observer.Compares(ctx, "desired", "actual")
-	_, endStep := observer.Starts(ctx, "a step")
-	endStep(err)
-	observer.Reports(ctx, err, "Ready")
-	if err != nil {
-		r.Delayed(of, retry, 1)
-	}
-	end(err)
-	r.Done(of)
+func add(p *Page, of cache.ObjectName, cause string) {
+	p.Happened(of, observe.Event{Type: observe.Added, Cause: cause})
 }
+
+// journeysOf returns what the page sends.
+func journeysOf(t *testing.T, p *Page, name string) (journeys []Journey) {
+	t.Helper()
+	if err := json.Unmarshal(p.journeysOf(key(name)), &journeys); err != nil {
+		t.Fatal(err)
+	}
+	return journeys
+}
+
+// syncOnce records a sync as the queue and the reconciler call the Page.
+func syncOnce(p *Page, of cache.ObjectName, err error, retry time.Duration) {
+	ctx, end := p.Begin(context.Background(), observe.Work{Kind: observe.Sync, Key: of, ID: "1234"})
+	p.Reach(ctx, observe.Desired, words("desired").String, nil)
+	p.Reach(ctx, observe.Actual, words("actual").String, nil)
+	stepCtx, endStep := p.Begin(ctx, observe.Work{Kind: observe.Step, Name: "Step", Text: words("a step")})
+	_, endRequest := p.Begin(stepCtx, observe.Work{Kind: observe.Request, Name: "create network", Server: "Neutron"})
+	endRequest(observe.Result{Code: 201})
+	endStep(observe.Result{Err: err})
+	p.Reach(ctx, observe.Report, words("Ready").String, err)
+	if err != nil {
+		p.Happened(of, observe.Event{Type: observe.Delayed, Delay: retry, Failures: 1})
+	}
+	end(observe.Result{Err: err})
+}
+
+type words string
+
+func (w words) String() string { return string(w) }
 
 // TestMerge: a hundred events of one key are one sync, and one journey with all of
 // them.
 func TestMerge(t *testing.T) {
-	r, _ := newTestRecorder(t)
+	p, _ := newTestPage(t)
 	for range 100 {
-		r.Added(key("one"), "event")
+		add(p, key("one"), "event")
 	}
-	if got := r.state().Queue; got.Adds != 100 || got.Merged != 99 || got.Depth != 1 || len(got.Front) != 1 {
-		t.Errorf("the queue is %+v, want 100 adds of one key", got)
+	if got := p.state().Queue; got.Merged != 99 || got.Depth != 1 || !slices.Equal(got.Front, []string{"default/next"}) {
+		t.Errorf("the queue is %+v, want 99 merged adds of one key", got)
 	}
-	syncOnce(r, key("one"), nil, 0)
-	found := r.journeysOf(key("one"))
+	syncOnce(p, key("one"), nil, 0)
+	found := journeysOf(t, p, "one")
 	if len(found) != 1 || found[0].CauseCount != 100 || len(found[0].Causes) != maxCauses || found[0].Outcome != "Ready" || found[0].Ended == nil || found[0].Failed {
 		t.Fatalf("the journeys are %+v, want one that ended", found)
 	}
-	if len(r.keys) != 0 || r.state().Queue.Depth != 0 {
-		t.Errorf("%d keys are left", len(r.keys))
+	if steps := found[0].Steps; len(steps) != 1 || steps[0].Text != "a step" || len(steps[0].Requests) != 1 || steps[0].Requests[0].Code != 201 {
+		t.Errorf("the steps are %+v, want one with a request", found[0].Steps)
+	}
+	got := p.state()
+	if got.Neutron.Operations[0].Count != 1 || got.Neutron.Operations[0].Name != "create network" || got.Neutron.Limit != 3 {
+		t.Errorf("the use of Neutron is %+v", got.Neutron)
+	}
+	if len(got.Plans) != 1 || got.Plans[0].Steps[0] != "a step" || got.Plans[0].Outcome != "Ready" {
+		t.Errorf("the plans are %+v", got.Plans)
+	}
+	if len(p.pending) != 0 {
+		t.Errorf("%d keys are left", len(p.pending))
 	}
 }
 
 // TestBackoff: a failed sync shows when its key is added again. At that time, the key is
 // in the queue because of a retry.
 func TestBackoff(t *testing.T) {
-	r, fake := newTestRecorder(t)
-	r.Added(key("one"), "event")
-	syncOnce(r, key("one"), errors.New("Neutron is \x1b[31m unavailable"), time.Second)
-	state := r.state().Queue
-	if state.Depth != 0 || state.WaitingCount != 1 || state.Waiting[0].Reason != "backoff" || state.Waiting[0].Failures != 1 {
+	p, fake := newTestPage(t)
+	add(p, key("one"), "event")
+	syncOnce(p, key("one"), errors.New("Neutron is \x1b[31m unavailable"), time.Second)
+	p.Happened(key("one"), observe.Event{Type: observe.Delayed, Delay: time.Minute}) // the queue keeps the earlier time
+	state := p.state().Queue
+	if state.WaitingCount != 1 || state.Waiting[0].Failures != 1 || !state.Waiting[0].Until.Equal(fake.Now().Add(time.Second)) {
 		t.Errorf("the queue is %+v, want a key in backoff", state)
 	}
-	found := r.journeysOf(key("one"))
+	found := journeysOf(t, p, "one")
 	if len(found) != 1 || !found[0].Failed || found[0].Retry == nil || found[0].Outcome != `Neutron is \x1b[31m unavailable` {
 		t.Fatalf("the journeys are %+v, want a failure with a retry", found)
 	}
-	fake.Step(time.Second)
-	if state := r.state().Queue; state.Depth != 1 || state.WaitingCount != 0 {
-		t.Errorf("the queue is %+v, want the key", state)
+	p.Happened(key("one"), observe.Event{Type: observe.Due})
+	if state := p.state().Queue; state.WaitingCount != 0 {
+		t.Errorf("the queue is %+v, want that nothing waits", state)
 	}
-	found = r.journeysOf(key("one"))
+	found = journeysOf(t, p, "one")
 	if len(found) != 2 || found[0].Taken != nil || found[0].Causes[0].Type != "retry" {
 		t.Errorf("the journeys are %+v, want a retry in the queue", found)
 	}
 }
 
-// TestAddedWhileWorking: a key that is added while a worker has it is in the queue when
-// the worker is done.
+// TestAddedWhileWorking: a key that is added while a worker has it is shown as waiting.
 func TestAddedWhileWorking(t *testing.T) {
-	r, _ := newTestRecorder(t)
-	r.Added(key("one"), "event")
-	r.Taken(key("one"))
-	r.Added(key("one"), "drift")
-	if got := r.state(); got.Queue.Depth != 0 || got.Workers[0].Key != "default/one" || len(got.Workers) != 2 {
-		t.Errorf("the state is %+v, want the key at worker 1 only", got)
+	p, _ := newTestPage(t)
+	add(p, key("one"), "event")
+	_, end := p.Begin(t.Context(), observe.Work{Kind: observe.Sync, Key: key("one")})
+	add(p, key("one"), "drift")
+	if got := p.state().Workers; got[0].Key != "default/one" || len(got) != 2 {
+		t.Errorf("the workers are %+v, want the key at worker 1 only", got)
 	}
-	r.Done(key("one"))
-	if got := r.state(); got.Queue.Depth != 1 || got.Workers[0].Key != "" {
-		t.Errorf("the state is %+v, want the key in the queue", got)
+	end(observe.Result{})
+	if got := p.state().Workers; got[0].Key != "" {
+		t.Errorf("the workers are %+v, want none at work", got)
+	}
+	if found := journeysOf(t, p, "one"); len(found) != 2 || found[0].Causes[0].Type != "drift" {
+		t.Errorf("the journeys are %+v, want one that waits because of drift", found)
 	}
 }
 
 // TestHandlers: a handler's event is the cause of the add, and one that adds nothing is
 // counted as skipped.
 func TestHandlers(t *testing.T) {
-	r, _ := newTestRecorder(t)
-	wrapped := r.Wrap(store.Handlers{
-		UpdateFunc: func(_, after *samplecrdv1.Network) {
+	p, _ := newTestPage(t)
+	handlers := observe.Handlers(p, cache.TypedResourceEventHandlerDetailedFuncs[*metav1.PartialObjectMetadata]{
+		UpdateFunc: func(_, after *metav1.PartialObjectMetadata) {
 			if after.Generation == 2 {
-				r.Added(cache.MetaObjectToName(after), "event")
+				add(p, cache.MetaObjectToName(after), "event")
 			}
 		},
 	})
-	before, status, spec := &samplecrdv1.Network{}, &samplecrdv1.Network{}, &samplecrdv1.Network{}
-	for i, network := range []*samplecrdv1.Network{before, status, spec} {
-		network.Namespace, network.Name, network.ResourceVersion, network.Generation = "default", "one", strconv.Itoa(i+1), 1
+	before, status, spec := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
+	for i, object := range []*metav1.PartialObjectMetadata{before, status, spec} {
+		object.Namespace, object.Name, object.ResourceVersion, object.Generation = "default", "one", strconv.Itoa(i+1), 1
 	}
 	spec.Generation = 2
-	wrapped.UpdateFunc(before, status)
-	wrapped.UpdateFunc(status, spec)
-	if got := r.state(); got.Handlers != (Handlers{Update: 2, Skipped: 1}) || !got.Process.Leads {
+	handlers.UpdateFunc(before, status)
+	handlers.UpdateFunc(status, spec)
+	if got := p.state(); got.Handlers["updated"] != 2 || got.Handlers["skipped"] != 1 || !got.Process.Leads {
 		t.Errorf("the handlers are %+v", got.Handlers)
 	}
-	if found := r.journeysOf(key("one")); len(found) != 1 || found[0].Causes[0].Changed != "spec" || found[0].Causes[0].ResourceVersion != "3" {
+	if found := journeysOf(t, p, "one"); len(found) != 1 || found[0].Causes[0].Changed != "spec" || found[0].Causes[0].ResourceVersion != "3" {
 		t.Errorf("the journeys are %+v, want one because of the spec", found)
 	}
 }
 
 // TestBounds: what is kept is bounded, however much happens and however long texts are.
 func TestBounds(t *testing.T) {
-	r, _ := newTestRecorder(t)
-	_, end := r.moments.read(key("0"))
+	p, _ := newTestPage(t)
+	_, end := p.moments.read(key("0"))
 	defer end()
 	failure := errors.New(strings.Repeat("\x00é", 1<<16))
 	for i := range 3 * maxKeys {
-		r.Added(key(strconv.Itoa(i)), "event")
+		add(p, key(strconv.Itoa(i)), "event")
+		p.Happened(key(strconv.Itoa(i)), observe.Event{Type: observe.Delayed, Delay: time.Hour})
 	}
-	if len(r.keys) != maxKeys {
-		t.Errorf("%d keys are kept", len(r.keys))
+	if len(p.pending) != maxKeys || len(p.waiting) != maxKeys {
+		t.Errorf("%d and %d keys are kept", len(p.pending), len(p.waiting))
 	}
-	for i := range 1000 {
-		of := key(strconv.Itoa(i))
-		r.Taken(of)
-		ctx, end := r.Begin(t.Context(), of, "1234")
-		observer, _ := tracing.ObserverOf(ctx)
+	for i := range maxJourneys + 50 {
+		ctx, end := p.Begin(t.Context(), observe.Work{Kind: observe.Sync, Key: key(strconv.Itoa(i)), ID: "1234"})
 		for range 2 * maxSteps {
-			_, endStep := observer.Starts(ctx, failure.Error())
-			endStep(failure)
+			_, endStep := p.Begin(ctx, observe.Work{Kind: observe.Step, Text: words(failure.Error())})
+			endStep(observe.Result{Err: failure})
 		}
-		end(failure)
-		r.Done(of)
+		end(observe.Result{Err: failure})
 	}
-	sum := 0
-	for _, one := range r.journeys.all {
-		sum += sizeOf(&one.journey)
+	if kept := len(p.journeysOf(key("100"))) * len(p.journeys); len(p.journeys) != maxJourneys || kept > 6<<20 {
+		t.Errorf("%d journeys of %d bytes are kept", len(p.journeys), kept)
 	}
-	if len(r.journeys.all) > maxJourneys || sum > maxJourneyBytes || sum != r.journeys.bytes || len(r.journeys.all) < 50 || len(r.plans) != maxPlans {
-		t.Errorf("%d journeys of %d bytes (%d counted) and %d plans are kept", len(r.journeys.all), sum, r.journeys.bytes, len(r.plans))
+	if plans := p.state().Plans; len(plans) != maxPlans || len(plans[0].Steps) != maxSteps {
+		t.Errorf("%d plans are shown, the first one with %d steps", len(plans), len(plans[0].Steps))
 	}
-	if text := r.journeys.all[0].journey.Outcome; len(text) > maxTextBytes || strings.Contains(text, "\x00") {
+	if text := p.journeys[0].Outcome; len(text) > maxTextBytes || strings.Contains(text, "\x00") {
 		t.Errorf("an outcome has %d bytes: %q", len(text), text)
 	}
 	for range 2 * maxJourneysOfKey {
-		syncOnce(r, key("often"), nil, 0)
+		syncOnce(p, key("often"), nil, 0)
 	}
-	if found := r.journeysOf(key("often")); len(found) != maxJourneysOfKey {
+	if found := journeysOf(t, p, "often"); len(found) != maxJourneysOfKey {
 		t.Errorf("%d journeys of one key are kept", len(found))
 	}
 }
@@ -178,43 +218,23 @@ func TestBounds(t *testing.T) {
 // TestSampling: under load, the stages of a followed key are complete, and those of the
 // others are sampled.
 func TestSampling(t *testing.T) {
-	r, fake := newTestRecorder(t)
-	sent, end := r.moments.read(key("followed"))
+	p, fake := newTestPage(t)
+	sent, end := p.moments.read(key("followed"))
 	defer end()
 	for i := range 10_000 {
-		r.moments.add(fake.Now(), StageQueue, key(strconv.Itoa(i)), "", 0, false)
+		p.moments.add(Moment{Time: fake.Now(), Stage: StageQueue}, key(strconv.Itoa(i)))
 		if i%1000 == 0 {
-			r.moments.add(fake.Now(), StageQueue, key("followed"), "", 0, false)
+			p.moments.add(Moment{Time: fake.Now(), Stage: StageQueue}, key("followed"))
 		}
 	}
-	_, count := r.moments.since(sent)
+	_, count := p.moments.since(sent)
 	if count < momentsPerSecond || count > 8*momentsPerSecond {
 		t.Errorf("%d moments were recorded", count)
 	}
-	r.moments.add(fake.Now(), StageDone, key("followed"), "", 0, false)
-	some, _ := r.moments.since(count)
+	p.moments.add(Moment{Time: fake.Now(), Stage: StageDone}, key("followed"))
+	some, _ := p.moments.since(count)
 	if len(some) != 1 || some[0].Key != "default/followed" {
 		t.Errorf("the moments are %v, want that of the followed key", some)
-	}
-}
-
-// TestOff: a Recorder that is off allocates nothing, and wraps nothing.
-func TestOff(t *testing.T) {
-	r, ctx, of := Off(), t.Context(), key("one")
-	allocations := testing.AllocsPerRun(100, func() {
-		r.Added(of, "event")
-		r.Delayed(of, time.Second, 1)
-		r.Taken(of)
-		_, end := r.Begin(ctx, of, "1234")
-		end(nil)
-		r.Done(of)
-		r.Received(nil)
-	})
-	if allocations != 0 {
-		t.Errorf("%v objects were allocated", allocations)
-	}
-	if r.Kubernetes(http.DefaultTransport) != http.DefaultTransport || r.Neutron(nil)(http.DefaultTransport) != http.DefaultTransport {
-		t.Error("a transport was wrapped")
 	}
 }
 
@@ -222,23 +242,23 @@ func TestOff(t *testing.T) {
 // and when the process stops.
 func TestSlowMotion(t *testing.T) {
 	for name, test := range map[string]struct {
-		end  func(*Recorder, func())
+		end  func(*Page, func())
 		want time.Duration
 	}{
-		"the pause ends":   {func(*Recorder, func()) {}, maxSlow},
-		"switched off":     {func(r *Recorder, _ func()) { r.slow.set(0) }, time.Second},
-		"the process ends": {func(_ *Recorder, stop func()) { stop() }, time.Second},
+		"the pause ends":   {func(*Page, func()) {}, maxSlowMilliseconds * time.Millisecond},
+		"switched off":     {func(p *Page, _ func()) { p.slow.Store(0) }, time.Second},
+		"the process ends": {func(_ *Page, stop func()) { stop() }, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
-				r := newRecorder(ctx, clock.RealClock{}, Process{MaySlowDown: true}, 1)
-				r.slow.set(time.Hour) // at most maxSlow
+				p := newPage(ctx, clock.RealClock{}, Process{MaySlowDown: true}, 1)
+				p.slow.Store(maxSlowMilliseconds)
 				begun := time.Now()
-				time.AfterFunc(time.Second, func() { test.end(r, stop) })
-				r.hold(t.Context())
-				if took := time.Since(begun); took != test.want {
+				time.AfterFunc(time.Second, func() { test.end(p, stop) })
+				p.hold(t.Context())
+				if took := time.Since(begun); took < test.want || took > test.want+holdPeriod {
 					t.Errorf("the stage was held for %v, want %v", took, test.want)
 				}
 			})
@@ -248,46 +268,45 @@ func TestSlowMotion(t *testing.T) {
 
 // TestGuards: only this machine, and pages of this origin, are served.
 func TestGuards(t *testing.T) {
-	r, _ := newTestRecorder(t)
-	inCloud, _ := newTestRecorder(t)
+	p, _ := newTestPage(t)
+	inCloud, _ := newTestPage(t)
 	inCloud.process.MaySlowDown = false
-	const host, isJSON = "127.0.0.1:8123", "application/json"
+	const host = "127.0.0.1:8123"
 	for name, test := range map[string]struct {
-		recorder                                   *Recorder
-		method, path, host, origin, site, kind, in string
-		want                                       int
+		page                             *Page
+		method, path, host, origin, site string
+		want                             int
 	}{
-		"state":                 {r, "GET", "/api/state", host, "", "", "", "", 200},
-		"IPv6":                  {r, "GET", "/api/state", "[::1]:8123", "", "", "", "", 200},
-		"localhost":             {r, "GET", "/", "localhost:8123", "", "", "", "", 200},
-		"DNS rebinding":         {r, "GET", "/api/state", "evil.example:8123", "", "", "", "", 403},
-		"foreign origin":        {r, "GET", "/api/state", host, "http://evil.example", "", "", "", 403},
-		"another port":          {r, "GET", "/api/state", host, "http://127.0.0.1:1", "", "", "", 403},
-		"a null origin":         {r, "GET", "/api/state", host, "null", "", "", "", 403},
-		"own origin":            {r, "GET", "/api/state", host, "http://" + host, "same-origin", "", "", 200},
-		"cross-site":            {r, "GET", "/api/state", host, "", "cross-site", "", "", 403},
-		"no key":                {r, "GET", "/api/journeys", host, "", "", "", "", 400},
-		"no namespace":          {r, "GET", "/api/journeys?key=one", host, "", "", "", "", 400},
-		"a key":                 {r, "GET", "/api/journeys?key=default/one", host, "", "", "", "", 200},
-		"slow":                  {r, "POST", "/api/slow", host, "", "", isJSON, `{"milliseconds":0}`, 200},
-		"slow of another site":  {r, "POST", "/api/slow", host, "http://evil.example", "", isJSON, `{"milliseconds":1}`, 403},
-		"slow as a form":        {r, "POST", "/api/slow", host, "", "", "text/plain", `{"milliseconds":1}`, 415},
-		"too slow":              {r, "POST", "/api/slow", host, "", "", isJSON, `{"milliseconds":5001}`, 400},
-		"no number":             {r, "POST", "/api/slow", host, "", "", isJSON, `{}`, 400},
-		"slow with a cloud":     {inCloud, "POST", "/api/slow", host, "", "", isJSON, `{"milliseconds":1}`, 403},
-		"another method":        {r, "DELETE", "/api/state", host, "", "", "", "", 405},
-		"a file that is absent": {r, "GET", "/absent", host, "", "", "", "", 404},
+		"state":                 {p, "GET", "/api/state", host, "", "", 200},
+		"IPv6":                  {p, "GET", "/api/state", "[::1]:8123", "", "", 200},
+		"localhost":             {p, "GET", "/", "localhost:8123", "", "", 200},
+		"DNS rebinding":         {p, "GET", "/api/state", "evil.example:8123", "", "", 403},
+		"foreign origin":        {p, "GET", "/api/state", host, "http://evil.example", "", 403},
+		"another port":          {p, "GET", "/api/state", host, "http://127.0.0.1:1", "", 403},
+		"a null origin":         {p, "GET", "/api/state", host, "null", "", 403},
+		"own origin":            {p, "GET", "/api/state", host, "http://" + host, "same-origin", 200},
+		"cross-site":            {p, "GET", "/api/state", host, "", "cross-site", 403},
+		"no key":                {p, "GET", "/api/journeys", host, "", "", 400},
+		"no namespace":          {p, "GET", "/api/journeys?key=one", host, "", "", 400},
+		"a key":                 {p, "GET", "/api/journeys?key=default/one", host, "", "", 200},
+		"slow":                  {p, "POST", "/api/slow?milliseconds=5000", host, "", "", 200},
+		"slow of another site":  {p, "POST", "/api/slow?milliseconds=1", host, "http://evil.example", "", 403},
+		"too slow":              {p, "POST", "/api/slow?milliseconds=5001", host, "", "", 400},
+		"no number":             {p, "POST", "/api/slow", host, "", "", 400},
+		"slow with a cloud":     {inCloud, "POST", "/api/slow?milliseconds=1", host, "", "", 403},
+		"another method":        {p, "DELETE", "/api/state", host, "", "", 405},
+		"a file that is absent": {p, "GET", "/absent", host, "", "", 404},
 	} {
 		t.Run(name, func(t *testing.T) {
-			request := httptest.NewRequestWithContext(t.Context(), test.method, test.path, strings.NewReader(test.in))
+			request := httptest.NewRequestWithContext(t.Context(), test.method, test.path, http.NoBody)
 			request.Host = test.host
-			for name, value := range map[string]string{"Origin": test.origin, "Sec-Fetch-Site": test.site, "Content-Type": test.kind} {
+			for name, value := range map[string]string{"Origin": test.origin, "Sec-Fetch-Site": test.site} {
 				if value != "" {
 					request.Header.Set(name, value)
 				}
 			}
 			response := httptest.NewRecorder()
-			test.recorder.handler().ServeHTTP(response, request)
+			test.page.handler().ServeHTTP(response, request)
 			if response.Code != test.want {
 				t.Errorf("the response is %d %s, want %d", response.Code, response.Body, test.want)
 			}
@@ -301,8 +320,8 @@ func TestGuards(t *testing.T) {
 // TestStream: a stream sends the state, the journeys of its key, and moments. There are
 // at most eight, and they end with the client.
 func TestStream(t *testing.T) {
-	r := newRecorder(t.Context(), clock.RealClock{}, Process{}, 1)
-	server := httptest.NewServer(r.handler())
+	p := newPage(t.Context(), clock.RealClock{}, Process{}, 1)
+	server := httptest.NewServer(p.handler())
 	defer server.Close()
 	open := func(ctx context.Context) (status int, body io.Reader) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/api/stream?key=default/one", http.NoBody)
@@ -330,8 +349,8 @@ func TestStream(t *testing.T) {
 	}
 	wait("event: state")
 	wait("event: journeys")
-	r.Added(key("one"), "event")
-	syncOnce(r, key("one"), nil, 0)
+	add(p, key("one"), "event")
+	syncOnce(p, key("one"), nil, 0)
 	wait(`"stage":"done"`)
 	for range maxStreams - 1 {
 		open(ctx)
@@ -340,44 +359,37 @@ func TestStream(t *testing.T) {
 		t.Errorf("stream %d has the status %d", maxStreams+1, status)
 	}
 	stop()
-	for r.moments.readers.Load() > 0 {
+	for p.moments.readers.Load() > 0 {
 		<-time.After(time.Millisecond)
 	}
 }
 
-// TestWatch: a watch that begins with the list is listing until that has ended, also if
-// its last line spans two reads.
-func TestWatch(t *testing.T) {
-	r, _ := newTestRecorder(t)
-	r.AddInformer(kindNetwork, "", func() []string { return nil })
-	in, out := io.Pipe()
-	transport := r.Kubernetes(respond(func(*http.Request) *http.Response { return &http.Response{StatusCode: http.StatusOK, Body: in} }))
-	response, err := transport.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/apis/samplecrd.k8s.io/v1/networks?watch=true&sendInitialEvents=true", http.NoBody))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	buffer := make([]byte, 100)
-	for _, step := range []struct{ text, want string }{
-		{`{"type":"ADDED"}`, listing}, {`k8s.io/initial-ev`, listing}, {`ents-end":"true"`, watching}, {"", waiting},
+// TestInformers: the requests of an informer show what it does. An error stays until a
+// request succeeds.
+func TestInformers(t *testing.T) {
+	p, _ := newTestPage(t)
+	informer := cache.NewSharedIndexInformer(&cache.ListWatch{}, &metav1.PartialObjectMetadata{}, 0, nil)
+	p.show(Sources{Informers: []Informers{{Kind: "Network", Namespace: "a", Resource: schema.GroupVersionResource{Group: "g", Version: "v1", Resource: "networks"}, Informer: informer}}})
+	for _, step := range []struct {
+		path           string
+		result         observe.Result
+		lists, watches int
+		activity       string
+	}{
+		{"/apis/g/v1/namespaces/a/networks?watch=true&sendInitialEvents=true", observe.Result{Code: 200}, 1, 1, "listing"},
+		{"/apis/g/v1/namespaces/b/networks?watch=true", observe.Result{Code: 200}, 1, 1, "listing"}, // of another one
+		{"/apis/g/v1/namespaces/a/networks?watch=true", observe.Result{Code: 410}, 1, 2, "waiting"},
+		{"/apis/g/v1/namespaces/a/networks", observe.Result{Err: errors.New("refused")}, 2, 2, "waiting"},
+		{"/apis/g/v1/namespaces/a/networks", observe.Result{Code: 200}, 3, 2, "listing"},
 	} {
-		go func() {
-			if step.text == "" {
-				_ = out.Close()
-				return
-			}
-			_, _ = out.Write([]byte(step.text))
-		}()
-		_, _ = response.Body.Read(buffer)
-		if got := r.state().Informers[0]; got.Activity != step.want || got.Lists != 1 || got.Watches != 1 {
-			t.Errorf("after %q, the informer is %+v, want %s", step.text, got, step.want)
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, step.path, http.NoBody)
+		_, end := p.Begin(t.Context(), observe.Work{Kind: observe.Request, Server: observe.Kubernetes, Request: request})
+		end(step.result)
+		if got := p.state().Informers[0]; got.Activity != step.activity || got.Lists != step.lists || got.Watches != step.watches || (got.LastError != "") != (step.activity == "waiting") {
+			t.Errorf("after %s, the informer is %+v, want %+v", step.path, got, step)
 		}
 	}
 }
-
-type respond func(*http.Request) *http.Response
-
-func (f respond) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
 
 // TestValidate: only loopback addresses are accepted.
 func TestValidate(t *testing.T) {

@@ -13,140 +13,153 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/samplecrd/network-controller/pkg/commandline"
 )
 
-// FollowOptions configure Follow.
-type FollowOptions struct {
-	address string
-}
-
-// AddFlags adds the flags of the options.
-func (o *FollowOptions) AddFlags(flags *flag.FlagSet) {
-	flags.StringVar(&o.address, "address", "127.0.0.1:8123", "The `address` of the debug page: -debug-bind-address of the running controller.")
-}
-
-// errNoPage explains how to get a debug page.
-const errNoPage = "start the controller with -debug-bind-address=%s, or set -address to the address in its log (Serving the debug page)"
-
-// reconnectPause is the time between two attempts to connect again.
-const reconnectPause = time.Second
-
-// Follow prints what happens to a key, one line for each stage that it reaches, until
-// the context ends. If the connection ends, it connects again. Without a key, it prints
-// keys that can be followed.
-func (o FollowOptions) Follow(ctx context.Context, key string, out io.Writer) error {
-	host, port, err := net.SplitHostPort(strings.TrimSuffix(strings.TrimPrefix(o.address, "http://"), "/"))
-	if err != nil || !isLoopback(host) {
-		return fmt.Errorf("-address is %q: it must be a loopback address with a port, such as 127.0.0.1:8123; use kubectl port-forward for a controller in a cluster", o.address)
+// RunFollow runs the command follow of a program: it follows a key until the context ends,
+// and returns the exit code. Without a key, it prints keys that can be followed.
+func RunFollow(ctx context.Context, program string, args []string, stdout, stderr io.Writer) int {
+	f, flags := follower{out: stdout}, commandline.New(program+" follow")
+	flags.Group("Follow", func(flags *flag.FlagSet) {
+		flags.StringVar(&f.address, "address", "127.0.0.1:8123",
+			"The `address` of the debug page: -debug-bind-address of the running controller.")
+	})
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		f.key, args = args[0], args[1:]
 	}
-	f := follower{page: "http://" + net.JoinHostPort(host, port), key: key, out: out}
-	if key == "" {
-		return f.listKeys(ctx)
+	err := flags.Parse(args)
+	if rest := flags.Args(); err == nil && f.key == "" && len(rest) > 0 { // the flags came first
+		f.key = rest[0]
+		err = flags.Parse(rest[1:])
 	}
-	if _, err := parseKey(key); err != nil {
-		return err
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		flags.Help(stdout, program+` follow prints what happens to one Network in a running controller, one line at a time.
+
+The controller needs -debug-bind-address. Without a Network, the command lists some.
+
+Example:
+  `+program+` follow default/example -address=127.0.0.1:8123`)
+		return 0
+	case err == nil && len(flags.Args()) > 0:
+		err = errors.New("follow accepts one Network, as namespace/name")
+	case err == nil:
+		err = f.run(ctx)
 	}
-	for connected := false; ; connected = connected || f.connected {
-		err := f.stream(ctx)
-		if f.printErr != nil {
-			return f.printErr
-		}
-		if ctx.Err() != nil {
-			return nil //nolint:nilerr // that is how it ends
-		}
-		if !connected && !f.connected {
-			return fmt.Errorf("connecting to the debug page: %w; "+errNoPage, err, o.address)
-		}
-		if f.connected {
-			f.print("The connection has ended; connecting again")
-			f.connected, connected = false, true
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(reconnectPause):
-		}
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "%s follow: %v\n", program, err)
+		return 1
 	}
+	return 0
 }
 
 // follower prints the moments of a key.
 type follower struct {
-	page, key string
-	out       io.Writer
-	connected bool
-	printErr  error
+	address, key string
+	out          io.Writer
 }
 
-func (f *follower) print(text string) {
-	if _, err := fmt.Fprintln(f.out, text); err != nil {
-		f.printErr = fmt.Errorf("printing: %w", err)
+// errNoPage explains how to get a debug page.
+const errNoPage = "start the controller with -debug-bind-address=%s, " +
+	"or set -address to the address in its log (Serving the debug page)"
+
+// reconnectPause is the time between two attempts to connect again.
+const reconnectPause = time.Second
+
+// run prints one line for each stage that the key reaches, until the context ends. If the
+// connection ends, it connects again.
+func (f *follower) run(ctx context.Context) error {
+	host, port, err := net.SplitHostPort(strings.TrimSuffix(strings.TrimPrefix(f.address, "http://"), "/"))
+	if err != nil || !isLoopback(host) {
+		return fmt.Errorf("-address is %q: it must be a loopback address with a port, such as 127.0.0.1:8123; "+
+			"use kubectl port-forward for a controller in a cluster", f.address)
 	}
+	f.address = net.JoinHostPort(host, port)
+	if f.key == "" {
+		return f.listKeys(ctx)
+	}
+	if _, err := parseKey(f.key); err != nil {
+		return err
+	}
+	for connected := false; ctx.Err() == nil; {
+		stream, err := f.get(ctx, "/api/stream?key=", "text/event-stream")
+		switch {
+		case err == nil:
+			connected = true
+			f.print("Following " + f.key + "; Ctrl-C ends")
+			f.printMoments(stream)
+			if ctx.Err() == nil {
+				f.print("The connection has ended; connecting again")
+			}
+		case !connected && ctx.Err() == nil:
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(reconnectPause):
+		}
+	}
+	return nil
 }
 
-func (f *follower) get(ctx context.Context, path, name, value string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.page+path+"?"+name+"="+url.QueryEscape(value), http.NoBody)
+func (f *follower) print(text string) { _, _ = fmt.Fprintln(f.out, text) }
+
+// get requests the data of the key from the debug page.
+func (f *follower) get(ctx context.Context, path, contentType string) (io.ReadCloser, error) {
+	address := "http://" + f.address + path + url.QueryEscape(f.key)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("creating a request: %w", err)
 	}
-	direct := &http.Client{Transport: &http.Transport{ResponseHeaderTimeout: 10 * time.Second}} // no proxy reaches this machine
+	// No proxy reaches this machine.
+	direct := &http.Client{Transport: &http.Transport{ResponseHeaderTimeout: 10 * time.Second}}
 	response, err := direct.Do(request)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("connecting to the debug page: %w; "+errNoPage, err, f.address)
 	}
-	if response.StatusCode != http.StatusOK {
+	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != contentType {
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 200))
 		_ = response.Body.Close()
-		return nil, fmt.Errorf("the response is %s: %s", response.Status, clip(strings.TrimSpace(string(text))))
+		return nil, fmt.Errorf("the response is not that of a debug page: %s: %s; "+errNoPage,
+			response.Status, clip(strings.TrimSpace(string(text))), f.address)
 	}
-	return response, nil
+	return response.Body, nil
 }
 
 func (f *follower) listKeys(ctx context.Context) error {
-	response, err := f.get(ctx, "/api/keys", "prefix", "")
+	body, err := f.get(ctx, "/api/keys?prefix=", "application/json")
 	if err != nil {
-		return fmt.Errorf("connecting to the debug page: %w; "+errNoPage, err, strings.TrimPrefix(f.page, "http://"))
+		return err
 	}
-	defer func() { _ = response.Body.Close() }()
+	defer func() { _ = body.Close() }()
 	var keys []string
-	if err := json.NewDecoder(io.LimitReader(response.Body, 1<<20)).Decode(&keys); err != nil {
-		return fmt.Errorf("reading the keys: %w; is it a debug page?", err)
+	if err := json.NewDecoder(io.LimitReader(body, 1<<20)).Decode(&keys); err != nil {
+		return fmt.Errorf("reading the keys: %w", err)
 	}
 	f.print("Name the Network to follow:")
 	for _, key := range keys {
 		f.print("  " + clip(key))
 	}
-	return f.printErr
+	return nil
 }
 
 // maxLine bounds a line of the stream, which has at most a second's moments.
 const maxLine = 8 << 20
 
-// stream prints the moments of a stream until it ends.
-func (f *follower) stream(ctx context.Context) error {
-	response, err := f.get(ctx, "/api/stream", "key", f.key)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if kind := response.Header.Get("Content-Type"); kind != "text/event-stream" {
-		return errors.New("the server is not a debug page")
-	}
-	f.connected = true
-	f.print("Following " + f.key + "; Ctrl-C ends")
-	lines := bufio.NewScanner(response.Body)
+// printMoments prints the moments of a stream until it ends.
+func (f *follower) printMoments(stream io.ReadCloser) {
+	defer func() { _ = stream.Close() }()
+	lines, event := bufio.NewScanner(stream), ""
 	lines.Buffer(nil, maxLine)
-	event := ""
-	for lines.Scan() && f.printErr == nil {
-		if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
-			event = name
-		}
-		data, ok := strings.CutPrefix(lines.Text(), "data: ")
-		if !ok || event != "moments" {
-			continue
+	for lines.Scan() {
+		name, value, _ := strings.Cut(lines.Text(), ": ")
+		if name == "event" {
+			event = value
 		}
 		var some []Moment
-		if err := json.Unmarshal([]byte(data), &some); err != nil {
-			return fmt.Errorf("reading moments: %w", err)
+		if name != "data" || event != "moments" || json.Unmarshal([]byte(value), &some) != nil {
+			continue
 		}
 		for _, moment := range some {
 			if text := moment.line(); moment.Key == f.key && text != "" {
@@ -154,17 +167,15 @@ func (f *follower) stream(ctx context.Context) error {
 			}
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("reading the stream: %w", err)
-	}
-	return io.EOF
 }
 
 // stageWords describes the stages in a terminal. A stage without words is omitted.
 var stageWords = map[Stage]string{
-	StageWatch: "the API server sent it", StageHandler: "event handler", StageSkipped: "  nothing to do for the handler",
-	StageQueue: "added to the queue", StageMerged: "is in the queue already", StageWorker: "taken by worker", StageDesired: "  desired",
-	StageActual: "  actual", StagePlan: "  plan", StageNeutron: "  Neutron", StageReport: "  report", StageDone: "done", StageBackoff: "failed; waiting for the retry",
+	StageWatch: "the API server sent it", StageHandler: "event handler",
+	StageSkipped: "  nothing to do for the handler", StageQueue: "added to the queue",
+	StageMerged: "is in the queue already", StageWorker: "taken by worker", StageDesired: "  desired",
+	StageActual: "  actual", StagePlan: "  plan", StageNeutron: "  Neutron", StageReport: "  report",
+	StageDone: "done", StageBackoff: "failed; waiting for the retry",
 }
 
 // line returns a moment as a line, or nothing.

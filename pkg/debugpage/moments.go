@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/samplecrd/network-controller/pkg/watchdog"
 )
 
 // moments are the last moments of some keys. A reader that is too slow misses some.
@@ -32,24 +30,23 @@ const momentsPerSecond = 250
 
 var seed = maphash.MakeSeed()
 
-// add records a moment, unless no stream reads it or there are too many.
-func (m *moments) add(now time.Time, stage Stage, key cache.ObjectName, text string, worker int, failed bool) {
+// add records a moment of a key, unless no stream reads it or there are too many.
+func (m *moments) add(moment Moment, key cache.ObjectName) {
 	if m.readers.Load() == 0 {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if now.Sub(m.second) >= time.Second {
-		m.second, m.nth, m.offered = now, m.offered/momentsPerSecond+1, 0
+	if moment.Time.Sub(m.second) >= time.Second {
+		m.second, m.nth, m.offered = moment.Time, m.offered/momentsPerSecond+1, 0
 	}
 	m.offered++
-	if m.followed[key] == 0 {
-		nth := max(m.nth, m.offered/momentsPerSecond+1) // a burst raises it at once
-		if nth > 1 && maphash.Comparable(seed, key)%nth != 0 {
-			return
-		}
+	nth := max(m.nth, m.offered/momentsPerSecond+1) // a burst raises it at once
+	if m.followed[key] == 0 && maphash.Comparable(seed, key)%nth != 0 {
+		return
 	}
-	m.ring[m.count%len(m.ring)] = Moment{Time: now, Stage: stage, Key: key.String(), Text: text, Worker: worker, Failed: failed}
+	moment.Key = key.String()
+	m.ring[m.count%len(m.ring)] = moment
 	m.count++
 }
 
@@ -84,42 +81,22 @@ func (m *moments) read(key cache.ObjectName) (begin int, end func()) {
 	}
 }
 
-// slowMotion holds each stage of a sync.
-type slowMotion struct {
-	mu      sync.Mutex
-	pause   time.Duration
-	changed chan struct{} // closed when the pause changes
-}
+// Slow motion: the longest time that a stage can be held, and how soon a change of that
+// time has an effect.
+const (
+	maxSlowMilliseconds = 5000
+	holdPeriod          = 20 * time.Millisecond
+)
 
-// maxSlow is the longest time that a stage can be held.
-const maxSlow = 5 * time.Second
-
-func (s *slowMotion) get() (pause time.Duration, changed <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.pause, s.changed
-}
-
-func (s *slowMotion) set(pause time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.changed) // ends what is being held
-	s.pause, s.changed = min(max(pause, 0), maxSlow), make(chan struct{})
-}
-
-// hold holds a worker in slow motion, until that is changed or the process stops.
-func (r *Recorder) hold(ctx context.Context) {
-	pause, changed := r.slow.get()
-	if pause == 0 {
-		return
+// hold holds a worker in slow motion, unless the process stops.
+func (p *Page) hold(ctx context.Context) {
+	for begun := p.clock.Now(); p.clock.Since(begun).Milliseconds() < p.slow.Load(); {
+		select {
+		case <-p.clock.After(holdPeriod):
+		case <-p.stopped:
+			return
+		case <-ctx.Done():
+			return
+		}
 	}
-	timer := r.clock.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-	case <-changed:
-	case <-r.stopped:
-	case <-ctx.Done():
-	}
-	watchdog.Progress(ctx)
 }

@@ -10,10 +10,10 @@ import (
 	"io"
 	"io/fs"
 	"log"
-	"mime"
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
@@ -21,16 +21,16 @@ import (
 )
 
 //go:embed page
-var page embed.FS
+var files embed.FS
 
 // serve serves the page until the context ends.
-func (r *Recorder) serve(ctx context.Context, address string) error {
+func (p *Page) serve(ctx context.Context, address string) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("listening on -debug-bind-address %s to serve the debug page: %w", address, err)
 	}
 	server := &http.Server{
-		Handler:           r.handler(),
+		Handler:           p.handler(),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		IdleTimeout:       time.Minute,
@@ -49,17 +49,26 @@ func (r *Recorder) serve(ctx context.Context, address string) error {
 	return nil
 }
 
+// limitBuffer bounds what the kernel buffers for a client: otherwise, one that does not
+// read keeps its stream for minutes.
+func limitBuffer(ctx context.Context, connection net.Conn) context.Context {
+	if tcp, ok := connection.(*net.TCPConn); ok {
+		_ = tcp.SetWriteBuffer(64 << 10)
+	}
+	return ctx
+}
+
 // handler serves the page and its data to pages of this machine only.
-func (r *Recorder) handler() http.Handler {
+func (p *Page) handler() http.Handler {
 	mux := http.NewServeMux()
-	files, err := fs.Sub(page, "page")
+	root, err := fs.Sub(files, "page")
 	if err != nil {
 		panic(err) // the folder is embedded
 	}
-	mux.Handle("GET /", http.FileServerFS(files))
-	mux.HandleFunc("GET /api/state", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, r.state()) })
+	mux.Handle("GET /", http.FileServerFS(root))
+	mux.HandleFunc("GET /api/state", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.state()) })
 	mux.HandleFunc("GET /api/keys", func(w http.ResponseWriter, request *http.Request) {
-		writeJSON(w, r.keysWith(request.URL.Query().Get("prefix")))
+		writeJSON(w, p.keysWith(request.URL.Query().Get("prefix")))
 	})
 	mux.HandleFunc("GET /api/journeys", func(w http.ResponseWriter, request *http.Request) {
 		key, err := parseKey(request.URL.Query().Get("key"))
@@ -67,10 +76,10 @@ func (r *Recorder) handler() http.Handler {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		writeJSON(w, r.journeysOf(key))
+		writeJSON(w, json.RawMessage(p.journeysOf(key)))
 	})
-	mux.Handle("GET /api/stream", &streams{recorder: r, places: make(chan struct{}, maxStreams)})
-	mux.HandleFunc("POST /api/slow", r.serveSlow)
+	mux.Handle("GET /api/stream", &streams{page: p, places: make(chan struct{}, maxStreams)})
+	mux.HandleFunc("POST /api/slow", p.serveSlow)
 	return guard(mux)
 }
 
@@ -79,20 +88,19 @@ func (r *Recorder) handler() http.Handler {
 func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		header := w.Header()
-		header.Set("Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+		header.Set("Content-Security-Policy",
+			"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
 		header.Set("X-Content-Type-Options", "nosniff")
-		header.Set("X-Frame-Options", "DENY")
 		header.Set("Referrer-Policy", "no-referrer")
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Cross-Origin-Opener-Policy", "same-origin")
 		header.Set("Cache-Control", "no-store")
-		host := (&url.URL{Host: request.Host}).Hostname()
-		origin, err := url.Parse(request.Header.Get("Origin"))
-		site := request.Header.Get("Sec-Fetch-Site")
+		origin, site := request.Header.Get("Origin"), request.Header.Get("Sec-Fetch-Site")
 		switch {
-		case !isLoopback(host):
-			http.Error(w, "the debug page is served to this machine only: use http://127.0.0.1 or http://localhost with its port", http.StatusForbidden)
-		case err != nil || origin.String() != "" && (origin.Scheme != "http" || origin.Host != request.Host), site != "" && site != "same-origin" && site != "none":
+		case !isLoopback((&url.URL{Host: request.Host}).Hostname()):
+			http.Error(w, "the debug page is served to this machine only: "+
+				"use http://127.0.0.1 or http://localhost with its port", http.StatusForbidden)
+		case origin != "" && origin != "http://"+request.Host, site != "" && site != "same-origin" && site != "none":
 			http.Error(w, "a request from another site is rejected", http.StatusForbidden)
 		default:
 			next.ServeHTTP(w, request)
@@ -101,21 +109,16 @@ func guard(next http.Handler) http.Handler {
 }
 
 // serveSlow switches slow motion.
-func (r *Recorder) serveSlow(w http.ResponseWriter, request *http.Request) {
-	kind, _, _ := mime.ParseMediaType(request.Header.Get("Content-Type"))
-	var wanted struct {
-		Milliseconds *int `json:"milliseconds"`
-	}
+func (p *Page) serveSlow(w http.ResponseWriter, request *http.Request) {
+	milliseconds, err := strconv.ParseInt(request.URL.Query().Get("milliseconds"), 10, 64)
 	switch {
-	case !r.process.MaySlowDown:
-		http.Error(w, "slow motion is for a local demo: outside of a cluster, with a Neutron on this machine", http.StatusForbidden)
-	case kind != "application/json":
-		http.Error(w, "the Content-Type must be application/json", http.StatusUnsupportedMediaType)
-	case json.NewDecoder(http.MaxBytesReader(w, request.Body, 1024)).Decode(&wanted) != nil || wanted.Milliseconds == nil || *wanted.Milliseconds < 0 || *wanted.Milliseconds > int(maxSlow.Milliseconds()):
-		http.Error(w, fmt.Sprintf(`the body must be {"milliseconds": N} with N from 0 to %d`, maxSlow.Milliseconds()), http.StatusBadRequest)
+	case !p.process.MaySlowDown:
+		http.Error(w, "slow motion is for a local demo: outside of a cluster, with a Neutron on this machine",
+			http.StatusForbidden)
+	case err != nil || milliseconds < 0 || milliseconds > maxSlowMilliseconds:
+		http.Error(w, fmt.Sprintf("milliseconds must be from 0 to %d", maxSlowMilliseconds), http.StatusBadRequest)
 	default:
-		r.slow.set(time.Duration(*wanted.Milliseconds) * time.Millisecond)
-		writeJSON(w, r.state().Process)
+		p.slow.Store(milliseconds)
 	}
 }
 
@@ -129,8 +132,8 @@ const maxStreams = 8
 
 // streams serve server-sent events.
 type streams struct {
-	recorder *Recorder
-	places   chan struct{}
+	page   *Page
+	places chan struct{}
 }
 
 // ServeHTTP implements http.Handler.
@@ -152,48 +155,41 @@ func (s *streams) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	one := stream{recorder: s.recorder, w: w, control: http.NewResponseController(w), key: key}
+	one := stream{page: s.page, w: w, control: http.NewResponseController(w), key: key}
 	one.run(request.Context())
 }
 
-// Times of a stream.
 const (
 	momentsPeriod = 100 * time.Millisecond
-	statePeriod   = 250 * time.Millisecond
+	statePeriods  = 3 // of the moments, from one state to the next
 	// writeTimeout ends the stream of a client that does not read.
 	writeTimeout = 10 * time.Second
 )
 
 // stream is one stream.
 type stream struct {
-	recorder *Recorder
+	page     *Page
 	w        io.Writer
 	control  *http.ResponseController
 	key      cache.ObjectName // whose journeys are sent, or empty
 	journeys []byte           // that were sent last
-	changes  int64            // at that time
+	moments  int              // that were sent, or are too old
 }
 
 // run sends events until the context ends or the client has gone.
 func (s *stream) run(ctx context.Context) {
-	sent, end := s.recorder.moments.read(s.key)
+	begin, end := s.page.moments.read(s.key)
 	defer end()
-	ticker := s.recorder.clock.NewTicker(momentsPeriod)
+	s.moments = begin
+	ticker := s.page.clock.NewTicker(momentsPeriod)
 	defer ticker.Stop()
-	var stateAt time.Time
-	var some []Moment
-	s.changes = -1
 	err := s.send("retry: 1000\n\n")
-	for err == nil {
-		if now := s.recorder.clock.Now(); now.Sub(stateAt) >= statePeriod {
-			stateAt = now
-			err = s.sendEvent("state", s.recorder.state())
+	for period := 0; err == nil; period++ {
+		if period%statePeriods == 0 {
+			err = s.sendJSON("state", s.page.state())
 		}
-		if some, sent = s.recorder.moments.since(sent); err == nil && len(some) > 0 {
-			err = s.sendEvent("moments", some)
-		}
-		if err == nil && s.key.Name != "" {
-			err = s.sendJourneys()
+		if err = errors.Join(err, s.sendMoments(), s.sendJourneys()); err != nil {
+			return
 		}
 		select {
 		case <-ctx.Done():
@@ -203,26 +199,32 @@ func (s *stream) run(ctx context.Context) {
 	}
 }
 
-func (s *stream) sendJourneys() error {
-	changes := s.recorder.changes.Load()
-	if changes == s.changes && s.journeys != nil && !bytes.Contains(s.journeys, []byte(`"retry":`)) {
-		return nil // a retry that is due changes nothing by itself
+func (s *stream) sendMoments() error {
+	some, count := s.page.moments.since(s.moments)
+	if s.moments = count; len(some) == 0 {
+		return nil
 	}
-	s.changes = changes
-	encoded, err := json.Marshal(s.recorder.journeysOf(s.key))
-	if err != nil || bytes.Equal(encoded, s.journeys) {
-		return err
-	}
-	s.journeys = encoded
-	return s.send("event: journeys\ndata: " + string(encoded) + "\n\n")
+	return s.sendJSON("moments", some)
 }
 
-func (s *stream) sendEvent(name string, value any) error {
+func (s *stream) sendJourneys() error {
+	if s.key.Name == "" {
+		return nil
+	}
+	journeys := s.page.journeysOf(s.key)
+	if bytes.Equal(journeys, s.journeys) {
+		return nil
+	}
+	s.journeys = journeys
+	return s.sendJSON("journeys", json.RawMessage(journeys))
+}
+
+func (s *stream) sendJSON(event string, value any) error {
 	encoded, err := json.Marshal(value)
 	if err != nil {
-		return fmt.Errorf("encoding %s: %w", name, err)
+		return fmt.Errorf("encoding %s: %w", event, err)
 	}
-	return s.send("event: " + name + "\ndata: " + string(encoded) + "\n\n")
+	return s.send("event: " + event + "\ndata: " + string(encoded) + "\n\n")
 }
 
 // send sends a text. It takes a bounded time.
@@ -234,13 +236,4 @@ func (s *stream) send(text string) error {
 		return fmt.Errorf("sending: %w", err)
 	}
 	return s.control.Flush()
-}
-
-// limitBuffer bounds what the kernel buffers for a client: otherwise, one that does not
-// read keeps its stream for minutes.
-func limitBuffer(ctx context.Context, connection net.Conn) context.Context {
-	if tcp, ok := connection.(*net.TCPConn); ok {
-		_ = tcp.SetWriteBuffer(64 << 10)
-	}
-	return ctx
 }

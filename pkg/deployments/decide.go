@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
@@ -37,94 +39,67 @@ func (r request) specFor(network *samplecrdv1.Network) samplecrdv1.NetworkSpec {
 
 // requestOf reads the annotations of a Deployment, which must not be nil.
 func (o Options) requestOf(deployment *metav1.PartialObjectMetadata) request {
-	annotations := ourAnnotations(deployment)
+	annotations := ourAnnotations(deployment.Annotations)
+	spec, problem, byDefault := (*samplecrdv1.NetworkSpec)(nil), "", len(annotations) == 0
 	switch {
-	case len(annotations) == 0 && o.Which == All:
-		return validRequest(deployment, samplecrdv1.NetworkSpec{SubnetPool: subnetPool(o.DefaultSubnetPool)}, true)
-	case len(annotations) == 0:
-		return request{byDefault: true}
+	case !byDefault:
+		spec, problem = readAnnotations(annotations)
+	case o.Which == All:
+		spec = &samplecrdv1.NetworkSpec{SubnetPool: subnetPool(o.DefaultSubnetPool)}
 	}
-	spec, problem := readAnnotations(annotations)
 	switch {
 	case problem != "":
 		return request{problem: problem}
 	case spec == nil:
-		return request{}
+		return request{byDefault: byDefault}
+	case len(deployment.Name) > samplecrdv1.MaxNameLength:
+		return request{problem: fmt.Sprintf("A Network has the name of its Deployment and at most %d characters: "+
+			"give the Deployment a shorter name.", samplecrdv1.MaxNameLength)}
 	}
-	return validRequest(deployment, *spec, false)
+	if invalid := plan.DesiredFor(neutron.Owner{}, *spec).Invalid; invalid != "" {
+		// An annotation has the name of the field that it sets.
+		invalid = strings.ReplaceAll(invalid, "spec.", samplecrdv1.GroupName+"/")
+		return request{problem: "The annotations request an invalid Network: " + invalid + "."}
+	}
+	return request{spec: spec, byDefault: byDefault}
 }
-
-// ourAnnotations returns the annotations for the controller, or nil.
-func ourAnnotations(deployment *metav1.PartialObjectMetadata) map[string]string {
-	var annotations map[string]string
-	for name, value := range deployment.Annotations {
-		if strings.HasPrefix(name, samplecrdv1.GroupName+"/") {
-			if annotations == nil {
-				annotations = map[string]string{}
-			}
-			annotations[name] = value
-		}
-	}
-	return annotations
-}
-
-// validRequest returns the request for a Network, or the problem that makes it
-// invalid.
-func validRequest(deployment *metav1.PartialObjectMetadata, spec samplecrdv1.NetworkSpec, byDefault bool) request {
-	if invalid := plan.DesiredFor(neutron.Owner{}, spec).Invalid; invalid != "" {
-		return request{problem: fmt.Sprintf("The annotations request an invalid Network: %s.", strings.TrimSuffix(asAnnotations.Replace(invalid), "."))}
-	}
-	if len(deployment.Name) > samplecrdv1.MaxNameLength {
-		return request{problem: fmt.Sprintf("A Network has the name of its Deployment and at most %d characters: give the Deployment a shorter name.", samplecrdv1.MaxNameLength)}
-	}
-	return request{spec: &spec, byDefault: byDefault}
-}
-
-// asAnnotations replaces the fields of a spec in a message by the annotations that
-// set them.
-var asAnnotations = strings.NewReplacer(
-	"spec.cidr", samplecrdv1.AnnotationCIDR,
-	"spec.gateway", samplecrdv1.AnnotationGateway,
-	"spec.subnetPool.prefixLength", samplecrdv1.AnnotationPrefixLength,
-	"spec.subnetPool must have either a name or an id", samplecrdv1.AnnotationSubnetPool+" must be the name or the ID of a subnet pool",
-	"spec must have either cidr, such as 192.168.0.0/16, or subnetPool", samplecrdv1.AnnotationCIDR+" must be a range, such as 192.168.0.0/16",
-	"with subnetPool", "with "+samplecrdv1.AnnotationSubnetPool,
-)
-
-// knownAnnotations are those that readAnnotations reads.
-var knownAnnotations = []string{samplecrdv1.AnnotationCIDR, samplecrdv1.AnnotationGateway, samplecrdv1.AnnotationSubnetPool, samplecrdv1.AnnotationPrefixLength, samplecrdv1.AnnotationNetwork}
 
 // readAnnotations returns the spec that annotations request, or nil if they request
 // no Network, or what is wrong with them.
 func readAnnotations(annotations map[string]string) (spec *samplecrdv1.NetworkSpec, problem string) {
-	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+	for name := range annotations {
 		if !slices.Contains(knownAnnotations, name) {
-			return nil, fmt.Sprintf("The annotation %s is unknown: use one of %s, or remove it.", name, strings.Join(knownAnnotations, ", "))
+			return nil, fmt.Sprintf("The annotation %s is unknown: use one of %s, or remove it.",
+				name, strings.Join(knownAnnotations, ", "))
 		}
 	}
-	has := func(name string) bool { _, ok := annotations[name]; return ok }
+	cidr, pool := annotations[samplecrdv1.AnnotationCIDR], annotations[samplecrdv1.AnnotationSubnetPool]
+	length, hasLength := annotations[samplecrdv1.AnnotationPrefixLength]
+	none, declines := annotations[samplecrdv1.AnnotationNetwork]
 	switch {
-	case has(samplecrdv1.AnnotationNetwork) && annotations[samplecrdv1.AnnotationNetwork] != samplecrdv1.NetworkNone:
-		return nil, fmt.Sprintf("The annotation %s is %q: the only valid value is %q, which requests no Network.", samplecrdv1.AnnotationNetwork, annotations[samplecrdv1.AnnotationNetwork], samplecrdv1.NetworkNone)
-	case has(samplecrdv1.AnnotationNetwork) && len(annotations) > 1:
-		return nil, fmt.Sprintf("The annotation %s requests no Network, but other annotations describe one: remove one or the other.", samplecrdv1.AnnotationNetwork)
-	case has(samplecrdv1.AnnotationNetwork):
+	case declines && none != samplecrdv1.NetworkNone:
+		return nil, fmt.Sprintf("The annotation %s is %q: the only valid value is %q, which requests no Network.",
+			samplecrdv1.AnnotationNetwork, none, samplecrdv1.NetworkNone)
+	case declines && len(annotations) > 1:
+		return nil, fmt.Sprintf("The annotation %s requests no Network, but other annotations describe one: "+
+			"remove one or the other.", samplecrdv1.AnnotationNetwork)
+	case declines:
 		return nil, ""
-	case has(samplecrdv1.AnnotationCIDR) == has(samplecrdv1.AnnotationSubnetPool):
-		return nil, fmt.Sprintf("The annotations must contain either %s, such as 192.168.0.0/16, or %s, the name or ID of a subnet pool.", samplecrdv1.AnnotationCIDR, samplecrdv1.AnnotationSubnetPool)
-	case has(samplecrdv1.AnnotationPrefixLength) && has(samplecrdv1.AnnotationCIDR):
-		return nil, fmt.Sprintf("The annotation %s applies only to %s: the range in %s contains its own prefix length.", samplecrdv1.AnnotationPrefixLength, samplecrdv1.AnnotationSubnetPool, samplecrdv1.AnnotationCIDR)
+	case (cidr == "") == (pool == ""):
+		return nil, fmt.Sprintf("The annotations must contain either %s, such as 192.168.0.0/16, or %s, "+
+			"the name or ID of a subnet pool.", samplecrdv1.AnnotationCIDR, samplecrdv1.AnnotationSubnetPool)
+	case hasLength && cidr != "":
+		return nil, fmt.Sprintf("The annotation %s applies only to %s: the range in %s contains its own prefix length.",
+			samplecrdv1.AnnotationPrefixLength, samplecrdv1.AnnotationSubnetPool, samplecrdv1.AnnotationCIDR)
+	case cidr != "":
+		return &samplecrdv1.NetworkSpec{CIDR: cidr, Gateway: annotations[samplecrdv1.AnnotationGateway]}, ""
 	}
-	spec = &samplecrdv1.NetworkSpec{CIDR: annotations[samplecrdv1.AnnotationCIDR], Gateway: annotations[samplecrdv1.AnnotationGateway]}
-	if has(samplecrdv1.AnnotationSubnetPool) {
-		spec.SubnetPool = subnetPool(annotations[samplecrdv1.AnnotationSubnetPool])
-	}
-	if has(samplecrdv1.AnnotationPrefixLength) {
-		length, err := strconv.ParseInt(annotations[samplecrdv1.AnnotationPrefixLength], 10, 32)
-		if err != nil || length < 1 || length > 126 {
-			return nil, fmt.Sprintf("The annotation %s is %q: it must be a number from 1 to 126, such as 24.", samplecrdv1.AnnotationPrefixLength, annotations[samplecrdv1.AnnotationPrefixLength])
-		}
-		spec.SubnetPool.PrefixLength = int32(length)
+	spec = &samplecrdv1.NetworkSpec{Gateway: annotations[samplecrdv1.AnnotationGateway], SubnetPool: subnetPool(pool)}
+	if bits, err := strconv.ParseInt(length, 10, 32); err == nil && bits >= 1 && bits <= 126 {
+		spec.SubnetPool.PrefixLength = int32(bits)
+	} else if hasLength {
+		return nil, fmt.Sprintf("The annotation %s is %q: it must be a number from 1 to 126, such as 24.",
+			samplecrdv1.AnnotationPrefixLength, length)
 	}
 	return spec, ""
 }
@@ -132,16 +107,13 @@ func readAnnotations(annotations map[string]string) (spec *samplecrdv1.NetworkSp
 // subnetPool returns the reference to a subnet pool by its name or ID. A UUID is an
 // ID.
 func subnetPool(nameOrID string) *samplecrdv1.SubnetPoolReference {
-	parts := strings.Split(nameOrID, "-")
-	lengths := make([]int, len(parts))
-	for i, part := range parts {
-		lengths[i] = len(part)
-	}
-	if slices.Equal(lengths, []int{8, 4, 4, 4, 12}) && strings.Trim(strings.ToLower(nameOrID), "0123456789abcdef-") == "" {
+	if isUUID(nameOrID) {
 		return &samplecrdv1.SubnetPoolReference{ID: nameOrID}
 	}
 	return &samplecrdv1.SubnetPoolReference{Name: nameOrID}
 }
+
+var isUUID = regexp.MustCompile("^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$").MatchString
 
 // relation is how a Network relates to the Deployment of the same name.
 type relation string
@@ -162,17 +134,30 @@ func relationOf(network *samplecrdv1.Network, deployment *metav1.PartialObjectMe
 	switch {
 	case owner != nil && owner.UID == deployment.UID:
 		return owned
-	case owner != nil && owner.Kind == "Deployment" && owner.Name == deployment.Name && strings.HasPrefix(owner.APIVersion, appsv1.GroupName+"/"):
+	case owner != nil && owner.Kind == "Deployment" && owner.Name == deployment.Name &&
+		strings.HasPrefix(owner.APIVersion, appsv1.GroupName+"/"):
 		return earlier
-	case owner == nil && network.Labels[labelManagedBy] == manager && network.Labels[samplecrdv1.LabelDeployment] == deployment.Name:
+	case owner == nil && network.Labels[samplecrdv1.LabelManagedBy] == manager &&
+		network.Labels[samplecrdv1.LabelDeployment] == deployment.Name:
 		return orphan
 	}
 	return foreign
 }
 
-// OwnershipChanged reports whether an update of a Network changed which Deployment
+// requestChanged reports whether an update of a Deployment may change what it requests.
+func requestChanged(before, after *metav1.PartialObjectMetadata) bool {
+	return before.UID != after.UID || !before.DeletionTimestamp.Equal(after.DeletionTimestamp) ||
+		!maps.Equal(before.Annotations, after.Annotations)
+}
+
+// networkChanged reports whether an update of a Network may need a correction.
+func networkChanged(before, after *samplecrdv1.Network) bool {
+	return before.UID != after.UID || before.Generation != after.Generation || ownershipChanged(before, after)
+}
+
+// ownershipChanged reports whether an update of a Network changed which Deployment
 // it belongs to.
-func OwnershipChanged(before, after *samplecrdv1.Network) bool {
+func ownershipChanged(before, after *samplecrdv1.Network) bool {
 	return !equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) ||
 		slices.ContainsFunc(ourLabels, func(name string) bool { return before.Labels[name] != after.Labels[name] })
 }
@@ -223,21 +208,21 @@ func decide(deployment *metav1.PartialObjectMetadata, requested request, network
 	case is == missing:
 		return create, ""
 	case is == foreign:
-		return reportOnly, fmt.Sprintf("The Network %s/%s was not created for this Deployment and is left unchanged: delete the Network, rename the Deployment, or opt out with the annotation %s: %s.",
+		return reportOnly, fmt.Sprintf("The Network %s/%s was not created for this Deployment and is left unchanged: "+
+			"delete the Network, rename the Deployment, or opt out with the annotation %s: %s.",
 			network.Namespace, network.Name, samplecrdv1.AnnotationNetwork, samplecrdv1.NetworkNone)
-	case is == owned && equality.Semantic.DeepEqual(network.Spec, requested.specFor(network)) && hasLabels(network, labelsFor(deployment, requested)):
+	case is == owned && equality.Semantic.DeepEqual(network.Spec, requested.specFor(network)) &&
+		labels.SelectorFromSet(labelsFor(deployment, requested)).Matches(labels.Set(network.Labels)):
 		return keep, ""
 	}
 	return update, ""
 }
 
-// ourLabels are those that labelsFor sets.
-var ourLabels = []string{labelManagedBy, samplecrdv1.LabelDeployment, samplecrdv1.LabelSource}
+// manager is the field manager and the label of what this controller writes.
+const manager = "samplecrd-controller"
 
-const (
-	labelManagedBy = samplecrdv1.LabelManagedBy
-	manager        = "samplecrd-controller"
-)
+// ourLabels are those that labelsFor sets.
+var ourLabels = []string{samplecrdv1.LabelManagedBy, samplecrdv1.LabelDeployment, samplecrdv1.LabelSource}
 
 func labelsFor(deployment *metav1.PartialObjectMetadata, requested request) map[string]string {
 	source := samplecrdv1.SourceAnnotation
@@ -245,22 +230,12 @@ func labelsFor(deployment *metav1.PartialObjectMetadata, requested request) map[
 		source = samplecrdv1.SourceDefault
 	}
 	return map[string]string{
-		labelManagedBy:              manager,
+		samplecrdv1.LabelManagedBy:  manager,
 		samplecrdv1.LabelDeployment: deployment.Name,
 		samplecrdv1.LabelSource:     source,
 	}
 }
 
-func hasLabels(network *samplecrdv1.Network, labels map[string]string) bool {
-	for name, value := range labels {
-		if network.Labels[name] != value {
-			return false
-		}
-	}
-	return true
-}
-
-// specText describes a spec in a few words.
 func specText(spec samplecrdv1.NetworkSpec) string {
 	text := spec.CIDR
 	if pool := spec.SubnetPool; pool != nil {

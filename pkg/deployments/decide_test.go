@@ -57,11 +57,11 @@ func TestRequestOf(t *testing.T) {
 		"a /26 of a subnet pool":      {options: annotated, annotations: []string{"subnet-pool=campus", "prefix-length=26"}, want: &samplecrdv1.NetworkSpec{SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "campus", PrefixLength: 26}}},
 
 		"a range that is none":        {options: annotated, annotations: []string{"cidr=my network"}, problem: `samplecrd.k8s.io/cidr "my network" is not a range in CIDR notation`},
-		"an empty range":              {options: annotated, annotations: []string{"cidr="}, problem: "samplecrd.k8s.io/cidr must be a range, such as 192.168.0.0/16"},
+		"an empty range":              {options: annotated, annotations: []string{"cidr="}, problem: "must contain either samplecrd.k8s.io/cidr"},
 		"a gateway outside":           {options: annotated, annotations: []string{"cidr=10.0.0.0/24", "gateway=10.0.1.1"}, problem: "samplecrd.k8s.io/gateway 10.0.1.1 is not inside samplecrd.k8s.io/cidr"},
 		"a gateway alone":             {options: annotated, annotations: []string{"gateway=10.0.0.1"}, problem: "must contain either samplecrd.k8s.io/cidr"},
 		"a range and a subnet pool":   {options: annotated, annotations: []string{"cidr=10.0.0.0/24", "subnet-pool=campus"}, problem: "must contain either samplecrd.k8s.io/cidr"},
-		"an empty subnet pool":        {options: annotated, annotations: []string{"subnet-pool="}, problem: "samplecrd.k8s.io/subnet-pool must be the name or the ID of a subnet pool"},
+		"an empty subnet pool":        {options: annotated, annotations: []string{"subnet-pool="}, problem: "must contain either samplecrd.k8s.io/cidr"},
 		"a subnet pool and a gateway": {options: annotated, annotations: []string{"subnet-pool=campus", "gateway=10.0.0.1"}, problem: "the range is not known in advance"},
 		"a prefix length and a range": {options: annotated, annotations: []string{"cidr=10.0.0.0/24", "prefix-length=24"}, problem: "samplecrd.k8s.io/prefix-length applies only to samplecrd.k8s.io/subnet-pool"},
 		"a prefix length in words":    {options: annotated, annotations: []string{"subnet-pool=campus", "prefix-length=/24"}, problem: `samplecrd.k8s.io/prefix-length is "/24"`},
@@ -103,6 +103,7 @@ func TestChangeText(t *testing.T) {
 		"gateway":           {samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", Gateway: "None"}, samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}, "10.0.0.0/24, gateway None → 10.0.0.0/24"},
 		"other fields":      {samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", DNSNameservers: []string{"9.9.9.9"}, MTU: new(int32(1400))}, samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}, "removed dnsNameservers, removed mtu"},
 		"range and a field": {samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", EnableDHCP: new(false)}, samplecrdv1.NetworkSpec{CIDR: "10.1.0.0/24"}, "10.0.0.0/24 → 10.1.0.0/24, removed enableDHCP"},
+		"subnet pool":       {samplecrdv1.NetworkSpec{SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "campus", PrefixLength: 26}}, samplecrdv1.NetworkSpec{SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "campus"}, Gateway: "None"}, "a /26 from subnet pool campus → a range from subnet pool campus, gateway None"},
 		"name to ID":        {samplecrdv1.NetworkSpec{SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "a"}}, samplecrdv1.NetworkSpec{SubnetPool: &samplecrdv1.SubnetPoolReference{ID: "a"}}, "changed subnetPool"},
 		"kept by its users": {samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", DeletionPolicy: "Retain"}, samplecrdv1.NetworkSpec{CIDR: "10.1.0.0/24", DeletionPolicy: "Retain"}, "10.0.0.0/24 → 10.1.0.0/24"},
 	} {
@@ -219,9 +220,9 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestOwnershipChanged: an update that changes the owner or a label of the
+// TestNetworkChanged: an update that changes the spec, the owner or a label of the
 // controller needs a sync, others do not.
-func TestOwnershipChanged(t *testing.T) {
+func TestNetworkChanged(t *testing.T) {
 	owned := func(change func(*samplecrdv1.Network)) *samplecrdv1.Network {
 		network := &samplecrdv1.Network{}
 		network.Labels = map[string]string{samplecrdv1.LabelDeployment: "web"}
@@ -238,24 +239,12 @@ func TestOwnershipChanged(t *testing.T) {
 		"another label": {func(n *samplecrdv1.Network) { n.Labels["team"] = "a" }, false},
 		"our label":     {func(n *samplecrdv1.Network) { n.Labels[samplecrdv1.LabelDeployment] = "api" }, true},
 		"the owner":     {func(n *samplecrdv1.Network) { n.OwnerReferences = nil }, true},
-		"the spec":      {func(n *samplecrdv1.Network) { n.Spec.CIDR = "10.0.0.0/24" }, false},
+		"the spec":      {func(n *samplecrdv1.Network) { n.Generation++ }, true},
+		"the object":    {func(n *samplecrdv1.Network) { n.UID = "another" }, true},
+		"the status":    {func(n *samplecrdv1.Network) { n.Status.NetworkID = "net-1" }, false},
 	} {
-		if got := OwnershipChanged(before, owned(test.change)); got != test.want {
-			t.Errorf("%s: OwnershipChanged() = %v, want %v", name, got, test.want)
-		}
-	}
-}
-
-// TestSpecText: events describe a spec by its range and its gateway.
-func TestSpecText(t *testing.T) {
-	for want, spec := range map[string]samplecrdv1.NetworkSpec{
-		"192.168.1.0/16":                                {CIDR: "192.168.1.0/16"},
-		"10.0.0.0/24, gateway None":                     {CIDR: "10.0.0.0/24", Gateway: "None"},
-		"a /26 from subnet pool campus":                 {SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "campus", PrefixLength: 26}},
-		"a range from subnet pool campus, gateway None": {SubnetPool: &samplecrdv1.SubnetPoolReference{Name: "campus"}, Gateway: "None"},
-	} {
-		if got := specText(spec); got != want {
-			t.Errorf("specText(%+v) = %q, want %q", spec, got, want)
+		if got := networkChanged(before, owned(test.change)); got != test.want {
+			t.Errorf("%s: networkChanged() = %v, want %v", name, got, test.want)
 		}
 	}
 }

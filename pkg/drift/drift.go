@@ -25,8 +25,8 @@ import (
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/metrics"
 	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/observe"
 	"github.com/samplecrd/network-controller/pkg/store"
-	"github.com/samplecrd/network-controller/pkg/watchdog"
 )
 
 // Options configure a Detector.
@@ -70,7 +70,7 @@ type Detector struct {
 	networks   *store.Networks
 	reconciler Reconciler
 	events     record.EventRecorder
-	watchdog   *watchdog.Watchdog
+	observer   observe.Observer
 	clock      clock.WithTicker
 	options    Options
 
@@ -85,10 +85,10 @@ type Detector struct {
 	paused int
 }
 
-// New returns a Detector. The watchdog watches its lists.
-func New(neutron *neutron.Cache, networks *store.Networks, reconciler Reconciler, recorder record.EventRecorder, watchdog *watchdog.Watchdog, clock clock.WithTicker, options Options) *Detector {
+// New returns a Detector. The observer sees its lists.
+func New(neutron *neutron.Cache, networks *store.Networks, reconciler Reconciler, recorder record.EventRecorder, observer observe.Observer, clock clock.WithTicker, options Options) *Detector {
 	return &Detector{
-		neutron: neutron, networks: networks, reconciler: reconciler, events: recorder, watchdog: watchdog,
+		neutron: neutron, networks: networks, reconciler: reconciler, events: recorder, observer: observer,
 		clock: clock, options: options, cancel: func() {},
 	}
 }
@@ -159,11 +159,8 @@ func (d *Detector) wait(ctx context.Context, closed <-chan struct{}, timeout tim
 // pause until the next list.
 func (d *Detector) resync(ctx context.Context) (pause time.Duration, err error) {
 	logger := klog.FromContext(ctx)
-	if slices.ContainsFunc(d.networks.List(), usesRouter) {
-		d.neutron.NeedRouterInterfaces()
-	}
-	ctx, end := d.watchdog.Watch(ctx, "the list of Neutron's state")
-	defer end()
+	ctx, end := d.observer.Begin(ctx, observe.Work{Kind: observe.Task, Name: "the list of Neutron's state"})
+	defer end(observe.Result{})
 	listing, err := d.neutron.Refresh(ctx)
 	pause = pauseAfter(listing.Took, d.options.ResyncPeriod, err)
 	metrics.ObserveListing(listing, pause, err)
@@ -187,11 +184,6 @@ func (d *Detector) resync(ctx context.Context) (pause time.Duration, err error) 
 	return pause, nil
 }
 
-// usesRouter reports whether the plan of a Network needs its router interfaces.
-func usesRouter(network *samplecrdv1.Network) bool {
-	return network.Spec.Router != nil || network.Status.Router != nil
-}
-
 // maxRetryAfter bounds how long a server can stop the lists with Retry-After.
 const maxRetryAfter = 5 * time.Minute
 
@@ -210,7 +202,6 @@ func pauseAfter(took, period time.Duration, err error) time.Duration {
 	return max(pause, 9*took)
 }
 
-// enqueueDrifted enqueues each Network that needs a sync.
 func (d *Detector) enqueueDrifted() {
 	for _, listed := range d.networks.List() {
 		key := cache.MetaObjectToName(listed)
@@ -246,9 +237,10 @@ func (d *Detector) enqueueOrphans(logger klog.Logger) {
 // cluster whose Network does not exist. A user removed the finalizer, say, or
 // restored a backup of the cluster that is older than they are. It returns their number.
 func (d *Detector) findOrphans(logger klog.Logger, now time.Time) (count int) {
+	usage, _ := d.neutron.Usage(d.options.Cluster, metav1.NamespaceAll)
 	before := d.orphans
 	d.orphans = map[cache.ObjectName]map[string]time.Time{}
-	for owner, ids := range d.neutron.Owned(d.options.Cluster) {
+	for owner, ids := range usage.Owned {
 		key := cache.NewObjectName(owner.Namespace, owner.Name)
 		if !d.networks.IsComplete(key.Namespace) {
 			continue // the Network may exist
@@ -273,7 +265,7 @@ func (d *Detector) findOrphans(logger klog.Logger, now time.Time) (count int) {
 	}
 	metrics.Orphans.Set(float64(count))
 	retained := 0
-	for _, ids := range d.neutron.Retained(d.options.Cluster) {
+	for _, ids := range usage.Retained {
 		retained += len(ids)
 	}
 	metrics.Retained.Set(float64(retained))
@@ -318,7 +310,6 @@ func (d *Detector) areTooMany(logger klog.Logger, due []cache.ObjectName, count 
 	return true
 }
 
-// fate describes when an orphan is deleted.
 func (d *Detector) fate() string {
 	if d.options.OrphanGracePeriod == 0 {
 		return "never (-delete-orphans is not set)"

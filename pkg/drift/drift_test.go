@@ -25,6 +25,7 @@ import (
 	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
 	networkinformers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/observe"
 	"github.com/samplecrd/network-controller/pkg/store"
 	"github.com/samplecrd/network-controller/pkg/watchdog"
 )
@@ -58,6 +59,12 @@ func (l *lists) Networks(context.Context, neutron.NetworkFilter) ([]neutron.Netw
 func (l *lists) Subnets(context.Context, neutron.SubnetFilter) ([]neutron.Subnet, error) {
 	return nil, l.err
 }
+
+func (l *lists) RouterInterfaces(context.Context, string) ([]neutron.RouterInterface, error) {
+	return nil, l.err
+}
+
+func (l *lists) Extensions(context.Context) ([]string, error) { return nil, l.err }
 
 // leader is a Reconciler for which the Networks of some names have drifted.
 type leader struct {
@@ -97,6 +104,7 @@ type world struct {
 	neutron  *lists
 	leader   *leader
 	clock    *testingclock.FakeClock
+	watchdog *watchdog.Watchdog
 
 	mu       sync.Mutex
 	enqueued []string
@@ -107,7 +115,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(network("a"), network("b")), 0)
 	networks, err := store.New(klog.Background(),
-		store.ByNamespace[networkinformers.TypedNetworkInformer]{metav1.NamespaceAll: factory.Samplecrd().V1().Networks()}, func(context.Context, *cache.Reflector, error) {}, store.Unobserved{})
+		store.ByNamespace[networkinformers.TypedNetworkInformer]{metav1.NamespaceAll: factory.Samplecrd().V1().Networks()}, func(context.Context, *cache.Reflector, error) {}, observe.Nothing{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +125,8 @@ func newWorld(t *testing.T) *world {
 		t.Fatal("the informer did not sync")
 	}
 	w := &world{recorder: record.NewFakeRecorder(10), neutron: &lists{listed: make(chan struct{}, 100), take: func() {}}, leader: &leader{}, clock: testingclock.NewFakeClock(time.Unix(1_000_000, 0))}
-	w.Detector = New(neutron.NewCache(w.neutron, w.clock.Now), networks, w.leader, w.recorder, watchdog.New(w.clock), w.clock,
+	w.watchdog = watchdog.New(w.clock)
+	w.Detector = New(neutron.NewCache(w.neutron, w.clock.Now), networks, w.leader, w.recorder, w.watchdog, w.clock,
 		Options{Cluster: "c1", ResyncPeriod: period, StartTimeout: time.Minute, OrphanGracePeriod: grace})
 	w.Detector.enqueue = w.enqueue
 	return w
@@ -226,48 +235,36 @@ func TestStartEnds(t *testing.T) {
 	w.Stop()
 }
 
-// TestPauseAfter: lists take at most a tenth of the time, and pauses differ.
-func TestPauseAfter(t *testing.T) {
-	different := map[time.Duration]bool{}
-	for range 100 {
-		pause := pauseAfter(time.Second, period, nil)
-		if pause < period*3/4 || pause > period {
-			t.Errorf("pauseAfter(1s, 30s) = %v", pause)
-		}
-		different[pause] = true
+// TestPause: lists take at most a tenth of the time. Nothing is concluded from a list that
+// fails, and Retry-After extends the pause, within bounds.
+func TestPause(t *testing.T) {
+	unavailable := func(after time.Duration, kind string) error {
+		return &neutron.Error{Class: neutron.ErrUnavailable, RetryAfter: after, Type: kind}
 	}
-	if len(different) < 50 {
-		t.Errorf("100 pauses have %d lengths", len(different))
-	}
-	if pause := pauseAfter(9*time.Second, period, nil); pause != 81*time.Second {
-		t.Errorf("pauseAfter(9s, 30s) = %v, want 81s", pause)
-	}
-}
-
-// TestFailedList: nothing is concluded from a list that fails, and Retry-After
-// extends the pause, within bounds.
-func TestFailedList(t *testing.T) {
+	const short = period * 3 / 4
 	for name, test := range map[string]struct {
 		err         error
 		took        time.Duration
 		least, most time.Duration
 	}{
-		"unavailable":               {&neutron.Error{Class: neutron.ErrUnavailable}, 0, period * 3 / 4, period},
-		"Retry-After":               {&neutron.Error{Class: neutron.ErrUnavailable, RetryAfter: time.Minute}, 0, time.Minute, time.Minute},
-		"an hour until Retry-After": {&neutron.Error{Class: neutron.ErrUnavailable, RetryAfter: time.Hour}, 0, maxRetryAfter, maxRetryAfter},
-		"timed out":                 {&neutron.Error{Class: neutron.ErrUnavailable}, 15 * time.Second, 135 * time.Second, 135 * time.Second},
-		"waited, and was not sent":  {&neutron.Error{Class: neutron.ErrUnavailable, Type: neutron.NotSent}, 15 * time.Second, period * 3 / 4, period},
-		"another error":             {errors.New("closed"), 0, period * 3 / 4, period},
+		"a fast list":               {nil, time.Second, short, period},
+		"a slow list":               {nil, 9 * time.Second, 81 * time.Second, 81 * time.Second},
+		"unavailable":               {unavailable(0, ""), 0, short, period},
+		"Retry-After":               {unavailable(time.Minute, ""), 0, time.Minute, time.Minute},
+		"an hour until Retry-After": {unavailable(time.Hour, ""), 0, maxRetryAfter, maxRetryAfter},
+		"timed out":                 {unavailable(0, ""), 15 * time.Second, 135 * time.Second, 135 * time.Second},
+		"waited, and was not sent":  {unavailable(0, neutron.NotSent), 15 * time.Second, short, period},
+		"another error":             {errors.New("closed"), 0, short, period},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.leader.started, w.leader.drifted, w.neutron.err = w.clock.Now(), []string{"a"}, test.err
 			w.clock.Step(time.Second)
 			w.neutron.take = func() { w.clock.Step(test.took) }
-			if pause, err := w.resync(t.Context()); err == nil || pause < test.least || pause > test.most {
-				t.Errorf("resync() = %v, %v, want %v to %v and an error", pause, err, test.least, test.most)
+			if pause, err := w.resync(t.Context()); !errors.Is(err, test.err) || pause < test.least || pause > test.most {
+				t.Errorf("resync() = %v, %v, want %v to %v, %v", pause, err, test.least, test.most, test.err)
 			}
-			if len(w.enqueued) > 0 {
+			if (len(w.enqueued) > 0) != (test.err == nil) {
 				t.Errorf("enqueued %v", w.enqueued)
 			}
 		})

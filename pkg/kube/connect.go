@@ -36,16 +36,24 @@ type Options struct {
 
 // AddFlags adds the flags of the options.
 func (o *Options) AddFlags(flags *flag.FlagSet) {
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "The `path` to a kubeconfig file. Defaults to the files in the environment variable KUBECONFIG, then to the in-cluster configuration of a pod, then to ~/.kube/config.")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"The `path` to a kubeconfig file. "+
+			"Defaults to the files in the environment variable KUBECONFIG, then to the in-cluster configuration of a pod, "+
+			"then to ~/.kube/config.")
 	flags.StringVar(&o.master, "master", "", "The `URL` of the API server. Overrides the server in the kubeconfig file.")
-	flags.StringVar(&o.clusterName, "cluster-name", "", "The `name` that identifies this Kubernetes cluster in owner markers. It must be unique in the OpenStack project and must never change. Defaults to the UID of the namespace kube-system.")
-	flags.Var((*CommaSeparated)(&o.namespaces), "namespaces", "Comma-separated `namespaces` whose Networks and Deployments are watched. Defaults to all namespaces.")
+	flags.StringVar(&o.clusterName, "cluster-name", "",
+		"The `name` that identifies this Kubernetes cluster in owner markers. "+
+			"It must be unique in the OpenStack project and must never change. "+
+			"Defaults to the UID of the namespace kube-system.")
+	flags.Var((*CommaSeparated)(&o.namespaces), "namespaces", "Comma-separated `namespaces` whose Networks and "+
+		"Deployments are watched. Defaults to all namespaces.")
 }
 
 // Validate returns an error that names the flag with an invalid value.
 func (o Options) Validate(given map[string]bool) error {
 	if o.clusterName != "" && (len(o.clusterName) > 63 || len(validation.IsValidLabelValue(o.clusterName)) > 0) {
-		return fmt.Errorf("-cluster-name is %q: it must consist of at most 63 letters, digits, '-', '_' or '.', and start and end with a letter or digit", o.clusterName)
+		return fmt.Errorf("-cluster-name is %q: it must consist of at most 63 letters, digits, '-', '_' or '.', "+
+			"and start and end with a letter or digit", o.clusterName)
 	}
 	if given["namespaces"] && len(o.namespaces) == 0 {
 		return errors.New("-namespaces is empty: omit the flag to watch all namespaces")
@@ -99,20 +107,25 @@ func (c *CommaSeparated) Set(text string) error {
 
 // Config returns the configuration for the cluster, and logs its source. Transports
 // wrap the one to the API server.
-func (o Options) Config(ctx context.Context, userAgent string, transports ...func(http.RoundTripper) http.RoundTripper) (*rest.Config, error) {
+func (o Options) Config(
+	ctx context.Context, userAgent string, transports ...func(http.RoundTripper) http.RoundTripper,
+) (*rest.Config, error) {
 	config, from, err := o.load()
 	switch {
 	case from.isDefault && clientcmd.IsEmptyConfig(err):
-		return nil, errors.New("no cluster configured: set -kubeconfig or KUBECONFIG, create ~/.kube/config, or run the controller in a pod of the cluster with the token of a ServiceAccount")
+		return nil, errors.New("no cluster configured: set -kubeconfig or KUBECONFIG, create ~/.kube/config, " +
+			"or run the controller in a pod of the cluster with the token of a ServiceAccount")
 	case clientcmd.IsEmptyConfig(err):
 		return nil, fmt.Errorf("reading %s: it does not exist, or it contains no cluster or no current context", from.name)
 	case err != nil:
 		return nil, fmt.Errorf("reading %s: %w", from.name, err)
 	}
 	if server, err := url.Parse(config.Host); err != nil || server.User != nil || server.RawQuery != "" {
-		return nil, fmt.Errorf("reading %s: the address of the API server must be a URL without user name, password and query", from.name)
+		return nil, fmt.Errorf("reading %s: the address of the API server must be a URL without user name, "+
+			"password and query", from.name)
 	}
-	klog.FromContext(ctx).Info("Connecting to Kubernetes", "configuration", from.name, "context", from.context, "server", config.Host)
+	klog.FromContext(ctx).Info("Connecting to Kubernetes",
+		"configuration", from.name, "context", from.context, "server", config.Host)
 	config.UserAgent = userAgent
 	config.QPS = -1 // the API server's priority and fairness limits clients better than they can themselves
 	for _, transport := range transports {
@@ -193,7 +206,8 @@ func (o Options) ClusterName(ctx context.Context, client kubernetes.Interface) (
 	}
 	namespace, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
-		return "", fmt.Errorf("reading the UID of the namespace %s, the default of -cluster-name: %w", metav1.NamespaceSystem, err)
+		return "", fmt.Errorf("reading the UID of the namespace %s, the default of -cluster-name: %w",
+			metav1.NamespaceSystem, err)
 	}
 	return string(namespace.UID), nil
 }

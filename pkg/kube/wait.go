@@ -39,8 +39,11 @@ type Resource struct {
 // reason for waiting changes. Wait returns the name of the cluster, and those of
 // several namespaces that the controller may not list: the others need not wait
 // for them. It fails only if the context ends.
-func (o Options) Wait(ctx context.Context, client kubernetes.Interface, server string, resource Resource, explain func(string)) (cluster string, forbidden []string, err error) {
-	logger, last := klog.FromContext(ctx), ""
+func (o Options) Wait(
+	ctx context.Context, client kubernetes.Interface, resource Resource, explain func(string),
+) (cluster string, forbidden []string, err error) {
+	server, last := client.Discovery().RESTClient().Get().URL(), ""
+	logger := klog.FromContext(ctx).WithValues("server", server.Scheme+"://"+server.Host)
 	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
@@ -48,25 +51,28 @@ func (o Options) Wait(ctx context.Context, client kubernetes.Interface, server s
 			return true, nil
 		}
 		if reason := resource.explain(err); reason != last {
-			logger.Info("Waiting for Kubernetes", "server", server, "reason", reason)
+			logger.Info("Waiting for Kubernetes", "reason", reason)
 			last = reason
 			explain("Kubernetes: " + reason)
 		}
 		return false, nil
 	})
 	if err == nil {
-		logger.Info("Using Kubernetes", "server", server, "clusterName", cluster)
+		logger.Info("Using Kubernetes", "clusterName", cluster)
 	}
 	return cluster, forbidden, err
 }
 
 // try sends the requests that must succeed before the controller can start.
-func (o Options) try(ctx context.Context, client kubernetes.Interface, resource Resource) (cluster string, forbidden []string, err error) {
+func (o Options) try(
+	ctx context.Context, client kubernetes.Interface, resource Resource,
+) (cluster string, forbidden []string, err error) {
 	for _, namespace := range o.Namespaces() {
 		err := resource.List(ctx, namespace)
 		switch {
 		case apierrors.IsForbidden(err) && len(forbidden) < len(o.Namespaces())-1:
-			klog.FromContext(ctx).Info("Starting without access to a namespace; its "+resource.Plural+" are reconciled once access is granted",
+			klog.FromContext(ctx).Info("Starting without access to a namespace; its "+resource.Plural+
+				" are reconciled once access is granted",
 				"namespace", namespace, "reason", resource.explain(err))
 			forbidden = append(forbidden, namespace)
 		case err != nil:
@@ -80,19 +86,14 @@ func (o Options) try(ctx context.Context, client kubernetes.Interface, resource 
 	return cluster, forbidden, err
 }
 
-// missingFields are the fields that the API server's schema lacks: it would reject
-// every status that contains one.
-type missingFields []string
-
-func (e missingFields) Error() string { return "it lacks the fields " + strings.Join(e, ", ") }
-
-// noSchema means that the API server does not publish a schema yet: it serves a
-// new resource a moment earlier.
-type noSchema struct{ plural string }
-
-func (e noSchema) Error() string {
-	return "the API server does not publish the schema of " + e.plural + " yet"
+// explainedError is an error with a text for users.
+type explainedError struct {
+	text string
+	err  error
 }
+
+func (e explainedError) Error() string { return e.text }
+func (e explainedError) Unwrap() error { return e.err }
 
 // checkSchema returns an error if the CustomResourceDefinition is older than this
 // program. If the controller may not read the schema, it is assumed to be right.
@@ -103,10 +104,12 @@ func (r Resource) checkSchema(ctx context.Context, client kubernetes.Interface) 
 			Schemas map[string]struct{ Properties properties }
 		}
 	}
+	// The API server serves a new resource a moment before its schema.
+	unpublished := explainedError{text: "the API server does not publish the schema of " + r.Plural + " yet"}
 	text, err := client.Discovery().RESTClient().Get().AbsPath("/openapi/v3/apis", r.GroupVersion.String()).Do(ctx).Raw()
 	switch {
 	case apierrors.IsNotFound(err):
-		return noSchema{r.Plural}
+		return unpublished
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return nil
 	case err != nil:
@@ -119,7 +122,7 @@ func (r Resource) checkSchema(ctx context.Context, client kubernetes.Interface) 
 		if !strings.HasSuffix(name, "."+r.Kind) {
 			continue
 		}
-		var missing missingFields
+		var missing []string
 		for part, fields := range map[string]reflect.Type{"spec": r.Spec, "status": r.Status} {
 			for field := range fields.Fields() {
 				key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -128,28 +131,28 @@ func (r Resource) checkSchema(ctx context.Context, client kubernetes.Interface) 
 				}
 			}
 		}
-		if slices.Sort(missing); missing != nil {
-			return missing
+		if missing == nil {
+			return nil
 		}
-		return nil
+		slices.Sort(missing)
+		return explainedError{text: fmt.Sprintf("the CustomResourceDefinition is older than the controller "+
+			"(it lacks the fields %s): install the matching version with kubectl apply -f crd/", strings.Join(missing, ", "))}
 	}
-	return noSchema{r.Plural}
+	return unpublished
 }
 
 // explain says why the resource cannot be listed or watched, and what to do.
 func (r Resource) explain(err error) string {
 	var status apierrors.APIStatus
-	var missing missingFields
-	var unpublished noSchema
+	var explained explainedError
 	switch {
-	case errors.As(err, &unpublished):
-		return err.Error()
-	case errors.As(err, &missing):
-		return fmt.Sprintf("the CustomResourceDefinition is older than the controller (%v): install the matching version with kubectl apply -f crd/", missing)
-	case apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces":
+	case errors.As(err, &explained):
+		return explained.text
+	case apierrors.IsNotFound(err) && isAboutNamespace(err):
 		return err.Error()
 	case apierrors.IsNotFound(err) && r.Empty():
-		return "the API server does not serve " + r.Plural + ": check the address of the API server, and its flag --runtime-config"
+		return "the API server does not serve " + r.Plural + ": check the address of the API server, " +
+			"and its flag --runtime-config"
 	case apierrors.IsNotFound(err):
 		return "the CustomResourceDefinition for " + r.Plural + " is not installed: run kubectl apply -f crd/"
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
@@ -160,17 +163,14 @@ func (r Resource) explain(err error) string {
 	return fmt.Sprintf("the API server is unavailable: %v", err)
 }
 
-// Explain returns an error of the API server, with what to do.
-func (r Resource) Explain(err error) error { return explainedError{r.explain(err), err} }
-
-// explainedError is an error with a better text.
-type explainedError struct {
-	text string
-	err  error
+// isAboutNamespace reports whether an error of the API server names a namespace.
+func isAboutNamespace(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
-func (e explainedError) Error() string { return e.text }
-func (e explainedError) Unwrap() error { return e.err }
+// Explain returns an error of the API server, with what to do.
+func (r Resource) Explain(err error) error { return explainedError{r.explain(err), err} }
 
 // LogWatchError returns a handler that logs why an informer has lost its watch,
 // followed by a hint. The informer retries by itself, in the end about three

@@ -47,35 +47,6 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// FuzzLeft: a Lease may be used if less than the limit has passed by both clocks, and
-// only then.
-func FuzzLeft(f *testing.F) {
-	f.Add(int64(0), int64(0), int64(time.Second), int64(time.Second), int64(2*time.Second))
-	f.Add(int64(5), int64(-5), int64(5), int64(time.Hour), int64(time.Minute))
-	f.Fuzz(func(t *testing.T, monotonic, wall, passed, passedByWall, limit int64) {
-		const century = int64(100 * 365 * 24 * time.Hour) // neither times nor their differences overflow
-		if min(monotonic, passed, limit) < 0 || max(monotonic, passed, limit, wall, passedByWall) > century/2 || min(wall, passedByWall) < -century/2 {
-			t.Skip()
-		}
-		renewed := at(time.Duration(monotonic), time.Duration(wall))
-		now := at(time.Duration(monotonic+passed), time.Duration(wall+passedByWall))
-		rest := left(renewed, now, time.Duration(limit))
-		if isOpen := rest > 0; isOpen != (passed < limit && passedByWall < limit) {
-			t.Fatalf("%v of %v and %v have passed, and the Lease may be used: %v", passed, limit, passedByWall, isOpen)
-		}
-		if rest <= 0 {
-			return
-		}
-		// Without a renewal, it may be used for exactly that time, if both clocks run.
-		for later, want := range map[time.Duration]bool{rest - 1: true, rest: false} {
-			after := moment{now.monotonic + later, now.wall.Add(later)}
-			if isOpen := left(renewed, after, time.Duration(limit)) > 0; isOpen != want {
-				t.Fatalf("%v of %v later, the Lease may be used: %v", later, rest, isOpen)
-			}
-		}
-	})
-}
-
 // TestLimit: a margin remains, also for the shortest Lease.
 func TestLimit(t *testing.T) {
 	for lease, want := range map[time.Duration]time.Duration{
@@ -117,13 +88,24 @@ func newFenceTest(t *testing.T) *fenceTest {
 	}))
 	t.Cleanup(server.Close)
 	f.url = server.URL
-	f.client.Transport = f.fence.Transport(server.Client().Transport, func(r *http.Request) error {
+	f.connect(server.Client().Transport)
+	return f
+}
+
+// connect puts the fence before a transport.
+func (f *fenceTest) connect(next http.RoundTripper) {
+	f.client.Transport = f.fence.Transport(next, func(r *http.Request) error {
 		if r.Method == http.MethodGet || r.URL.Path == "/login" {
 			return nil
 		}
 		return errRefused
 	})
-	return f
+}
+
+// lead renews the Lease, and lets a function send the requests.
+func (f *fenceTest) lead(send roundTripper) {
+	f.fence.renew(f.fence.now())
+	f.connect(send)
 }
 
 // advance lets a time pass by both clocks.
@@ -216,58 +198,48 @@ func TestSuspended(t *testing.T) {
 func TestZeroFence(t *testing.T) {
 	f := newFenceTest(t)
 	f.fence = new(Fence)
-	f.client.Transport = f.fence.Transport(http.DefaultTransport, func(*http.Request) error { return errRefused })
+	f.connect(http.DefaultTransport)
 	f.want("zero", http.MethodPost, "/", false)
 
-	elector, err := Options{enabled: false}.New(nil)
+	elector, err := Options{enabled: false}.New(t.Context(), nil, nil, noHealth{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.client.Transport = elector.Fence().Transport(http.DefaultTransport, func(*http.Request) error { return errRefused })
+	f.fence = elector.Fence()
+	f.connect(http.DefaultTransport)
 	f.want("without leader election", http.MethodPost, "/", true)
 }
 
-// TestConnecting: the fence closes while a request waits for a connection. Its body is
-// not sent.
-func TestConnecting(t *testing.T) {
-	f := newFenceTest(t)
-	f.fence.renew(f.fence.now())
-	f.client.Transport = f.fence.Transport(roundTripper(func(r *http.Request) (*http.Response, error) {
-		f.wall.SetTime(f.wall.Now().Add(time.Hour)) // the machine is suspended meanwhile
-		return http.DefaultTransport.RoundTrip(r)
-	}), func(*http.Request) error { return errRefused })
-	err := f.send(http.MethodPost, "/")
-	if f.received.Load() != 0 || !errors.Is(err, errRefused) {
-		t.Errorf("%d requests were sent, and the error is %v", f.received.Load(), err)
-	}
-}
-
-// TestRetriedByNetHTTP: each attempt to send a request is checked, also one that net/http
-// makes by itself, because the server has closed an idle connection.
-func TestRetriedByNetHTTP(t *testing.T) {
-	f := newFenceTest(t)
-	f.fence.renew(f.fence.now())
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.url, strings.NewReader("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.client.Transport = f.fence.Transport(roundTripper(func(r *http.Request) (*http.Response, error) {
-		first, err := io.ReadAll(r.Body)
-		if err != nil || string(first) != "{}" {
-			t.Errorf("the first body is %q (%v)", first, err)
-		}
-		f.wall.SetTime(f.wall.Now().Add(time.Hour))
-		if rest, err := r.Body.Read(make([]byte, 1)); err != io.EOF {
-			t.Errorf("%d bytes and %v follow, although the body has begun", rest, err)
-		}
-		if r.Body, err = r.GetBody(); err != nil {
-			t.Error(err)
-		}
-		return http.DefaultTransport.RoundTrip(r)
-	}), func(*http.Request) error { return errRefused })
-	response, err := f.client.Do(request) //nolint:bodyclose // there is no response
-	if !errors.Is(err, errRefused) || f.received.Load() != 0 {
-		t.Errorf("Do() = %v, %v, and %d requests were sent", response, err, f.received.Load())
+// TestSuspendedWhileSending: each attempt to send a body is checked when it begins, because
+// to connect takes time: also one that net/http makes by itself, because the server has
+// closed an idle connection. A body that has begun is sent to its end.
+func TestSuspendedWhileSending(t *testing.T) {
+	for name, before := range map[string]func(t *testing.T, r *http.Request, suspend func()){
+		"while connecting": func(_ *testing.T, _ *http.Request, suspend func()) { suspend() },
+		"before another attempt": func(t *testing.T, r *http.Request, suspend func()) {
+			first, err := io.ReadAll(r.Body)
+			if err != nil || string(first) != "{}" {
+				t.Errorf("the first body is %q (%v)", first, err)
+			}
+			suspend()
+			if rest, err := r.Body.Read(make([]byte, 1)); err != io.EOF {
+				t.Errorf("%d bytes and %v follow, although the body has begun", rest, err)
+			}
+			if r.Body, err = r.GetBody(); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFenceTest(t)
+			f.lead(func(r *http.Request) (*http.Response, error) {
+				before(t, r, func() { f.wall.SetTime(f.wall.Now().Add(time.Hour)) })
+				return http.DefaultTransport.RoundTrip(r)
+			})
+			if err := f.send(http.MethodPost, "/"); f.received.Load() != 0 || !errors.Is(err, errRefused) {
+				t.Errorf("%d requests were sent, and the error is %v", f.received.Load(), err)
+			}
+		})
 	}
 }
 
@@ -320,10 +292,9 @@ func (f *fenceTest) awaitTimers(n int) {
 // timer of the request ends with it.
 func TestBodyOfResponse(t *testing.T) {
 	f := newFenceTest(t)
-	f.fence.renew(f.fence.now())
-	f.client.Transport = f.fence.Transport(roundTripper(func(r *http.Request) (*http.Response, error) {
+	f.lead(func(r *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusOK, Body: contextBody{r}}, nil
-	}), func(*http.Request) error { return errRefused })
+	})
 	response, err := f.client.Post(f.url, "", strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
@@ -342,11 +313,10 @@ func TestBodyOfResponse(t *testing.T) {
 // TestFailedRequest: the timer of a request that fails ends with it.
 func TestFailedRequest(t *testing.T) {
 	f := newFenceTest(t)
-	f.fence.renew(f.fence.now())
-	f.client.Transport = f.fence.Transport(roundTripper(func(*http.Request) (*http.Response, error) {
+	f.lead(func(*http.Request) (*http.Response, error) {
 		f.awaitTimers(1)
 		return nil, io.ErrUnexpectedEOF
-	}), func(*http.Request) error { return errRefused })
+	})
 	if err := f.send(http.MethodPost, "/"); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("the request ended with %v", err)
 	}

@@ -73,23 +73,33 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// WallClock is the clock of this machine, which can be set. It is a variable for tests of
-// the whole program.
-var WallClock clock.PassiveClock = clock.RealClock{}
+// Health is what an Elector reports about this replica.
+type Health interface {
+	// WaitFor reports what is missing: the Lease, which could not be read or created.
+	WaitFor(what string)
+	// ReadyAs reports that the replica works, or could work at once. The role is empty
+	// for the leader.
+	ReadyAs(role string)
+}
 
 // Elector runs work while this replica is the leader.
 type Elector struct {
 	options  Options
+	logger   klog.Logger
+	health   Health
 	fence    *Fence
 	lock     *lock
 	watchDog *leaderelection.HealthzAdaptor
+
+	hasRead bool   // the Lease, once
+	waited  string // the holder that was logged last
 }
 
 // New returns an Elector. If leader election is disabled, this replica is always the
-// leader.
-func (o Options) New(config *rest.Config) (*Elector, error) {
+// leader. The wall clock is that of this machine, which somebody may set.
+func (o Options) New(ctx context.Context, config *rest.Config, wall clock.PassiveClock, health Health) (*Elector, error) {
 	if !o.enabled {
-		return &Elector{fence: &Fence{always: true}}, nil
+		return &Elector{health: health, fence: &Fence{always: true}}, nil
 	}
 	// After a request that times out, there must be time for another one before
 	// the deadline.
@@ -100,16 +110,20 @@ func (o Options) New(config *rest.Config) (*Elector, error) {
 		return nil, fmt.Errorf("creating a client for leader election: %w", err)
 	}
 	host, _ := os.Hostname() // for people who read the Lease; the UUID makes it unique
-	fence := newFence(o.leaseDuration, clock.RealClock{}, WallClock)
-	return &Elector{options: o, fence: fence, watchDog: leaderelection.NewLeaderHealthzAdaptor(o.retryPeriod), lock: &lock{
-		fence: fence,
-		LeaseLock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: o.namespace, Name: o.name},
-			Client:     client.CoordinationV1(),
-			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
-		},
-		lost: func(string) {}, found: func(string) {}, failed: func(error) {},
-	}}, nil
+	identity := host + "_" + string(uuid.NewUUID())
+	e := &Elector{
+		options:  o,
+		health:   health,
+		fence:    newFence(o.leaseDuration, clock.RealClock{}, wall),
+		watchDog: leaderelection.NewLeaderHealthzAdaptor(o.retryPeriod),
+	}
+	e.lock = &lock{fence: e.fence, observer: e, LeaseLock: &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: o.namespace, Name: o.name},
+		Client:     client.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+	}}
+	e.logger = klog.FromContext(ctx).WithValues("lease", e.Lease(), "identity", identity)
+	return e, nil
 }
 
 // Fence returns the fence for the writes of the work.
@@ -140,34 +154,17 @@ func (e *Elector) Check(request *http.Request) error {
 	return e.watchDog.Check(request)
 }
 
-// Health is what an Elector reports about this replica.
-type Health interface {
-	// WaitFor reports what is missing: the Lease, which could not be read or created.
-	WaitFor(what string)
-	// ReadyAs reports that the replica works, or could work at once. The role is empty
-	// for the leader.
-	ReadyAs(role string)
-}
-
 // Run waits until this replica is the leader, and then works until the context
 // ends.
 //
 // If the work ends by itself, the Lease is released, so that another replica takes
 // over at once. If the work returns an error, the Lease expires. If the Lease is
 // lost, the program exits on the spot: another replica is working already, or soon.
-func (e *Elector) Run(ctx context.Context, health Health, work func(context.Context) error) error {
+func (e *Elector) Run(ctx context.Context, work func(context.Context) error) error {
 	if !e.options.enabled {
-		health.ReadyAs("")
+		e.health.ReadyAs("")
 		return work(ctx)
 	}
-	logger := klog.FromContext(ctx).WithValues("lease", e.Lease(), "identity", e.lock.Identity())
-	exit := func(reason string) {
-		e.fence.end()
-		logger.Error(nil, "Lost the lease; exiting", "reason", reason)
-		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
-	}
-	e.report(logger, health)
-	e.lock.lost = exit
 	electing, endElection := context.WithCancel(context.WithoutCancel(ctx))
 	defer endElection()
 	began, ended := make(chan struct{}), make(chan error, 1)
@@ -180,7 +177,7 @@ func (e *Elector) Run(ctx context.Context, health Health, work func(context.Cont
 		WatchDog:      e.watchDog,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) {
-				health.ReadyAs("")
+				e.health.ReadyAs("")
 				close(began)
 				working, stop := context.WithCancel(ctx)
 				defer stop()
@@ -203,7 +200,7 @@ func (e *Elector) Run(ctx context.Context, health Health, work func(context.Cont
 		defer close(over)
 		elector.Run(electing)
 	}()
-	err = awaitEnd(ctx, began, ended, over, exit)
+	err = e.awaitEnd(ctx, began, ended, over)
 	e.fence.end()
 	if err != nil {
 		return err // the Lease expires
@@ -213,40 +210,13 @@ func (e *Elector) Run(ctx context.Context, health Health, work func(context.Cont
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := e.lock.release(bounded); err != nil {
-		logger.Error(err, "Releasing the lease failed; it will expire")
+		e.logger.Error(err, "Releasing the lease failed; it will expire")
 	}
 	return nil
 }
 
-// report makes the lock report who holds the Lease, to people who wonder why this
-// replica does nothing. A replica that has found the Lease once stays ready.
-func (e *Elector) report(logger klog.Logger, health Health) {
-	ready, last := false, ""
-	e.lock.found = func(holder string) {
-		switch {
-		case e.lock.leading.Load():
-			return
-		case holder == "" || holder == e.lock.Identity():
-			health.ReadyAs("")
-		default:
-			health.ReadyAs("waiting for the Lease " + e.Lease() + ", which " + holder + " holds")
-		}
-		if holder != last && holder != e.lock.Identity() && holder != "" {
-			logger.Info("Waiting: another controller holds the Lease and reconciles. If it has ended without releasing the Lease, as after kill -9, this one starts when the Lease expires",
-				"holder", holder, "expiresWithin", e.options.leaseDuration+e.options.retryPeriod)
-		}
-		ready, last = true, holder
-	}
-	e.lock.failed = func(err error) {
-		if !ready {
-			health.WaitFor("the Lease " + e.Lease() + ", which could not be read or created: " + err.Error())
-		}
-	}
-}
-
-// awaitEnd waits until the work has ended, or until the context ends before it
-// began.
-func awaitEnd(ctx context.Context, began <-chan struct{}, ended <-chan error, over <-chan struct{}, exit func(string)) error {
+// awaitEnd waits until the work has ended, or until the context ends before it began.
+func (e *Elector) awaitEnd(ctx context.Context, began <-chan struct{}, ended <-chan error, over <-chan struct{}) error {
 	select {
 	case <-ctx.Done():
 	case <-began:
@@ -260,7 +230,40 @@ func awaitEnd(ctx context.Context, began <-chan struct{}, ended <-chan error, ov
 	case err := <-ended:
 		return err
 	case <-over:
-		exit("it was not renewed in time")
+		e.lost("it was not renewed in time")
 		return nil
+	}
+}
+
+// lost ends the program: another replica may lead.
+func (e *Elector) lost(reason string) {
+	e.fence.end()
+	e.logger.Error(nil, "Lost the lease; exiting", "reason", reason)
+	klog.FlushAndExit(klog.ExitFlushTimeout, 1)
+}
+
+// found reports who holds the Lease, to people who wonder why this replica does nothing.
+func (e *Elector) found(holder string) {
+	if e.lock.leading.Load() {
+		return
+	}
+	isOther := holder != "" && holder != e.lock.Identity()
+	if isOther {
+		e.health.ReadyAs("waiting for the Lease " + e.Lease() + ", which " + holder + " holds")
+	} else {
+		e.health.ReadyAs("")
+	}
+	if isOther && holder != e.waited {
+		e.logger.Info("Waiting: another controller holds the Lease and reconciles. If it has ended without "+
+			"releasing the Lease, as after kill -9, this one starts when the Lease expires",
+			"holder", holder, "expiresWithin", e.options.leaseDuration+e.options.retryPeriod)
+	}
+	e.hasRead, e.waited = true, holder // this replica stays ready
+}
+
+// failed reports why the Lease could not be read or created.
+func (e *Elector) failed(err error) {
+	if !e.hasRead {
+		e.health.WaitFor("the Lease " + e.Lease() + ", which could not be read or created: " + err.Error())
 	}
 }

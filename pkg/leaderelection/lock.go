@@ -17,12 +17,20 @@ import (
 type lock struct {
 	*resourcelock.LeaseLock
 	fence       *Fence
-	leading     atomic.Bool         // since the Lease was acquired
-	transitions int                 // of the Lease, when it was acquired
-	holder      atomic.Value        // the last one that was read or written
-	lost        func(reason string) // called if another replica can have led while this one did
-	found       func(holder string) // called when the Lease was read or created, also if it has no holder
-	failed      func(error)         // called when the Lease could not be read or created
+	observer    observer
+	leading     atomic.Bool  // since the Lease was acquired
+	transitions int          // of the Lease, when it was acquired
+	holder      atomic.Value // the last one that was read or written
+}
+
+// observer sees what a lock reads and creates.
+type observer interface {
+	// lost is called if another replica can have led while this one did.
+	lost(reason string)
+	// found is called when the Lease was read or created, also if it has no holder.
+	found(holder string)
+	// failed is called when the Lease could not be read or created.
+	failed(err error)
 }
 
 var errLost = errors.New("the Lease is lost")
@@ -31,15 +39,15 @@ var errLost = errors.New("the Lease is lost")
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.LeaseLock.Get(ctx)
 	if reason := l.lossIn(record, err); reason != "" {
-		l.lost(reason)
+		l.observer.lost(reason)
 		return nil, nil, errLost // otherwise, client-go would acquire it again
 	}
 	switch {
 	case err == nil:
 		l.holder.Store(record.HolderIdentity)
-		l.found(record.HolderIdentity)
+		l.observer.found(record.HolderIdentity)
 	case !apierrors.IsNotFound(err): // then client-go creates it
-		l.failed(err)
+		l.observer.failed(err)
 	}
 	return record, raw, err
 }
@@ -71,11 +79,11 @@ func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRec
 	switch {
 	case err == nil:
 		l.written(record, start)
-		l.found(record.HolderIdentity)
+		l.observer.found(record.HolderIdentity)
 	case apierrors.IsForbidden(err):
-		l.failed(fmt.Errorf("the Lease does not exist, and the controller may not create it: install it again with kubectl apply -k deploy/overlays/…: %w", err))
+		l.observer.failed(fmt.Errorf("the Lease does not exist, and the controller may not create it: install it again with kubectl apply -k deploy/overlays/…: %w", err))
 	default:
-		l.failed(err)
+		l.observer.failed(err)
 	}
 	return err
 }

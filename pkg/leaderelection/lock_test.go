@@ -10,13 +10,13 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
@@ -26,41 +26,36 @@ import (
 var cluster *controlplane.Cluster
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if flag.Lookup("test.fuzz").Value.String() != "" {
-		os.Exit(m.Run()) // fuzzing starts many processes, and needs no control plane
-	}
 	os.Exit(controlplane.RunTests(m, controlplane.Options{}, func(c *controlplane.Cluster) { cluster = c }))
+}
+
+// newElector returns an Elector for a Lease in a namespace.
+func newElector(t *testing.T, namespace, name string) *Elector {
+	t.Helper()
+	var options Options
+	flags := flag.NewFlagSet("test", flag.PanicOnError)
+	options.AddFlags(flags, name)
+	if err := flags.Parse([]string{"-leader-elect-resource-namespace=" + namespace}); err != nil {
+		t.Fatal(err)
+	}
+	elector, err := options.New(t.Context(), cluster.RESTConfig(), clock.RealClock{}, noHealth{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return elector
 }
 
 // TestRelease: a replica releases its own Lease, and not that of another replica.
 func TestRelease(t *testing.T) {
 	client := kubernetes.NewForConfigOrDie(cluster.RESTConfig())
-	namespace, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	replica := func() *lock {
-		var options Options
-		flags := flag.NewFlagSet("test", flag.PanicOnError)
-		options.AddFlags(flags, "controller")
-		if err := flags.Parse([]string{"-leader-elect-resource-namespace=" + namespace.Name}); err != nil {
-			t.Fatal(err)
-		}
-		elector, err := options.New(cluster.RESTConfig())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return elector.lock
-	}
 	holder := func() string {
-		lease, err := client.CoordinationV1().Leases(namespace.Name).Get(t.Context(), "controller", metav1.GetOptions{})
+		lease, err := client.CoordinationV1().Leases("default").Get(t.Context(), "released", metav1.GetOptions{})
 		if err != nil || lease.Spec.HolderIdentity == nil {
 			t.Fatalf("the Lease is %v (%v)", lease, err)
 		}
 		return *lease.Spec.HolderIdentity
 	}
-	first, second := replica(), replica()
+	first, second := newElector(t, "default", "released").lock, newElector(t, "default", "released").lock
 
 	if err := first.release(t.Context()); err != nil {
 		t.Errorf("release() = %v without a Lease", err)
@@ -76,23 +71,29 @@ func TestRelease(t *testing.T) {
 	}
 }
 
+// losses are the reasons for which a Lease was lost.
+type losses []string
+
+func (l *losses) lost(reason string) { *l = append(*l, reason) }
+func (*losses) found(string)         {}
+func (*losses) failed(error)         {}
+
 // newFakeLock returns a lock whose requests to the API server take two seconds, and the
 // reasons for which it was lost.
-func newFakeLock(clock *clocktesting.FakeClock) (l *lock, client *fake.Clientset, losses *[]string) {
-	client, losses = fake.NewClientset(), new([]string)
+func newFakeLock(clock *clocktesting.FakeClock) (*lock, *fake.Clientset, *losses) {
+	client, lost := fake.NewClientset(), &losses{}
 	client.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 		clock.Step(2 * time.Second)
 		return false, nil, nil
 	})
-	l = &lock{
+	l := &lock{
 		LeaseLock: &resourcelock.LeaseLock{
 			LeaseMeta: metav1.ObjectMeta{Namespace: "default", Name: "controller"}, Client: client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: "a"},
 		},
-		fence: newFence(15*time.Second, clock, clock),
-		lost:  func(reason string) { *losses = append(*losses, reason) }, found: func(string) {}, failed: func(error) {},
+		fence: newFence(15*time.Second, clock, clock), observer: lost,
 	}
-	return l, client, losses
+	return l, client, lost
 }
 
 // TestRenewalsOpenFence: the time of the fence begins with the request that creates or
@@ -192,18 +193,9 @@ func TestLost(t *testing.T) {
 // TestWorkBehindFence: the fence is open while the work runs, and closed after that.
 func TestWorkBehindFence(t *testing.T) {
 	for name, result := range map[string]error{"clean": nil, "failed": errors.New("cut off")} {
-		var options Options
-		flags := flag.NewFlagSet("test", flag.PanicOnError)
-		options.AddFlags(flags, name)
-		if err := flags.Parse([]string{"-leader-elect-resource-namespace=default"}); err != nil {
-			t.Fatal(err)
-		}
-		elector, err := options.New(cluster.RESTConfig())
-		if err != nil {
-			t.Fatal(err)
-		}
+		elector := newElector(t, "default", name)
 		before, during := elector.Fence().left(), time.Duration(0)
-		err = elector.Run(t.Context(), noHealth{}, func(context.Context) error {
+		err := elector.Run(t.Context(), func(context.Context) error {
 			during = elector.Fence().left()
 			return result
 		})

@@ -4,6 +4,7 @@
 package metrics
 
 import (
+	"context"
 	"net/http"
 	"runtime"
 	"strconv"
@@ -18,6 +19,7 @@ import (
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/observe"
 	"github.com/samplecrd/network-controller/pkg/status"
 )
 
@@ -30,16 +32,12 @@ var (
 	OrphanDeletionsPaused = gauge("orphan_deletions_paused", "Orphaned Neutron networks that are not deleted because there are more than -max-orphan-deletions. It is 0 if there are fewer, or if none is due for deletion. Only the leader counts them.")
 	// Retained is the number of Neutron networks that were retained.
 	Retained = gauge("retained_networks", "Neutron networks of this cluster that deletionPolicy Retain has kept after the deletion of their Network. Only the leader counts them.")
-	// QueueNamespaces is the number of namespaces that have a Network in the queue.
-	QueueNamespaces = gauge("queue_namespaces", "Namespaces with Networks that wait for a worker. Each of them has its turn.")
 	// DriftDetected counts Networks that Neutron no longer matches.
 	DriftDetected = counter("drift_detected_total", "Networks for which a refresh of the cache of Neutron's state found a new difference from the spec.")
 	// DriftRepaired counts steps that reverted a change in Neutron.
 	DriftRepaired = counter("drift_repaired_total", "Changes in Neutron by others that the controller reverted.")
 
-	// SkippedObjects counts objects in Neutron that a list has skipped, by their
-	// collection.
-	SkippedObjects = metrics.NewCounterVec(&metrics.CounterOpts{Subsystem: subsystem, Name: "neutron_skipped_objects_total",
+	skippedObjects = metrics.NewCounterVec(&metrics.CounterOpts{Subsystem: subsystem, Name: "neutron_skipped_objects_total",
 		Help: "Objects that lists of Neutron's state skipped, by kind (networks, subnets, ports). Their values are unusable, such as a negative MTU, and they carry no owner marker. Each list counts them again."}, []string{"kind"})
 
 	readyDuration = metrics.NewHistogram(&metrics.HistogramOpts{Subsystem: subsystem, Name: "network_ready_duration_seconds",
@@ -47,12 +45,6 @@ var (
 	neutronDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{Subsystem: subsystem, Name: "neutron_request_duration_seconds",
 		Help:    "Duration of requests to Neutron and Keystone until the response headers arrived, by operation and HTTP status code. The code is none if there was no response.",
 		Buckets: []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}}, []string{"operation", "code"})
-
-	requestLimit     = gauge("neutron_request_limit", "Requests to Neutron that may be in flight at a time. It adapts to the load of Neutron, up to -neutron-max-requests.")
-	requestsInFlight = gauge("neutron_requests_in_flight", "Requests to Neutron that are in flight, without logins.")
-	requestsWaiting  = gauge("neutron_requests_waiting", "Requests to Neutron that wait until the limit allows to send them.")
-	requestWait      = metrics.NewHistogram(&metrics.HistogramOpts{Subsystem: subsystem, Name: "neutron_request_wait_seconds",
-		Help: "Time that a request to Neutron waited until the limit allowed to send it.", Buckets: []float64{0.001, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}})
 
 	cacheObjects = metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: subsystem, Name: "neutron_cache_objects",
 		Help: "Objects in the cache of Neutron's state after the last successful refresh, by kind (network, subnet)."}, []string{"kind"})
@@ -77,15 +69,14 @@ func counter(name, help string) *metrics.Counter {
 }
 
 func init() {
-	legacyregistry.MustRegister(Orphans, OrphanDeletionsPaused, Retained, QueueNamespaces, DriftDetected, DriftRepaired, SkippedObjects, readyDuration, neutronDuration,
-		requestLimit, requestsInFlight, requestsWaiting, requestWait,
+	legacyregistry.MustRegister(Orphans, OrphanDeletionsPaused, Retained, DriftDetected, DriftRepaired, skippedObjects, readyDuration, neutronDuration,
 		cacheObjects, cacheRefreshes, cacheDuration, cachePeriod, cacheTime, neutronInfo, buildInfo)
-	legacyregistry.CustomMustRegister(&networks)
+	legacyregistry.CustomMustRegister(&scraped)
 	for _, result := range []string{"success", "failure"} { // so that their rate is 0 and not unknown
 		cacheRefreshes.WithLabelValues(result)
 	}
 	for _, kind := range []string{"networks", "subnets", "ports"} {
-		SkippedObjects.WithLabelValues(kind)
+		skippedObjects.WithLabelValues(kind)
 	}
 }
 
@@ -101,26 +92,28 @@ func SetCloud(cloud string) {
 // ObserveReady records the time until a new Network was Ready.
 func ObserveReady(took time.Duration) { readyDuration.Observe(took.Seconds()) }
 
-// ObserveNeutron records a request to Neutron or Keystone. The code is 0 if there was
-// no response.
-func ObserveNeutron(operation string, code int, took time.Duration) {
+// Observer measures the requests to Neutron and Keystone.
+type Observer struct{ observe.Nothing }
+
+// Neutron is the Server of requests that an Observer measures.
+const Neutron = "Neutron"
+
+// Begin implements observe.Observer.
+func (o Observer) Begin(ctx context.Context, work observe.Work) (context.Context, func(observe.Result)) {
+	if work.Kind != observe.Request || work.Server != Neutron {
+		return o.Nothing.Begin(ctx, work)
+	}
+	begun := time.Now()
+	return ctx, func(result observe.Result) { observeNeutron(work.Name, result.Code, time.Since(begun)) }
+}
+
+func observeNeutron(operation string, code int, took time.Duration) {
 	text := "none"
 	if code != 0 {
 		text = strconv.Itoa(code)
 	}
 	neutronDuration.WithLabelValues(operation, text).Observe(took.Seconds())
 }
-
-// ObserveBudget sets the number of requests that Neutron may get at a time, of those
-// that are in flight, and of those that wait.
-func ObserveBudget(limit, inFlight, waiting int) {
-	requestLimit.Set(float64(limit))
-	requestsInFlight.Set(float64(inFlight))
-	requestsWaiting.Set(float64(waiting))
-}
-
-// ObserveWait records the time that a request to Neutron has waited to be sent.
-func ObserveWait(took time.Duration) { requestWait.Observe(took.Seconds()) }
 
 // ObserveListing records a refresh of the cache of Neutron's state, and the pause
 // until the next one.
@@ -140,25 +133,46 @@ func ObserveListing(listing neutron.Listing, pause time.Duration, err error) {
 
 // CountNetworks makes the metric samplecrd_networks count the Networks that list
 // returns, whenever the metrics are scraped. Only the leader calls it.
-func CountNetworks(list func() []*samplecrdv1.Network) { networks.list.Store(&list) }
+func CountNetworks(list func() []*samplecrdv1.Network) { scraped.networks.Store(&list) }
 
-// networks counts when it is scraped, so that no counter has to be maintained.
-var networks networkCollector
+// CountRequests makes the metrics show how many requests to Neutron are in flight and
+// how many wait, whenever they are scraped.
+func CountRequests(load func() (inFlight, waiting int)) { scraped.requests.Store(&load) }
 
-type networkCollector struct {
+// scraped counts when it is scraped, so that no counter has to be maintained.
+var scraped collector
+
+type collector struct {
 	metrics.BaseStableCollector
-	list atomic.Pointer[func() []*samplecrdv1.Network]
+	networks atomic.Pointer[func() []*samplecrdv1.Network]
+	requests atomic.Pointer[func() (inFlight, waiting int)]
 }
 
-var networksDesc = metrics.NewDesc(subsystem+"_networks", "Networks by status and reason of their condition Ready. Only the leader counts them. A reason that the controller never sets counts as Other.",
-	[]string{"ready", "reason"}, nil, metrics.ALPHA, "")
+var (
+	networksDesc = desc("networks", "Networks by status and reason of their condition Ready. Only the leader counts them. A reason that the controller never sets counts as Other.", "ready", "reason")
+	inFlightDesc = desc("neutron_requests_in_flight", "Requests to Neutron that are in flight, without logins. There are at most -neutron-max-requests.")
+	waitingDesc  = desc("neutron_requests_waiting", "Requests to Neutron that wait because -neutron-max-requests are in flight.")
+)
+
+func desc(name, help string, labels ...string) *metrics.Desc {
+	return metrics.NewDesc(subsystem+"_"+name, help, labels, nil, metrics.ALPHA, "")
+}
 
 // DescribeWithStability implements metrics.StableCollector.
-func (*networkCollector) DescribeWithStability(descs chan<- *metrics.Desc) { descs <- networksDesc }
+func (*collector) DescribeWithStability(descs chan<- *metrics.Desc) {
+	for _, desc := range []*metrics.Desc{networksDesc, inFlightDesc, waitingDesc} {
+		descs <- desc
+	}
+}
 
 // CollectWithStability implements metrics.StableCollector.
-func (c *networkCollector) CollectWithStability(values chan<- metrics.Metric) {
-	list := c.list.Load()
+func (c *collector) CollectWithStability(values chan<- metrics.Metric) {
+	if load := c.requests.Load(); load != nil {
+		inFlight, waiting := (*load)()
+		values <- metrics.NewLazyConstMetric(inFlightDesc, metrics.GaugeValue, float64(inFlight))
+		values <- metrics.NewLazyConstMetric(waitingDesc, metrics.GaugeValue, float64(waiting))
+	}
+	list := c.networks.Load()
 	if list == nil {
 		return
 	}

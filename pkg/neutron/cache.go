@@ -1,6 +1,7 @@
 package neutron
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -19,7 +20,7 @@ import (
 //
 // A Cache is safe for concurrent use.
 type Cache struct {
-	client Client
+	Client // for what is not cached
 	now    func() time.Time
 
 	requests chan struct{} // to refresh before the next time
@@ -34,31 +35,15 @@ type Cache struct {
 	listing bool
 	begunAt time.Time // of the running list
 
-	cloud        string   // empty until the first request
-	extensions   []string // nil until the first request
-	extensionsAt time.Time
-	// needsExtensions is true once a plan has requested the extensions: from then on,
-	// each Refresh lists them. With needsExtensionsOnce, it does as long as they are
-	// unknown.
-	needsExtensions, needsExtensionsOnce bool
-
-	// needsInterfaces is set once something has requested router interfaces: from then
-	// on, each Refresh lists them.
-	needsInterfaces bool
-	routers         map[RouterFilter]Router // those that were the only ones to match
+	cloud      string                  // empty until the first request
+	extensions []string                // nil until the first request
+	routers    map[RouterFilter]Router // those that were the only ones to match
 }
 
 // NewCache returns an empty Cache in front of a client. Refresh fills it. Now
 // returns the current time.
 func NewCache(client Client, now func() time.Time) *Cache {
-	return &Cache{client: client, now: now, requests: make(chan struct{}, 1)}
-}
-
-// NeedExtensions makes the first Refresh list the extensions.
-func (c *Cache) NeedExtensions() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.needsExtensionsOnce = true
+	return &Cache{Client: client, now: now, requests: make(chan struct{}, 1), routers: map[RouterFilter]Router{}}
 }
 
 // Size returns the number of networks and subnets that the Cache has, and when the last
@@ -98,30 +83,23 @@ type Listing struct {
 	Took              time.Duration
 }
 
-// Refresh lists all networks and subnets, and the extensions if they were ever
-// requested. It finds out the identity of the cloud if it is unknown. If a request
-// fails, the Cache keeps its content: an incomplete list proves nothing. Refresh
-// must not be called concurrently.
+// Refresh lists all networks, subnets, router interfaces and extensions. It finds out the
+// identity of the cloud if it is unknown. If a request fails, the Cache keeps its content:
+// an incomplete list proves nothing. A cloud may forbid the lists of router interfaces and
+// extensions: only a Network that needs one fails then. Refresh must not be called
+// concurrently.
 func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
 	begun := c.now()
 	c.mu.Lock()
 	c.listing, c.begunAt, c.overlay = true, begun, nil
+	before := c.content
 	select {
 	case <-c.requests:
 	default:
 	}
 	c.mu.Unlock()
 
-	_, err := c.Cloud(ctx)
-	var fresh *content
-	if err == nil {
-		fresh, err = c.list(ctx)
-	}
-	if required, useful := c.extensionsNeeded(); err == nil && useful {
-		if _, failure := c.listExtensions(ctx); required {
-			err = failure
-		}
-	}
+	fresh, err := c.list(ctx, before)
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,27 +112,28 @@ func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
 		change(fresh)
 	}
 	c.content, c.overlay, c.listedAt = fresh, nil, begun
-	return Listing{Cloud: c.cloud, Networks: len(fresh.networks), Subnets: len(fresh.subnets), Began: begun, Took: took}, nil
+	return Listing{Cloud: c.cloud, Networks: len(fresh.networks), Subnets: len(fresh.subnets), Began: begun,
+		Took: took}, nil
 }
 
-func (c *Cache) list(ctx context.Context) (*content, error) {
-	before := &content{}
-	c.mu.RLock()
-	if c.content != nil {
-		before = c.content
+func (c *Cache) list(ctx context.Context, before *content) (*content, error) {
+	if _, err := c.Cloud(ctx); err != nil {
+		return nil, err
 	}
-	c.mu.RUnlock()
-	fresh, err := listContent(ctx, c.client, before)
-	if err != nil || !c.interfacesNeeded() {
-		return fresh, err
-	}
-	interfaces, err := c.client.RouterInterfaces(ctx, "")
+	fresh, err := listContent(ctx, c.Client, before)
 	if err != nil {
 		return nil, err
 	}
-	fresh.hasInterfaces = true
+	interfaces, err := c.Client.RouterInterfaces(ctx, "")
+	if err != nil && !errors.Is(err, ErrRefused) {
+		return nil, err
+	}
+	fresh.hasInterfaces = err == nil
 	for _, attached := range interfaces {
 		fresh.putInterface(attached)
+	}
+	if _, err := c.Extensions(ctx); err != nil && !errors.Is(err, ErrRefused) {
+		return nil, err
 	}
 	return fresh, nil
 }
@@ -202,57 +181,39 @@ func (c *Cache) Lookup(owner Owner, id string) (View, bool) {
 	return view, true
 }
 
-// Owned returns the IDs of the networks that carry an owner marker of the
-// cluster, by owner.
-func (c *Cache) Owned(cluster string) map[Owner][]string { return c.marked(cluster, ParseMarker) }
-
-// Retained returns the IDs of the networks that carry a retained marker of the
-// cluster, by their last owner.
-func (c *Cache) Retained(cluster string) map[Owner][]string {
-	return c.marked(cluster, ParseRetainedMarker)
-}
-
-func (c *Cache) marked(cluster string, parse func(string) (Owner, bool)) map[Owner][]string {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	owned := map[Owner][]string{}
-	if c.content == nil {
-		return owned
-	}
-	for _, networks := range c.content.owned {
-		for _, network := range networks {
-			if owner, ok := parse(network.Description); ok && owner.Cluster == cluster {
-				owned[owner] = append(owned[owner], network.ID)
-			}
-		}
-	}
-	for _, ids := range owned {
-		slices.Sort(ids)
-	}
-	return owned
-}
-
-// Usage is what a Kubernetes namespace has in Neutron: the IDs of the networks with
-// an owner marker, and of those with a retained marker, by owner.
+// Usage is what the Networks of a cluster have in Neutron: the sorted IDs of the networks
+// with an owner marker, and of those with a retained marker, by owner.
 type Usage struct{ Owned, Retained map[Owner][]string }
 
-// Usage returns what a namespace of a cluster has in Neutron. It returns false
-// until the first list has succeeded.
-func (c *Cache) Usage(cluster, namespace string) (Usage, bool) {
+// Usage returns what a namespace of a cluster has in Neutron, or all namespaces if it is
+// empty. It returns false until the first list has succeeded.
+func (c *Cache) Usage(cluster, namespace string) (usage Usage, known bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	usage := Usage{Owned: map[Owner][]string{}, Retained: map[Owner][]string{}}
+	usage = Usage{Owned: map[Owner][]string{}, Retained: map[Owner][]string{}}
 	if c.content == nil {
 		return usage, false
 	}
-	for _, network := range c.content.in[namespace] {
-		if owner, ok := ParseMarker(network.Description); ok && owner.Cluster == cluster {
-			usage.Owned[owner] = append(usage.Owned[owner], network.ID)
-		} else if owner, ok := ParseRetainedMarker(network.Description); ok && owner.Cluster == cluster {
-			usage.Retained[owner] = append(usage.Retained[owner], network.ID)
+	in := c.content.in
+	if namespace != "" {
+		in = map[string][]*Network{namespace: in[namespace]}
+	}
+	for _, networks := range in {
+		for _, network := range networks {
+			if owner, ok := ParseMarker(network.Description); ok && owner.Cluster == cluster {
+				usage.Owned[owner] = insert(usage.Owned[owner], network.ID)
+			} else if owner, ok := ParseRetainedMarker(network.Description); ok && owner.Cluster == cluster {
+				usage.Retained[owner] = insert(usage.Retained[owner], network.ID)
+			}
 		}
 	}
 	return usage, true
+}
+
+// insert adds an ID to those that are sorted.
+func insert(ids []string, id string) []string {
+	i, _ := slices.BinarySearch(ids, id)
+	return slices.Insert(ids, i, id)
 }
 
 // Owners returns the owners with a namespace and name in any cluster, sorted by
@@ -278,12 +239,17 @@ func OwnersOf(networks []Network) (owners []Owner) {
 			owners = append(owners, owner)
 		}
 	}
-	slices.SortFunc(owners, func(a, b Owner) int { return strings.Compare(a.Cluster+"/"+a.String(), b.Cluster+"/"+b.String()) })
+	slices.SortFunc(owners, func(a, b Owner) int {
+		return cmp.Or(strings.Compare(a.Cluster, b.Cluster), strings.Compare(a.String(), b.String()))
+	})
 	return slices.Compact(owners)
 }
 
-// note applies a change to the content.
-func (c *Cache) note(change func(*content)) {
+// note applies a change to the content, if the request that led to it succeeded.
+func (c *Cache) note(err error, change func(*content)) {
+	if err != nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.content != nil {
@@ -294,16 +260,24 @@ func (c *Cache) note(change func(*content)) {
 	}
 }
 
-// Networks implements Reader. To look for the networks of an owner, filter by the name
-// that they have (Owner.String). Those that the Cache has under another name, because a
+// unlessGone returns the error of a deletion, or nil if the object does not exist.
+func unlessGone(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Networks lists networks. To look for the networks of an owner, filter by the name that
+// they have (Owner.String). Those that the Cache has under another name, because a
 // user renamed them, are looked for by their IDs.
 func (c *Cache) Networks(ctx context.Context, filter NetworkFilter) ([]Network, error) {
-	found, err := c.client.Networks(ctx, filter)
+	found, err := c.Client.Networks(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
 	if filter.ID != "" || filter.Name != "" {
-		c.note(func(s *content) { s.replaceNetworks(filter, found) })
+		c.note(nil, func(s *content) { s.replaceNetworks(filter, found) })
 	}
 	for _, id := range c.renamed(filter) {
 		others, err := c.Networks(ctx, NetworkFilter{ID: id})
@@ -332,52 +306,22 @@ func (c *Cache) renamed(filter NetworkFilter) (ids []string) {
 	return ids
 }
 
-// Subnets implements Reader.
 func (c *Cache) Subnets(ctx context.Context, filter SubnetFilter) ([]Subnet, error) {
-	found, err := c.client.Subnets(ctx, filter)
-	if err == nil && filter.NetworkID != "" && filter.Description == "" {
-		c.note(func(s *content) { s.replaceSubnets(filter.NetworkID, found) })
+	found, err := c.Client.Subnets(ctx, filter)
+	if filter.NetworkID != "" && filter.Description == "" {
+		c.note(err, func(s *content) { s.replaceSubnets(filter.NetworkID, found) })
 	}
 	return found, err
 }
 
-// SubnetPools implements Reader. They are not cached.
-func (c *Cache) SubnetPools(ctx context.Context, filter SubnetPoolFilter) ([]SubnetPool, error) {
-	return c.client.SubnetPools(ctx, filter)
-}
-
-// extensionsLifetime is how long a list of extensions is valid: it changes when
-// an operator upgrades Neutron.
-const extensionsLifetime = time.Minute
-
-// Extensions implements Reader. It sends at most one request a minute.
 func (c *Cache) Extensions(ctx context.Context) ([]string, error) {
-	c.mu.Lock()
-	c.needsExtensions = true
-	known, fresh := c.extensions, c.now().Sub(c.extensionsAt) < extensionsLifetime
-	c.mu.Unlock()
-	if known != nil && fresh {
-		return known, nil
-	}
-	return c.listExtensions(ctx)
-}
-
-// extensionsNeeded reports whether a Refresh is incomplete without the extensions, and
-// whether it should list them at least.
-func (c *Cache) extensionsNeeded() (required, useful bool) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.needsExtensions, c.needsExtensions || c.needsExtensionsOnce && c.extensions == nil
-}
-
-func (c *Cache) listExtensions(ctx context.Context) ([]string, error) {
-	found, err := c.client.Extensions(ctx)
+	found, err := c.Client.Extensions(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.extensions, c.extensionsAt = found, c.now()
+	c.extensions = found
 	return found, nil
 }
 
@@ -389,24 +333,8 @@ func (c *Cache) KnownExtensions() ([]string, bool) {
 	return c.extensions, c.extensions != nil
 }
 
-// NeedRouterInterfaces makes each Refresh list the router interfaces, as a request for
-// them does. Call it before the first Refresh if a Network needs them: then no Network
-// has to request its own.
-func (c *Cache) NeedRouterInterfaces() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.needsInterfaces = true
-}
-
-func (c *Cache) interfacesNeeded() bool {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.needsInterfaces
-}
-
-// Routers implements Routing.
 func (c *Cache) Routers(ctx context.Context, filter RouterFilter) ([]Router, error) {
-	found, err := c.client.Routers(ctx, filter)
+	found, err := c.Client.Routers(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -414,9 +342,6 @@ func (c *Cache) Routers(ctx context.Context, filter RouterFilter) ([]Router, err
 	defer c.mu.Unlock()
 	delete(c.routers, filter)
 	if len(found) == 1 {
-		if c.routers == nil {
-			c.routers = map[RouterFilter]Router{}
-		}
 		c.routers[filter] = found[0]
 	}
 	return found, nil
@@ -431,46 +356,32 @@ func (c *Cache) KnownRouter(filter RouterFilter) (Router, bool) {
 	return router, ok
 }
 
-// RouterInterfaces implements Routing.
 func (c *Cache) RouterInterfaces(ctx context.Context, networkID string) ([]RouterInterface, error) {
-	c.NeedRouterInterfaces()
-	found, err := c.client.RouterInterfaces(ctx, networkID)
-	if err == nil && networkID != "" {
-		c.note(func(s *content) { s.interfaces[networkID] = found })
+	found, err := c.Client.RouterInterfaces(ctx, networkID)
+	if networkID != "" {
+		c.note(err, func(s *content) { s.interfaces[networkID] = found })
 	}
 	return found, err
 }
 
-// Ports implements Routing. They are not cached.
-func (c *Cache) Ports(ctx context.Context, networkID string) ([]Port, error) {
-	return c.client.Ports(ctx, networkID)
-}
-
-// AddRouterInterface implements Routing.
 func (c *Cache) AddRouterInterface(ctx context.Context, requested RouterInterface) (RouterInterface, error) {
-	c.NeedRouterInterfaces()
-	added, err := c.client.AddRouterInterface(ctx, requested)
-	if err == nil {
-		c.note(func(s *content) { s.putInterface(added) })
-	}
+	added, err := c.Client.AddRouterInterface(ctx, requested)
+	c.note(err, func(s *content) { s.putInterface(added) })
 	return added, err
 }
 
-// RemoveRouterInterface implements Routing.
 func (c *Cache) RemoveRouterInterface(ctx context.Context, attached RouterInterface) error {
-	err := c.client.RemoveRouterInterface(ctx, attached)
-	if err == nil || errors.Is(err, ErrNotFound) {
-		c.note(func(s *content) { s.removeInterface(attached) })
-	}
+	err := c.Client.RemoveRouterInterface(ctx, attached)
+	c.note(unlessGone(err), func(s *content) { s.removeInterface(attached) })
 	return err
 }
 
-// Cloud implements Client. The identity of the cloud is remembered.
+// Cloud returns the identity of the cloud, which is remembered.
 func (c *Cache) Cloud(ctx context.Context) (string, error) {
 	if cloud, ok := c.KnownCloud(); ok {
 		return cloud, nil
 	}
-	cloud, err := c.client.Cloud(ctx)
+	cloud, err := c.Client.Cloud(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -487,97 +398,74 @@ func (c *Cache) KnownCloud() (string, bool) {
 	return c.cloud, c.cloud != ""
 }
 
-// AddNetworkTag implements Tagger.
 func (c *Cache) AddNetworkTag(ctx context.Context, id, tag string) error {
-	err := c.client.AddNetworkTag(ctx, id, tag)
-	if err == nil {
-		c.note(func(s *content) { s.changeTag(id, tag, true) })
-	}
+	err := c.Client.AddNetworkTag(ctx, id, tag)
+	c.note(err, func(s *content) { s.changeTag(id, tag, true) })
 	return err
 }
 
-// RemoveNetworkTag implements Tagger.
 func (c *Cache) RemoveNetworkTag(ctx context.Context, id, tag string) error {
-	err := c.client.RemoveNetworkTag(ctx, id, tag)
-	if err == nil {
-		c.note(func(s *content) { s.changeTag(id, tag, false) })
-	}
+	err := c.Client.RemoveNetworkTag(ctx, id, tag)
+	c.note(err, func(s *content) { s.changeTag(id, tag, false) })
 	return err
 }
 
-// CreateNetwork implements Writer.
 func (c *Cache) CreateNetwork(ctx context.Context, network NewNetwork) (Network, error) {
-	created, err := c.client.CreateNetwork(ctx, network)
-	if err == nil {
-		c.note(func(s *content) {
-			s.putNetwork(created)
-			s.interfaces[created.ID] = nil // known to be none
-		})
-	}
+	created, err := c.Client.CreateNetwork(ctx, network)
+	c.note(err, func(s *content) {
+		s.putNetwork(created)
+		s.interfaces[created.ID] = nil // known to be none
+	})
 	return created, err
 }
 
-// UpdateNetwork implements Writer.
 func (c *Cache) UpdateNetwork(ctx context.Context, id string, update NetworkUpdate) (Network, error) {
-	updated, err := c.client.UpdateNetwork(ctx, id, update)
-	if err == nil {
-		c.note(func(s *content) { s.putNetwork(updated) })
-	}
+	updated, err := c.Client.UpdateNetwork(ctx, id, update)
+	c.note(err, func(s *content) { s.putNetwork(updated) })
 	return updated, err
 }
 
-// DeleteNetwork implements Writer.
 func (c *Cache) DeleteNetwork(ctx context.Context, id string, revision int) error {
-	err := c.client.DeleteNetwork(ctx, id, revision)
-	if err == nil || errors.Is(err, ErrNotFound) {
-		c.note(func(s *content) { s.removeNetwork(id) })
-	}
+	err := c.Client.DeleteNetwork(ctx, id, revision)
+	c.note(unlessGone(err), func(s *content) { s.removeNetwork(id) })
 	return err
 }
 
-// CreateSubnet implements Writer.
 func (c *Cache) CreateSubnet(ctx context.Context, subnet NewSubnet) (Subnet, error) {
-	revise := c.revise(subnet.NetworkID)
-	created, err := c.client.CreateSubnet(ctx, subnet)
-	if err == nil {
-		c.note(func(s *content) {
-			s.putSubnet(created)
-			revise(s, func(ids []string) []string { return append(slices.Clone(ids), created.ID) })
-		})
-	}
+	before := c.revisionOf(subnet.NetworkID)
+	created, err := c.Client.CreateSubnet(ctx, subnet)
+	c.note(err, func(s *content) {
+		s.putSubnet(created)
+		s.revise(subnet.NetworkID, before, func(ids []string) []string { return append(slices.Clone(ids), created.ID) })
+	})
 	return created, err
 }
 
-// UpdateSubnet implements Writer.
 func (c *Cache) UpdateSubnet(ctx context.Context, id string, update SubnetUpdate) (Subnet, error) {
-	before := c.knownSubnet(id)
-	revise := c.revise(before.NetworkID)
-	updated, err := c.client.UpdateSubnet(ctx, id, update)
-	if err == nil {
-		c.note(func(s *content) {
-			s.putSubnet(updated)
-			// Only for these fields does every Neutron give the network the next revision. One
-			// that is too high would be that of a change that the Cache has not seen.
-			if before.Name != updated.Name || before.Gateway != updated.Gateway || before.DHCP != updated.DHCP {
-				revise(s, func(ids []string) []string { return ids })
-			}
-		})
-	}
+	old := c.knownSubnet(id)
+	before := c.revisionOf(old.NetworkID)
+	updated, err := c.Client.UpdateSubnet(ctx, id, update)
+	c.note(err, func(s *content) {
+		s.putSubnet(updated)
+		// Only for these fields does every Neutron give the network the next revision. One
+		// that is too high would be that of a change that the Cache has not seen.
+		if old.Name != updated.Name || old.Gateway != updated.Gateway || old.DHCP != updated.DHCP {
+			s.revise(old.NetworkID, before, func(ids []string) []string { return ids })
+		}
+	})
 	return updated, err
 }
 
-// DeleteSubnet implements Writer.
 func (c *Cache) DeleteSubnet(ctx context.Context, id string, revision int) error {
-	revise := c.revise(c.knownSubnet(id).NetworkID)
-	err := c.client.DeleteSubnet(ctx, id, revision)
-	if err == nil || errors.Is(err, ErrNotFound) {
-		c.note(func(s *content) {
-			s.removeSubnet(id)
-			revise(s, func(ids []string) []string {
-				return slices.DeleteFunc(slices.Clone(ids), func(other string) bool { return other == id })
-			})
+	networkID := c.knownSubnet(id).NetworkID
+	before := c.revisionOf(networkID)
+	err := c.Client.DeleteSubnet(ctx, id, revision)
+	c.note(unlessGone(err), func(s *content) {
+		s.removeSubnet(id)
+		s.revise(networkID, before, func(ids []string) []string {
+			return slices.DeleteFunc(slices.Clone(ids), func(other string) bool { return other == id })
 		})
-	}
+	})
 	return err
 }
 
@@ -591,23 +479,12 @@ func (c *Cache) knownSubnet(id string) Subnet {
 	return *c.content.subnets[id]
 }
 
-// revise returns a function that is to be called after a request for a subnet of the
-// network: Neutron then gives the network the next revision. If another client changes
-// the network meanwhile, its revision is a later one, and a request with the expected
-// one is rejected.
-func (c *Cache) revise(networkID string) func(*content, func(subnetIDs []string) []string) {
+// revisionOf returns the revision of a network as the Cache has it, or -1.
+func (c *Cache) revisionOf(networkID string) int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if c.content == nil || c.content.networks[networkID] == nil {
-		return func(*content, func([]string) []string) {}
+		return -1
 	}
-	before := c.content.networks[networkID].Revision
-	return func(s *content, change func([]string) []string) {
-		if current := s.networks[networkID]; current != nil && current.Revision == before {
-			network := *current
-			network.Revision++
-			network.SubnetIDs = change(network.SubnetIDs)
-			s.addNetwork(&network)
-		}
-	}
+	return c.content.networks[networkID].Revision
 }

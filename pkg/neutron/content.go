@@ -29,11 +29,18 @@ type content struct {
 	listedSubnets  map[Digest]*Subnet
 }
 
-// listContent lists all networks and subnets. It shares with the content before all that
-// Neutron returns as it did then.
+// listContent lists all networks and subnets. It shares with the content before, which may
+// be nil, all that Neutron returns as it did then.
 func listContent(ctx context.Context, client Reader, before *content) (*content, error) {
+	if before == nil {
+		before = &content{}
+	}
+	pages, ok := client.(PageReader)
+	if !ok {
+		pages = onePage{client}
+	}
 	listed := newContent()
-	err := eachNetwork(ctx, client, reuse(before.listedNetworks, listed.listedNetworks, listed.addNetwork),
+	err := pages.EachNetwork(ctx, reuse(before.listedNetworks, listed.listedNetworks, listed.addNetwork),
 		func(network Network, digest Digest) {
 			listed.putNetwork(network)
 			listed.listedNetworks[digest] = listed.networks[network.ID]
@@ -41,15 +48,12 @@ func listContent(ctx context.Context, client Reader, before *content) (*content,
 	if err != nil {
 		return nil, err
 	}
-	err = eachSubnet(ctx, client, reuse(before.listedSubnets, listed.listedSubnets, listed.addSubnet),
+	err = pages.EachSubnet(ctx, reuse(before.listedSubnets, listed.listedSubnets, listed.addSubnet),
 		func(subnet Subnet, digest Digest) {
 			listed.putSubnet(subnet)
 			listed.listedSubnets[digest] = listed.subnets[subnet.ID]
 		})
-	if err != nil {
-		return nil, err
-	}
-	return listed, nil
+	return listed, err
 }
 
 // reuse returns a function that adds an object of the list before, if it has a digest,
@@ -65,24 +69,19 @@ func reuse[T any](before, listed map[Digest]*T, add func(*T)) func(Digest) bool 
 	}
 }
 
-// eachNetwork calls visit for each network of the project that is not known.
-func eachNetwork(ctx context.Context, client Reader, isKnown func(Digest) bool, visit func(Network, Digest)) error {
-	if pages, ok := client.(PageReader); ok {
-		return pages.EachNetwork(ctx, isKnown, visit)
-	}
-	networks, err := client.Networks(ctx, NetworkFilter{})
+// onePage is a PageReader for a Reader without pages, such as a Snapshot.
+type onePage struct{ Reader }
+
+func (r onePage) EachNetwork(ctx context.Context, _ func(Digest) bool, visit func(Network, Digest)) error {
+	networks, err := r.Networks(ctx, NetworkFilter{})
 	for _, network := range networks {
 		visit(network, 0)
 	}
 	return err
 }
 
-// eachSubnet calls visit for each subnet of the project that is not known.
-func eachSubnet(ctx context.Context, client Reader, isKnown func(Digest) bool, visit func(Subnet, Digest)) error {
-	if pages, ok := client.(PageReader); ok {
-		return pages.EachSubnet(ctx, isKnown, visit)
-	}
-	subnets, err := client.Subnets(ctx, SubnetFilter{})
+func (r onePage) EachSubnet(ctx context.Context, _ func(Digest) bool, visit func(Subnet, Digest)) error {
+	subnets, err := r.Subnets(ctx, SubnetFilter{})
 	for _, subnet := range subnets {
 		visit(subnet, 0)
 	}
@@ -123,6 +122,18 @@ func (c *content) putNetwork(network Network) {
 	c.settings = network.NetworkSettings
 	network.SubnetIDs, network.Tags = slices.Clone(network.SubnetIDs), slices.Clone(network.Tags) // without room for more
 	c.addNetwork(&network)
+}
+
+// revise notes a request for a subnet of a network: Neutron then gives the network the next
+// revision. If the network had another revision before the request, another client has changed
+// it meanwhile, and a request with the expected one is rejected.
+func (c *content) revise(networkID string, before int, change func(subnetIDs []string) []string) {
+	if current := c.networks[networkID]; current != nil && current.Revision == before {
+		network := *current
+		network.Revision++
+		network.SubnetIDs = change(network.SubnetIDs)
+		c.addNetwork(&network)
+	}
 }
 
 // addNetwork adds a network that does not change, or replaces it.

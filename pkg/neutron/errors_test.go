@@ -21,7 +21,7 @@ func TestErrorText(t *testing.T) {
 			&neutron.Error{Op: "list networks", Class: neutron.ErrUnavailable, Status: 503},
 			"list networks: unavailable: 503",
 		},
-		"no answer": {
+		"no response": {
 			&neutron.Error{Op: "list networks", Class: neutron.ErrUnavailable, Message: "connection refused", Cause: errors.New("hidden")},
 			"list networks: unavailable: connection refused",
 		},
@@ -36,25 +36,12 @@ func TestErrorText(t *testing.T) {
 
 // TestIsLoginRejected: only Keystone can reject a login.
 func TestIsLoginRejected(t *testing.T) {
-	const keystone = "https://keystone.example/v3"
-	for _, test := range []struct {
-		keystone string
-		status   int
-		want     bool
-	}{
-		{keystone, 401, true},
-		{keystone, 403, true},
-		{keystone, 404, true},
-		{keystone, 400, false},
-		{keystone, 429, false},
-		{keystone, 503, false},
-		{keystone, 0, false},
-		{"", 401, false},
-		{"", 404, false},
-	} {
-		err := &neutron.Error{Class: neutron.ErrUnavailable, Keystone: test.keystone, Status: test.status}
-		if got := err.IsLoginRejected(); got != test.want {
-			t.Errorf("IsLoginRejected() of %d, Keystone %q = %v, want %v", test.status, test.keystone, got, test.want)
+	for status, want := range map[int]bool{401: true, 403: true, 404: true, 400: false, 429: false, 503: false, 0: false} {
+		for _, keystone := range []string{"https://keystone.example/v3", ""} {
+			err := &neutron.Error{Class: neutron.ErrUnavailable, Keystone: keystone, Status: status}
+			if got := err.IsLoginRejected(); got != (want && keystone != "") {
+				t.Errorf("IsLoginRejected() of %d, Keystone %q = %v", status, keystone, got)
+			}
 		}
 	}
 }

@@ -19,7 +19,8 @@ type Client interface {
 	Reader
 	Writer
 	Tagger
-	Routing
+	RouterReader
+	RouterWriter
 	// Cloud returns the identity of the cloud that requests go to: its region and the
 	// project, such as RegionOne/4f1c…. It survives renamed endpoints and changed
 	// credentials, and does not change as long as the Client exists: requests fail
@@ -100,10 +101,8 @@ type Tagger interface {
 	RemoveNetworkTag(ctx context.Context, id, tag string) error
 }
 
-// Routing attaches subnets to routers. A router is shared by many networks, so these
-// requests do not carry its revision: Neutron itself rejects a second attachment, and
-// a subnet whose gateway address a port has.
-type Routing interface {
+// RouterReader reads how subnets are attached to routers.
+type RouterReader interface {
 	// Routers lists the routers of the project that match. Routers of other projects
 	// are not listed, whatever the credentials permit.
 	Routers(context.Context, RouterFilter) ([]Router, error)
@@ -111,6 +110,15 @@ type Routing interface {
 	// those of other projects included. With an empty ID, it lists those of the
 	// project's routers.
 	RouterInterfaces(ctx context.Context, networkID string) ([]RouterInterface, error)
+	// Ports lists the ports on a network that keep it and its subnets from being
+	// deleted, other than those of routers. (Neutron deletes the ports of DHCP itself.)
+	Ports(ctx context.Context, networkID string) ([]Port, error)
+}
+
+// RouterWriter attaches subnets to routers. A router is shared by many networks, so these
+// requests do not carry its revision: Neutron itself rejects a second attachment, and
+// a subnet whose gateway address a port has.
+type RouterWriter interface {
 	// AddRouterInterface attaches a subnet to a router, which gets the gateway address
 	// of the subnet. It fails with ErrInUse if another port has the address, and with
 	// ErrConflict if the subnet is attached to this router already. It fails with
@@ -120,9 +128,6 @@ type Routing interface {
 	// if it is not attached, and with ErrInUse while a floating IP address or a route of
 	// the router requires it.
 	RemoveRouterInterface(context.Context, RouterInterface) error
-	// Ports lists the ports on a network that keep it and its subnets from being
-	// deleted, other than those of routers. (Neutron deletes the ports of DHCP itself.)
-	Ports(ctx context.Context, networkID string) ([]Port, error)
 }
 
 // The API extensions that some attributes require.
@@ -266,13 +271,14 @@ type SubnetPool struct {
 
 // HostRoute is a route that DHCP announces to hosts.
 type HostRoute struct {
-	Destination netip.Prefix
-	NextHop     netip.Addr
+	Destination netip.Prefix `json:"destination"`
+	NextHop     netip.Addr   `json:"nexthop"`
 }
 
 // Pool is a range of addresses, including both ends.
 type Pool struct {
-	Start, End netip.Addr
+	Start netip.Addr `json:"start"`
+	End   netip.Addr `json:"end"`
 }
 
 // NetworkFilter selects the networks of the project that match every field that is

@@ -32,8 +32,9 @@ func (o Owner) Marker() string { return markerPrefix + o.path() }
 
 // NetworkMarker returns the owner marker of a network. It names the request that created
 // the network. Of two networks with the marker of one owner, one that names another
-// request was created by a process of ours. One that names the same is a copy. TakenOver is true if the request did not
-// create the network, but took over one that had been retained.
+// request was created by a process of ours. One that names the same is a copy. TakenOver
+// is true if the request did not create the network, but took over one that had been
+// retained.
 func (o Owner) NetworkMarker(request string, takenOver bool) string {
 	marker := networkPrefix + o.path()
 	if request != "" {

@@ -1,7 +1,7 @@
 package plan
 
 import (
-	"maps"
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -80,110 +80,139 @@ type Record struct {
 	RouterID, RouterName string
 }
 
-// WithCloud returns the state after a FindCloud.
-func (a Actual) WithCloud(connected string) Actual {
-	a.connected = connected
-	return a
-}
-
-// WithOtherClusters returns the state after a FindOtherClusters.
-func (a Actual) WithOtherClusters(clusters []string) Actual {
-	a.OtherClusters, a.OthersUnknown = clusters, false
-	return a
-}
-
-// WithNetworks returns the state after a FindNetwork with this filter. It drops what
-// came from the cache.
-func (a Actual) WithNetworks(filter neutron.NetworkFilter, found []neutron.Network) Actual {
-	if a.Cached {
-		a = a.WithoutCache()
+// After returns the state after a step has succeeded. The result is what Neutron returned:
+// the objects of a step that reads, or the object that was created or updated. It is nil for
+// all other steps.
+func (a Actual) After(step Step, result any) Actual {
+	if IsRead(step) {
+		return a.afterRead(step, result)
 	}
-	if filter.ID != "" {
-		a.byID = &found
-	} else {
-		a.byName = &found
+	switch step := step.(type) {
+	case AddFinalizer:
+		a.isNew = a.isNew || !a.Finalizer
+		a.Finalizer, a.Cloud = true, a.connected
+	case RemoveFinalizer:
+		a.Finalizer, a.isNew = false, false
+	case RecordTags:
+		a.Tags = step.Tags
+	case RecordRouter:
+		a.RouterID, a.RouterName = step.ID, step.Name
+
+	case CreateNetwork: // from now on, all of it is known: there was none before
+		a.DefaultMTU, a.Cached = 0, false
+		return a.withNetwork(result.(neutron.Network), step.Network.MTU == nil)
+	case UpdateNetwork:
+		return a.withNetwork(result.(neutron.Network), step.Update.MTU != nil && *step.Update.MTU == 0)
+	case RetainNetwork:
+		return a.withNetwork(result.(neutron.Network), false)
+	case DeleteNetwork:
+		return a.afterDeletion(step.ID)
+	case AddTag:
+		return a.withTag(step.ID, step.Tag, true)
+	case RemoveTag:
+		return a.withTag(step.ID, step.Tag, false)
+
+	case CreateSubnet: // no router has it
+		return a.withSubnet(result.(neutron.Subnet)).withKnownInterfaces(result.(neutron.Subnet).ID)
+	case UpdateSubnet:
+		return a.withSubnet(result.(neutron.Subnet))
+	case DeleteSubnet:
+		return a.withoutSubnet(step.ID)
+	case AttachRouter:
+		a.interfaces = append(slices.Clone(a.interfaces), result.(neutron.RouterInterface))
+	case DetachRouter:
+		a.interfaces = filter(a.interfaces, func(i neutron.RouterInterface) bool {
+			return i.RouterID != step.Interface.RouterID || i.SubnetID != step.Interface.SubnetID
+		})
+	default:
+		panic(fmt.Sprintf("nothing is known after %T", step))
 	}
 	return a
 }
 
-// WithSubnets returns the state after a FindSubnets.
-func (a Actual) WithSubnets(networkID string, found []neutron.Subnet) Actual {
-	subnets := map[string][]neutron.Subnet{}
-	maps.Copy(subnets, a.subnets)
-	subnets[networkID] = found
-	a.subnets = subnets
-	return a
-}
-
-// WithSubnetPools returns the state after a FindSubnetPool.
-func (a Actual) WithSubnetPools(found []neutron.SubnetPool) Actual {
-	a.pools = &found
-	return a
-}
-
-// WithExtensions returns the state after a FindExtensions.
-func (a Actual) WithExtensions(found []string) Actual {
-	a.extensions = &found
-	return a
-}
-
-// WithNewNetwork returns the state after a network was created. From then on, all of
-// it is known: there was none before.
-func (a Actual) WithNewNetwork(request neutron.NewNetwork, created neutron.Network) Actual {
-	a.DefaultMTU, a.Cached = 0, false
-	if request.MTU == nil {
-		a.DefaultMTU = mtuOf(created)
+func (a Actual) afterRead(step Step, result any) Actual {
+	switch step := step.(type) {
+	case FindCloud:
+		a.connected = result.(string)
+	case FindExtensions:
+		a.extensions = new(result.([]string))
+	case FindOtherClusters:
+		a.OtherClusters, a.OthersUnknown = result.([]string), false
+	case FindNetwork:
+		if a.Cached {
+			a = a.WithoutCache()
+		}
+		if step.Filter.ID != "" {
+			a.byID = new(result.([]neutron.Network))
+		} else {
+			a.byName = new(result.([]neutron.Network))
+		}
+	case FindSubnets:
+		a.subnets = withKey(a.subnets, step.Filter.NetworkID, result.([]neutron.Subnet))
+	case FindSubnetPool:
+		a.pools = new(result.([]neutron.SubnetPool))
+	case FindRouter:
+		a.routers = new(result.([]neutron.Router))
+	case FindRouterInterfaces:
+		isElsewhere := func(i neutron.RouterInterface) bool { return i.NetworkID != step.NetworkID }
+		a.interfaces = append(filter(a.interfaces, isElsewhere), result.([]neutron.RouterInterface)...)
+		return a.withKnownInterfaces(step.NetworkID)
+	case FindPorts:
+		a.ports = withKey(a.ports, step.NetworkID, result.([]neutron.Port))
+	default:
+		panic(fmt.Sprintf("nothing is known after %T", step))
 	}
-	return a.WithNetwork(created)
+	return a
 }
 
-// WithUpdatedNetwork returns the state after a network was updated.
-func (a Actual) WithUpdatedNetwork(request neutron.NetworkUpdate, updated neutron.Network) Actual {
-	if request.MTU != nil && *request.MTU == 0 {
-		a.DefaultMTU = mtuOf(updated)
+// WithLeftDuplicate returns the state in which a duplicate stays, because it is in use.
+func (a Actual) WithLeftDuplicate(id string) Actual {
+	a.left = append(slices.Clone(a.left), id)
+	return a
+}
+
+// WithoutCache returns the state without what came from the cache of Neutron's state.
+func (a Actual) WithoutCache() Actual {
+	a.Cached, a.confirmed = false, false
+	a.byName, a.byID, a.subnets = nil, nil, nil
+	a.routers, a.interfaces, a.interfacesOn, a.ports = nil, nil, nil, nil
+	return a
+}
+
+// withNetwork returns the state after our network was created or updated. Neutron may have
+// chosen its MTU.
+func (a Actual) withNetwork(network neutron.Network, hasDefaultMTU bool) Actual {
+	if hasDefaultMTU {
+		a.DefaultMTU = mtuOf(network)
 	}
-	return a.WithNetwork(updated)
+	a = a.withEndOf(network.ID, neutron.RequestOf(network.Description)).withoutNetwork(network.ID)
+	a.confirmed = true
+	a.byName = new(append(slices.Clone(valueOf(a.byName)), network))
+	return a
 }
 
-// WithTag returns the state after a tag was added to a network, or removed.
-func (a Actual) WithTag(networkID, tag string, added bool) Actual {
+func (a Actual) afterDeletion(networkID string) Actual {
+	a = a.withEndOf(networkID, "").withoutNetwork(networkID)
+	a.subnets, a.confirmed = withKey(a.subnets, networkID, nil), true
+	if networkID == a.NetworkID {
+		a.byID = new([]neutron.Network)
+	}
+	return a
+}
+
+func (a Actual) withTag(networkID, tag string, added bool) Actual {
 	return a.withEditedNetworks(func(networks []neutron.Network) []neutron.Network {
 		for i := range networks {
 			if networks[i].ID != networkID {
 				continue
 			}
-			networks[i].Tags = slices.DeleteFunc(slices.Clone(networks[i].Tags), func(t string) bool { return t == tag })
+			networks[i].Tags = filter(networks[i].Tags, func(t string) bool { return t != tag })
 			if added {
 				networks[i].Tags = append(networks[i].Tags, tag)
 			}
 		}
 		return networks
 	})
-}
-
-// WithRecordedTags returns the state after tags were recorded in the status.
-func (a Actual) WithRecordedTags(tags []string) Actual {
-	a.Tags = tags
-	return a
-}
-
-// WithNetwork returns the state after our network was created or updated.
-func (a Actual) WithNetwork(network neutron.Network) Actual {
-	a = a.withEndOf(network.ID, neutron.RequestOf(network.Description)).withoutNetwork(network.ID)
-	a.confirmed = true
-	byName := append(slices.Clone(valueOf(a.byName)), network)
-	a.byName = &byName
-	return a
-}
-
-// WithoutNetwork returns the state after a network was deleted.
-func (a Actual) WithoutNetwork(id string) Actual {
-	a = a.withEndOf(id, "").withoutNetwork(id).WithSubnets(id, nil)
-	a.confirmed = true
-	if id == a.NetworkID {
-		a.byID = new([]neutron.Network)
-	}
-	return a
 }
 
 // withEndOf returns the state after a network was deleted, or got another owner marker.
@@ -197,187 +226,69 @@ func (a Actual) withEndOf(id, request string) Actual {
 	return a
 }
 
-// WithLeftDuplicate returns the state in which a duplicate stays, because it is in use.
-func (a Actual) WithLeftDuplicate(id string) Actual {
-	a.left = append(slices.Clone(a.left), id)
-	return a
-}
-
-// isLeft reports whether a network stays although its object is being deleted: a
-// duplicate that is in use, or a copy of what the plan has deleted or retained.
-func (a Actual) isLeft(desired Desired, network neutron.Network) bool {
-	isCopy := !desired.Gone && slices.Contains(a.ended, neutron.RequestOf(network.Description))
-	return desired.Absent && (isCopy || slices.Contains(a.left, network.ID))
-}
-
 func (a Actual) withoutNetwork(id string) Actual {
 	return a.withEditedNetworks(func(networks []neutron.Network) []neutron.Network {
-		return slices.DeleteFunc(networks, func(n neutron.Network) bool { return n.ID == id })
+		return filter(networks, func(n neutron.Network) bool { return n.ID != id })
 	})
 }
 
-// withEditedNetworks returns the state with each list of networks edited.
 func (a Actual) withEditedNetworks(edit func([]neutron.Network) []neutron.Network) Actual {
 	for _, list := range []**[]neutron.Network{&a.byName, &a.byID} {
 		if *list != nil {
-			edited := edit(slices.Clone(**list))
-			*list = &edited
+			*list = new(edit(slices.Clone(**list)))
 		}
 	}
 	return a
 }
 
-// WithSubnet returns the state after a subnet was created or updated.
-func (a Actual) WithSubnet(subnet neutron.Subnet) Actual {
-	a = a.WithoutSubnet(subnet.ID)
-	return a.WithSubnets(subnet.NetworkID, append(slices.Clone(a.subnets[subnet.NetworkID]), subnet))
-}
-
-// WithoutSubnet returns the state after a subnet was deleted.
-func (a Actual) WithoutSubnet(id string) Actual {
-	a.subnets = maps.Clone(a.subnets)
-	for network, subnets := range a.subnets {
-		a.subnets[network] = slices.DeleteFunc(slices.Clone(subnets), func(s neutron.Subnet) bool { return s.ID == id })
-	}
+func (a Actual) withSubnet(subnet neutron.Subnet) Actual {
+	a = a.withoutSubnet(subnet.ID)
+	a.subnets[subnet.NetworkID] = append(slices.Clone(a.subnets[subnet.NetworkID]), subnet)
 	return a
 }
 
-// WithFinalizer returns the state after our finalizer was added, with the cloud, or
-// removed.
-func (a Actual) WithFinalizer(added bool) Actual {
-	a.isNew = added && (a.isNew || !a.Finalizer)
-	a.Finalizer = added
-	if added {
-		a.Cloud = a.connected
+func (a Actual) withoutSubnet(id string) Actual {
+	subnets := map[string][]neutron.Subnet{}
+	for network, some := range a.subnets {
+		subnets[network] = filter(some, func(s neutron.Subnet) bool { return s.ID != id })
 	}
+	a.subnets = subnets
 	return a
+}
+
+func (a Actual) withKnownInterfaces(id string) Actual {
+	a.interfacesOn = withKey(a.interfacesOn, id, true)
+	return a
+}
+
+// withKey returns a copy of a map with another value.
+func withKey[V any](values map[string]V, key string, value V) map[string]V {
+	changed := map[string]V{key: value}
+	for k, v := range values {
+		if k != key {
+			changed[k] = v
+		}
+	}
+	return changed
 }
 
 // HasNetwork reports whether a network with this ID was found.
 func (a Actual) HasNetwork(id string) bool {
-	found := slices.Concat(valueOf(a.byName), valueOf(a.byID))
-	return slices.ContainsFunc(found, func(n neutron.Network) bool { return n.ID == id })
-}
-
-// Ours returns the network and subnet that belong to the object. If they were not
-// looked for, it returns the record in the status. The record is empty if there
-// are none, or if it is not clear which ones belong to the object.
-func (a Actual) Ours(desired Desired) Record {
-	network, _, step := selectNetwork(desired, a)
-	if _, unknown := step.(FindNetwork); unknown {
-		return a.Record
-	}
-	if network != nil && desired.Adopted == "" && stepToTakeOver(desired, a, *network) != nil {
-		network = nil // it is not proven to belong to the object
-	}
-	if network == nil || desired.Adopted != "" && neutron.IsMarker(network.Description) {
-		return Record{NetworkCloud: a.NetworkCloud, Tags: a.Tags, RouterID: a.RouterID, RouterName: a.RouterName}
-	}
-	record := Record{NetworkID: network.ID, NetworkCloud: a.connected, MTU: mtuOf(*network), Tags: a.Tags}
-	record.RouterID, record.RouterName = a.routerRecord(desired)
-	if desired.Adopted == "" {
-		record.DefaultMTU = a.defaultMTU(desired, *network)
-		record.Tags = slices.DeleteFunc(slices.Clone(a.Tags), func(tag string) bool {
-			return !slices.Contains(desired.Tags, tag) && !slices.Contains(network.Tags, tag)
-		})
-	}
-	subnets, known := a.subnetsOf(*network)
-	if !known {
-		if network.ID == a.NetworkID {
-			record.SubnetID, record.CIDR, record.Gateway = a.SubnetID, a.CIDR, a.Gateway
-			record.SubnetPoolID, record.SubnetPoolName = a.SubnetPoolID, a.SubnetPoolName
-		}
-		return record
-	}
-	ours := a.ourSubnets(desired, subnets)
-	if len(ours) == 0 {
-		inStatus := func(s neutron.Subnet) bool { return s.ID == a.SubnetID }
-		if desired.Adopted == "" && slices.ContainsFunc(subnets, inStatus) {
-			record.SubnetID = a.SubnetID // it has lost its marker; there must be no second one
-		}
-		return record
-	}
-	if kept, _, ok := selectSubnet(desired, a, ours); ok {
-		record.SubnetID, record.CIDR, record.Gateway = kept.ID, kept.CIDR, kept.Gateway
-		record.SubnetPoolID = kept.SubnetPoolID
-		if id, known := a.subnetPoolID(desired); known && id == record.SubnetPoolID && id != "" {
-			record.SubnetPoolName = desired.SubnetPool.Name
-		}
-	}
-	return record
-}
-
-// subnetsOf returns the subnets on a network, if they are known.
-func (a Actual) subnetsOf(network neutron.Network) (subnets []neutron.Subnet, known bool) {
-	subnets, known = a.subnets[network.ID]
-	return subnets, known || len(network.SubnetIDs) == 0
-}
-
-// ourSubnets returns the subnets that belong to the object: those with its owner
-// marker; or else the one with the desired range, on a network that is to be
-// adopted. The range alone is no reason to delete a subnet with its network, and
-// neither is a status that names it.
-func (a Actual) ourSubnets(desired Desired, subnets []neutron.Subnet) []neutron.Subnet {
-	adoptsRange := desired.Adopted != "" && desired.SubnetPool == nil && !desired.Absent
-	for _, isOurs := range []func(neutron.Subnet) bool{
-		func(s neutron.Subnet) bool { return desired.Owner.HasMarker(s.Description) },
-		func(s neutron.Subnet) bool {
-			return adoptsRange && s.CIDR == desired.CIDR && !neutron.IsMarker(s.Description)
-		},
-	} {
-		notOurs := func(s neutron.Subnet) bool { return !isOurs(s) }
-		if ours := slices.DeleteFunc(slices.Clone(subnets), notOurs); len(ours) > 0 {
-			return ours
-		}
-	}
-	return nil
-}
-
-// foreignSubnets returns the IDs of the subnets on a network that do not belong
-// to the object. A subnet that is on the network, but not in the response to
-// FindSubnets, is one of them. They are known after FindSubnets, or if all subnets
-// of the network were seen with our owner marker.
-func (a Actual) foreignSubnets(desired Desired, network neutron.Network) (foreign []string, known bool) {
-	subnets, known := a.subnetsOf(network)
-	ours := subnetIDs(a.ourSubnets(desired, subnets))
-	if !known {
-		ours = a.MarkedSubnets
-		known = !slices.ContainsFunc(network.SubnetIDs, func(id string) bool { return !slices.Contains(ours, id) })
-	}
-	foreign = slices.Concat(network.SubnetIDs, subnetIDs(subnets))
-	foreign = slices.DeleteFunc(foreign, func(id string) bool { return slices.Contains(ours, id) })
-	slices.Sort(foreign)
-	return slices.Compact(foreign), known
-}
-
-// valueOf returns a list, which is nil if it is unknown.
-func valueOf[T any](list *[]T) []T {
-	if list == nil {
-		return nil
-	}
-	return *list
+	return a.network(id).ID != ""
 }
 
 // RequestOf returns the request that the owner marker of a network names, or an empty
 // string.
 func (a Actual) RequestOf(networkID string) string {
-	for _, network := range slices.Concat(valueOf(a.byName), valueOf(a.byID)) {
-		if network.ID == networkID {
-			return neutron.RequestOf(network.Description)
-		}
-	}
-	return ""
+	return neutron.RequestOf(a.network(networkID).Description)
 }
 
 // Marked returns the networks that were found whose owner marker names a request of the
 // owner.
-func (a Actual) Marked(desired Desired) (marked []neutron.Network) {
-	for _, network := range valueOf(a.byName) {
-		if neutron.RequestOf(network.Description) != "" && desired.Owner.HasMarker(network.Description) {
-			marked = append(marked, network)
-		}
-	}
-	return marked
+func (a Actual) Marked(desired Desired) []neutron.Network {
+	return filter(valueOf(a.byName), func(n neutron.Network) bool {
+		return neutron.RequestOf(n.Description) != "" && desired.Owner.HasMarker(n.Description)
+	})
 }
 
 // NetworkOf returns the ID of the network whose owner marker names a request, or an empty
@@ -389,4 +300,64 @@ func (a Actual) NetworkOf(request string) string {
 		}
 	}
 	return ""
+}
+
+// network returns a network that was found, by its ID, or an empty one.
+func (a Actual) network(id string) neutron.Network {
+	found := slices.Concat(valueOf(a.byName), valueOf(a.byID))
+	if i := slices.IndexFunc(found, func(n neutron.Network) bool { return n.ID == id }); i >= 0 {
+		return found[i]
+	}
+	return neutron.Network{}
+}
+
+func (a Actual) subnet(id string) neutron.Subnet {
+	for _, subnets := range a.subnets {
+		if i := slices.IndexFunc(subnets, func(s neutron.Subnet) bool { return s.ID == id }); i >= 0 {
+			return subnets[i]
+		}
+	}
+	return neutron.Subnet{}
+}
+
+func (a Actual) subnetsOf(network neutron.Network) (subnets []neutron.Subnet, known bool) {
+	subnets, known = a.subnets[network.ID]
+	return subnets, known || len(network.SubnetIDs) == 0
+}
+
+func (a Actual) interfacesOf(subnet neutron.Subnet) (found []neutron.RouterInterface, known bool) {
+	isOnIt := func(i neutron.RouterInterface) bool { return i.SubnetID == subnet.ID }
+	return filter(a.interfaces, isOnIt), a.interfacesOn[subnet.NetworkID] || a.interfacesOn[subnet.ID]
+}
+
+func interfaceTo(routerID string, list []neutron.RouterInterface) (found neutron.RouterInterface, ok bool) {
+	i := slices.IndexFunc(list, func(i neutron.RouterInterface) bool { return i.RouterID == routerID })
+	if i < 0 || routerID == "" {
+		return neutron.RouterInterface{}, false
+	}
+	return list[i], true
+}
+
+func (a Actual) hasExtension(extension string) (has, known bool) {
+	switch {
+	case extension == "":
+		return true, true
+	case a.extensions == nil:
+		return false, false
+	}
+	return slices.Contains(*a.extensions, extension), true
+}
+
+func valueOf[T any](list *[]T) []T {
+	if list == nil {
+		return nil
+	}
+	return *list
+}
+
+func mtuOf(network neutron.Network) int {
+	if network.MTU == nil {
+		return 0
+	}
+	return *network.MTU
 }

@@ -15,7 +15,7 @@ func TestNextFromCache(t *testing.T) {
 	otherRange := desiredFor("10.9.0.0/24", "")
 	edited := desiredFor("192.168.0.0/16", "192.168.0.9")
 	look := plan.FindNetwork{Filter: markerFilter}
-	ours := foundByMarker(recorded, network).WithSubnets("net-1", ourSubnet)
+	ours := foundByMarker(recorded, network).After(findSubnets, ourSubnet)
 	for name, test := range map[string]struct {
 		desired plan.Desired
 		actual  plan.Actual
@@ -23,15 +23,15 @@ func TestNextFromCache(t *testing.T) {
 	}{
 		"edit":   {edited, ours, nil},
 		"delete": {absent, ours, nil},
-		"delete the network that was just updated":   {absent, ours.WithNetwork(network), nil},
+		"delete the network that was just updated":   {absent, ours.After(retainNetwork, network), nil},
 		"delete what is gone":                        {absent, foundByID(foundByMarker(recorded)), look},
-		"delete what this plan has deleted":          {absent, ours.WithoutNetwork("net-1"), nil},
-		"delete a duplicate":                         {absent, foundByMarker(recorded, network, duplicate).WithSubnets("net-1", ourSubnet), look},
-		"delete a duplicate of a good network":       {present, foundByMarker(recorded, network, duplicate).WithSubnets("net-1", ourSubnet), look},
+		"delete what this plan has deleted":          {absent, ours.After(deleteNetwork, nil), nil},
+		"delete a duplicate":                         {absent, foundByMarker(recorded, network, duplicate).After(findSubnets, ourSubnet), look},
+		"delete a duplicate of a good network":       {present, foundByMarker(recorded, network, duplicate).After(findSubnets, ourSubnet), look},
 		"replace the subnet":                         {otherRange, ours, look},
-		"delete a duplicate of a subnet":             {present, ours.WithSubnets("net-1", []neutron.Subnet{subnet, oldRange}), look},
+		"delete a duplicate of a subnet":             {present, ours.After(findSubnets, []neutron.Subnet{subnet, oldRange}), look},
 		"create for an object that was there before": {present, foundByMarker(fresh), look},
-		"create for a new object":                    {present, foundByMarker(newObject).WithFinalizer(true), nil},
+		"create for a new object":                    {present, foundByMarker(newObject).After(plan.AddFinalizer{}, nil), nil},
 		"create the subnet":                          {present, foundByMarker(recorded, empty), look},
 	} {
 		t.Run(name, func(t *testing.T) {

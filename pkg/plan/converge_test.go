@@ -113,11 +113,11 @@ func (r *run) runPlan(t *testing.T, desired plan.Desired, crashes bool) (plan.St
 	actual := r.read(desired)
 	for reads, writes := 0, len(r.writes); reads <= 10 && len(r.writes) <= writes+10; {
 		step := plan.Next(desired, actual)
-		switch step.(type) {
-		case plan.Nothing, plan.Blocked:
+		if plan.ActionOf(step) == "" {
 			return step, actual
-		case plan.FindNetwork, plan.FindSubnets, plan.FindSubnetPool, plan.FindExtensions, plan.FindRouter, plan.FindRouterInterfaces, plan.FindPorts:
-			actual = r.find(actual, step)
+		}
+		if plan.IsRead(step) {
+			actual = actual.After(step, r.find(step))
 			r.list() // what was read is in the cache
 			reads++
 			continue
@@ -148,8 +148,7 @@ func (r *run) runPlan(t *testing.T, desired plan.Desired, crashes bool) (plan.St
 			t.Errorf("%s, but the object has a network", step)
 		}
 		r.writes = append(r.writes, step.String())
-		actual = r.apply(t, actual, step)
-		r.noteInCache(step)
+		actual = actual.After(step, r.apply(t, step))
 		switch step := step.(type) {
 		case plan.RecordTags:
 			r.status.Tags = step.Tags
@@ -173,16 +172,19 @@ func (r *run) read(desired plan.Desired) plan.Actual {
 	if r.cache == nil {
 		return actual
 	}
-	filter, id := neutron.NetworkFilter{Name: owner.String()}, desired.Adopted
+	steps := []plan.Step{findByMarker}
+	id := desired.Adopted
 	if id == "" {
 		id = actual.NetworkID
 	}
-	actual = actual.WithNetworks(filter, r.cache.findNetworks(filter))
 	if id != "" {
-		actual = actual.WithNetworks(neutron.NetworkFilter{ID: id}, r.cache.findNetworks(neutron.NetworkFilter{ID: id}))
+		steps = append(steps, plan.FindNetwork{Filter: neutron.NetworkFilter{ID: id}})
 	}
 	for _, n := range r.cache.networks {
-		actual = actual.WithSubnets(n.ID, r.cache.subnetsOf(n.ID)).WithRouterInterfaces(n.ID, r.cache.interfacesOn(n.ID, ""))
+		steps = append(steps, plan.FindSubnets{Filter: neutron.SubnetFilter{NetworkID: n.ID}}, plan.FindRouterInterfaces{NetworkID: n.ID})
+	}
+	for _, step := range steps {
+		actual = actual.After(step, r.cache.find(step))
 	}
 	actual.Cached = true
 	return actual
@@ -213,49 +215,6 @@ func (r *run) isOutdated(step plan.Step) bool {
 		return subnet(step.ID, step.Revision)
 	}
 	return false
-}
-
-// noteInCache changes the cache after a request. The response does not show what other
-// clients have changed.
-func (r *run) noteInCache(step plan.Step) {
-	if r.cache == nil {
-		return
-	}
-	put := func(id string) { // its revision was that of the cache, or it was read
-		r.cache.networks = slices.DeleteFunc(r.cache.networks, func(n neutron.Network) bool { return n.ID == id })
-		if n := r.network(id); n != nil {
-			r.cache.networks = append(r.cache.networks, *n)
-		}
-	}
-	switch step := step.(type) {
-	case plan.CreateNetwork:
-		put(r.networks[len(r.networks)-1].ID)
-	case plan.UpdateNetwork:
-		put(step.ID)
-	case plan.RetainNetwork:
-		put(step.ID)
-	case plan.DeleteNetwork:
-		put(step.ID)
-		r.cache.subnets = slices.DeleteFunc(r.cache.subnets, func(s neutron.Subnet) bool { return s.NetworkID == step.ID })
-	case plan.AddTag:
-		r.cache.setTag(step.ID, step.Tag, true)
-	case plan.RemoveTag:
-		r.cache.setTag(step.ID, step.Tag, false)
-	case plan.UpdateSubnet:
-		updated := *r.subnet(step.ID)
-		*r.cache.subnet(step.ID) = updated
-		r.cache.network(updated.NetworkID).Revision++
-	case plan.DeleteSubnet:
-		for _, s := range r.cache.subnets {
-			if s.ID == step.ID {
-				r.cache.network(s.NetworkID).Revision++
-			}
-		}
-		r.cache.subnets = slices.DeleteFunc(r.cache.subnets, func(s neutron.Subnet) bool { return s.ID == step.ID })
-	case plan.CreateSubnet: // after a look, or on a network that was just created
-		r.list()
-	}
-	r.cache.finalizer = r.finalizer
 }
 
 // checkForeignObjects checks value by value that the objects of others did not
@@ -322,13 +281,16 @@ func checkForeignInterfaces(t *testing.T, before, after world, desired plan.Desi
 		}
 	}
 	for _, i := range after.interfaces {
-		isDesired := desired.Router != nil && !desired.Absent && slices.ContainsFunc(routers, func(r neutron.Router) bool {
-			return r.ID == i.RouterID && (r.ID == desired.Router.ID || r.Name == desired.Router.Name)
-		})
-		if !slices.Contains(before.interfaces, i) && !isDesired {
+		if !slices.Contains(before.interfaces, i) && (desired.Absent || !isDesiredRouter(desired, i)) {
 			t.Errorf("%+v was attached", i)
 		}
 	}
+}
+
+func isDesiredRouter(desired plan.Desired, i neutron.RouterInterface) bool {
+	return slices.ContainsFunc(routers, func(r neutron.Router) bool {
+		return desired.Router != nil && r.ID == i.RouterID && (r.ID == desired.Router.ID || r.Name == desired.Router.Name)
+	})
 }
 
 // checkRouter checks that our subnet is attached to the desired router, and to no
@@ -336,11 +298,7 @@ func checkForeignInterfaces(t *testing.T, before, after world, desired plan.Desi
 func checkRouter(t *testing.T, after world, desired plan.Desired, record plan.Record, subnet neutron.Subnet) {
 	t.Helper()
 	attached := after.interfacesOn(subnet.NetworkID, subnet.ID)
-	isDesired := func(i neutron.RouterInterface) bool {
-		return slices.ContainsFunc(routers, func(r neutron.Router) bool {
-			return desired.Router != nil && r.ID == i.RouterID && (r.ID == desired.Router.ID || r.Name == desired.Router.Name)
-		})
-	}
+	isDesired := func(i neutron.RouterInterface) bool { return isDesiredRouter(desired, i) }
 	isOurs := func(i neutron.RouterInterface) bool { return i.RouterID == record.RouterID }
 	switch {
 	case desired.Router != nil && !slices.ContainsFunc(attached, isDesired):

@@ -3,6 +3,7 @@ package plan
 import (
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
@@ -71,6 +72,9 @@ type SubnetPool struct {
 	PrefixLength int // 0 for the default of the subnet pool
 }
 
+// Router is a router by its ID or by its name.
+type Router struct{ ID, Name string }
+
 // Leave selects what stays in Neutron when an object is deleted.
 type Leave int
 
@@ -85,23 +89,32 @@ const (
 	LeaveAll
 )
 
-// DesiredAbsent returns the desired state of an object that is to leave nothing.
-func DesiredAbsent(owner neutron.Owner) Desired {
-	return Desired{Owner: owner, Absent: true}
+// Claims say which networks with the owner marker of an object belong to the controller
+// although no status names them. Without a claim, it is unknown why a network is there: a
+// user may have removed the finalizer of its object to keep it.
+type Claims struct {
+	// Requests are those of this process that created or took over a network, or may
+	// have, and that no status names.
+	Requests []string
+	// Released is true if this process has finished the deletion of an object. Seen are
+	// the requests of the networks that Neutron had then, which were left for a reason. A
+	// network of any other request was created later, by a request in flight.
+	Released bool
+	Seen     []string
+	// Orphans is true if every network without an object is to be deleted.
+	Orphans bool
 }
 
-// networksOf returns the networks that may be the one of the object, out of those with
-// its name: the ones with its owner marker, or else those that wait for it. An object that
-// is deleted with its network must not delete what an earlier object retained.
-func (d Desired) networksOf(actual Actual, named []neutron.Network) []neutron.Network {
-	isOther := func(n neutron.Network) bool {
-		isInStatus := d.Owner.HasRetainedMarker(n.Description) && n.ID == actual.NetworkID && d.mayTakeOver()
-		return !d.Owner.HasMarker(n.Description) && !isInStatus || d.Gone && !d.Claims.Has(n.Description) || actual.isLeft(d, n)
+// Has reports whether there is a claim to the network with a description.
+func (c Claims) Has(description string) bool {
+	request := neutron.RequestOf(description)
+	switch {
+	case c.Orphans || slices.Contains(c.Requests, request):
+		return true
+	case request == "":
+		return false
 	}
-	if ours := slices.DeleteFunc(slices.Clone(named), isOther); len(ours) > 0 || !d.mayTakeOver() {
-		return ours
-	}
-	return slices.DeleteFunc(slices.Clone(named), func(n neutron.Network) bool { return !d.Owner.HasRetainedMarker(n.Description) })
+	return c.Released && !slices.Contains(c.Seen, request)
 }
 
 func (d Desired) mayTakeOver() bool { return !d.Absent || d.Leave == LeaveAll }
@@ -115,16 +128,6 @@ func (d Desired) markerOf(network neutron.Network) string {
 	return d.Owner.NetworkMarker(d.Request, d.Owner.HasRetainedMarker(network.Description))
 }
 
-// RangeText describes the range of the subnet, with the properties that cannot
-// be changed later: "192.168.0.0/16", or "a /24 from subnet pool campus".
-func (d Desired) RangeText() string {
-	text := d.CIDR.String()
-	if pool := d.SubnetPool; pool != nil {
-		text = allocationText(pool.Name+pool.ID, pool.PrefixLength)
-	}
-	return text + modesText(d.AddressMode, d.RAMode)
-}
-
 // gatewayOr returns the desired gateway, which is byDefault if the spec omits it.
 // The zero Addr stands for none.
 func (d Desired) gatewayOr(byDefault netip.Addr) netip.Addr {
@@ -135,4 +138,60 @@ func (d Desired) gatewayOr(byDefault netip.Addr) netip.Addr {
 		return d.Gateway
 	}
 	return byDefault
+}
+
+// isOtherVersion reports whether the IP version of an address differs from that
+// of the range, if the range is known.
+func (d Desired) isOtherVersion(address netip.Addr) bool {
+	return d.CIDR.IsValid() && d.CIDR.Addr().Is4() != address.Is4()
+}
+
+// RangeText describes the range of the subnet, with the properties that cannot
+// be changed later: "192.168.0.0/16", or "a /24 from subnet pool campus".
+func (d Desired) RangeText() string {
+	text := d.CIDR.String()
+	if pool := d.SubnetPool; pool != nil {
+		text = allocationText(pool.Name+pool.ID, pool.PrefixLength)
+	}
+	return text + modesText(d.AddressMode, d.RAMode)
+}
+
+// Words describes the desired state for people.
+func (d Desired) Words() string {
+	switch {
+	case d.Absent && d.Leave == LeaveAll:
+		return "the Network is deleted; what is in Neutron stays"
+	case d.Absent && d.Leave == LeaveNetwork:
+		return "the Network is deleted: no subnet; the adopted network stays"
+	case d.Absent:
+		return "the Network is deleted: nothing in Neutron"
+	case d.Invalid != "":
+		return "invalid: " + d.Invalid
+	}
+	words := []string{"a network"}
+	if d.Adopted != "" {
+		words[0] = "the network " + d.Adopted
+	}
+	words = append(words, "subnet "+d.RangeText())
+	switch {
+	case d.NoGateway:
+		words = append(words, "no gateway")
+	case d.Gateway.IsValid():
+		words = append(words, "gateway "+d.Gateway.String())
+	}
+	if len(d.Tags) > 0 {
+		words = append(words, "tags "+strings.Join(d.Tags, " "))
+	}
+	if d.Router != nil {
+		words = append(words, "router "+d.Router.ID+d.Router.Name)
+	}
+	return strings.Join(words, ", ")
+}
+
+// SuccessWord is the outcome of a sync that reaches the desired state.
+func (d Desired) SuccessWord() string {
+	if d.Absent {
+		return "Deleted"
+	}
+	return "Ready"
 }

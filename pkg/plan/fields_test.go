@@ -24,12 +24,12 @@ func desiredWith(change func(*spec)) plan.Desired {
 // found returns the state after our network, with a change, and our subnet were
 // found in a cloud with all extensions.
 func found(change func(*net)) plan.Actual {
-	return foundByMarker(recorded, with(network, change)).WithSubnets("net-1", ourSubnet).WithExtensions(allExtensions)
+	return foundByMarker(recorded, with(network, change)).After(findSubnets, ourSubnet).After(plan.FindExtensions{}, allExtensions)
 }
 
 // foundSubnet returns that state with a change of the subnet.
 func foundSubnet(change func(*sub)) plan.Actual {
-	return foundSubnets(with(subnet, change)).WithExtensions(allExtensions)
+	return foundSubnets(with(subnet, change)).After(plan.FindExtensions{}, allExtensions)
 }
 
 func unchanged[T any](*T) {}
@@ -59,52 +59,26 @@ var (
 
 var networkRows = map[string]row{
 	"settings, no network, extensions not looked for": {withMTU, foundByMarker(fresh), plan.FindExtensions{}},
-	"settings, no network": {
-		withMTU, foundByMarker(fresh).WithExtensions(allExtensions),
-		plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: owner.NetworkMarker("", false), NetworkSettings: neutron.NetworkSettings{MTU: new(1400)}}},
-	},
-	"settings, no network, and an extension missing": {withMTU, foundByMarker(fresh).WithExtensions(nil), newNetwork},
-	"settings that every Neutron has, no network": {
-		desiredWith(func(s *spec) { s.AdminStateUp = new(false) }), foundByMarker(fresh),
-		plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: owner.NetworkMarker("", false), NetworkSettings: neutron.NetworkSettings{AdminStateUp: new(false)}}},
-	},
-	"another MTU, extensions not looked for": {withMTU, foundByMarker(recorded, network), plan.FindExtensions{}},
-	"the right MTU, extensions not looked for": {
-		withMTU, foundByMarker(recorded, with(network, func(n *net) { n.MTU = new(1400) })).WithSubnets("net-1", ourSubnet),
-		plan.Nothing{},
-	},
-	"MTU removed from the spec, with which the network was created": {
-		present, foundByMarker(with(recorded, func(a *plan.Actual) { a.MTU, a.DefaultMTU = 1400, 0 }), with(network, func(n *net) { n.MTU = new(1400) })).WithExtensions(allExtensions),
-		updateNetwork(plan.Change{What: "MTU", From: "1400", To: "the largest allowed"}, neutron.NetworkSettings{MTU: new(0)}),
-	},
-	"MTU in a status that is older than the field": {
-		present, foundByMarker(with(recorded, func(a *plan.Actual) { a.MTU, a.DefaultMTU = 0, 0 }), with(network, func(n *net) { n.MTU = new(9000) })).WithSubnets("net-1", ourSubnet),
-		plan.Nothing{},
-	},
-	"MTU of a network that no status records": {
-		present, foundByMarker(fresh, with(network, func(n *net) { n.MTU = new(9000) })).WithSubnets("net-1", ourSubnet),
-		plan.Nothing{},
-	},
-	"MTU of a network that no status records, and the spec was edited": {
-		with(present, func(d *plan.Desired) { d.Edited = true }), foundByMarker(fresh, with(network, func(n *net) { n.MTU = new(1400) })).WithExtensions(allExtensions),
-		updateNetwork(plan.Change{What: "MTU", From: "1400", To: "the largest allowed"}, neutron.NetworkSettings{MTU: new(0)}),
-	},
-	"MTU, just left to Neutron, which chose another one than before": {
-		present, found(unchanged).WithUpdatedNetwork(neutron.NetworkUpdate{NetworkSettings: neutron.NetworkSettings{MTU: new(0)}}, with(network, func(n *net) { n.MTU = new(8950) })),
-		plan.Nothing{},
-	},
-	"DNS domain without its extension": {
-		withDNS, found(unchanged).WithExtensions(nil),
-		plan.Blocked{Reason: plan.ReasonExtensionMissing, Message: noDNS},
-	},
-	"DNS domain without its extension, and the subnet is missing": {
-		withDNS, foundByMarker(recorded, empty).WithExtensions(nil),
-		newSubnet,
-	},
-	"settings of a network that was adopted": {
-		adopt, foundByID(recorded, with(unmarked, func(n *net) { n.AdminStateUp, n.Tags = new(false), []string{"theirs"} })).WithSubnets("net-1", ourSubnet),
-		plan.Nothing{},
-	},
+	"settings, no network": {withMTU, foundByMarker(fresh).After(plan.FindExtensions{}, allExtensions),
+		plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: owner.NetworkMarker("", false), NetworkSettings: neutron.NetworkSettings{MTU: new(1400)}}}},
+	"settings, no network, and an extension missing": {withMTU, foundByMarker(fresh).After(plan.FindExtensions{}, []string{}), newNetwork},
+	"settings that every Neutron has, no network": {desiredWith(func(s *spec) { s.AdminStateUp = new(false) }), foundByMarker(fresh),
+		plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: owner.NetworkMarker("", false), NetworkSettings: neutron.NetworkSettings{AdminStateUp: new(false)}}}},
+	"another MTU, extensions not looked for":   {withMTU, foundByMarker(recorded, network), plan.FindExtensions{}},
+	"the right MTU, extensions not looked for": {withMTU, foundByMarker(recorded, with(network, func(n *net) { n.MTU = new(1400) })).After(findSubnets, ourSubnet), plan.Nothing{}},
+	"MTU removed from the spec, with which the network was created": {present, foundByMarker(with(recorded, func(a *plan.Actual) { a.MTU, a.DefaultMTU = 1400, 0 }), with(network, func(n *net) { n.MTU = new(1400) })).After(plan.FindExtensions{}, allExtensions),
+		updateNetwork(plan.Change{What: "MTU", From: "1400", To: "the largest allowed"}, neutron.NetworkSettings{MTU: new(0)})},
+	"MTU in a status that is older than the field": {present, foundByMarker(with(recorded, func(a *plan.Actual) { a.MTU, a.DefaultMTU = 0, 0 }), with(network, func(n *net) { n.MTU = new(9000) })).After(findSubnets, ourSubnet),
+		plan.Nothing{}},
+	"MTU of a network that no status records": {present, foundByMarker(fresh, with(network, func(n *net) { n.MTU = new(9000) })).After(findSubnets, ourSubnet), plan.Nothing{}},
+	"MTU of a network that no status records, and the spec was edited": {with(present, func(d *plan.Desired) { d.Edited = true }), foundByMarker(fresh, with(network, func(n *net) { n.MTU = new(1400) })).After(plan.FindExtensions{}, allExtensions),
+		updateNetwork(plan.Change{What: "MTU", From: "1400", To: "the largest allowed"}, neutron.NetworkSettings{MTU: new(0)})},
+	"MTU, just left to Neutron, which chose another one than before": {present, found(unchanged).After(plan.UpdateNetwork{Update: neutron.NetworkUpdate{NetworkSettings: neutron.NetworkSettings{MTU: new(0)}}}, with(network, func(n *net) { n.MTU = new(8950) })),
+		plan.Nothing{}},
+	"DNS domain without its extension":                            {withDNS, found(unchanged).After(plan.FindExtensions{}, []string{}), plan.Blocked{Reason: plan.ReasonExtensionMissing, Message: noDNS}},
+	"DNS domain without its extension, and the subnet is missing": {withDNS, foundByMarker(recorded, empty).After(plan.FindExtensions{}, []string{}), newSubnet},
+	"settings of a network that was adopted": {adopt, foundByID(recorded, with(unmarked, func(n *net) { n.AdminStateUp, n.Tags = new(false), []string{"theirs"} })).After(findSubnets, ourSubnet),
+		plan.Nothing{}},
 }
 
 // TestSettings checks which differences of our network and subnet are corrected.
@@ -156,7 +130,7 @@ func TestSettings(t *testing.T) {
 			if test.subnet != nil {
 				test.subnet(&subnet)
 			}
-			actual := foundByMarker(recorded, network).WithSubnets("net-1", []sub{subnet}).WithExtensions(allExtensions)
+			actual := foundByMarker(recorded, network).After(findSubnets, []sub{subnet}).After(plan.FindExtensions{}, allExtensions)
 			if got := plan.Next(plan.DesiredFor(owner, spec), actual).String(); got != test.want {
 				t.Errorf("Next() = %q, want %q", got, test.want)
 			}
@@ -165,35 +139,18 @@ func TestSettings(t *testing.T) {
 }
 
 var tagRows = map[string]row{
-	"tags, extensions not looked for": {withTags, foundSubnets(subnet), plan.FindExtensions{}},
-	"tags that are not recorded":      {withTags, found(unchanged), plan.RecordTags{Tags: []string{"amber", "blue"}}},
-	"tags, of which another client added one": {
-		withTags, found(func(n *net) { n.Tags = []string{"blue"} }),
-		plan.RecordTags{Tags: []string{"amber"}},
-	},
-	"tags that are recorded": {
-		withTags, found(func(n *net) { n.Tags = []string{"blue", "theirs"} }).WithRecordedTags([]string{"amber", "blue"}),
-		plan.AddTag{ID: "net-1", Tag: "amber"},
-	},
-	"tags, added just now": {
-		withTags, found(func(n *net) { n.Tags = []string{"blue"} }).WithTag("net-1", "amber", true),
-		plan.Nothing{},
-	},
-	"a tag that is no longer desired": {
-		present, found(func(n *net) { n.Tags = []string{"theirs", "blue"} }).WithRecordedTags([]string{"blue"}),
-		plan.RemoveTag{ID: "net-1", Tag: "blue"},
-	},
-	"a tag that was removed just now": {
-		present, found(func(n *net) { n.Tags = []string{"theirs", "blue"} }).WithRecordedTags([]string{"blue"}).WithTag("net-1", "blue", false),
-		plan.Nothing{},
-	},
-	"tags without their extension": {
-		withTags, found(unchanged).WithExtensions(nil),
-		plan.Blocked{Reason: plan.ReasonExtensionMissing, Message: "this cloud lacks a Neutron extension: spec.tags requires \"standard-attr-tag\". Everything else is as desired. Omit the field, or ask the operator of the cloud for the extension."},
-	},
+	"tags, extensions not looked for":         {withTags, foundSubnets(subnet), plan.FindExtensions{}},
+	"tags that are not recorded":              {withTags, found(unchanged), plan.RecordTags{Tags: []string{"amber", "blue"}}},
+	"tags, of which another client added one": {withTags, found(func(n *net) { n.Tags = []string{"blue"} }), plan.RecordTags{Tags: []string{"amber"}}},
+	"tags that are recorded":                  {withTags, found(func(n *net) { n.Tags = []string{"blue", "theirs"} }).After(plan.RecordTags{Tags: []string{"amber", "blue"}}, nil), plan.AddTag{ID: "net-1", Tag: "amber"}},
+	"tags, added just now":                    {withTags, found(func(n *net) { n.Tags = []string{"blue"} }).After(plan.AddTag{ID: "net-1", Tag: "amber"}, nil), plan.Nothing{}},
+	"a tag that is no longer desired":         {present, found(func(n *net) { n.Tags = []string{"theirs", "blue"} }).After(plan.RecordTags{Tags: []string{"blue"}}, nil), plan.RemoveTag{ID: "net-1", Tag: "blue"}},
+	"a tag that was removed just now":         {present, found(func(n *net) { n.Tags = []string{"theirs", "blue"} }).After(plan.RecordTags{Tags: []string{"blue"}}, nil).After(plan.RemoveTag{ID: "net-1", Tag: "blue"}, nil), plan.Nothing{}},
+	"tags without their extension": {withTags, found(unchanged).After(plan.FindExtensions{}, []string{}),
+		plan.Blocked{Reason: plan.ReasonExtensionMissing, Message: "this cloud lacks a Neutron extension: spec.tags requires \"standard-attr-tag\". Everything else is as desired. Omit the field, or ask the operator of the cloud for the extension."}},
 	"a duplicate with our tags": {
-		withTags, foundByMarker(recorded, network, with(duplicate, func(n *net) { n.Tags = []string{"blue"} })).WithSubnets("net-1", ourSubnet).
-			WithTag("net-1", "amber", true).WithTag("net-1", "blue", true),
+		withTags, foundByMarker(recorded, network, with(duplicate, func(n *net) { n.Tags = []string{"blue"} })).After(findSubnets, ourSubnet).
+			After(plan.AddTag{ID: "net-1", Tag: "amber"}, nil).After(plan.AddTag{ID: "net-1", Tag: "blue"}, nil),
 		deleteDuplicate,
 	},
 }
@@ -222,14 +179,10 @@ var subnetRows = map[string]row{
 			},
 		}},
 	},
-	"another IPv6 mode": {
-		slaac, foundSubnet(func(s *sub) { s.CIDR = prefix("fd00::/64") }),
-		plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("fd00::/64"), For: "fd00::/64 with address mode slaac and RA mode slaac"},
-	},
-	"an edit of the range, from one subnet that was adopted to another one": {
-		adopting(desiredFor("10.9.0.0/24", "")), foundToAdopt(recorded, with(subnet, func(s *sub) { s.Description = "mine" }), foreign),
-		plan.Nothing{},
-	},
+	"another IPv6 mode": {slaac, foundSubnet(func(s *sub) { s.CIDR = prefix("fd00::/64") }),
+		plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("fd00::/64"), For: "fd00::/64 with address mode slaac and RA mode slaac"}},
+	"an edit of the range, from one subnet that was adopted to another one": {adopting(desiredFor("10.9.0.0/24", "")), foundToAdopt(recorded, with(subnet, func(s *sub) { s.Description = "mine" }), foreign),
+		plan.Nothing{}},
 	"an adopted subnet keeps what the spec leaves out": {
 		adopting(desiredFor("192.168.0.0/16", "")), foundToAdopt(fresh, with(subnet, func(s *sub) {
 			s.Description, s.Gateway, s.DHCP, s.Nameservers, s.Pools, s.AddressMode = "mine", addr("192.168.0.254"), false, []netip.Addr{addr("9.9.9.9")}, pool("192.168.0.7", "192.168.0.8"), ""
@@ -245,7 +198,7 @@ func fromPool(s *sub) {
 }
 
 var (
-	ready      = foundByMarker(fresh, empty).WithExtensions(allExtensions) // to create a subnet
+	ready      = foundByMarker(fresh, empty).After(plan.FindExtensions{}, allExtensions) // to create a subnet
 	findCampus = plan.FindSubnetPool{Filter: neutron.SubnetPoolFilter{Name: "campus"}}
 	campusOnly = []neutron.SubnetPool{campus}
 	campus     = neutron.SubnetPool{ID: "pool-1", Name: "campus", IPVersion: 4}
@@ -254,15 +207,10 @@ var (
 )
 
 var subnetPoolRows = map[string]row{
-	"two subnets from a subnet pool that is unknown": {
-		withPool, foundByMarker(recorded, network).WithExtensions(allExtensions).WithSubnets("net-1", []sub{with(subnet, fromPool), oldRange}),
-		findCampus,
-	},
-	"subnet pool, extensions not looked for": {withPool, foundByMarker(fresh, empty), plan.FindExtensions{}},
-	"subnet pool, and this Neutron has none": {
-		withPool, foundByMarker(fresh, empty).WithExtensions(nil),
-		plan.Blocked{Reason: plan.ReasonExtensionMissing, Message: "this cloud lacks a Neutron extension: spec.subnetPool requires \"subnet_allocation\". Set spec.cidr instead, or ask the operator of the cloud for the extension."},
-	},
+	"two subnets from a subnet pool that is unknown": {withPool, foundByMarker(recorded, network).After(plan.FindExtensions{}, allExtensions).After(findSubnets, []sub{with(subnet, fromPool), oldRange}), findCampus},
+	"subnet pool, extensions not looked for":         {withPool, foundByMarker(fresh, empty), plan.FindExtensions{}},
+	"subnet pool, and this Neutron has none": {withPool, foundByMarker(fresh, empty).After(plan.FindExtensions{}, []string{}),
+		plan.Blocked{Reason: plan.ReasonExtensionMissing, Message: "this cloud lacks a Neutron extension: spec.subnetPool requires \"subnet_allocation\". Set spec.cidr instead, or ask the operator of the cloud for the extension."}},
 	"subnet pool not looked for": {withPool, ready, findCampus},
 	"subnet pool not looked for, by ID": {
 		desiredWith(func(s *spec) {
@@ -270,56 +218,41 @@ var subnetPoolRows = map[string]row{
 		}), ready,
 		plan.FindSubnetPool{Filter: neutron.SubnetPoolFilter{ID: "pool-1"}},
 	},
-	"no such subnet pool": {
-		withPool, ready.WithSubnetPools(nil),
-		plan.Blocked{Reason: plan.ReasonNotFound, Message: `subnet pool "campus", which spec.subnetPool names, does not exist, or the controller's project cannot see it.`},
-	},
-	"several subnet pools of the name": {
-		withPool, ready.WithSubnetPools([]neutron.SubnetPool{campus, {ID: "pool-0", Name: "campus", IPVersion: 4}}),
-		plan.Blocked{Reason: plan.ReasonAmbiguous, Message: `Neutron has 2 subnet pools with the name "campus" (pool-0, pool-1). Set spec.subnetPool.id to one of these IDs, and remove spec.subnetPool.name.`},
-	},
+	"no such subnet pool": {withPool, ready.After(findCampus, []neutron.SubnetPool{}),
+		plan.Blocked{Reason: plan.ReasonNotFound, Message: `subnet pool "campus", which spec.subnetPool names, does not exist, or the controller's project cannot see it.`}},
+	"several subnet pools of the name": {withPool, ready.After(findCampus, []neutron.SubnetPool{campus, {ID: "pool-0", Name: "campus", IPVersion: 4}}),
+		plan.Blocked{Reason: plan.ReasonAmbiguous, Message: `Neutron has 2 subnet pools with the name "campus" (pool-0, pool-1). Set spec.subnetPool.id to one of these IDs, and remove spec.subnetPool.name.`}},
 	"subnet pool, no subnet": {
-		withPool, ready.WithSubnetPools(campusOnly),
+		withPool, ready.After(findCampus, campusOnly),
 		plan.CreateSubnet{Subnet: neutron.NewSubnet{
 			NetworkID: "net-1", Name: "default/example", Description: marker,
 			FromPool: &neutron.FromPool{SubnetPoolID: "pool-1", IPVersion: 4, PrefixLength: 24},
 		}},
 	},
-	"subnet from the subnet pool that the status names": {
-		withPool, foundByMarker(poolStatus, network).WithSubnets("net-1", []sub{with(subnet, fromPool)}),
-		plan.Nothing{},
-	},
-	"subnet from a subnet pool, and the status has lost its name": {
-		withPool, foundSubnets(with(subnet, fromPool)).WithExtensions(allExtensions),
-		findCampus,
-	},
-	"subnet that is not from the subnet pool": {withPool, foundSubnet(unchanged).WithSubnetPools(campusOnly), replaced},
-	"subnet that is not from the subnet pool, which does not exist": {
-		withPool, foundSubnet(unchanged).WithSubnetPools(nil),
-		plan.Blocked{Reason: plan.ReasonNotFound, Message: `subnet pool "campus", which spec.subnetPool names, does not exist, or the controller's project cannot see it.`},
-	},
+	"subnet from the subnet pool that the status names":           {withPool, foundByMarker(poolStatus, network).After(findSubnets, []sub{with(subnet, fromPool)}), plan.Nothing{}},
+	"subnet from a subnet pool, and the status has lost its name": {withPool, foundSubnets(with(subnet, fromPool)).After(plan.FindExtensions{}, allExtensions), findCampus},
+	"subnet that is not from the subnet pool":                     {withPool, foundSubnet(unchanged).After(findCampus, campusOnly), replaced},
+	"subnet that is not from the subnet pool, which does not exist": {withPool, foundSubnet(unchanged).After(findCampus, []neutron.SubnetPool{}),
+		plan.Blocked{Reason: plan.ReasonNotFound, Message: `subnet pool "campus", which spec.subnetPool names, does not exist, or the controller's project cannot see it.`}},
 	"subnet with another prefix length": {
-		withPool, foundByMarker(poolStatus, network).WithExtensions(allExtensions).WithSubnetPools(campusOnly).
-			WithSubnets("net-1", []sub{with(subnet, func(s *sub) { fromPool(s); s.CIDR = prefix("10.7.0.0/26") })}),
+		withPool, foundByMarker(poolStatus, network).After(plan.FindExtensions{}, allExtensions).After(findCampus, campusOnly).
+			After(findSubnets, []sub{with(subnet, func(s *sub) { fromPool(s); s.CIDR = prefix("10.7.0.0/26") })}),
 		plan.FindPorts{NetworkID: "net-1"},
 	},
 	"subnet with another prefix length, and the subnet pool not looked for": {
-		withPool, foundByMarker(poolStatus, network).WithExtensions(allExtensions).
-			WithSubnets("net-1", []sub{with(subnet, func(s *sub) { fromPool(s); s.CIDR = prefix("10.7.0.0/26") })}),
+		withPool, foundByMarker(poolStatus, network).After(plan.FindExtensions{}, allExtensions).
+			After(findSubnets, []sub{with(subnet, func(s *sub) { fromPool(s); s.CIDR = prefix("10.7.0.0/26") })}),
 		plan.FindSubnetPool{Filter: neutron.SubnetPoolFilter{ID: "pool-1"}},
 	},
-	"a range from a subnet pool, and now the same range as cidr": {
-		desiredFor("10.7.0.0/24", ""), foundSubnet(fromPool),
-		plan.Nothing{},
-	},
+	"a range from a subnet pool, and now the same range as cidr": {desiredFor("10.7.0.0/24", ""), foundSubnet(fromPool), plan.Nothing{}},
 	"two subnets from the subnet pool, and the status names one": {
-		withPool, foundByMarker(poolStatus, network).WithSubnets("net-1", []sub{
+		withPool, foundByMarker(poolStatus, network).After(findSubnets, []sub{
 			with(subnet, func(s *sub) { fromPool(s); s.ID, s.CIDR = "sub-0", prefix("10.7.1.0/24") }), with(subnet, fromPool),
 		}),
 		plan.DeleteSubnet{Duplicate: true, ID: "sub-0", Revision: 4, From: prefix("10.7.1.0/24"), For: "a /24 from subnet pool campus"},
 	},
 	"two subnets from the subnet pool, and the status names none": {
-		withPool, foundByMarker(fresh, network).WithExtensions(allExtensions).WithSubnetPools(campusOnly).WithSubnets("net-1", []sub{
+		withPool, foundByMarker(fresh, network).After(plan.FindExtensions{}, allExtensions).After(findCampus, campusOnly).After(findSubnets, []sub{
 			with(subnet, fromPool), with(subnet, func(s *sub) { fromPool(s); s.ID, s.CIDR = "sub-2", prefix("10.7.1.0/24") }),
 		}),
 		plan.Nothing{},
@@ -364,7 +297,7 @@ func TestSubnetPoolFits(t *testing.T) {
 				s.CIDR, s.Gateway, s.SubnetPool = "", "", &samplecrdv1.SubnetPoolReference{Name: "campus"}
 				test.change(s)
 			})
-			actual := foundByMarker(fresh, with(empty, func(n *net) { n.MTU = desired.Settings.MTU })).WithExtensions(allExtensions).WithSubnetPools([]neutron.SubnetPool{test.pool})
+			actual := foundByMarker(fresh, with(empty, func(n *net) { n.MTU = desired.Settings.MTU })).After(plan.FindExtensions{}, allExtensions).After(findCampus, []neutron.SubnetPool{test.pool})
 			step := plan.Next(desired, actual)
 			blocked, isBlocked := step.(plan.Blocked)
 			if _, fits := step.(plan.CreateSubnet); fits != (test.want == "") || isBlocked && blocked.Reason != plan.ReasonSubnetPoolMismatch || !strings.Contains(blocked.Message, test.want) {

@@ -16,13 +16,15 @@ func stepToNewNetwork(desired Desired, actual Actual) Step {
 	if actual.OthersUnknown {
 		return FindOtherClusters{Name: desired.Owner.String()}
 	}
-	if len(actual.OtherClusters) > 0 {
-		return Blocked{Reason: ReasonOtherCluster, Message: fmt.Sprintf(
-			"Neutron has a network of a Network %s that belongs to the cluster %q, but this cluster is %q. If this cluster replaces that one, start the controller with -cluster-name=%s. "+
+	owner := desired.Owner
+	if others := actual.OtherClusters; len(others) > 0 {
+		return blocked(ReasonOtherCluster,
+			"Neutron has a network of a Network %s that belongs to the cluster %q, but this cluster is %q. "+
+				"If this cluster replaces that one, start the controller with -cluster-name=%s. "+
 				"If both clusters share the OpenStack project, start it with -other-clusters=%s.",
-			desired.Owner, strings.Join(actual.OtherClusters, ", "), desired.Owner.Cluster, actual.OtherClusters[0], strings.Join(actual.OtherClusters, ","))}
+			owner, strings.Join(others, ", "), owner.Cluster, others[0], strings.Join(others, ","))
 	}
-	network := neutron.NewNetwork{Name: desired.Owner.String(), Description: desired.Owner.NetworkMarker(desired.Request, false)}
+	network := neutron.NewNetwork{Name: owner.String(), Description: owner.NetworkMarker(desired.Request, false)}
 	for _, s := range settings {
 		if !s.isSet(desired.Settings) {
 			continue
@@ -71,7 +73,6 @@ func stepToSettings(desired Desired, actual Actual, network neutron.Network) Ste
 	return UpdateNetwork{ID: network.ID, Changes: changes, Update: update}
 }
 
-// labelChanges returns the changes of a name and of a description.
 func labelChanges(name, desiredName, description, desiredDescription string) (changes []Change) {
 	if name != desiredName {
 		changes = append(changes, Change{"name", strconv.Quote(name), strconv.Quote(desiredName)})
@@ -80,27 +81,6 @@ func labelChanges(name, desiredName, description, desiredDescription string) (ch
 		changes = append(changes, Change{"description", strconv.Quote(description), strconv.Quote(desiredDescription)})
 	}
 	return changes
-}
-
-// stepToProofOfOwnership returns nil if a network belongs to the owner. It does if
-// it has the owner marker or the retained marker. It also does if a user removed
-// its marker, but our subnet is on it.
-func stepToProofOfOwnership(desired Desired, actual Actual, network neutron.Network) Step {
-	owner := desired.Owner
-	if owner.HasMarker(network.Description) || owner.HasRetainedMarker(network.Description) {
-		return nil
-	}
-	subnets, known := actual.subnetsOf(network)
-	hasMarker := func(s neutron.Subnet) bool { return owner.HasMarker(s.Description) }
-	switch {
-	case neutron.IsMarker(network.Description):
-		return notOurs(owner, network)
-	case !known:
-		return FindSubnets{neutron.SubnetFilter{NetworkID: network.ID}}
-	case !slices.ContainsFunc(subnets, hasMarker):
-		return notOurs(owner, network)
-	}
-	return nil
 }
 
 // settingsFor returns the desired settings of a network. A setting that the spec
@@ -137,67 +117,6 @@ func (a Actual) defaultMTU(desired Desired, network neutron.Network) int {
 		return mtuOf(network)
 	}
 	return a.DefaultMTU
-}
-
-func mtuOf(network neutron.Network) int {
-	if network.MTU == nil {
-		return 0
-	}
-	return *network.MTU
-}
-
-// setting is one of a network's settings.
-type setting struct {
-	label     string // in the text of a step
-	field     string // in the spec
-	extension string // that it requires; empty for none
-	isSet     func(neutron.NetworkSettings) bool
-	matches   func(desired, actual neutron.NetworkSettings) bool
-	set       func(to *neutron.NetworkSettings, from neutron.NetworkSettings)
-	text      func(neutron.NetworkSettings) string
-}
-
-var settings = []setting{
-	newSetting("MTU", "mtu", neutron.ExtensionMTU, "the largest allowed", func(s *neutron.NetworkSettings) **int { return &s.MTU }),
-	newSetting("admin state up", "adminStateUp", "", "false", func(s *neutron.NetworkSettings) **bool { return &s.AdminStateUp }),
-	newSetting("port security", "portSecurityEnabled", neutron.ExtensionPortSecurity, "false", func(s *neutron.NetworkSettings) **bool { return &s.PortSecurity }),
-	newSetting("DNS domain", "dnsDomain", neutron.ExtensionDNS, "none", func(s *neutron.NetworkSettings) **string { return &s.DNSDomain }),
-}
-
-// newSetting returns a setting that fieldOf points to. Its zero value is written
-// as zeroText.
-func newSetting[T comparable](label, field, extension, zeroText string, fieldOf func(*neutron.NetworkSettings) **T) setting {
-	return setting{
-		label: label, field: field, extension: extension,
-		isSet: func(s neutron.NetworkSettings) bool { return *fieldOf(&s) != nil },
-		matches: func(desired, actual neutron.NetworkSettings) bool {
-			d, a := *fieldOf(&desired), *fieldOf(&actual)
-			return d == nil || a != nil && *d == *a
-		},
-		set: func(to *neutron.NetworkSettings, from neutron.NetworkSettings) { *fieldOf(to) = *fieldOf(&from) },
-		text: func(s neutron.NetworkSettings) string {
-			value := *fieldOf(&s)
-			var zero T
-			switch {
-			case value == nil:
-				return "unknown"
-			case *value == zero:
-				return zeroText
-			}
-			return fmt.Sprint(*value)
-		},
-	}
-}
-
-// hasExtension reports whether this Neutron has an extension, if that is known.
-func (a Actual) hasExtension(extension string) (has, known bool) {
-	switch {
-	case extension == "":
-		return true, true
-	case a.extensions == nil:
-		return false, false
-	}
-	return slices.Contains(*a.extensions, extension), true
 }
 
 // stepToTags adds the desired tags to our network, and removes those of our tags
@@ -237,26 +156,62 @@ func stepToTags(desired Desired, actual Actual, network neutron.Network) Step {
 	return RemoveTag{ID: network.ID, Tag: actual.Tags[toRemove]}
 }
 
-// endOfPlan returns the end of a plan in which everything possible is done:
-// Nothing, or Blocked with the fields that this Neutron does not support.
-func endOfPlan(desired Desired, actual Actual, network neutron.Network) Step {
-	var unsupported []string
-	for _, s := range settings {
-		if s.isSet(desired.Settings) && !s.matches(desired.Settings, network.NetworkSettings) {
-			unsupported = append(unsupported, fmt.Sprintf("spec.%s requires %q", s.field, s.extension))
-		}
+// retain leaves a network to the next object of the same name.
+func retain(desired Desired, network neutron.Network) Step {
+	return RetainNetwork{ID: network.ID, Update: neutron.NetworkUpdate{
+		Name: desired.Owner.String(), Description: desired.Owner.RetainedMarker(), Revision: network.Revision,
+	}}
+}
+
+// setting is one of a network's settings.
+type setting struct {
+	label     string // in the text of a step
+	field     string // in the spec
+	extension string // that it requires; empty for none
+	isSet     func(neutron.NetworkSettings) bool
+	matches   func(desired, actual neutron.NetworkSettings) bool
+	set       func(to *neutron.NetworkSettings, from neutron.NetworkSettings)
+	text      func(neutron.NetworkSettings) string
+}
+
+type networkSettings = neutron.NetworkSettings
+
+var settings = []setting{
+	valueOfSetting("the largest allowed", func(s *networkSettings) **int { return &s.MTU }).
+		named("MTU", "mtu", neutron.ExtensionMTU),
+	valueOfSetting("false", func(s *networkSettings) **bool { return &s.AdminStateUp }).
+		named("admin state up", "adminStateUp", ""),
+	valueOfSetting("false", func(s *networkSettings) **bool { return &s.PortSecurity }).
+		named("port security", "portSecurityEnabled", neutron.ExtensionPortSecurity),
+	valueOfSetting("none", func(s *networkSettings) **string { return &s.DNSDomain }).
+		named("DNS domain", "dnsDomain", neutron.ExtensionDNS),
+}
+
+func (s setting) named(label, field, extension string) setting {
+	s.label, s.field, s.extension = label, field, extension
+	return s
+}
+
+// valueOfSetting returns the functions of the setting that fieldOf points to. Its zero
+// value is written as zeroText.
+func valueOfSetting[T comparable](zeroText string, fieldOf func(*networkSettings) **T) setting {
+	return setting{
+		isSet: func(s networkSettings) bool { return *fieldOf(&s) != nil },
+		matches: func(desired, actual networkSettings) bool {
+			d, a := *fieldOf(&desired), *fieldOf(&actual)
+			return d == nil || a != nil && *d == *a
+		},
+		set: func(to *networkSettings, from networkSettings) { *fieldOf(to) = *fieldOf(&from) },
+		text: func(s networkSettings) string {
+			value := *fieldOf(&s)
+			var zero T
+			switch {
+			case value == nil:
+				return "unknown"
+			case *value == zero:
+				return zeroText
+			}
+			return fmt.Sprint(*value)
+		},
 	}
-	isMissing := func(tag string) bool { return !slices.Contains(network.Tags, tag) }
-	if slices.ContainsFunc(desired.Tags, isMissing) {
-		unsupported = append(unsupported, fmt.Sprintf("spec.tags requires %q", neutron.ExtensionTags))
-	}
-	if has, known := actual.hasExtension(neutron.ExtensionRouter); known && !has && desired.Router != nil {
-		unsupported = append(unsupported, fmt.Sprintf("spec.router requires %q", neutron.ExtensionRouter))
-	}
-	if unsupported == nil {
-		return Nothing{}
-	}
-	return Blocked{Reason: ReasonExtensionMissing, Message: fmt.Sprintf(
-		"this cloud lacks a Neutron extension: %s. Everything else is as desired. Omit the field, or ask the operator of the cloud for the extension.",
-		strings.Join(unsupported, ", "))}
 }

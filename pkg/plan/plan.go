@@ -1,21 +1,12 @@
 // Package plan decides the next step for one Network, and applies nothing
 // itself. It is a pure function from the desired state and the known actual state
-// to the next step. The caller applies the step, adds the result to the actual
-// state, and calls it again until the result is [Nothing] or [Blocked].
+// to the next step. The caller applies the step, adds its result to the actual state
+// ([Actual.After]), and calls it again until it returns [Nothing] or [Blocked].
 //
 // Every step is one request, so a process can only die between two steps. The
 // next process finds the actual state as it is, and the plan continues from
 // there.
 package plan
-
-import (
-	"fmt"
-	"slices"
-	"strings"
-
-	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
-	"github.com/samplecrd/network-controller/pkg/neutron"
-)
 
 // Next returns the next step to the desired state.
 //
@@ -202,8 +193,9 @@ func prepares(step Step) bool {
 }
 
 func drifted(step Step) Step {
-	return Blocked{Reason: ReasonDrifted, Message: fmt.Sprintf(
-		"Neutron no longer matches the spec. The next step to correct it would be: %s. To correct it, set spec.driftPolicy to Correct. To keep the change, change the spec.", step)}
+	return blocked(ReasonDrifted,
+		"Neutron no longer matches the spec. The next step to correct it would be: %s. "+
+			"To correct it, set spec.driftPolicy to Correct. To keep the change, change the spec.", step)
 }
 
 func nextStep(desired Desired, actual Actual) Step {
@@ -233,247 +225,39 @@ func nextStep(desired Desired, actual Actual) Step {
 // otherCloud reports that the network of the object is in another cloud than the
 // one that requests go to. Nothing is created, and the finalizer stays.
 func otherCloud(actual Actual) Step {
-	return Blocked{Reason: ReasonOtherCloud, Message: fmt.Sprintf(
-		"the network is in the cloud %q, but the controller is connected to %q. Nothing is changed in either. Connect the controller to %q again. "+
+	return blocked(ReasonOtherCloud,
+		"the network is in the cloud %q, but the controller is connected to %q. Nothing is changed in either. "+
+			"Connect the controller to %q again. "+
 			"To create the network in %q and leave the existing one, start the controller with -leave-cloud=%s.",
-		actual.Cloud, actual.connected, actual.Cloud, actual.connected, actual.Cloud)}
+		actual.Cloud, actual.connected, actual.Cloud, actual.connected, actual.Cloud)
 }
 
-// stepToAbsent deletes the network with our subnet, and then removes the
-// finalizer.
-func stepToAbsent(desired Desired, actual Actual) Step {
-	network, others, step := selectNetwork(desired, actual)
-	switch {
-	case step != nil:
-		return step
-	case network == nil:
-		return RemoveFinalizer{}
-	case desired.Gone && neutron.IsTakenOver(network.Description):
-		return retain(desired, *network)
-	case desired.Adopted != "" && (network.ID != actual.NetworkID || neutron.IsMarker(network.Description)):
-		return stepToReleased(desired, actual) // the network was never adopted, but our subnet may be on it
-	}
-	if desired.Adopted == "" {
-		if step := stepToProofOfOwnership(desired, actual, *network); step != nil {
-			return step
-		}
-	}
-	if step := stepToNoDuplicates(desired, actual, *network, others); step != nil {
-		return step
-	}
-	foreign, known := actual.foreignSubnets(desired, *network)
-	switch {
-	case !known:
-		return FindSubnets{neutron.SubnetFilter{NetworkID: network.ID}}
-	case len(foreign) > 0:
-		return Blocked{Reason: ReasonInUse, Message: fmt.Sprintf(
-			"network %s cannot be deleted: subnets that do not belong to this Network are on it (%s), and Neutron would delete them too. Delete them first, or set spec.deletionPolicy to Retain.",
-			network.ID, strings.Join(foreign, ", "))}
-	}
-	for _, step := range []Step{stepToUnrouted(desired, actual, network.ID, "delete the network", stepToDetachedNetwork), stepToNoForeignRouter(actual, *network)} {
-		if step != nil {
-			return step
-		}
-	}
-	if neutron.IsTakenOver(network.Description) && !actual.interfacesOn[network.ID] {
-		return FindRouterInterfaces{network.ID} // the object that retained it may have had a router
-	}
-	return DeleteNetwork{ID: network.ID, Revision: network.Revision}
-}
-
-// stepToRetained leaves everything in Neutron. The network gets the retained
-// marker, so that the next object of the same name can use it.
-func stepToRetained(desired Desired, actual Actual) Step {
-	if desired.Adopted != "" {
-		return RemoveFinalizer{} // an adopted network has no marker
-	}
-	network, others, step := selectNetwork(desired, actual)
-	switch {
-	case step != nil:
-		return step
-	case network == nil:
-		return RemoveFinalizer{}
-	}
-	if step := stepToNoDuplicates(desired, actual, *network, others); step != nil {
-		return step
-	}
-	if desired.Owner.HasRetainedMarker(network.Description) {
-		return RemoveFinalizer{}
-	}
-	switch step := stepToProofOfOwnership(desired, actual, *network).(type) {
-	case nil:
+// isSafeFromCache reports whether a step may follow from a state that comes from the
+// cache of Neutron's state, and may be out of date.
+//
+// A request with a revision is its own check: Neutron rejects it if anybody has changed
+// the object, or created a subnet on the network. All other steps need a look first: the
+// revision of a subnet does not protect from a new owner of its network, so a subnet is
+// not deleted either. Two exceptions save the look when an object is created or deleted:
+//
+//   - No replica creates a network for an object before its finalizer is set. So nothing
+//     exists for one whose finalizer this plan has just set, except for what earlier
+//     objects left: a complete list since then contains that.
+//   - A network that was deleted at the cached revision was the one in the cache.
+func isSafeFromCache(actual Actual, step Step) bool {
+	switch step := step.(type) {
+	case Nothing, FindCloud, FindExtensions, FindSubnetPool, FindRouter, FindOtherClusters, AddFinalizer:
+		return true
 	case Blocked:
-		return RemoveFinalizer{} // the network belongs to another owner, and is not changed
-	default:
-		return step
+		return step.Reason == ReasonExtensionMissing // everything else is as desired
+	case CreateNetwork:
+		return actual.isNew
+	case UpdateNetwork, UpdateSubnet, RetainNetwork:
+		return true
+	case DeleteNetwork:
+		return step.DuplicateOf == ""
+	case RemoveFinalizer:
+		return actual.confirmed
 	}
-	return retain(desired, *network)
-}
-
-// stepToReleased leaves an adopted network as it was before, without our subnet. It
-// looks for the network first: only that is limited to the controller's project. An
-// administrator's list of subnets has those of a network of another project.
-func stepToReleased(desired Desired, actual Actual) Step {
-	network, _, step := selectNetwork(desired, actual)
-	switch {
-	case step != nil:
-		return step
-	case network == nil:
-		return RemoveFinalizer{}
-	}
-	subnets, known := actual.subnets[desired.Adopted]
-	if !known {
-		return FindSubnets{neutron.SubnetFilter{NetworkID: desired.Adopted}}
-	}
-	if step := stepToUnrouted(desired, actual, desired.Adopted, "delete the subnet", stepToDetached); step != nil {
-		return step
-	}
-	for _, subnet := range subnets {
-		if desired.Owner.HasMarker(subnet.Description) {
-			return DeleteSubnet{ID: subnet.ID, Revision: subnet.Revision, From: subnet.CIDR}
-		}
-	}
-	return RemoveFinalizer{}
-}
-
-// stepToPresent creates what is missing, and corrects what differs.
-func stepToPresent(desired Desired, actual Actual) Step {
-	network, others, step := selectNetwork(desired, actual)
-	if step == nil && network != nil && desired.Adopted == "" {
-		step = stepToTakeOver(desired, actual, *network)
-	}
-	if step != nil {
-		return step
-	}
-	switch {
-	case !actual.Finalizer:
-		return AddFinalizer{Cloud: actual.connected}
-	case network == nil && desired.Adopted != "":
-		return Blocked{Reason: ReasonNotFound, Message: fmt.Sprintf(
-			"network %s, which spec.networkID names, does not exist, or belongs to another project than the controller.", desired.Adopted)}
-	case network == nil:
-		return stepToNewNetwork(desired, actual)
-	case desired.Adopted != "" && neutron.IsMarker(network.Description):
-		return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
-			"network %s cannot be adopted: it has the owner marker of another Network (%q).", network.ID, network.Description)}
-	}
-	for _, stepTo := range []func(Desired, Actual, neutron.Network) Step{stepToSettings, stepToSubnet, stepToRouter, stepToTags} {
-		if step := stepTo(desired, actual, *network); step != nil {
-			return step
-		}
-	}
-	// The status names the network before its duplicates are deleted: then all
-	// processes agree on which one to keep.
-	if len(others) > 0 && (network.ID == actual.NetworkID || !areDuplicates(desired, actual, *network, others)) {
-		return stepToNoDuplicates(desired, actual, *network, others)
-	}
-	return endOfPlan(desired, actual, *network)
-}
-
-// stepToTakeOver returns nil if the object may use a network that has one of its
-// markers. A new object may use a retained network, and one that a request of ours
-// created, for the last object of its name, before a process died. It may not if a subnet
-// of somebody else is on the network, or if the network has the owner marker for another
-// reason: somebody else may have set the marker. An object with the annotation is not new:
-// it was restored from a backup.
-func stepToTakeOver(desired Desired, actual Actual, network neutron.Network) Step {
-	isNew := !actual.Finalizer && actual.Cloud == "" && network.ID != actual.NetworkID
-	switch {
-	case !isNew:
-		return nil
-	case desired.Claims.Has(network.Description): // left by the last object of this name
-		return nil
-	case desired.Owner.HasRetainedMarker(network.Description):
-	case neutron.RequestOf(network.Description) == "" || network.Name != desired.Owner.String():
-		return olderNetwork(desired, actual, network)
-	}
-	subnets, known := actual.subnetsOf(network)
-	if !known {
-		return FindSubnets{neutron.SubnetFilter{NetworkID: network.ID}}
-	}
-	for _, subnet := range subnets {
-		if !desired.Owner.HasMarker(subnet.Description) {
-			return olderNetwork(desired, actual, network)
-		}
-	}
-	return nil
-}
-
-func olderNetwork(desired Desired, actual Actual, network neutron.Network) Step {
-	return Blocked{Reason: ReasonAmbiguous, Message: fmt.Sprintf(
-		"Neutron network %s had a marker of this Network before this Network was created. If they belong together, for example because this Network was deleted by force and created again, "+
-			"confirm it: kubectl annotate network -n %s %s %s=%s. Otherwise change the description of the Neutron network, or delete it.",
-		network.ID, desired.Owner.Namespace, desired.Owner.Name, samplecrdv1.AnnotationCloud, actual.connected)}
-}
-
-// selectNetwork returns the network of the object, or nil if it is known to be
-// absent; and the other networks with our owner marker. It returns a step if the
-// network is unknown or ambiguous.
-func selectNetwork(desired Desired, actual Actual) (network *neutron.Network, others []neutron.Network, step Step) {
-	id, found := desired.Adopted, actual.byID
-	switch {
-	case desired.Adopted == "" && actual.byName == nil:
-		return nil, nil, FindNetwork{neutron.NetworkFilter{Name: desired.Owner.String()}}
-	case desired.Adopted == "":
-		id = actual.NetworkID
-		if ours := desired.networksOf(actual, *actual.byName); len(ours) > 0 {
-			found = &ours
-		}
-	}
-	switch {
-	case found == nil && id == "":
-		return nil, nil, nil
-	case found == nil:
-		return nil, nil, FindNetwork{neutron.NetworkFilter{ID: id}}
-	case len(*found) == 0:
-		return nil, nil, nil
-	}
-	kept, others := selectDuplicate(*found, actual.NetworkID)
-	if desired.Gone {
-		return &kept, nil, nil // one after the other
-	}
-	if kept.ID != actual.NetworkID && !areDuplicates(desired, actual, kept, others) {
-		return nil, nil, ambiguous("networks", networkIDs(*found), desired.Owner, actual.NetworkID)
-	}
-	return &kept, others, nil
-}
-
-// notOurs reports that the network in the status does not belong to the owner.
-func notOurs(owner neutron.Owner, network neutron.Network) Step {
-	if other, ok := neutron.ParseMarker(network.Description); ok && other.String() == owner.String() {
-		return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
-			"network %s, which status.networkID names, has an owner marker of the cluster %q, but this cluster is %q. If both are the same cluster, restore its name with -cluster-name. Otherwise remove status.networkID (kubectl edit --subresource=status).",
-			network.ID, other.Cluster, owner.Cluster)}
-	}
-	return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
-		"network %s, which status.networkID names, does not have the owner marker of this Network: its description does not name it. If the network belongs to this Network, set the description to %q. Otherwise remove status.networkID (kubectl edit --subresource=status).",
-		network.ID, owner.Marker())}
-}
-
-// ambiguous reports that several networks or subnets have our owner marker.
-func ambiguous(kind string, ids []string, owner neutron.Owner, inStatus string) Step {
-	hint := ""
-	if slices.Contains(ids, inStatus) {
-		hint = fmt.Sprintf(" The status names %s.", inStatus)
-	}
-	return Blocked{Reason: ReasonAmbiguous, Message: fmt.Sprintf(
-		"Neutron has %d %s with an owner marker of %s (%s), but there must be only one.%s Delete the ones that are not needed.",
-		len(ids), kind, owner, strings.Join(ids, ", "), hint)}
-}
-
-func networkIDs(networks []neutron.Network) []string {
-	return sortedIDs(networks, func(n neutron.Network) string { return n.ID })
-}
-
-func subnetIDs(subnets []neutron.Subnet) []string {
-	return sortedIDs(subnets, func(s neutron.Subnet) string { return s.ID })
-}
-
-func sortedIDs[T any](objects []T, id func(T) string) []string {
-	var ids []string
-	for _, object := range objects {
-		ids = append(ids, id(object))
-	}
-	slices.Sort(ids)
-	return ids
+	return false
 }

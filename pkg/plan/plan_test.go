@@ -30,13 +30,14 @@ var (
 	ours   = owner.NetworkMarker("r1", false)
 
 	ourSubnet = []sub{subnet}
+	noSubnets = []sub{}
 	createdAt = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	defaults  = neutron.NetworkSettings{AdminStateUp: new(true), PortSecurity: new(true), MTU: new(1450)}
 	network   = neutron.Network{ID: "net-1", Name: "default/example", Description: ours, NetworkSettings: defaults, SubnetIDs: []string{"sub-1"}, CreatedAt: createdAt, Revision: 3}
 	subnet    = neutron.Subnet{ID: "sub-1", NetworkID: "net-1", Name: "default/example", Description: marker, CIDR: prefix("192.168.0.0/16"), Gateway: addr("192.168.0.1"), Pools: plan.Pools(prefix("192.168.0.0/16"), addr("192.168.0.1")), DHCP: true, CreatedAt: createdAt, Revision: 4}
 
 	present      = desiredFor("192.168.0.0/16", "192.168.0.1")
-	absent       = plan.DesiredAbsent(owner)
+	absent       = plan.Desired{Owner: owner, Absent: true}
 	retain       = plan.Desired{Owner: owner, Absent: true, Leave: plan.LeaveAll}
 	adopt        = adopting(present)
 	release      = adopting(plan.Desired{Owner: owner, Absent: true, Leave: plan.LeaveNetwork})
@@ -44,8 +45,8 @@ var (
 	markerFilter = neutron.NetworkFilter{Name: "default/example"}
 
 	unknownCloud = plan.Actual{Finalizer: true, Cloud: here}
-	fresh        = unknownCloud.WithCloud(here) // nothing in the status
-	newObject    = plan.Actual{}.WithCloud(here)
+	fresh        = unknownCloud.After(plan.FindCloud{}, here) // nothing in the status
+	newObject    = plan.Actual{}.After(plan.FindCloud{}, here)
 	recorded     = with(fresh, func(a *plan.Actual) { // a full status
 		a.Record = plan.Record{NetworkID: "net-1", NetworkCloud: here, SubnetID: "sub-1", MTU: 1450, DefaultMTU: 1450}
 	})
@@ -53,6 +54,7 @@ var (
 	unmarked     = neutron.Network{ID: "net-1", Name: "mine", Description: "mine", NetworkSettings: defaults, Revision: 3}                                                       // with the ID, without the marker
 	otherCluster = neutron.Owner{Cluster: "c2", Namespace: "default", Name: "example"}.Marker()                                                                                  // of another cluster
 	duplicate    = neutron.Network{ID: "net-2", Name: network.Name, Description: owner.NetworkMarker("r2", false), NetworkSettings: defaults, CreatedAt: createdAt, Revision: 1} // created by another request
+	late         = with(duplicate, func(n *net) { n.CreatedAt = createdAt.Add(-time.Minute) })                                                                                   // executed before the others
 	copied       = neutron.Network{ID: "net-2", Name: network.Name, Description: ours, NetworkSettings: defaults, CreatedAt: createdAt}                                          // by a person
 	foreign      = neutron.Subnet{ID: "sub-9", NetworkID: "net-1", Description: "theirs", CIDR: prefix("10.9.0.0/24")}                                                           // on our network
 	empty        = with(network, func(n *net) { n.SubnetIDs = nil })
@@ -95,23 +97,23 @@ func adopting(desired plan.Desired) plan.Desired {
 
 // foundByMarker returns the state after these networks were found by marker.
 func foundByMarker(actual plan.Actual, networks ...neutron.Network) plan.Actual {
-	return actual.WithNetworks(markerFilter, networks)
+	return actual.After(findByMarker, networks)
 }
 
 // foundByID returns the state after these networks were found by their ID.
 func foundByID(actual plan.Actual, networks ...neutron.Network) plan.Actual {
-	return actual.WithNetworks(idFilter, networks)
+	return actual.After(findByID, networks)
 }
 
 // foundSubnets returns the state after our network and subnets on it were found.
 func foundSubnets(subnets ...neutron.Subnet) plan.Actual {
-	return foundByMarker(recorded, network).WithSubnets("net-1", subnets)
+	return foundByMarker(recorded, network).After(findSubnets, subnets)
 }
 
 // foundToAdopt returns the state after a network without a marker and subnets on
 // it were found.
 func foundToAdopt(actual plan.Actual, subnets ...neutron.Subnet) plan.Actual {
-	return foundByID(actual, unmarked).WithSubnets("net-1", subnets)
+	return foundByID(actual, unmarked).After(findSubnets, subnets)
 }
 
 // compareValues makes cmp compare addresses as values.
@@ -128,14 +130,22 @@ type row struct {
 
 // TestNext has each row of the decision table above Next, in its order.
 func TestNext(t *testing.T) {
-	for _, rows := range []map[string]row{absentRows, leavingRows, presentRows, duplicateRows, adoptingRows, networkRows, tagRows, subnetRows, subnetPoolRows, routerRows} {
-		for name, test := range rows {
-			t.Run(name, func(t *testing.T) {
-				if diff := cmp.Diff(test.want, plan.Next(test.desired, test.actual), compareValues); diff != "" {
-					t.Errorf("Next() differs (-want +got):\n%s", diff)
-				}
-			})
-		}
+	for _, rows := range []map[string]row{
+		absentRows, leavingRows, presentRows, duplicateRows, adoptingRows, networkRows, tagRows, subnetRows, subnetPoolRows, routerRows,
+	} {
+		checkNext(t, rows)
+	}
+}
+
+// checkNext checks the next step of each row.
+func checkNext(t *testing.T, rows map[string]row) {
+	t.Helper()
+	for name, test := range rows {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, plan.Next(test.desired, test.actual), compareValues); diff != "" {
+				t.Errorf("Next() differs (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -148,6 +158,7 @@ var (
 		"kubectl annotate network -n default example samplecrd.k8s.io/cloud=RegionOne/p1. Otherwise change the description of the Neutron network, or delete it."}
 	findByMarker    = plan.FindNetwork{Filter: markerFilter}
 	findByID        = plan.FindNetwork{Filter: idFilter}
+	findSubnets2    = plan.FindSubnets{Filter: neutron.SubnetFilter{NetworkID: "net-2"}}
 	findSubnets     = plan.FindSubnets{Filter: neutron.SubnetFilter{NetworkID: "net-1"}}
 	renameNetwork   = updateNetwork(plan.Change{What: "name", From: `"x"`, To: `"default/example"`}, neutron.NetworkSettings{})
 	deleteSubnet    = plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16")}
@@ -163,120 +174,71 @@ var (
 )
 
 var absentRows = map[string]row{
-	"absent, no finalizer":                            {absent, plan.Actual{Record: plan.Record{NetworkID: "net-1"}}, plan.Nothing{}},
-	"absent, network not looked for by marker":        {absent, fresh, findByMarker},
-	"absent, none with our marker, ID not looked for": {absent, foundByMarker(recorded), findByID},
-	"absent, none with our marker, ID gone":           {absent, foundByID(foundByMarker(recorded)), plan.RemoveFinalizer{}},
-	"absent, duplicate":                               {absent, foundByMarker(recorded, duplicate, network), deleteDuplicate},
-	"absent, duplicate, and neither in the status":    {absent, foundByMarker(fresh, duplicate, network), deleteDuplicate},
-	"absent, several networks with our marker":        {absent, foundByMarker(fresh, copied, network), twoNetworks},
-	"absent, several networks with our marker, one in the status": {
-		absent, foundByMarker(recorded, copied, network),
-		findSubnets,
-	},
-	"absent, a network with the ID but not our marker": {absent, foundByID(foundByMarker(recorded), unmarked), notOurs},
-	"absent, a network with the ID, without our marker, but our subnet on it": {
-		absent, foundByID(foundByMarker(recorded), unmarked).WithSubnets("net-1", ourSubnet),
-		deleteNetwork,
-	},
-	"absent, a network with the ID that was retained before": {
-		absent, foundByID(foundByMarker(recorded), retained).WithSubnets("net-1", ourSubnet),
-		deleteNetwork,
-	},
-	"absent, unknown cloud":                                {absent, unknownCloud, plan.FindCloud{}},
-	"absent, another cloud":                                {absent, with(foundByMarker(recorded), func(a *plan.Actual) { a.Cloud = "RegionTwo/p1" }), otherCloud},
-	"absent, no cloud recorded":                            {absent, with(foundByMarker(fresh), func(a *plan.Actual) { a.Cloud = "" }), plan.RemoveFinalizer{}},
-	"absent, network with unknown subnets":                 {absent, foundByMarker(recorded, crowded), findSubnets},
-	"absent, network with a subnet and none in the status": {absent, foundByMarker(fresh, network), findSubnets},
-	"absent, network with a foreign subnet": {
-		absent, foundByMarker(recorded, crowded).WithSubnets("net-1", []sub{subnet, foreign}),
-		inUse,
-	},
-	"absent, network with a subnet that we cannot see": {
-		absent, foundByMarker(recorded, crowded).WithSubnets("net-1", ourSubnet),
-		inUse,
-	},
-	"absent, network with no subnet but the one in the status": {absent, foundByMarker(recorded, network), findSubnets},
-	"absent, network with no subnet but one that was seen with our marker": {
-		absent, with(foundByMarker(recorded, network), func(a *plan.Actual) { a.MarkedSubnets = []string{"sub-1"} }),
-		deleteNetwork,
-	},
-	"absent, network with another subnet than the one that was seen with our marker": {
-		absent, with(foundByMarker(recorded, crowded), func(a *plan.Actual) { a.MarkedSubnets = []string{"sub-1"} }),
-		findSubnets,
-	},
-	"absent, network with no subnet but ours": {
-		absent, foundByMarker(fresh, network).WithSubnets("net-1", ourSubnet),
-		deleteNetwork,
-	},
+	"absent, no finalizer":                                                    {absent, plan.Actual{Record: plan.Record{NetworkID: "net-1"}}, plan.Nothing{}},
+	"absent, network not looked for by marker":                                {absent, fresh, findByMarker},
+	"absent, none with our marker, ID not looked for":                         {absent, foundByMarker(recorded), findByID},
+	"absent, none with our marker, ID gone":                                   {absent, foundByID(foundByMarker(recorded)), plan.RemoveFinalizer{}},
+	"absent, duplicate":                                                       {absent, foundByMarker(recorded, duplicate, network), deleteDuplicate},
+	"absent, duplicate, and neither in the status":                            {absent, foundByMarker(fresh, duplicate, network), deleteDuplicate},
+	"absent, several networks with our marker":                                {absent, foundByMarker(fresh, copied, network), twoNetworks},
+	"absent, several networks with our marker, one in the status":             {absent, foundByMarker(recorded, copied, network), findSubnets},
+	"absent, a network with the ID but not our marker":                        {absent, foundByID(foundByMarker(recorded), unmarked), notOurs},
+	"absent, a network with the ID, without our marker, but our subnet on it": {absent, foundByID(foundByMarker(recorded), unmarked).After(findSubnets, ourSubnet), deleteNetwork},
+	"absent, a network with the ID that was retained before":                  {absent, foundByID(foundByMarker(recorded), retained).After(findSubnets, ourSubnet), deleteNetwork},
+	"absent, unknown cloud":                                                   {absent, unknownCloud, plan.FindCloud{}},
+	"absent, another cloud":                                                   {absent, with(foundByMarker(recorded), func(a *plan.Actual) { a.Cloud = "RegionTwo/p1" }), otherCloud},
+	"absent, no cloud recorded":                                               {absent, with(foundByMarker(fresh), func(a *plan.Actual) { a.Cloud = "" }), plan.RemoveFinalizer{}},
+	"absent, network with unknown subnets":                                    {absent, foundByMarker(recorded, crowded), findSubnets},
+	"absent, network with a subnet and none in the status":                    {absent, foundByMarker(fresh, network), findSubnets},
+	"absent, network with a foreign subnet":                                   {absent, foundByMarker(recorded, crowded).After(findSubnets, []sub{subnet, foreign}), inUse},
+	"absent, network with a subnet that we cannot see":                        {absent, foundByMarker(recorded, crowded).After(findSubnets, ourSubnet), inUse},
+	"absent, network with no subnet but the one in the status":                {absent, foundByMarker(recorded, network), findSubnets},
+	"absent, network with no subnet but one that was seen with our marker":    {absent, with(foundByMarker(recorded, network), func(a *plan.Actual) { a.MarkedSubnets = []string{"sub-1"} }), deleteNetwork},
+	"absent, network with another subnet than the one that was seen with our marker": {absent, with(foundByMarker(recorded, crowded), func(a *plan.Actual) { a.MarkedSubnets = []string{"sub-1"} }),
+		findSubnets},
+	"absent, network with no subnet but ours": {absent, foundByMarker(fresh, network).After(findSubnets, ourSubnet), deleteNetwork},
 }
 
 var leavingRows = map[string]row{
 	"adopted network is deleted, with a foreign subnet of the desired range": {
 		with(adopt, func(d *plan.Desired) { d.Absent = true }), foundByID(recorded, with(unmarked, func(n *net) { n.SubnetIDs = []string{"sub-1", "sub-9"} })).
-			WithSubnets("net-1", []sub{subnet, with(foreign, func(s *sub) { s.CIDR = subnet.CIDR })}),
+			After(findSubnets, []sub{subnet, with(foreign, func(s *sub) { s.CIDR = subnet.CIDR })}),
 		inUse,
 	},
 	"adopted network is deleted, with an adopted subnet that the status names": {
 		with(adopt, func(d *plan.Desired) { d.Absent = true }), foundByID(recorded, unmarked).
-			WithSubnets("net-1", []sub{with(subnet, func(s *sub) { s.Description = "mine" })}),
+			After(findSubnets, []sub{with(subnet, func(s *sub) { s.Description = "mine" })}),
 		plan.Blocked{Reason: plan.ReasonInUse, Message: "network net-1 cannot be deleted: subnets that do not belong to this Network are on it (sub-1), and Neutron would delete them too. Delete them first, or set spec.deletionPolicy to Retain."},
 	},
-	"retain, network not looked for":  {retain, recorded, findByMarker},
-	"retain, network with our marker": {retain, foundByMarker(recorded, network), retainNetwork},
-	"retain, network that is retained": {
-		retain, foundByMarker(recorded, network).WithNetwork(retained),
-		plan.RemoveFinalizer{},
-	},
-	"retain, network that was retained by an earlier attempt": {
-		retain, foundByID(foundByMarker(recorded), retained),
-		plan.RemoveFinalizer{},
-	},
-	"retain, no network": {retain, foundByMarker(fresh), plan.RemoveFinalizer{}},
-	"retain, network without our marker, but our subnet on it": {
-		retain, foundByID(foundByMarker(recorded), unmarked).WithSubnets("net-1", ourSubnet),
-		retainNetwork,
-	},
-	"retain, network without our marker": {retain, foundByID(foundByMarker(recorded), unmarked), plan.RemoveFinalizer{}},
-	"retain, duplicate that was created later": {
-		retain, recorded.WithNetworks(markerFilter, []neutron.Network{with(duplicate, func(n *net) { n.CreatedAt = createdAt.Add(10 * time.Second) }), retained}),
-		deleteDuplicate,
-	},
-	"retain, adopted":                            {adopting(retain), recorded, plan.RemoveFinalizer{}},
-	"leave the network, not looked for":          {release, recorded, findByID},
-	"leave the network, none in the project":     {release, foundByID(recorded).WithSubnets("net-1", ourSubnet), plan.RemoveFinalizer{}},
-	"leave the network, subnets not looked for":  {release, foundByID(recorded, unmarked), findSubnets},
-	"leave the network, our subnet on it":        {release, foundToAdopt(recorded, foreign, subnet), deleteSubnet},
-	"leave the network, no subnet of ours":       {release, foundToAdopt(recorded, foreign), plan.RemoveFinalizer{}},
-	"adopted network is deleted, not looked for": {adopting(absent), recorded, findByID},
-	"adopted network is deleted": {
-		adopting(absent), foundByID(recorded, with(unmarked, func(n *net) { n.SubnetIDs = []string{"sub-1"} })).WithSubnets("net-1", ourSubnet),
-		deleteNetwork,
-	},
-	"adopted network is deleted, but it never became ours": {adopting(absent), foundByID(fresh, unmarked), findSubnets},
-	"adopted network is deleted, but it never became ours, though a subnet on it did": {
-		adopting(absent), foundToAdopt(fresh, foreign, subnet),
-		deleteSubnet,
-	},
-	"adopted network is deleted, but it never became ours, nor a subnet on it": {
-		adopting(absent), foundToAdopt(fresh, foreign),
-		plan.RemoveFinalizer{},
-	},
-	"adopted network is deleted, but another object has it": {
-		adopting(absent), foundByID(recorded, with(unmarked, func(n *net) { n.Description = otherCluster })).WithSubnets("net-1", []sub{foreign}),
-		plan.RemoveFinalizer{},
-	},
+	"retain, network not looked for":                           {retain, recorded, findByMarker},
+	"retain, network with our marker":                          {retain, foundByMarker(recorded, network), retainNetwork},
+	"retain, network that is retained":                         {retain, foundByMarker(recorded, network).After(retainNetwork, retained), plan.RemoveFinalizer{}},
+	"retain, network that was retained by an earlier attempt":  {retain, foundByID(foundByMarker(recorded), retained), plan.RemoveFinalizer{}},
+	"retain, no network":                                       {retain, foundByMarker(fresh), plan.RemoveFinalizer{}},
+	"retain, network without our marker, but our subnet on it": {retain, foundByID(foundByMarker(recorded), unmarked).After(findSubnets, ourSubnet), retainNetwork},
+	"retain, network without our marker":                       {retain, foundByID(foundByMarker(recorded), unmarked), plan.RemoveFinalizer{}},
+	"retain, duplicate that was created later": {retain, recorded.After(findByMarker, []neutron.Network{with(duplicate, func(n *net) { n.CreatedAt = createdAt.Add(10 * time.Second) }), retained}),
+		deleteDuplicate},
+	"retain, adopted":                                                                 {adopting(retain), recorded, plan.RemoveFinalizer{}},
+	"leave the network, not looked for":                                               {release, recorded, findByID},
+	"leave the network, none in the project":                                          {release, foundByID(recorded).After(findSubnets, ourSubnet), plan.RemoveFinalizer{}},
+	"leave the network, subnets not looked for":                                       {release, foundByID(recorded, unmarked), findSubnets},
+	"leave the network, our subnet on it":                                             {release, foundToAdopt(recorded, foreign, subnet), deleteSubnet},
+	"leave the network, no subnet of ours":                                            {release, foundToAdopt(recorded, foreign), plan.RemoveFinalizer{}},
+	"adopted network is deleted, not looked for":                                      {adopting(absent), recorded, findByID},
+	"adopted network is deleted":                                                      {adopting(absent), foundByID(recorded, with(unmarked, func(n *net) { n.SubnetIDs = []string{"sub-1"} })).After(findSubnets, ourSubnet), deleteNetwork},
+	"adopted network is deleted, but it never became ours":                            {adopting(absent), foundByID(fresh, unmarked), findSubnets},
+	"adopted network is deleted, but it never became ours, though a subnet on it did": {adopting(absent), foundToAdopt(fresh, foreign, subnet), deleteSubnet},
+	"adopted network is deleted, but it never became ours, nor a subnet on it":        {adopting(absent), foundToAdopt(fresh, foreign), plan.RemoveFinalizer{}},
+	"adopted network is deleted, but another object has it": {adopting(absent), foundByID(recorded, with(unmarked, func(n *net) { n.Description = otherCluster })).After(findSubnets, []sub{foreign}),
+		plan.RemoveFinalizer{}},
 }
 
 var presentRows = map[string]row{
-	"invalid, nothing created": {
-		desiredFor("nonsense", ""), plan.Actual{},
-		plan.Blocked{Reason: plan.ReasonInvalidSpec, Message: `spec.cidr "nonsense" is not a range in CIDR notation, such as 192.168.0.0/16 or fd00:1234::/64`},
-	},
-	"invalid, all created": {
-		desiredFor("192.168.0.0/16", "10.0.0.1"), recorded.WithSubnets("net-1", ourSubnet),
-		plan.Blocked{Reason: plan.ReasonInvalidSpec, Message: "spec.gateway 10.0.0.1 is not inside spec.cidr: use an address from 192.168.0.1 to 192.168.255.254"},
-	},
+	"invalid, nothing created": {desiredFor("nonsense", ""), plan.Actual{},
+		plan.Blocked{Reason: plan.ReasonInvalidSpec, Message: `spec.cidr "nonsense" is not a range in CIDR notation, such as 192.168.0.0/16 or fd00:1234::/64`}},
+	"invalid, all created": {desiredFor("192.168.0.0/16", "10.0.0.1"), recorded.After(findSubnets, ourSubnet),
+		plan.Blocked{Reason: plan.ReasonInvalidSpec, Message: "spec.gateway 10.0.0.1 is not inside spec.cidr: use an address from 192.168.0.1 to 192.168.255.254"}},
 	"obstacle": {
 		with(adopt, func(d *plan.Desired) {
 			d.Obstacle = plan.Blocked{Reason: plan.ReasonAdoptionNotAllowed, Message: "no."}
@@ -284,82 +246,50 @@ var presentRows = map[string]row{
 		plan.Blocked{Reason: plan.ReasonAdoptionNotAllowed, Message: "no."},
 	},
 
-	"present, no finalizer, network not looked for": {present, newObject, findByMarker},
-	"present, no finalizer, no network":             {present, foundByMarker(newObject), plan.AddFinalizer{Cloud: here}},
-	"present, no finalizer, but a retained network": {present, foundByMarker(newObject, retained), findSubnets},
-	"present, no finalizer, but a retained network with our subnet": {
-		present, foundByMarker(newObject, retained).WithSubnets("net-1", ourSubnet), plan.AddFinalizer{Cloud: here},
-	},
-	"present, no finalizer, but a retained network with a foreign subnet": {
-		present, foundByMarker(newObject, retained).WithSubnets("net-1", []sub{subnet, foreign}), older,
-	},
-	"present, no network, other clusters unknown": {
-		present, with(foundByMarker(fresh), func(a *plan.Actual) { a.OthersUnknown = true }), plan.FindOtherClusters{Name: "default/example"},
-	},
-	"present, drift to report, but a duplicate": {
-		with(present, func(d *plan.Desired) { d.ReportDrift = true }),
-		foundByMarker(recorded, network, duplicate).WithSubnets("net-1", ourSubnet).WithSubnets("net-2", nil), deleteDuplicate,
-	},
+	"present, no finalizer, network not looked for":                       {present, newObject, findByMarker},
+	"present, no finalizer, no network":                                   {present, foundByMarker(newObject), plan.AddFinalizer{Cloud: here}},
+	"present, no finalizer, but a retained network":                       {present, foundByMarker(newObject, retained), findSubnets},
+	"present, no finalizer, but a retained network with our subnet":       {present, foundByMarker(newObject, retained).After(findSubnets, ourSubnet), plan.AddFinalizer{Cloud: here}},
+	"present, no finalizer, but a retained network with a foreign subnet": {present, foundByMarker(newObject, retained).After(findSubnets, []sub{subnet, foreign}), older},
+	"present, no network, other clusters unknown":                         {present, with(foundByMarker(fresh), func(a *plan.Actual) { a.OthersUnknown = true }), plan.FindOtherClusters{Name: "default/example"}},
+	"present, drift to report, but a duplicate": {with(present, func(d *plan.Desired) { d.ReportDrift = true }),
+		foundByMarker(recorded, network, duplicate).After(findSubnets, ourSubnet).After(findSubnets2, noSubnets), deleteDuplicate},
 	"present, no finalizer, but a network with our marker that names no request": {present, foundByMarker(newObject, older1), older},
-	"present, no finalizer, but a network with our marker and another name": {
-		present, foundByMarker(newObject, with(network, func(n *net) { n.Name = "x" })), older,
-	},
-	"present, no finalizer, but a network with our marker": {present, foundByMarker(newObject, network), findSubnets},
-	"present, no finalizer, but a network with our marker and our subnet": {
-		present, foundByMarker(newObject, network).WithSubnets("net-1", ourSubnet), plan.AddFinalizer{Cloud: here},
-	},
-	"present, no finalizer, but a network with our marker and a foreign subnet": {
-		present, foundByMarker(newObject, network).WithSubnets("net-1", []sub{subnet, foreign}), older,
-	},
-	"present, no finalizer, a network with our marker, restored with the cloud": {
-		present, with(foundByMarker(newObject, network), func(a *plan.Actual) { a.Cloud = here }),
-		plan.AddFinalizer{Cloud: here},
-	},
-	"present, no finalizer, a network with our marker, restored with the status": {
-		present, with(foundByMarker(newObject, network), func(a *plan.Actual) { a.NetworkID = "net-1" }),
-		plan.AddFinalizer{Cloud: here},
-	},
+	"present, no finalizer, but a network with our marker and another name":      {present, foundByMarker(newObject, with(network, func(n *net) { n.Name = "x" })), older},
+	"present, no finalizer, but a network with our marker":                       {present, foundByMarker(newObject, network), findSubnets},
+	"present, no finalizer, but a network with our marker and our subnet":        {present, foundByMarker(newObject, network).After(findSubnets, ourSubnet), plan.AddFinalizer{Cloud: here}},
+	"present, no finalizer, but a network with our marker and a foreign subnet":  {present, foundByMarker(newObject, network).After(findSubnets, []sub{subnet, foreign}), older},
+	"present, no finalizer, a network with our marker, restored with the cloud": {present, with(foundByMarker(newObject, network), func(a *plan.Actual) { a.Cloud = here }),
+		plan.AddFinalizer{Cloud: here}},
+	"present, no finalizer, a network with our marker, restored with the status": {present, with(foundByMarker(newObject, network), func(a *plan.Actual) { a.NetworkID = "net-1" }),
+		plan.AddFinalizer{Cloud: here}},
 	"present, no network, but one of another cluster": {
 		present, with(foundByMarker(fresh), func(a *plan.Actual) { a.OtherClusters = []string{"c2"} }),
 		plan.Blocked{Reason: plan.ReasonOtherCluster, Message: `Neutron has a network of a Network default/example that belongs to the cluster "c2", but this cluster is "c1". ` +
 			`If this cluster replaces that one, start the controller with -cluster-name=c2. If both clusters share the OpenStack project, start it with -other-clusters=c2.`},
 	},
-	"present, our network, and one of another cluster": {
-		present, with(foundByMarker(recorded, network).WithSubnets("net-1", ourSubnet), func(a *plan.Actual) { a.OtherClusters = []string{"c2"} }),
-		plan.Nothing{},
-	},
-	"present, unknown cloud":                            {present, unknownCloud, plan.FindCloud{}},
-	"present, no cloud recorded":                        {present, with(recorded, func(a *plan.Actual) { a.Cloud = "" }), plan.AddFinalizer{Cloud: here}},
-	"present, another cloud":                            {present, with(recorded, func(a *plan.Actual) { a.Cloud = "RegionTwo/p1" }), otherCloud},
-	"retain, another cloud":                             {retain, with(recorded, func(a *plan.Actual) { a.Cloud = "RegionTwo/p1" }), otherCloud},
-	"adopting, another cloud":                           {adopt, with(recorded, func(a *plan.Actual) { a.Cloud = "RegionTwo/p1" }), otherCloud},
-	"present, network not looked for by marker":         {present, recorded, findByMarker},
-	"present, none with our marker, ID not looked for":  {present, foundByMarker(recorded), findByID},
-	"present, no network":                               {present, foundByMarker(fresh), newNetwork},
-	"present, several networks with our marker":         {present, foundByMarker(fresh, network, copied), twoNetworks},
-	"present, a network with the ID but not our marker": {present, foundByID(foundByMarker(recorded), unmarked), notOurs},
-	"present, a network with the ID and another object's marker": {
-		present, foundByID(foundByMarker(recorded), with(network, func(n *net) { n.Description = otherCluster + "-2" })),
-		notOurs,
-	},
-	"present, a network with the ID and our marker, but of another cluster": {
-		present, foundByID(foundByMarker(recorded), with(network, func(n *net) { n.Description = otherCluster })),
-		plan.Blocked{Reason: plan.ReasonNotOurs, Message: `network net-1, which status.networkID names, has an owner marker of the cluster "c2", but this cluster is "c1". If both are the same cluster, restore its name with -cluster-name. Otherwise remove status.networkID (kubectl edit --subresource=status).`},
-	},
-	"present, a network with the ID, without our marker, subnets not looked for": {
-		present, foundByID(foundByMarker(recorded), with(unmarked, func(n *net) { n.SubnetIDs = []string{"sub-1"} })),
-		findSubnets,
-	},
-	"present, a network with the ID, without our marker, but our subnet on it": {
-		present, foundByID(foundByMarker(recorded), unmarked).WithSubnets("net-1", ourSubnet),
-		plan.UpdateNetwork{ID: "net-1", Changes: []plan.Change{{What: "name", From: strconv.Quote("mine"), To: `"default/example"`}, {What: "description", From: strconv.Quote("mine"), To: strconv.Quote(owner.NetworkMarker("", false))}}, Update: neutron.NetworkUpdate{Name: "default/example", Description: owner.NetworkMarker("", false), Revision: 3}},
-	},
-	"present, our network, with another name": {
-		present, foundByMarker(recorded, with(network, func(n *net) { n.Name = "x" })),
-		renameNetwork,
-	},
+	"present, our network, and one of another cluster": {present, with(foundByMarker(recorded, network).After(findSubnets, ourSubnet), func(a *plan.Actual) { a.OtherClusters = []string{"c2"} }),
+		plan.Nothing{}},
+	"present, unknown cloud":                                     {present, unknownCloud, plan.FindCloud{}},
+	"present, no cloud recorded":                                 {present, with(recorded, func(a *plan.Actual) { a.Cloud = "" }), plan.AddFinalizer{Cloud: here}},
+	"present, another cloud":                                     {present, with(recorded, func(a *plan.Actual) { a.Cloud = "RegionTwo/p1" }), otherCloud},
+	"retain, another cloud":                                      {retain, with(recorded, func(a *plan.Actual) { a.Cloud = "RegionTwo/p1" }), otherCloud},
+	"adopting, another cloud":                                    {adopt, with(recorded, func(a *plan.Actual) { a.Cloud = "RegionTwo/p1" }), otherCloud},
+	"present, network not looked for by marker":                  {present, recorded, findByMarker},
+	"present, none with our marker, ID not looked for":           {present, foundByMarker(recorded), findByID},
+	"present, no network":                                        {present, foundByMarker(fresh), newNetwork},
+	"present, several networks with our marker":                  {present, foundByMarker(fresh, network, copied), twoNetworks},
+	"present, a network with the ID but not our marker":          {present, foundByID(foundByMarker(recorded), unmarked), notOurs},
+	"present, a network with the ID and another object's marker": {present, foundByID(foundByMarker(recorded), with(network, func(n *net) { n.Description = otherCluster + "-2" })), notOurs},
+	"present, a network with the ID and our marker, but of another cluster": {present, foundByID(foundByMarker(recorded), with(network, func(n *net) { n.Description = otherCluster })),
+		plan.Blocked{Reason: plan.ReasonNotOurs, Message: `network net-1, which status.networkID names, has an owner marker of the cluster "c2", but this cluster is "c1". If both are the same cluster, restore its name with -cluster-name. Otherwise remove status.networkID (kubectl edit --subresource=status).`}},
+	"present, a network with the ID, without our marker, subnets not looked for": {present, foundByID(foundByMarker(recorded), with(unmarked, func(n *net) { n.SubnetIDs = []string{"sub-1"} })),
+		findSubnets},
+	"present, a network with the ID, without our marker, but our subnet on it": {present, foundByID(foundByMarker(recorded), unmarked).After(findSubnets, ourSubnet),
+		plan.UpdateNetwork{ID: "net-1", Changes: []plan.Change{{What: "name", From: strconv.Quote("mine"), To: `"default/example"`}, {What: "description", From: strconv.Quote("mine"), To: strconv.Quote(owner.NetworkMarker("", false))}}, Update: neutron.NetworkUpdate{Name: "default/example", Description: owner.NetworkMarker("", false), Revision: 3}}},
+	"present, our network, with another name": {present, foundByMarker(recorded, with(network, func(n *net) { n.Name = "x" })), renameNetwork},
 	"present, our network, retained before": {
-		present, foundByMarker(fresh.WithExtensions(allExtensions), retained),
+		present, foundByMarker(fresh.After(plan.FindExtensions{}, allExtensions), retained),
 		plan.UpdateNetwork{
 			ID:      "net-1",
 			Changes: []plan.Change{{What: "description", From: strconv.Quote(owner.RetainedMarker()), To: strconv.Quote(owner.NetworkMarker("", true))}, {What: "MTU", From: "1450", To: "the largest allowed"}},
@@ -368,32 +298,22 @@ var presentRows = map[string]row{
 	},
 	"present, our network, subnets not looked for": {present, foundByMarker(recorded, network), findSubnets},
 	"present, our network, without subnets":        {present, foundByMarker(recorded, empty), newSubnet},
-	"present, our network, just created":           {present, foundByMarker(fresh).WithNetwork(empty), newSubnet},
-	"present, our subnet, with another CIDR that overlaps": {
-		desiredFor("192.168.0.0/24", ""), foundSubnets(subnet),
-		plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16"), For: "192.168.0.0/24"},
-	},
-	"present, our subnet, with another CIDR, ports not looked for": {
-		desiredFor("10.0.0.0/24", ""), foundSubnets(subnet), plan.FindPorts{NetworkID: "net-1"},
-	},
-	"present, our subnet, with another CIDR, in use": {
-		desiredFor("10.0.0.0/24", ""), foundSubnets(subnet).WithPorts("net-1", []neutron.Port{{ID: "port-1", SubnetIDs: []string{"sub-1"}}, {ID: "port-2"}}),
-		plan.Blocked{Reason: plan.ReasonInUse, Message: "cannot replace subnet 192.168.0.0/16 by 10.0.0.0/24: ports use subnet sub-1 (port-1). Delete the ports, or restore the previous spec."},
-	},
+	"present, our network, just created":           {present, foundByMarker(fresh).After(retainNetwork, empty), newSubnet},
+	"present, our subnet, with another CIDR that overlaps": {desiredFor("192.168.0.0/24", ""), foundSubnets(subnet),
+		plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16"), For: "192.168.0.0/24"}},
+	"present, our subnet, with another CIDR, ports not looked for": {desiredFor("10.0.0.0/24", ""), foundSubnets(subnet), plan.FindPorts{NetworkID: "net-1"}},
+	"present, our subnet, with another CIDR, in use": {desiredFor("10.0.0.0/24", ""), foundSubnets(subnet).After(findPorts, []neutron.Port{{ID: "port-1", SubnetIDs: []string{"sub-1"}}, {ID: "port-2"}}),
+		plan.Blocked{Reason: plan.ReasonInUse, Message: "cannot replace subnet 192.168.0.0/16 by 10.0.0.0/24: ports use subnet sub-1 (port-1). Delete the ports, or restore the previous spec."}},
 	"present, our subnet, with another CIDR, not in use": {
-		desiredFor("10.0.0.0/24", ""), foundSubnets(subnet).WithPorts("net-1", nil),
+		desiredFor("10.0.0.0/24", ""), foundSubnets(subnet).After(findPorts, noPorts),
 		with(newSubnet, func(s *plan.CreateSubnet) {
 			s.Subnet.CIDR, s.Subnet.Gateway = prefix("10.0.0.0/24"), new(addr("10.0.0.1"))
 		}),
 	},
-	"present, our subnet, and the one that replaces it": {
-		desiredFor("10.0.0.0/24", ""), foundSubnets(subnet, with(oldRange, func(s *sub) { s.Gateway = addr("10.0.0.1") })),
-		plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16"), For: "10.0.0.0/24"},
-	},
-	"present, our subnet, without its marker": {
-		present, foundSubnets(with(subnet, func(s *sub) { s.Name, s.Description = "x", "" })),
-		plan.Blocked{Reason: plan.ReasonNotOurs, Message: `subnet sub-1 with the range 192.168.0.0/16 is on network net-1, but does not have the owner marker of this Network. If it belongs to this Network, set its description to "samplecrd.k8s.io owner: c1/default/example". Otherwise delete it.`},
-	},
+	"present, our subnet, and the one that replaces it": {desiredFor("10.0.0.0/24", ""), foundSubnets(subnet, with(oldRange, func(s *sub) { s.Gateway = addr("10.0.0.1") })),
+		plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16"), For: "10.0.0.0/24"}},
+	"present, our subnet, without its marker": {present, foundSubnets(with(subnet, func(s *sub) { s.Name, s.Description = "x", "" })),
+		plan.Blocked{Reason: plan.ReasonNotOurs, Message: `subnet sub-1 with the range 192.168.0.0/16 is on network net-1, but does not have the owner marker of this Network. If it belongs to this Network, set its description to "samplecrd.k8s.io owner: c1/default/example". Otherwise delete it.`}},
 	"present, all as desired":                {present, foundSubnets(foreign, subnet), plan.Nothing{}},
 	"present, all as desired with host bits": {desiredFor("192.168.1.0/16", ""), foundSubnets(subnet), plan.Nothing{}},
 }
@@ -418,16 +338,16 @@ func TestDuplicates(t *testing.T) {
 		"a foreign tag":                 {func(n *net) { n.Tags = []string{"x"} }, nil, twoInStatus},
 		"retained":                      {described(owner.RetainedMarker()), nil, plan.Nothing{}},
 		"taken over":                    {described(owner.NetworkMarker("r2", true)), nil, retainAgain},
-		"subnets not looked for":        {withSubnet("sub-2"), nil, plan.FindSubnets{Filter: neutron.SubnetFilter{NetworkID: "net-2"}}},
+		"subnets not looked for":        {withSubnet("sub-2"), nil, findSubnets2},
 		"a subnet of ours":              {withSubnet("sub-1"), ourSubnet, deleteDuplicate},
 		"a foreign subnet":              {withSubnet("sub-9"), []sub{foreign}, twoInStatus},
 		"a subnet that we cannot see":   {withSubnet("sub-9"), []sub{}, twoInStatus},
 		"a subnet of ours, and another": {func(n *net) { n.SubnetIDs = []string{"sub-1", "sub-9"} }, ourSubnet, twoInStatus},
 	} {
 		t.Run(name, func(t *testing.T) {
-			actual := foundByMarker(recorded, with(duplicate, test.change), network).WithSubnets("net-1", ourSubnet)
+			actual := foundByMarker(recorded, with(duplicate, test.change), network).After(findSubnets, ourSubnet)
 			if test.subnets != nil {
-				actual = actual.WithSubnets("net-2", test.subnets)
+				actual = actual.After(findSubnets2, test.subnets)
 			}
 			if diff := cmp.Diff(test.want, plan.Next(present, actual), compareValues); diff != "" {
 				t.Errorf("Next() differs (-want +got):\n%s", diff)
@@ -437,63 +357,51 @@ func TestDuplicates(t *testing.T) {
 }
 
 var duplicateRows = map[string]row{
-	"duplicate, and the status names none yet": {
-		present, foundByMarker(fresh, duplicate, network).WithSubnets("net-1", ourSubnet),
-		plan.Nothing{},
+	"duplicate, and the status names none yet": {present, foundByMarker(fresh, duplicate, network).After(findSubnets, ourSubnet), plan.Nothing{}},
+	"duplicate that is older, and the status names none yet: that with subnets is ours": {present, foundByMarker(fresh, with(duplicate, func(n *net) { n.CreatedAt = createdAt.Add(-time.Minute) }), network),
+		findSubnets},
+	"late network of a former object, and a retained one": {
+		present, foundByMarker(newObject, late, retained).After(findSubnets, ourSubnet), plan.AddFinalizer{Cloud: here},
 	},
-	"duplicate that is older, and the status names none yet: that with subnets is ours": {
-		present, foundByMarker(fresh, with(duplicate, func(n *net) { n.CreatedAt = createdAt.Add(-time.Minute) }), network),
-		findSubnets,
+	"late network of a former object, and one that was taken over": {
+		present, foundByMarker(recorded, late, network).After(findSubnets, ourSubnet).After(findSubnets2, noSubnets), deleteDuplicate,
 	},
-	"duplicate, and neither has subnets: the older one is ours": {
-		present, foundByMarker(fresh, with(duplicate, func(n *net) { n.CreatedAt = createdAt.Add(time.Second) }), empty),
-		newSubnet,
+	"late network of a former object, and one that was taken over without a status": {
+		present, foundByMarker(fresh, late, with(empty, func(n *net) { n.Description = owner.NetworkMarker("r3", true) })), newSubnet,
 	},
-	"ours is updated although a copy has its description": {present, foundByMarker(recorded, copied, with(network, func(n *net) { n.Name = "x" })), renameNetwork},
-	"two subnets with our marker, one with another range": {
-		present, foundSubnets(subnet, oldRange),
-		plan.DeleteSubnet{ID: "sub-2", Revision: 4, From: prefix("10.0.0.0/24"), For: "192.168.0.0/16"},
+	"network of ours with subnets, and a retained one": {
+		present, foundByMarker(fresh, with(late, func(n *net) { n.SubnetIDs = []string{"sub-1"} }), retained).After(findSubnets2, []sub{with(subnet, func(s *sub) { s.NetworkID = "net-2" })}), plan.Nothing{},
 	},
-	"two subnets with our marker, one with another name": {
-		present, foundSubnets(subnet, with(oldRange, func(s *sub) { s.Name = "x" })),
-		twoSubnets,
+	"retain, late network of a former object, and a retained one": {
+		retain, foundByMarker(fresh, late, retained).After(findSubnets2, noSubnets), plan.DeleteNetwork{ID: "net-2", Revision: 1, DuplicateOf: "net-1"},
 	},
-	"two subnets with our marker, neither as desired": {
-		desiredFor("172.16.0.0/24", ""), foundSubnets(subnet, oldRange),
-		plan.DeleteSubnet{ID: "sub-2", Revision: 4, From: prefix("10.0.0.0/24"), For: "172.16.0.0/24"},
-	},
-	"three networks, two of them of one request": {
-		present, foundByMarker(recorded, network, duplicate, with(duplicate, func(n *net) { n.ID = "net-3" })).WithSubnets("net-1", ourSubnet),
-		plan.Blocked{Reason: plan.ReasonAmbiguous, Message: `Neutron has 3 networks with an owner marker of default/example (net-1, net-2, net-3), but there must be only one. The status names net-1. Delete the ones that are not needed.`},
-	},
+	"duplicate, and neither has subnets: the older one is ours": {present, foundByMarker(fresh, with(duplicate, func(n *net) { n.CreatedAt = createdAt.Add(time.Second) }), empty), newSubnet},
+	"ours is updated although a copy has its description":       {present, foundByMarker(recorded, copied, with(network, func(n *net) { n.Name = "x" })), renameNetwork},
+	"two subnets with our marker, one with another range":       {present, foundSubnets(subnet, oldRange), plan.DeleteSubnet{ID: "sub-2", Revision: 4, From: prefix("10.0.0.0/24"), For: "192.168.0.0/16"}},
+	"two subnets with our marker, one with another name":        {present, foundSubnets(subnet, with(oldRange, func(s *sub) { s.Name = "x" })), twoSubnets},
+	"two subnets with our marker, neither as desired": {desiredFor("172.16.0.0/24", ""), foundSubnets(subnet, oldRange),
+		plan.DeleteSubnet{ID: "sub-2", Revision: 4, From: prefix("10.0.0.0/24"), For: "172.16.0.0/24"}},
+	"three networks, two of them of one request": {present, foundByMarker(recorded, network, duplicate, with(duplicate, func(n *net) { n.ID = "net-3" })).After(findSubnets, ourSubnet),
+		plan.Blocked{Reason: plan.ReasonAmbiguous, Message: `Neutron has 3 networks with an owner marker of default/example (net-1, net-2, net-3), but there must be only one. The status names net-1. Delete the ones that are not needed.`}},
 }
 
 // TestDeletionWithDuplicates: what is no proven duplicate, or in use, does not block the
 // deletion of the object, and is left.
 func TestDeletionWithDuplicates(t *testing.T) {
 	found := func(others ...neutron.Network) plan.Actual {
-		return foundByMarker(recorded, append(others, network)...).WithSubnets("net-1", ourSubnet)
+		return foundByMarker(recorded, append(others, network)...).After(findSubnets, ourSubnet)
 	}
 	crowdedDuplicate := with(duplicate, func(n *net) { n.SubnetIDs = []string{"sub-9"} })
 	older := with(network, func(n *net) { n.Description = marker })
-	for name, test := range map[string]struct {
-		actual plan.Actual
-		want   plan.Step
-	}{
-		"a duplicate":                          {found(duplicate), deleteDuplicate},
-		"a duplicate in use":                   {found(duplicate).WithLeftDuplicate("net-2"), deleteNetwork},
-		"ours deleted, a duplicate in use":     {found(duplicate).WithLeftDuplicate("net-2").WithoutNetwork("net-1"), plan.RemoveFinalizer{}},
-		"a foreign subnet on a duplicate":      {found(crowdedDuplicate).WithSubnets("net-2", []sub{foreign}), deleteNetwork},
-		"a copy of the marker":                 {found(copied), deleteNetwork},
-		"ours deleted, and a copy":             {found(copied).WithoutNetwork("net-1"), plan.RemoveFinalizer{}},
-		"ours of an older version, and a copy": {foundByMarker(recorded, older, with(copied, func(n *net) { n.Description = marker })).WithSubnets("net-1", ourSubnet).WithoutNetwork("net-1"), plan.RemoveFinalizer{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, plan.Next(absent, test.actual), compareValues); diff != "" {
-				t.Errorf("Next() differs (-want +got):\n%s", diff)
-			}
-		})
-	}
+	checkNext(t, map[string]row{
+		"a duplicate":                          {absent, found(duplicate), deleteDuplicate},
+		"a duplicate in use":                   {absent, found(duplicate).WithLeftDuplicate("net-2"), deleteNetwork},
+		"ours deleted, a duplicate in use":     {absent, found(duplicate).WithLeftDuplicate("net-2").After(deleteNetwork, nil), plan.RemoveFinalizer{}},
+		"a foreign subnet on a duplicate":      {absent, found(crowdedDuplicate).After(findSubnets2, []sub{foreign}), deleteNetwork},
+		"a copy of the marker":                 {absent, found(copied), deleteNetwork},
+		"ours deleted, and a copy":             {absent, found(copied).After(deleteNetwork, nil), plan.RemoveFinalizer{}},
+		"ours of an older version, and a copy": {absent, foundByMarker(recorded, older, with(copied, func(n *net) { n.Description = marker })).After(findSubnets, ourSubnet).After(deleteNetwork, nil), plan.RemoveFinalizer{}},
+	})
 }
 
 // TestGone: of an object that does not exist, only networks with a claim are deleted, and
@@ -501,41 +409,35 @@ func TestDeletionWithDuplicates(t *testing.T) {
 func TestGone(t *testing.T) {
 	takenOver := with(network, func(n *net) { n.Description = owner.NetworkMarker("r1", true) })
 	olderVersion := with(network, func(n *net) { n.Description = marker })
-	for name, test := range map[string]struct {
-		claims plan.Claims
-		found  neutron.Network
-		want   plan.Step
-	}{
-		"no claim":                         {plan.Claims{}, network, plan.RemoveFinalizer{}},
-		"our request":                      {plan.Claims{Requests: []string{"r0", "r1"}}, network, deleteNetwork},
-		"another request":                  {plan.Claims{Requests: []string{"r2"}}, network, plan.RemoveFinalizer{}},
-		"appeared after the deletion":      {plan.Claims{Released: true, Seen: []string{"r2"}}, network, deleteNetwork},
-		"was left by the deletion":         {plan.Claims{Released: true, Seen: []string{"r1"}}, network, plan.RemoveFinalizer{}},
-		"of an older version":              {plan.Claims{Released: true}, olderVersion, plan.RemoveFinalizer{}},
-		"an orphan":                        {plan.Claims{Orphans: true}, network, deleteNetwork},
-		"an orphan of an older version":    {plan.Claims{Orphans: true}, olderVersion, deleteNetwork},
-		"retained":                         {plan.Claims{Orphans: true, Released: true}, retained, plan.RemoveFinalizer{}},
-		"taken over by our request":        {plan.Claims{Requests: []string{"r1"}}, takenOver, retainNetwork},
-		"an orphan that had been retained": {plan.Claims{Orphans: true}, takenOver, retainNetwork},
-		"taken over, and left":             {plan.Claims{Released: true, Seen: []string{"r1"}}, takenOver, plan.RemoveFinalizer{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			gone := with(absent, func(d *plan.Desired) { d.Gone, d.Claims = true, test.claims })
-			got := plan.Next(gone, foundByMarker(fresh, test.found).WithSubnets("net-1", ourSubnet))
-			if diff := cmp.Diff(test.want, got, compareValues); diff != "" {
-				t.Errorf("Next() differs (-want +got):\n%s", diff)
-			}
-		})
+	gone := func(claims plan.Claims) plan.Desired {
+		return with(absent, func(d *plan.Desired) { d.Gone, d.Claims = true, claims })
 	}
+	found := func(network neutron.Network) plan.Actual {
+		return foundByMarker(fresh, network).After(findSubnets, ourSubnet)
+	}
+	checkNext(t, map[string]row{
+		"no claim":                         {gone(plan.Claims{}), found(network), plan.RemoveFinalizer{}},
+		"our request":                      {gone(plan.Claims{Requests: []string{"r0", "r1"}}), found(network), deleteNetwork},
+		"another request":                  {gone(plan.Claims{Requests: []string{"r2"}}), found(network), plan.RemoveFinalizer{}},
+		"appeared after the deletion":      {gone(plan.Claims{Released: true, Seen: []string{"r2"}}), found(network), deleteNetwork},
+		"was left by the deletion":         {gone(plan.Claims{Released: true, Seen: []string{"r1"}}), found(network), plan.RemoveFinalizer{}},
+		"of an older version":              {gone(plan.Claims{Released: true}), found(olderVersion), plan.RemoveFinalizer{}},
+		"an orphan":                        {gone(plan.Claims{Orphans: true}), found(network), deleteNetwork},
+		"an orphan of an older version":    {gone(plan.Claims{Orphans: true}), found(olderVersion), deleteNetwork},
+		"retained":                         {gone(plan.Claims{Orphans: true, Released: true}), found(retained), plan.RemoveFinalizer{}},
+		"taken over by our request":        {gone(plan.Claims{Requests: []string{"r1"}}), found(takenOver), retainNetwork},
+		"an orphan that had been retained": {gone(plan.Claims{Orphans: true}), found(takenOver), retainNetwork},
+		"taken over, and left":             {gone(plan.Claims{Released: true, Seen: []string{"r1"}}), found(takenOver), plan.RemoveFinalizer{}},
+	})
 	t.Run("several", func(t *testing.T) {
-		gone := with(absent, func(d *plan.Desired) { d.Gone, d.Claims = true, plan.Claims{Released: true} })
-		actual := foundByMarker(fresh, network, copied, with(duplicate, func(n *net) { n.ID = "net-3" })).WithSubnets("net-1", ourSubnet)
+		gone := gone(plan.Claims{Released: true})
+		actual := foundByMarker(fresh, network, copied, with(duplicate, func(n *net) { n.ID = "net-3" })).After(findSubnets, ourSubnet)
 		for range 3 {
 			step, ok := plan.Next(gone, actual).(plan.DeleteNetwork)
 			if !ok {
 				t.Fatalf("Next() = %v, want a deletion", plan.Next(gone, actual))
 			}
-			actual = actual.WithoutNetwork(step.ID)
+			actual = actual.After(step, nil)
 		}
 		if step := plan.Next(gone, actual); step != (plan.RemoveFinalizer{}) {
 			t.Errorf("at the end, Next() = %v", step)
@@ -547,57 +449,39 @@ func TestGone(t *testing.T) {
 // which no status records any more.
 func TestTakenOverRouter(t *testing.T) {
 	takenOver := with(network, func(n *net) { n.Description = owner.NetworkMarker("r1", true) })
-	found := foundByMarker(recorded, takenOver).WithSubnets("net-1", ourSubnet)
-	attached := found.WithRouterInterfaces("net-1", []neutron.RouterInterface{{RouterID: "router-1", NetworkID: "net-1", SubnetID: "sub-1", Address: subnet.Gateway}})
+	found := foundByMarker(recorded, takenOver).After(findSubnets, ourSubnet)
+	attached := found.After(findRoutes, []neutron.RouterInterface{{RouterID: "router-1", NetworkID: "net-1", SubnetID: "sub-1", Address: subnet.Gateway}})
 	routed := with(present, func(d *plan.Desired) { d.Router = &plan.Router{ID: "router-1"} })
-	for name, test := range map[string]row{
+	checkNext(t, map[string]row{
 		"present, the router is desired":  {routed, attached, plan.RecordRouter{ID: "router-1"}},
 		"absent, interfaces not known":    {absent, found, plan.FindRouterInterfaces{NetworkID: "net-1"}},
-		"absent, no router":               {absent, found.WithRouterInterfaces("net-1", nil), deleteNetwork},
+		"absent, no router":               {absent, found.After(findRoutes, notRouted), deleteNetwork},
 		"absent, on a router":             {absent, attached, plan.Blocked{Reason: plan.ReasonInUse, Message: "network net-1 cannot be deleted: it is attached to routers, but not by this Network (subnet sub-1 to router router-1). Detach them first (openstack router remove subnet), or set spec.deletionPolicy to Retain."}},
-		"present, not taken over: others": {routed, foundByMarker(recorded, network).WithSubnets("net-1", ourSubnet).WithRouterInterfaces("net-1", []neutron.RouterInterface{{RouterID: "router-1", NetworkID: "net-1", SubnetID: "sub-1", Address: subnet.Gateway}}), plan.Nothing{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, plan.Next(test.desired, test.actual), compareValues); diff != "" {
-				t.Errorf("Next() differs (-want +got):\n%s", diff)
-			}
-		})
-	}
+		"present, not taken over: others": {routed, foundByMarker(recorded, network).After(findSubnets, ourSubnet).After(findRoutes, []neutron.RouterInterface{{RouterID: "router-1", NetworkID: "net-1", SubnetID: "sub-1", Address: subnet.Gateway}}), plan.Nothing{}},
+	})
 }
 
 // TestClaimedByNewObject: a new object may use what the last object of its name left
 // behind, whatever is on it.
 func TestClaimedByNewObject(t *testing.T) {
 	claiming := with(present, func(d *plan.Desired) { d.Claims.Requests = []string{"r1"} })
-	actual := foundByMarker(newObject, network).WithSubnets("net-1", []sub{subnet, foreign})
-	if step := plan.Next(claiming, actual); step != (plan.AddFinalizer{Cloud: here}) {
-		t.Errorf("with a claim, Next() = %v", step)
-	}
-	if step := plan.Next(present, actual); step != older {
-		t.Errorf("without a claim, Next() = %v", step)
-	}
+	actual := foundByMarker(newObject, network).After(findSubnets, []sub{subnet, foreign})
+	checkNext(t, map[string]row{
+		"with a claim":    {claiming, actual, plan.AddFinalizer{Cloud: here}},
+		"without a claim": {present, actual, older},
+	})
 }
 
 var adoptingRows = map[string]row{
 	"adopting, network not looked for": {adopt, fresh, findByID},
-	"adopting, no network": {
-		adopt, foundByID(fresh),
-		plan.Blocked{Reason: plan.ReasonNotFound, Message: "network net-1, which spec.networkID names, does not exist, or belongs to another project than the controller."},
-	},
-	"adopting, another object's network": {
-		adopt, foundByID(fresh, with(unmarked, func(n *net) { n.Description = otherCluster })),
-		plan.Blocked{Reason: plan.ReasonNotOurs, Message: `network net-1 cannot be adopted: it has the owner marker of another Network ("samplecrd.k8s.io owner: c2/default/example").`},
-	},
-	"adopting, subnets not looked for": {
-		adopt, foundByID(fresh, with(unmarked, func(n *net) { n.SubnetIDs = []string{"sub-9"} })),
-		findSubnets,
-	},
-	"adopting, no subnet":        {adopt, foundByID(fresh, unmarked), newSubnet},
-	"adopting, our subnet on it": {adopt, foundToAdopt(recorded, foreign, subnet), plan.Nothing{}},
-	"adopting, a foreign subnet of the range desired": {
-		adopt, foundToAdopt(fresh, with(subnet, func(s *sub) { s.Name, s.Description = "x", "mine" })),
-		plan.Nothing{},
-	},
+	"adopting, no network": {adopt, foundByID(fresh),
+		plan.Blocked{Reason: plan.ReasonNotFound, Message: "network net-1, which spec.networkID names, does not exist, or belongs to another project than the controller."}},
+	"adopting, another object's network": {adopt, foundByID(fresh, with(unmarked, func(n *net) { n.Description = otherCluster })),
+		plan.Blocked{Reason: plan.ReasonNotOurs, Message: `network net-1 cannot be adopted: it has the owner marker of another Network ("samplecrd.k8s.io owner: c2/default/example").`}},
+	"adopting, subnets not looked for":                {adopt, foundByID(fresh, with(unmarked, func(n *net) { n.SubnetIDs = []string{"sub-9"} })), findSubnets},
+	"adopting, no subnet":                             {adopt, foundByID(fresh, unmarked), newSubnet},
+	"adopting, our subnet on it":                      {adopt, foundToAdopt(recorded, foreign, subnet), plan.Nothing{}},
+	"adopting, a foreign subnet of the range desired": {adopt, foundToAdopt(fresh, with(subnet, func(s *sub) { s.Name, s.Description = "x", "mine" })), plan.Nothing{}},
 	"adopting, a foreign subnet of the range desired, with another gateway": {
 		adopt, foundToAdopt(fresh, with(subnet, func(s *sub) {
 			s.Description, s.Gateway, s.Pools = "mine", addr("192.168.0.9"), pool("192.168.0.1", "192.168.0.8")
@@ -616,7 +500,7 @@ var adoptingRows = map[string]row{
 func TestOurs(t *testing.T) {
 	later := with(subnet, func(s *sub) { s.ID, s.CreatedAt = "sub-2", createdAt.Add(time.Hour) })
 	mine := with(subnet, func(s *sub) { s.Description = "mine" })
-	fromOther := plan.Actual{Finalizer: true, Record: plan.Record{NetworkCloud: here, NetworkID: "net-0", SubnetID: "sub-0"}}.WithCloud(here)
+	fromOther := plan.Actual{Finalizer: true, Record: plan.Record{NetworkCloud: here, NetworkID: "net-0", SubnetID: "sub-0"}}.After(plan.FindCloud{}, here)
 	full := plan.Record{NetworkCloud: here, NetworkID: "net-1", SubnetID: "sub-1", CIDR: subnet.CIDR, Gateway: subnet.Gateway, MTU: 1450, DefaultMTU: 1450}
 	noSubnet := plan.Record{NetworkCloud: here, NetworkID: "net-1", MTU: 1450, DefaultMTU: 1450}
 	adopted := with(full, func(r *plan.Record) { r.DefaultMTU = 0 })
@@ -630,23 +514,23 @@ func TestOurs(t *testing.T) {
 		"gone":                           {present, foundByID(foundByMarker(recorded)), plan.Record{NetworkCloud: here}},
 		"older, and not proven":          {present, foundByMarker(newObject, older1), plan.Record{}},
 		"gone, and never known":          {present, foundByMarker(fresh), plan.Record{}},
-		"found":                          {present, foundByMarker(fresh, network).WithSubnets("net-1", []sub{foreign, subnet}), full},
+		"found":                          {present, foundByMarker(fresh, network).After(findSubnets, []sub{foreign, subnet}), full},
 		"found, subnets unknown":         {present, foundByMarker(recorded, network), recorded.Record},
 		"another one, subnets unknown":   {present, foundByMarker(fromOther, network), noSubnet},
 		"subnet gone":                    {present, foundSubnets(foreign), noSubnet},
 		"subnets ambiguous":              {present, foundSubnets(subnet, with(later, func(s *sub) { s.Name = "x" })), noSubnet},
-		"subnet created":                 {present, foundByMarker(fresh).WithNetwork(empty).WithSubnet(subnet), full},
-		"subnet deleted":                 {present, foundSubnets(subnet).WithoutSubnet("sub-1"), noSubnet},
-		"duplicates, one in the status":  {present, foundByMarker(recorded, duplicate, network).WithSubnets("net-1", ourSubnet), full},
-		"duplicates, none in the status": {present, foundByMarker(fresh, duplicate, network).WithSubnets("net-1", ourSubnet), full},
+		"subnet created":                 {present, foundByMarker(fresh).After(retainNetwork, empty).After(plan.UpdateSubnet{}, subnet), full},
+		"subnet deleted":                 {present, foundSubnets(subnet).After(deleteSubnet, nil), noSubnet},
+		"duplicates, one in the status":  {present, foundByMarker(recorded, duplicate, network).After(findSubnets, ourSubnet), full},
+		"duplicates, none in the status": {present, foundByMarker(fresh, duplicate, network).After(findSubnets, ourSubnet), full},
 		"copies, none in the status":     {present, foundByMarker(fresh, copied, network), plan.Record{}},
 		"adopted":                        {adopt, foundToAdopt(fresh, mine), adopted},
 		"to adopt, does not exist":       {adopt, foundByID(fresh), plan.Record{}},
 		"to adopt, another's":            {adopt, foundByID(fresh, with(unmarked, func(n *net) { n.Description = otherCluster })), plan.Record{}},
-		"Neutron chose the MTU":          {present, foundByMarker(fresh).WithNewNetwork(neutron.NewNetwork{}, empty), noSubnet},
-		"the spec chose the MTU": {withMTU, foundByMarker(fresh).WithNewNetwork(neutron.NewNetwork{NetworkSettings: neutron.NetworkSettings{MTU: new(1450)}}, empty),
+		"Neutron chose the MTU":          {present, foundByMarker(fresh).After(newNetwork, empty), noSubnet},
+		"the spec chose the MTU": {withMTU, foundByMarker(fresh).After(plan.CreateNetwork{Network: neutron.NewNetwork{NetworkSettings: neutron.NetworkSettings{MTU: new(1450)}}}, empty),
 			plan.Record{NetworkCloud: here, NetworkID: "net-1", MTU: 1450}},
-		"tags that are neither desired nor on the network": {withTags, foundByMarker(recorded, with(empty, func(n *net) { n.Tags = []string{"old", "theirs"} })).WithRecordedTags([]string{"blue", "gone", "old"}),
+		"tags that are neither desired nor on the network": {withTags, foundByMarker(recorded, with(empty, func(n *net) { n.Tags = []string{"old", "theirs"} })).After(plan.RecordTags{Tags: []string{"blue", "gone", "old"}}, nil),
 			with(noSubnet, func(r *plan.Record) { r.Tags = []string{"blue", "old"} })},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -657,78 +541,45 @@ func TestOurs(t *testing.T) {
 	}
 }
 
-func TestHasNetwork(t *testing.T) {
-	for name, test := range map[string]struct {
-		actual plan.Actual
-		want   bool
-	}{
-		"not looked for":             {recorded, false},
-		"found by marker":            {foundByMarker(fresh, network), true},
-		"found by ID":                {foundByID(foundByMarker(fresh), network), true},
-		"another one found":          {foundByMarker(fresh, duplicate), false},
-		"found, and deleted by then": {foundByID(foundByMarker(recorded, network), network).WithoutNetwork("net-1"), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := test.actual.HasNetwork("net-1"); got != test.want {
-				t.Errorf("HasNetwork() = %v, want %v", got, test.want)
-			}
-		})
-	}
-}
+// steps has the texts of each step, for TestEveryStep: its action, what plans and logs
+// show, what the log says that it did, and what a condition says that it is for.
+var steps = map[string]plan.Step{
+	" | nothing to do |  | do nothing":                                                                                                        plan.Nothing{},
+	" | blocked: NotFound: No. |  | blocked: NotFound: No.":                                                                                   plan.Blocked{Reason: plan.ReasonNotFound, Message: "No."},
+	"find | find network net-1 | Found networks | look up the Neutron network":                                                                findByID,
+	`find | find networks with the name "default/example" | Found networks | look up the Neutron network`:                                     findByMarker,
+	"find | find subnets of network net-1 | Found subnets | look up the subnets of the Neutron network":                                       findSubnets,
+	"find | find subnet pool pool-1 | Found subnet pools | look up the subnet pool":                                                           plan.FindSubnetPool{Filter: neutron.SubnetPoolFilter{ID: "pool-1"}},
+	`find | find subnet pool with name "one" | Found subnet pools | look up the subnet pool`:                                                  plan.FindSubnetPool{Filter: neutron.SubnetPoolFilter{Name: "one"}},
+	"find | find extensions | Found extensions | look up the extensions of Neutron":                                                           plan.FindExtensions{},
+	"find | find the cloud | Found cloud | find out to which cloud Neutron belongs":                                                           plan.FindCloud{},
+	`find | find router with name "edge" | Found routers | look up the router`:                                                                findRouter,
+	"find | find routers of network net-1 | Found router interfaces | look up the routers of the Neutron network":                             findRoutes,
+	"find | find ports of network net-1 | Found ports | look up the ports of the Neutron network":                                             findPorts,
+	`find | find networks of other clusters with the name "a/b" | Found other clusters | find networks of other clusters with the name "a/b"`: plan.FindOtherClusters{Name: "a/b"},
 
-// TestStepText checks the texts that logs and events contain.
-func TestStepText(t *testing.T) {
-	changes := []plan.Change{{What: "MTU", From: "1450", To: "1400"}, {What: "admin state up", From: "false", To: "true"}}
-	fromPool := plan.CreateSubnet{Subnet: neutron.NewSubnet{FromPool: &neutron.FromPool{SubnetPoolID: "pool-1"}}}
-	for want, step := range map[string]plan.Step{
-		"nothing to do":                    plan.Nothing{},
-		"blocked: NotFound: No.":           plan.Blocked{Reason: plan.ReasonNotFound, Message: "No."},
-		"find network net-1":               findByID,
-		"find subnets of network net-1":    findSubnets,
-		"find subnet pool pool-1":          plan.FindSubnetPool{Filter: neutron.SubnetPoolFilter{ID: "pool-1"}},
-		`find subnet pool with name "one"`: plan.FindSubnetPool{Filter: neutron.SubnetPoolFilter{Name: "one"}},
-		"find extensions":                  plan.FindExtensions{},
-		"add finalizer":                    plan.AddFinalizer{},
-		"remove finalizer":                 plan.RemoveFinalizer{},
-		"create network default/example":   newNetwork,
-		"update network net-1: MTU 1450 → 1400, admin state up false → true":   plan.UpdateNetwork{ID: "net-1", Changes: changes},
-		`retain network net-1: description → "mine"`:                           plan.RetainNetwork{ID: "net-1", Update: neutron.NetworkUpdate{Description: "mine"}},
-		"record tags in the status: amber, blue":                               plan.RecordTags{Tags: []string{"amber", "blue"}},
-		`add tag "amber" to network net-1`:                                     plan.AddTag{ID: "net-1", Tag: "amber"},
-		`remove tag "amber" from network net-1`:                                plan.RemoveTag{ID: "net-1", Tag: "amber"},
-		"create subnet: 192.168.0.0/16, gateway 192.168.0.1":                   newSubnet,
-		"create subnet: 192.168.0.0/16, gateway none":                          with(newSubnet, func(s *plan.CreateSubnet) { s.Subnet.Gateway = new(none) }),
-		"create subnet: a range from subnet pool pool-1":                       fromPool,
-		"update subnet: MTU 1450 → 1400":                                       updateSubnet(changes[0], neutron.SubnetSettings{}),
-		"delete subnet: 10.0.0.0/24":                                           plan.DeleteSubnet{ID: "sub-1", From: prefix("10.0.0.0/24")},
-		"delete subnet: 10.0.0.0/24 is replaced by a /26 from subnet pool one": plan.DeleteSubnet{ID: "sub-1", From: prefix("10.0.0.0/24"), For: "a /26 from subnet pool one"},
-		"delete network net-1":                                                 deleteNetwork,
-		"delete network net-2: duplicate of net-1, created by another request": deleteDuplicate,
-		`find networks with the name "default/example"`:                        findByMarker,
-	} {
-		if got := step.String(); got != want {
-			t.Errorf("%T is %q, want %q", step, got, want)
-		}
-	}
-}
+	"update | add finalizer | Added finalizer | add finalizer":                                            plan.AddFinalizer{},
+	"update | remove finalizer | Removed finalizer | finish the deletion":                                 plan.RemoveFinalizer{},
+	"update | record tags in the status: amber, blue | Recorded tags | record the tags in the status":     plan.RecordTags{Tags: []string{"amber", "blue"}},
+	"update | record router in the status: router-1 | Recorded router | record the router in the status":  plan.RecordRouter{ID: "router-1"},
+	"update | remove router router-1 from the status | Recorded router | record the router in the status": plan.RecordRouter{Replaces: "router-1"},
 
-// TestChangesNeutron: looking, Kubernetes and the end of a plan change nothing in
-// Neutron.
-func TestChangesNeutron(t *testing.T) {
-	for _, step := range []plan.Step{
-		plan.Nothing{}, plan.Blocked{}, plan.FindNetwork{}, plan.FindSubnets{}, plan.FindSubnetPool{}, plan.FindExtensions{}, plan.FindCloud{},
-		plan.RecordTags{}, plan.AddFinalizer{}, plan.RemoveFinalizer{},
-	} {
-		if plan.ChangesNeutron(step) {
-			t.Errorf("%T changes Neutron", step)
-		}
-	}
-	for _, step := range []plan.Step{
-		plan.CreateNetwork{}, plan.UpdateNetwork{}, plan.RetainNetwork{}, plan.DeleteNetwork{}, plan.AddTag{}, plan.RemoveTag{},
-		plan.CreateSubnet{}, plan.UpdateSubnet{}, plan.DeleteSubnet{},
-	} {
-		if !plan.ChangesNeutron(step) {
-			t.Errorf("%T does not change Neutron", step)
-		}
-	}
+	"create | create network default/example | Created network | create the Neutron network":                                                                              newNetwork,
+	"update | update network net-1: MTU 1 → 2, DHCP a → b | Changed network | change MTU from 1 to 2 and DHCP from a to b":                                                plan.UpdateNetwork{ID: "net-1", Changes: []plan.Change{{What: "MTU", From: "1", To: "2"}, {What: "DHCP", From: "a", To: "b"}}},
+	`update | retain network net-1: description → "mine" | Retained network | mark the Neutron network net-1 as retained`:                                                 plan.RetainNetwork{ID: "net-1", Update: neutron.NetworkUpdate{Description: "mine"}},
+	"delete | delete network net-1 | Deleted network | delete the Neutron network net-1":                                                                                  deleteNetwork,
+	"delete | delete network net-2: duplicate of net-1, created by another request | Deleted duplicate network | delete the Neutron network net-2, a duplicate of net-1,": deleteDuplicate,
+	`update | add tag "amber" to network net-1 | Added tag | add the tag "amber"`:                                                                                         plan.AddTag{ID: "net-1", Tag: "amber"},
+	`update | remove tag "amber" from network net-1 | Removed tag | remove the tag "amber"`:                                                                               plan.RemoveTag{ID: "net-1", Tag: "amber"},
+
+	"create | create subnet: 192.168.0.0/16, gateway 192.168.0.1 | Created subnet | create the subnet 192.168.0.0/16, gateway 192.168.0.1":                          newSubnet,
+	"create | create subnet: 192.168.0.0/16, gateway none | Created subnet | create the subnet 192.168.0.0/16, gateway none":                                        with(newSubnet, func(s *plan.CreateSubnet) { s.Subnet.Gateway = new(none) }),
+	"create | create subnet: a range from subnet pool pool-1 | Created subnet | create a subnet with a range from subnet pool pool-1":                               plan.CreateSubnet{Subnet: neutron.NewSubnet{FromPool: &neutron.FromPool{SubnetPoolID: "pool-1"}}},
+	"update | update subnet: MTU 1 → 2 | Changed subnet | change MTU from 1 to 2":                                                                                   updateSubnet(plan.Change{What: "MTU", From: "1", To: "2"}, neutron.SubnetSettings{}),
+	"delete | delete subnet: 192.168.0.0/16 | Deleted subnet | delete the subnet 192.168.0.0/16":                                                                    deleteSubnet,
+	"delete | delete subnet: 192.168.0.0/16 is replaced by a /24 from subnet pool campus | Deleted subnet | change 192.168.0.0/16 to a /24 from subnet pool campus": replaced,
+
+	"update | attach subnet to router router-1 with the address 192.168.0.1 | Attached subnet to router | attach the subnet to router router-1 with the address 192.168.0.1": plan.AttachRouter{Interface: toAttach},
+	"update | detach subnet from router router-1 | Detached subnet from router | detach the subnet from router router-1":                                                     detach(""),
+	"update | detach subnet from router router-1 to delete the network | Detached subnet from router | detach the subnet from router router-1":                               detach("delete the network"),
 }

@@ -33,12 +33,10 @@ func poolsWithout(pools []neutron.Pool, address netip.Addr) []neutron.Pool {
 	return rest
 }
 
-// samePools reports whether two lists of pools contain the same addresses.
 func samePools(a, b []neutron.Pool) bool {
 	return slices.Equal(a, b) || slices.Equal(mergePools(a), mergePools(b)) // mostly equal as they are
 }
 
-// mergePools returns the pools in order, with adjacent ones merged.
 func mergePools(pools []neutron.Pool) []neutron.Pool {
 	var merged []neutron.Pool
 	for _, pool := range slices.SortedFunc(slices.Values(pools), compareStart) {
@@ -83,4 +81,11 @@ func lastAddr(cidr netip.Prefix) netip.Addr {
 	}
 	last, _ := netip.AddrFromSlice(bytes)
 	return last
+}
+
+func isPartOf(cidr netip.Prefix, ranges ...string) bool {
+	return slices.ContainsFunc(ranges, func(text string) bool {
+		whole := netip.MustParsePrefix(text)
+		return whole.Contains(cidr.Addr()) && whole.Bits() <= cidr.Bits()
+	})
 }

@@ -11,54 +11,25 @@ import (
 // such as an ID.
 const KnownAfterCreate = "(known after create)"
 
-// IsRead reports whether a step only reads.
-func IsRead(step Step) bool {
-	switch step.(type) {
-	case FindNetwork, FindSubnets, FindSubnetPool, FindExtensions, FindCloud, FindOtherClusters, FindRouter, FindRouterInterfaces, FindPorts:
-		return true
-	}
-	return false
-}
-
 // Predict returns the state after a step that writes, as if the step had succeeded.
-// It returns false for a step that reads or that ends a plan. What Neutron chooses
-// is KnownAfterCreate if it is an ID, and unknown otherwise.
-func Predict(actual Actual, step Step) (after Actual, ok bool) {
+// What Neutron chooses is KnownAfterCreate if it is an ID, and unknown otherwise.
+func Predict(actual Actual, step Step) Actual {
+	var result any
 	switch step := step.(type) {
-	case AddFinalizer:
-		return actual.WithFinalizer(true), true
-	case RemoveFinalizer:
-		return actual.WithFinalizer(false), true
-	case RecordTags:
-		return actual.WithRecordedTags(step.Tags), true
-	case RecordRouter:
-		return actual.WithRecordedRouter(step.ID, step.Name), true
-
 	case CreateNetwork:
-		return actual.WithNewNetwork(step.Network, predictedNetwork(step.Network)), true
+		result = predictedNetwork(step.Network)
 	case UpdateNetwork:
-		return actual.WithUpdatedNetwork(step.Update, updatedNetwork(actual.network(step.ID), step.Update)), true
+		result = updatedNetwork(actual.network(step.ID), step.Update)
 	case RetainNetwork:
-		return actual.WithNetwork(updatedNetwork(actual.network(step.ID), step.Update)), true
-	case DeleteNetwork:
-		return actual.WithoutNetwork(step.ID), true
-	case AddTag:
-		return actual.WithTag(step.ID, step.Tag, true), true
-	case RemoveTag:
-		return actual.WithTag(step.ID, step.Tag, false), true
-
+		result = updatedNetwork(actual.network(step.ID), step.Update)
 	case CreateSubnet:
-		return actual.WithNewSubnet(predictedSubnet(step.Subnet)), true
+		result = predictedSubnet(step.Subnet)
 	case UpdateSubnet:
-		return actual.WithSubnet(updatedSubnet(actual.subnet(step.ID), step.Update)), true
-	case DeleteSubnet:
-		return actual.WithoutSubnet(step.ID), true
+		result = updatedSubnet(actual.subnet(step.ID), step.Update)
 	case AttachRouter:
-		return actual.WithRouterInterface(step.Interface), true
-	case DetachRouter:
-		return actual.WithoutRouterInterface(step.Interface), true
+		result = step.Interface
 	}
-	return actual, false
+	return actual.After(step, result)
 }
 
 // MaskUnknown returns a step without the values that Predict invented: those that an
@@ -82,7 +53,8 @@ func MaskUnknown(step Step) Step {
 		step.Changes = mask(step.ID, step.Changes)
 		return step
 	case AttachRouter:
-		if isPartOf(netip.PrefixFrom(step.Interface.Address, step.Interface.Address.BitLen()), "0.0.0.0/8", "::/8") { // of unknownRange
+		address := netip.PrefixFrom(step.Interface.Address, step.Interface.Address.BitLen())
+		if isPartOf(address, "0.0.0.0/8", "::/8") { // of unknownRange
 			step.Interface.Address = netip.Addr{}
 		}
 		return step
@@ -102,7 +74,6 @@ func predictedNetwork(request neutron.NewNetwork) neutron.Network {
 	return created
 }
 
-// updatedNetwork returns a network after an update.
 func updatedNetwork(network neutron.Network, update neutron.NetworkUpdate) neutron.Network {
 	if update.Name != "" {
 		network.Name = update.Name
@@ -155,7 +126,6 @@ func unknownRange(version, length int) netip.Prefix {
 	return netip.PrefixFrom(first, length)
 }
 
-// updatedSubnet returns a subnet after an update.
 func updatedSubnet(subnet neutron.Subnet, update neutron.SubnetUpdate) neutron.Subnet {
 	if update.Name != "" {
 		subnet.Name = update.Name
@@ -168,7 +138,6 @@ func updatedSubnet(subnet neutron.Subnet, update neutron.SubnetUpdate) neutron.S
 	return subnet
 }
 
-// setSubnetSettings sets the settings that a request contains.
 func setSubnetSettings(subnet *neutron.Subnet, to neutron.SubnetSettings) {
 	if to.Gateway != nil {
 		subnet.Gateway = *to.Gateway
@@ -185,23 +154,4 @@ func setSubnetSettings(subnet *neutron.Subnet, to neutron.SubnetSettings) {
 	if to.HostRoutes != nil {
 		subnet.HostRoutes = *to.HostRoutes
 	}
-}
-
-// network returns a network that was found, by its ID.
-func (a Actual) network(id string) neutron.Network {
-	found := slices.Concat(valueOf(a.byName), valueOf(a.byID))
-	if i := slices.IndexFunc(found, func(n neutron.Network) bool { return n.ID == id }); i >= 0 {
-		return found[i]
-	}
-	return neutron.Network{ID: id}
-}
-
-// subnet returns a subnet that was found, by its ID.
-func (a Actual) subnet(id string) neutron.Subnet {
-	for _, subnets := range a.subnets {
-		if i := slices.IndexFunc(subnets, func(s neutron.Subnet) bool { return s.ID == id }); i >= 0 {
-			return subnets[i]
-		}
-	}
-	return neutron.Subnet{ID: id}
 }

@@ -1,12 +1,8 @@
 package plan_test
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"maps"
+	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -54,12 +50,11 @@ func predict(t *testing.T, w *world, status plan.Actual, desired plan.Desired) (
 	actual := (&run{world: *w, status: status}).read(desired)
 	for range 40 {
 		step := plan.Next(desired, actual)
-		after, ok := plan.Predict(actual, step)
 		switch record := actual.Ours(desired); {
-		case ok:
-			steps, actual = append(steps, plan.MaskUnknown(step).String()), after
 		case plan.IsRead(step):
-			actual = w.find(actual, step)
+			actual = actual.After(step, w.find(step))
+		case plan.ActionOf(step) != "":
+			steps, actual = append(steps, plan.MaskUnknown(step).String()), plan.Predict(actual, step)
 		case !cmp.Equal(record, actual.Record, compareValues):
 			actual.Record = record // the controller writes the status
 		default:
@@ -81,96 +76,24 @@ func maskNew(texts []string) []string {
 	return masked
 }
 
-// TestPredictKnowsEveryStep: each type of step reads, ends a plan, or is predicted.
-// The author of a new step decides which.
-func TestPredictKnowsEveryStep(t *testing.T) {
-	methods, cases := stepsInSource(t)
-	if len(methods) < 18 {
-		t.Fatalf("the package has the steps %q: is their method named otherwise now?", slices.Sorted(maps.Keys(methods)))
-	}
-	for step := range methods {
-		isEnd := step == "Nothing" || step == "Blocked"
-		count := 0
-		for _, is := range []bool{isEnd, cases["IsRead"][step], cases["Predict"][step]} {
-			if is {
-				count++
-			}
+// TestEveryStep: each type of step ends a plan, reads, or has a prediction, without which
+// Predict panics; and its texts are in [steps].
+func TestEveryStep(t *testing.T) {
+	for want, step := range steps {
+		name := strings.TrimPrefix(fmt.Sprintf("%T", step), "plan.")
+		isEnd := name == "Nothing" || name == "Blocked"
+		if plan.IsRead(step) != strings.HasPrefix(name, "Find") {
+			t.Errorf("%s: IsRead() = %v", name, plan.IsRead(step))
 		}
-		if count != 1 {
-			t.Errorf("%s is in %d of these: an end of the plan, a case of IsRead, a case of Predict (see predict.go)", step, count)
+		if !isEnd && !plan.IsRead(step) {
+			plan.Predict(fresh.After(findSubnets, noSubnets), step)
 		}
-	}
-	for _, step := range []plan.Step{plan.Nothing{}, plan.Blocked{}, plan.FindNetwork{}} {
-		if _, ok := plan.Predict(plan.Actual{}, step); ok {
-			t.Errorf("Predict() has a prediction for %T", step)
+		isInKubernetes := strings.HasPrefix(name, "Record") || strings.HasSuffix(name, "Finalizer")
+		if changes := !isEnd && !plan.IsRead(step) && !isInKubernetes; plan.ChangesNeutron(step) != changes {
+			t.Errorf("%s: ChangesNeutron() = %v", name, !changes)
 		}
-	}
-}
-
-// stepsInSource returns the types with the method step, and the cases of each function
-// in predict.go.
-func stepsInSource(t *testing.T) (steps map[string]bool, cases map[string]map[string]bool) {
-	t.Helper()
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	steps, cases = map[string]bool{}, map[string]map[string]bool{}
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
+		if got := fmt.Sprintf("%s | %s | %s | %s", plan.ActionOf(step), step, plan.Fact(step), plan.Intent(step)); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, declaration := range file.Decls {
-			function, ok := declaration.(*ast.FuncDecl)
-			switch {
-			case !ok:
-			case function.Recv != nil && function.Name.Name == "step":
-				steps[function.Recv.List[0].Type.(*ast.Ident).Name] = true
-			case name == "predict.go":
-				cases[function.Name.Name] = casesOf(function)
-			}
-		}
-	}
-	return steps, cases
-}
-
-// casesOf returns the types in the type switches of a function.
-func casesOf(function *ast.FuncDecl) map[string]bool {
-	types := map[string]bool{}
-	ast.Inspect(function, func(node ast.Node) bool {
-		if clause, ok := node.(*ast.CaseClause); ok {
-			for _, expression := range clause.List {
-				if name, ok := expression.(*ast.Ident); ok {
-					types[name.Name] = true
-				}
-			}
-		}
-		return true
-	})
-	return types
-}
-
-// TestMaskUnknown: the values of an object that exists are shown.
-func TestMaskUnknown(t *testing.T) {
-	changes := []plan.Change{{What: "gateway", From: "0.0.0.1", To: "none"}}
-	for _, test := range []struct {
-		step plan.Step
-		want string
-	}{
-		{plan.UpdateSubnet{ID: plan.KnownAfterCreate, Changes: changes}, "update subnet: gateway (known after create) → none"},
-		{plan.UpdateSubnet{ID: "sub-1", Changes: changes}, "update subnet: gateway 0.0.0.1 → none"},
-		{plan.UpdateNetwork{ID: plan.KnownAfterCreate, Changes: changes}, "update network (known after create): gateway (known after create) → none"},
-		{plan.AddTag{ID: "net-1", Tag: "a"}, `add tag "a" to network net-1`},
-	} {
-		if got := plan.MaskUnknown(test.step).String(); got != test.want {
-			t.Errorf("MaskUnknown() = %q, want %q", got, test.want)
-		}
-	}
-	if changes[0].From != "0.0.0.1" {
-		t.Error("MaskUnknown() has changed its argument")
 	}
 }

@@ -2,132 +2,15 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
-	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
 // A router interface has no description, so it cannot have an owner marker. The status
 // records a router before the subnet is attached to it. Only that router is ever
 // detached, and only from a subnet of ours.
-
-// Router is a router by its ID or by its name.
-type Router struct{ ID, Name string }
-
-// readRouter reads the router to which the subnet is attached.
-func readRouter(desired *Desired, spec samplecrdv1.NetworkSpec) (problem string) {
-	router := spec.Router
-	switch {
-	case router == nil:
-		return ""
-	case (router.Name == "") == (router.ID == ""):
-		return "spec.router must have either a name or an id"
-	case desired.NoGateway:
-		return "spec.router requires a gateway, which is the address of the router in the subnet, but spec.gateway is None: omit router, or set gateway to an address or omit it"
-	}
-	desired.Router = &Router{ID: router.ID, Name: router.Name}
-	return ""
-}
-
-// WithRouters returns the state after a FindRouter.
-func (a Actual) WithRouters(found []neutron.Router) Actual {
-	a.routers = &found
-	return a
-}
-
-// WithRouterInterfaces returns the state after a FindRouterInterfaces.
-func (a Actual) WithRouterInterfaces(networkID string, found []neutron.RouterInterface) Actual {
-	a.interfaces = slices.DeleteFunc(slices.Clone(a.interfaces), func(i neutron.RouterInterface) bool { return i.NetworkID == networkID })
-	a.interfaces = append(a.interfaces, found...)
-	return a.withKnownInterfaces(networkID)
-}
-
-// WithPorts returns the state after a FindPorts.
-func (a Actual) WithPorts(networkID string, found []neutron.Port) Actual {
-	a.ports = maps.Clone(a.ports)
-	if a.ports == nil {
-		a.ports = map[string][]neutron.Port{}
-	}
-	a.ports[networkID] = found
-	return a
-}
-
-// WithNewSubnet returns the state after a subnet was created: no router has it.
-func (a Actual) WithNewSubnet(created neutron.Subnet) Actual {
-	return a.WithSubnet(created).withKnownInterfaces(created.ID)
-}
-
-// withKnownInterfaces returns the state in which the router interfaces of a network or
-// subnet are known.
-func (a Actual) withKnownInterfaces(id string) Actual {
-	a.interfacesOn = maps.Clone(a.interfacesOn)
-	if a.interfacesOn == nil {
-		a.interfacesOn = map[string]bool{}
-	}
-	a.interfacesOn[id] = true
-	return a
-}
-
-// WithRouterInterface returns the state after a subnet was attached to a router.
-func (a Actual) WithRouterInterface(added neutron.RouterInterface) Actual {
-	a.interfaces = append(slices.Clone(a.interfaces), added)
-	return a
-}
-
-// WithoutRouterInterface returns the state after a subnet was detached from a router.
-func (a Actual) WithoutRouterInterface(removed neutron.RouterInterface) Actual {
-	a.interfaces = slices.DeleteFunc(slices.Clone(a.interfaces), func(i neutron.RouterInterface) bool {
-		return i.RouterID == removed.RouterID && i.SubnetID == removed.SubnetID
-	})
-	return a
-}
-
-// WithRecordedRouter returns the state after a router was recorded in the status.
-func (a Actual) WithRecordedRouter(id, name string) Actual {
-	a.RouterID, a.RouterName = id, name
-	return a
-}
-
-// interfacesOf returns the router interfaces of a subnet, if they are known.
-func (a Actual) interfacesOf(subnet neutron.Subnet) (found []neutron.RouterInterface, known bool) {
-	others := func(i neutron.RouterInterface) bool { return i.SubnetID != subnet.ID }
-	return slices.DeleteFunc(slices.Clone(a.interfaces), others), a.interfacesOn[subnet.NetworkID] || a.interfacesOn[subnet.ID]
-}
-
-// interfaceTo returns the router interface of one router, if it is in the list.
-func interfaceTo(routerID string, list []neutron.RouterInterface) (found neutron.RouterInterface, ok bool) {
-	i := slices.IndexFunc(list, func(i neutron.RouterInterface) bool { return i.RouterID == routerID })
-	if i < 0 || routerID == "" {
-		return neutron.RouterInterface{}, false
-	}
-	return list[i], true
-}
-
-// routerID returns the ID of the desired router, if it is known without a request.
-func (a Actual) routerID(desired Desired) (id string, known bool) {
-	switch router := desired.Router; {
-	case router == nil:
-		return "", false
-	case router.ID != "":
-		return router.ID, true
-	case a.routers != nil && len(*a.routers) == 1:
-		return (*a.routers)[0].ID, true
-	case router.Name == a.RouterName && a.RouterID != "":
-		return a.RouterID, true
-	}
-	return "", false
-}
-
-// routerRecord returns the router to record in the status, with its name in the spec.
-func (a Actual) routerRecord(desired Desired) (id, name string) {
-	if routerID, known := a.routerID(desired); known && routerID == a.RouterID && !desired.Absent {
-		return a.RouterID, desired.Router.Name
-	}
-	return a.RouterID, a.RouterName
-}
 
 // stepToRouter attaches our subnet to the desired router, and detaches it from the one
 // that the status records. It returns nil if nothing is left to do, or if this Neutron
@@ -163,15 +46,17 @@ func stepToRouter(desired Desired, actual Actual, network neutron.Network) Step 
 		}
 		routerID = id
 	}
-	if _, isDone := interfaceTo(routerID, attached); isDone && actual.RouterID == "" && neutron.IsTakenOver(network.Description) {
+	_, isDone := interfaceTo(routerID, attached)
+	if isDone && actual.RouterID == "" && neutron.IsTakenOver(network.Description) {
 		return RecordRouter{ID: routerID, Name: desired.Router.Name} // the object that retained the network attached it
 	}
-	return stepToAttached(desired, actual, subnet, attached, routerID)
+	return stepToAttached(desired, actual, subnet, routerID)
 }
 
 // stepToAttached attaches a subnet to the desired router, and to no other router that
 // the status records. The ID of the router is empty for none.
-func stepToAttached(desired Desired, actual Actual, subnet neutron.Subnet, attached []neutron.RouterInterface, routerID string) Step {
+func stepToAttached(desired Desired, actual Actual, subnet neutron.Subnet, routerID string) Step {
+	attached, _ := actual.interfacesOf(subnet)
 	_, isDone := interfaceTo(routerID, attached)
 	if actual.RouterID != "" && actual.RouterID != routerID {
 		if previous, ok := interfaceTo(actual.RouterID, attached); ok {
@@ -185,21 +70,24 @@ func stepToAttached(desired Desired, actual Actual, subnet neutron.Subnet, attac
 	case routerID == "" || isDone:
 		return nil
 	case !subnet.Gateway.IsValid():
-		return Blocked{Reason: ReasonInvalidSpec, Message: fmt.Sprintf(
-			"spec.router requires a gateway, but the adopted subnet %s has none: set spec.gateway to an address of %s, or remove spec.router.", subnet.ID, subnet.CIDR)}
+		return blocked(ReasonInvalidSpec,
+			"spec.router requires a gateway, but the adopted subnet %s has none: "+
+				"set spec.gateway to an address of %s, or remove spec.router.", subnet.ID, subnet.CIDR)
 	}
 	for _, other := range attached {
 		if other.Address == subnet.Gateway {
-			return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
+			return blocked(ReasonNotOurs,
 				"subnet %s is attached to router %s, but not by this Network: it is not detached to make room for router %s. "+
 					"Detach it (openstack router remove subnet %s %s), or set spec.router.id to %s.",
-				subnet.ID, other.RouterID, routerID, other.RouterID, subnet.ID, other.RouterID)}
+				subnet.ID, other.RouterID, routerID, other.RouterID, subnet.ID, other.RouterID)
 		}
 	}
 	if actual.RouterID != routerID {
 		return RecordRouter{ID: routerID, Name: desired.Router.Name, Replaces: actual.RouterID}
 	}
-	return AttachRouter{neutron.RouterInterface{RouterID: routerID, NetworkID: subnet.NetworkID, SubnetID: subnet.ID, Address: subnet.Gateway}}
+	return AttachRouter{neutron.RouterInterface{
+		RouterID: routerID, NetworkID: subnet.NetworkID, SubnetID: subnet.ID, Address: subnet.Gateway,
+	}}
 }
 
 // selectRouter returns the desired router. It returns a step if the router is unknown
@@ -211,12 +99,14 @@ func selectRouter(desired Desired, actual Actual) (neutron.Router, Step) {
 	case actual.routers == nil:
 		return neutron.Router{}, FindRouter{neutron.RouterFilter{ID: router.ID, Name: router.Name}}
 	case len(*actual.routers) == 0:
-		return neutron.Router{}, Blocked{Reason: ReasonNotFound, Message: fmt.Sprintf(
-			"router %q, which spec.router names, does not exist in the controller's project. Create it (openstack router create), or set spec.router to an existing one.", router.Name+router.ID)}
+		return neutron.Router{}, blocked(ReasonNotFound,
+			"router %q, which spec.router names, does not exist in the controller's project. "+
+				"Create it (openstack router create), or set spec.router to an existing one.", router.Name+router.ID)
 	case len(*actual.routers) > 1:
 		ids := sortedIDs(*actual.routers, func(r neutron.Router) string { return r.ID })
-		return neutron.Router{}, Blocked{Reason: ReasonAmbiguous, Message: fmt.Sprintf(
-			"Neutron has %d routers with the name %q (%s). Set spec.router.id to one of these IDs, and remove spec.router.name.", len(ids), router.Name, strings.Join(ids, ", "))}
+		return neutron.Router{}, blocked(ReasonAmbiguous,
+			"Neutron has %d routers with the name %q (%s). "+
+				"Set spec.router.id to one of these IDs, and remove spec.router.name.", len(ids), router.Name, strings.Join(ids, ", "))
 	}
 	return (*actual.routers)[0], nil
 }
@@ -238,26 +128,11 @@ func stepToOtherGateway(actual Actual, subnet neutron.Subnet) Step {
 	return nil
 }
 
-// stepToDetached detaches the router that the status records before a subnet is
-// deleted, unless Neutron would reject that: ports that use the subnet also use the
-// router.
-func stepToDetached(actual Actual, subnet neutron.Subnet, purpose string) Step {
-	return stepToDetachedIf(actual, subnet, purpose, "subnet "+subnet.ID,
-		func(p neutron.Port) bool { return slices.Contains(p.SubnetIDs, subnet.ID) },
-		func(i neutron.RouterInterface) bool { return i.SubnetID == subnet.ID })
-}
-
-// stepToDetachedNetwork detaches it before the network of the subnet is deleted:
-// then every port on the network counts, even one without an address.
-func stepToDetachedNetwork(actual Actual, subnet neutron.Subnet, purpose string) Step {
-	return stepToDetachedIf(actual, subnet, purpose, "network "+subnet.NetworkID,
-		func(neutron.Port) bool { return true },
-		func(i neutron.RouterInterface) bool { return i.NetworkID == subnet.NetworkID })
-}
-
-// stepToDetachedIf detaches it, unless something has users: ports, or interfaces of
-// other routers.
-func stepToDetachedIf(actual Actual, subnet neutron.Subnet, purpose, used string, uses func(neutron.Port) bool, has func(neutron.RouterInterface) bool) Step {
+// stepToDetached detaches the router that the status records before a subnet is deleted,
+// alone or with its network, unless Neutron would reject that: ports that use what is
+// deleted also use the router. Every port on the network counts if the network is deleted,
+// even one without an address.
+func stepToDetached(actual Actual, subnet neutron.Subnet, purpose string, withNetwork bool) Step {
 	if actual.RouterID == "" {
 		return nil
 	}
@@ -273,34 +148,42 @@ func stepToDetachedIf(actual Actual, subnet neutron.Subnet, purpose, used string
 	if !known {
 		return FindPorts{subnet.NetworkID}
 	}
-	var users []string
-	for _, port := range ports {
-		if uses(port) {
-			users = append(users, port.String())
-		}
+	used, users := "subnet "+subnet.ID, usersOf(subnet, ports)
+	if withNetwork {
+		used, users = "network "+subnet.NetworkID, textsOf(ports, neutron.Port.String)
 	}
 	for _, other := range actual.interfaces {
-		if has(other) && other.RouterID != ours.RouterID {
+		isUser := other.SubnetID == subnet.ID || withNetwork && other.NetworkID == subnet.NetworkID
+		if isUser && other.RouterID != ours.RouterID {
 			users = append(users, routerText(other))
 		}
 	}
 	if users != nil {
-		return Blocked{Reason: ReasonInUse, Message: fmt.Sprintf(
-			"cannot %s: ports use %s (%s). Subnet %s stays attached to router %s until they are deleted.", purpose, used, firstOf(users), subnet.ID, ours.RouterID)}
+		return blocked(ReasonInUse,
+			"cannot %s: ports use %s (%s). Subnet %s stays attached to router %s until they are deleted.",
+			purpose, used, firstOf(users), subnet.ID, ours.RouterID)
 	}
 	return DetachRouter{Interface: ours, For: purpose}
 }
 
-// replacement describes what the detachment of a subnet permits.
+func usersOf(subnet neutron.Subnet, ports []neutron.Port) []string {
+	uses := func(p neutron.Port) bool { return slices.Contains(p.SubnetIDs, subnet.ID) }
+	return textsOf(filter(ports, uses), neutron.Port.String)
+}
+
 func replacement(desired Desired, subnet neutron.Subnet) string {
 	return fmt.Sprintf("replace subnet %s by %s", subnet.CIDR, desired.RangeText())
 }
 
 // stepToUnrouted detaches our subnets on a network, each with a step, before they are
-// deleted for a purpose, and the adopted one, which stays.
-func stepToUnrouted(desired Desired, actual Actual, networkID, purpose string, stepTo func(Actual, neutron.Subnet, string) Step) Step {
+// deleted, alone or with the network; and the adopted one, which stays.
+func stepToUnrouted(desired Desired, actual Actual, networkID string, withNetwork bool) Step {
 	if actual.RouterID == "" && desired.Router == nil {
 		return nil
+	}
+	purpose := "delete the subnet"
+	if withNetwork {
+		purpose = "delete the network"
 	}
 	subnets, known := actual.subnets[networkID]
 	switch {
@@ -310,15 +193,14 @@ func stepToUnrouted(desired Desired, actual Actual, networkID, purpose string, s
 		return FindRouterInterfaces{networkID}
 	}
 	for _, subnet := range subnets {
-		isAdopted := desired.Adopted != "" && desired.SubnetPool == nil && subnet.CIDR == desired.CIDR && !neutron.IsMarker(subnet.Description)
 		attached, _ := actual.interfacesOf(subnet)
-		if ours, ok := interfaceTo(actual.RouterID, attached); ok && isAdopted {
+		if ours, ok := interfaceTo(actual.RouterID, attached); ok && desired.adopts(subnet) {
 			return DetachRouter{Interface: ours}
 		}
-		if !desired.Owner.HasMarker(subnet.Description) {
+		if !desired.has(subnet) {
 			continue
 		}
-		if step := stepTo(actual, subnet, purpose); step != nil {
+		if step := stepToDetached(actual, subnet, purpose, withNetwork); step != nil {
 			return step
 		}
 	}
@@ -328,32 +210,37 @@ func stepToUnrouted(desired Desired, actual Actual, networkID, purpose string, s
 // stepToNoForeignRouter blocks the deletion of a network while routers have it that the
 // status does not record.
 func stepToNoForeignRouter(actual Actual, network neutron.Network) Step {
-	var texts []string
-	for _, other := range actual.interfaces {
-		if other.NetworkID == network.ID {
-			texts = append(texts, routerText(other))
-		}
-	}
+	isOnIt := func(i neutron.RouterInterface) bool { return i.NetworkID == network.ID }
+	texts := textsOf(filter(actual.interfaces, isOnIt), routerText)
 	if texts == nil {
 		return nil
 	}
 	slices.Sort(texts)
-	return Blocked{Reason: ReasonInUse, Message: fmt.Sprintf(
-		"network %s cannot be deleted: it is attached to routers, but not by this Network (%s). Detach them first (openstack router remove subnet), or set spec.deletionPolicy to Retain.",
-		network.ID, firstOf(texts))}
+	return blocked(ReasonInUse,
+		"network %s cannot be deleted: it is attached to routers, but not by this Network (%s). "+
+			"Detach them first (openstack router remove subnet), or set spec.deletionPolicy to Retain.",
+		network.ID, firstOf(texts))
 }
 
-func routerText(i neutron.RouterInterface) string {
-	return fmt.Sprintf("subnet %s to router %s", i.SubnetID, i.RouterID)
-}
-
-// maxNamed limits how many objects a message names.
-const maxNamed = 10
-
-// firstOf joins the first of some texts.
-func firstOf(texts []string) string {
-	if len(texts) > maxNamed {
-		texts = append(slices.Clone(texts[:maxNamed]), fmt.Sprintf("and %d more", len(texts)-maxNamed))
+// routerID returns the ID of the desired router, if it is known without a request.
+func (a Actual) routerID(desired Desired) (id string, known bool) {
+	switch router := desired.Router; {
+	case router == nil:
+		return "", false
+	case router.ID != "":
+		return router.ID, true
+	case a.routers != nil && len(*a.routers) == 1:
+		return (*a.routers)[0].ID, true
+	case router.Name == a.RouterName && a.RouterID != "":
+		return a.RouterID, true
 	}
-	return strings.Join(texts, ", ")
+	return "", false
+}
+
+// routerRecord returns the router to record in the status, with its name in the spec.
+func (a Actual) routerRecord(desired Desired) (id, name string) {
+	if routerID, known := a.routerID(desired); known && routerID == a.RouterID && !desired.Absent {
+		return a.RouterID, desired.Router.Name
+	}
+	return a.RouterID, a.RouterName
 }

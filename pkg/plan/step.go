@@ -9,207 +9,61 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// Step is one request to Kubernetes or Neutron, or the end of a plan. Logs, events
-// and tests contain its text.
+// Step is one request to Kubernetes or Neutron, or the end of a plan. Logs and plans
+// contain its text. The steps are those of this package.
 type Step interface {
 	fmt.Stringer
-	step() // the steps are those of this file
+	kind() kind
+	intent() string
 }
 
-// The steps that end a plan.
-type (
-	// Nothing means that the actual state is the desired state.
-	Nothing struct{}
-	// Blocked means that the controller cannot continue until a user changes
-	// something in Kubernetes or Neutron.
-	Blocked struct {
-		Reason  Reason
-		Message string
-	}
-)
+// kind says what a step does. It is empty if the step ends a plan.
+type kind struct {
+	action Action
+	// inNeutron is true if the step changes something in Neutron, and false if it reads,
+	// or changes the object in Kubernetes.
+	inNeutron bool
+	fact      string
+}
 
-// Reason is why a plan is blocked, as one word.
-type Reason string
+// Action is what a step does to an object.
+type Action string
 
-// The reasons for which a plan is blocked.
+// The actions. To change a part of an object is to update the object.
 const (
-	// ReasonInvalidSpec: the spec contains a value that the controller cannot use.
-	ReasonInvalidSpec Reason = "InvalidSpec"
-	// ReasonAmbiguous: Neutron has several networks or subnets with the owner marker
-	// of the Network, or several subnet pools or routers with the name in the spec. Or
-	// a network had the owner marker before the Network was created.
-	ReasonAmbiguous Reason = "Ambiguous"
-	// ReasonNotOurs: the network in the status does not have the owner marker of the
-	// Network, or the network to adopt belongs to another Network.
-	ReasonNotOurs Reason = "NotOurs"
-	// ReasonNotFound: the network, subnet pool or router in the spec does not exist.
-	ReasonNotFound Reason = "NotFound"
-	// ReasonAdoptionNotAllowed: the spec names a network to adopt, but the controller
-	// runs without -allow-adoption. Next does not return it by itself; it is a
-	// [Desired.Obstacle].
-	ReasonAdoptionNotAllowed Reason = "AdoptionNotAllowed"
-	// ReasonExtensionMissing: a field of the spec requires an extension that this
-	// Neutron does not have. Everything else is as desired.
-	ReasonExtensionMissing Reason = "ExtensionMissing"
-	// ReasonSubnetPoolMismatch: the subnet pool has another IP version than the
-	// spec requires, or does not allocate ranges of the desired length.
-	ReasonSubnetPoolMismatch Reason = "SubnetPoolMismatch"
-	// ReasonOtherCloud: the network is in another cloud than the one that the
-	// controller is connected to.
-	ReasonOtherCloud Reason = "OtherCloud"
-	// ReasonOtherCluster: there is no network yet, but one of an object of the same
-	// namespace and name in another cluster.
-	ReasonOtherCluster Reason = "OtherCluster"
-	// ReasonDrifted: somebody changed the network or subnet directly in Neutron, and
-	// the drift policy is to report it.
-	ReasonDrifted Reason = "Drifted"
-	// ReasonInUse: deleting the network would also delete subnets that do not belong
-	// to the Network.
-	ReasonInUse Reason = "InUse"
-	// ReasonNamespaceLimit: the namespace has as many networks in Neutron as
-	// -max-networks-per-namespace allows, including retained and orphaned ones. Next
-	// does not return it; the caller, which counts them, does.
-	ReasonNamespaceLimit Reason = "NamespaceLimit"
-	// ReasonDefinitionDeleted: the CustomResourceDefinition is being deleted, which deletes
-	// all Networks, hardly ever on purpose. Next does not return it; the caller, which
-	// reads it before a deletion, does.
-	ReasonDefinitionDeleted Reason = "DefinitionDeleted"
-	// ReasonNotConverging: Neutron's responses do not match the requests, so that the
-	// plan does not end. Next does not return it; the caller, which counts the steps,
-	// does.
-	ReasonNotConverging Reason = "NotConverging"
+	Find   Action = "find"
+	Create Action = "create"
+	Update Action = "update"
+	Delete Action = "delete"
 )
 
-// The steps that read.
-type (
-	// FindNetwork looks for our network by its ID or by our owner marker.
-	FindNetwork struct{ Filter neutron.NetworkFilter }
-	// FindSubnets looks for the subnets on our network.
-	FindSubnets struct{ Filter neutron.SubnetFilter }
-	// FindSubnetPool looks for the subnet pool in the spec.
-	FindSubnetPool struct{ Filter neutron.SubnetPoolFilter }
-	// FindExtensions looks for the extensions of this Neutron.
-	FindExtensions struct{}
-	// FindRouter looks for the router in the spec.
-	FindRouter struct{ Filter neutron.RouterFilter }
-	// FindRouterInterfaces looks for the routers to which a network is attached.
-	FindRouterInterfaces struct{ NetworkID string }
-	// FindPorts looks for the ports that use a network.
-	FindPorts struct{ NetworkID string }
-	// FindOtherClusters looks for networks of other clusters with our name.
-	FindOtherClusters struct{ Name string }
-	// FindCloud looks for the identity of the cloud that requests go to.
-	FindCloud struct{}
-)
+// ActionOf returns what a step does, or an empty string for the end of a plan.
+func ActionOf(step Step) Action { return step.kind().action }
 
-// Change describes what a step changes.
-type Change struct{ What, From, To string }
-
-func (c Change) String() string { return fmt.Sprintf("%s %s → %s", c.What, c.From, c.To) }
-
-// The steps that write.
-type (
-	// AddFinalizer keeps the object until RemoveFinalizer, and records the cloud.
-	AddFinalizer struct{ Cloud string }
-	// CreateNetwork creates a network.
-	CreateNetwork struct{ Network neutron.NewNetwork }
-	// UpdateNetwork restores the settings, name and owner marker of our network.
-	UpdateNetwork struct {
-		ID      string
-		Changes []Change
-		Update  neutron.NetworkUpdate
-	}
-	// RetainNetwork gives our network the retained marker, for the next object of
-	// the same name.
-	RetainNetwork struct {
-		ID     string
-		Update neutron.NetworkUpdate
-	}
-	// RecordTags records in the status the tags that were added to our network, or
-	// are about to be.
-	RecordTags struct{ Tags []string }
-	// AddTag adds a tag to our network.
-	AddTag struct{ ID, Tag string }
-	// RemoveTag removes a tag of ours.
-	RemoveTag struct{ ID, Tag string }
-	// CreateSubnet creates a subnet on our network.
-	CreateSubnet struct{ Subnet neutron.NewSubnet }
-	// UpdateSubnet restores the settings, name and owner marker of our subnet.
-	UpdateSubnet struct {
-		ID      string
-		Changes []Change
-		Update  neutron.SubnetUpdate
-	}
-	// DeleteSubnet deletes our subnet. For describes the subnet that replaces it,
-	// if there is one. Duplicate is true if there already is another one of ours.
-	DeleteSubnet struct {
-		Duplicate bool
-		ID        string
-		Revision  int
-		From      netip.Prefix
-		For       string
-	}
-	// DeleteNetwork deletes our network, with our subnet on it. If DuplicateOf is
-	// set, it deletes a duplicate of that network.
-	DeleteNetwork struct {
-		ID          string
-		Revision    int
-		DuplicateOf string
-	}
-	// RemoveFinalizer lets Kubernetes delete the object.
-	RemoveFinalizer struct{}
-	// RecordRouter records in the status the router to which our subnet is about to be
-	// attached, or none. Replaces is the one that was recorded before, or empty.
-	RecordRouter struct{ ID, Name, Replaces string }
-	// AttachRouter attaches our subnet to a router.
-	AttachRouter struct{ Interface neutron.RouterInterface }
-	// DetachRouter detaches our subnet from a router. For describes what that permits,
-	// if the router is attached again or the subnet is deleted.
-	DetachRouter struct {
-		Interface neutron.RouterInterface
-		For       string
-	}
-)
-
-func (Nothing) step()           {}
-func (Blocked) step()           {}
-func (FindNetwork) step()       {}
-func (FindSubnets) step()       {}
-func (FindSubnetPool) step()    {}
-func (FindExtensions) step()    {}
-func (FindCloud) step()         {}
-func (FindOtherClusters) step() {}
-func (RecordTags) step()        {}
-func (AddTag) step()            {}
-func (RemoveTag) step()         {}
-func (AddFinalizer) step()      {}
-func (CreateNetwork) step()     {}
-func (UpdateNetwork) step()     {}
-func (RetainNetwork) step()     {}
-func (CreateSubnet) step()      {}
-func (UpdateSubnet) step()      {}
-func (DeleteSubnet) step()      {}
-func (DeleteNetwork) step()     {}
-func (RemoveFinalizer) step()   {}
-
-func (FindRouter) step()           {}
-func (FindRouterInterfaces) step() {}
-func (FindPorts) step()            {}
-func (RecordRouter) step()         {}
-func (AttachRouter) step()         {}
-func (DetachRouter) step()         {}
+// IsRead reports whether a step only reads.
+func IsRead(step Step) bool { return step.kind().action == Find }
 
 // ChangesNeutron reports whether a step changes something in Neutron.
-func ChangesNeutron(step Step) bool {
-	switch step.(type) {
-	case Nothing, Blocked, RecordTags, RecordRouter, AddFinalizer, RemoveFinalizer:
-		return false
-	}
-	return !IsRead(step)
-}
+func ChangesNeutron(step Step) bool { return step.kind().inNeutron }
 
-func (Nothing) String() string   { return "nothing to do" }
-func (s Blocked) String() string { return fmt.Sprintf("blocked: %s: %s", s.Reason, s.Message) }
+// Fact returns what a step did, in the past tense, for the log.
+func Fact(step Step) string { return step.kind().fact }
+
+// Intent returns what a step is for, after "cannot" or "to".
+func Intent(step Step) string { return step.intent() }
+
+// Nothing ends a plan: the actual state is the desired state.
+type Nothing struct{}
+
+func (Nothing) kind() kind     { return kind{} }
+func (Nothing) String() string { return "nothing to do" }
+func (Nothing) intent() string { return "do nothing" }
+
+// FindNetwork looks for our network by its ID or by our owner marker.
+type FindNetwork struct{ Filter neutron.NetworkFilter }
+
+func (FindNetwork) kind() kind     { return kind{action: Find, fact: "Found networks"} }
+func (FindNetwork) intent() string { return "look up the Neutron network" }
 
 func (s FindNetwork) String() string {
 	if s.Filter.ID != "" {
@@ -218,62 +72,150 @@ func (s FindNetwork) String() string {
 	return "find networks with the name " + strconv.Quote(s.Filter.Name)
 }
 
-func (s FindSubnets) String() string {
-	return "find subnets of network " + s.Filter.NetworkID
-}
+// FindSubnets looks for the subnets on our network.
+type FindSubnets struct{ Filter neutron.SubnetFilter }
 
+func (FindSubnets) kind() kind       { return kind{action: Find, fact: "Found subnets"} }
+func (s FindSubnets) String() string { return "find subnets of network " + s.Filter.NetworkID }
+func (FindSubnets) intent() string   { return "look up the subnets of the Neutron network" }
+
+// FindSubnetPool looks for the subnet pool in the spec.
+type FindSubnetPool struct{ Filter neutron.SubnetPoolFilter }
+
+func (FindSubnetPool) kind() kind { return kind{action: Find, fact: "Found subnet pools"} }
 func (s FindSubnetPool) String() string {
-	if s.Filter.ID != "" {
-		return "find subnet pool " + s.Filter.ID
-	}
-	return "find subnet pool with name " + strconv.Quote(s.Filter.Name)
+	return "find subnet pool " + idOrName(s.Filter.ID, s.Filter.Name)
 }
+func (FindSubnetPool) intent() string { return "look up the subnet pool" }
 
+// FindExtensions looks for the extensions of this Neutron.
+type FindExtensions struct{}
+
+func (FindExtensions) kind() kind     { return kind{action: Find, fact: "Found extensions"} }
 func (FindExtensions) String() string { return "find extensions" }
-func (FindCloud) String() string      { return "find the cloud" }
+func (FindExtensions) intent() string { return "look up the extensions of Neutron" }
 
+// FindRouter looks for the router in the spec.
+type FindRouter struct{ Filter neutron.RouterFilter }
+
+func (FindRouter) kind() kind       { return kind{action: Find, fact: "Found routers"} }
+func (s FindRouter) String() string { return "find router " + idOrName(s.Filter.ID, s.Filter.Name) }
+func (FindRouter) intent() string   { return "look up the router" }
+
+// FindRouterInterfaces looks for the routers to which a network is attached.
+type FindRouterInterfaces struct{ NetworkID string }
+
+func (FindRouterInterfaces) kind() kind       { return kind{action: Find, fact: "Found router interfaces"} }
+func (s FindRouterInterfaces) String() string { return "find routers of network " + s.NetworkID }
+func (FindRouterInterfaces) intent() string   { return "look up the routers of the Neutron network" }
+
+// FindPorts looks for the ports that use a network.
+type FindPorts struct{ NetworkID string }
+
+func (FindPorts) kind() kind       { return kind{action: Find, fact: "Found ports"} }
+func (s FindPorts) String() string { return "find ports of network " + s.NetworkID }
+func (FindPorts) intent() string   { return "look up the ports of the Neutron network" }
+
+// FindOtherClusters looks for networks of other clusters with our name.
+type FindOtherClusters struct{ Name string }
+
+func (FindOtherClusters) kind() kind       { return kind{action: Find, fact: "Found other clusters"} }
+func (s FindOtherClusters) intent() string { return s.String() }
 func (s FindOtherClusters) String() string {
 	return "find networks of other clusters with the name " + strconv.Quote(s.Name)
 }
 
-func (AddFinalizer) String() string    { return "add finalizer" }
-func (s CreateNetwork) String() string { return "create network " + s.Network.Name }
+// FindCloud looks for the identity of the cloud that requests go to.
+type FindCloud struct{}
 
+func (FindCloud) kind() kind     { return kind{action: Find, fact: "Found cloud"} }
+func (FindCloud) String() string { return "find the cloud" }
+func (FindCloud) intent() string { return "find out to which cloud Neutron belongs" }
+
+// AddFinalizer keeps the object until RemoveFinalizer, and records the cloud.
+type AddFinalizer struct{ Cloud string }
+
+func (AddFinalizer) kind() kind     { return kind{action: Update, fact: "Added finalizer"} }
+func (AddFinalizer) String() string { return "add finalizer" }
+func (AddFinalizer) intent() string { return "add finalizer" }
+
+// RemoveFinalizer lets Kubernetes delete the object.
+type RemoveFinalizer struct{}
+
+func (RemoveFinalizer) kind() kind     { return kind{action: Update, fact: "Removed finalizer"} }
+func (RemoveFinalizer) String() string { return "remove finalizer" }
+func (RemoveFinalizer) intent() string { return "finish the deletion" }
+
+// RecordTags records in the status the tags that were added to our network, or are about
+// to be.
+type RecordTags struct{ Tags []string }
+
+func (RecordTags) kind() kind { return kind{action: Update, fact: "Recorded tags"} }
+func (s RecordTags) String() string {
+	return "record tags in the status: " + strings.Join(s.Tags, ", ")
+}
+func (RecordTags) intent() string { return "record the tags in the status" }
+
+// RecordRouter records in the status the router to which our subnet is about to be
+// attached, or none. Replaces is the one that was recorded before, or empty.
+type RecordRouter struct{ ID, Name, Replaces string }
+
+func (RecordRouter) kind() kind     { return kind{action: Update, fact: "Recorded router"} }
+func (RecordRouter) intent() string { return "record the router in the status" }
+
+func (s RecordRouter) String() string {
+	if s.ID == "" {
+		return "remove router " + s.Replaces + " from the status"
+	}
+	return "record router in the status: " + s.ID
+}
+
+// CreateNetwork creates a network.
+type CreateNetwork struct{ Network neutron.NewNetwork }
+
+func (CreateNetwork) kind() kind       { return kind{Create, true, "Created network"} }
+func (s CreateNetwork) String() string { return "create network " + s.Network.Name }
+func (CreateNetwork) intent() string   { return "create the Neutron network" }
+
+// UpdateNetwork restores the settings, name and owner marker of our network.
+type UpdateNetwork struct {
+	ID      string
+	Changes []Change
+	Update  neutron.NetworkUpdate
+}
+
+func (UpdateNetwork) kind() kind       { return kind{Update, true, "Changed network"} }
+func (s UpdateNetwork) intent() string { return changeIntent(s.Changes) }
 func (s UpdateNetwork) String() string {
 	return fmt.Sprintf("update network %s: %s", s.ID, joinTexts(s.Changes, Change.String, ", "))
 }
 
+// RetainNetwork gives our network the retained marker, for the next object of the same
+// name.
+type RetainNetwork struct {
+	ID     string
+	Update neutron.NetworkUpdate
+}
+
+func (RetainNetwork) kind() kind       { return kind{Update, true, "Retained network"} }
+func (s RetainNetwork) intent() string { return "mark the Neutron network " + s.ID + " as retained" }
 func (s RetainNetwork) String() string {
 	return fmt.Sprintf("retain network %s: description → %q", s.ID, s.Update.Description)
 }
 
-func (s RecordTags) String() string {
-	return "record tags in the status: " + strings.Join(s.Tags, ", ")
+// DeleteNetwork deletes our network, with our subnet on it. If DuplicateOf is set, it
+// deletes a duplicate of that network.
+type DeleteNetwork struct {
+	ID          string
+	Revision    int
+	DuplicateOf string
 }
 
-func (s AddTag) String() string    { return fmt.Sprintf("add tag %q to network %s", s.Tag, s.ID) }
-func (s RemoveTag) String() string { return fmt.Sprintf("remove tag %q from network %s", s.Tag, s.ID) }
-
-func (s CreateSubnet) String() string {
-	text := "create subnet: " + s.Subnet.CIDR.String()
-	if pool := s.Subnet.FromPool; pool != nil {
-		text = "create subnet: " + allocationText(pool.SubnetPoolID, pool.PrefixLength)
+func (s DeleteNetwork) kind() kind {
+	if s.DuplicateOf != "" {
+		return kind{Delete, true, "Deleted duplicate network"}
 	}
-	if gateway := s.Subnet.Gateway; gateway != nil {
-		text += ", gateway " + addrText(*gateway)
-	}
-	return text
-}
-
-func (s UpdateSubnet) String() string {
-	return "update subnet: " + joinTexts(s.Changes, Change.String, ", ")
-}
-
-func (s DeleteSubnet) String() string {
-	if s.For == "" {
-		return "delete subnet: " + s.From.String()
-	}
-	return fmt.Sprintf("delete subnet: %s is replaced by %s", s.From, s.For)
+	return kind{Delete, true, "Deleted network"}
 }
 
 func (s DeleteNetwork) String() string {
@@ -283,32 +225,115 @@ func (s DeleteNetwork) String() string {
 	return "delete network " + s.ID
 }
 
-func (RemoveFinalizer) String() string { return "remove finalizer" }
-
-func (s FindRouter) String() string {
-	if s.Filter.ID != "" {
-		return "find router " + s.Filter.ID
+func (s DeleteNetwork) intent() string {
+	if s.DuplicateOf != "" {
+		return fmt.Sprintf("delete the Neutron network %s, a duplicate of %s,", s.ID, s.DuplicateOf)
 	}
-	return "find router with name " + strconv.Quote(s.Filter.Name)
+	return "delete the Neutron network " + s.ID
 }
 
-func (s FindRouterInterfaces) String() string { return "find routers of network " + s.NetworkID }
-func (s FindPorts) String() string            { return "find ports of network " + s.NetworkID }
+// AddTag adds a tag to our network.
+type AddTag struct{ ID, Tag string }
 
-func (s RecordRouter) String() string {
-	if s.ID == "" {
-		return "remove router " + s.Replaces + " from the status"
+func (AddTag) kind() kind       { return kind{Update, true, "Added tag"} }
+func (s AddTag) String() string { return fmt.Sprintf("add tag %q to network %s", s.Tag, s.ID) }
+func (s AddTag) intent() string { return fmt.Sprintf("add the tag %q", s.Tag) }
+
+// RemoveTag removes a tag of ours.
+type RemoveTag struct{ ID, Tag string }
+
+func (RemoveTag) kind() kind       { return kind{Update, true, "Removed tag"} }
+func (s RemoveTag) String() string { return fmt.Sprintf("remove tag %q from network %s", s.Tag, s.ID) }
+func (s RemoveTag) intent() string { return fmt.Sprintf("remove the tag %q", s.Tag) }
+
+// CreateSubnet creates a subnet on our network.
+type CreateSubnet struct{ Subnet neutron.NewSubnet }
+
+func (CreateSubnet) kind() kind       { return kind{Create, true, "Created subnet"} }
+func (s CreateSubnet) String() string { return "create subnet: " + s.text() }
+
+func (s CreateSubnet) intent() string {
+	if s.Subnet.FromPool != nil {
+		return "create a subnet with " + s.text()
 	}
-	return "record router in the status: " + s.ID
+	return "create the subnet " + s.text()
 }
 
-func (s AttachRouter) String() string {
+// text describes the subnet.
+func (s CreateSubnet) text() string {
+	text := s.Subnet.CIDR.String()
+	if pool := s.Subnet.FromPool; pool != nil {
+		text = allocationText(pool.SubnetPoolID, pool.PrefixLength)
+	}
+	if gateway := s.Subnet.Gateway; gateway != nil {
+		text += ", gateway " + addrText(*gateway)
+	}
+	return text
+}
+
+// UpdateSubnet restores the settings, name and owner marker of our subnet.
+type UpdateSubnet struct {
+	ID      string
+	Changes []Change
+	Update  neutron.SubnetUpdate
+}
+
+func (UpdateSubnet) kind() kind       { return kind{Update, true, "Changed subnet"} }
+func (s UpdateSubnet) intent() string { return changeIntent(s.Changes) }
+func (s UpdateSubnet) String() string {
+	return "update subnet: " + joinTexts(s.Changes, Change.String, ", ")
+}
+
+// DeleteSubnet deletes our subnet. For describes the subnet that replaces it, if there is
+// one. Duplicate is true if there already is another one of ours.
+type DeleteSubnet struct {
+	Duplicate bool
+	ID        string
+	Revision  int
+	From      netip.Prefix
+	For       string
+}
+
+func (DeleteSubnet) kind() kind { return kind{Delete, true, "Deleted subnet"} }
+
+func (s DeleteSubnet) String() string {
+	if s.For == "" {
+		return "delete subnet: " + s.From.String()
+	}
+	return fmt.Sprintf("delete subnet: %s is replaced by %s", s.From, s.For)
+}
+
+func (s DeleteSubnet) intent() string {
+	if s.For == "" {
+		return "delete the subnet " + s.From.String()
+	}
+	return fmt.Sprintf("change %s to %s", s.From, s.For)
+}
+
+// AttachRouter attaches our subnet to a router.
+type AttachRouter struct{ Interface neutron.RouterInterface }
+
+func (AttachRouter) kind() kind       { return kind{Update, true, "Attached subnet to router"} }
+func (s AttachRouter) String() string { return s.text("attach subnet") }
+func (s AttachRouter) intent() string { return s.text("attach the subnet") }
+
+func (s AttachRouter) text(begin string) string {
 	address := KnownAfterCreate
 	if s.Interface.Address.IsValid() {
 		address = s.Interface.Address.String()
 	}
-	return fmt.Sprintf("attach subnet to router %s with the address %s", s.Interface.RouterID, address)
+	return fmt.Sprintf("%s to router %s with the address %s", begin, s.Interface.RouterID, address)
 }
+
+// DetachRouter detaches our subnet from a router. For describes what that permits, if the
+// router is attached again or the subnet is deleted.
+type DetachRouter struct {
+	Interface neutron.RouterInterface
+	For       string
+}
+
+func (DetachRouter) kind() kind       { return kind{Update, true, "Detached subnet from router"} }
+func (s DetachRouter) intent() string { return "detach the subnet from router " + s.Interface.RouterID }
 
 func (s DetachRouter) String() string {
 	text := "detach subnet from router " + s.Interface.RouterID
@@ -318,10 +343,19 @@ func (s DetachRouter) String() string {
 	return text
 }
 
-func joinTexts[T any](values []T, text func(T) string, separator string) string {
-	var texts []string
-	for _, value := range values {
-		texts = append(texts, text(value))
+// Change describes what a step changes.
+type Change struct{ What, From, To string }
+
+func (c Change) String() string { return fmt.Sprintf("%s %s → %s", c.What, c.From, c.To) }
+
+func changeIntent(changes []Change) string {
+	text := func(c Change) string { return fmt.Sprintf("%s from %s to %s", c.What, c.From, c.To) }
+	return "change " + joinTexts(changes, text, " and ")
+}
+
+func idOrName(id, name string) string {
+	if id != "" {
+		return id
 	}
-	return strings.Join(texts, separator)
+	return "with name " + strconv.Quote(name)
 }

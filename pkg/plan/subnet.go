@@ -31,11 +31,7 @@ func stepToSubnet(desired Desired, actual Actual, network neutron.Network) Step 
 	case !ok:
 		return ambiguous("subnets", subnetIDs(ours), desired.Owner, actual.SubnetID)
 	case len(others) > 0 && (kept.ID == actual.SubnetID || !hasDesiredRange(desired, actual, others[0])):
-		if step := stepToDetached(actual, others[0], replacement(desired, others[0])); step != nil {
-			return step
-		}
-		isDuplicate := hasDesiredRange(desired, actual, others[0]) // otherwise, the kept one has replaced it
-		return DeleteSubnet{Duplicate: isDuplicate, ID: others[0].ID, Revision: others[0].Revision, From: others[0].CIDR, For: desired.RangeText()}
+		return stepToDelete(desired, actual, others[0], hasDesiredRange(desired, actual, others[0]))
 	}
 	return stepToSpec(desired, actual, network, kept)
 }
@@ -45,19 +41,8 @@ func stepToNewSubnet(desired Desired, actual Actual, network neutron.Network) St
 		return step
 	}
 	subnet := neutron.NewSubnet{
-		NetworkID:      network.ID,
-		Name:           desired.Owner.String(),
-		Description:    desired.Owner.Marker(),
-		CIDR:           desired.CIDR,
-		AddressMode:    desired.AddressMode,
-		RAMode:         desired.RAMode,
-		SubnetSettings: neutron.SubnetSettings{Pools: desired.Pools, DHCP: desired.DHCP},
-	}
-	if desired.Nameservers != nil {
-		subnet.Nameservers = &desired.Nameservers
-	}
-	if desired.HostRoutes != nil {
-		subnet.HostRoutes = &desired.HostRoutes
+		NetworkID: network.ID, Name: desired.Owner.String(), Description: desired.Owner.Marker(), CIDR: desired.CIDR,
+		AddressMode: desired.AddressMode, RAMode: desired.RAMode, SubnetSettings: desired.subnetSettings(),
 	}
 	if desired.SubnetPool == nil {
 		subnet.Gateway = new(desired.gatewayOr(desired.CIDR.Addr().Next()))
@@ -68,7 +53,9 @@ func stepToNewSubnet(desired Desired, actual Actual, network neutron.Network) St
 	if step != nil {
 		return step
 	}
-	subnet.FromPool = &neutron.FromPool{SubnetPoolID: pool.ID, IPVersion: pool.IPVersion, PrefixLength: desired.SubnetPool.PrefixLength}
+	subnet.FromPool = &neutron.FromPool{
+		SubnetPoolID: pool.ID, IPVersion: pool.IPVersion, PrefixLength: desired.SubnetPool.PrefixLength,
+	}
 	return CreateSubnet{subnet}
 }
 
@@ -78,11 +65,13 @@ func stepToNewSubnet(desired Desired, actual Actual, network neutron.Network) St
 func stepToRoom(desired Desired, actual Actual, network neutron.Network) Step {
 	subnets, _ := actual.subnetsOf(network)
 	for _, s := range subnets {
-		inTheWay := desired.CIDR.IsValid() && s.CIDR.Overlaps(desired.CIDR) || desired.Adopted == "" && s.ID == actual.SubnetID
-		if inTheWay && !desired.Owner.HasMarker(s.Description) {
-			return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
-				"subnet %s with the range %s is on network %s, but does not have the owner marker of this Network. If it belongs to this Network, set its description to %q. Otherwise delete it.",
-				s.ID, s.CIDR, network.ID, desired.Owner.Marker())}
+		overlaps := desired.CIDR.IsValid() && s.CIDR.Overlaps(desired.CIDR)
+		wasOurs := desired.Adopted == "" && s.ID == actual.SubnetID
+		if (overlaps || wasOurs) && !desired.has(s) {
+			return blocked(ReasonNotOurs,
+				"subnet %s with the range %s is on network %s, but does not have the owner marker of this Network. "+
+					"If it belongs to this Network, set its description to %q. Otherwise delete it.",
+				s.ID, s.CIDR, network.ID, desired.Owner.Marker())
 		}
 	}
 	return nil
@@ -98,7 +87,13 @@ func stepToSpec(desired Desired, actual Actual, network neutron.Network, subnet 
 	keepsModes := adopted && desired.AddressMode == "" && desired.RAMode == ""
 	hasModes := subnet.AddressMode == desired.AddressMode && subnet.RAMode == desired.RAMode
 	if !hasDesiredRange(desired, actual, subnet) || !hasModes && !keepsModes {
-		return stepToReplace(desired, actual, network, subnet, adopted)
+		if adopted {
+			return blocked(ReasonNotOurs,
+				"subnet %s with the range %s%s was adopted: it is not deleted to make room for %s. "+
+					"Delete the subnet, or restore the previous spec.",
+				subnet.ID, subnet.CIDR, modesText(subnet.AddressMode, subnet.RAMode), desired.RangeText())
+		}
+		return stepToReplace(desired, actual, network, subnet)
 	}
 	target := desired.settingsForSubnet(subnet, adopted)
 	update := neutron.SubnetUpdate{Revision: subnet.Revision}
@@ -122,12 +117,7 @@ func stepToSpec(desired Desired, actual Actual, network neutron.Network, subnet 
 
 // stepToReplace deletes a subnet whose range or IPv6 modes differ, if the desired
 // one can be created.
-func stepToReplace(desired Desired, actual Actual, network neutron.Network, subnet neutron.Subnet, adopted bool) Step {
-	if adopted {
-		return Blocked{Reason: ReasonNotOurs, Message: fmt.Sprintf(
-			"subnet %s with the range %s%s was adopted: it is not deleted to make room for %s. Delete the subnet, or restore the previous spec.",
-			subnet.ID, subnet.CIDR, modesText(subnet.AddressMode, subnet.RAMode), desired.RangeText())}
-	}
+func stepToReplace(desired Desired, actual Actual, network neutron.Network, subnet neutron.Subnet) Step {
 	if desired.SubnetPool != nil {
 		if _, step := selectSubnetPool(desired, actual); step != nil {
 			return step
@@ -142,10 +132,17 @@ func stepToReplace(desired Desired, actual Actual, network neutron.Network, subn
 		}
 		return stepToNewSubnet(desired, actual, network)
 	}
-	if step := stepToDetached(actual, subnet, replacement(desired, subnet)); step != nil {
+	return stepToDelete(desired, actual, subnet, false)
+}
+
+// stepToDelete deletes a subnet that the desired one replaces, or a duplicate of it.
+func stepToDelete(desired Desired, actual Actual, subnet neutron.Subnet, isDuplicate bool) Step {
+	if step := stepToDetached(actual, subnet, replacement(desired, subnet), false); step != nil {
 		return step
 	}
-	return DeleteSubnet{ID: subnet.ID, Revision: subnet.Revision, From: subnet.CIDR, For: desired.RangeText()}
+	return DeleteSubnet{
+		Duplicate: isDuplicate, ID: subnet.ID, Revision: subnet.Revision, From: subnet.CIDR, For: desired.RangeText(),
+	}
 }
 
 // canCoexist reports whether the desired subnet can be created while a subnet that it
@@ -166,166 +163,54 @@ func stepToUnused(desired Desired, actual Actual, subnet neutron.Subnet) Step {
 	if !known {
 		return FindPorts{subnet.NetworkID}
 	}
-	var users []string
-	for _, port := range ports {
-		if slices.Contains(port.SubnetIDs, subnet.ID) {
-			users = append(users, port.String())
-		}
-	}
+	users := usersOf(subnet, ports)
 	if users == nil {
 		return nil
 	}
-	return Blocked{Reason: ReasonInUse, Message: fmt.Sprintf(
-		"cannot %s: ports use subnet %s (%s). Delete the ports, or restore the previous spec.", replacement(desired, subnet), subnet.ID, firstOf(users))}
-}
-
-// settingsForSubnet returns a subnet with the desired settings. A setting that
-// the spec omits has Neutron's default, or is kept if the subnet was adopted.
-func (d Desired) settingsForSubnet(subnet neutron.Subnet, adopted bool) neutron.Subnet {
-	target := subnet
-	if !adopted {
-		target.Gateway, target.DHCP, target.Nameservers, target.HostRoutes = subnet.CIDR.Addr().Next(), true, nil, nil
-	}
-	target.Gateway = d.gatewayOr(target.Gateway)
-	switch {
-	case d.Pools != nil:
-		target.Pools = d.Pools
-	case adopted:
-		target.Pools = poolsWithout(subnet.Pools, target.Gateway)
-	default:
-		target.Pools = Pools(subnet.CIDR, target.Gateway)
-	}
-	if d.DHCP != nil {
-		target.DHCP = *d.DHCP
-	}
-	if d.Nameservers != nil {
-		target.Nameservers = d.Nameservers
-	}
-	if d.HostRoutes != nil {
-		target.HostRoutes = d.HostRoutes
-	}
-	return target
-}
-
-// changeSettings adds the differences between two states of a subnet to an update,
-// and returns them as changes. Pools that change only because of the gateway are
-// not listed.
-func changeSettings(desired Desired, update *neutron.SubnetSettings, from, to neutron.Subnet) (changes []Change) {
-	if from.Gateway != to.Gateway {
-		update.Gateway = &to.Gateway
-		changes = append(changes, Change{"gateway", addrText(from.Gateway), addrText(to.Gateway)})
-	}
-	if !samePools(from.Pools, to.Pools) {
-		update.Pools = to.Pools
-		if update.Gateway == nil || desired.Pools != nil {
-			changes = append(changes, Change{"allocation pools", poolsText(from.Pools), poolsText(to.Pools)})
-		}
-	}
-	if from.DHCP != to.DHCP {
-		update.DHCP = &to.DHCP
-		changes = append(changes, Change{"DHCP", strconv.FormatBool(from.DHCP), strconv.FormatBool(to.DHCP)})
-	}
-	if !slices.Equal(from.Nameservers, to.Nameservers) {
-		update.Nameservers = &to.Nameservers
-		changes = append(changes, Change{"DNS name servers", listText(from.Nameservers, netip.Addr.String), listText(to.Nameservers, netip.Addr.String)})
-	}
-	if !slices.Equal(sortedRoutes(from.HostRoutes), sortedRoutes(to.HostRoutes)) {
-		update.HostRoutes = &to.HostRoutes
-		changes = append(changes, Change{"host routes", listText(from.HostRoutes, routeText), listText(to.HostRoutes, routeText)})
-	}
-	return changes
-}
-
-// hasDesiredRange reports whether a subnet has the desired range, or a range from
-// the desired subnet pool.
-func hasDesiredRange(desired Desired, actual Actual, subnet neutron.Subnet) bool {
-	if desired.SubnetPool == nil {
-		return subnet.CIDR == desired.CIDR
-	}
-	id, known := actual.subnetPoolID(desired)
-	length := desired.SubnetPool.PrefixLength
-	return known && subnet.SubnetPoolID == id && (length == 0 || subnet.CIDR.Bits() == length)
-}
-
-// selectSubnet returns the subnet to keep out of several with our owner marker,
-// and the others. It keeps one that has the desired range; of several such, the
-// one that the status names, or else the oldest one. The others are duplicates
-// that several processes created for one object. ok is false if one may be
-// something else.
-func selectSubnet(desired Desired, actual Actual, ours []neutron.Subnet) (kept neutron.Subnet, others []neutron.Subnet, ok bool) {
-	if len(ours) == 1 { // as usual
-		return ours[0], nil, true
-	}
-	sorted := slices.Clone(ours)
-	slices.SortFunc(sorted, func(a, b neutron.Subnet) int {
-		return cmp.Or(
-			trueFirst(hasDesiredRange(desired, actual, a), hasDesiredRange(desired, actual, b)),
-			trueFirst(a.ID == actual.SubnetID, b.ID == actual.SubnetID),
-			a.CreatedAt.Compare(b.CreatedAt),
-			cmp.Compare(a.ID, b.ID))
-	})
-	kept, others = sorted[0], sorted[1:]
-	for _, other := range others {
-		if other.Name != desired.Owner.String() || !desired.Owner.HasMarker(other.Description) {
-			return kept, others, false
-		}
-	}
-	// Subnets with another range are deleted first: every process decides this in
-	// the same way.
-	slices.Reverse(others)
-	return kept, others, true
-}
-
-// subnetPoolID returns the ID of the desired subnet pool, if it is known. It is
-// empty if there is none.
-func (a Actual) subnetPoolID(desired Desired) (id string, known bool) {
-	pool := desired.SubnetPool
-	switch {
-	case pool == nil:
-		return "", true
-	case pool.ID != "":
-		return pool.ID, true
-	case pool.Name == a.SubnetPoolName && a.SubnetPoolID != "":
-		return a.SubnetPoolID, true
-	case a.pools != nil && len(*a.pools) == 1:
-		return (*a.pools)[0].ID, true
-	}
-	return "", false
+	return blocked(ReasonInUse,
+		"cannot %s: ports use subnet %s (%s). Delete the ports, or restore the previous spec.",
+		replacement(desired, subnet), subnet.ID, firstOf(users))
 }
 
 // selectSubnetPool returns the desired subnet pool. It returns a step if the
 // subnet pool is unknown or not suitable.
-func selectSubnetPool(desired Desired, actual Actual) (neutron.SubnetPool, Step) {
-	pool := desired.SubnetPool
-	blocked := func(reason Reason, format string, values ...any) (neutron.SubnetPool, Step) {
-		return neutron.SubnetPool{}, Blocked{Reason: reason, Message: fmt.Sprintf(format, values...)}
-	}
+func selectSubnetPool(desired Desired, actual Actual) (pool neutron.SubnetPool, step Step) {
+	wanted, name := desired.SubnetPool, desired.SubnetPool.Name+desired.SubnetPool.ID
 	has, known := actual.hasExtension(neutron.ExtensionSubnetPools)
 	switch {
 	case !known:
-		return neutron.SubnetPool{}, FindExtensions{}
+		return pool, FindExtensions{}
 	case !has:
-		return blocked(ReasonExtensionMissing, "this cloud lacks a Neutron extension: spec.subnetPool requires %q. Set spec.cidr instead, or ask the operator of the cloud for the extension.",
-			neutron.ExtensionSubnetPools)
+		return pool, blocked(ReasonExtensionMissing,
+			"this cloud lacks a Neutron extension: spec.subnetPool requires %q. "+
+				"Set spec.cidr instead, or ask the operator of the cloud for the extension.", neutron.ExtensionSubnetPools)
 	case actual.pools == nil:
 		if id, _ := actual.subnetPoolID(desired); id != "" {
-			return neutron.SubnetPool{}, FindSubnetPool{neutron.SubnetPoolFilter{ID: id}}
+			return pool, FindSubnetPool{neutron.SubnetPoolFilter{ID: id}}
 		}
-		return neutron.SubnetPool{}, FindSubnetPool{neutron.SubnetPoolFilter{Name: pool.Name}}
+		return pool, FindSubnetPool{neutron.SubnetPoolFilter{Name: wanted.Name}}
 	case len(*actual.pools) == 0:
-		return blocked(ReasonNotFound, "subnet pool %q, which spec.subnetPool names, does not exist, or the controller's project cannot see it.", pool.Name+pool.ID)
+		return pool, blocked(ReasonNotFound,
+			"subnet pool %q, which spec.subnetPool names, does not exist, or the controller's project cannot see it.", name)
 	case len(*actual.pools) > 1:
 		ids := sortedIDs(*actual.pools, func(p neutron.SubnetPool) string { return p.ID })
-		return blocked(ReasonAmbiguous, "Neutron has %d subnet pools with the name %q (%s). Set spec.subnetPool.id to one of these IDs, and remove spec.subnetPool.name.", len(ids), pool.Name, strings.Join(ids, ", "))
+		return pool, blocked(ReasonAmbiguous,
+			"Neutron has %d subnet pools with the name %q (%s). "+
+				"Set spec.subnetPool.id to one of these IDs, and remove spec.subnetPool.name.",
+			len(ids), wanted.Name, strings.Join(ids, ", "))
 	}
-	found := (*actual.pools)[0]
-	if conflict := desired.versionConflict(found.IPVersion); conflict != "" {
-		return blocked(ReasonSubnetPoolMismatch, "subnet pool %q allocates IPv%d ranges, but %s.", pool.Name+pool.ID, found.IPVersion, conflict)
+	pool = (*actual.pools)[0]
+	if conflict := desired.versionConflict(pool.IPVersion); conflict != "" {
+		return pool, blocked(ReasonSubnetPoolMismatch,
+			"subnet pool %q allocates IPv%d ranges, but %s.", name, pool.IPVersion, conflict)
 	}
-	if length := pool.PrefixLength; length != 0 && (length < found.MinPrefixLength || found.MaxPrefixLength != 0 && length > found.MaxPrefixLength) {
-		return blocked(ReasonSubnetPoolMismatch, "subnet pool %q allocates ranges from /%d to /%d, but spec.subnetPool.prefixLength is %d.", pool.Name+pool.ID, found.MinPrefixLength, found.MaxPrefixLength, length)
+	length, least, most := wanted.PrefixLength, pool.MinPrefixLength, pool.MaxPrefixLength
+	if length != 0 && (length < least || most != 0 && length > most) {
+		return pool, blocked(ReasonSubnetPoolMismatch,
+			"subnet pool %q allocates ranges from /%d to /%d, but spec.subnetPool.prefixLength is %d.",
+			name, least, most, length)
 	}
-	return found, nil
+	return pool, nil
 }
 
 // versionConflict returns the reason why the spec does not allow a subnet of this
@@ -347,50 +232,61 @@ func (d Desired) versionConflict(version int) string {
 	return ""
 }
 
-// allocationText describes a range from a subnet pool. The prefix length is 0 for
-// the default of the subnet pool.
-func allocationText(pool string, prefixLength int) string {
-	if prefixLength == 0 {
-		return "a range from subnet pool " + pool
+// settingsForSubnet returns a subnet with the desired settings. A setting that
+// the spec omits has Neutron's default, or is kept if the subnet was adopted.
+func (d Desired) settingsForSubnet(subnet neutron.Subnet, adopted bool) neutron.Subnet {
+	target := subnet
+	if !adopted {
+		target.Gateway, target.DHCP, target.Nameservers, target.HostRoutes = subnet.CIDR.Addr().Next(), true, nil, nil
 	}
-	return fmt.Sprintf("a /%d from subnet pool %s", prefixLength, pool)
+	target.Gateway = d.gatewayOr(target.Gateway)
+	if target.Pools = Pools(subnet.CIDR, target.Gateway); adopted {
+		target.Pools = poolsWithout(subnet.Pools, target.Gateway)
+	}
+	setSubnetSettings(&target, d.subnetSettings())
+	return target
 }
 
-func modesText(addressMode, raMode string) string {
-	var words []string
-	if addressMode != "" {
-		words = append(words, "address mode "+addressMode)
+// subnetSettings returns the settings in the spec, without the gateway.
+func (d Desired) subnetSettings() neutron.SubnetSettings {
+	settings := neutron.SubnetSettings{Pools: d.Pools, DHCP: d.DHCP}
+	if d.Nameservers != nil {
+		settings.Nameservers = &d.Nameservers
 	}
-	if raMode != "" {
-		words = append(words, "RA mode "+raMode)
+	if d.HostRoutes != nil {
+		settings.HostRoutes = &d.HostRoutes
 	}
-	if words == nil {
-		return ""
-	}
-	return " with " + strings.Join(words, " and ")
+	return settings
 }
 
-func poolsText(pools []neutron.Pool) string {
-	return listText(pools, func(p neutron.Pool) string { return p.Start.String() + "-" + p.End.String() })
-}
-
-func routeText(route neutron.HostRoute) string {
-	return route.Destination.String() + " via " + route.NextHop.String()
-}
-
-// addrText returns an address, or "none" for the zero Addr.
-func addrText(address netip.Addr) string {
-	if !address.IsValid() {
-		return "none"
+// changeSettings adds the differences between two states of a subnet to an update,
+// and returns them as changes. Pools that change only because of the gateway are
+// not listed.
+func changeSettings(desired Desired, update *neutron.SubnetSettings, from, to neutron.Subnet) (changes []Change) {
+	note := func(what, from, to string) { changes = append(changes, Change{what, from, to}) }
+	if from.Gateway != to.Gateway {
+		update.Gateway = &to.Gateway
+		note("gateway", addrText(from.Gateway), addrText(to.Gateway))
 	}
-	return address.String()
-}
-
-func listText[T any](values []T, text func(T) string) string {
-	if len(values) == 0 {
-		return "none"
+	if !samePools(from.Pools, to.Pools) {
+		update.Pools = to.Pools
+		if update.Gateway == nil || desired.Pools != nil {
+			note("allocation pools", poolsText(from.Pools), poolsText(to.Pools))
+		}
 	}
-	return joinTexts(values, text, " and ")
+	if from.DHCP != to.DHCP {
+		update.DHCP = &to.DHCP
+		note("DHCP", strconv.FormatBool(from.DHCP), strconv.FormatBool(to.DHCP))
+	}
+	if !slices.Equal(from.Nameservers, to.Nameservers) {
+		update.Nameservers = &to.Nameservers
+		note("DNS name servers", listText(from.Nameservers, netip.Addr.String), listText(to.Nameservers, netip.Addr.String))
+	}
+	if !slices.Equal(sortedRoutes(from.HostRoutes), sortedRoutes(to.HostRoutes)) {
+		update.HostRoutes = &to.HostRoutes
+		note("host routes", listText(from.HostRoutes, routeText), listText(to.HostRoutes, routeText))
+	}
+	return changes
 }
 
 func sortedRoutes(routes []neutron.HostRoute) []neutron.HostRoute {

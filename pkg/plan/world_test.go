@@ -141,26 +141,27 @@ func hasRangeOf(s neutron.Subnet, desired plan.Desired) bool {
 	return s.CIDR == desired.CIDR
 }
 
-func (w *world) find(actual plan.Actual, step plan.Step) plan.Actual {
+// find returns the result of a step that reads.
+func (w *world) find(step plan.Step) any {
 	switch step := step.(type) {
 	case plan.FindNetwork:
-		return actual.WithNetworks(step.Filter, w.findNetworks(step.Filter))
+		return w.findNetworks(step.Filter)
 	case plan.FindSubnets:
-		return actual.WithSubnets(step.Filter.NetworkID, w.subnetsOf(step.Filter.NetworkID))
+		return w.subnetsOf(step.Filter.NetworkID)
 	case plan.FindSubnetPool:
-		return actual.WithSubnetPools(w.findPools(step.Filter))
+		return w.findPools(step.Filter)
 	case plan.FindRouter:
-		return actual.WithRouters(w.findRouters(step.Filter))
+		return w.findRouters(step.Filter)
 	case plan.FindRouterInterfaces:
-		return actual.WithRouterInterfaces(step.NetworkID, w.interfacesOn(step.NetworkID, ""))
+		return w.interfacesOn(step.NetworkID, "")
 	case plan.FindPorts:
 		var ports []neutron.Port
 		for _, user := range w.usersOn(step.NetworkID) {
 			ports = append(ports, user.Port)
 		}
-		return actual.WithPorts(step.NetworkID, ports)
+		return ports
 	}
-	return actual.WithExtensions(w.extensions)
+	return w.extensions
 }
 
 func (w *world) findRouters(filter neutron.RouterFilter) []neutron.Router {
@@ -235,9 +236,9 @@ func (w *world) detach(t *testing.T, removed neutron.RouterInterface) {
 	}
 }
 
-// apply applies one request. Like Neutron, it rejects one with an outdated
-// revision.
-func (w *world) apply(t *testing.T, actual plan.Actual, step plan.Step) plan.Actual {
+// apply applies one request, and returns its result. Like Neutron, it rejects one with an
+// outdated revision.
+func (w *world) apply(t *testing.T, step plan.Step) any {
 	t.Helper()
 	checkRevision := func(sent, current int) {
 		if sent != current {
@@ -247,43 +248,28 @@ func (w *world) apply(t *testing.T, actual plan.Actual, step plan.Step) plan.Act
 	switch step := step.(type) {
 	case plan.AddFinalizer:
 		w.finalizer = true
-		return actual.WithFinalizer(true)
 	case plan.RemoveFinalizer:
 		w.finalizer = false
-		return actual.WithFinalizer(false)
-	case plan.RecordTags:
-		return actual.WithRecordedTags(step.Tags)
 	case plan.CreateNetwork:
 		created := w.newNetwork(step.Network)
 		w.networks = append(w.networks, created)
-		return actual.WithNewNetwork(step.Network, created)
+		return created
 	case plan.UpdateNetwork:
 		checkRevision(step.Update.Revision, w.network(step.ID).Revision)
-		return actual.WithUpdatedNetwork(step.Update, w.updateNetwork(step.ID, step.Update))
+		return w.updateNetwork(step.ID, step.Update)
 	case plan.RetainNetwork:
 		checkRevision(step.Update.Revision, w.network(step.ID).Revision)
-		return actual.WithNetwork(w.updateNetwork(step.ID, step.Update))
+		return w.updateNetwork(step.ID, step.Update)
 	case plan.DeleteNetwork:
 		checkRevision(step.Revision, w.network(step.ID).Revision)
 		w.networks = slices.DeleteFunc(w.networks, func(n neutron.Network) bool { return n.ID == step.ID })
 		w.subnets = slices.DeleteFunc(w.subnets, func(s neutron.Subnet) bool { return s.NetworkID == step.ID })
-		return actual.WithoutNetwork(step.ID)
 	case plan.AddTag:
 		w.setTag(step.ID, step.Tag, true)
-		return actual.WithTag(step.ID, step.Tag, true)
 	case plan.RemoveTag:
 		w.setTag(step.ID, step.Tag, false)
-		return actual.WithTag(step.ID, step.Tag, false)
 	case plan.CreateSubnet:
-		created := w.newSubnet(step.Subnet)
-		for _, other := range w.subnetsOf(created.NetworkID) {
-			if other.CIDR.Overlaps(created.CIDR) || other.Description == marker && other.SubnetPoolID != created.SubnetPoolID {
-				t.Fatalf("400: %+v cannot be beside %+v", created, other)
-			}
-		}
-		w.subnets = append(w.subnets, created)
-		w.network(created.NetworkID).Revision++
-		return actual.WithNewSubnet(created)
+		return w.addSubnet(t, w.newSubnet(step.Subnet))
 	case plan.UpdateSubnet:
 		s := w.subnet(step.ID)
 		checkRevision(step.Update.Revision, s.Revision)
@@ -292,22 +278,29 @@ func (w *world) apply(t *testing.T, actual plan.Actual, step plan.Step) plan.Act
 		setSubnet(s, step.Update.SubnetSettings)
 		s.Revision++
 		w.network(s.NetworkID).Revision++
-		return actual.WithSubnet(*s)
+		return *s
 	case plan.DeleteSubnet:
 		checkRevision(step.Revision, w.subnet(step.ID).Revision)
 		w.network(w.subnet(step.ID).NetworkID).Revision++
 		w.subnets = slices.DeleteFunc(w.subnets, func(s neutron.Subnet) bool { return s.ID == step.ID })
-		return actual.WithoutSubnet(step.ID)
-	case plan.RecordRouter:
-		return actual.WithRecordedRouter(step.ID, step.Name)
 	case plan.AttachRouter:
-		return actual.WithRouterInterface(w.attach(t, step.Interface))
+		return w.attach(t, step.Interface)
 	case plan.DetachRouter:
 		w.detach(t, step.Interface)
-		return actual.WithoutRouterInterface(step.Interface)
 	}
-	t.Fatalf("unknown step: %T", step)
-	return actual
+	return nil
+}
+
+func (w *world) addSubnet(t *testing.T, created neutron.Subnet) neutron.Subnet {
+	t.Helper()
+	for _, other := range w.subnetsOf(created.NetworkID) {
+		if other.CIDR.Overlaps(created.CIDR) || other.Description == marker && other.SubnetPoolID != created.SubnetPoolID {
+			t.Fatalf("400: %+v cannot be beside %+v", created, other)
+		}
+	}
+	w.subnets = append(w.subnets, created)
+	w.network(created.NetworkID).Revision++
+	return created
 }
 
 func (w *world) updateNetwork(id string, update neutron.NetworkUpdate) neutron.Network {
@@ -434,7 +427,7 @@ func randomWorld(random *rand.Rand, absent bool) (world, plan.Actual, plan.Desir
 	d := dice{random}
 	w := world{finalizer: !d.oneIn(6), pools: subnetPools, extensions: pick(d, extensionSets...)}
 	desired := d.desired(absent)
-	status := plan.Actual{Cloud: pick(d, here, here, here, here, here, here, here, here, "")}.WithCloud(here)
+	status := plan.Actual{Cloud: pick(d, here, here, here, here, here, here, here, here, "")}.After(plan.FindCloud{}, here)
 	for i := range pick(d, 0, 1, 1, 1, 2, 2, 3) {
 		n := d.network(&w, fmt.Sprintf("net-%d", i))
 		w.networks = append(w.networks, n)

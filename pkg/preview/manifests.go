@@ -1,9 +1,6 @@
 package preview
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,16 +10,18 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 )
 
-// ReadManifests returns the Networks in files and folders, and in the standard input
+// readManifests returns the Networks in files and folders, and in the standard input
 // for "-". Objects of other kinds are ignored. A Network without a namespace gets the
 // default one.
-func ReadManifests(paths []string, stdin io.Reader, defaultNamespace string) ([]*samplecrdv1.Network, error) {
+func readManifests(paths []string, stdin io.Reader, defaultNamespace string) ([]*samplecrdv1.Network, error) {
 	var networks []*samplecrdv1.Network
 	for _, path := range paths {
 		files, err := filesIn(path)
@@ -78,7 +77,8 @@ func filesIn(path string) (files []string, err error) {
 	return files, nil
 }
 
-func readFile(file string, stdin io.Reader) ([]*samplecrdv1.Network, error) {
+// readFile returns the Networks among the objects in a file, and in its lists.
+func readFile(file string, stdin io.Reader) (networks []*samplecrdv1.Network, err error) {
 	if file != "-" {
 		opened, err := os.Open(file) //nolint:gosec // the user names the file
 		if err != nil {
@@ -87,64 +87,50 @@ func readFile(file string, stdin io.Reader) ([]*samplecrdv1.Network, error) {
 		defer func() { _ = opened.Close() }()
 		stdin = opened
 	}
-	var networks []*samplecrdv1.Network
-	for reader := yaml.NewYAMLReader(bufio.NewReader(stdin)); ; {
-		document, err := reader.Read()
-		if errors.Is(err, io.EOF) {
+	add := func(object runtime.Object) error {
+		network, err := networkOf(object.(*unstructured.Unstructured))
+		if network != nil {
+			networks = append(networks, network)
+		}
+		return err
+	}
+	for decoder := yaml.NewYAMLOrJSONDecoder(stdin, 4096); ; {
+		var object unstructured.Unstructured
+		err := decoder.Decode(&object.Object)
+		switch {
+		case errors.Is(err, io.EOF):
 			return networks, nil
+		case err == nil && object.IsList():
+			err = object.EachListItem(add)
+		case err == nil:
+			err = add(&object)
 		}
 		if err != nil {
 			return nil, err
 		}
-		found, err := parse(document)
-		if err != nil {
-			return nil, err
-		}
-		networks = append(networks, found...)
 	}
 }
 
-// parse returns the Networks in a YAML or JSON document: one object, or a list. It
-// rejects fields that a Network does not have, as kubectl does.
-func parse(document []byte) ([]*samplecrdv1.Network, error) {
-	var kind struct {
-		metav1.TypeMeta `json:",inline"`
-		Items           []json.RawMessage `json:"items"`
-	}
-	if len(bytes.TrimSpace(document)) == 0 {
-		return nil, nil
-	}
-	if err := yaml.Unmarshal(document, &kind); err != nil {
-		return nil, err
-	}
-	isOurs := kind.APIVersion == samplecrdv1.GroupVersion.String()
-	switch {
-	case kind.Kind == "List" || isOurs && kind.Kind == "NetworkList":
-		var networks []*samplecrdv1.Network
-		for _, item := range kind.Items {
-			found, err := parse(item)
-			if err != nil {
-				return nil, err
-			}
-			networks = append(networks, found...)
-		}
-		return networks, nil
-	case !isOurs || kind.Kind != "Network":
+// networkOf returns an object that is a Network, and nil for another one. It rejects fields
+// that a Network does not have, as kubectl does.
+func networkOf(object *unstructured.Unstructured) (*samplecrdv1.Network, error) {
+	if object.GetAPIVersion() != samplecrdv1.GroupVersion.String() || object.GetKind() != "Network" {
 		return nil, nil
 	}
 	network := &samplecrdv1.Network{}
-	switch err := yaml.UnmarshalStrict(document, network); {
+	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, network, true)
+	switch {
 	case err != nil:
 		return nil, fmt.Errorf("the Network is invalid: %w", err)
 	case network.Name == "":
 		return nil, errors.New("a Network has no metadata.name")
 	}
-	return []*samplecrdv1.Network{network}, nil
+	return network, nil
 }
 
-// Apply returns a Network as it would be after its manifest was applied to the object
+// apply returns a Network as it would be after its manifest was applied to the object
 // in the cluster, which is nil if it does not exist.
-func Apply(live, manifest *samplecrdv1.Network) *samplecrdv1.Network {
+func apply(live, manifest *samplecrdv1.Network) *samplecrdv1.Network {
 	if live == nil {
 		return &samplecrdv1.Network{
 			ObjectMeta: metav1.ObjectMeta{

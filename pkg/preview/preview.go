@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,18 +18,10 @@ import (
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/plan"
+	"github.com/samplecrd/network-controller/pkg/reconcile"
 	"github.com/samplecrd/network-controller/pkg/status"
 	"github.com/samplecrd/network-controller/pkg/store"
 )
-
-// Reconciler is what a preview needs of package reconcile.
-type Reconciler interface {
-	// Desired returns the state that a Network requests; nil is an object that does
-	// not exist.
-	Desired(key cache.ObjectName, network *samplecrdv1.Network) plan.Desired
-	// Preview returns the steps that syncs of a key would apply, and their outcome.
-	Preview(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired) ([]plan.Step, error)
-}
 
 // Input is what a preview is made of.
 type Input struct {
@@ -43,7 +34,7 @@ type Input struct {
 	// Neutron is Neutron's state.
 	Neutron *neutron.Snapshot
 	// Reconciler decides the steps.
-	Reconciler Reconciler
+	Reconciler *reconcile.Reconciler
 	// DeleteOrphans is true if the controller deletes orphans.
 	DeleteOrphans bool
 }
@@ -70,19 +61,9 @@ type Network struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Action is what a step does in Neutron.
-type Action string
-
-// The actions. A change of the object in Kubernetes is an update.
-const (
-	Create Action = "create"
-	Update Action = "update"
-	Delete Action = "delete"
-)
-
 // Step is one request that changes something.
 type Step struct {
-	Action Action `json:"action"`
+	Action plan.Action `json:"action"`
 	// Text describes the step, as in logs and events.
 	Text string `json:"text"`
 }
@@ -159,12 +140,14 @@ func (in Input) networkPlan(ctx context.Context, key cache.ObjectName, network *
 	steps, outcome := in.Reconciler.Preview(ctx, key, network, desired)
 	result := Network{Namespace: key.Namespace, Name: key.Name}
 	for _, step := range steps {
-		result.Steps = append(result.Steps, Step{Action: actionOf(step), Text: step.String()})
+		result.Steps = append(result.Steps, Step{Action: plan.ActionOf(step), Text: step.String()})
 	}
-	var blocked status.BlockedError
+	ready := readyOf(network)
+	var blocked plan.Blocked
 	switch {
 	case errors.As(outcome, &blocked):
-		result.Blocked = &Blocked{Reason: blocked.Reason, Message: blocked.Message, Reported: isReported(network, blocked.Reason)}
+		reported := ready.Status == metav1.ConditionFalse && ready.Reason == string(blocked.Reason)
+		result.Blocked = &Blocked{Reason: blocked.Reason, Message: blocked.Message, Reported: reported}
 	case outcome != nil:
 		result.Error = outcome.Error()
 	}
@@ -174,32 +157,20 @@ func (in Input) networkPlan(ctx context.Context, key cache.ObjectName, network *
 	return result
 }
 
-// actionOf returns the action of a step, which its text begins with. A step that
-// changes a part of an object updates the object.
-func actionOf(step plan.Step) Action {
-	verb, _, _ := strings.Cut(step.String(), " ")
-	if action := Action(verb); action == Create || action == Delete {
-		return action
-	}
-	return Update
-}
-
-// isReported reports whether the status of a Network has a reason.
-func isReported(network *samplecrdv1.Network, reason plan.Reason) bool {
+// readyOf returns the condition Ready of a Network, or an empty one.
+func readyOf(network *samplecrdv1.Network) (ready metav1.Condition) {
 	if network == nil {
-		return false
+		return ready
 	}
-	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
-	return ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == string(reason)
+	if found := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady); found != nil {
+		ready = *found
+	}
+	return ready
 }
 
 // because returns why a Network has steps.
 func because(network *samplecrdv1.Network, desired plan.Desired, steps []plan.Step) string {
 	_, startsWithFinalizer := steps[0].(plan.AddFinalizer)
-	ready := (*metav1.Condition)(nil)
-	if network != nil {
-		ready = meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
-	}
 	switch {
 	case network == nil:
 		return "an orphan, which -delete-orphans deletes after -orphan-grace-period, within -max-orphan-deletions"
@@ -219,8 +190,8 @@ func because(network *samplecrdv1.Network, desired plan.Desired, steps []plan.St
 		return "the finalizer, or the record of its cloud, is missing"
 	case status.IsReadyForSpec(network):
 		return "Neutron differs from the spec, although the Network was Ready"
-	case ready != nil:
-		return "not Ready: " + ready.Reason
+	case readyOf(network).Reason != "":
+		return "not Ready: " + readyOf(network).Reason
 	}
 	return "not Ready"
 }
@@ -243,9 +214,9 @@ func (p Plan) summarize() (s Summary) {
 	for _, network := range p.Networks {
 		for _, step := range network.Steps {
 			switch step.Action {
-			case Create:
+			case plan.Create:
 				s.Create++
-			case Delete:
+			case plan.Delete:
 				s.Delete++
 			default:
 				s.Update++

@@ -1,9 +1,11 @@
-package preview_test
+package preview
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -21,7 +23,6 @@ import (
 	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/fake"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/plan"
-	"github.com/samplecrd/network-controller/pkg/preview"
 	"github.com/samplecrd/network-controller/pkg/reconcile"
 	"github.com/samplecrd/network-controller/pkg/store"
 )
@@ -41,6 +42,7 @@ type reader struct {
 	subnets        []neutron.Subnet
 	requests       int
 	poolErr        error
+	deleteOrphans  bool // an option of the controller
 }
 
 func (r *reader) Networks(context.Context, neutron.NetworkFilter) ([]neutron.Network, error) {
@@ -56,6 +58,11 @@ func (r *reader) Subnets(context.Context, neutron.SubnetFilter) ([]neutron.Subne
 func (r *reader) SubnetPools(context.Context, neutron.SubnetPoolFilter) ([]neutron.SubnetPool, error) {
 	r.requests++
 	return nil, r.poolErr
+}
+
+func (r *reader) RouterInterfaces(context.Context, string) ([]neutron.RouterInterface, error) {
+	r.requests++
+	return nil, nil
 }
 
 func (r *reader) Cloud(context.Context) (string, error) { return cloud, nil }
@@ -106,14 +113,8 @@ func (r *reader) addReady(name, cidr string) *samplecrdv1.Network {
 	return network
 }
 
-// planFor returns the plan for Networks.
-func planFor(t testing.TB, r *reader, deleteOrphans bool, networks ...*samplecrdv1.Network) preview.Plan {
-	t.Helper()
-	return planWith(t, r, reconcile.Options{}, deleteOrphans, networks...)
-}
-
-// planWith returns the plan of a controller with options.
-func planWith(t testing.TB, r *reader, options reconcile.Options, deleteOrphans bool, networks ...*samplecrdv1.Network) preview.Plan {
+// planFor returns the plan of a controller with options for Networks.
+func planFor(t testing.TB, r *reader, options reconcile.Options, networks ...*samplecrdv1.Network) Plan {
 	t.Helper()
 	listed, err := store.NewStatic(klog.Background(), store.ByNamespace[[]*samplecrdv1.Network]{metav1.NamespaceAll: networks})
 	if err != nil {
@@ -129,15 +130,15 @@ func planWith(t testing.TB, r *reader, options reconcile.Options, deleteOrphans 
 	}
 	options.Cluster = cluster
 	reconciler := reconcile.New(fake.NewClientset(), listed, neutronCache, &record.FakeRecorder{}, clock.RealClock{}, options)
-	return preview.New(t.Context(), preview.Input{
-		Cluster: cluster, Networks: listed, Selected: networks, Neutron: snapshot, Reconciler: reconciler, DeleteOrphans: deleteOrphans,
+	return New(t.Context(), Input{
+		Cluster: cluster, Networks: listed, Selected: networks, Neutron: snapshot, Reconciler: reconciler, DeleteOrphans: r.deleteOrphans,
 	})
 }
 
-func text(t *testing.T, p preview.Plan, colour bool) string {
+func text(t *testing.T, p Plan, colour bool) string {
 	t.Helper()
 	var out strings.Builder
-	if err := p.Print(&out, "text", colour); err != nil {
+	if err := p.print(&out, "text", colour); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -146,16 +147,16 @@ func text(t *testing.T, p preview.Plan, colour bool) string {
 // TestManyNetworks: 10,000 Networks that are as desired need two lists and nothing
 // else.
 func TestManyNetworks(t *testing.T) {
-	r, networks := &reader{}, []*samplecrdv1.Network{}
+	r, networks := &reader{deleteOrphans: true}, []*samplecrdv1.Network{}
 	for i := range 10_000 {
 		networks = append(networks, r.addReady(fmt.Sprintf("n-%d", i), fmt.Sprintf("10.%d.%d.0/24", i/200, i%200)))
 	}
-	p := planFor(t, r, true, networks...)
-	if p.Summary != (preview.Summary{Unchanged: 10_000}) || p.ExitCode() != 0 {
+	p := planFor(t, r, reconcile.Options{}, networks...)
+	if p.Summary != (Summary{Unchanged: 10_000}) || p.ExitCode() != 0 {
 		t.Errorf("Summary = %+v, exit code %d, want that all are as desired", p.Summary, p.ExitCode())
 	}
-	if r.requests != 2 {
-		t.Errorf("the plan needed %d requests to Neutron, want 2", r.requests)
+	if r.requests != 4 {
+		t.Errorf("the plan needed %d requests to Neutron, want 4", r.requests)
 	}
 	if got, want := text(t, p, false), "Nothing to do. 10000 Networks are as desired.\n"; got != want {
 		t.Errorf("the plan is %q, want %q", got, want)
@@ -172,7 +173,7 @@ func TestPrint(t *testing.T) {
 	drifted, blocked := r.addReady("drifted", "10.0.1.0/24"), newNetwork("blocked", "10.0.0.0/8")
 	r.subnets[2].DHCP = false
 	blocked.Spec.Gateway = "192.168.0.1"
-	p := planFor(t, r, false, drifted, newNetwork("new", "10.0.2.0/24"), blocked, r.addReady("healthy", "10.0.3.0/24"))
+	p := planFor(t, r, reconcile.Options{}, drifted, newNetwork("new", "10.0.2.0/24"), blocked, r.addReady("healthy", "10.0.3.0/24"))
 
 	want := `Network shop/blocked
   ! blocked: InvalidSpec: spec.gateway 192.168.0.1 is not inside spec.cidr: use an address from 10.0.0.1 to 10.255.255.254
@@ -188,13 +189,9 @@ Network shop/new: new
 Not in Kubernetes: networks in Neutron that belong to this cluster
 To keep one, apply a Network with its namespace and name again. To delete one, run the command.
 
-  Namespace lab: 0 retained, 1 orphan
-  NAME       RANGE         CREATED                MARKER                                       COMMAND
-  gone   10.0.9.0/24   2026-03-01 09:30:00Z   samplecrd.k8s.io owner: prod/lab/gone   openstack network delete net-2
-
-  Namespace shop: 1 retained, 0 orphans
-  NAME   RANGE         CREATED                MARKER                                    COMMAND
-  old    10.0.8.0/24   2026-03-01 09:30:00Z   samplecrd.k8s.io retained: prod/shop/old   openstack network delete net-1
+  NAMESPACE   NAME   RANGE         CREATED                MARKER                                    COMMAND
+  lab         gone   10.0.9.0/24   2026-03-01 09:30:00Z   samplecrd.k8s.io owner: prod/lab/gone     openstack network delete net-2
+  shop        old    10.0.8.0/24   2026-03-01 09:30:00Z   samplecrd.k8s.io retained: prod/shop/old  openstack network delete net-1
 
 Plan: 2 to create, 2 to update, 0 to delete. 1 Network is as desired, 1 Network is blocked, 2 networks are not in Kubernetes.
 `
@@ -208,10 +205,10 @@ Plan: 2 to create, 2 to update, 0 to delete. 1 Network is as desired, 1 Network 
 		}
 	}
 	var out strings.Builder
-	if err := p.Print(&out, "json", true); err != nil {
+	if err := p.print(&out, "json", true); err != nil {
 		t.Fatal(err)
 	}
-	var decoded preview.Plan
+	var decoded Plan
 	if err := json.Unmarshal([]byte(out.String()), &decoded); err != nil {
 		t.Fatal(err)
 	}
@@ -222,9 +219,9 @@ Plan: 2 to create, 2 to update, 0 to delete. 1 Network is as desired, 1 Network 
 
 // TestPrintEscapes: texts of others cannot control the terminal.
 func TestPrintEscapes(t *testing.T) {
-	p := preview.Plan{
-		Networks:        []preview.Network{{Namespace: "shop", Name: "a", Error: "\x1b[2J\nPlan: nothing"}},
-		NotInKubernetes: []preview.Leftover{{Namespace: "shop", Name: "b", Marker: "\x1b[2J"}},
+	p := Plan{
+		Networks:        []Network{{Namespace: "shop", Name: "a", Error: "\x1b[2J\nPlan: nothing"}},
+		NotInKubernetes: []Leftover{{Namespace: "shop", Name: "b", Marker: "\x1b[2J"}},
 	}
 	if got := text(t, p, false); strings.Contains(got, "\x1b") || !strings.Contains(got, `unknown: \x1b[2J\nPlan: nothing`+"\n") {
 		t.Errorf("the text is %q", got)
@@ -233,10 +230,10 @@ func TestPrintEscapes(t *testing.T) {
 
 // TestOrphansToDelete: with -delete-orphans, the plan has the deletion.
 func TestOrphansToDelete(t *testing.T) {
-	r := &reader{}
+	r := &reader{deleteOrphans: true}
 	orphan := neutron.Owner{Cluster: cluster, Namespace: "lab", Name: "gone"}
 	r.addNetwork("net-1", "lab/gone", orphan.Marker(), "10.0.9.0/24")
-	p := planFor(t, r, true)
+	p := planFor(t, r, reconcile.Options{})
 	want := "Network lab/gone: an orphan, which -delete-orphans deletes after -orphan-grace-period, within -max-orphan-deletions\n  - delete network net-1\n\n"
 	if got := text(t, p, false); !strings.HasPrefix(got, want) || p.ExitCode() != 2 {
 		t.Errorf("the plan is %q with exit code %d, want %q", got, p.ExitCode(), want)
@@ -260,7 +257,7 @@ func TestExitCode(t *testing.T) {
 		"blocked, as reported":        {reported, 0},
 		"Neutron becomes unavailable": {pooled, 1},
 	} {
-		if got := planFor(t, &reader{poolErr: unavailable}, false, test.network); got.ExitCode() != test.want {
+		if got := planFor(t, &reader{poolErr: unavailable}, reconcile.Options{}, test.network); got.ExitCode() != test.want {
 			t.Errorf("%s: exit code %d, want %d: %+v", name, got.ExitCode(), test.want, got)
 		}
 	}
@@ -284,24 +281,13 @@ func TestBlockedAtRest(t *testing.T) {
 			r.remove(network)
 			network.Spec.NetworkID = "net-2"
 		}},
-		plan.ReasonNotFound: {reconcile.Options{AllowAdoption: true}, func(r *reader, network *samplecrdv1.Network) {
-			r.remove(network)
-			network.Spec.NetworkID = "net-2"
-		}},
 		plan.ReasonOtherCloud: {reconcile.Options{}, func(_ *reader, network *samplecrdv1.Network) {
 			network.Annotations[samplecrdv1.AnnotationCloud] = "RegionTwo/project"
-		}},
-		plan.ReasonOtherCluster: {reconcile.Options{}, func(r *reader, network *samplecrdv1.Network) {
-			r.remove(network)
-			r.addNetwork("net-2", "shop/example", neutron.Owner{Cluster: "old", Namespace: "shop", Name: "example"}.Marker(), "10.0.0.0/24")
 		}},
 		plan.ReasonAmbiguous: {reconcile.Options{}, func(r *reader, network *samplecrdv1.Network) {
 			r.addNetwork("net-2", "shop/example", r.networks[0].Description, "10.0.0.0/24")
 			r.networks[1].CreatedAt = createdAt.Add(time.Hour) // not by a lost response
 			network.Status.NetworkID, network.Status.SubnetID = "", ""
-		}},
-		plan.ReasonNotOurs: {reconcile.Options{}, func(r *reader, _ *samplecrdv1.Network) {
-			r.networks[0].Description = neutron.Owner{Cluster: cluster, Namespace: "shop", Name: "another"}.Marker()
 		}},
 		plan.ReasonExtensionMissing: {reconcile.Options{}, func(_ *reader, network *samplecrdv1.Network) {
 			network.Spec.MTU = new(int32(1400))
@@ -316,7 +302,7 @@ func TestBlockedAtRest(t *testing.T) {
 			test.prepare(r, network)
 			ready := &network.Status.Conditions[0]
 			ready.Status, ready.Reason = metav1.ConditionFalse, string(reason)
-			p := planWith(t, r, test.options, false, network)
+			p := planFor(t, r, test.options, network)
 			if blocked := p.Networks[0].Blocked; blocked == nil || blocked.Reason != reason {
 				t.Errorf("the Network is not blocked for this reason: %+v", p.Networks[0])
 			}
@@ -329,7 +315,7 @@ func TestBlockedAtRest(t *testing.T) {
 
 // TestLimitOfPlan: the networks that the plan creates count against the limit.
 func TestLimitOfPlan(t *testing.T) {
-	p := planWith(t, &reader{}, reconcile.Options{MaxNetworksPerNamespace: 2}, false,
+	p := planFor(t, &reader{}, reconcile.Options{MaxNetworksPerNamespace: 2},
 		newNetwork("a", "10.0.0.0/24"), newNetwork("b", "10.0.1.0/24"), newNetwork("c", "10.0.2.0/24"))
 	for i, network := range p.Networks {
 		if isBlocked := network.Blocked != nil && network.Blocked.Reason == plan.ReasonNamespaceLimit; isBlocked != (i == 2) {
@@ -365,12 +351,12 @@ func TestReadManifests(t *testing.T) {
 		"twice":              {paths: []string{folder, filepath.Join(folder, "c.json")}, want: "-f names the Network mine/c twice"},
 		"no such file":       {paths: []string{filepath.Join(folder, "none")}, want: "-f: stat "},
 		"no Network":         {paths: []string{"-"}, stdin: "kind: Service\napiVersion: v1\n", want: "-f names no Network of samplecrd.k8s.io/v1"},
-		"a mistyped field":   {paths: []string{"-"}, stdin: header + "metadata: {name: d}\nspec: {cdir: 10.0.3.0/24}\n", want: `unknown field "cdir"`},
+		"a mistyped field":   {paths: []string{"-"}, stdin: header + "metadata: {name: d}\nspec: {cdir: 10.0.3.0/24}\n", want: `unknown field "spec.cdir"`},
 		"no name":            {paths: []string{"-"}, stdin: header, want: "a Network has no metadata.name"},
 		"no YAML":            {paths: []string{"-"}, stdin: "a: b: c", want: "reading -: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			networks, err := preview.ReadManifests(test.paths, strings.NewReader(test.stdin), "mine")
+			networks, err := readManifests(test.paths, strings.NewReader(test.stdin), "mine")
 			got := fmt.Sprint(err)
 			if err == nil {
 				var names []string
@@ -380,8 +366,31 @@ func TestReadManifests(t *testing.T) {
 				got = strings.Join(names, ", ")
 			}
 			if !strings.Contains(got, test.want) {
-				t.Errorf("ReadManifests() = %s, want %s", got, test.want)
+				t.Errorf("readManifests() = %s, want %s", got, test.want)
 			}
 		})
+	}
+}
+
+// TestOnlyReads: the transport of a plan sends nothing that could change something.
+func TestOnlyReads(t *testing.T) {
+	for method, allowed := range map[string]bool{
+		http.MethodGet: true, http.MethodHead: true,
+		http.MethodPost: false, http.MethodPut: false, http.MethodPatch: false, http.MethodDelete: false,
+	} {
+		sent := false
+		server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { sent = true }))
+		request, err := http.NewRequestWithContext(t.Context(), method, server.URL, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := onlyReads(http.DefaultTransport).RoundTrip(request)
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		server.Close()
+		if (err == nil) != allowed || sent != allowed {
+			t.Errorf("%s: error %v, sent: %v", method, err, sent)
+		}
 	}
 }

@@ -5,17 +5,17 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"golang.org/x/term"
 
+	"github.com/samplecrd/network-controller/pkg/plan"
 	"github.com/samplecrd/network-controller/pkg/status"
 )
 
-// Print writes the plan in a format: "text" or "json". Colour applies to text.
-func (p Plan) Print(w io.Writer, format string, colour bool) error {
+// print writes the plan in a format: "text" or "json". Colour applies to text.
+func (p Plan) print(w io.Writer, format string, colour bool) error {
 	if format == "json" {
 		encoder := json.NewEncoder(w)
 		encoder.SetEscapeHTML(false)
@@ -26,9 +26,9 @@ func (p Plan) Print(w io.Writer, format string, colour bool) error {
 	return err
 }
 
-// IsColourWanted reports whether a file is a terminal that shows colours. The
+// isColourWanted reports whether a file is a terminal that shows colours. The
 // environment variable NO_COLOR prevents them (https://no-color.org).
-func IsColourWanted(file *os.File) bool {
+func isColourWanted(file *os.File) bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
 }
 
@@ -49,9 +49,10 @@ func (p palette) line(colour, format string, values ...any) string {
 	return text + "\n"
 }
 
-// symbols has the symbol and the colour of each action.
-var symbols = map[Action]struct{ symbol, colour string }{
-	Create: {"+", green}, Update: {"~", yellow}, Delete: {"-", red},
+// symbols has the symbol and the colour of each action. A change of the object in
+// Kubernetes is an update.
+var symbols = map[plan.Action]struct{ symbol, colour string }{
+	plan.Create: {"+", green}, plan.Update: {"~", yellow}, plan.Delete: {"-", red},
 }
 
 func (p Plan) text(colours palette) string {
@@ -82,41 +83,18 @@ func (p Plan) text(colours palette) string {
 	return out.String()
 }
 
-// leftoverText has a section with the networks that are not in Kubernetes, by
-// namespace.
+// leftoverText has a section with the networks that are not in Kubernetes.
 func (p Plan) leftoverText(colours palette) string {
 	if len(p.NotInKubernetes) == 0 {
 		return ""
 	}
 	var out strings.Builder
 	out.WriteString(colours.line(bold, "Not in Kubernetes: networks in Neutron that belong to this cluster"))
-	out.WriteString(colours.line("", "To keep one, apply a Network with its namespace and name again. To delete one, run the command."))
-	for rest := p.NotInKubernetes; len(rest) > 0; {
-		namespace := rest[0].Namespace
-		end := slices.IndexFunc(rest, func(l Leftover) bool { return l.Namespace != namespace })
-		if end < 0 {
-			end = len(rest)
-		}
-		retained, orphans := 0, 0
-		for _, leftover := range rest[:end] {
-			if leftover.Retained {
-				retained++
-			} else {
-				orphans++
-			}
-		}
-		out.WriteString("\n" + colours.line(bold, "  Namespace %s: %d retained, %s", namespace, retained, count(orphans, "orphan", "orphans")))
-		out.WriteString(table(rest[:end]))
-		rest = rest[end:]
-	}
-	return out.String() + "\n"
-}
-
-func table(leftovers []Leftover) string {
-	var out strings.Builder
+	out.WriteString(colours.line("",
+		"To keep one, apply a Network with its namespace and name again. To delete one, run the command.") + "\n")
 	columns := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
-	_, _ = fmt.Fprintln(columns, "  NAME\tRANGE\tCREATED\tMARKER\tCOMMAND") // a Builder does not fail
-	for _, leftover := range leftovers {
+	_, _ = fmt.Fprintln(columns, "  NAMESPACE\tNAME\tRANGE\tCREATED\tMARKER\tCOMMAND") // a Builder does not fail
+	for _, leftover := range p.NotInKubernetes {
 		created, ranges := "unknown time", "no subnet"
 		if leftover.Created != nil {
 			created = leftover.Created.Format("2006-01-02 15:04:05Z")
@@ -124,14 +102,14 @@ func table(leftovers []Leftover) string {
 		if len(leftover.CIDRs) > 0 {
 			ranges = strings.Join(leftover.CIDRs, ", ")
 		}
-		cells := []string{leftover.Name, ranges, created, leftover.Marker, leftover.Command}
+		cells := []string{leftover.Namespace, leftover.Name, ranges, created, leftover.Marker, leftover.Command}
 		for i := range cells {
 			cells[i] = status.Printable(cells[i])
 		}
 		_, _ = fmt.Fprintln(columns, "  "+strings.Join(cells, "\t"))
 	}
 	_ = columns.Flush()
-	return out.String()
+	return out.String() + "\n"
 }
 
 // String returns the summary as a line.

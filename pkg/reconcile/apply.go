@@ -13,15 +13,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/observe"
 	"github.com/samplecrd/network-controller/pkg/plan"
 	"github.com/samplecrd/network-controller/pkg/status"
 	"github.com/samplecrd/network-controller/pkg/store"
-	"github.com/samplecrd/network-controller/pkg/tracing"
 )
 
 var (
@@ -39,58 +38,56 @@ var (
 const maxSteps = 60
 
 // Apply plans and applies one step after the other, until the plan has none left
-// or a step fails. A step changes Neutron with at most one request. Apply returns
-// the actual state as far as it is known at the end.
-func (r *Reconciler) Apply(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual) (plan.Actual, error) {
-	if observer, observed := tracing.ObserverOf(ctx); observed {
-		observer.Compares(ctx, desired.Words(), actual.Words(desired))
+// or a step fails. A step changes Neutron with at most one request.
+func (p *Pass) Apply(ctx context.Context) {
+	observe.Reach(ctx, observe.Desired, p.desired.Words, nil)
+	observe.Reach(ctx, observe.Actual, func() string { return p.actual.Words(p.desired) }, nil)
+	if p.network != nil && !p.actual.Cached && !p.isListCurrent() {
+		p.neutron.RequestRefresh(p.StartedAt()) // for the next syncs
 	}
-	var applied []plan.Step
-	desired.Request = newRequest()
-	actual, err := r.applySteps(ctx, key, network, desired, actual, &applied)
-	r.announce(key, network, applied, actual.Ours(desired))
-	if actual.Cached && !isComplete(err) {
-		actual = actual.WithoutCache() // no look has confirmed it: the status keeps its record
+	p.desired.Request = newRequest()
+	p.outcome = p.applySteps(ctx)
+	p.announce()
+	if p.actual.Cached && !isComplete(p.outcome) {
+		p.actual = p.actual.WithoutCache() // no look has confirmed it: the status keeps its record
 	}
-	return actual, err
 }
 
 // newRequest returns a text that names a request in an owner marker. Two requests for one
 // key never have the same.
 func newRequest() string { return strings.ToLower(rand.Text()[:8]) }
 
-// applySteps adds each step that it applied to a list.
-func (r *Reconciler) applySteps(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, applied *[]plan.Step) (plan.Actual, error) {
-	began := r.clock.Now()
-	found := false // whether this sync saw the network that the status names
+func (p *Pass) applySteps(ctx context.Context) (outcome error) {
+	logger, began := klog.FromContext(ctx), p.clock.Now()
 	for range maxSteps {
-		found = found || network != nil && network.Status.NetworkID != "" && actual.HasNetwork(network.Status.NetworkID)
-		step := plan.Next(desired, actual)
-		if ended, outcome := endOf(step, network); ended {
-			return actual, outcome
+		p.found = p.found || p.network != nil && p.network.Status.NetworkID != "" && p.actual.HasNetwork(p.network.Status.NetworkID)
+		step := plan.Next(p.desired, p.actual)
+		if ended, outcome := endOf(step, p.network); ended {
+			return outcome
 		}
-		if err := r.mayApply(ctx, key, network, desired, step, found); err != nil {
-			return actual, err
+		if err := p.mayApply(ctx, step); err != nil {
+			return err
 		}
-		after, err := r.applyStep(ctx, key, network, desired, actual, step, began)
-		switch {
+		switch err := p.applyStep(ctx, step, began); {
 		case err == nil:
-			logStep(ctx, network, step)
-			*applied, actual = append(*applied, step), after
-		case actual.Cached && isFromOutdated(step, err):
-			klog.FromContext(ctx).V(2).Info("The cache of Neutron's state may be outdated; looking in Neutron", "step", status.Printable(step.String()), "err", status.Printable(err.Error()))
-			actual = actual.WithoutCache()
-		case isDuplicateInUse(desired, step, err):
-			klog.FromContext(ctx).Info("A duplicate is in use; it stays, and the deletion goes on", "step", status.Printable(step.String()), "err", status.Printable(err.Error()))
-			actual = actual.WithLeftDuplicate(step.(plan.DeleteNetwork).ID)
+			p.logStep(logger, step)
+			p.applied = append(p.applied, step)
+		case p.actual.Cached && isFromOutdated(step, err):
+			logger.V(2).Info("The cache of Neutron's state may be outdated; looking in Neutron",
+				"step", status.Printable(step.String()), "err", status.Printable(err.Error()))
+			p.actual = p.actual.WithoutCache()
+		case isDuplicateInUse(p.desired, step, err):
+			logger.Info("A duplicate is in use; it stays, and the deletion goes on",
+				"step", status.Printable(step.String()), "err", status.Printable(err.Error()))
+			p.actual = p.actual.WithLeftDuplicate(step.(plan.DeleteNetwork).ID)
 		default:
 			err = &status.StepError{Step: step, Err: err}
-			r.noteRejection(key, network, err)
-			return actual, err
+			p.noteRejection(p.key, p.network, err)
+			return err
 		}
 	}
-	return actual, status.BlockedError{Blocked: plan.Blocked{Reason: plan.ReasonNotConverging, Message: fmt.Sprintf(
-		"Stopped after %d steps: Neutron's responses do not match the requests. See the controller's log for the steps.", maxSteps)}}
+	return plan.Blocked{Reason: plan.ReasonNotConverging, Message: fmt.Sprintf("Stopped after %d steps: "+
+		"Neutron's responses do not match the requests. See the controller's log for the steps.", maxSteps)}
 }
 
 // isFromOutdated reports whether the error of a step may follow from an outdated cache of
@@ -119,7 +116,7 @@ func endOf(step plan.Step, network *samplecrdv1.Network) (ended bool, outcome er
 	case plan.Nothing:
 		return true, nil
 	case plan.Blocked:
-		return true, status.BlockedError{Blocked: step}
+		return true, step
 	case plan.RemoveFinalizer:
 		return network == nil, nil
 	}
@@ -127,19 +124,19 @@ func endOf(step plan.Step, network *samplecrdv1.Network) (ended bool, outcome er
 }
 
 // mayApply returns the outcome of a sync whose next step must not be applied now, or nil.
-func (r *Reconciler) mayApply(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, step plan.Step, found bool) error {
-	if rejected := r.rejection(key, network); rejected != nil {
+func (p *Pass) mayApply(ctx context.Context, step plan.Step) error {
+	if rejected := p.rejection(p.key, p.network); rejected != nil {
 		return rejected
 	}
 	err := errStopping
-	if !r.isStopping() {
-		err = r.checkCurrent(ctx, key, network, step)
+	if !p.isStopping() {
+		err = p.checkCurrent(ctx, step)
 	}
 	if err == nil {
-		err = r.checkPending(key, network, desired, step, found)
+		err = p.checkPending(step)
 	}
 	if err == nil {
-		err = r.begin(key, desired, step) // last: applyStep ends it
+		err = p.begin(p.key, p.desired, step) // last: applyStep ends it
 	}
 	if err != nil {
 		return &status.StepError{Step: step, Err: err}
@@ -150,22 +147,22 @@ func (r *Reconciler) mayApply(ctx context.Context, key cache.ObjectName, network
 // checkCurrent reads the object again before a step that deletes something, and
 // returns an error if it is no longer the one that the plan was made for: the
 // cache may be stale, and the user may have changed the spec or set Retain.
-func (r *Reconciler) checkCurrent(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, step plan.Step) error {
+func (p *Pass) checkCurrent(ctx context.Context, step plan.Step) error {
 	switch step.(type) {
 	case plan.DeleteNetwork, plan.DeleteSubnet, plan.DetachRouter:
 	default:
 		return nil
 	}
-	latest, err := r.client.SamplecrdV1().Networks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	latest, err := p.client.SamplecrdV1().Networks(p.key.Namespace).Get(ctx, p.key.Name, metav1.GetOptions{})
 	switch {
-	case network == nil && apierrors.IsNotFound(err):
-		return r.checkDefinition(ctx)
+	case p.network == nil && apierrors.IsNotFound(err):
+		return p.checkDefinition(ctx)
 	case err != nil:
 		return fmt.Errorf("reading the Network before %q: %w", step, err)
-	case network == nil || latest.UID != network.UID || latest.Generation != network.Generation:
+	case p.network == nil || latest.UID != p.network.UID || latest.Generation != p.network.Generation:
 		return fmt.Errorf("before %q: %w", step, errOutdated)
-	case network.DeletionTimestamp != nil:
-		return r.checkDefinition(ctx)
+	case p.network.DeletionTimestamp != nil:
+		return p.checkDefinition(ctx)
 	}
 	return nil
 }
@@ -174,119 +171,122 @@ func (r *Reconciler) checkCurrent(ctx context.Context, key cache.ObjectName, net
 // while the CustomResourceDefinition is being deleted, and with it all Networks.
 func (r *Reconciler) checkDefinition(ctx context.Context) error {
 	isDeleted, err := r.options.IsDefinitionDeleted(ctx)
-	switch {
-	case err != nil:
+	if err != nil || !isDeleted {
 		return err
-	case !isDeleted:
-		return nil
 	}
-	return status.BlockedError{Blocked: plan.Blocked{Reason: plan.ReasonDefinitionDeleted, Message: fmt.Sprintf(
+	return plan.Blocked{Reason: plan.ReasonDefinitionDeleted, Message: fmt.Sprintf(
 		"the CustomResourceDefinition %[1]s is being deleted, and all Networks with it. Nothing is deleted in Neutron. "+
 			"To have the Neutron networks deleted, confirm it: kubectl annotate crd %[1]s %[2]s=true. "+
-			"To keep them, set spec.deletionPolicy of the Networks to Retain.", definitionName, samplecrdv1.AnnotationAllowDeletion)}}
+			"To keep them, set spec.deletionPolicy of the Networks to Retain.",
+		samplecrdv1.DefinitionName, samplecrdv1.AnnotationAllowDeletion)}
 }
 
-// definitionName is the name of the CustomResourceDefinition of Networks.
-const definitionName = "networks." + samplecrdv1.GroupName
-
-// applyStep applies one step, traces it, shows it in the status if it takes long, and
-// remembers what it may have created.
-func (r *Reconciler) applyStep(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, step plan.Step, syncBegan time.Time) (plan.Actual, error) {
-	endProgress := r.showProgress(ctx, network, step, syncBegan)
-	ctx, endTrace := tracing.Start(ctx, strings.TrimPrefix(fmt.Sprintf("%T", step), "plan."), "samplecrd.step", step)
-	after, err := r.apply(ctx, network, actual, step)
-	endTrace(err)
+// applyStep applies one step, passes it to observers, shows it in the status if it takes
+// long, and notes in the ledger what it may have created.
+func (p *Pass) applyStep(ctx context.Context, step plan.Step, syncBegan time.Time) error {
+	endProgress := p.showProgress(ctx, step, syncBegan)
+	ctx, endStep := observe.BeginStep(ctx, strings.TrimPrefix(fmt.Sprintf("%T", step), "plan."), step)
+	after, err := p.apply(ctx, step)
+	endStep(err)
 	endProgress()
-	r.end(key, attempt{desired: desired, step: step, before: actual, after: after, err: err})
-	return after, err
+	p.end(p.key, attempt{desired: p.desired, step: step, before: p.actual, after: after, err: err})
+	if err == nil {
+		p.actual = after
+	}
+	return err
 }
 
-// apply applies one step. It returns the actual state afterwards, as far as it is
-// known.
-func (r *Reconciler) apply(ctx context.Context, network *samplecrdv1.Network, actual plan.Actual, step plan.Step) (plan.Actual, error) {
+// apply applies one step. It returns the actual state afterwards.
+func (p *Pass) apply(ctx context.Context, step plan.Step) (plan.Actual, error) {
 	if plan.IsRead(step) {
-		return r.find(ctx, network, actual, step)
+		return p.find(ctx, step)
 	}
+	result, err := p.request(ctx, step)
+	if err != nil {
+		return p.actual, err
+	}
+	return p.actual.After(step, result), nil
+}
+
+// request sends the request of a step that writes, and returns what [plan.Actual.After]
+// needs of the response.
+func (p *Pass) request(ctx context.Context, step plan.Step) (result any, err error) {
 	switch step := step.(type) {
 	case plan.AddFinalizer:
-		if err := r.leaveRecord(ctx, network); err != nil {
-			return actual, err
-		}
-		return actual.WithFinalizer(true), r.setFinalizer(ctx, network, step.Cloud)
+		return nil, p.addFinalizer(ctx, step.Cloud)
 	case plan.RemoveFinalizer:
-		return actual.WithFinalizer(false), r.setFinalizer(ctx, network, "")
+		return nil, p.setFinalizer(ctx, "")
 	case plan.RecordTags:
-		return actual.WithRecordedTags(step.Tags), r.recordTags(ctx, network, step.Tags)
+		return nil, p.recordTags(ctx, step.Tags)
 	case plan.RecordRouter:
-		return actual.WithRecordedRouter(step.ID, step.Name), r.recordRouter(ctx, network, step)
+		return nil, p.recordRouter(ctx, step)
 
 	case plan.CreateNetwork:
-		created, err := r.neutron.CreateNetwork(ctx, step.Network)
-		return actual.WithNewNetwork(step.Network, created), err
+		return p.neutron.CreateNetwork(ctx, step.Network)
 	case plan.UpdateNetwork:
-		updated, err := r.neutron.UpdateNetwork(ctx, step.ID, step.Update)
-		return actual.WithUpdatedNetwork(step.Update, updated), err
+		return p.neutron.UpdateNetwork(ctx, step.ID, step.Update)
 	case plan.RetainNetwork:
-		updated, err := r.neutron.UpdateNetwork(ctx, step.ID, step.Update)
-		return actual.WithNetwork(updated), err
+		return p.neutron.UpdateNetwork(ctx, step.ID, step.Update)
 	case plan.DeleteNetwork:
-		return actual.WithoutNetwork(step.ID), ignoreNotFound(actual, r.neutron.DeleteNetwork(ctx, step.ID, step.Revision))
+		return nil, ignoreNotFound(p.actual, p.neutron.DeleteNetwork(ctx, step.ID, step.Revision))
 	case plan.AddTag:
-		return actual.WithTag(step.ID, step.Tag, true), r.neutron.AddNetworkTag(ctx, step.ID, step.Tag)
+		return nil, p.neutron.AddNetworkTag(ctx, step.ID, step.Tag)
 	case plan.RemoveTag:
-		return actual.WithTag(step.ID, step.Tag, false), r.neutron.RemoveNetworkTag(ctx, step.ID, step.Tag)
+		return nil, p.neutron.RemoveNetworkTag(ctx, step.ID, step.Tag)
 
 	case plan.CreateSubnet:
-		created, err := r.neutron.CreateSubnet(ctx, step.Subnet)
-		return actual.WithNewSubnet(created), err
+		return p.neutron.CreateSubnet(ctx, step.Subnet)
 	case plan.UpdateSubnet:
-		updated, err := r.neutron.UpdateSubnet(ctx, step.ID, step.Update)
-		return actual.WithSubnet(updated), err
+		return p.neutron.UpdateSubnet(ctx, step.ID, step.Update)
 	case plan.DeleteSubnet:
-		return actual.WithoutSubnet(step.ID), ignoreNotFound(actual, r.neutron.DeleteSubnet(ctx, step.ID, step.Revision))
+		return nil, ignoreNotFound(p.actual, p.neutron.DeleteSubnet(ctx, step.ID, step.Revision))
 
 	case plan.AttachRouter:
-		added, err := r.neutron.AddRouterInterface(ctx, step.Interface)
-		return actual.WithRouterInterface(added), err
+		return p.neutron.AddRouterInterface(ctx, step.Interface)
 	case plan.DetachRouter:
-		return actual.WithoutRouterInterface(step.Interface), r.neutron.RemoveRouterInterface(ctx, step.Interface)
+		return nil, p.neutron.RemoveRouterInterface(ctx, step.Interface)
 	}
 	panic(fmt.Sprintf("unknown step: %T", step))
 }
 
 // find applies a step that reads.
-func (r *Reconciler) find(ctx context.Context, network *samplecrdv1.Network, actual plan.Actual, step plan.Step) (plan.Actual, error) {
+func (p *Pass) find(ctx context.Context, step plan.Step) (plan.Actual, error) {
+	result, err := p.read(ctx, step)
+	if err != nil {
+		return p.actual, err
+	}
+	switch step.(type) {
+	case plan.FindCloud:
+		if p.network != nil {
+			return p.unobserved(p.network), nil
+		}
+	case plan.FindOtherClusters:
+		result = p.otherClusters(p.key, neutron.OwnersOf(result.([]neutron.Network)))
+	}
+	return p.actual.After(step, result), nil
+}
+
+// read sends the request of a step that reads, and returns the response.
+func (r *Reconciler) read(ctx context.Context, step plan.Step) (result any, err error) {
 	switch step := step.(type) {
 	case plan.FindCloud:
-		connected, err := r.neutron.Cloud(ctx)
-		if err == nil && network != nil {
-			return r.unobserved(network), nil
-		}
-		return actual.WithCloud(connected), err
+		return r.neutron.Cloud(ctx)
 	case plan.FindExtensions:
-		found, err := r.neutron.Extensions(ctx)
-		return actual.WithExtensions(found), err
+		return r.neutron.Extensions(ctx)
 	case plan.FindNetwork:
-		found, err := r.neutron.Networks(ctx, step.Filter)
-		return actual.WithNetworks(step.Filter, found), err
+		return r.neutron.Networks(ctx, step.Filter)
 	case plan.FindOtherClusters:
-		found, err := r.neutron.Networks(ctx, neutron.NetworkFilter{Name: step.Name})
-		return actual.WithOtherClusters(r.otherClusters(cache.MetaObjectToName(network), neutron.OwnersOf(found))), err
+		return r.neutron.Networks(ctx, neutron.NetworkFilter{Name: step.Name})
 	case plan.FindSubnets:
-		found, err := r.neutron.Subnets(ctx, step.Filter)
-		return actual.WithSubnets(step.Filter.NetworkID, found), err
+		return r.neutron.Subnets(ctx, step.Filter)
 	case plan.FindSubnetPool:
-		found, err := r.neutron.SubnetPools(ctx, step.Filter)
-		return actual.WithSubnetPools(found), err
+		return r.neutron.SubnetPools(ctx, step.Filter)
 	case plan.FindRouter:
-		found, err := r.neutron.Routers(ctx, step.Filter)
-		return actual.WithRouters(found), err
+		return r.neutron.Routers(ctx, step.Filter)
 	case plan.FindRouterInterfaces:
-		found, err := r.neutron.RouterInterfaces(ctx, step.NetworkID)
-		return actual.WithRouterInterfaces(step.NetworkID, found), err
+		return r.neutron.RouterInterfaces(ctx, step.NetworkID)
 	case plan.FindPorts:
-		found, err := r.neutron.Ports(ctx, step.NetworkID)
-		return actual.WithPorts(step.NetworkID, found), err
+		return r.neutron.Ports(ctx, step.NetworkID)
 	}
 	panic(fmt.Sprintf("unknown step: %T", step))
 }
@@ -300,8 +300,8 @@ func ignoreNotFound(actual plan.Actual, err error) error {
 	return err
 }
 
-// hasFinalizer reports whether the controller's finalizer is set.
-func hasFinalizer(network *samplecrdv1.Network) bool {
+// HasFinalizer reports whether the controller's finalizer is set.
+func HasFinalizer(network *samplecrdv1.Network) bool {
 	return slices.Contains(network.Finalizers, samplecrdv1.Finalizer)
 }
 
@@ -309,12 +309,18 @@ func hasFinalizer(network *samplecrdv1.Network) bool {
 // network will be; without a cloud, it removes the finalizer. It keeps other
 // finalizers. It sends nothing else: a client that sends the whole object drops
 // fields that it does not know.
-func (r *Reconciler) setFinalizer(ctx context.Context, network *samplecrdv1.Network, cloud string) error {
-	network = r.withOwnWrites(network)
-	finalizers := slices.DeleteFunc(slices.Clone(network.Finalizers), func(f string) bool { return f == samplecrdv1.Finalizer })
+func (p *Pass) setFinalizer(ctx context.Context, cloud string) error {
+	latest, err := p.latest()
+	switch {
+	case err != nil:
+		return fmt.Errorf("updating finalizers: %w", err)
+	case latest.Generation != p.network.Generation:
+		return fmt.Errorf("updating finalizers: %w", errOutdated)
+	}
+	finalizers := slices.DeleteFunc(slices.Clone(latest.Finalizers), func(f string) bool { return f == samplecrdv1.Finalizer })
 	metadata := map[string]any{
-		"uid":             network.UID,
-		"resourceVersion": network.ResourceVersion, // rejected if another client changed the list
+		"uid":             latest.UID,
+		"resourceVersion": latest.ResourceVersion, // rejected if another client changed the list
 	}
 	if cloud != "" {
 		finalizers = append(finalizers, samplecrdv1.Finalizer)
@@ -325,12 +331,12 @@ func (r *Reconciler) setFinalizer(ctx context.Context, network *samplecrdv1.Netw
 	if err != nil {
 		return fmt.Errorf("encoding finalizers: %w", err)
 	}
-	updated, err := r.client.SamplecrdV1().Networks(network.Namespace).
-		Patch(ctx, network.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: r.options.FieldManager})
+	updated, err := p.client.SamplecrdV1().Networks(p.key.Namespace).
+		Patch(ctx, p.key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: p.options.FieldManager})
 	if err != nil {
 		return fmt.Errorf("updating finalizers: %w", err)
 	}
-	r.networks.Written(updated)
-	r.update(network, func(memory *memory) { memory.isNew = false })
+	p.networks.Written(updated)
+	p.update(p.network, func(memory *memory) { memory.isNew = false })
 	return nil
 }

@@ -182,28 +182,6 @@ func (a *account) pendingUntil() (until time.Time) {
 	return until
 }
 
-// formerUntil returns until when a request of a former leader may be pending, or the zero
-// Time. A leader creates a network only if it finds none. So nothing is pending if the
-// network in the status exists, and the object had been Ready for longer than quiet when
-// this replica started leading.
-func (a *account) formerUntil(status formerStatus, startedAt time.Time, maxInFlight, quiet time.Duration) time.Time {
-	was := a.former
-	switch {
-	case was == nil || was.uid != status.uid:
-		return time.Time{}
-	case status.found && status.networkID == was.networkID && !was.readySince.IsZero() && startedAt.Sub(was.readySince) > quiet:
-		return time.Time{}
-	}
-	return startedAt.Add(maxInFlight)
-}
-
-// formerStatus is what an object says of its network now.
-type formerStatus struct {
-	uid       types.UID
-	networkID string
-	found     bool // whether Neutron has that network
-}
-
 // counts reports whether a network may exist, or come into being, that a list lacks, given
 // whether a list has begun since a time.
 func (a *account) counts(listedSince func(time.Time) bool) bool {

@@ -17,128 +17,84 @@ var epoch = time.Unix(1_000_000, 0)
 
 func at(seconds int) time.Time { return epoch.Add(time.Duration(seconds) * time.Second) }
 
+// event is something that happens to an account.
+type event = func(*account)
+
+func sent(id string) event  { return func(a *account) { a.sent(id) } }
+func ended(id string) event { return func(a *account) { a.ended(id, "net-of-"+id) } }
+
+// executed is the response to the request r1.
+func executed(a *account) { a.executed("r1", "net-of-r1", at(1)) }
+
+// lost is a request that may be pending for so long, and whose network may appear until at(600).
+func lost(id string, pending int) event {
+	return func(a *account) { a.lost(id, at(pending), at(600)) }
+}
+
+// listed is a list that began at a time. It has the networks of some requests.
+func listed(second int, ids ...string) event {
+	return func(a *account) { a.listed(at(second), ids, false, at(30)) }
+}
+
 // TestAccount has each row of the table above the ledger: what an account claims after
 // some events, until when something is pending, and whether it is empty.
 func TestAccount(t *testing.T) {
-	late := func(a *account) { a.lost("r1", at(30), at(600)) }
+	r1, r2 := plan.Claims{Requests: []string{"r1"}}, plan.Claims{Requests: []string{"r1", "r2"}}
+	seen := plan.Claims{Released: true, Seen: []string{"r1"}}
+	released := func(a *account) { a.released = &release{[]string{"r1"}, at(600)} }
+	onAdopted := func(a *account) { a.adopted = adopted{"net-1", at(600)} }
+	hasFormer := func(a *account) { a.former = &former{} }
+	hasSubnet := func(a *account) { a.listed(at(601), nil, true, at(30)) }
+	rejected := func(a *account) { a.ended("r1", "") }
+	none, never := plan.Claims{}, time.Time{}
 	for name, test := range map[string]struct {
-		events       []func(*account)
+		events       []event
 		claims       plan.Claims
 		pendingUntil time.Time
 		counts       bool // for the limit of a namespace, before the next list
 		kept         bool
 	}{
-		"nothing": {},
-		"sent": {
-			[]func(*account){func(a *account) { a.sent("r1") }},
-			plan.Claims{Requests: []string{"r1"}}, time.Time{}, true, true,
-		},
-		"executed": {
-			[]func(*account){func(a *account) { a.sent("r1") }, func(a *account) { a.executed("r1", "net-1", at(1)) }},
-			plan.Claims{Requests: []string{"r1"}}, time.Time{}, true, true,
-		},
-		"rejected": {[]func(*account){func(a *account) { a.sent("r1") }, func(a *account) { a.ended("r1", "") }}, plan.Claims{}, time.Time{}, false, false},
-		"no response": {
-			[]func(*account){func(a *account) { a.sent("r1") }, late},
-			plan.Claims{Requests: []string{"r1"}}, at(30), true, true,
-		},
-		"no response to what leaves no network": {
-			[]func(*account){func(a *account) { a.sent("") }, func(a *account) { a.lost("", at(30), at(600)) }},
-			plan.Claims{}, at(30), false, true,
-		},
-		"two without a response": {
-			[]func(*account){func(a *account) { a.sent("r1") }, late, func(a *account) { a.sent("r2") }, func(a *account) { a.lost("r2", at(40), at(610)) }},
-			plan.Claims{Requests: []string{"r1", "r2"}}, at(40), true, true,
-		},
-		"no response, then a response to what leaves no network": {
-			[]func(*account){func(a *account) { a.sent("") }, func(a *account) { a.lost("", at(30), at(30)) }, func(a *account) { a.sent("") }, func(a *account) { a.ended("", "") }},
-			plan.Claims{}, at(30), false, true,
-		},
-		"two that leave no network, without a response": {
-			[]func(*account){func(a *account) { a.sent("") }, func(a *account) { a.lost("", at(40), at(600)) }, func(a *account) { a.sent("") }, func(a *account) { a.lost("", at(30), at(600)) }},
-			plan.Claims{}, at(40), false, true,
-		},
-		"the status names the network": {
-			[]func(*account){func(a *account) { a.sent("r1") }, func(a *account) { a.executed("r1", "net-1", at(1)) }, func(a *account) { a.ended("", "net-1") }},
-			plan.Claims{}, time.Time{}, false, false,
-		},
-		"the status names another network": {
-			[]func(*account){func(a *account) { a.sent("r1") }, func(a *account) { a.executed("r1", "net-1", at(1)) }, func(a *account) { a.ended("r2", "net-2") }},
-			plan.Claims{Requests: []string{"r1"}}, time.Time{}, true, true,
-		},
-		"the status names the network of a request without a response": {
-			[]func(*account){func(a *account) { a.sent("r1") }, late, func(a *account) { a.ended("r1", "net-1") }},
-			plan.Claims{}, time.Time{}, false, false,
-		},
-		"a list in which its network may still be missing": {
-			[]func(*account){func(a *account) { a.sent("r1") }, late, func(a *account) { a.listed(at(600), nil, false, at(0)) }},
-			plan.Claims{Requests: []string{"r1"}}, at(30), true, true,
-		},
-		"a list without its network": {
-			[]func(*account){func(a *account) { a.sent("r1") }, late, func(a *account) { a.listed(at(601), nil, false, at(0)) }},
-			plan.Claims{}, time.Time{}, false, false,
-		},
-		"a list with its network": {
-			[]func(*account){func(a *account) { a.sent("r1") }, late, func(a *account) { a.listed(at(601), []string{"r1"}, false, at(0)) }},
-			plan.Claims{Requests: []string{"r1"}}, at(30), true, true,
-		},
-		"a list while it is in flight": {
-			[]func(*account){func(a *account) { a.sent("r1") }, func(a *account) { a.listed(at(601), nil, false, at(0)) }},
-			plan.Claims{Requests: []string{"r1"}}, time.Time{}, true, true,
-		},
-		"a list without the network that a response had": {
-			[]func(*account){func(a *account) { a.sent("r1") }, func(a *account) { a.executed("r1", "net-1", at(1)) }, func(a *account) { a.listed(at(2), nil, false, at(0)) }},
-			plan.Claims{}, time.Time{}, false, false,
-		},
-		"a list of before the response": {
-			[]func(*account){func(a *account) { a.sent("r1") }, func(a *account) { a.executed("r1", "net-1", at(1)) }, func(a *account) { a.listed(at(1), nil, false, at(0)) }},
-			plan.Claims{Requests: []string{"r1"}}, time.Time{}, true, true,
-		},
-		"released": {
-			[]func(*account){func(a *account) { a.released = &release{[]string{"r1"}, at(600)} }, func(a *account) { a.listed(at(600), nil, false, at(0)) }},
-			plan.Claims{Released: true, Seen: []string{"r1"}}, time.Time{}, false, true,
-		},
-		"released long ago": {
-			[]func(*account){func(a *account) { a.released = &release{[]string{"r1"}, at(600)} }, func(a *account) { a.listed(at(601), []string{"r1"}, false, at(0)) }},
-			plan.Claims{}, time.Time{}, false, false,
-		},
-		"released long ago, and a late network": {
-			[]func(*account){func(a *account) { a.released = &release{[]string{"r1"}, at(600)} }, func(a *account) { a.listed(at(601), []string{"r1", "r2"}, false, at(0)) }},
-			plan.Claims{Released: true, Seen: []string{"r1"}}, time.Time{}, false, true,
-		},
-		"an orphan": {[]func(*account){func(a *account) { a.isOrphan = true }}, plan.Claims{Orphans: true}, time.Time{}, false, true},
-		"a former leader": {
-			[]func(*account){func(a *account) { a.former = &former{} }, func(a *account) { a.listed(at(30), nil, false, at(30)) }},
-			plan.Claims{}, time.Time{}, false, true,
-		},
-		"a former leader, long ago": {
-			[]func(*account){func(a *account) { a.former = &former{} }, func(a *account) { a.listed(at(31), nil, false, at(30)) }},
-			plan.Claims{}, time.Time{}, false, false,
-		},
-		"an adopted network, within its time": {
-			[]func(*account){func(a *account) { a.adopted = adopted{"net-1", at(600)} }, func(a *account) { a.listed(at(600), nil, false, at(0)) }},
-			plan.Claims{}, time.Time{}, false, true,
-		},
-		"an adopted network, long ago": {
-			[]func(*account){func(a *account) { a.adopted = adopted{"net-1", at(600)} }, func(a *account) { a.listed(at(601), nil, false, at(0)) }},
-			plan.Claims{}, time.Time{}, false, false,
-		},
-		"an adopted network, long ago, and a late subnet": {
-			[]func(*account){func(a *account) { a.adopted = adopted{"net-1", at(600)} }, func(a *account) { a.listed(at(601), nil, true, at(0)) }},
-			plan.Claims{}, time.Time{}, false, true,
-		},
-		"a router, and the network is gone": {
-			[]func(*account){func(a *account) { a.sent("r1") }, func(a *account) { a.router = "router-1" }, func(a *account) { a.ended("r1", "") }},
-			plan.Claims{}, time.Time{}, false, false,
-		},
+		"nothing":                        {nil, none, never, false, false},
+		"sent":                           {[]event{sent("r1")}, r1, never, true, true},
+		"executed":                       {[]event{sent("r1"), executed}, r1, never, true, true},
+		"rejected":                       {[]event{sent("r1"), rejected}, none, never, false, false},
+		"no response":                    {[]event{sent("r1"), lost("r1", 30)}, r1, at(30), true, true},
+		"no response, leaves no network": {[]event{sent(""), lost("", 30)}, none, at(30), false, true},
+		"two without a response":         {[]event{sent("r1"), lost("r1", 30), sent("r2"), lost("r2", 40)}, r2, at(40), true, true},
+		"two that leave no network":      {[]event{sent(""), lost("", 40), sent(""), lost("", 30)}, none, at(40), false, true},
+		"the same, one has a response":   {[]event{sent(""), lost("", 30), sent(""), ended("")}, none, at(30), false, true},
+
+		"the status names the network":           {[]event{sent("r1"), executed, ended("r1")}, none, never, false, false},
+		"the status names another network":       {[]event{sent("r1"), executed, ended("r2")}, r1, never, true, true},
+		"the status names it, without response":  {[]event{sent("r1"), lost("r1", 30), ended("r1")}, none, never, false, false},
+		"a list of before its end":               {[]event{sent("r1"), lost("r1", 30), listed(600)}, r1, at(30), true, true},
+		"a list without its network":             {[]event{sent("r1"), lost("r1", 30), listed(601)}, none, never, false, false},
+		"a list with its network":                {[]event{sent("r1"), lost("r1", 30), listed(601, "r1")}, r1, at(30), true, true},
+		"a list while it is in flight":           {[]event{sent("r1"), listed(601)}, r1, never, true, true},
+		"a list of before the response":          {[]event{sent("r1"), executed, listed(1)}, r1, never, true, true},
+		"a list without what was created before": {[]event{sent("r1"), executed, listed(2)}, none, never, false, false},
+
+		"released":                         {[]event{released, listed(600)}, seen, never, false, true},
+		"released long ago":                {[]event{released, listed(601, "r1")}, none, never, false, false},
+		"released long ago, late network":  {[]event{released, listed(601, "r1", "r2")}, seen, never, false, true},
+		"an orphan":                        {[]event{func(a *account) { a.isOrphan = true }}, plan.Claims{Orphans: true}, never, false, true},
+		"a former leader":                  {[]event{hasFormer, listed(30)}, none, never, false, true},
+		"a former leader, long ago":        {[]event{hasFormer, listed(31)}, none, never, false, false},
+		"an adopted network":               {[]event{onAdopted, listed(600)}, none, never, false, true},
+		"an adopted network, long ago":     {[]event{onAdopted, listed(601)}, none, never, false, false},
+		"an adopted network, late subnet":  {[]event{onAdopted, hasSubnet}, none, never, false, true},
+		"a router, and no network is left": {[]event{sent("r1"), func(a *account) { a.router = "router-1" }, ended("r1")}, none, never, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var a account
-			for _, event := range test.events {
-				event(&a)
+			for _, happens := range test.events {
+				happens(&a)
 			}
 			if diff := cmp.Diff(test.claims, a.claims(true)); diff != "" {
 				t.Errorf("claims (-want +got):\n%s", diff)
+			}
+			if a.claims(false).Orphans {
+				t.Error("what is an orphan's counts while there is an object")
 			}
 			if got := a.pendingUntil(); got != test.pendingUntil {
 				t.Errorf("pending until %v, want %v", got, test.pendingUntil)
@@ -150,41 +106,6 @@ func TestAccount(t *testing.T) {
 				t.Errorf("isEmpty() = %v: %+v", !test.kept, a)
 			}
 		})
-	}
-}
-
-// TestFormerUntil: a request of a former leader may be pending after this replica has
-// started leading, unless the object had been Ready for long with the network that it has.
-func TestFormerUntil(t *testing.T) {
-	const quiet, started = 60 * time.Second, 100
-	ready := former{uid: "1", networkID: "net-1", readySince: at(started - 61)}
-	found := formerStatus{uid: "1", networkID: "net-1", found: true}
-	pending := at(started + 30)
-	for name, test := range map[string]struct {
-		former *former
-		status formerStatus
-		want   time.Time
-	}{
-		"no object of a former leader": {nil, found, time.Time{}},
-		"another object":               {&ready, formerStatus{uid: "2", networkID: "net-1", found: true}, time.Time{}},
-		"ready for long":               {&ready, found, time.Time{}},
-		"ready for a short time":       {&former{uid: "1", networkID: "net-1", readySince: at(started - 60)}, found, pending},
-		"not ready":                    {&former{uid: "1", networkID: "net-1"}, found, pending},
-		"another network":              {&ready, formerStatus{uid: "1", networkID: "net-2", found: true}, pending},
-		"no network":                   {&ready, formerStatus{uid: "1", networkID: "net-1"}, pending},
-	} {
-		a := account{former: test.former}
-		if got := a.formerUntil(test.status, at(started), 30*time.Second, quiet); got != test.want {
-			t.Errorf("%s: %v, want %v", name, got, test.want)
-		}
-	}
-}
-
-// TestOrphanWithObject: what is an orphan's does not count while there is an object.
-func TestOrphanWithObject(t *testing.T) {
-	a := account{isOrphan: true}
-	if diff := cmp.Diff(plan.Claims{}, a.claims(false)); diff != "" {
-		t.Errorf("claims with an object (-want +got):\n%s", diff)
 	}
 }
 

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,12 @@ func (*lists) Subnets(context.Context, neutron.SubnetFilter) ([]neutron.Subnet, 
 	return nil, nil
 }
 
+func (*lists) RouterInterfaces(context.Context, string) ([]neutron.RouterInterface, error) {
+	return nil, nil
+}
+
+func (*lists) Extensions(context.Context) ([]string, error) { return []string{}, nil }
+
 // TestLimit: a create request counts from the moment before it is sent until the cache of
 // Neutron's state shows what became of it.
 func TestLimit(t *testing.T) {
@@ -50,44 +57,44 @@ func TestLimit(t *testing.T) {
 		}
 	}
 	a, b := cache.NewObjectName("default", "a"), cache.NewObjectName("default", "b")
-	want := func(doing string, key cache.ObjectName, class error, text string) {
+	want := func(doing string, key cache.ObjectName, waits bool, text string) {
 		t.Helper()
 		err := r.begin(key, plan.Desired{}, create(key.Name))
-		var blocked status.BlockedError
+		var blocked plan.Blocked
 		switch {
-		case class == nil && text == "" && err == nil:
-		case class != nil && errors.Is(err, class):
+		case !waits && text == "" && err == nil:
+		case waits && errors.As(err, new(status.WaitError)):
 		case text != "" && errors.As(err, &blocked) && blocked.Reason == plan.ReasonNamespaceLimit && strings.Contains(blocked.Message, text):
 		default:
-			t.Errorf("%s: begin(%s) = %v, want class %v and a message with %q", doing, key, err, class, text)
+			t.Errorf("%s: begin(%s) = %v, want to wait: %v, and a message with %q", doing, key, err, waits, text)
 		}
 	}
 	full := "2 networks in Neutron, and -max-networks-per-namespace allows 2; 1 of them were retained by deletionPolicy and 0 are orphans"
 
-	want("before the first list", a, neutron.ErrUnavailable, "")
+	want("before the first list", a, true, "")
 	refresh()
-	want("one is retained", a, nil, "")
-	want("again, for the same key", a, nil, "")
-	want("while another is being created", b, nil, full)
+	want("one is retained", a, false, "")
+	want("again, for the same key", a, false, "")
+	want("while another is being created", b, false, full)
 	r.end(a, attempt{step: create("a"), err: rejected})
-	want("after Neutron rejected it", b, nil, "")
+	want("after Neutron rejected it", b, false, "")
 
 	r.end(b, attempt{step: create("b"), err: timeout})
-	want("the response was lost", a, nil, full)
+	want("the response was lost", a, false, full)
 	refresh()
-	want("Neutron may still execute the request", a, nil, full)
+	want("Neutron may still execute the request", a, false, full)
 	clock.SetTime(clock.Now().Add(maxInFlight))
-	want("the list is older than the request", a, nil, full)
+	want("the list is older than the request", a, false, full)
 	refresh()
-	want("a later list does not have it", a, nil, "")
+	want("a later list does not have it", a, false, "")
 	r.end(a, attempt{step: create("a")})
 
 	server.networks = append(server.networks, neutron.Network{ID: "5", Description: r.owner(a).Marker()})
 	refresh()
-	want("an orphan", b, nil, "1 of them were retained by deletionPolicy and 1 are orphans")
+	want("an orphan", b, false, "1 of them were retained by deletionPolicy and 1 are orphans")
 	r.options.MaxNetworksPerNamespace = 1
-	want("the limit was lowered", b, nil, "has 2 networks in Neutron, and -max-networks-per-namespace allows 1;")
-	want("in another namespace", cache.NewObjectName("third", "a"), nil, "")
+	want("the limit was lowered", b, false, "has 2 networks in Neutron, and -max-networks-per-namespace allows 1;")
+	want("in another namespace", cache.NewObjectName("third", "a"), false, "")
 }
 
 // TestLimitAfterHandover: the list of a standby is older than what the former leader
@@ -147,3 +154,59 @@ func TestLimitAfterHandover(t *testing.T) {
 }
 
 func (*lists) Cloud(context.Context) (string, error) { return "test", nil }
+
+// TestQuota: Networks that exceeded the quota are retried after something was created or
+// deleted, few at first, and twice as many as that succeeded with.
+func TestQuota(t *testing.T) {
+	const waiting = 100
+	r, clock := newReconciler(t)
+	networks := make([]*samplecrdv1.Network, waiting)
+	reject := func(failure error) {
+		for i := range networks {
+			networks[i] = object("1", "")
+			networks[i].Name = strconv.Itoa(i)
+			r.noteRejection(cache.MetaObjectToName(networks[i]), networks[i], failure)
+		}
+	}
+	list := func() (retried int) {
+		clock.Step(time.Minute)
+		r.Listed(clock.Now())
+		for _, network := range networks {
+			if r.claimQuotaRetry(network) {
+				retried++
+			}
+		}
+		return retried
+	}
+	apply := func(step plan.Step, times int) {
+		clock.Step(time.Second)
+		for range times {
+			r.end(key, attempt{step: step})
+		}
+	}
+	want := func(when string, count int) {
+		t.Helper()
+		if retried := list(); retried != count {
+			t.Errorf("%s: %d Networks were retried, want %d", when, retried, count)
+		}
+	}
+	overQuota := &neutron.Error{Op: "create network", Class: neutron.ErrRefused, Status: 409, Type: neutron.OverQuota}
+	r.options.Retry.Rejected = time.Hour
+
+	apply(plan.CreateSubnet{}, 1)
+	reject(overQuota)
+	want("a change before the rejection", 0)
+	apply(plan.UpdateNetwork{}, 1)
+	want("a change of what exists", 0)
+	apply(plan.DeleteSubnet{}, 1)
+	want("a deletion", minQuotaRetries)
+	want("nothing since", 0)
+	apply(plan.CreateNetwork{}, minQuotaRetries)
+	want("these fit", 2*minQuotaRetries)
+	apply(plan.DeleteNetwork{}, waiting)
+	want("many have gone", waiting-3*minQuotaRetries)
+
+	reject(refused)
+	apply(plan.DeleteNetwork{}, 1)
+	want("another rejection", 0)
+}

@@ -1,15 +1,16 @@
 package reconcile
 
 import (
+	"errors"
 	"time"
 
 	"golang.org/x/time/rate"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/status"
 )
 
@@ -21,20 +22,15 @@ type memory struct {
 	uid types.UID
 	// isNew is true until this replica has set the finalizer, or found it set.
 	isNew bool
-	// observedGeneration is the generation that Neutron matched after the last
-	// sync, or 0.
-	observedGeneration int64
-	// status is the hash of the last status that this replica wrote, or found to be
-	// right. The event of previousStatus, which it wrote before, may still come.
-	status, previousStatus uint64
+	// reported is the generation of the last sync that wrote the status or found it to be
+	// right, status the hash of that status, and inSync whether Neutron matched the spec.
+	reported int64
+	status   uint64
+	inSync   bool
 	// failure is the outcome of the last sync, or empty if it succeeded.
 	failure string
-	// overwritten is true if another client has written the status, until the next
-	// sync. overwriteReported is when that was last reported, and correction the last
-	// one that followed.
-	overwritten       bool
-	overwriteReported time.Time
-	correction        correction
+	// correction is the last one of a status that another client has overwritten.
+	correction correction
 	// becomingReady is true until a new Network is Ready for the first time.
 	becomingReady bool
 	// edited is the latest edition that was synced. Edits limits how often it changes;
@@ -50,7 +46,7 @@ type memory struct {
 // formerOf returns an object as a former leader left it.
 func formerOf(network *samplecrdv1.Network) *former {
 	found := &former{uid: network.UID, networkID: network.Status.NetworkID}
-	if ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady); ready != nil && ready.Status == metav1.ConditionTrue {
+	if ready := status.ReadyOf(network.Status); ready.Status == metav1.ConditionTrue {
 		found.readySince = ready.LastTransitionTime.Time
 	}
 	return found
@@ -101,54 +97,115 @@ func (r *Reconciler) forget(key cache.ObjectName) {
 	}
 }
 
-// wasInSync reports whether Neutron matched the current spec after the last sync.
 func (r *Reconciler) wasInSync(network *samplecrdv1.Network) bool {
-	return r.memoryOf(network).observedGeneration == network.Generation
-}
-
-// wroteStatus reports whether the status of a Network is the last one that this
-// replica wrote. If not, another controller may be writing it.
-func (r *Reconciler) wroteStatus(network *samplecrdv1.Network) bool {
-	current := status.Hash(network.Status)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	last := r.memories[cache.MetaObjectToName(network)]
-	return last.uid == network.UID && (current == last.status || current == last.previousStatus)
-}
-
-// StatusOverwritten reports whether another client has changed the status of a
-// Network, and after which delay a sync should correct it.
-func (r *Reconciler) StatusOverwritten(before, after *samplecrdv1.Network) (delay time.Duration, overwritten bool) {
-	overwritten = !status.IsSame(before.Status, after.Status) && !r.wroteStatus(after)
-	if overwritten {
-		r.updateKey(cache.MetaObjectToName(after), func(memory *memory) {
-			memory.overwritten = memory.uid == after.UID
-			memory.correction = r.options.Retry.correctionAfter(memory.of(after.UID).correction, r.clock.Now())
-			delay = r.until(memory.correction.due)
-		})
-	}
-	return delay, overwritten
-}
-
-// awaitsCorrection reports whether the status of a Network was overwritten, and is not
-// to be corrected yet.
-func (r *Reconciler) awaitsCorrection(network *samplecrdv1.Network) bool {
-	return r.until(r.memoryOf(network).correction.due) > 0
+	memory := r.memoryOf(network)
+	return memory.inSync && memory.reported == network.Generation
 }
 
 // becomesReady reports whether a Network becomes Ready for the first time with
 // the status that was just written. (This is unknown for a Network that already
 // had a network in Neutron and was not Ready when this replica started leading.)
-func (r *Reconciler) becomesReady(network *samplecrdv1.Network, written samplecrdv1.NetworkStatus) (becomes bool) {
-	r.update(network, func(memory *memory) {
-		becoming := memory.becomingReady || network.Status.NetworkID == "" && !status.IsReady(network.Status)
+func (p *Pass) becomesReady(before, written samplecrdv1.NetworkStatus) (becomes bool) {
+	p.update(p.network, func(memory *memory) {
+		becoming := memory.becomingReady || before.NetworkID == "" && !status.IsReady(before)
 		becomes = becoming && status.IsReady(written)
 		memory.becomingReady = becoming && !becomes
 	})
 	return becomes
 }
 
+// edition is what a user has requested last: an object, its spec, and perhaps a retry. It
+// is empty if there is no object.
+type edition struct {
+	uid        types.UID
+	generation int64
+	retry      string
+}
+
+func editionOf(network *samplecrdv1.Network) edition {
+	if network == nil {
+		return edition{}
+	}
+	return edition{network.UID, network.Generation, network.Annotations[samplecrdv1.AnnotationRetry]}
+}
+
+// The syncs of a Network because of an edit: a burst, and then one a second. Other
+// Networks need the workers, too.
+const (
+	editBurst = 10
+	editRate  = rate.Limit(1)
+)
+
+// noteEdit counts the sync of an edited Network. It returns how long the sync has to wait:
+// not at all, unless the Network is edited without end. A deletion never waits.
+func (m *memory) noteEdit(network *samplecrdv1.Network, now time.Time) (wait time.Duration) {
+	edited := editionOf(network)
+	if edited == m.edited {
+		return 0
+	}
+	if m.edited != (edition{}) && network.DeletionTimestamp == nil {
+		if m.edits == nil {
+			m.edits = rate.NewLimiter(editRate, editBurst)
+		}
+		reserved := m.edits.ReserveN(now, 1)
+		if wait = reserved.DelayFrom(now); wait > 0 {
+			reserved.CancelAt(now)
+			return wait
+		}
+	}
+	m.edited = edited
+	return 0
+}
+
 // until returns the time left until a point in time; it is negative afterwards.
 func (r *Reconciler) until(t time.Time) time.Duration { return t.Sub(r.clock.Now()) }
 
 func (r *Reconciler) now() metav1.Time { return metav1.NewTime(r.clock.Now()).Rfc3339Copy() }
+
+// rejection is the outcome of a sync that is not to be repeated for a while.
+type rejection struct {
+	edition   edition
+	outcome   error
+	at, until time.Time
+}
+
+// rejection returns the outcome of an earlier sync of the same edition if Neutron
+// rejected a request then and it is too early to repeat the request. It returns nil
+// otherwise, and if the finalizer, which protects what exists, is to be set.
+func (r *Reconciler) rejection(key cache.ObjectName, network *samplecrdv1.Network) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.memories[key].rejected
+	if network != nil && !HasFinalizer(network) || last == nil || last.edition != editionOf(network) || r.until(last.until) <= 0 {
+		return nil
+	}
+	return last.outcome
+}
+
+// isOverQuota reports whether the quota of the project was the reason.
+func (r rejection) isOverQuota() bool {
+	var failure *neutron.Error
+	return errors.As(r.outcome, &failure) && failure.Type == neutron.OverQuota
+}
+
+// noteRejection remembers the outcome of a sync if Neutron rejected a request, or
+// requested a pause.
+func (r *Reconciler) noteRejection(key cache.ObjectName, network *samplecrdv1.Network, outcome error) {
+	var failure *neutron.Error
+	if !errors.As(outcome, &failure) {
+		return
+	}
+	pause := min(failure.RetryAfter, r.options.Retry.Rejected)
+	if errors.Is(failure, neutron.ErrRefused) {
+		pause = r.options.Retry.Rejected
+	} else if errors.Is(failure, neutron.ErrInUse) && network == nil {
+		pause = r.options.Retry.InUse
+	}
+	if pause <= 0 {
+		return
+	}
+	now := r.clock.Now()
+	r.updateKey(key, func(memory *memory) {
+		memory.rejected = &rejection{edition: editionOf(network), outcome: outcome, at: now, until: now.Add(pause)}
+	})
+}

@@ -6,12 +6,17 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
@@ -19,6 +24,7 @@ import (
 	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
 	networkinformers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/observe"
 	"github.com/samplecrd/network-controller/pkg/plan"
 	"github.com/samplecrd/network-controller/pkg/status"
 	"github.com/samplecrd/network-controller/pkg/store"
@@ -35,10 +41,10 @@ const (
 var key = cache.NewObjectName("default", "example")
 
 // newReconciler returns a Reconciler whose store contains these Networks.
-func newReconciler(t testing.TB, networks ...*samplecrdv1.Network) (*Reconciler, *testingclock.FakeClock) {
+func newReconciler(t *testing.T, networks ...*samplecrdv1.Network) (*Reconciler, *testingclock.FakeClock) {
 	t.Helper()
 	informer := informers.NewSharedInformerFactory(fake.NewClientset(), 0).Samplecrd().V1().Networks()
-	known, err := store.New(klog.Background(), store.ByNamespace[networkinformers.TypedNetworkInformer]{metav1.NamespaceAll: informer}, nil, store.Unobserved{})
+	known, err := store.New(klog.Background(), store.ByNamespace[networkinformers.TypedNetworkInformer]{metav1.NamespaceAll: informer}, nil, observe.Nothing{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,19 +100,21 @@ func TestPendingCreate(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.end(key, attempt{desired: test.desired, step: test.step, err: test.err})
+			waits := func(network *samplecrdv1.Network, next plan.Step) bool {
+				return (&Pass{Reconciler: r, key: key, network: network, desired: test.desired}).checkPending(next) != nil
+			}
 			for _, network := range []*samplecrdv1.Network{object("uid-1", ""), object("uid-2", "")} {
 				for _, next := range []plan.Step{plan.CreateNetwork{}, plan.RemoveFinalizer{}} {
-					if err := r.checkPending(key, network, test.desired, next, false); (err != nil) != test.waits {
-						t.Errorf("before %q: %v, want to wait: %v", next, err, test.waits)
+					if waits(network, next) != test.waits {
+						t.Errorf("%q waits: %v, want %v", next, !test.waits, test.waits)
 					}
 				}
 			}
-			if err := r.checkPending(key, object("uid-1", ""), test.desired, plan.FindNetwork{}, false); err != nil {
-				t.Errorf("a look has to wait: %v", err)
+			if waits(object("uid-1", ""), plan.FindNetwork{}) {
+				t.Error("a look has to wait")
 			}
-			clock.SetTime(clock.Now().Add(maxInFlight))
-			if err := r.checkPending(key, object("uid-1", ""), test.desired, plan.CreateNetwork{}, false); err != nil {
-				t.Errorf("after the time in which a request can be pending: %v", err)
+			if clock.Step(maxInFlight); waits(object("uid-1", ""), plan.CreateNetwork{}) {
+				t.Error("a create waits after the time in which a request can be pending")
 			}
 		})
 	}
@@ -115,14 +123,15 @@ func TestPendingCreate(t *testing.T) {
 // TestInheritedCreate: after a replica starts leading, a finalizer stays as long as
 // a request of the former leader may be pending.
 func TestInheritedCreate(t *testing.T) {
-	ready := func(network *samplecrdv1.Network, since time.Duration) *samplecrdv1.Network {
+	ready := func(networkID string, since time.Duration) *samplecrdv1.Network {
+		network := object("uid-1", networkID)
 		network.Status.Conditions = []metav1.Condition{{
-			Type: samplecrdv1.ConditionReady, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Unix(1_000_000, 0).Add(-since)),
+			Type: samplecrdv1.ConditionReady, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(epoch.Add(-since)),
 		}}
 		return network
 	}
-	old := func() *samplecrdv1.Network { return ready(object("uid-1", "net-1"), time.Hour) }
-	without := old()
+	old, recent := ready("net-1", maxInFlight+time.Second), ready("net-1", maxInFlight)
+	without := old.DeepCopy()
 	without.Finalizers = nil
 	for name, test := range map[string]struct {
 		before, now *samplecrdv1.Network
@@ -130,30 +139,31 @@ func TestInheritedCreate(t *testing.T) {
 		waits       bool
 	}{
 		"not ready":                   {object("uid-1", ""), object("uid-1", ""), false, true},
-		"ready for long, found":       {old(), old(), true, false},
-		"ready for long, not found":   {old(), old(), false, true},
-		"ready for long, now another": {old(), ready(object("uid-1", "net-2"), time.Hour), true, true},
-		"ready just now":              {ready(object("uid-1", "net-1"), time.Second), ready(object("uid-1", "net-1"), time.Second), true, true},
+		"ready for long, found":       {old, old, true, false},
+		"ready for long, not found":   {old, old, false, true},
+		"ready for long, now another": {old, ready("net-2", time.Hour), true, true},
+		"ready for a short time":      {recent, recent, true, true},
 		"another object of the name":  {object("uid-0", ""), object("uid-1", ""), false, false},
-		"not worked on before":        {without, old(), false, false},
+		"not worked on before":        {without, old, false, false},
 		"created after the start":     {nil, object("uid-1", ""), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var existing []*samplecrdv1.Network
+			r, clock := newReconciler(t)
 			if test.before != nil {
-				existing = append(existing, test.before)
+				r, clock = newReconciler(t, test.before)
 			}
-			r, clock := newReconciler(t, existing...)
 			r.Start(t.Context())
-			if err := r.checkPending(key, test.now, plan.Desired{}, plan.RemoveFinalizer{}, test.found); (err != nil) != test.waits {
-				t.Errorf("checkPending() = %v, want to wait: %v", err, test.waits)
+			waits := func(next plan.Step) bool {
+				return (&Pass{Reconciler: r, key: key, network: test.now, found: test.found}).checkPending(next) != nil
 			}
-			if err := r.checkPending(key, test.now, plan.Desired{}, plan.CreateNetwork{}, test.found); err != nil {
-				t.Errorf("a create has to wait, which looks first: %v", err)
+			if waits(plan.RemoveFinalizer{}) != test.waits {
+				t.Errorf("the finalizer waits: %v, want %v", !test.waits, test.waits)
 			}
-			clock.SetTime(clock.Now().Add(maxInFlight))
-			if err := r.checkPending(key, test.now, plan.Desired{}, plan.RemoveFinalizer{}, test.found); err != nil {
-				t.Errorf("after the time in which a request can be pending: %v", err)
+			if waits(plan.CreateNetwork{}) {
+				t.Error("a create waits, although it looks first")
+			}
+			if clock.Step(maxInFlight); waits(plan.RemoveFinalizer{}) {
+				t.Error("the finalizer waits after the time in which a request can be pending")
 			}
 		})
 	}
@@ -170,7 +180,7 @@ var owner = neutron.Owner{Namespace: key.Namespace, Name: key.Name}
 // detector requests it, or if they were created while the object was being removed.
 func TestOrphan(t *testing.T) {
 	r, _ := newReconciler(t)
-	isOrphan := func() bool { return r.Observe(key, nil, r.Desired(key, nil)).Finalizer }
+	isOrphan := func() bool { return r.observe(key, nil, r.Desired(key, nil)).Finalizer }
 	if isOrphan() {
 		t.Error("a key without a record is an orphan")
 	}
@@ -178,13 +188,12 @@ func TestOrphan(t *testing.T) {
 	if !isOrphan() {
 		t.Error("an orphan whose time has come is none")
 	}
-	r.Observe(key, object("uid-1", ""), plan.Desired{})
+	_, _ = r.Begin(key, object("uid-1", ""))
 	if isOrphan() {
 		t.Error("an orphan whose object exists again is still one")
 	}
 
-	created := plan.Actual{}.WithNetworks(neutron.NetworkFilter{Name: owner.String()}, nil).
-		WithNetwork(neutron.Network{ID: "net-1", Description: owner.NetworkMarker("r1", false)})
+	created := plan.Actual{}.After(create("r1"), neutron.Network{ID: "net-1", Description: owner.NetworkMarker("r1", false)})
 	if err := r.begin(key, plan.Desired{}, create("r1")); err != nil {
 		t.Fatal(err)
 	}
@@ -192,47 +201,34 @@ func TestOrphan(t *testing.T) {
 	if !isOrphan() {
 		t.Error("a network that no status names is no orphan")
 	}
-	r.Observe(key, object("uid-1", "net-2"), plan.Desired{})
+	_, _ = r.Begin(key, object("uid-1", "net-2"))
 	if !isOrphan() {
 		t.Error("a network is forgotten because the status names another one")
 	}
-	r.Observe(key, object("uid-1", "net-1"), plan.Desired{}) // also if the response to the status update was lost
+	_, _ = r.Begin(key, object("uid-1", "net-1")) // also if the response to the status update was lost
 	if isOrphan() {
 		t.Error("a network that the status names is an orphan")
 	}
 }
 
-// TestMemoryLifetime: a memory ends with its object, and what may exist in Neutron stays
-// in the ledger until a list has shown that it does not.
+// TestMemoryLifetime: a memory ends with its object, and the request to delete an orphan
+// with the sync that fails. What may exist in Neutron stays in the ledger.
 func TestMemoryLifetime(t *testing.T) {
-	r, clock := newReconciler(t)
-	report := func(outcome error) error {
-		return r.Report(t.Context(), key, nil, plan.Desired{}, plan.Actual{}, outcome, nil)
-	}
-	r.Observe(key, object("uid-1", ""), plan.Desired{})
-	if err := report(nil); err != nil || len(r.memories) != 0 {
-		t.Errorf("Report() = %v, and %d records are left", err, len(r.memories))
-	}
-
+	r, _ := newReconciler(t)
+	_, _ = r.Begin(key, object("uid-1", ""))
 	if err := r.begin(key, plan.Desired{}, create("r1")); err != nil {
 		t.Fatal(err)
 	}
 	r.end(key, attempt{step: create("r1"), err: timeout})
-	if err := report(nil); err != nil || len(r.ledger) != 1 {
-		t.Errorf("Report() = %v, and the ledger has %d accounts, want one", err, len(r.ledger))
+	for _, outcome := range []error{timeout, nil} {
+		r.DeleteOrphan(key)
+		err := (&Pass{Reconciler: r, key: key, outcome: outcome}).Report(t.Context())
+		if !errors.Is(err, outcome) || len(r.ledger) != 1 || r.ledger[key].isOrphan {
+			t.Errorf("Report() = %v, want %v, and the ledger has %+v", err, outcome, r.ledger)
+		}
 	}
-	r.Listed(clock.Now().Add(maxLateness))
-	if len(r.ledger) != 1 {
-		t.Error("a request is forgotten although its network may still appear")
-	}
-	r.Listed(clock.Now().Add(maxLateness + time.Second))
-	if len(r.ledger) != 0 {
-		t.Errorf("the ledger has %+v after the time of the request", r.ledger)
-	}
-
-	r.DeleteOrphan(key)
-	if err := report(timeout); err == nil || len(r.ledger) != 0 {
-		t.Errorf("Report() = %v after a failure, and an orphan is deleted without another look at its grace period", err)
+	if len(r.memories) != 0 {
+		t.Errorf("the memory is %+v after the object has gone", r.memories)
 	}
 }
 
@@ -246,7 +242,10 @@ func TestNothingOutlivesItsKey(t *testing.T) {
 		key := cache.NewObjectName("default", fmt.Sprint("network-", i))
 		network := object(types.UID(strconv.Itoa(i)), "")
 		network.Name = key.Name
-		r.Observe(key, network, r.Desired(key, network))
+		pass, err := r.Begin(key, network)
+		if err != nil {
+			t.Fatal(err)
+		}
 		step, failure := create(fmt.Sprint("r", i)), failures[i%len(failures)]
 		if err := r.begin(key, plan.Desired{}, step); err != nil {
 			t.Fatal(err)
@@ -255,8 +254,7 @@ func TestNothingOutlivesItsKey(t *testing.T) {
 		if failure != nil {
 			r.noteRejection(key, network, failure)
 		}
-		r.StatusOverwritten(network, object(network.UID, "other"))
-		r.EditDelay(network)
+		_ = pass.correct(t.Context())
 		switch i % 4 {
 		case 0:
 			r.end(key, attempt{step: plan.RemoveFinalizer{}})
@@ -265,7 +263,7 @@ func TestNothingOutlivesItsKey(t *testing.T) {
 		case 2:
 			r.DeleteOrphan(key)
 		}
-		if err := r.Report(t.Context(), key, nil, plan.Desired{}, plan.Actual{}, failure, nil); failure == nil && err != nil {
+		if err := (&Pass{Reconciler: r, key: key, outcome: failure}).Report(t.Context()); failure == nil && err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -276,58 +274,53 @@ func TestNothingOutlivesItsKey(t *testing.T) {
 	}
 }
 
-// TestStatusOverwritten: a replica recognizes its own status, and only for the
-// object that it belongs to.
-func TestStatusOverwritten(t *testing.T) {
-	r, _ := newReconciler(t)
-	before, own, foreign := object("uid-1", ""), object("uid-1", "net-1"), object("uid-1", "net-2")
-	r.update(own, func(memory *memory) { memory.status = status.Hash(own.Status) })
-	for name, test := range map[string]struct {
-		after *samplecrdv1.Network
-		want  bool
-	}{
-		"unchanged":                  {before, false},
-		"written by this replica":    {own, false},
-		"written by another client":  {foreign, true},
-		"own status, another object": {object("uid-2", "net-1"), true},
-	} {
-		delay, got := r.StatusOverwritten(before, test.after)
-		if got != test.want || got && (delay < 5*time.Second || delay > 8*time.Second) {
-			t.Errorf("%s: StatusOverwritten() = %v, %v, want %v", name, delay, got, test.want)
-		}
-	}
-}
-
 // TestOverwrittenStatusSlowsDown: as long as another client overwrites each correction, the
-// next one comes later. A list does not correct the status before that.
+// next one comes later. A sync before that writes nothing, and says how long it waits.
 func TestOverwrittenStatusSlowsDown(t *testing.T) {
 	networks := readyNetworks(1)
-	r, clock := newReconciler(t, networks...)
-	r.options.Cluster = ownerOf(0).Cluster
-	r.neutron = neutron.NewCache(&many{count: 1}, clock.Now)
-	r.Start(t.Context())
-	refresh(t, r)
-	syncAll(t, r, networks)
+	r, clock := settled(t, networks)
+	client, events := fake.NewClientset(networks[0]), record.NewFakeRecorder(100)
+	patches := 0
+	client.PrependReactor("patch", "networks", func(clienttesting.Action) (bool, runtime.Object, error) {
+		patches++
+		return true, networks[0].DeepCopy(), nil
+	})
+	r.client, r.events = client, events
+	key := cache.MetaObjectToName(networks[0])
 	theirs := networks[0].DeepCopy()
 	theirs.Status.NetworkID, theirs.Status.MTU = "theirs", 9000
+	informer := r.networks
+	sync := func() error {
+		r.networks = static(t, theirs)
+		defer func() { r.networks = informer }()
+		pass, err := r.Begin(key, theirs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass.desired, pass.actual = r.Desired(key, theirs), r.observe(key, networks[0], r.Desired(key, networks[0]))
+		return pass.Report(t.Context())
+	}
 	var last time.Duration
 	// want lets the other client write, and the time pass until the correction.
 	want := func(doing string, shortest time.Duration) {
 		t.Helper()
-		delay, _ := r.StatusOverwritten(networks[0], theirs)
-		again, _ := r.StatusOverwritten(networks[0], theirs)
-		if delay < shortest || delay > shortest*3/2 || again != delay {
-			t.Errorf("%s: the delay is %v, then %v; want %v to %v", doing, delay, again, shortest, shortest*3/2)
+		before := patches
+		var waits, again status.WaitError
+		if !errors.As(sync(), &waits) || !errors.As(sync(), &again) || waits.Left != again.Left || waits.Left < shortest || waits.Left > shortest*3/2 {
+			t.Errorf("%s: the sync waits for %v, then %v; want %v to %v", doing, waits.Left, again.Left, shortest, shortest*3/2)
 		}
-		clock.Step(delay - time.Millisecond)
-		if needsSync, _ := r.Drift(theirs); needsSync {
-			t.Errorf("%s: a list corrects the status before the delay of %v", doing, delay)
+		clock.Step(waits.Left - time.Millisecond)
+		if err := sync(); err == nil || patches != before {
+			t.Errorf("%s: the status is corrected before the delay of %v", doing, waits.Left)
 		}
 		clock.Step(time.Millisecond)
-		if needsSync, _ := r.Drift(theirs); !needsSync {
-			t.Errorf("%s: a list does not correct the status after the delay of %v", doing, delay)
+		if err := sync(); err != nil || patches != before+1 || len(events.Events) != 1 {
+			t.Errorf("%s: the status is not corrected after the delay of %v: %v, %d patches, %d events", doing, waits.Left, err, patches-before, len(events.Events))
 		}
-		last = delay
+		for len(events.Events) > 0 {
+			<-events.Events
+		}
+		last = waits.Left
 	}
 	want("at first", 5*time.Second)
 	for _, delay := range []time.Duration{10, 20, 40, 80, 160, 320, 600, 600, 600} {
@@ -339,10 +332,17 @@ func TestOverwrittenStatusSlowsDown(t *testing.T) {
 	clock.Step(20 * time.Minute)
 	want("after a while", 5*time.Second)
 	want("at once", 10*time.Second)
-	theirs.UID = "another object of the same name"
-	if delay, _ := r.StatusOverwritten(networks[0], theirs); delay > 8*time.Second {
-		t.Errorf("another object waits for %v", delay)
+	theirs.Generation, theirs.Spec.MTU = 2, new(int32(1450))
+	if err := sync(); err != nil {
+		t.Errorf("the status for another spec waits: %v", err)
 	}
+}
+
+// static returns a store with these Networks, which can be written.
+func static(t *testing.T, networks ...*samplecrdv1.Network) *store.Networks {
+	t.Helper()
+	r, _ := newReconciler(t, networks...)
+	return r.networks
 }
 
 // TestDisagreement: of two controllers that overwrite each other's status, at least one
@@ -359,6 +359,7 @@ func TestDisagreement(t *testing.T) {
 		for ; now.Sub(began) < day; writes++ {
 			own := &corrections[writes%2]
 			*own = d.correctionAfter(*own, now)
+			own.pending = false // it is written
 			now = own.due
 		}
 		if most := 2*int(day/(10*time.Minute)) + 20; writes > most {
@@ -368,101 +369,116 @@ func TestDisagreement(t *testing.T) {
 }
 
 // TestEditDelay: a Network that is edited without end is synced ten times at once, and
-// then once a second. Its deletion, and an edit after a pause, do not wait.
+// then once a second. Its deletion does not wait.
 func TestEditDelay(t *testing.T) {
 	r, clock := newReconciler(t)
 	network := object("1", "")
-	sync := func() { r.Observe(key, network, plan.Desired{}) }
 	want := func(doing string, want time.Duration) {
 		t.Helper()
-		if got := r.EditDelay(network).Round(time.Millisecond); got != want {
-			t.Errorf("%s: EditDelay() = %v, want %v", doing, got, want)
+		_, err := r.Begin(key, network)
+		var waits status.WaitError
+		if errors.As(err, &waits); waits.Left.Round(time.Millisecond) != want || (err == nil) != (want == 0) {
+			t.Errorf("%s: Begin() = %v, for %v, want %v", doing, err, waits.Left, want)
 		}
 	}
-	for range 20 {
-		sync()
-	}
-	want("syncs without an edit", 0)
-	for range editBurst {
+	for range editBurst + 1 { // the first one is no edit
 		network.Generation++
 		want("an edit of the burst", 0)
-		sync()
-		sync()
+		want("the same edit", 0)
 	}
+	network.Generation++
 	want("after the burst", time.Second)
-	want("another edit meanwhile", time.Second)
-	clock.SetTime(clock.Now().Add(400 * time.Millisecond))
+	clock.Step(400 * time.Millisecond)
 	want("a little later", 600*time.Millisecond)
-	clock.SetTime(clock.Now().Add(600 * time.Millisecond))
+	clock.Step(600 * time.Millisecond)
 	want("a second later", 0)
 	network.Generation++
-	sync()
 	want("after another sync", time.Second)
 	network.DeletionTimestamp = new(metav1.Now())
 	want("a deletion", 0)
-	network.DeletionTimestamp, network.UID = nil, "2"
-	want("another object of the same name", 0)
-	network.UID = "1"
-	clock.SetTime(clock.Now().Add(time.Hour))
-	for range editBurst {
-		want("after a pause", 0)
-		network.Generation++
-		sync()
-	}
-	want("after another burst", time.Second)
-}
-
-// TestRejectionWithoutFinalizer: a finalizer that was removed is restored although
-// Neutron has just rejected a request.
-func TestRejectionWithoutFinalizer(t *testing.T) {
-	r, _ := newReconciler(t)
-	network := object("uid", "net-1")
-	network.Finalizers = []string{samplecrdv1.Finalizer}
-	r.noteRejection(key, network, refused)
-	if r.rejection(key, network) == nil {
-		t.Error("the rejection is forgotten")
-	}
-	network = network.DeepCopy()
-	network.Finalizers = nil
-	if err := r.rejection(key, network); err != nil {
-		t.Errorf("without the finalizer, the outcome is still %v", err)
-	}
 }
 
 // refused is the outcome of a sync of which Neutron has rejected a request.
-var refused = &status.StepError{Step: plan.DeleteNetwork{}, Err: &neutron.Error{Class: neutron.ErrRefused, Status: 403, Type: "PolicyNotAuthorized"}}
+var refused = &status.StepError{
+	Step: plan.DeleteNetwork{}, Err: &neutron.Error{Class: neutron.ErrRefused, Status: 403, Type: "PolicyNotAuthorized"},
+}
 
-// TestRejectionOfOrphan: a list that finds an orphan again does not repeat a request
-// that Neutron has just rejected.
-func TestRejectionOfOrphan(t *testing.T) {
-	r, clock := newReconciler(t)
-	r.DeleteOrphan(key)
-	r.noteRejection(key, nil, refused)
-	if err := r.reportDeleted(key, nil); err != nil { // a retry that is older than the rejection
-		t.Fatal(err)
+// TestRejection: a rejected request is not repeated before its time, unless a user requests
+// it or the finalizer is to be set. For an orphan, no list repeats it either.
+func TestRejection(t *testing.T) {
+	network := object("1", "net-1")
+	annotated := func(key, value string) *samplecrdv1.Network {
+		changed := network.DeepCopy()
+		changed.Annotations = map[string]string{key: value}
+		return changed
 	}
-	if r.rejection(key, nil) == nil {
-		t.Error("the rejection is forgotten")
-	}
-	clock.SetTime(clock.Now().Add(time.Hour))
-	if err := r.reportDeleted(key, nil); err != nil {
-		t.Fatal(err)
-	}
-	r.Listed(clock.Now())
-	if len(r.memories) != 0 {
-		t.Errorf("the records are %+v, want none", r.memories)
+	retried, released := annotated(samplecrdv1.AnnotationRetry, "now"), network.DeepCopy()
+	released.Finalizers = nil
+	for name, test := range map[string]struct {
+		rejected, now *samplecrdv1.Network
+		passed        time.Duration
+		repeats       bool
+	}{
+		"the same spec":              {network, network, 0, false},
+		"another annotation":         {network, annotated("example.com/note", "a label of somebody"), 0, false},
+		"a requested retry":          {network, retried, 0, true},
+		"the same requested retry":   {retried, retried, 0, false},
+		"the finalizer was removed":  {network, released, 0, true},
+		"an orphan":                  {nil, nil, 0, false},
+		"an orphan, after some time": {nil, nil, time.Hour, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, clock := newReconciler(t)
+			r.noteRejection(key, test.rejected, refused)
+			if clock.Step(test.passed); test.now == nil { // a retry that is older than the rejection
+				if err := (&Pass{Reconciler: r, key: key}).Report(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := r.rejection(key, test.now); (err == nil) != test.repeats {
+				t.Errorf("rejection() = %v, want that the request is repeated: %v", err, test.repeats)
+			}
+		})
 	}
 }
 
-// TestReportOfDeployment: an error of the Deployment is retried although the Network
-// itself waits for another spec.
-func TestReportOfDeployment(t *testing.T) {
-	network := object("uid", "")
-	r, _ := newReconciler(t)
-	failed := errors.New("updating the Network of a Deployment: unavailable")
-	invalid := status.BlockedError{Blocked: plan.Blocked{Reason: plan.ReasonInvalidSpec, Message: "no range"}}
-	err := r.Report(t.Context(), key, network, plan.Desired{}, plan.Actual{}, invalid, failed)
-	if retry, _ := r.Retry(err); retry != RetrySoon {
-		t.Errorf("the retry of %v is %v, want RetrySoon", err, retry)
+// TestProgressAfterStop: a step that takes long is shown in the status, but not after the
+// replica has stopped leading: another one may write the status by then.
+func TestProgressAfterStop(t *testing.T) {
+	for name, test := range map[string]struct {
+		stop    bool
+		patches int
+	}{
+		"leading": {false, 1},
+		"stopped": {true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				network := object("uid-a", "net-a")
+				network.DeletionTimestamp = &metav1.Time{Time: time.Unix(1_000_000, 0)}
+				r, _ := newReconciler(t, network)
+				client := fake.NewClientset(network)
+				r.client, r.clock = client, clock.RealClock{} // that of the bubble
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				r.Start(ctx)
+				pass := &Pass{Reconciler: r, key: key, network: network}
+				end := pass.showProgress(t.Context(), plan.DeleteNetwork{ID: "net-a"}, r.clock.Now())
+				if test.stop {
+					stop()
+				}
+				time.Sleep(2 * progressDelay) //nolint:forbidigo // no time passes in a bubble
+				end()
+				patches := 0
+				for _, action := range client.Actions() {
+					if action.Matches("patch", "networks/status") {
+						patches++
+					}
+				}
+				if patches != test.patches {
+					t.Errorf("the status was written %d times, want %d: %v", patches, test.patches, client.Actions())
+				}
+			})
+		})
 	}
 }

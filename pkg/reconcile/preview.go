@@ -10,34 +10,33 @@ import (
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/plan"
-	"github.com/samplecrd/network-controller/pkg/status"
 )
 
-// Preview returns the steps that syncs of a key would apply, and the outcome: nil, or a
-// [status.BlockedError], or the error of a step that reads. It applies only the steps
-// that read, and predicts the others.
+// Preview returns the steps that syncs of a key would apply, and the outcome: nil, or
+// [plan.Blocked], or the error of a step that reads. It applies only the steps that read,
+// and predicts the others.
 //
 // One sync may not be enough: when the status names a network, the next sync deletes
 // its duplicates.
-func (r *Reconciler) Preview(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired) (steps []plan.Step, outcome error) {
-	desired.Request = previewedRequest
-	actual := r.Observe(key, network, desired)
-	if network == nil {
-		actual.Finalizer, desired.Gone, desired.Claims.Orphans = true, true, true // so that the plan deletes what is left
+func (r *Reconciler) Preview(
+	ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired,
+) (steps []plan.Step, outcome error) {
+	p := &Pass{Reconciler: r, key: key, network: network, desired: desired}
+	p.desired.Request = previewedRequest
+	p.actual = r.observe(key, network, p.desired)
+	if network == nil { // so that the plan deletes what is left
+		p.actual.Finalizer, p.desired.Gone, p.desired.Claims.Orphans = true, true, true
 	}
 	for range maxSyncs {
-		var some []plan.Step
-		if some, actual, outcome = r.previewSync(ctx, key, network, desired, actual); outcome != nil && !errors.As(outcome, new(status.BlockedError)) {
-			return append(steps, some...), outcome
+		outcome = p.preview(ctx)
+		record := p.actual.Ours(p.desired)
+		hasFailed := outcome != nil && !errors.As(outcome, new(plan.Blocked))
+		if hasFailed || network == nil || reflect.DeepEqual(record, p.actual.Record) {
+			break
 		}
-		steps = append(steps, some...)
-		record := actual.Ours(desired)
-		if network == nil || reflect.DeepEqual(record, actual.Record) {
-			return steps, outcome
-		}
-		actual.Record = record // as the status that the sync writes
+		p.actual.Record = record // as the status that the sync writes
 	}
-	return steps, outcome
+	return p.applied, outcome
 }
 
 // previewedRequest stands for the request that an owner marker will name.
@@ -46,30 +45,24 @@ const previewedRequest = "…"
 // maxSyncs bounds how many syncs are previewed.
 const maxSyncs = 5
 
-// previewSync returns the steps of one sync, and the predicted state after it.
-func (r *Reconciler) previewSync(ctx context.Context, key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual) (steps []plan.Step, after plan.Actual, outcome error) {
+// preview is applySteps without the steps that write.
+func (p *Pass) preview(ctx context.Context) (outcome error) {
 	for range maxSteps {
-		step := plan.Next(desired, actual)
-		if ended, outcome := endOf(step, network); ended {
-			return steps, actual, outcome
+		step := plan.Next(p.desired, p.actual)
+		if ended, outcome := endOf(step, p.network); ended {
+			return outcome
 		}
 		if plan.IsRead(step) {
-			read, err := r.find(ctx, network, actual, step)
-			if err != nil {
-				return steps, actual, err
+			var err error
+			if p.actual, err = p.find(ctx, step); err != nil {
+				return err
 			}
-			actual = read
 			continue
 		}
-		if err := r.begin(key, desired, step); err != nil { // what the plan creates counts against the limit
-			return steps, actual, err
+		if err := p.begin(p.key, p.desired, step); err != nil { // what the plan creates counts against the limit
+			return err
 		}
-		predicted, ok := plan.Predict(actual, step)
-		if !ok {
-			return steps, actual, fmt.Errorf("the step %q has no prediction", step)
-		}
-		steps, actual = append(steps, plan.MaskUnknown(step)), predicted
+		p.applied, p.actual = append(p.applied, plan.MaskUnknown(step)), plan.Predict(p.actual, step)
 	}
-	return steps, actual, status.BlockedError{Blocked: plan.Blocked{Reason: plan.ReasonNotConverging, Message: fmt.Sprintf(
-		"The plan has more than %d steps.", maxSteps)}}
+	return plan.Blocked{Reason: plan.ReasonNotConverging, Message: fmt.Sprintf("The plan has more than %d steps.", maxSteps)}
 }

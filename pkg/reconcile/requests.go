@@ -11,6 +11,7 @@ import (
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/plan"
+	"github.com/samplecrd/network-controller/pkg/status"
 )
 
 // As long as a request is pending, absence is not evidence: nothing is created, and the
@@ -26,7 +27,7 @@ func (r *Reconciler) begin(key cache.ObjectName, desired plan.Desired, step plan
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, creates := step.(plan.CreateNetwork); creates {
-		if err := r.checkLimit(key, step); err != nil {
+		if err := r.checkLimit(key); err != nil {
 			return err
 		}
 	}
@@ -103,7 +104,7 @@ func (r *Reconciler) noteStep(key cache.ObjectName, a *account, made attempt) {
 			a.executed(id, network.ID, r.clock.Now())
 		}
 	case plan.RemoveFinalizer:
-		a.released = &release{seen: r.seen(key), endsAt: r.clock.Now().Add(r.options.MaxLateness)}
+		a.released = &release{seen: r.leftOf(key, *a).requests, endsAt: r.clock.Now().Add(r.options.MaxLateness)}
 		if made.desired.Adopted != "" && made.desired.Leave == plan.LeaveNetwork {
 			a.adopted = r.adoptedNow(made.desired)
 		}
@@ -139,56 +140,49 @@ func mayDuplicate(desired plan.Desired, step plan.Step) bool {
 	return false
 }
 
-// checkPending returns an error if a step has to wait for a pending request. Found
-// reports whether the network that the status names was found.
-func (r *Reconciler) checkPending(key cache.ObjectName, network *samplecrdv1.Network, desired plan.Desired, step plan.Step, found bool) error {
+// checkPending returns an error if a step has to wait for a pending request.
+func (p *Pass) checkPending(step plan.Step) error {
 	_, removes := step.(plan.RemoveFinalizer)
 	if recorded, ok := step.(plan.RecordRouter); ok {
 		// Neutron rejects a second attachment, but a late one must not outlive the record.
 		removes = recorded.Replaces != ""
 	}
-	if !mayDuplicate(desired, step) && !removes {
+	if !mayDuplicate(p.desired, step) && !removes {
 		return nil
 	}
-	a := r.accountOf(key)
-	left, reason := r.until(a.pendingUntil()), "no response to an earlier create request arrived, and Neutron may still execute it"
-	if former := r.until(r.formerUntil(a, network, found)); removes && former > left {
+	a := p.accountOf(p.key)
+	left, reason := p.until(a.pendingUntil()), "no response to an earlier create request arrived, and Neutron may still execute it"
+	if former := p.until(p.formerUntil(a, p.network, p.found)); removes && former > left {
 		left, reason = former, "the controller has just started leading, and Neutron may still execute an earlier create request"
 	}
 	if left <= 0 {
 		return nil
 	}
-	return r.waitError(step.String(), reason, left)
+	return status.WaitError{Reason: fmt.Sprintf("%s; the controller checks again within %v", reason, p.options.MaxInFlight), Left: left}
 }
 
-// formerUntil returns until when a request of a former leader may be pending.
+// formerUntil returns until when a request of a former leader may be pending, or the zero
+// Time. A leader creates a network only if it finds none. So nothing is pending if the
+// network in the status exists, and the object had been Ready for long when this replica
+// started leading.
 func (r *Reconciler) formerUntil(a account, network *samplecrdv1.Network, found bool) time.Time {
-	status := formerStatus{uid: network.UID, networkID: network.Status.NetworkID, found: found}
-	return a.formerUntil(status, r.StartedAt(), r.options.MaxInFlight, r.options.MaxInFlight+r.options.MaxClockSkew)
-}
-
-// waitError is the outcome of a sync that has to wait. Its class is that of an
-// unavailable Neutron.
-func (r *Reconciler) waitError(op, reason string, left time.Duration) error {
-	return &neutron.Error{
-		Op: op, Class: errWaiting{}, RetryAfter: left,
-		Message: fmt.Sprintf("%s; the controller checks again within %v", reason, r.options.MaxInFlight),
+	was, started := a.former, r.StartedAt()
+	if was == nil || was.uid != network.UID {
+		return time.Time{}
 	}
+	isSame := found && was.networkID == network.Status.NetworkID
+	if quiet := r.options.MaxInFlight + r.options.MaxClockSkew; isSame && !was.readySince.IsZero() && started.Sub(was.readySince) > quiet {
+		return time.Time{}
+	}
+	return started.Add(r.options.MaxInFlight)
 }
 
-type errWaiting struct{}
-
-func (errWaiting) Error() string        { return "waiting" }
-func (errWaiting) Is(target error) bool { return target == neutron.ErrUnavailable }
-
-// accountOf returns the account of a key.
 func (r *Reconciler) accountOf(key cache.ObjectName) account {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ledger[key]
 }
 
-// note changes the account of a key.
 func (r *Reconciler) note(key cache.ObjectName, change func(*account)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -218,18 +212,6 @@ func (r *Reconciler) named(key cache.ObjectName, networkID string, actual plan.A
 	}
 }
 
-// seen returns the requests of the networks with the owner marker of a key that the cache
-// of Neutron's state has.
-func (r *Reconciler) seen(key cache.ObjectName) (requests []string) {
-	view, _ := r.neutron.Lookup(r.owner(key), "")
-	for _, network := range view.Marked {
-		if request := neutron.RequestOf(network.Description); request != "" {
-			requests = append(requests, request)
-		}
-	}
-	return requests
-}
-
 // Listed is called after a complete list of Neutron's state that began at a time. What the
 // list has proven not to exist ends in the ledger, and so does the memory of a key whose
 // object does not exist. Nothing that is kept for a key outlives it. Listed returns the keys
@@ -240,12 +222,11 @@ func (r *Reconciler) Listed(began time.Time) (leftovers []cache.ObjectName) {
 	r.quota.listed()
 	formerUntil := r.startedAt.Add(r.options.MaxInFlight)
 	for key, a := range r.ledger {
-		if network, err := r.networks.Get(key); err == nil && network == nil && r.hasLeftover(key, a) {
+		left := r.leftOf(key, a)
+		if network, err := r.networks.Get(key); err == nil && network == nil && left.isOurs() {
 			leftovers = append(leftovers, key)
 		}
-		r.noteLocked(key, func(a *account) {
-			a.listed(began, r.seen(key), r.hasSubnet(key, a.adopted.networkID), formerUntil)
-		})
+		r.noteLocked(key, func(a *account) { a.listed(began, left.requests, left.onAdopted, formerUntil) })
 	}
 	for key, memory := range r.memories {
 		isRejected := memory.rejected != nil && r.until(memory.rejected.until) > 0
@@ -259,26 +240,31 @@ func (r *Reconciler) Listed(began time.Time) (leftovers []cache.ObjectName) {
 // HasLeftover reports whether the cache of Neutron's state has a network of a key whose
 // object does not exist that the controller left there: its request was late, say.
 func (r *Reconciler) HasLeftover(key cache.ObjectName) bool {
-	return r.hasLeftover(key, r.accountOf(key))
+	return r.leftOf(key, r.accountOf(key)).isOurs()
 }
 
-func (r *Reconciler) hasLeftover(key cache.ObjectName, a account) bool {
-	claims := a.claims(true)
-	view, _ := r.neutron.Lookup(r.owner(key), "")
-	return r.hasSubnet(key, a.adopted.networkID) || slices.ContainsFunc(view.Marked, func(n neutron.Network) bool {
-		return r.owner(key).HasMarker(n.Description) && claims.Has(n.Description)
-	})
+// left is what the cache of Neutron's state has of a key.
+type left struct {
+	requests  []string // those of the networks with the owner marker
+	isClaimed bool     // whether the controller has a claim to one of these networks
+	onAdopted bool     // whether a subnet of ours is on the adopted network
 }
 
-// hasSubnet reports whether the cache of Neutron's state has a subnet with the owner marker
-// of a key on a network.
-func (r *Reconciler) hasSubnet(key cache.ObjectName, networkID string) bool {
-	if networkID == "" {
-		return false
+// isOurs reports whether the controller has to delete something if there is no object.
+func (l left) isOurs() bool { return l.isClaimed || l.onAdopted }
+
+func (r *Reconciler) leftOf(key cache.ObjectName, a account) (found left) {
+	owner, claims := r.owner(key), a.claims(true)
+	view, _ := r.neutron.Lookup(owner, a.adopted.networkID)
+	for _, network := range view.Marked {
+		found.isClaimed = found.isClaimed || owner.HasMarker(network.Description) && claims.Has(network.Description)
+		if request := neutron.RequestOf(network.Description); request != "" {
+			found.requests = append(found.requests, request)
+		}
 	}
-	view, _ := r.neutron.Lookup(r.owner(key), networkID)
-	isOurs := func(s neutron.Subnet) bool { return r.owner(key).HasMarker(s.Description) }
-	return slices.ContainsFunc(view.Subnets[networkID], isOurs)
+	isOurs := func(s neutron.Subnet) bool { return owner.HasMarker(s.Description) }
+	found.onAdopted = a.adopted.networkID != "" && slices.ContainsFunc(view.Subnets[a.adopted.networkID], isOurs)
+	return found
 }
 
 // DeleteOrphan requests that the next sync of a key deletes what is left of it in

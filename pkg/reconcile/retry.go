@@ -1,16 +1,20 @@
 package reconcile
 
 import (
+	"context"
 	"errors"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/plan"
 	"github.com/samplecrd/network-controller/pkg/status"
+	"github.com/samplecrd/network-controller/pkg/store"
 )
 
 // RetryDelays are the delays after failures that need more than a moment to pass.
@@ -25,6 +29,9 @@ type RetryDelays struct {
 	// corrected for the first time. Two controllers that disagree must not keep each
 	// other busy, so the time doubles while the other client goes on.
 	OverwrittenStatus time.Duration
+	// MaxBackoff is the longest delay of Backoff. A Network is retried at most this
+	// long after the end of an outage.
+	MaxBackoff time.Duration
 }
 
 // maxOverwrittenStatus is the longest time until an overwritten status is corrected,
@@ -33,32 +40,31 @@ const maxOverwrittenStatus = 10 * time.Minute
 
 // correction is when a status that another client has written is corrected.
 type correction struct {
-	delay time.Duration // before it was spread
-	due   time.Time
+	delay   time.Duration // before it was spread
+	due     time.Time
+	pending bool // until it is written
 }
 
-// correctionAfter returns the correction of a status that was overwritten now, given the
-// last correction. A client that overwrites that one within twice its delay goes on: a
+// correctionAfter returns the correction of a status that was found overwritten now, given
+// the last correction. A client that overwrites that one within twice its delay goes on: a
 // controller like this one waits up to 1.5 times the same delay.
 func (d RetryDelays) correctionAfter(last correction, now time.Time) correction {
 	delay := d.OverwrittenStatus
-	switch since := now.Sub(last.due); {
-	case since < 0:
-		return last // it is still to come
-	case last.delay > 0 && since < 2*last.delay:
+	switch {
+	case last.pending:
+		return last
+	case last.delay > 0 && now.Sub(last.due) < 2*last.delay:
 		delay = min(2*last.delay, maxOverwrittenStatus)
 	}
-	return correction{delay: delay, due: now.Add(wait.Jitter(delay, 0.5))}
+	return correction{delay: delay, due: now.Add(wait.Jitter(delay, 0.5)), pending: true}
 }
 
 // DefaultRetryDelays returns the delays that suit a cloud.
 func DefaultRetryDelays() RetryDelays {
-	return RetryDelays{InUse: 20 * time.Second, Rejected: 5 * time.Minute, OverwrittenStatus: 5 * time.Second}
+	return RetryDelays{
+		InUse: 20 * time.Second, Rejected: 5 * time.Minute, OverwrittenStatus: 5 * time.Second, MaxBackoff: 2 * time.Minute,
+	}
 }
-
-// repeatProblem is the time until the event for a Deployment that requests something
-// invalid is repeated. Events expire after an hour.
-const repeatProblem = 30 * time.Minute
 
 // Retry classifies the error of a sync.
 type Retry int
@@ -80,14 +86,14 @@ func (r *Reconciler) Retry(err error) (retry Retry, delay time.Duration) {
 }
 
 func (d RetryDelays) classify(err error) (retry Retry, delay time.Duration) {
-	var blocked status.BlockedError
+	var blocked plan.Blocked
 	var failure *neutron.Error
-	var invalid *status.DeploymentError
+	var waiting status.WaitError
 	switch {
 	case err == nil:
 		return RetryNever, 0
-	case errors.As(err, &invalid): // and nothing else: see Report
-		return RetryLater, wait.Jitter(repeatProblem, 0.1)
+	case errors.As(err, &waiting) && waiting.Left > 0:
+		return RetryLater, wait.Jitter(waiting.Left, 0.1)
 	case errors.As(err, &blocked) && (blocked.Reason == plan.ReasonInvalidSpec || blocked.Reason == plan.ReasonAdoptionNotAllowed || blocked.Reason == plan.ReasonOtherCloud):
 		return RetryNever, 0 // only another spec helps, or another flag or cloud, which takes a new process
 	case errors.As(err, &blocked) && (blocked.Reason == plan.ReasonNotConverging || blocked.Reason == plan.ReasonNamespaceLimit), errors.Is(err, neutron.ErrRefused):
@@ -100,22 +106,54 @@ func (d RetryDelays) classify(err error) (retry Retry, delay time.Duration) {
 	return RetrySoon, 0
 }
 
-// MaxBackoff is the longest delay of Backoff. A Network is retried at most this
-// long after the end of an outage. It is a variable for tests of the whole program.
-var MaxBackoff = 2 * time.Minute
-
-// Backoff returns a rate limiter for failures that may pass any moment. Its delay
-// doubles with each failure and is spread by up to a quarter, so that Networks
-// that failed together are not retried together.
-func Backoff() workqueue.TypedRateLimiter[cache.ObjectName] {
-	return spread{workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](200*time.Millisecond, MaxBackoff)}
+// Backoff returns a rate limiter for failures that may pass any moment. Its delay doubles
+// with each failure and is spread by up to a quarter, so that Networks that failed together
+// are not retried together.
+func (r *Reconciler) Backoff() workqueue.TypedRateLimiter[cache.ObjectName] {
+	return spread{workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](200*time.Millisecond, r.options.Retry.MaxBackoff)}
 }
 
 type spread struct {
 	workqueue.TypedRateLimiter[cache.ObjectName]
 }
 
-// When implements workqueue.TypedRateLimiter.
 func (s spread) When(key cache.ObjectName) time.Duration {
 	return wait.Jitter(s.TypedRateLimiter.When(key)*3/4, 1.0/3)
+}
+
+// LogFailure logs how a sync ended and what follows. What passes by itself, such as
+// a concurrent change, is no error. An outcome that is the same as the one before is
+// logged only with -v=2: a Network that waits for its user would fill the log.
+func (r *Reconciler) LogFailure(ctx context.Context, key cache.ObjectName, err error, next string, values ...any) {
+	logger, text := klog.FromContext(ctx), status.Printable(err.Error())
+	retry, _ := r.Retry(err)
+	switch isRepeated := r.isRepeated(key, text); {
+	case isRepeated && retry != RetrySoon:
+		logger.V(2).Info("Sync failed again; "+next, append(values, "err", text)...)
+	case isHarmless(err):
+		logger.Info("Sync ended early; "+next, append(values, "reason", text)...)
+	default:
+		logger.Error(errors.New(text), "Sync failed; "+next, values...)
+	}
+}
+
+// isHarmless reports whether an error is no failure: an object changed concurrently,
+// or a sync has to wait.
+func isHarmless(err error) bool {
+	return errors.Is(err, store.ErrOutdated) || errors.Is(err, errDeleted) || apierrors.IsConflict(err) ||
+		errors.Is(err, neutron.ErrConflict) || errors.As(err, new(status.WaitError))
+}
+
+// isRepeated reports whether the previous sync of a key ended with the same failure.
+func (r *Reconciler) isRepeated(key cache.ObjectName, failure string) (repeated bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	memory, ok := r.memories[key]
+	if !ok { // no object
+		return false
+	}
+	repeated = memory.failure == failure
+	memory.failure = failure
+	r.memories[key] = memory
+	return repeated
 }

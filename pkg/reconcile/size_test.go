@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	testingclock "k8s.io/utils/clock/testing"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
@@ -19,7 +20,7 @@ import (
 // many is a Neutron that has a network and a subnet for each of a number of Networks.
 // Each list consists of new values, as one that was read over a connection does.
 type many struct {
-	neutron.Client
+	lists
 	count int
 }
 
@@ -88,13 +89,8 @@ func readyNetworks(count int) (all []*samplecrdv1.Network) {
 func TestMemory(t *testing.T) {
 	const count, limit = 5000, 3000 // bytes; 1,300 were measured
 	networks := readyNetworks(count)
-	r, clock := newReconciler(t, networks...)
-	r.options.Cluster = ownerOf(0).Cluster
 	before := liveBytes()
-	r.neutron = neutron.NewCache(&many{count: count}, clock.Now)
-	r.Start(t.Context())
-	refresh(t, r)
-	syncAll(t, r, networks)
+	r, _ := settled(t, networks)
 	once := (liveBytes() - before) / count
 	refresh(t, r)
 	syncAll(t, r, networks)
@@ -111,12 +107,7 @@ func TestMemory(t *testing.T) {
 func TestDriftAllocations(t *testing.T) {
 	const count, limit = 100, 90 // allocations; 69 were measured
 	networks := readyNetworks(count)
-	r, clock := newReconciler(t, networks...)
-	r.options.Cluster = ownerOf(0).Cluster
-	r.neutron = neutron.NewCache(&many{count: count}, clock.Now)
-	r.Start(t.Context())
-	refresh(t, r)
-	syncAll(t, r, networks)
+	r, _ := settled(t, networks)
 	got := testing.AllocsPerRun(100, func() {
 		if needsSync, drifted := r.Drift(networks[7]); needsSync || drifted {
 			t.Errorf("Drift() = %v, %v for a healthy Network", needsSync, drifted)
@@ -128,22 +119,16 @@ func TestDriftAllocations(t *testing.T) {
 	}
 }
 
-// BenchmarkDrift measures what a list costs for a healthy Network.
-func BenchmarkDrift(b *testing.B) {
-	const count = 1000
-	networks := readyNetworks(count)
-	r, clock := newReconciler(b, networks...)
+// settled returns a Reconciler that leads and has synced these Networks, which are Ready.
+func settled(t *testing.T, networks []*samplecrdv1.Network) (*Reconciler, *testingclock.FakeClock) {
+	t.Helper()
+	r, clock := newReconciler(t, networks...)
 	r.options.Cluster = ownerOf(0).Cluster
-	r.neutron = neutron.NewCache(&many{count: count}, clock.Now)
-	r.Start(b.Context())
-	refresh(b, r)
-	syncAll(b, r, networks)
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		if needsSync, _ := r.Drift(networks[i%count]); needsSync {
-			b.Fatal("a healthy Network needs a sync")
-		}
-	}
+	r.neutron = neutron.NewCache(&many{count: len(networks)}, clock.Now)
+	r.Start(t.Context())
+	refresh(t, r)
+	syncAll(t, r, networks)
+	return r, clock
 }
 
 func liveBytes() int64 {
@@ -154,7 +139,7 @@ func liveBytes() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-func refresh(t testing.TB, r *Reconciler) {
+func refresh(t *testing.T, r *Reconciler) {
 	t.Helper()
 	if _, err := r.neutron.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
@@ -162,14 +147,17 @@ func refresh(t testing.TB, r *Reconciler) {
 }
 
 // syncAll syncs Networks for which nothing is left to do.
-func syncAll(t testing.TB, r *Reconciler, networks []*samplecrdv1.Network) {
+func syncAll(t *testing.T, r *Reconciler, networks []*samplecrdv1.Network) {
 	t.Helper()
 	for _, network := range networks {
 		key := cache.MetaObjectToName(network)
-		desired := r.Desired(key, network)
-		actual := r.Observe(key, network, desired)
-		actual, outcome := r.Apply(t.Context(), key, network, desired, actual)
-		if err := r.Report(t.Context(), key, network, desired, actual, outcome, nil); err != nil {
+		pass, err := r.Begin(key, network)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass.Observe()
+		pass.Apply(t.Context())
+		if err := pass.Report(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

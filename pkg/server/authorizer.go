@@ -6,11 +6,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -20,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 )
 
 // authorizer accepts requests with a bearer token that Kubernetes accepts, if its
@@ -28,14 +27,12 @@ type authorizer struct {
 	client kubernetes.Interface
 	next   http.Handler
 	clock  clock.PassiveClock
-	// reviews bounds the concurrent requests to the API server.
-	reviews chan struct{}
-
-	mu sync.Mutex
 	// limits bound the requests to the API server that strangers can cause: those of
-	// each host, and separately those with tokens that are no signed ones.
-	limits    map[string]*rate.Limiter
-	decisions map[[sha256.Size]byte]decision // by path and token
+	// each host, and separately those with tokens that are no signed ones. They are
+	// of type *rate.Limiter.
+	limits *lru.Cache
+	// decisions has the latest decision for each path and token.
+	decisions *lru.Cache
 }
 
 // decision is the status of a response, which is 200 if the request is permitted.
@@ -51,7 +48,6 @@ const (
 	denialLifetime = 10 * time.Second
 	maxDecisions   = 1000
 	maxHosts       = 1000
-	maxReviews     = 8
 
 	// For each host of strangers, and for all unsigned tokens together.
 	reviewsPerSecond = 5
@@ -60,23 +56,23 @@ const (
 
 func newAuthorizer(client kubernetes.Interface, next http.Handler, clock clock.PassiveClock) *authorizer {
 	return &authorizer{
-		client: client, next: next, clock: clock, reviews: make(chan struct{}, maxReviews),
-		limits: map[string]*rate.Limiter{}, decisions: map[[sha256.Size]byte]decision{},
+		client: client, next: next, clock: clock, limits: lru.New(maxHosts), decisions: lru.New(maxDecisions),
 	}
 }
 
-// ServeHTTP implements http.Handler.
 func (a *authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || token == "" {
-		http.Error(w, "a bearer token is required: the user or ServiceAccount must be permitted to get the nonResourceURL "+r.URL.Path, http.StatusUnauthorized)
+		http.Error(w, "a bearer token is required: the user or ServiceAccount must be permitted to get the nonResourceURL "+
+			r.URL.Path, http.StatusUnauthorized)
 		return
 	}
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	status, err := a.decide(r.Context(), host, token, r.URL.Path)
 	switch {
 	case err != nil:
-		klog.FromContext(r.Context()).Error(err, "Authorizing a metrics request failed (required ClusterRole: system:auth-delegator)")
+		klog.FromContext(r.Context()).Error(err,
+			"Authorizing a metrics request failed (required ClusterRole: system:auth-delegator)")
 		http.Error(w, "authorization is unavailable: see the controller's log", http.StatusInternalServerError)
 	case status != http.StatusOK:
 		http.Error(w, http.StatusText(status), status)
@@ -89,9 +85,8 @@ func (a *authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // permitted before do not compete with strangers for the limit.
 func (a *authorizer) decide(ctx context.Context, host, token, path string) (status int, err error) {
 	hash := sha256.Sum256([]byte(path + "\n" + token))
-	a.mu.Lock()
-	last := a.decisions[hash]
-	a.mu.Unlock()
+	cached, _ := a.decisions.Get(hash)
+	last, _ := cached.(decision)
 	switch {
 	case a.clock.Now().Before(last.validUntil):
 		return last.status, nil
@@ -100,28 +95,14 @@ func (a *authorizer) decide(ctx context.Context, host, token, path string) (stat
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	select {
-	case a.reviews <- struct{}{}:
-		defer func() { <-a.reviews }()
-	case <-ctx.Done():
-		return http.StatusTooManyRequests, nil
-	}
 	if status, err = a.review(ctx, token, path); err != nil {
 		return 0, err
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.decisions) >= maxDecisions {
-		maps.DeleteFunc(a.decisions, func(_ [sha256.Size]byte, d decision) bool { return d.status != http.StatusOK })
-	}
-	if len(a.decisions) >= maxDecisions {
-		clear(a.decisions)
 	}
 	lifetime := permissionLifetime
 	if status != http.StatusOK {
 		lifetime = denialLifetime
 	}
-	a.decisions[hash] = decision{status, a.clock.Now().Add(lifetime)}
+	a.decisions.Add(hash, decision{status, a.clock.Now().Add(lifetime)})
 	return status, nil
 }
 
@@ -131,15 +112,12 @@ func (a *authorizer) limit(host, token string) *rate.Limiter {
 	if !isSigned(token, a.clock.Now()) {
 		host = "unsigned"
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.limits[host] == nil {
-		if len(a.limits) >= maxHosts {
-			clear(a.limits)
-		}
-		a.limits[host] = rate.NewLimiter(reviewsPerSecond, reviewsAtOnce)
+	if limit, ok := a.limits.Get(host); ok {
+		return limit.(*rate.Limiter)
 	}
-	return a.limits[host]
+	limit := rate.NewLimiter(reviewsPerSecond, reviewsAtOnce)
+	a.limits.Add(host, limit)
+	return limit
 }
 
 // isSigned reports whether a token has the form of those of ServiceAccounts and of

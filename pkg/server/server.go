@@ -31,11 +31,19 @@ type Options struct {
 
 // AddFlags adds the flags of the options.
 func (o *Options) AddFlags(flags *flag.FlagSet) {
-	flags.StringVar(&o.healthAddress, "health-probe-bind-address", "", "The `address` that serves /livez and /readyz over HTTP, such as :8081. If empty, health checks are not served.")
-	flags.StringVar(&o.metricsAddress, "metrics-bind-address", "", "The `address` that serves /metrics: over HTTP on a loopback address, such as 127.0.0.1:8080; over HTTPS with Kubernetes authentication and authorization on any other address, such as :8443. If empty, metrics are not served.")
-	flags.StringVar(&o.certFile, "tls-cert-file", "", "The `path` to the certificate that serves metrics. Defaults to a self-signed certificate generated at startup.")
+	flags.StringVar(&o.healthAddress, "health-probe-bind-address", "",
+		"The `address` that serves /livez and /readyz over HTTP, such as :8081. If empty, health checks are not served.")
+	flags.StringVar(&o.metricsAddress, "metrics-bind-address", "",
+		"The `address` that serves /metrics: "+
+			"over HTTP on a loopback address, "+
+			"such as 127.0.0.1:8080; over HTTPS with Kubernetes authentication and authorization on any other address, "+
+			"such as :8443. If empty, metrics are not served.")
+	flags.StringVar(&o.certFile, "tls-cert-file", "",
+		"The `path` to the certificate that serves metrics. Defaults to a self-signed certificate generated at startup.")
 	flags.StringVar(&o.keyFile, "tls-private-key-file", "", "The `path` to the private key of -tls-cert-file.")
-	flags.StringVar(&o.profilingAddress, "profiling-bind-address", "", "Loopback `address` that serves profiles under /debug/pprof/, such as 127.0.0.1:6060. If empty, profiles are not served.")
+	flags.StringVar(&o.profilingAddress, "profiling-bind-address", "",
+		"Loopback `address` that serves profiles under /debug/pprof/, such as 127.0.0.1:6060. "+
+			"If empty, profiles are not served.")
 }
 
 // Validate returns an error that names the flag with an invalid value.
@@ -44,7 +52,8 @@ func (o Options) Validate() error {
 	case (o.certFile == "") != (o.keyFile == ""):
 		return errors.New("-tls-cert-file and -tls-private-key-file must be set together")
 	case o.profilingAddress != "" && !isLoopback(o.profilingAddress):
-		return fmt.Errorf("-profiling-bind-address is %q: it must be a loopback address, such as 127.0.0.1:6060, because profiles expose the contents of memory", o.profilingAddress)
+		return fmt.Errorf("-profiling-bind-address is %q: it must be a loopback address, such as 127.0.0.1:6060, "+
+			"because profiles expose the contents of memory", o.profilingAddress)
 	}
 	return errors.Join(
 		checkAddress("-health-probe-bind-address", o.healthAddress),
@@ -58,7 +67,8 @@ func checkAddress(flag, address string) error {
 		return nil
 	}
 	if _, err := net.ResolveTCPAddr("tcp", address); err != nil {
-		return fmt.Errorf("%s is %q: it must be an address and a port, such as 127.0.0.1:8080, or :8080 for all addresses", flag, address)
+		return fmt.Errorf("%s is %q: it must be an address and a port, such as 127.0.0.1:8080, or :8080 for all addresses",
+			flag, address)
 	}
 	return nil
 }
@@ -72,7 +82,10 @@ func isLoopback(address string) bool {
 
 // ServeHealth serves health checks in the background until the context ends.
 func (o Options) ServeHealth(ctx context.Context, health *Health) error {
-	return endpoint{name: "health", path: "/readyz", flag: "-health-probe-bind-address", address: o.healthAddress, handler: health.handler()}.serve(ctx)
+	return endpoint{
+		name: "health", path: "/readyz", flag: "-health-probe-bind-address", address: o.healthAddress,
+		handler: health.handler(),
+	}.serve(ctx)
 }
 
 // ServeProfiles serves profiles in the background until the context ends.
@@ -83,7 +96,9 @@ func (o Options) ServeProfiles(ctx context.Context) error {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	return endpoint{name: "profiles", path: "/debug/pprof/", flag: "-profiling-bind-address", address: o.profilingAddress, handler: mux}.serve(ctx)
+	return endpoint{
+		name: "profiles", path: "/debug/pprof/", flag: "-profiling-bind-address", address: o.profilingAddress, handler: mux,
+	}.serve(ctx)
 }
 
 // ServeMetrics serves metrics in the background until the context ends: over plain

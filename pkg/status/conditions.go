@@ -1,7 +1,6 @@
 package status
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
@@ -12,36 +11,21 @@ import (
 	"github.com/samplecrd/network-controller/pkg/plan"
 )
 
-// DeploymentError is the outcome of a sync whose Deployment requests something that
-// the controller does not do.
-type DeploymentError struct {
-	// Message names the problem and the cure.
-	Message string
-	// Owned reports whether the Network belongs to the Deployment.
-	Owned bool
-}
-
-// Error returns the message.
-func (e *DeploymentError) Error() string { return e.Message }
-
 // InvalidRequest is the reason of the condition DeploymentInvalid.
 const InvalidRequest = "InvalidRequest"
 
-// WithDeployment returns a status with the condition DeploymentInvalid, or without
-// it, given the outcome for the Deployment of the Network. An outcome that does not
-// show whether the request is valid changes nothing.
-func WithDeployment(status samplecrdv1.NetworkStatus, generation int64, outcome error, now metav1.Time) samplecrdv1.NetworkStatus {
-	var invalid *DeploymentError
+// WithDeployment returns a status with the condition DeploymentInvalid, or without it if
+// the Deployment of the Network has no problem.
+func WithDeployment(status samplecrdv1.NetworkStatus, generation int64, problem string, now metav1.Time) samplecrdv1.NetworkStatus {
 	status.Conditions = slices.Clone(status.Conditions)
-	switch {
-	case errors.As(outcome, &invalid) && invalid.Owned:
-		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-			Type: samplecrdv1.ConditionDeploymentInvalid, Status: metav1.ConditionTrue, Reason: InvalidRequest, Message: Clip(invalid.Message),
-			ObservedGeneration: generation, LastTransitionTime: now,
-		})
-	case outcome == nil || invalid != nil:
+	if problem == "" {
 		meta.RemoveStatusCondition(&status.Conditions, samplecrdv1.ConditionDeploymentInvalid)
+		return status
 	}
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: samplecrdv1.ConditionDeploymentInvalid, Status: metav1.ConditionTrue, Reason: InvalidRequest, Message: Clip(problem),
+		ObservedGeneration: generation, LastTransitionTime: now,
+	})
 	return status
 }
 
@@ -50,16 +34,16 @@ func WithDeployment(status samplecrdv1.NetworkStatus, generation int64, outcome 
 // Neutron for a Network that is being deleted, or whose spec was edited after the
 // Network had been Ready. A new Network is in progress without it.
 func InProgress(network *samplecrdv1.Network, step plan.Step, now metav1.Time) (after samplecrdv1.NetworkStatus, needed bool) {
-	was := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
-	if !plan.ChangesNeutron(step) || was != nil && was.ObservedGeneration == network.Generation {
+	was := ReadyOf(network.Status)
+	if !plan.ChangesNeutron(step) || was.ObservedGeneration == network.Generation {
 		return network.Status, false
 	}
 	ready := metav1.Condition{Type: samplecrdv1.ConditionReady, Status: metav1.ConditionFalse}
 	switch {
 	case network.DeletionTimestamp != nil:
-		ready.Reason, ready.Message = Deleting, "The Network is being deleted. The first step is to "+intent(step)+"."
-	case was != nil && was.Status == metav1.ConditionTrue:
-		ready.Reason, ready.Message = Reconciling, "The spec was edited. The first step is to "+intent(step)+"."
+		ready.Reason, ready.Message = Deleting, "The Network is being deleted. The first step is to "+plan.Intent(step)+"."
+	case was.Status == metav1.ConditionTrue:
+		ready.Reason, ready.Message = Reconciling, "The spec was edited. The first step is to "+plan.Intent(step)+"."
 	default:
 		return network.Status, false
 	}
@@ -100,7 +84,7 @@ func abnormalType(ready metav1.Condition) string {
 	return samplecrdv1.ConditionStalled
 }
 
-// ownConditions returns the conditions of a status that this package sets.
+// ownConditions returns the conditions of a status that report on the Network itself.
 func ownConditions(status samplecrdv1.NetworkStatus) (own []metav1.Condition) {
 	for _, condition := range status.Conditions {
 		if isOwn(condition) {
@@ -111,10 +95,9 @@ func ownConditions(status samplecrdv1.NetworkStatus) (own []metav1.Condition) {
 	return own
 }
 
-// isOwn reports whether this package sets a condition.
 func isOwn(condition metav1.Condition) bool {
 	switch condition.Type {
-	case samplecrdv1.ConditionReady, samplecrdv1.ConditionReconciling, samplecrdv1.ConditionStalled, samplecrdv1.ConditionDeploymentInvalid:
+	case samplecrdv1.ConditionReady, samplecrdv1.ConditionReconciling, samplecrdv1.ConditionStalled:
 		return true
 	}
 	return false

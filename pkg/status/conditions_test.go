@@ -1,11 +1,7 @@
 package status_test
 
 import (
-	"errors"
-	"fmt"
-	"reflect"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,44 +74,8 @@ func TestInProgress(t *testing.T) {
 	}
 }
 
-// TestWithDeployment: the condition lasts as long as the Deployment requests
-// something invalid. An unknown outcome keeps it.
-func TestWithDeployment(t *testing.T) {
-	later := metav1.NewTime(now.Add(time.Hour))
-	invalid := func(message string, owned bool) error {
-		return fmt.Errorf("syncing: %w", &status.DeploymentError{Message: message, Owned: owned})
-	}
-	condition := func(message string, since metav1.Time) []metav1.Condition {
-		return []metav1.Condition{ready(metav1.ConditionTrue, status.Provisioned, ""), {
-			Type: "DeploymentInvalid", Status: "True", Reason: "InvalidRequest", Message: message, ObservedGeneration: 7, LastTransitionTime: since,
-		}}
-	}
-	none := condition("", now)[:1]
-	for name, test := range map[string]struct {
-		before  []metav1.Condition
-		outcome error
-		want    []metav1.Condition
-	}{
-		"valid":                             {none, nil, none},
-		"invalid":                           {none, invalid("bad\ntext", true), condition(`bad\ntext`, later)},
-		"still invalid":                     {condition("bad", now), invalid("bad", true), condition("bad", now)},
-		"invalid for another reason":        {condition("bad", now), invalid("worse", true), condition("worse", now)},
-		"corrected":                         {condition("bad", now), nil, none},
-		"unknown":                           {condition("bad", now), errors.New("no connection"), condition("bad", now)},
-		"not the Network of the Deployment": {condition("bad", now), invalid("bad", false), none},
-	} {
-		t.Run(name, func(t *testing.T) {
-			before := samplecrdv1.NetworkStatus{Conditions: test.before}
-			got := status.WithDeployment(*before.DeepCopy(), 7, test.outcome, later)
-			if diff := cmp.Diff(test.want, got.Conditions); diff != "" {
-				t.Errorf("the conditions (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 // TestIsSame: conditions of other controllers make no difference, and neither does
-// the order.
+// the order. Only an empty status has the hash 0.
 func TestIsSame(t *testing.T) {
 	having := func(kinds ...string) (s samplecrdv1.NetworkStatus) {
 		for _, kind := range kinds {
@@ -127,74 +87,23 @@ func TestIsSame(t *testing.T) {
 		a, b samplecrdv1.NetworkStatus
 		want bool
 	}{
-		"equal":              {having("Ready"), having("Ready"), true},
-		"another order":      {having("Stalled", "Ready"), having("Ready", "Stalled"), true},
-		"theirs":             {having("Theirs", "Ready"), having("Ready"), true},
-		"one more of ours":   {having("Ready", "Reconciling"), having("Ready"), false},
-		"another record":     {having(), samplecrdv1.NetworkStatus{NetworkID: "net-1"}, false},
-		"one for Deployment": {having("DeploymentInvalid"), having(), false},
+		"equal":                {having("Ready"), having("Ready"), true},
+		"another order":        {having("Stalled", "Ready"), having("Ready", "Stalled"), true},
+		"theirs":               {having("Theirs", "Ready"), having("Ready"), true},
+		"one more of ours":     {having("Ready", "Reconciling"), having("Ready"), false},
+		"another record":       {having(), samplecrdv1.NetworkStatus{NetworkID: "net-1"}, false},
+		"one for a Deployment": {having("DeploymentInvalid"), having(), true},
 	} {
 		if got := status.IsSame(test.a, test.b); got != test.want {
 			t.Errorf("%s: IsSame() = %v, want %v", name, got, test.want)
+		}
+		if isEmpty := status.IsSame(test.a, samplecrdv1.NetworkStatus{}); (status.Hash(test.a) == 0) != isEmpty {
+			t.Errorf("%s: the hash is %d", name, status.Hash(test.a))
 		}
 		if got := status.Hash(test.a) == status.Hash(test.b); got != test.want {
 			t.Errorf("%s: the hashes are equal: %v, want %v", name, got, test.want)
 		}
 	}
-}
-
-// TestHash: each field of a status makes a difference to the hash, and only an empty
-// status has the hash 0.
-func TestHash(t *testing.T) {
-	var full samplecrdv1.NetworkStatus
-	fields := fill(reflect.ValueOf(&full).Elem())
-	full.Conditions[0].Type = samplecrdv1.ConditionReady
-	if len(fields) < 20 {
-		t.Fatalf("a status has %d fields", len(fields))
-	}
-	unchanged := *full.DeepCopy()
-	hash := status.Hash(unchanged)
-	if got := status.Hash(full); got != hash || hash == 0 {
-		t.Errorf("the hash is %d, and that of a copy %d", got, hash)
-	}
-	for i, field := range fields {
-		before := reflect.ValueOf(field.Interface())
-		field.SetZero()
-		if status.Hash(full) == hash || status.IsSame(full, unchanged) {
-			t.Errorf("field %d of %v makes no difference", i, field.Type())
-		}
-		field.Set(before)
-	}
-	if got := status.Hash(samplecrdv1.NetworkStatus{Tags: []string{}}); got != 0 {
-		t.Errorf("the hash of an empty status is %d", got)
-	}
-}
-
-// fill sets all fields of a value, and returns those that have no fields of their own.
-func fill(value reflect.Value) (fields []reflect.Value) {
-	if at, ok := value.Addr().Interface().(*metav1.Time); ok {
-		*at = metav1.Unix(1, 0)
-		return []reflect.Value{value}
-	}
-	switch value.Kind() {
-	case reflect.Struct:
-		for i := range value.NumField() {
-			fields = append(fields, fill(value.Field(i))...)
-		}
-	case reflect.Pointer:
-		value.Set(reflect.New(value.Type().Elem()))
-		return fill(value.Elem())
-	case reflect.Slice:
-		value.Set(reflect.MakeSlice(value.Type(), 1, 1))
-		return fill(value.Index(0))
-	case reflect.String:
-		value.SetString("x")
-		return []reflect.Value{value}
-	default:
-		value.SetInt(1)
-		return []reflect.Value{value}
-	}
-	return fields
 }
 
 // TestWriter: the last field manager that wrote the status is reported, and what to

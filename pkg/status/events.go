@@ -27,31 +27,28 @@ type Event struct {
 // the outcome, and one for each duplicate that it deleted. Record is what Neutron has
 // afterwards.
 func EventsOf(network *samplecrdv1.Network, steps []plan.Step, record plan.Record) (all []Event) {
-	var others []plan.Step
-	drifted := false
+	o, drifted := outcome{record: record, before: network.Status, changes: map[string]bool{}}, false
 	for _, step := range steps {
 		deletion, _ := step.(plan.DeleteNetwork)
 		switch {
 		case !plan.ChangesNeutron(step):
 		case deletion.DuplicateOf != "":
-			all = append(all, Event{
-				Type: corev1.EventTypeNormal, Reason: "DuplicateDeleted",
-				Note: Clip(fmt.Sprintf("Deleted network %s: it was a duplicate of %s, created by another request.", deletion.ID, deletion.DuplicateOf)),
-			})
+			all = append(all, Event{corev1.EventTypeNormal, "DuplicateDeleted", Clip(fmt.Sprintf(
+				"Deleted network %s: it was a duplicate of %s, created by another request.", deletion.ID, deletion.DuplicateOf))})
 		default:
-			others, drifted = append(others, step), drifted || IsDrift(network, step)
+			o.add(step)
+			drifted = drifted || IsDrift(network, step)
 		}
 	}
-	if others == nil {
+	text := strings.Join(o.sentences, ", ") + "."
+	switch {
+	case text == ".":
 		return all
+	case drifted:
+		note := Clip("Corrected a difference in Neutron: " + o.missing() + text)
+		return append(all, Event{corev1.EventTypeWarning, Drifted, note})
 	}
-	o := outcomeOf(others, network, record)
-	event := Event{Type: corev1.EventTypeNormal, Reason: o.reason(), Note: Clip(capitalized(strings.Join(o.sentences, ", ")) + ".")}
-	if drifted {
-		event.Type, event.Reason = corev1.EventTypeWarning, Drifted
-		event.Note = Clip("Corrected a difference in Neutron: " + o.missing() + strings.Join(o.sentences, ", ") + ".")
-	}
-	return append(all, event)
+	return append(all, Event{corev1.EventTypeNormal, o.reason(), Clip(capitalized(text))})
 }
 
 // IsDrift reports whether a step corrects a difference that was found in Neutron:
@@ -66,152 +63,115 @@ func IsDrift(network *samplecrdv1.Network, step plan.Step) bool {
 
 // outcome is what the steps of a sync changed in Neutron, in words.
 type outcome struct {
-	network, subnet, router map[string]bool // which kinds of change there were
-	sentences               []string        // in the past tense
-	before                  string          // the network that the status named
+	record    plan.Record
+	before    samplecrdv1.NetworkStatus
+	changes   map[string]bool // those that there were, as reasons of an event
+	sentences []string        // in the past tense
+	replaced  plan.DeleteSubnet
 }
 
-// outcomeOf describes steps. A subnet is part of the network that is created with
-// it, and one that replaces another is described once.
-func outcomeOf(steps []plan.Step, network *samplecrdv1.Network, record plan.Record) outcome {
-	o := outcome{network: map[string]bool{}, subnet: map[string]bool{}, router: map[string]bool{}, before: network.Status.NetworkID}
-	var replaced plan.DeleteSubnet
-	say := func(format string, values ...any) { o.sentences = append(o.sentences, fmt.Sprintf(format, values...)) }
-	for _, step := range steps {
-		switch step := step.(type) {
-		case plan.CreateNetwork:
-			o.network["Created"] = true
-			say("created network %s", record.NetworkID)
-		case plan.UpdateNetwork:
-			o.network["Updated"] = true
-			say("changed %s", changesText(step.Changes))
-		case plan.RetainNetwork:
-			o.network["Retained"] = true
-			say("kept network %s for the next Network of this name", step.ID)
-		case plan.DeleteNetwork:
-			o.network["Deleted"] = true
-			say("deleted network %s%s", step.ID, withSubnet(network.Status.CIDR, ""))
-		case plan.AddTag:
-			o.network["Updated"] = true
-			say("added tag %q", step.Tag)
-		case plan.RemoveTag:
-			o.network["Updated"] = true
-			say("removed tag %q", step.Tag)
-		case plan.CreateSubnet:
-			o.createdSubnet(replaced, record)
-		case plan.UpdateSubnet:
-			o.subnet["Updated"] = true
-			say("changed %s", changesText(step.Changes))
-		case plan.DeleteSubnet:
-			o.deletedSubnet(step, record)
-			replaced = step
-		default:
-			say("%s", o.other(step))
-		}
+func (o *outcome) add(step plan.Step) {
+	say := func(change, format string, values ...any) {
+		o.changes[change] = true
+		o.sentences = append(o.sentences, fmt.Sprintf(format, values...))
 	}
-	return o
+	switch step := step.(type) {
+	case plan.CreateNetwork:
+		say("NetworkCreated", "created network %s", o.record.NetworkID)
+	case plan.UpdateNetwork:
+		say("NetworkUpdated", "changed %s", changesText(step.Changes))
+	case plan.RetainNetwork:
+		say("NetworkRetained", "kept network %s for the next Network of this name", step.ID)
+	case plan.DeleteNetwork:
+		text := step.ID
+		if o.before.CIDR != "" {
+			text += " with subnet " + o.before.CIDR
+		}
+		say("NetworkDeleted", "deleted network %s", text)
+	case plan.AddTag:
+		say("NetworkUpdated", "added tag %q", step.Tag)
+	case plan.RemoveTag:
+		say("NetworkUpdated", "removed tag %q", step.Tag)
+	case plan.CreateSubnet:
+		o.createdSubnet()
+	case plan.UpdateSubnet:
+		say("SubnetUpdated", "changed %s", changesText(step.Changes))
+	case plan.DeleteSubnet:
+		o.deletedSubnet(step)
+	case plan.AttachRouter:
+		say("RouterAttached", "attached the subnet to router %s", step.Interface.RouterID)
+	case plan.DetachRouter:
+		say("RouterDetached", "detached the subnet from router %s", step.Interface.RouterID)
+	default:
+		say("NetworkUpdated", "%s", step)
+	}
 }
 
 // deletedSubnet describes a subnet that was deleted, possibly after the one that replaces
 // it was created.
-func (o *outcome) deletedSubnet(step plan.DeleteSubnet, record plan.Record) {
-	o.subnet["Deleted"] = true
-	created := "created subnet " + withGateway(record.CIDR.String(), gatewayOf(record))
-	if i := slices.Index(o.sentences, created); i >= 0 && step.For != "" && !step.Duplicate {
-		o.sentences[i] = fmt.Sprintf("replaced subnet %s by %s", step.From, withGateway(record.CIDR.String(), gatewayOf(record)))
+func (o *outcome) deletedSubnet(step plan.DeleteSubnet) {
+	o.changes["SubnetDeleted"], o.replaced = true, step
+	text := o.withGateway(o.record.CIDR.String())
+	if i := slices.Index(o.sentences, "created subnet "+text); i >= 0 && step.For != "" && !step.Duplicate {
+		o.sentences[i] = fmt.Sprintf("replaced subnet %s by %s", step.From, text)
 		return
 	}
 	o.sentences = append(o.sentences, fmt.Sprintf("deleted subnet %s", step.From))
 }
 
-// createdSubnet describes a subnet that was created, possibly in place of another one.
-func (o *outcome) createdSubnet(replaced plan.DeleteSubnet, record plan.Record) {
-	o.subnet["Created"] = true
-	text := withGateway(record.CIDR.String(), gatewayOf(record))
-	switch last := len(o.sentences) - 1; {
-	case replaced.For != "" && !strings.HasPrefix(replaced.For, record.CIDR.String()): // from a subnet pool
-		o.sentences[last] = fmt.Sprintf("replaced subnet %s by %s (%s)", replaced.From, text, replaced.For)
-	case replaced.For != "": // with its IPv6 modes
-		o.sentences[last] = fmt.Sprintf("replaced subnet %s by %s", replaced.From, withGateway(replaced.For, gatewayOf(record)))
-	case last >= 0 && o.network["Created"]:
+// createdSubnet describes a subnet that was created, possibly in place of another one. It is
+// part of a network that was created with it.
+func (o *outcome) createdSubnet() {
+	o.changes["SubnetCreated"] = true
+	text := o.withGateway(o.record.CIDR.String())
+	switch last, from, by := len(o.sentences)-1, o.replaced.From, o.replaced.For; {
+	case by != "" && !strings.HasPrefix(by, o.record.CIDR.String()): // from a subnet pool
+		o.sentences[last] = fmt.Sprintf("replaced subnet %s by %s (%s)", from, text, by)
+	case by != "": // with its IPv6 modes
+		o.sentences[last] = fmt.Sprintf("replaced subnet %s by %s", from, o.withGateway(by))
+	case last >= 0 && o.changes["NetworkCreated"]:
 		o.sentences[last] += " with subnet " + text
 	default:
 		o.sentences = append(o.sentences, "created subnet "+text)
 	}
 }
 
-// other describes a step that changes neither the network nor the subnet itself.
-func (o outcome) other(step plan.Step) string {
-	switch step := step.(type) {
-	case plan.AttachRouter:
-		o.router["Attached"] = true
-		return "attached the subnet to router " + step.Interface.RouterID
-	case plan.DetachRouter:
-		o.router["Detached"] = true
-		return "detached the subnet from router " + step.Interface.RouterID
+// withGateway describes a subnet by its range and the gateway that it has, if any.
+func (o *outcome) withGateway(cidr string) string {
+	if !o.record.Gateway.IsValid() {
+		return cidr
 	}
-	o.network["Updated"] = true
-	return step.String()
+	return cidr + ", gateway " + o.record.Gateway.String()
 }
 
 // reason returns the reason of the event: what happened to the network, or else to
 // its subnet, or else to its router.
-func (o outcome) reason() string {
-	for _, kind := range []string{"Created", "Retained", "Deleted", "Updated"} {
-		if o.network[kind] {
-			return "Network" + kind
+func (o *outcome) reason() string {
+	o.changes["SubnetReplaced"] = o.changes["SubnetDeleted"] && o.changes["SubnetCreated"]
+	o.changes["RouterReplaced"] = o.changes["RouterAttached"] && o.changes["RouterDetached"]
+	for _, change := range []string{
+		"NetworkCreated", "NetworkRetained", "NetworkDeleted", "NetworkUpdated",
+		"SubnetReplaced", "SubnetCreated", "SubnetDeleted", "SubnetUpdated", "RouterReplaced", "RouterAttached",
+	} {
+		if o.changes[change] {
+			return change
 		}
-	}
-	switch {
-	case o.subnet["Deleted"] && o.subnet["Created"]:
-		return "SubnetReplaced"
-	case o.subnet["Created"]:
-		return "SubnetCreated"
-	case o.subnet["Deleted"]:
-		return "SubnetDeleted"
-	case o.subnet["Updated"]:
-		return "SubnetUpdated"
-	case o.router["Attached"] && o.router["Detached"]:
-		return "RouterReplaced"
-	case o.router["Attached"]:
-		return "RouterAttached"
 	}
 	return "RouterDetached"
 }
 
 // missing describes what Neutron did not have although it matched the spec before. The
 // cause is unknown: a user deleted it, or Neutron lost its data.
-func (o outcome) missing() string {
+func (o *outcome) missing() string {
 	switch {
-	case o.network["Created"]:
-		return fmt.Sprintf("network %s did not exist; ", o.before)
-	case o.subnet["Created"] && !o.subnet["Deleted"]:
+	case o.changes["NetworkCreated"]:
+		return fmt.Sprintf("network %s did not exist; ", o.before.NetworkID)
+	case o.changes["SubnetCreated"] && !o.changes["SubnetDeleted"]:
 		return "the subnet did not exist; "
-	case o.router["Attached"] && !o.router["Detached"]:
+	case o.changes["RouterAttached"] && !o.changes["RouterDetached"]:
 		return "the subnet was not attached to its router; "
 	}
 	return ""
-}
-
-func gatewayOf(record plan.Record) string {
-	if !record.Gateway.IsValid() {
-		return ""
-	}
-	return record.Gateway.String()
-}
-
-func withSubnet(cidr, gateway string) string {
-	if cidr == "" {
-		return ""
-	}
-	return " with subnet " + withGateway(cidr, gateway)
-}
-
-func withGateway(cidr, gateway string) string {
-	if gateway == "" {
-		return cidr
-	}
-	return cidr + ", gateway " + gateway
 }
 
 func changesText(changes []plan.Change) string {

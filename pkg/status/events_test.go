@@ -108,47 +108,6 @@ func TestEventWithoutGateway(t *testing.T) {
 	}
 }
 
-// TestFact: each step that changes Neutron or the finalizer has a sentence for the
-// log.
-func TestFact(t *testing.T) {
-	for want, step := range map[string]plan.Step{
-		"Added finalizer": plan.AddFinalizer{}, "Removed finalizer": plan.RemoveFinalizer{},
-		"Created network": createNetwork, "Changed network": plan.UpdateNetwork{}, "Retained network": plan.RetainNetwork{},
-		"Deleted network": plan.DeleteNetwork{}, "Deleted duplicate network": plan.DeleteNetwork{DuplicateOf: "net-1"},
-		"Added tag": plan.AddTag{}, "Removed tag": plan.RemoveTag{},
-		"Created subnet": createSubnet, "Changed subnet": plan.UpdateSubnet{}, "Deleted subnet": plan.DeleteSubnet{},
-		"Applied step": plan.FindNetwork{},
-	} {
-		if got := status.Fact(step); got != want {
-			t.Errorf("Fact(%T) = %q, want %q", step, got, want)
-		}
-	}
-}
-
-// TestMessageNamesIntent: the message of a failure says what the failed step was for.
-func TestMessageNamesIntent(t *testing.T) {
-	for want, step := range map[string]plan.Step{
-		"Cannot look up the Neutron network: ":                           plan.FindNetwork{},
-		"Cannot look up the subnets of the Neutron network: ":            plan.FindSubnets{},
-		"Cannot look up the subnet pool: ":                               plan.FindSubnetPool{},
-		"Cannot look up the extensions of Neutron: ":                     plan.FindExtensions{},
-		"Cannot find out to which cloud Neutron belongs: ":               plan.FindCloud{},
-		"Cannot mark the Neutron network net-1 as retained: ":            plan.RetainNetwork{ID: "net-1"},
-		`Cannot add the tag "a": `:                                       plan.AddTag{Tag: "a"},
-		`Cannot remove the tag "a": `:                                    plan.RemoveTag{Tag: "a"},
-		"Cannot create a subnet with a /26 from subnet pool p-1: ":       plan.CreateSubnet{Subnet: neutron.NewSubnet{FromPool: &neutron.FromPool{SubnetPoolID: "p-1", PrefixLength: 26}}},
-		"Cannot change MTU from 1 to 2 and admin state up from a to b: ": plan.UpdateNetwork{Changes: []plan.Change{{What: "MTU", From: "1", To: "2"}, {What: "admin state up", From: "a", To: "b"}}},
-		"Cannot change gateway from 1 to 2: ":                            plan.UpdateSubnet{Changes: []plan.Change{{What: "gateway", From: "1", To: "2"}}},
-		"Cannot add finalizer: ":                                         plan.AddFinalizer{},
-	} {
-		written, _ := status.For(&samplecrdv1.Network{}, present, actual, &status.StepError{Step: step, Err: &neutron.Error{Class: neutron.ErrUnavailable, Message: "no"}}, now)
-		want += "Neutron is unavailable: no. The controller retries until it succeeds, at least every two minutes."
-		if got := written.Conditions[0].Message; got != want {
-			t.Errorf("%T: the message is %q, want %q", step, got, want)
-		}
-	}
-}
-
 // TestPrintable: what is not printable is escaped, so that a text of a user or of
 // Neutron cannot forge a line or move the cursor of a terminal.
 func TestPrintable(t *testing.T) {

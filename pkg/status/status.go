@@ -11,6 +11,7 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -59,30 +60,35 @@ func KnownReason(reason string) string {
 	return "Other"
 }
 
-// BlockedError is the outcome of a sync whose plan ended with [plan.Blocked].
-type BlockedError struct{ plan.Blocked }
+// WaitError is the outcome of a sync that has to wait.
+type WaitError struct {
+	// Reason says for what, and Left for how long, if that is known.
+	Reason string
+	Left   time.Duration
+}
 
-// Error returns the reason and the message.
-func (e BlockedError) Error() string { return e.String() }
+// Error returns the reason.
+func (e WaitError) Error() string { return "waiting: " + e.Reason }
 
-// For returns the status that a Network should have after a sync with this
-// outcome, and whether it differs from the current one. The outcome is nil if the
-// plan ended with [plan.Nothing]. A transient outcome that the next sync is
-// likely to resolve, such as a concurrent change, leaves the status as it is.
-func For(network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, outcome error, now metav1.Time) (samplecrdv1.NetworkStatus, bool) {
+// For returns the status that a Network should have after a sync with this outcome. The
+// outcome is nil if the plan ended with [plan.Nothing]. A transient outcome that the next
+// sync is likely to resolve, such as a concurrent change, is not relevant: it leaves the
+// status as it is.
+func For(
+	network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, outcome error, now metav1.Time,
+) (after samplecrdv1.NetworkStatus, relevant bool) {
 	ready, relevant := readyCondition(desired, outcome)
 	if !relevant {
 		return network.Status, false
 	}
 	record := actual.Ours(desired)
 	ready.Message += provisionedMessage(ready, record)
-	after := recordStatus(record)
+	after = recordStatus(record)
 	after.Conditions, after.MatchedGeneration = network.Status.Conditions, network.Status.MatchedGeneration
 	if IsComplete(outcome) {
 		after.MatchedGeneration = network.Generation
 	}
-	after = withConditions(after, ready, network.Generation, now)
-	return after, !equality.Semantic.DeepEqual(after, network.Status)
+	return withConditions(after, ready, network.Generation, now), true
 }
 
 // provisionedMessage describes the network and the subnet if the condition is
@@ -97,7 +103,6 @@ func provisionedMessage(ready metav1.Condition, record plan.Record) string {
 	return fmt.Sprintf("Neutron has the network and its subnet %s without a gateway.", record.CIDR)
 }
 
-// recordStatus returns the status fields for a network and its subnet.
 func recordStatus(record plan.Record) samplecrdv1.NetworkStatus {
 	status := samplecrdv1.NetworkStatus{
 		NetworkID:  record.NetworkID,
@@ -148,12 +153,14 @@ func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condi
 	no := func(reason, message string) (metav1.Condition, bool) {
 		return metav1.Condition{Type: samplecrdv1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: Clip(message)}, true
 	}
-	var blocked BlockedError
+	var blocked plan.Blocked
 	var failure *neutron.Error
+	var waiting WaitError
+	isWaiting := errors.As(outcome, &waiting)
 	switch {
 	case outcome == nil && desired.Absent:
 		return metav1.Condition{}, false // the object is about to disappear
-	case desired.ReportDrift && errors.Is(outcome, neutron.ErrUnavailable):
+	case desired.ReportDrift && (isWaiting || errors.Is(outcome, neutron.ErrUnavailable)):
 		return metav1.Condition{}, false // the condition still says that Neutron matched the spec
 	case outcome == nil:
 		return metav1.Condition{
@@ -161,6 +168,8 @@ func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condi
 		}, true
 	case errors.As(outcome, &blocked):
 		return no(string(blocked.Reason), blocked.Message)
+	case isWaiting:
+		return no(NeutronUnavailable, cannot(stepOf(outcome), &neutron.Error{Op: "continue"})+" yet: "+sentence(waiting.Reason))
 	case !errors.As(outcome, &failure):
 		return metav1.Condition{}, false
 	case errors.Is(failure, neutron.ErrInUse):
@@ -213,13 +222,10 @@ func Patch(network *samplecrdv1.Network, status samplecrdv1.NetworkStatus) []byt
 
 // MergePatch returns the JSON merge patch that changes what differs between two objects.
 func MergePatch(before, after any) ([]byte, error) {
-	from, err := json.Marshal(before)
-	if err != nil {
-		return nil, fmt.Errorf("encoding an object before its change: %w", err)
-	}
-	to, err := json.Marshal(after)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a changed object: %w", err)
+	from, fromErr := json.Marshal(before)
+	to, toErr := json.Marshal(after)
+	if err := errors.Join(fromErr, toErr); err != nil {
+		return nil, fmt.Errorf("encoding an object before or after its change: %w", err)
 	}
 	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(from, to, from)
 	if err != nil {
@@ -231,15 +237,24 @@ func MergePatch(before, after any) ([]byte, error) {
 // IsReadyForSpec reports whether the status says that Neutron has everything that
 // the current spec requests.
 func IsReadyForSpec(network *samplecrdv1.Network) bool {
-	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
-	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == network.Generation
+	ready := ReadyOf(network.Status)
+	return ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == network.Generation
+}
+
+// ReadyOf returns the condition Ready, or an empty one.
+func ReadyOf(status samplecrdv1.NetworkStatus) metav1.Condition {
+	if ready := meta.FindStatusCondition(status.Conditions, samplecrdv1.ConditionReady); ready != nil {
+		return *ready
+	}
+	return metav1.Condition{}
 }
 
 // IsSettled reports whether the status says that the last sync of the current spec
 // left nothing to do.
 func IsSettled(network *samplecrdv1.Network) bool {
-	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
-	return IsReadyForSpec(network) || ready != nil && ready.Reason == string(plan.ReasonDrifted) && ready.ObservedGeneration == network.Generation
+	ready := ReadyOf(network.Status)
+	isDrifted := ready.Reason == string(plan.ReasonDrifted) && ready.ObservedGeneration == network.Generation
+	return isDrifted || IsReadyForSpec(network)
 }
 
 // HasMatched reports whether the status says that Neutron matched the current spec,
@@ -251,7 +266,7 @@ func HasMatched(network *samplecrdv1.Network) bool {
 // IsComplete reports whether everything possible is as desired after a sync with this
 // outcome: at most, the cloud lacks an extension.
 func IsComplete(outcome error) bool {
-	var blocked BlockedError
+	var blocked plan.Blocked
 	return outcome == nil || errors.As(outcome, &blocked) && blocked.Reason == plan.ReasonExtensionMissing
 }
 
@@ -264,9 +279,10 @@ func IsReady(status samplecrdv1.NetworkStatus) bool {
 // false, or false for another reason; otherwise it returns empty strings. Work in
 // progress is no problem.
 func NewProblem(before, after samplecrdv1.NetworkStatus) (reason, message string) {
-	was := meta.FindStatusCondition(before.Conditions, samplecrdv1.ConditionReady)
-	is := meta.FindStatusCondition(after.Conditions, samplecrdv1.ConditionReady)
-	if is == nil || is.Status != metav1.ConditionFalse || is.Reason == Reconciling || is.Reason == Deleting || was != nil && was.Status == is.Status && was.Reason == is.Reason {
+	was, is := ReadyOf(before), ReadyOf(after)
+	isInProgress := is.Reason == Reconciling || is.Reason == Deleting
+	isKnown := was.Status == is.Status && was.Reason == is.Reason
+	if is.Status != metav1.ConditionFalse || isInProgress || isKnown {
 		return "", ""
 	}
 	return is.Reason, is.Message

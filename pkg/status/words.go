@@ -25,7 +25,6 @@ func (e *StepError) Error() string { return e.Err.Error() }
 // Unwrap returns the error.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// stepOf returns the step that led to an outcome, or nil.
 func stepOf(outcome error) plan.Step {
 	if failed := (*StepError)(nil); errors.As(outcome, &failed) {
 		return failed.Step
@@ -33,125 +32,14 @@ func stepOf(outcome error) plan.Step {
 	return nil
 }
 
-// Fact returns what a step did, in the past tense, for the log.
-func Fact(step plan.Step) string {
-	switch step := step.(type) {
-	case plan.AddFinalizer:
-		return "Added finalizer"
-	case plan.RemoveFinalizer:
-		return "Removed finalizer"
-	case plan.CreateNetwork:
-		return "Created network"
-	case plan.UpdateNetwork:
-		return "Changed network"
-	case plan.RetainNetwork:
-		return "Retained network"
-	case plan.DeleteNetwork:
-		if step.DuplicateOf != "" {
-			return "Deleted duplicate network"
-		}
-		return "Deleted network"
-	case plan.AddTag:
-		return "Added tag"
-	case plan.RemoveTag:
-		return "Removed tag"
-	case plan.CreateSubnet:
-		return "Created subnet"
-	case plan.UpdateSubnet:
-		return "Changed subnet"
-	case plan.DeleteSubnet:
-		return "Deleted subnet"
-	case plan.AttachRouter:
-		return "Attached subnet to router"
-	case plan.DetachRouter:
-		return "Detached subnet from router"
-	}
-	return "Applied step"
-}
-
-// intent describes what a step is for, after "cannot" or "to".
-func intent(step plan.Step) string {
-	switch step := step.(type) {
-	case plan.FindNetwork:
-		return "look up the Neutron network"
-	case plan.FindSubnets:
-		return "look up the subnets of the Neutron network"
-	case plan.FindSubnetPool:
-		return "look up the subnet pool"
-	case plan.FindExtensions:
-		return "look up the extensions of Neutron"
-	case plan.FindCloud:
-		return "find out to which cloud Neutron belongs"
-	case plan.RemoveFinalizer:
-		return "finish the deletion"
-	case plan.CreateNetwork:
-		return "create the Neutron network"
-	case plan.UpdateNetwork:
-		return changeIntent(step.Changes)
-	case plan.RetainNetwork:
-		return "mark the Neutron network " + step.ID + " as retained"
-	case plan.DeleteNetwork:
-		if step.DuplicateOf != "" {
-			return fmt.Sprintf("delete the Neutron network %s, a duplicate of %s,", step.ID, step.DuplicateOf)
-		}
-		return "delete the Neutron network " + step.ID
-	case plan.AddTag:
-		return fmt.Sprintf("add the tag %q", step.Tag)
-	case plan.RemoveTag:
-		return fmt.Sprintf("remove the tag %q", step.Tag)
-	case plan.CreateSubnet:
-		text := strings.TrimPrefix(step.String(), "create subnet: ")
-		if step.Subnet.FromPool != nil {
-			return "create a subnet with " + text
-		}
-		return "create the subnet " + text
-	case plan.UpdateSubnet:
-		return changeIntent(step.Changes)
-	case plan.DeleteSubnet:
-		if step.For != "" {
-			return fmt.Sprintf("change %s to %s", step.From, step.For)
-		}
-		return "delete the subnet " + step.From.String()
-	}
-	return routerIntent(step)
-}
-
-// routerIntent is intent for a step that concerns a router.
-func routerIntent(step plan.Step) string {
-	switch step := step.(type) {
-	case plan.FindRouter:
-		return "look up the router"
-	case plan.FindRouterInterfaces:
-		return "look up the routers of the Neutron network"
-	case plan.FindPorts:
-		return "look up the ports of the Neutron network"
-	case plan.RecordRouter:
-		return "record the router in the status"
-	case plan.AttachRouter:
-		return fmt.Sprintf("attach the subnet to router %s with the address %s", step.Interface.RouterID, step.Interface.Address)
-	case plan.DetachRouter:
-		return "detach the subnet from router " + step.Interface.RouterID
-	}
-	return step.String()
-}
-
-func changeIntent(changes []plan.Change) string {
-	words := make([]string, len(changes))
-	for i, change := range changes {
-		words[i] = fmt.Sprintf("%s from %s to %s", change.What, change.From, change.To)
-	}
-	return "change " + strings.Join(words, " and ")
-}
-
 // cannot begins a message about a failure. Without a step, it names the request.
 func cannot(step plan.Step, failure *neutron.Error) string {
 	if step == nil {
 		return "Cannot " + failure.Op
 	}
-	return "Cannot " + intent(step)
+	return "Cannot " + plan.Intent(step)
 }
 
-// inUseMessage describes what ports prevent, and the cure.
 func inUseMessage(step plan.Step, failure *neutron.Error) string {
 	users := "ports use it: " + sentence(failure.Message)
 	switch len(failure.Ports) {
@@ -180,7 +68,6 @@ func inUseMessage(step plan.Step, failure *neutron.Error) string {
 	return cannot(step, failure) + " while " + users + cure + " The controller retries every 20 to 30 seconds."
 }
 
-// refusedMessage describes what Neutron rejected, and what may help.
 func refusedMessage(step plan.Step, failure *neutron.Error) string {
 	cure := ""
 	switch {
@@ -196,24 +83,18 @@ func refusedMessage(step plan.Step, failure *neutron.Error) string {
 		" The controller retries within 8 minutes, and at once when the spec or the annotation " + samplecrdv1.AnnotationRetry + " changes."
 }
 
-// loginRejectedMessage describes what needs another login, and the cure.
 func loginRejectedMessage(step plan.Step, failure *neutron.Error) string {
 	return cannot(step, failure) + ": Keystone at " + failure.Keystone + " rejected the login" + answer(failure) +
 		" Check auth_url and the credentials in clouds.yaml, or in the Secret that contains it." +
 		" The controller retries at least every two minutes, and needs no restart."
 }
 
-// unavailableMessage describes what waits for Neutron, or for a request to it.
 func unavailableMessage(step plan.Step, failure *neutron.Error) string {
-	text := cannot(step, failure)
-	if failure.Class != neutron.ErrUnavailable { //nolint:errorlint // an error that only counts as unavailable
-		return text + " yet: " + sentence(failure.Message)
-	}
 	server := "Neutron"
 	if failure.Keystone != "" {
 		server = "Keystone at " + failure.Keystone
 	}
-	text += ": " + server + " is unavailable" + answer(failure)
+	text := cannot(step, failure) + ": " + server + " is unavailable" + answer(failure)
 	if failure.RetryAfter > 0 {
 		return text
 	}
@@ -232,7 +113,6 @@ func answer(failure *neutron.Error) string {
 	return sentence(text)
 }
 
-// sentence ends a text with a full stop.
 func sentence(text string) string {
 	if strings.HasSuffix(text, ".") {
 		return text

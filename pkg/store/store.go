@@ -11,16 +11,20 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
 	listers "github.com/samplecrd/network-controller/pkg/client/listers/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/observe"
+	"github.com/samplecrd/network-controller/pkg/status"
 )
 
 // ByNamespace maps each watched namespace to its informer, or to something that
@@ -41,27 +45,12 @@ func (b ByNamespace[T]) For(namespace string) (T, bool) {
 // Handlers are event handlers for Networks.
 type Handlers = cache.TypedResourceEventHandlerDetailedFuncs[*samplecrdv1.Network]
 
-// Observer observes what the informers receive.
-type Observer interface {
-	// Received is called before an object that the API server sent is stored.
-	Received(*samplecrdv1.Network)
-	// Wrap returns the event handlers to register instead of others.
-	Wrap(Handlers) Handlers
-}
-
-// Unobserved observes nothing.
-type Unobserved struct{}
-
-// Received implements Observer.
-func (Unobserved) Received(*samplecrdv1.Network) {}
-
-// Wrap implements Observer.
-func (Unobserved) Wrap(handlers Handlers) Handlers { return handlers }
-
 // Networks are the Network objects of all watched namespaces.
 type Networks struct {
 	sources  ByNamespace[source]
-	observer Observer
+	observer observe.Observer
+	// own are the statuses that this process wrote last, by key.
+	own *utilcache.LRUExpireCache
 }
 
 // source is one informer of Networks.
@@ -75,8 +64,10 @@ type source struct {
 }
 
 // New returns the Networks of these informers, which must not have been started.
-func New(logger klog.Logger, from ByNamespace[informers.TypedNetworkInformer], onWatchError cache.WatchErrorHandlerWithContext, observer Observer) (*Networks, error) {
-	networks := &Networks{sources: ByNamespace[source]{}, observer: observer}
+func New(
+	logger klog.Logger, from ByNamespace[informers.TypedNetworkInformer], onWatchError cache.WatchErrorHandlerWithContext, observer observe.Observer,
+) (*Networks, error) {
+	networks := &Networks{sources: ByNamespace[source]{}, observer: observer, own: utilcache.NewLRUExpireCache(maxOwnEvents)}
 	for namespace, informer := range from {
 		source, err := newSource(logger, informer, onWatchError, observer)
 		if err != nil {
@@ -87,7 +78,7 @@ func New(logger klog.Logger, from ByNamespace[informers.TypedNetworkInformer], o
 	return networks, nil
 }
 
-func newSource(logger klog.Logger, informer informers.TypedNetworkInformer, onWatchError cache.WatchErrorHandlerWithContext, observer Observer) (source, error) {
+func newSource(logger klog.Logger, informer informers.TypedNetworkInformer, onWatchError cache.WatchErrorHandlerWithContext, observer observe.Observer) (source, error) {
 	shared := informer.Informer()
 	if err := shared.AddIndexers(indexers); err != nil {
 		return source{}, fmt.Errorf("adding an index: %w", err)
@@ -97,7 +88,7 @@ func newSource(logger klog.Logger, informer informers.TypedNetworkInformer, onWa
 	}
 	if err := shared.SetTransform(func(object any) (any, error) {
 		if network, ok := object.(*samplecrdv1.Network); ok {
-			observer.Received(network)
+			observer.Happened(cache.MetaObjectToName(network), observe.Event{Type: observe.Received, ResourceVersion: network.ResourceVersion})
 		}
 		return strip(object)
 	}); err != nil {
@@ -177,7 +168,11 @@ func keep(all map[string]string, names ...string) map[string]string {
 // AddHandlers registers event handlers. They receive each existing Network as an
 // addition first, also if the informers were started long ago.
 func (n *Networks) AddHandlers(logger klog.Logger, handlers Handlers) error {
-	handlers = n.observer.Wrap(handlers)
+	return n.AddUnobserved(logger, observe.Handlers(n.observer, handlers))
+}
+
+// AddUnobserved is AddHandlers for another controller, which the observer does not see.
+func (n *Networks) AddUnobserved(logger klog.Logger, handlers Handlers) error {
 	for _, source := range n.sources {
 		if _, err := source.informer.TypedInformer().AddTypedEventHandler(handlers, cache.HandlerOptions{Logger: &logger}); err != nil {
 			return fmt.Errorf("adding event handlers for Networks: %w", err)
@@ -225,6 +220,37 @@ func (n *Networks) Written(network *samplecrdv1.Network) {
 	}
 }
 
+// ownStatuses are the last two statuses that this process has written of a Network. The event
+// of the first one may arrive when the second one is written.
+type ownStatuses struct{ last, previous *samplecrdv1.NetworkStatus }
+
+// WritesStatus records a status that this process is about to write: its event may arrive
+// before the response.
+func (n *Networks) WritesStatus(key cache.ObjectName, written *samplecrdv1.NetworkStatus) {
+	own := ownStatuses{last: written}
+	if before, ok := n.own.Get(key); ok {
+		own.previous = before.(ownStatuses).last
+	}
+	n.own.Add(key, own, ownEventTTL)
+}
+
+// HasOwnStatus reports whether a status is one that this process has just written.
+func (n *Networks) HasOwnStatus(network *samplecrdv1.Network) bool {
+	of, ok := n.own.Get(cache.MetaObjectToName(network))
+	if !ok {
+		return false
+	}
+	own := of.(ownStatuses)
+	return status.IsSame(network.Status, *own.last) || own.previous != nil && status.IsSame(network.Status, *own.previous)
+}
+
+// The events of so many own statuses are recognized, for so long. Events come within
+// milliseconds, and one that is not recognized causes a sync that finds nothing to do.
+const (
+	maxOwnEvents = 1000
+	ownEventTTL  = 5 * time.Minute
+)
+
 // List returns all Networks as the informers have received them.
 func (n *Networks) List() (all []*samplecrdv1.Network) {
 	for _, source := range n.sources {
@@ -237,22 +263,24 @@ func (n *Networks) List() (all []*samplecrdv1.Network) {
 // Adopting returns the Networks whose spec.networkID is this one.
 func (n *Networks) Adopting(networkID string) (all []*samplecrdv1.Network) {
 	for _, source := range n.sources {
-		some, _ := source.overlay.ByIndex(byAdoptedNetwork, networkID) // the index exists
-		for _, object := range some {
-			all = append(all, object.(*samplecrdv1.Network))
-		}
+		all = append(all, source.byIndex(byAdoptedNetwork, networkID)...)
 	}
 	return all
 }
 
 // WithNetwork returns the Networks of a namespace whose status names a network that
 // was created for them.
-func (n *Networks) WithNetwork(namespace string) (all []*samplecrdv1.Network) {
+func (n *Networks) WithNetwork(namespace string) []*samplecrdv1.Network {
 	if source, watched := n.sources.For(namespace); watched {
-		some, _ := source.overlay.ByIndex(byNamespaceWithNetwork, namespace) // the index exists
-		for _, object := range some {
-			all = append(all, object.(*samplecrdv1.Network))
-		}
+		return source.byIndex(byNamespaceWithNetwork, namespace)
+	}
+	return nil
+}
+
+func (s source) byIndex(index, value string) (all []*samplecrdv1.Network) {
+	objects, _ := s.overlay.ByIndex(index, value) // the index exists
+	for _, object := range objects {
+		all = append(all, object.(*samplecrdv1.Network))
 	}
 	return all
 }

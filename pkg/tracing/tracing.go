@@ -12,11 +12,9 @@ import (
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/trace"
 	"k8s.io/klog/v2"
 )
 
@@ -78,36 +76,4 @@ func (o Options) Export(ctx context.Context, service, version string) (end func(
 		defer cancel()
 		_ = provider.Shutdown(ctx) // the error handler logs the error
 	}, nil
-}
-
-// Tracer creates the spans of this program.
-var Tracer = otel.Tracer("github.com/samplecrd/network-controller")
-
-// disabled is the provider of spans that go nowhere.
-var disabled = otel.GetTracerProvider()
-
-// Enabled reports whether traces are exported. If not, a span is not worth the memory
-// that its attributes take.
-func Enabled() bool { return otel.GetTracerProvider() != disabled }
-
-// Start starts a span with one attribute. The function that it returns ends the
-// span.
-func Start(ctx context.Context, name, key string, value fmt.Stringer) (context.Context, func(error)) {
-	ctx, span := Tracer.Start(ctx, name)
-	if span.IsRecording() {
-		span.SetAttributes(attribute.String(key, value.String()))
-	}
-	if observer, observed := ObserverOf(ctx); observed {
-		ctx, endStep := observer.Starts(ctx, value.String())
-		return ctx, func(err error) { endStep(err); End(span, err) }
-	}
-	return ctx, func(err error) { End(span, err) }
-}
-
-// End ends a span with the outcome of what it covers.
-func End(span trace.Span, err error) {
-	if err != nil {
-		span.SetStatus(codes.Error, err.Error())
-	}
-	span.End()
 }

@@ -4,75 +4,65 @@ package watchdog
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/samplecrd/network-controller/pkg/observe"
 )
 
-// Watchdog watches work that is expected to make progress: each request that
-// passes through [Transport] counts.
+// Watchdog is an observer of syncs and tasks, which are expected to make progress: each
+// request with their context counts.
 type Watchdog struct {
+	observe.Nothing
 	clock clock.PassiveClock
 
-	mu      sync.Mutex
-	working map[*work]struct{}
+	mu       sync.Mutex
+	progress map[*work]time.Time // the last one of the work that has not ended
 }
 
-type work struct {
-	watchdog *Watchdog
-	name     string
-	progress time.Time // the last one
-}
+type work struct{ name string }
 
 // New returns a Watchdog.
 func New(clock clock.PassiveClock) *Watchdog {
-	return &Watchdog{clock: clock, working: map[*work]struct{}{}}
+	return &Watchdog{clock: clock, progress: map[*work]time.Time{}}
 }
 
 type contextKey struct{}
 
-// Watch begins to watch work, which is done with the context that it returns. The
-// function that it returns ends the work.
-func (w *Watchdog) Watch(ctx context.Context, name string) (context.Context, func()) {
-	begun := &work{watchdog: w, name: name, progress: w.clock.Now()}
+// Begin implements observe.Observer.
+func (w *Watchdog) Begin(ctx context.Context, begun observe.Work) (context.Context, func(observe.Result)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.working[begun] = struct{}{}
-	return context.WithValue(ctx, contextKey{}, begun), func() {
+	watched := &work{begun.Name}
+	switch begun.Kind {
+	case observe.Sync:
+		watched.name = "the sync of " + begun.Key.String()
+	case observe.Request:
+		of, _ := ctx.Value(contextKey{}).(*work)
+		if _, working := w.progress[of]; working { // and has not ended
+			w.progress[of] = w.clock.Now()
+		}
+		return w.Nothing.Begin(ctx, begun)
+	case observe.Step:
+		return w.Nothing.Begin(ctx, begun)
+	case observe.Task: // has its name
+	}
+	w.progress[watched] = w.clock.Now()
+	return context.WithValue(ctx, contextKey{}, watched), func(observe.Result) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		delete(w.working, begun)
+		delete(w.progress, watched)
 	}
-}
-
-// Progress records progress of the work that a context belongs to, if any.
-func Progress(ctx context.Context) {
-	if working, ok := ctx.Value(contextKey{}).(*work); ok {
-		working.watchdog.mu.Lock()
-		defer working.watchdog.mu.Unlock()
-		working.progress = working.watchdog.clock.Now()
-	}
-}
-
-// Transport records progress for each request.
-func Transport(next http.RoundTripper) http.RoundTripper { return transport{next} }
-
-type transport struct{ next http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
-	Progress(request.Context())
-	return t.next.RoundTrip(request)
 }
 
 // Check returns an error if work has made no progress for longer than a limit.
 func (w *Watchdog) Check(limit time.Duration) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for working := range w.working {
-		if silent := w.clock.Since(working.progress); silent > limit {
+	for working, at := range w.progress {
+		if silent := w.clock.Since(at); silent > limit {
 			return fmt.Errorf("%s is stuck: no progress for %v", working.name, silent.Round(time.Second))
 		}
 	}

@@ -1,21 +1,19 @@
 package watchdog_test
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
+	"k8s.io/client-go/tools/cache"
 	testingclock "k8s.io/utils/clock/testing"
 
+	"github.com/samplecrd/network-controller/pkg/observe"
 	"github.com/samplecrd/network-controller/pkg/watchdog"
 )
 
 // TestCheck: work is stuck if it makes no progress for longer than the limit, until
 // it ends.
 func TestCheck(t *testing.T) {
-	server := httptest.NewServer(http.NotFoundHandler())
-	defer server.Close()
 	clock := testingclock.NewFakePassiveClock(time.Now())
 	w := watchdog.New(clock)
 	isStuck := func() bool {
@@ -25,32 +23,27 @@ func TestCheck(t *testing.T) {
 		}
 		return err != nil
 	}
-	ctx, end := w.Watch(t.Context(), "the sync of default/example")
+	ctx, end := w.Begin(t.Context(), observe.Work{Kind: observe.Sync, Key: cache.NewObjectName("default", "example")})
 	clock.SetTime(clock.Now().Add(time.Minute))
 	if isStuck() {
 		t.Error("work is stuck at the limit")
 	}
 
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := watchdog.Transport(http.DefaultTransport).RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = response.Body.Close()
+	w.Begin(ctx, observe.Work{Kind: observe.Request})
 	clock.SetTime(clock.Now().Add(time.Minute))
 	if isStuck() {
 		t.Error("a request is no progress")
 	}
 
-	watchdog.Progress(t.Context()) // of other work
+	w.Begin(t.Context(), observe.Work{Kind: observe.Request}) // of other work
+	w.Begin(ctx, observe.Work{Kind: observe.Step})            // is no progress by itself
 	clock.SetTime(clock.Now().Add(time.Minute))
 	if !isStuck() {
 		t.Error("work without progress is not stuck")
 	}
-	end()
+	end(observe.Result{})
+	w.Begin(ctx, observe.Work{Kind: observe.Request}) // a late one
+	clock.SetTime(clock.Now().Add(time.Hour))
 	if isStuck() {
 		t.Error("work that has ended is stuck")
 	}

@@ -3,7 +3,7 @@ module github.com/samplecrd/network-controller/test/bench
 go 1.26.0
 
 require (
-	github.com/google/go-cmp v0.7.0
+	github.com/prometheus/procfs v0.21.1
 	github.com/samplecrd/network-controller v0.0.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
@@ -46,7 +46,6 @@ require (
 	github.com/prometheus/client_golang v1.24.0 // indirect
 	github.com/prometheus/client_model v0.6.2 // indirect
 	github.com/prometheus/common v0.70.0 // indirect
-	github.com/prometheus/procfs v0.21.1 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect

@@ -3,15 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
-	"slices"
-	"strconv"
 )
-
-// goal is what a figure has to be.
-type goal struct {
-	figure, goal, measured string
-	known, reached         bool
-}
 
 // The goals.
 const (
@@ -23,151 +15,80 @@ const (
 	goalSize                     = 10_000
 )
 
-// callGoals are requests for creating, editing and deleting one Network.
-var (
-	callGoals  = [3]float64{2, 1, 1}
-	writeGoals = [3]float64{2, 1, 1}
-	eventGoals = [3]float64{1, 1, 1}
-)
+// goals are the rows of the table that compares the figures of this controller with the
+// goals. What was not measured is not in it.
+type goals struct{ rows [][]string }
+
+func (g *goals) add(figure, goal, measured string, reached bool) {
+	result := "not reached"
+	if reached {
+		result = "reached"
+	}
+	g.rows = append(g.rows, []string{figure, goal, measured, result})
+}
 
 // Goals compares the figures of this controller with the goals.
 func (r *results) Goals() string {
-	var rows [][]string
-	for _, g := range r.goals() {
-		result := map[bool]string{true: "reached", false: "not reached"}[g.reached]
-		if !g.known {
-			g.measured, result = "not measured", "–"
-		}
-		rows = append(rows, []string{g.figure, g.goal, g.measured, result})
-	}
-	return table([]string{"figure", "goal", "measured", ""}, rows)
-}
-
-func (r *results) goals() (all []goal) {
-	for _, compared := range []struct {
-		name, title string
-		min         float64
-	}{{nameRoofline, "on our CRD", minShare}, {nameSchemaless, "on a CRD without a schema", minShareSchemaless}} {
-		for _, latency := range r.latencies() {
-			s := r.shares(nameOurs, compared.name, r.Compared(), latency)
-			all = append(all, goal{
-				fmt.Sprintf("throughput of creating, share of the bare client %s, %.0f ms", compared.title, 1000*latency),
-				fmt.Sprintf("at least %.2f", compared.min), s.text("%.2f"), s.Count > 0, s.Median >= compared.min,
-			})
-		}
-	}
-	for _, counted := range []struct {
-		title, prefix string
-		count         func(phase) int
-		goals         [3]float64
-	}{
-		{"requests to Neutron", "", neutronCalls, callGoals},
-		{"writes to Kubernetes", "", phase.networkWrites, writeGoals},
-		{"Events", "at most ", phase.events, eventGoals},
-	} {
-		all = append(all, r.countGoal(counted.title, counted.prefix, r.counted(nameOurs, counted.count), counted.goals))
-	}
-	all = append(all, r.restGoals()...)
-	all = append(all, r.tenantGoals()...)
-	return append(all, r.memoryGoal(), r.killGoal())
-}
-
-func (r *results) countGoal(title, prefix string, measured [3]spread, goals [3]float64) goal {
-	g := goal{figure: title + " to create / edit / delete", measured: slashed(measured), known: true, reached: true}
-	g.goal = fmt.Sprintf("%s%.0f / %.0f / %.0f", prefix, goals[0], goals[1], goals[2])
-	for i, s := range measured {
-		g.known = g.known && s.Count > 0
-		g.reached = g.reached && math.Round(100*s.Median)/100 <= goals[i]
-	}
-	return g
-}
-
-// latestRest returns the measurement of this controller at rest with most Networks.
-func (r *results) latestRest() (found rest, ok bool) {
+	g := &goals{}
+	r.addShares(g, nameRoofline, "on our CRD", minShare)
+	r.addShares(g, nameSchemaless, "on a CRD without a schema", minShareSchemaless)
+	r.addRequests(g, "requests to Neutron", calls, []float64{2, 1, 1})
+	r.addRequests(g, "writes to Kubernetes", networks, []float64{2, 1, 1})
+	r.addRequests(g, "Events", events, []float64{1, 1, 1})
 	for _, one := range r.Rests {
-		if one.Peer == nameOurs && one.N >= found.N {
-			found, ok = one, true
+		if one.Peer == nameOurs {
+			g.addRest(one)
 		}
 	}
-	return found, ok
+	for _, one := range r.Besides {
+		factor := one.Together.Ready.P99 / one.Alone.Ready.P99
+		figure := fmt.Sprintf("a new Network beside %s that another tenant creates, %d at a time, p99", number(one.N), one.AtATime)
+		g.add(figure, fmt.Sprintf("at most %d times its time alone", maxTenantFactor), fmt.Sprintf("%.1f times", factor),
+			factor <= maxTenantFactor)
+	}
+	return table([]string{"figure", "goal", "measured", ""}, g.rows)
 }
 
-// maxLists is the number of requests that lists of n networks and n subnets take, in
-// pages of 1,000. Neutron's last page may be empty.
-func maxLists(n int) int { return 2*((n+999)/1000) + 2 }
-
-// lists returns the requests that list everything, and the others.
-func lists(all counts) (lists, others int) {
-	for name, n := range all {
-		if name == "LIST networks" || name == "LIST subnets" {
-			lists += n
-		} else {
-			others += n
+func (r *results) addShares(g *goals, of, title string, least float64) {
+	for _, latency := range latencies {
+		if s := r.shares(nameOurs, of, latency); len(s) > 0 {
+			figure := fmt.Sprintf("throughput of creating, share of the bare client %s, %d ms", title, latency.Milliseconds())
+			g.add(figure, fmt.Sprintf("at least %.2f", least), s.text("%.2f"), s.median() >= least)
 		}
 	}
-	return lists, others
 }
 
-func (r *results) restGoals() []goal {
-	one, ok := r.latestRest()
-	n := number(float64(one.N))
-	if !ok {
-		n = number(goalSize)
+// addRequests compares how many requests a Network takes to create, edit and delete.
+func (r *results) addRequests(g *goals, title string, count func(requests) int, most []float64) {
+	measured := r.counted(nameOurs, count)
+	if len(measured) == 0 {
+		return
 	}
-	atSize := ok && one.N >= goalSize
-	check, checkOthers := lists(one.Check.Neutron)
-	restart, restartOthers := lists(one.Restart.Neutron)
-	limit := fmt.Sprintf("at most %d requests to Neutron, no writes", maxLists(max(one.N, 1)))
-	if !ok {
-		limit = fmt.Sprintf("at most %d requests to Neutron, no writes", maxLists(goalSize))
+	reached := true
+	for i, median := range measured {
+		reached = reached && math.Round(100*median)/100 <= most[i]
 	}
-	return []goal{
-		{"drift check of " + n + " healthy Networks", limit, fmt.Sprintf("%d requests, %d writes", check+checkOthers, one.Check.Writes.total()), ok, check+checkOthers <= maxLists(one.N) && one.Check.Writes.total() == 0},
-		{"CPU time of a drift check of " + number(goalSize), fmt.Sprintf("less than %d s", maxCheckCPU), fmt.Sprintf("%.2f s", one.Check.CPU.Peer), atSize, one.Check.CPU.Peer < maxCheckCPU},
-		{
-			"restart with " + n + " healthy Networks", limit + "; two more try the connection",
-			fmt.Sprintf("%d requests, %d writes", restart+restartOthers, one.Restart.Writes.total()), ok,
-			restart <= maxLists(one.N) && restartOthers <= 2 && one.Restart.Writes.total() == 0,
-		},
-		{"quiet after a restart with " + number(goalSize), fmt.Sprintf("within %d s", maxQuiet), fmt.Sprintf("%.1f s", one.Restart.Seconds), atSize, one.Restart.Done && one.Restart.Seconds <= maxQuiet},
-	}
+	g.add(title+" to create / edit / delete", "at most "+slashed("%.0f", most), slashed("%.2f", measured), reached)
 }
 
-// tenantGoals have a row for each way in which another tenant creates its Networks.
-func (r *results) tenantGoals() (all []goal) {
-	for _, how := range []struct {
-		title      string
-		atATime, n int
-	}{{fmt.Sprintf("%d at a time", users), users, goalSize}, {"one after the other", 1, oneByOne}} {
-		g := goal{
-			figure: fmt.Sprintf("a new Network beside %s that another tenant creates, %s, p99", number(float64(how.n)), how.title),
-			goal:   fmt.Sprintf("at most %d times its time alone", maxTenantFactor),
-		}
-		for _, one := range r.Besides {
-			if one.Peer == nameOurs && one.AtATime == how.atATime && one.N >= how.n && one.Alone.Ready.P99 > 0 {
-				factor := one.Together.Ready.P99 / one.Alone.Ready.P99
-				g.measured, g.known, g.reached = fmt.Sprintf("%.1f times", factor), true, factor <= maxTenantFactor
-			}
-		}
-		all = append(all, g)
+// addRest compares this controller at rest. A list of n networks and n subnets comes in
+// pages of 1,000, of which Neutron's last may be empty.
+func (g *goals) addRest(one resting) {
+	size, most := number(one.N), 2*((one.N+999)/1000)+2
+	limit := fmt.Sprintf("at most %d requests to Neutron, no writes", most)
+	add := func(figure, goal string, c cost, most int) {
+		g.add(fmt.Sprintf(figure, size), goal, fmt.Sprintf("%d requests, %d writes", c.toNeutron(), c.writes()),
+			c.toNeutron() <= most && c.writes() == 0)
 	}
-	return all
-}
-
-func (r *results) memoryGoal() goal {
-	g := goal{figure: "memory at " + number(goalSize) + " Networks", goal: fmt.Sprintf("at most %d MB", maxMemory)}
-	if one, ok := r.latestRest(); ok && one.N >= goalSize {
-		g.known, g.reached = true, one.Resident <= maxMemory
-		g.measured = fmt.Sprintf("%.0f MB at rest, peak %.0f MB", one.Resident, one.Peak)
+	add("drift check of %s healthy Networks", limit, one.Check, most)
+	add("restart with %s healthy Networks", limit+"; two more try the connection", one.Restart, most+2)
+	if one.N < goalSize {
+		return
 	}
-	return g
-}
-
-func (r *results) killGoal() goal {
-	g := goal{figure: fmt.Sprintf("killed with a POST in flight for %.0f s", hold.Seconds()), goal: "one network in the end"}
-	i := slices.IndexFunc(r.Kills, func(k killed) bool { return k.Peer == nameOurs })
-	if i >= 0 {
-		g.measured, g.known, g.reached = strconv.Itoa(r.Kills[i].Networks), true, r.Kills[i].Networks == 1
-	}
-	return g
+	g.add("CPU time of a drift check of "+size, fmt.Sprintf("less than %d s", maxCheckCPU),
+		fmt.Sprintf("%.2f s", one.Check.Peer), one.Check.Peer < maxCheckCPU)
+	g.add("quiet after a restart with "+size, fmt.Sprintf("within %d s", maxQuiet),
+		fmt.Sprintf("%.1f s", one.Quiet), one.Quiet <= maxQuiet)
+	g.add("memory at "+size+" Networks", fmt.Sprintf("at most %d MB", maxMemory),
+		fmt.Sprintf("%.0f MB at rest, peak %.0f MB", one.Resident, one.Peak), one.Resident <= maxMemory)
 }

@@ -1,7 +1,7 @@
 // Command bench measures this controller beside others that do its work: how fast,
 // with how many requests, and with how much CPU time and memory. `make bench` builds
-// and runs it. It writes benchmarks.md, which describes what is measured, and keeps
-// the results in results.json after each measurement.
+// and runs it. After each measurement it writes benchmarks.md, which describes what is
+// measured.
 package main
 
 import (
@@ -9,12 +9,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/samplecrd/network-controller/test/controlplane"
@@ -22,21 +20,12 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == neutronCommand {
-		exit(serveNeutron())
-		return
-	}
 	b, err := parseFlags()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(2)
+	if err == nil {
+		ctx, stop := signal.NotifyContext(context.Background(), process.StopSignals...)
+		err = b.run(ctx)
+		stop()
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), process.StopSignals...)
-	defer stop()
-	exit(b.run(ctx))
-}
-
-func exit(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -45,125 +34,175 @@ func exit(err error) {
 
 // bench is a run of this program.
 type bench struct {
-	root    string
-	peers   []peer
-	sizes   []int
-	latency []time.Duration
-	rounds  int
-	workers int
-	giveUp  time.Duration
-	limit   time.Duration
-	short   bool
-	docs    bool
-	from    string
-	atScale bool
-	output  string // folder of the results
-
-	results results
-	mu      sync.Mutex // guards site.made
+	root            string
+	peers           []peer
+	n, most, rounds int
+	docs, atScale   bool
+	results         results
 }
+
+// latencies are those of Neutron. The last one is that of most measurements.
+var latencies = []time.Duration{0, 20 * time.Millisecond}
+
+// oneByOne is the number of Networks that another tenant creates one after the other.
+const oneByOne = 3000
 
 func parseFlags() (b *bench, err error) {
 	b = &bench{}
-	var sizes, latency, only string
 	if b.root, err = controlplane.ModuleRoot(); err != nil {
 		return nil, err
 	}
-	flag.StringVar(&sizes, "n", "100,1000,10000", "comma-separated `numbers` of Networks")
-	flag.StringVar(&latency, "latency", "0s,20ms", "comma-separated `times` that Neutron takes for a request; the last one is that of most measurements")
-	flag.IntVar(&b.rounds, "rounds", 3, "number of rounds, of which the median is taken; 5,000 Networks or more get one round")
-	flag.IntVar(&b.workers, "workers", 32, "number of workers of each program")
-	flag.StringVar(&only, "only", "", "comma-separated `names` of the programs to measure; defaults to all")
-	flag.DurationVar(&b.giveUp, "give-up", 2*time.Minute, "time after which a measurement is not finished")
-	flag.DurationVar(&b.limit, "limit", 22*time.Minute, "time after which no measurement begins any more")
-	flag.BoolVar(&b.short, "short", false, "measure only 100 Networks, in one round, and only this controller at rest")
-	flag.BoolVar(&b.docs, "docs", false, "write docs/benchmarks.md and its images, too")
-	flag.StringVar(&b.from, "from", "", "`path` of results.json: write the page from it, and measure nothing")
-	flag.BoolVar(&b.atScale, "scale", false, "measure only what this controller and Kubernetes cost at each number of Networks, of which 500 are created and the others copied")
-	flag.StringVar(&b.output, "output", filepath.Join(b.root, "build", "bench"), "`folder` for results.json, benchmarks.md and its images")
+	flag.IntVar(&b.n, "n", 1000, "`number` of Networks with which the programs are compared")
+	flag.IntVar(&b.most, "most", 10_000, "`number` of Networks with which this controller is measured at rest, "+
+		"and that another tenant creates")
+	flag.IntVar(&b.rounds, "rounds", 2, "number of rounds, of which the median is taken")
+	only := flag.String("only", "", "comma-separated `names` of the programs to measure; defaults to all")
+	flag.BoolVar(&b.docs, "docs", false, "write docs/benchmarks.md, too")
+	flag.BoolVar(&b.atScale, "scale", false, "measure only what this controller and Kubernetes cost with many Networks: "+
+		"the table of docs/scale.md")
 	flag.Parse()
-	if flag.NArg() > 0 {
-		return nil, fmt.Errorf("unexpected argument %q", flag.Arg(0))
-	}
-	if b.short {
-		sizes, b.rounds, b.giveUp = "100", 1, 40*time.Second
-	}
-	if b.peers, err = selectPeers(allPeers(b.root), only); err != nil {
-		return nil, err
-	}
-	if b.sizes, err = parseList(sizes, strconv.Atoi); err != nil {
-		return nil, fmt.Errorf("-n: %w", err)
-	}
-	if b.latency, err = parseList(latency, time.ParseDuration); err != nil {
-		return nil, fmt.Errorf("-latency: %w", err)
-	}
-	slices.Sort(b.sizes)
-	b.output, err = filepath.Abs(b.output)
+	b.peers, err = selectPeers(allPeers(b.root), *only)
 	return b, err
 }
 
-func parseList[T any](text string, parse func(string) (T, error)) (all []T, err error) {
-	for one := range strings.SplitSeq(text, ",") {
-		value, err := parse(strings.TrimSpace(one))
-		if err != nil {
-			return nil, err
+// step is one measurement.
+type step struct {
+	name    string
+	peer    peer
+	latency time.Duration
+	measure func(context.Context, *site) error
+}
+
+// schedule returns the measurements. In each round, the peers alternate.
+func (b *bench) schedule() (all []step) {
+	for round := 1; round <= b.rounds; round++ {
+		for _, latency := range latencies {
+			for _, p := range b.peers {
+				all = append(all, b.lifeStep(p, latency, round))
+			}
 		}
-		all = append(all, value)
 	}
-	return all, nil
+	for _, p := range b.peers {
+		if !p.isBare {
+			all = append(all, b.restStep(p, b.n))
+		}
+		if p.Name == nameOurs {
+			all = append(all, b.restStep(p, b.most), b.tenantStep(p, b.most, users), b.tenantStep(p, min(b.most, oneByOne), 1))
+		}
+	}
+	return all
+}
+
+func mainLatency() time.Duration { return latencies[len(latencies)-1] }
+
+// lifeStep creates, edits and deletes Networks.
+func (b *bench) lifeStep(p peer, latency time.Duration, round int) step {
+	name := fmt.Sprintf("%s, N=%d, latency %v, round %d", p.Name, b.n, latency, round)
+	return step{name, p, latency, func(ctx context.Context, s *site) error {
+		r, err := s.lifeOf(ctx, b.n)
+		if err == nil {
+			r.Peer, r.Latency, r.Round = p.Name, latency, round
+			b.results.Runs = append(b.results.Runs, r)
+		}
+		return err
+	}}
+}
+
+// restStep creates n Networks, and measures the peer at rest.
+func (b *bench) restStep(p peer, n int) step {
+	name := fmt.Sprintf("%s, at rest with N=%d", p.Name, n)
+	return step{name, p, mainLatency(), func(ctx context.Context, s *site) error {
+		if _, err := s.create(ctx, 0, n); err != nil {
+			return err
+		}
+		r, err := s.atRest(ctx, n)
+		if err == nil {
+			b.results.Rests = append(b.results.Rests, r)
+		}
+		return err
+	}}
+}
+
+func (b *bench) tenantStep(p peer, n, atATime int) step {
+	name := fmt.Sprintf("%s, beside N=%d of another tenant, %d at a time", p.Name, n, atATime)
+	return step{name, p, mainLatency(), func(ctx context.Context, s *site) error {
+		r, err := s.secondTenant(ctx, n, atATime)
+		if err == nil {
+			b.results.Besides = append(b.results.Besides, r)
+		}
+		return err
+	}}
 }
 
 // run measures everything, and writes the page after each measurement, so that an
 // interrupted run leaves the results that it has.
-func (b *bench) run(ctx context.Context) error {
-	if b.from != "" {
-		if err := b.results.read(b.from); err != nil {
-			return err
-		}
-		return b.write()
-	}
+func (b *bench) run(ctx context.Context) (err error) {
 	if b.atScale {
 		return b.scale(ctx)
 	}
-	b.results = newResults(ctx, b)
+	if b.results, err = b.newResults(ctx); err != nil {
+		return err
+	}
 	began := time.Now()
-	var s *site
-	defer func() {
-		if s != nil {
-			_ = s.stop()
-		}
-	}()
 	for _, step := range b.schedule() {
-		if since := time.Since(began); since > b.limit {
-			fmt.Printf("%5.0fs  the limit of %v is over: the rest is not measured\n", since.Seconds(), b.limit)
-			break
-		}
+		fmt.Printf("%5.0fs  %s\n", time.Since(began).Seconds(), step.name)
+		err := step.run(ctx)
 		if ctx.Err() != nil {
 			return fmt.Errorf("interrupted; the page has the results so far: %w", ctx.Err())
 		}
-		if s == nil {
-			var err error
-			if s, err = startSite(ctx); err != nil {
-				return err
-			}
-		}
-		fmt.Printf("%5.0fs  %-52s", time.Since(began).Seconds(), step.name)
-		clean, err := step.measure(ctx, s)
 		if err != nil {
 			fmt.Println("failed:", err)
 			b.results.Failed = append(b.results.Failed, step.name)
-		}
-		s.stopPeer()
-		if !clean || err != nil {
-			if err := s.stop(); err != nil {
-				return err
-			}
-			s = nil
 		}
 		if err := b.write(); err != nil {
 			return err
 		}
 	}
-	fmt.Printf("%5.0fs  the results are in %s\n", time.Since(began).Seconds(), b.output)
+	fmt.Printf("%5.0fs  the results are in build/bench/benchmarks.md\n", time.Since(began).Seconds())
 	return nil
+}
+
+// run measures in a Kubernetes and a Neutron of its own.
+func (m step) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s, err := startSite(ctx, m.peer, m.latency)
+	if err != nil {
+		return err
+	}
+	if err := m.measure(ctx, s); err != nil {
+		_ = s.stop()
+		return err
+	}
+	return s.stop()
+}
+
+// write writes the page.
+func (b *bench) write() error {
+	page, err := b.results.page()
+	if err != nil {
+		return err
+	}
+	paths := []string{filepath.Join(b.root, "build", "bench", "benchmarks.md")}
+	if b.docs {
+		paths = append(paths, filepath.Join(b.root, "docs", "benchmarks.md"))
+	}
+	for _, path := range paths {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, page, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moduleVersion returns the version of a module that another module requires.
+func moduleVersion(ctx context.Context, dir, module string) (string, error) {
+	output, err := exec.CommandContext(ctx, "go", "-C", dir, "list", "-m", "-f", "{{.Version}}", module).Output()
+	if err != nil {
+		return "", fmt.Errorf("finding the version of %s: %w", module, err)
+	}
+	return strings.TrimSpace(string(output)), nil
 }

@@ -6,6 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/test/bench/bare"
 )
 
@@ -14,13 +18,14 @@ const gone = -1
 
 // observer watches the Networks as a user does, and measures how long each takes.
 type observer struct {
+	stop   context.CancelFunc
+	failed chan error // of the watch
+
 	mu      sync.Mutex
 	waiting map[string]waiting
 	took    []float64 // seconds
 	left    int
 	done    chan struct{} // closed when none is left
-	err     error         // of the watch
-	stop    context.CancelFunc
 }
 
 type waiting struct {
@@ -29,14 +34,13 @@ type waiting struct {
 }
 
 // observe starts to watch a namespace, or all if it is empty, until the context ends.
-func observe(ctx context.Context, kube *bare.Client, group, namespace string) *observer {
+func observe(ctx context.Context, kube rest.Interface, namespace string) *observer {
 	ctx, stop := context.WithCancel(ctx)
-	o := &observer{waiting: map[string]waiting{}, done: make(chan struct{}), stop: stop}
+	o := &observer{waiting: map[string]waiting{}, failed: make(chan error, 1), stop: stop}
 	go func() {
-		err := kube.Watch(ctx, group, namespace, o.handle)
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.err = err
+		if err := bare.Watch(ctx, kube, namespace, o.handle); err != nil && ctx.Err() == nil {
+			o.failed <- err
+		}
 	}()
 	return o
 }
@@ -51,10 +55,10 @@ func (o *observer) expect(n int) (done <-chan struct{}) {
 
 // begin is called before a request after which a Network will be ready with a
 // generation, or gone.
-func (o *observer) begin(key string, generation int64) {
+func (o *observer) begin(namespace, name string, generation int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.waiting[key] = waiting{time.Now(), generation}
+	o.waiting[namespace+"/"+name] = waiting{time.Now(), generation}
 }
 
 // times returns the sorted times of the Networks that are done.
@@ -64,28 +68,22 @@ func (o *observer) times() []float64 {
 	return slices.Sorted(slices.Values(o.took))
 }
 
-func (o *observer) failure() error {
+func (o *observer) handle(change watch.EventType, network *samplecrdv1.Network) {
+	key := network.Namespace + "/" + network.Name
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.err
-}
-
-func (o *observer) handle(event bare.Event) {
-	network := &event.Object
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	expected, ok := o.waiting[network.Key()]
+	expected, ok := o.waiting[key]
 	switch {
 	case !ok:
 		return
 	case expected.generation == gone:
-		if event.Type != "DELETED" {
+		if change != watch.Deleted {
 			return
 		}
-	case network.Metadata.Generation < expected.generation || !network.IsReady():
+	case network.Generation < expected.generation || !bare.IsReady(network):
 		return
 	}
-	delete(o.waiting, network.Key())
+	delete(o.waiting, key)
 	o.took = append(o.took, time.Since(expected.since).Seconds())
 	if o.left--; o.left == 0 {
 		close(o.done)

@@ -80,3 +80,10 @@ func program(name string, packages ...string) (string, error) {
 	}
 	return exec.LookPath(name)
 }
+
+func run(name string, args ...string) error {
+	if output, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("running %s: %w\n%s", name, err, output)
+	}
+	return nil
+}

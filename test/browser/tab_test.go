@@ -21,6 +21,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/samplecrd/network-controller/test/internal/process"
 )
@@ -72,7 +73,7 @@ func (l look) String() string {
 	if l.dark {
 		theme = "dark"
 	}
-	return fmt.Sprintf("%s %s %d", l.language, theme, l.width)
+	return fmt.Sprintf("%s %s %d", cmp.Or(l.language, "en-US"), theme, l.width)
 }
 
 // height is that of all windows.
@@ -80,18 +81,6 @@ const height = 900
 
 // openTab opens a page. When the test ends, no problem must have occurred.
 func openTab(t testing.TB, address string, l look) *tab {
-	t.Helper()
-	p := openUnchecked(t, address, l)
-	t.Cleanup(func() {
-		for _, problem := range p.problemsSoFar() {
-			t.Errorf("on the page: %s", problem)
-		}
-	})
-	return p
-}
-
-// openUnchecked opens a page that may have problems.
-func openUnchecked(t testing.TB, address string, l look) *tab {
 	t.Helper()
 	target, err := url.Parse(address)
 	if err != nil {
@@ -118,13 +107,18 @@ func openUnchecked(t testing.TB, address string, l look) *tab {
 		_, err4 := cdp.Call(ctx, target, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: agent, AcceptLanguage: cmp.Or(l.language, "en-US")})
 		return chromedp.Void{}, errors.Join(err, err2, err3, err4)
 	}, chromedp.EmulateViewport(l.width, height), chromedp.Navigate(address))
+	t.Cleanup(func() {
+		for _, problem := range p.problemsSoFar() {
+			t.Errorf("on the page: %s", problem)
+		}
+	})
 	return p
 }
 
-// instruments observe the page from its beginning: which stages are lit, how long the
-// frames take, and what the content security policy stops.
+// instruments observe the page from its beginning: which stages are lit, and what the
+// content security policy stops.
 const instruments = `
-window.observed = { lit: [], frames: [], longTasks: [], violations: [], stream: null };
+window.observed = { lit: [], violations: [], stream: null };
 window.EventSource = class extends EventSource {
 	constructor(...args) { super(...args); observed.stream = this; }
 };
@@ -135,10 +129,6 @@ new MutationObserver(changes => {
 			observed.lit.push(target.dataset.stage);
 	}
 }).observe(document, { subtree: true, attributeFilter: ['class'], attributeOldValue: true });
-new PerformanceObserver(list => {
-	for (const entry of list.getEntries()) observed.longTasks.push([entry.startTime, entry.duration]);
-}).observe({ type: 'longtask', buffered: true });
-(function frame(time) { observed.frames.push(time); requestAnimationFrame(frame); })(performance.now());
 `
 
 // observe collects the problems. Chromium calls it for each event.
@@ -226,17 +216,30 @@ func evaluate[T any](p *tab, expression string) T {
 // waitFor waits until a JavaScript expression is true.
 func (p *tab) waitFor(what, expression string) {
 	p.Helper()
-	p.eventually(what, func() bool { return evaluate[bool](p, "!!("+expression+")") })
+	eventually(p, what, func() error {
+		if !evaluate[bool](p, "!!("+expression+")") {
+			return errors.New("the page:\n" + evaluate[string](p, `document.body.innerText`))
+		}
+		return nil
+	})
 }
 
-// eventually waits until a condition is true.
-func (p *tab) eventually(what string, condition func() bool) {
+// follow follows a key as a user does, and waits until the page receives what happens
+// to it.
+func (p *tab) follow(key string) {
 	p.Helper()
+	p.do(chromedp.Click("#follow"), chromedp.Evaluate[chromedp.Void](`document.querySelector('#follow').select()`), chromedp.KeyEvent(key+kb.Enter))
+	p.waitFor("the stream of the key is open", `observed.stream.url.endsWith(encodeURIComponent(`+literal(key)+`)) && observed.stream.readyState === EventSource.OPEN`)
+}
+
+// eventually waits until a check passes.
+func eventually(t testing.TB, what string, check func() error) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	err := process.Poll(ctx, 50*time.Millisecond, func(context.Context) (bool, error) { return condition(), nil })
+	err := process.Poll(ctx, 50*time.Millisecond, func(context.Context) (bool, error) { return check() == nil, nil })
 	if err != nil {
-		p.Fatalf("waiting until %s: %v; the page:\n%s", what, err, evaluate[string](p, `document.body.innerText`))
+		t.Fatalf("waiting until %s: %v: %v", what, err, check())
 	}
 }
 

@@ -19,6 +19,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,7 +69,7 @@ type Cluster struct {
 	options   Options
 	folder    *runfolder.Folder
 	authority *pki.Authority
-	port      *port
+	port      int // of the API server
 	config    *rest.Config
 	api       kubernetes.API
 
@@ -81,16 +84,11 @@ const (
 	startTimeout = 3 * time.Minute
 	// stopTimeout is the time that a component gets to end before it is killed.
 	stopTimeout = 20 * time.Second
-	// portTries is the number of ports that Start tries.
-	portTries = 5
 	// folderPattern are the names of run folders.
 	folderPattern = "cluster-*"
 )
 
-var (
-	errNotReady  = fmt.Errorf("not ready after %v", startTimeout)
-	errPortTaken = errors.New("another process listens at the port")
-)
+var errNotReady = fmt.Errorf("not ready after %v", startTimeout)
 
 // ModuleRoot returns the folder of this module's go.mod, which is the working
 // directory or one above it.
@@ -215,20 +213,11 @@ func (c *Cluster) start(ctx context.Context) error {
 	if c.etcd, err = c.startProcess("etcd", kubernetes.EtcdArgs()); err != nil {
 		return err
 	}
-	for try := 1; ; try++ {
-		if err = c.choosePort(); err != nil {
-			return err
-		}
-		err = c.StartAPIServer(ctx)
-		if err == nil {
-			break
-		}
-		// The port is held for the API server, so this should not happen. If it
-		// does, another port may be free.
-		if !errors.Is(err, errPortTaken) || try == portTries {
-			return err
-		}
-		c.port.release()
+	if err := c.choosePort(ctx); err != nil {
+		return err
+	}
+	if err := c.StartAPIServer(ctx); err != nil {
+		return err
 	}
 	for _, path := range c.options.Apply {
 		if err := c.apply(ctx, path); err != nil {
@@ -248,11 +237,14 @@ func (c *Cluster) startProcess(name string, args []string) (*process.Process, er
 
 // choosePort chooses a free port for the API server, and writes the kubeconfig
 // files, which contain it.
-func (c *Cluster) choosePort() (err error) {
-	if c.port, err = holdPort(); err != nil {
-		return fmt.Errorf("finding a free port of 127.0.0.1: %w", err)
+func (c *Cluster) choosePort(ctx context.Context) error {
+	ports, err := process.FreePorts(ctx, 1)
+	if err != nil {
+		return err
 	}
-	if c.config, err = kubernetes.WriteKubeconfigs(c.authority, "https://127.0.0.1:"+strconv.Itoa(c.port.number)); err != nil {
+	c.port = ports[0]
+	server := "https://127.0.0.1:" + strconv.Itoa(c.port)
+	if c.config, err = kubernetes.WriteKubeconfigs(c.authority, server); err != nil {
 		return err
 	}
 	c.api, err = kubernetes.NewAPI(c.config)
@@ -328,6 +320,25 @@ func (c *Cluster) RESTConfig() *rest.Config {
 	return rest.CopyConfig(c.config)
 }
 
+// Proxy returns a handler that passes requests on to the API server, as an
+// administrator. If the API server does not respond, it closes the connection.
+func (c *Cluster) Proxy() (*httputil.ReverseProxy, error) {
+	transport, err := rest.TransportFor(c.config)
+	if err != nil {
+		return nil, err
+	}
+	target, err := url.Parse(c.config.Host)
+	if err != nil {
+		return nil, err
+	}
+	return &httputil.ReverseProxy{
+		Transport:     transport,
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		FlushInterval: -1, // at once, for watches
+		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}, nil
+}
+
 // StopAPIServer stops the API server as a crash would: it is killed, open
 // connections break, and new ones are refused until StartAPIServer.
 func (c *Cluster) StopAPIServer() error {
@@ -351,9 +362,8 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	if c.apiServer != nil {
 		return nil
 	}
-	args := kubernetes.APIServerArgs(c.port.number, append([]string{
+	args := kubernetes.APIServerArgs(c.port, append([]string{
 		"--bind-address=127.0.0.1",
-		"--permit-port-sharing", // with holdPort, which never listens
 		"--authorization-mode=RBAC",
 		// Pods would not reach a loopback address. Without endpoints for the Service
 		// kubernetes, the API server does not look for them at every start.
@@ -376,11 +386,7 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 // that every cluster has. It makes them after it reports that it is ready.
 func (c *Cluster) waitForAPIServer(ctx context.Context, apiServer *process.Process) error {
 	for _, path := range []string{"/readyz", "/api/v1/namespaces/kube-system", "/api/v1/namespaces/default"} {
-		err := c.api.WaitFor(ctx, path, apiServer, c.etcd)
-		if errors.Is(err, process.ErrEnded) && strings.Contains(err.Error(), "address already in use") {
-			return fmt.Errorf("%w: %w", errPortTaken, err)
-		}
-		if err != nil {
+		if err := c.api.WaitFor(ctx, path, apiServer, c.etcd); err != nil {
 			return fmt.Errorf("waiting for kube-apiserver: %w", err)
 		}
 	}
@@ -404,9 +410,6 @@ func (c *Cluster) Stop() error {
 	}
 	c.apiServer.Stop(stopTimeout)
 	c.etcd.Stop(stopTimeout)
-	if c.port != nil {
-		c.port.release()
-	}
 	if err := c.folder.Remove(); err != nil {
 		return fmt.Errorf("removing the run folder of the local cluster: %w", err)
 	}

@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/samplecrd/network-controller/test/internal/process"
 )
@@ -40,4 +44,22 @@ func (c *Cluster) KubectlWarnings(ctx context.Context, args ...string) (output, 
 		}
 	}
 	return output, stderr.Bytes(), err
+}
+
+// KubeconfigFor writes a kubeconfig file with the rights of a ServiceAccount, and no
+// others, and returns its path.
+func (c *Cluster) KubeconfigFor(ctx context.Context, namespace, serviceAccount string) (path string, err error) {
+	token, err := c.Kubectl(ctx, "create", "token", "--namespace="+namespace, serviceAccount)
+	if err != nil {
+		return "", fmt.Errorf("creating a token: %w", err)
+	}
+	config, err := clientcmd.LoadFromFile(c.Kubeconfig())
+	if err != nil {
+		return "", fmt.Errorf("reading the kubeconfig file of the administrator: %w", err)
+	}
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: strings.TrimSpace(string(token))}
+	}
+	path = filepath.Join(c.Dir(), serviceAccount+".kubeconfig")
+	return path, clientcmd.WriteToFile(*config, path)
 }

@@ -10,14 +10,14 @@ import (
 // budgets are the most that this repository may contain, without generated files. They
 // follow the repository down. To raise one is a decision: what is it worth to a reader?
 var budgets = map[string]int{
-	"lines of the program":                           19_850,
-	"lines of the embedded Neutron":                  2_250,
-	"lines of tests":                                 32_650,
-	"lines that support tests, tools and lessons":    14_750,
-	"lines of the debug page":                        1_800,
+	"lines of the program":                           18_700,
+	"lines of the embedded Neutron":                  2_100,
+	"lines of tests":                                 25_700,
+	"lines that support tests, tools and lessons":    11_350,
+	"lines of the debug page":                        1_620,
 	"lines of YAML":                                  3_050,
-	"Go files in the root":                           5,
-	"test files in the root":                         18,
+	"Go files in the root":                           3,
+	"test files in the root":                         6,
 	"modules":                                        6,
 	"characters in the longest line of the Go types": 160,
 }

@@ -119,7 +119,7 @@ func TestFlags(t *testing.T) {
 // TestTests: each test and story that is named exists.
 func TestTests(t *testing.T) {
 	var tests bytes.Buffer
-	stories := map[string]bool{"storm": true}
+	stories := map[string]bool{}
 	walk(t, func(file string) {
 		switch {
 		case strings.HasSuffix(file, "_test.go"):
@@ -144,49 +144,6 @@ func TestReadme(t *testing.T) {
 	if n := len(strings.Fields(text)); n > readmeWords {
 		t.Errorf("README.md has %d words, more than %d", n, readmeWords)
 	}
-}
-
-// TestChinese: a Chinese document has the headings, tables and commands of the
-// English one, and each reason that is explained there.
-func TestChinese(t *testing.T) {
-	for chinese, english := range map[string]string{
-		"README.zh-CN.md":           "README.md",
-		"docs/zh-CN/learn/terms.md": "docs/learn/terms.md",
-		"docs/zh-CN/promises.md":    "docs/operate/promises.md",
-		"docs/zh-CN/stories.md":     "test/stories/README.md",
-	} {
-		got, want := structure(read(t, chinese)), structure(read(t, english))
-		if got != want {
-			t.Errorf("%s has the structure\n%s\nand %s\n%s", chinese, got, english, want)
-		}
-	}
-	chinese := read(t, "docs/zh-CN/conditions.md")
-	for _, match := range regexp.MustCompile(`(?m)^## (\w+)$`).FindAllStringSubmatch(read(t, "docs/reference/conditions.md"), -1) {
-		if !strings.Contains(chinese, "`"+match[1]+"`") {
-			t.Errorf("docs/zh-CN/conditions.md does not have the reason %s", match[1])
-		}
-	}
-}
-
-// structure returns the levels of headings, the lengths of tables, and the shell
-// commands of a document.
-func structure(text string) string {
-	var all strings.Builder
-	rows := 0
-	for line := range strings.Lines(fence.ReplaceAllString(text, "") + "\n\n") {
-		switch {
-		case strings.HasPrefix(line, "|"):
-			rows++
-			continue
-		case rows > 0:
-			all.WriteString(strings.Repeat("|", rows) + "\n")
-			rows = 0
-		}
-		if match := heading.FindStringSubmatch(strings.TrimSpace(line)); match != nil {
-			all.WriteString(match[1] + "\n")
-		}
-	}
-	return all.String() + strings.Join(commands(text), "")
 }
 
 // commands returns the blocks of shell commands of a document.

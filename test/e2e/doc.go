@@ -1,11 +1,7 @@
-// Package e2e contains the end-to-end test: it installs the controller from deploy/
-// into a cluster with a real node, and follows docs/operate.
+// Package e2e contains the end-to-end test: it installs the controller from deploy/ on
+// a node that `make e2e` starts, as root on Debian 12, and follows docs/operate.
 //
-//	make e2e                      # on a node that it starts, as root on Debian 12
-//	make e2e-openstack            # only the part with an OpenStack, on a real one
-//	make e2e KUBECONFIG=path      # on an existing cluster, such as kind
-//
-// It is one test. Its parts are the steps of an operator in their order: install,
-// use, lose the leader, upgrade, lose the node, uninstall. The end of the log lists
-// the parts that cannot run on a cluster, with the reason.
+// It is one test. Its parts are the steps of an operator in their order: install, use,
+// lose the leader, upgrade, lose the node, uninstall. What can be tested without a node
+// is in test/install and test/stories.
 package e2e

@@ -4,7 +4,6 @@ package install
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,13 +12,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -28,20 +25,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/kube"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/test/controlplane"
-	"github.com/samplecrd/network-controller/test/internal/process"
+	"github.com/samplecrd/network-controller/test/internal/program"
+	"github.com/samplecrd/network-controller/test/running"
 )
 
 const controllerName = "samplecrd-controller"
@@ -53,51 +47,23 @@ var cluster *controlplane.Cluster
 var builtProgram string
 
 func TestMain(m *testing.M) {
-	os.Exit(buildAndRun(m))
+	if err := os.Chdir("../.."); err != nil {
+		panic(err)
+	}
+	os.Exit(program.RunTests(withCluster{m}, &builtProgram))
 }
 
-func buildAndRun(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "install-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	builtProgram = filepath.Join(dir, controllerName)
-	build := exec.Command("go", "build", "-o", builtProgram, "../..")
-	build.Stderr = os.Stderr
-	if err := errors.Join(build.Run(), os.Chdir("../..")); err != nil {
-		fmt.Fprintln(os.Stderr, "building the controller:", err)
-		return 1
-	}
-	return controlplane.RunTests(m, controlplane.Options{Apply: []string{"crd"}, ControllerManager: true}, func(c *controlplane.Cluster) { cluster = c })
+// withCluster runs the tests with the control plane.
+type withCluster struct{ tests *testing.M }
+
+func (w withCluster) Run() int {
+	return controlplane.RunTests(w.tests, controlplane.Options{Apply: []string{"crd"}, ControllerManager: true}, func(c *controlplane.Cluster) { cluster = c })
 }
 
 // start starts the controller. The end of the test kills it.
-func start(t *testing.T, env []string, args ...string) *process.Process {
+func start(t *testing.T, env []string, args ...string) *running.Program {
 	t.Helper()
-	p, err := process.Start(t.TempDir(), process.Program{Name: controllerName, Args: append([]string{builtProgram}, args...), Env: env})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		p.Kill()
-		if t.Failed() {
-			t.Logf("the log of the controller:\n%s", p.Log())
-		}
-	})
-	return p
-}
-
-// waitFor waits until the log has a text.
-func waitFor(t *testing.T, p *process.Process, text string) {
-	t.Helper()
-	eventually(t, func() error {
-		if !strings.Contains(p.Log(), text) {
-			return fmt.Errorf("the log lacks %q:\n%s", text, p.Log())
-		}
-		return nil
-	})
+	return running.Start(t, env, append([]string{builtProgram}, args...)...)
 }
 
 // ownCluster returns a control plane for one test.
@@ -113,23 +79,12 @@ func kubectl(t *testing.T, c *controlplane.Cluster, args ...string) {
 	}
 }
 
-// eventually waits until a check passes: the API server enforces a new rule after a moment.
-func eventually(t *testing.T, check func() error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("timed out waiting: %v", last)
-	}
-}
-
 // TestUserRoles: only the controller may write the status of Networks, which says what
-// the controller may undo in Neutron. No role has a wildcard, which includes it.
+// the controller may undo in Neutron. No role has a wildcard, which includes it. The
+// controller has the same rules in the whole cluster and in one namespace.
 func TestUserRoles(t *testing.T) {
 	var writers []string
+	var ofController [][]rbacv1.PolicyRule
 	roles := 0
 	err := filepath.WalkDir("deploy", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".yaml" || entry.IsDir() {
@@ -148,6 +103,9 @@ func TestUserRoles(t *testing.T) {
 				continue // patches and other objects
 			}
 			roles++
+			if role.Name == controllerName {
+				ofController = append(ofController, role.Rules)
+			}
 			for _, rule := range role.Rules {
 				granted := strings.Join(slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.NonResourceURLs), " ")
 				if strings.Contains(granted, "*") {
@@ -162,6 +120,10 @@ func TestUserRoles(t *testing.T) {
 	want := []string{"deploy/base/rbac.yaml samplecrd-controller", "deploy/watched-namespace/role.yaml samplecrd-controller"}
 	if diff := cmp.Diff(want, writers); err != nil || diff != "" || roles < 8 {
 		t.Errorf("%d roles, %v; with networks/status (-want +got):\n%s", roles, err, diff)
+	}
+	// deploy/base has a ClusterRole, and deploy/watched-namespace a Role
+	if len(ofController) != 2 || !cmp.Equal(ofController[0], ofController[1]) {
+		t.Errorf("the controller's roles have different rules: %v", ofController)
 	}
 }
 
@@ -198,7 +160,7 @@ func TestCRDDeletion(t *testing.T) {
 	dryRun := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
 
 	var message string
-	eventually(t, func() error { // the API server enforces a new policy after a moment
+	running.Eventually(t, func() error { // the API server enforces a new policy after a moment
 		err := client.Delete(t.Context(), crdName, dryRun)
 		if err == nil {
 			return errors.New("the deletion is permitted")
@@ -281,7 +243,7 @@ func TestCRDGuard(t *testing.T) {
 	setFinalizers(`["` + samplecrdv1.Finalizer + `"]`)
 	want("before", false)
 	kubectl(t, own, "delete", "-f", "crd/protection.yaml")
-	eventually(t, func() error { // the API server forgets a policy after a moment
+	running.Eventually(t, func() error { // the API server forgets a policy after a moment
 		output, err := own.Kubectl(t.Context(), "delete", "crd", crdName, "--wait=false")
 		if err != nil {
 			return fmt.Errorf("%w\n%s", err, output)
@@ -318,7 +280,7 @@ func TestRightsForCRD(t *testing.T) {
 	}
 	for _, overlay := range []string{"namespaces", "openstack", "embedded"} { // the first one has the fewest rights
 		kubectl(t, own, "apply", "-k", "deploy/overlays/"+overlay)
-		eventually(t, func() error {
+		running.Eventually(t, func() error {
 			if !may("get", crdName) {
 				return errors.New("the controller may not read it")
 			}
@@ -372,31 +334,82 @@ func TestManifestsNameNeutron(t *testing.T) {
 			}
 			p := start(t, env, append(container.Args, "-kubeconfig="+cluster.Kubeconfig(), "-namespaces=default",
 				"-leader-elect=false", "-health-probe-bind-address=", "-metrics-bind-address=")...)
-			waitFor(t, p, want)
+			p.WaitFor(regexp.QuoteMeta(want))
 		})
 	}
 }
 
-// asServiceAccount returns a kubeconfig file with the rights of the controller in a
-// cluster, and no others.
-func asServiceAccount(t *testing.T, c *controlplane.Cluster) (path string) {
+// asController returns a kubeconfig file with the rights of the controller in a cluster.
+func asController(t *testing.T, c *controlplane.Cluster) string {
 	t.Helper()
-	token, err := c.Kubectl(t.Context(), "create", "token", "-n", "samplecrd-system", controllerName)
+	path, err := c.KubeconfigFor(t.Context(), "samplecrd-system", controllerName)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, token)
-	}
-	config := rest.CopyConfig(c.RESTConfig())
-	file := clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthorityData: config.CAData, CertificateAuthority: config.CAFile}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: strings.TrimSpace(string(token))}},
-		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u"}},
-		CurrentContext: "c",
-	}
-	path = filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(file, path); err != nil {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// TestWatchedNamespaces: with deploy/overlays/namespaces, the controller works in the
+// namespaces that have the Role, and leaves the others alone. One gets the Role after the
+// start of the controller. The remedy in the overlay
+// ends the deletion of a namespace that was deleted before its Networks.
+func TestWatchedNamespaces(t *testing.T) {
+	t.Parallel()
+	own := controlplane.StartForTest(t, controlplane.Options{Apply: []string{"crd"}, ControllerManager: true})
+	const overlay = "overlays/namespaces"
+	kubectl(t, own, "apply", "-k", "deploy/"+overlay)
+	for _, namespace := range []string{"a", "b", "c"} {
+		kubectl(t, own, "create", "namespace", namespace)
+		kubectl(t, own, "apply", "-n", namespace, "-f", "example/example-network.yaml")
+	}
+	kubectl(t, own, "apply", "-n", "a", "-k", "deploy/watched-namespace")
+	args := deploymentOf(t, overlay).Spec.Template.Spec.Containers[0].Args
+	start(t, nil, append(args, "-kubeconfig="+asController(t, own), "-embedded-neutron",
+		"-health-probe-bind-address=127.0.0.1:0", "-metrics-bind-address=127.0.0.1:0")...)
+	kubectl(t, own, "wait", "-n", "a", "--for=condition=Ready", "network/example-network", "--timeout=60s")
+	kubectl(t, own, "apply", "-n", "b", "-k", "deploy/watched-namespace") // it did not delay the others until now
+	kubectl(t, own, "wait", "-n", "b", "--for=condition=Ready", "network/example-network", "--timeout=90s")
+	kubectl(t, own, "apply", "-n", "b", "-f", "example/deployment.yaml")
+	kubectl(t, own, "wait", "-n", "b", "--for=create", "network/web", "--timeout=60s")
+	output, err := own.Kubectl(t.Context(), "get", "network", "-n", "c", "example-network", "-o", "jsonpath={.metadata.finalizers}{.status.conditions[*].reason}")
+	if string(output) != "Pending" { // by the API server itself
+		t.Errorf("in a namespace that is not watched, the Network has %q (%v)", output, err)
+	}
+
+	kubectl(t, own, "delete", "namespace", "a", "--wait=false")
+	running.Eventually(t, func() error {
+		if output, err := own.Kubectl(t.Context(), "get", "role", "-n", "a", "-o", "name"); err != nil || len(output) > 0 {
+			return fmt.Errorf("%s exists (%w)", output, err)
+		}
+		return nil
+	})
+	kubectl(t, own, "apply", "-f", "deploy/base/rbac.yaml")
+	kubectl(t, own, "wait", "--for=delete", "namespace/a", "--timeout=60s")
+}
+
+// TestUsers: the standard ClusterRoles edit and view cover Networks, but not their status.
+func TestUsers(t *testing.T) {
+	t.Parallel()
+	const namespace = "users"
+	kubectl(t, cluster, "create", "namespace", namespace)
+	kubectl(t, cluster, "apply", "-f", "deploy/base/rbac-users.yaml")
+	for _, role := range []string{"view", "edit"} {
+		kubectl(t, cluster, "create", "rolebinding", "-n", namespace, role, "--clusterrole="+role, "--user="+role)
+		running.Eventually(t, func() error { // the roles are aggregated after a moment
+			for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"} {
+				want := role == "edit" || slices.Contains([]string{"get", "list", "watch"}, verb)
+				if output, err := cluster.Kubectl(t.Context(), "auth", "can-i", verb, "networks", "-n", namespace, "--as="+role); (err == nil) != want {
+					return fmt.Errorf("%s may %s Networks: %s, want %v", role, verb, output, want)
+				}
+			}
+			return nil
+		})
+		for _, forbidden := range [][]string{{"patch", "networks", "--subresource=status", "-n", namespace}, {"create", "networks", "-n", "default"}} {
+			if output, err := cluster.Kubectl(t.Context(), append([]string{"auth", "can-i", "--as=" + role}, forbidden...)...); err == nil {
+				t.Errorf("%s may %v: %s", role, forbidden, output)
+			}
+		}
+	}
 }
 
 // TestRightsForLease: the manifests grant what leader election needs, and a
@@ -405,8 +418,8 @@ func TestRightsForLease(t *testing.T) {
 	t.Parallel()
 	own := ownCluster(t)
 	kubectl(t, own, "apply", "-k", "deploy/overlays/embedded")
-	kubeconfig := asServiceAccount(t, own)
-	begin := func() *process.Process {
+	kubeconfig := asController(t, own)
+	begin := func() *running.Program {
 		return start(t, nil, "-kubeconfig="+kubeconfig, "-embedded-neutron", "-health-probe-bind-address=127.0.0.1:0")
 	}
 	hasHolder := func() bool {
@@ -415,7 +428,7 @@ func TestRightsForLease(t *testing.T) {
 		return err == nil && len(output) > 0
 	}
 	p := begin()
-	waitFor(t, p, `"Starting workers"`)
+	p.WaitFor(`"Starting workers"`)
 	if !hasHolder() {
 		t.Error("the controller works without the Lease")
 	}
@@ -432,12 +445,8 @@ func TestRightsForLease(t *testing.T) {
 	p.Kill()
 	kubectl(t, own, "delete", "lease", "-n", "kube-system", controllerName)
 	p = begin()
-	eventually(t, func() error {
-		url := regexp.MustCompile(`"Serving health" url="([^"]+)"`).FindStringSubmatch(p.Log())
-		if url == nil {
-			return errors.New("the log has no URL of /readyz")
-		}
-		text, err := get(url[1])
+	running.Eventually(t, func() error {
+		text, err := running.Get(p.URL("health"))
 		if !strings.Contains(text, "waiting: the Lease kube-system/samplecrd-controller, which could not be read or created: "+
 			"the Lease does not exist, and the controller may not create it: install it again with kubectl apply -k") {
 			return fmt.Errorf("/readyz returns %q, %w", text, err)
@@ -445,18 +454,7 @@ func TestRightsForLease(t *testing.T) {
 		return nil
 	})
 	kubectl(t, own, "apply", "-k", "deploy/overlays/embedded")
-	waitFor(t, p, `"Starting workers"`)
-}
-
-// get returns what a URL serves.
-func get(url string) (text string, err error) {
-	response, err := http.Get(url)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	return string(body), err
+	p.WaitFor(`"Starting workers"`)
 }
 
 // TestCRDInstalledAgain: a controller whose CustomResourceDefinition is deleted logs once
@@ -465,11 +463,11 @@ func TestCRDInstalledAgain(t *testing.T) {
 	t.Parallel()
 	own := ownCluster(t)
 	p := start(t, nil, "-kubeconfig="+own.Kubeconfig())
-	waitFor(t, p, "Starting workers")
+	p.WaitFor("Starting workers")
 	kubectl(t, own, "annotate", "crd", crdName, samplecrdv1.AnnotationAllowDeletion+"=true")
 	kubectl(t, own, "delete", "-f", "crd/")
 	const missing = "is not installed: run kubectl apply -f crd/"
-	waitFor(t, p, missing)
+	p.WaitFor(regexp.QuoteMeta(missing))
 	kubectl(t, own, "apply", "-f", "crd/")
 	kubectl(t, own, "wait", "--for=condition=Established", "crd/"+crdName)
 	kubectl(t, own, "apply", "-f", "example/example-network.yaml")
@@ -528,7 +526,7 @@ func TestExamples(t *testing.T) {
 			want := examples[filepath.Base(file)]
 			kubectl(t, cluster, "-n", namespace, "apply", "-f", file)
 			var network samplecrdv1.Network
-			eventually(t, func() error {
+			running.Eventually(t, func() error {
 				output, err := cluster.Kubectl(t.Context(), "-n", namespace, "get", "network", want.name, "-o", "json")
 				if err == nil {
 					err = json.Unmarshal(output, &network)
@@ -541,7 +539,7 @@ func TestExamples(t *testing.T) {
 			id := network.Status.NetworkID
 			wantPart(t, server.URL+"/v2.0/networks/"+id, want.network)
 			wantPart(t, server.URL+"/v2.0/subnets/"+network.Status.SubnetID, want.subnet)
-			ports, err := get(server.URL + "/v2.0/ports?device_owner=network:router_interface&network_id=" + id)
+			ports, err := running.Get(server.URL + "/v2.0/ports?device_owner=network:router_interface&network_id=" + id)
 			if strings.Contains(ports, id) != (want.name == "router-network") {
 				t.Errorf("the network is attached to %s (%v)", ports, err)
 			}
@@ -549,8 +547,8 @@ func TestExamples(t *testing.T) {
 				return
 			}
 			kubectl(t, cluster, "-n", namespace, "delete", "-f", file)
-			eventually(t, func() error {
-				if text, err := get(server.URL + "/v2.0/networks"); err != nil || strings.Contains(text, id) {
+			running.Eventually(t, func() error {
+				if text, err := running.Get(server.URL + "/v2.0/networks"); err != nil || strings.Contains(text, id) {
 					return fmt.Errorf("Neutron has %s (%w)", text, err)
 				}
 				return nil
@@ -564,7 +562,7 @@ func wantPart(t *testing.T, url, part string) {
 	t.Helper()
 	var want map[string]any
 	var got map[string]map[string]any
-	text, err := get(url)
+	text, err := running.Get(url)
 	if err := errors.Join(err, json.Unmarshal([]byte(part), &want), json.Unmarshal([]byte(text), &got)); err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ var (
 		return &status.StepError{Step: plan.DeleteNetwork{ID: "net-1"}, Err: &neutron.Error{Class: class, Message: "no"}}
 	}
 	blocked = func(reason plan.Reason) error {
-		return status.BlockedError{Blocked: plan.Blocked{Reason: reason, Message: "act"}}
+		return plan.Blocked{Reason: reason, Message: "act"}
 	}
 )
 
@@ -75,7 +75,7 @@ func deleted(network *samplecrdv1.Network) *samplecrdv1.Network {
 
 func withInvalidDeployment(network *samplecrdv1.Network) *samplecrdv1.Network {
 	network = network.DeepCopy()
-	network.Status = status.WithDeployment(network.Status, network.Generation, &status.DeploymentError{Message: "bad", Owned: true}, now)
+	network.Status = status.WithDeployment(network.Status, network.Generation, "bad", now)
 	return network
 }
 

@@ -48,15 +48,10 @@ func (c *Controller) Eventually(ctx context.Context, check func(context.Context)
 	return process.WaitUntil(ctx, check, c.process)
 }
 
-// Leads returns an error until the controller reconciles: a cluster may have another
-// one, which would reconcile the same Networks.
+// Leads returns an error until the controller reconciles.
 func (c *Controller) Leads(context.Context) error {
-	log := c.process.Log()
-	switch {
-	case strings.Contains(log, `"Starting workers"`):
+	if strings.Contains(c.process.Log(), `"Starting workers"`) {
 		return nil
-	case strings.Contains(log, `"Waiting: another controller holds the Lease`):
-		return errors.New("the cluster has a controller already: stop it, or use another cluster")
 	}
 	return errors.New("the controller has not started yet")
 }
@@ -73,7 +68,7 @@ func (c *Controller) Stop() error {
 func Foreground(signals <-chan os.Signal, program string, flags ...string) (exitCode int, err error) {
 	command := exec.Command(program, flags...) //nolint:noctx // it gets signals
 	command.Env = environment()
-	return process.Run(command, signals, nil)
+	return process.Run(command, signals)
 }
 
 // FreeAddress returns an address, such as 127.0.0.1:8123, if nothing listens there, and

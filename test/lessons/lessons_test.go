@@ -4,8 +4,8 @@
 package lessons
 
 import (
+	"cmp"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/samplecrd/network-controller/test/internal/require"
 	"github.com/samplecrd/network-controller/test/internal/runfolder"
@@ -30,8 +30,11 @@ const (
 	// one. Without it, only the cheap checks run. make lessons sets it.
 	lessonsVariable = "LESSONS"
 
-	commandTimeout = 3 * time.Minute // for a block of commands
-	outputTimeout  = time.Minute     // for output of a program in the foreground
+	// pauseVariable is how long the reader thinks before each block of commands, such as 45s.
+	pauseVariable = "LESSON_PAUSE"
+
+	commandTimeout = 10 * time.Minute // for a block of commands
+	outputTimeout  = time.Minute      // for output of a program in the foreground
 )
 
 // TestExperiments runs the experiments. A reader has the same commands, files and
@@ -103,7 +106,7 @@ func newExperiment(t *testing.T, root string, p page) *experiment {
 // prepare copies the repository, and builds what make run builds.
 func (e *experiment) prepare(root string) error {
 	if err := copyRepository(root, e.copied); err != nil {
-		return fmt.Errorf("copying the repository: %w", err)
+		return err
 	}
 	programs := filepath.Join(e.scratch, "bin")
 	build := filepath.Join(e.copied, "build")
@@ -129,71 +132,33 @@ func (e *experiment) prepare(root string) error {
 
 // build builds the controller. If the last lesson built the same, that is only copied.
 func (e *experiment) build(last string) error {
-	program := filepath.Join(e.copied, "samplecrd-controller")
-	_ = copyFile(last, program) // if this fails, more is built
-	command := exec.CommandContext(e.Context(), "make", "build")
-	command.Dir, command.Env = e.copied, e.env
-	if output, err := command.CombinedOutput(); err != nil {
+	build := exec.CommandContext(e.Context(), "sh", "-euc", `cp -p "$1" samplecrd-controller || true; make build; cp -p samplecrd-controller "$1"`, "sh", last)
+	build.Dir, build.Env = e.copied, e.env
+	if output, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the controller: %w\n%s", err, output)
-	}
-	return copyFile(program, last)
-}
-
-// copyRepository copies the files that git does not ignore into a new repository, whose
-// commit is the same for the same files.
-func copyRepository(root, to string) error {
-	command := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-	command.Dir = root
-	names, err := command.Output()
-	if err != nil {
-		return fmt.Errorf("git ls-files: %w", err)
-	}
-	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
-		err := copyFile(filepath.Join(root, name), filepath.Join(to, name))
-		if err != nil && !os.IsNotExist(err) { // deleted, and not committed
-			return err
-		}
-	}
-	command = exec.Command("sh", "-euc", "git init -q -b main; git add -A; git -c user.name=reader -c user.email=reader -c commit.gpgsign=false commit -q -m copy")
-	command.Dir = to
-	command.Env = append(os.Environ(), "GIT_AUTHOR_DATE=2026-01-01T00:00:00Z", "GIT_COMMITTER_DATE=2026-01-01T00:00:00Z", "GIT_CONFIG_GLOBAL=/dev/null")
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("git init: %w\n%s", err, output)
 	}
 	return nil
 }
 
-// copyFile copies a file or a symbolic link. It replaces what is there.
-func copyFile(from, to string) error {
-	info, err := os.Lstat(from)
-	if err != nil {
-		return err
+// copying copies the files that git does not ignore into a new repository, whose commit is
+// the same for the same files.
+const copying = `
+mkdir -p "$1"
+git ls-files -z --cached --others --exclude-standard | tar --create --null --files-from=- --ignore-failed-read --warning=no-failed-read | tar --extract --directory="$1"
+cd "$1"
+git init -q -b main
+git add -A
+git -c user.name=reader -c user.email=reader -c commit.gpgsign=false commit -q -m copy
+`
+
+func copyRepository(root, to string) error {
+	command := exec.Command("bash", "-euo", "pipefail", "-c", copying, "copy", to)
+	command.Dir = root
+	command.Env = append(os.Environ(), "GIT_AUTHOR_DATE=2026-01-01T00:00:00Z", "GIT_COMMITTER_DATE=2026-01-01T00:00:00Z", "GIT_CONFIG_GLOBAL=/dev/null")
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("copying the repository: %w\n%s", err, output)
 	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
-	_ = os.Remove(to) // a running program cannot be overwritten
-	if info.Mode()&os.ModeSymlink != 0 {
-		target, err := os.Readlink(from)
-		if err != nil {
-			return err
-		}
-		return os.Symlink(target, to)
-	}
-	source, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = source.Close() }()
-	copied, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm())
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(copied, source)
-	if closing := copied.Close(); err == nil {
-		err = closing
-	}
-	return err
+	return nil
 }
 
 // run types the commands of the page and compares the output.
@@ -205,6 +170,9 @@ func (e *experiment) run() {
 		}
 	})
 	for _, s := range e.steps {
+		if s.commands != nil {
+			e.think()
+		}
 		if s.terminal == commandTerminal {
 			e.runCommands(s)
 		} else {
@@ -221,12 +189,24 @@ func (e *experiment) run() {
 	}
 }
 
+// think waits as long as a slow reader: no result may depend on it.
+func (e *experiment) think() {
+	pause, err := time.ParseDuration(cmp.Or(os.Getenv(pauseVariable), "0s"))
+	if err != nil {
+		e.Fatalf("%s: %v", pauseVariable, err)
+	}
+	select {
+	case <-time.After(pause):
+	case <-e.Context().Done():
+	}
+}
+
 // terminal returns a terminal, which is opened if needed.
 func (e *experiment) terminal(number int) *terminal {
 	if opened, ok := e.terminals[number]; ok {
 		return opened
 	}
-	opened, err := openTerminal(e.copied, e.scratch, e.env)
+	opened, err := openTerminal(e.Context(), e.copied, e.scratch, e.env)
 	if err != nil {
 		e.Fatal(err)
 	}
@@ -332,7 +312,7 @@ func TestChinese(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if diff := cmp.Diff(outline(t, p), outline(t, translated)); diff != "" {
+		if diff := gocmp.Diff(outline(t, p), outline(t, translated)); diff != "" {
 			t.Errorf("%s and %s differ (-English +Chinese):\n%s", p.path, translated.path, diff)
 		}
 	}
@@ -360,92 +340,6 @@ func outline(t *testing.T, p page) (all []string) {
 		}
 	}
 	return all
-}
-
-// sections are the headings of a lesson, in this order, by language.
-var sections = map[string][]string{
-	english: {"The picture", "The experiment", "What happened", "Read the code", "Exercise"},
-	chinese: {"图", "实验", "发生了什么", "读代码", "练习"},
-}
-
-// TestSections: each lesson has a number, a question, and all its parts, and links to
-// the other language.
-func TestSections(t *testing.T) {
-	root := moduleRoot(t)
-	for _, p := range lessons(t, root) {
-		number := strings.TrimLeft(filepath.Base(p.path)[:2], "0")
-		if number == "" {
-			number = "0"
-		}
-		for folder, want := range sections {
-			translated, err := readPage(root, filepath.Join(folder, filepath.Base(p.path)))
-			if err != nil {
-				continue // TestChinese reports it
-			}
-			if len(translated.headings) == 0 || !strings.HasPrefix(translated.headings[0].text, number+". ") {
-				t.Errorf("%s does not begin with a title with the number %s", translated.path, number)
-			}
-			var got []string
-			for _, h := range translated.headings {
-				if slices.Contains(want, h.text) {
-					got = append(got, h.text)
-				}
-			}
-			if !slices.Equal(got, want) {
-				t.Errorf("%s has the sections %q, want %q", translated.path, got, want)
-			}
-			other := "../zh-CN/learn/"
-			if folder == chinese {
-				other = "../../learn/"
-			}
-			text, err := os.ReadFile(filepath.Join(root, translated.path))
-			if err != nil || !strings.Contains(string(text), "]("+other+filepath.Base(p.path)+")") {
-				t.Errorf("%s does not link to its translation %s%s", translated.path, other, filepath.Base(p.path))
-			}
-		}
-	}
-}
-
-// TestIndex: the list of lessons in each language has all of them, with their questions.
-func TestIndex(t *testing.T) {
-	root := moduleRoot(t)
-	for _, p := range lessons(t, root) {
-		for folder := range sections {
-			index, err := os.ReadFile(filepath.Join(root, folder, "README.md"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			translated, err := readPage(root, filepath.Join(folder, filepath.Base(p.path)))
-			if err != nil || len(translated.headings) == 0 {
-				continue // other tests report it
-			}
-			number, question, _ := strings.Cut(translated.headings[0].text, ". ")
-			if row := fmt.Sprintf("| [%s](%s) | %s |\n", number, filepath.Base(p.path), question); !strings.Contains(string(index), row) {
-				t.Errorf("%s/README.md lacks the row %q", folder, row)
-			}
-		}
-	}
-}
-
-// programLines is the most lines that a program of a lesson has.
-const programLines = 150
-
-// TestPrograms: each program of a lesson is short enough to be read as a whole.
-func TestPrograms(t *testing.T) {
-	root := moduleRoot(t)
-	paths, err := filepath.Glob(filepath.Join(root, english, "code/*/main.go"))
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("the lessons have no programs (%v)", err)
-	}
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Error(err)
-		}
-		if n := strings.Count(string(text), "\n"); n > programLines {
-			t.Errorf("%s has %d lines, more than %d", path, n, programLines)
-		}
-	}
 }
 
 // lessons returns the English pages in the order of their numbers.

@@ -222,10 +222,3 @@ func TestParseErrors(t *testing.T) {
 		})
 	}
 }
-
-func TestWithoutComments(t *testing.T) {
-	got := withoutComments("# first\nkubectl get networks  # all\n\necho \"${#a}\" a#b\n")
-	if want := "kubectl get networks\necho \"${#a}\" a#b\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}

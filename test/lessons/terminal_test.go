@@ -25,10 +25,12 @@ const (
 	stopTime   = time.Minute // for programs to end after Ctrl-C
 )
 
-// terminal is a bash in a session of its own. Variables, aliases and the working
-// directory stay from one block of commands to the next.
+// terminal is a pseudo-terminal with an interactive bash, as a reader has it: with job
+// control and a keyboard. Variables, aliases and the working directory stay from one block
+// of commands to the next.
 type terminal struct {
-	command *exec.Cmd
+	command *exec.Cmd // script, which copies between pipes and the pseudo-terminal
+	shell   int       // the process ID of bash, and its session
 	stdin   io.WriteCloser
 	guard   io.WriteCloser
 	folder  string // for the files with commands
@@ -43,7 +45,7 @@ type terminal struct {
 // execution is a block of commands that was typed.
 type execution struct {
 	start  int    // where its output begins
-	marker string // what the terminal prints when the commands have ended
+	marker string // what the terminal prints when the shell reads its next command
 	used   int    // how many lines of its output were expected
 }
 
@@ -54,11 +56,17 @@ type result struct {
 	failedLine int    // its line in the block, from 1
 }
 
-// openTerminal starts a terminal in a folder.
-func openTerminal(dir, scratch string, env []string) (*terminal, error) {
+// settings are what a test needs to read the terminal: no prompt, no echo, the first
+// command that failed, and that Ctrl-C does not discard what is typed after it.
+const settings = `PS1= PS2=; set +o history; stty -echo noflsh -onlcr
+trap 'lesson_failed=${lesson_failed:-"$LINENO $BASH_COMMAND"}' ERR
+`
+
+// openTerminal opens a terminal in a folder.
+func openTerminal(ctx context.Context, dir, scratch string, env []string) (*terminal, error) {
 	t := &terminal{folder: scratch, done: make(chan struct{})}
-	t.command = exec.Command("bash", "--noprofile", "--norc")
-	t.command.Dir, t.command.Env = dir, env
+	t.command = exec.Command("script", "--quiet", "--echo=never", "--command=exec bash --noprofile --norc --noediting -i", "/dev/null")
+	t.command.Dir, t.command.Env = dir, slices.Concat(env, []string{"TERM=dumb"})
 	t.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	reader, writer, err := os.Pipe()
 	if err != nil {
@@ -80,10 +88,25 @@ func openTerminal(dir, scratch string, env []string) (*terminal, error) {
 		_ = t.command.Wait() // only that it has ended matters
 		close(t.done)
 	}()
-	// Ctrl-C ends the program in the foreground, and not the shell. The first command
-	// that fails is kept.
-	return t, t.write("trap : INT; shopt -s expand_aliases\n" +
-		`trap 'lesson_failed=${lesson_failed:-"$LINENO $BASH_COMMAND"}' ERR` + "\n")
+	return t, t.prepare(ctx)
+}
+
+// prepare configures the shell, and notes its process ID.
+func (t *terminal) prepare(ctx context.Context) error {
+	for _, commands := range []string{settings, "echo $$\n"} {
+		if err := t.run(commands); err != nil {
+			return err
+		}
+		lines, _, err := t.wait(ctx, stopTime)
+		if err != nil {
+			return fmt.Errorf("opening a terminal: %w", err)
+		}
+		t.shell, _ = strconv.Atoi(lines[len(lines)-1]) // the last command prints it
+	}
+	if t.shell == 0 {
+		return fmt.Errorf("opening a terminal: its shell has printed %q", t.output)
+	}
+	return nil
 }
 
 // startGuard starts a process that ends a process group when the lifeline closes
@@ -131,7 +154,7 @@ func (t *terminal) run(commands string) error {
 	if err := os.WriteFile(path, []byte(commands), 0o600); err != nil {
 		return err
 	}
-	return t.write(fmt.Sprintf("lesson_failed=; . '%s' </dev/null; printf '\\n%%s%%s %%s\\n' '%s' \"$?\" \"$lesson_failed\"\n", path, t.running.marker))
+	return t.write(fmt.Sprintf("lesson_failed=; . '%s'\nprintf '\\n%%s%%s %%s\\n' '%s' \"$?\" \"$lesson_failed\"\n", path, t.running.marker))
 }
 
 // state returns the output of the last commands, and their result if they have ended.
@@ -195,15 +218,19 @@ func (t *terminal) waitFor(ctx context.Context, expected expectation, timeout ti
 	return missing, lines, ended
 }
 
-// interrupt presses Ctrl-C and waits until all programs of the terminal have ended.
+// interrupt presses Ctrl-C, if a program is in the foreground, and waits until all programs
+// of the terminal have ended. At a prompt, it does nothing.
 func (t *terminal) interrupt(ctx context.Context) error {
 	if t.running == nil || t.closed() {
 		return nil
 	}
+	if _, ended := t.state(); ended != nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, stopTime, errTimeout)
 	defer cancel()
-	if _, ended := t.state(); ended == nil {
-		_ = syscall.Kill(-t.command.Process.Pid, syscall.SIGINT) // it fails if the programs have ended
+	if err := t.write("\x03"); err != nil {
+		return err
 	}
 	err := process.Poll(ctx, pollPeriod, func(context.Context) (bool, error) {
 		_, ended := t.state()
@@ -227,7 +254,7 @@ func (t *terminal) processes() []int {
 		_, rest, _ := bytes.Cut(stat, []byte(") ")) // state, parent, group, session
 		fields := bytes.Fields(rest)
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if len(fields) > 3 && string(fields[3]) == strconv.Itoa(t.command.Process.Pid) && pid != t.command.Process.Pid && fields[0][0] != 'Z' {
+		if len(fields) > 3 && string(fields[3]) == strconv.Itoa(t.shell) && pid != t.shell && fields[0][0] != 'Z' {
 			pids = append(pids, pid)
 		}
 	}
@@ -254,7 +281,7 @@ func (t *terminal) close() {
 // open opens a terminal for a test.
 func open(t *testing.T) *terminal {
 	t.Helper()
-	opened, err := openTerminal(t.TempDir(), t.TempDir(), os.Environ())
+	opened, err := openTerminal(t.Context(), t.TempDir(), t.TempDir(), os.Environ())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +298,6 @@ func TestTerminal(t *testing.T) {
 	}{
 		"both outputs":                  {"echo a; echo b >&2", []string{"a", "b"}, result{}},
 		"no end of line":                {"printf a", []string{"a"}, result{}},
-		"no input":                      {"cat; echo end", []string{"end"}, result{}},
 		"the last fails":                {"true\nfalse", []string{""}, result{1, "false", 2}},
 		"the first fails":               {"ls /none 2>/dev/null\necho a", []string{"a"}, result{0, "ls /none 2> /dev/null", 1}},
 		"a failure that a test expects": {"if false; then echo a; fi; false || echo b", []string{"b"}, result{}},
@@ -291,20 +317,27 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// Variables and the working directory stay; aliases work.
-func TestTerminalState(t *testing.T) {
+// A program that is stopped gives the terminal back to the shell, until fg.
+func TestStop(t *testing.T) {
 	opened := open(t)
-	for _, commands := range []string{"mkdir a; cd a; b=c; alias d='echo e'", "echo ${PWD##*/} $b; d"} {
-		if err := opened.run(commands); err != nil {
-			t.Fatal(err)
-		}
-		lines, _, err := opened.wait(t.Context(), time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if b := "a c e"; commands[0] == 'e' && strings.Join(lines, " ") != b {
-			t.Errorf("the second block prints %q, want %q", lines, b)
-		}
+	if err := opened.run("sh -c 'echo $$; kill -STOP $$; echo awake; sleep 1000'\n"); err != nil {
+		t.Fatal(err)
+	}
+	lines, ended, err := opened.wait(t.Context(), time.Minute)
+	if err != nil || !strings.Contains(strings.Join(lines, "\n"), "Stopped") || ended.code != 128+int(syscall.SIGSTOP) {
+		t.Fatalf("the terminal has %q and %+v (%v), want that the program is stopped", lines, ended, err)
+	}
+	if err := opened.interrupt(t.Context()); err != nil || len(opened.processes()) == 0 {
+		t.Fatalf("Ctrl-C at the prompt has ended the program (%v)", err)
+	}
+	if err := opened.run("fg"); err != nil {
+		t.Fatal(err)
+	}
+	if missing, lines, _ := opened.waitFor(t.Context(), newExpectation("awake"), time.Minute); missing != "" {
+		t.Fatalf("%q is missing in %q", missing, lines)
+	}
+	if err := opened.interrupt(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -340,47 +373,5 @@ func TestInterrupt(t *testing.T) {
 	}
 	if lines, _, err := opened.wait(t.Context(), time.Minute); err != nil || !slices.Equal(lines, []string{"again"}) {
 		t.Errorf("the terminal has %q (%v)", lines, err)
-	}
-}
-
-// When this process ends in any way, its lifelines close.
-func TestGuard(t *testing.T) {
-	command := exec.CommandContext(t.Context(), "sleep", "600")
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lifeline, err := startGuard(command.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := lifeline.Close(); err != nil {
-		t.Fatal(err)
-	}
-	_ = command.Wait() // the state has the signal
-	if status, _ := command.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGTERM {
-		t.Errorf("the program ended with %v, want SIGTERM", command.ProcessState)
-	}
-}
-
-// Close ends programs that have left the process group.
-func TestClose(t *testing.T) {
-	opened := open(t)
-	if err := opened.run("timeout 600 sleep 600"); err != nil {
-		t.Fatal(err)
-	}
-	var pids []int
-	err := process.Poll(t.Context(), pollPeriod, func(context.Context) (bool, error) {
-		pids = opened.processes()
-		return len(pids) == 2, nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	opened.close()
-	for _, pid := range pids {
-		if process.Running(pid) {
-			t.Errorf("process %d still runs", pid)
-		}
 	}
 }

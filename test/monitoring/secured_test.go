@@ -23,8 +23,8 @@ const inNamespace = "MONITORING_TEST_IN_NAMESPACE"
 const podAddress = "192.0.2.1"
 
 // With the example configuration and the token of deploy/monitoring/reader,
-// Prometheus scrapes metrics over HTTPS with authorization. pkg/server and test/e2e
-// test what other tokens get.
+// Prometheus scrapes metrics over HTTPS with authorization. pkg/server tests what other
+// tokens get.
 func TestScrapeSecured(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(inNamespace) != "" {
@@ -57,7 +57,11 @@ func scrapeSecured(t *testing.T) {
 	}
 	token := write(t, "token", tokenOfTheReader(t, cluster))
 	metrics := podAddress + ":8443"
-	start(t, buildController(t), "-kubeconfig="+cluster.Kubeconfig(), "-metrics-bind-address="+metrics)
+	kubeconfig, err := cluster.KubeconfigFor(t.Context(), "samplecrd-system", "samplecrd-controller")
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, buildController(t), "-kubeconfig="+kubeconfig, "-metrics-bind-address="+metrics)
 	p := prometheus{freeAddress(t)}
 	start(t, needed(t, "prometheus"), "--config.file="+write(t, "prometheus.yaml", exampleFor(t, metrics, token)),
 		"--web.listen-address="+p.address, "--storage.tsdb.path="+t.TempDir(), "--log.level=warn")
@@ -85,7 +89,7 @@ func tokenOfTheReader(t *testing.T, cluster *controlplane.Cluster) (token string
 }
 
 // exampleFor returns the example configuration with one target and short intervals.
-// It omits the discovery of targets: see TestConfig.
+// It omits the discovery of targets: Debian builds Prometheus without a Kubernetes client.
 func exampleFor(t *testing.T, target, tokenFile string) string {
 	t.Helper()
 	text := string(read(t, filepath.Join(folder, "prometheus.yaml")))

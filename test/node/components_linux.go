@@ -36,21 +36,22 @@ func writeCredentials(dir string) (*rest.Config, error) {
 	return kubernetes.WriteKubeconfigs(authority, server)
 }
 
-func apiServerArgs(auditLog string) []string {
-	return kubernetes.APIServerArgs(443,
-		"--bind-address=0.0.0.0", // of the network namespace
-		"--advertise-address="+nodeAddress,
-		"--authorization-mode=Node,RBAC",
-		"--enable-admission-plugins=NodeRestriction",
-		"--allow-privileged=true",
-		"--kubelet-preferred-address-types=InternalIP", // no DNS has the node's name
-		"--kubelet-certificate-authority=ca.crt",
-		"--kubelet-client-certificate=apiserver-kubelet.crt",
-		"--kubelet-client-key=apiserver-kubelet.key",
-		"--audit-policy-file=audit.json",
-		"--audit-log-path="+auditLog,
-	)
-}
+// auditLogName is the file in the run folder with the audit log.
+const auditLogName = "audit.log"
+
+var apiServerArgs = kubernetes.APIServerArgs(443,
+	"--bind-address=0.0.0.0", // of the network namespace
+	"--advertise-address="+nodeAddress,
+	"--authorization-mode=Node,RBAC",
+	"--enable-admission-plugins=NodeRestriction",
+	"--allow-privileged=true",
+	"--kubelet-preferred-address-types=InternalIP", // no DNS has the node's name
+	"--kubelet-certificate-authority=ca.crt",
+	"--kubelet-client-certificate=apiserver-kubelet.crt",
+	"--kubelet-client-key=apiserver-kubelet.key",
+	"--audit-policy-file=audit.json",
+	"--audit-log-path="+auditLogName,
+)
 
 var schedulerArgs = []string{
 	"--kubeconfig=scheduler.kubeconfig",

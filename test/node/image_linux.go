@@ -8,15 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/samplecrd/network-controller/test/internal/process"
 )
@@ -27,14 +24,6 @@ const (
 	pauseCommand = "pause"
 	pauseImage   = "localhost/pause:node"
 )
-
-// image is a container image of one program.
-type image struct {
-	name    string // with a host and a tag
-	program string // a file; it has to be statically linked
-	args    []string
-	user    string // a number
-}
 
 // pause is process 1 of a pod: it waits for processes whose parents have ended.
 func pause() {
@@ -52,82 +41,49 @@ func pause() {
 	}
 }
 
-// pack writes the image as `docker save` would.
-func (i image) pack(w io.Writer) error {
-	program, err := os.ReadFile(i.program)
+// packPause writes an image of this program, which pauses, as `docker save` would.
+func packPause(path string) error {
+	program, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
-		return fmt.Errorf("packing the image %s: %w", i.name, err)
+		return err
 	}
-	entry := filepath.Base(i.program)
-	layer, err := archive(file{name: entry, mode: 0o755, content: program})
+	layer, err := archive(map[string][]byte{"node": program})
 	if err != nil {
-		return fmt.Errorf("packing the image %s: %w", i.name, err)
+		return err
 	}
 	config, err := json.Marshal(object{
 		"architecture": runtime.GOARCH,
 		"os":           runtime.GOOS,
-		"config":       object{"Entrypoint": append([]string{"/" + entry}, i.args...), "User": i.user},
+		"config":       object{"Entrypoint": []string{"/node", pauseCommand}, "User": "65535:65535"},
 		"rootfs":       object{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
 	})
 	if err != nil {
-		return fmt.Errorf("packing the image %s: %w", i.name, err)
+		return err
 	}
-	manifest, err := json.Marshal([]object{{"Config": "config.json", "RepoTags": []string{i.name}, "Layers": []string{"layer.tar"}}})
+	manifest, err := json.Marshal([]object{{"Config": "config.json", "RepoTags": []string{pauseImage}, "Layers": []string{"layer.tar"}}})
 	if err != nil {
-		return fmt.Errorf("packing the image %s: %w", i.name, err)
+		return err
 	}
-	all, err := archive(
-		file{name: "manifest.json", mode: 0o644, content: manifest},
-		file{name: "config.json", mode: 0o644, content: config},
-		file{name: "layer.tar", mode: 0o644, content: layer})
-	if err == nil {
-		_, err = w.Write(all)
-	}
+	all, err := archive(map[string][]byte{"manifest.json": manifest, "config.json": config, "layer.tar": layer})
 	if err != nil {
-		return fmt.Errorf("packing the image %s: %w", i.name, err)
+		return err
 	}
-	return nil
-}
-
-// file is a file in an archive.
-type file struct {
-	name    string
-	mode    int64
-	content []byte
+	return os.WriteFile(path, all, 0o600)
 }
 
 // archive returns files as a tar archive.
-func archive(files ...file) ([]byte, error) {
+func archive(files map[string][]byte) ([]byte, error) {
 	var buffer bytes.Buffer
 	writer := tar.NewWriter(&buffer)
-	for _, file := range files {
-		if err := writer.WriteHeader(&tar.Header{Name: file.name, Mode: file.mode, Size: int64(len(file.content))}); err != nil {
+	for name, content := range files {
+		if err := writer.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(content))}); err != nil {
 			return nil, err
 		}
-		if _, err := writer.Write(file.content); err != nil {
+		if _, err := writer.Write(content); err != nil {
 			return nil, err
 		}
 	}
 	return buffer.Bytes(), writer.Close()
-}
-
-// packTo packs the image into a file.
-func (i image) packTo(path string) error {
-	output, err := os.Create(path)
-	if err != nil {
-		return fmt.Errorf("packing the image %s: %w", i.name, err)
-	}
-	return errors.Join(i.pack(output), output.Close())
-}
-
-// load loads more images into a node. It runs inside of the node's namespaces.
-func load(paths []string) error {
-	if os.Getenv(runFolderVariable) == "" {
-		return errors.New("loading images: run this in the command of `node exec`")
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	return importImages(ctx, paths...)
 }
 
 // importImages imports images into containerd, and waits until kubelet finds them.

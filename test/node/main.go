@@ -1,7 +1,7 @@
 // Command node runs a command with a Kubernetes of one node, which exists only for
 // that command:
 //
-//	build/bin/node exec [-images a.tar,b.tar] [-audit-log FILE] -- COMMAND ARGS…
+//	build/bin/node exec [-images a.tar,b.tar] -- COMMAND ARGS…
 //
 // etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet and
 // containerd run in private namespaces. Outside of them, the machine gets no
@@ -20,7 +20,7 @@
 //	                  those above; the process ID is of this PID namespace
 //	NODE_AUDIT_LOG    a file with all requests of service accounts, except those of
 //	                  kube-system, and the decision of the authorizer
-//	PATH              kubectl and this program come first
+//	PATH              kubectl comes first
 //
 // Each of the programs is started again when it ends, even after kill -9. The
 // containers survive when containerd is killed. To restart everything on the node,
@@ -28,10 +28,7 @@
 // kube-controller-manager discovers new CRDs only after a while, so that dependents
 // of their objects may stay for 40 seconds; kill it after applying CRDs.
 //
-// Images are archives as `docker save` writes them, or OCI archives. The command
-// can load more:
-//
-//	node load FILE.tar
+// Images are archives as `docker save` writes them, or OCI archives.
 //
 // Pods must set imagePullPolicy: Never (or IfNotPresent): the namespaces have no
 // other network than that of the node. There is no DNS and no kube-proxy either.
@@ -55,10 +52,8 @@ import (
 	"github.com/samplecrd/network-controller/test/internal/require"
 )
 
-const usage = `usage: node exec [-images a.tar,b.tar] [-audit-log FILE] -- COMMAND ARGS…
+const usage = `usage: node exec [-images a.tar,b.tar] -- COMMAND ARGS…
            run a command with a Kubernetes of one node
-       node load FILE.tar…
-           load more images; only in that command
 `
 
 func main() {

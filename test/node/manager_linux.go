@@ -34,12 +34,6 @@ func manage(dir string, o options) (exitCode int, err error) {
 	// Before the command runs, a signal ends the start; after that, the command gets
 	// it.
 	ctx, started := signal.NotifyContext(context.Background(), process.StopSignals...)
-	if o.auditLog == "" {
-		o.auditLog = filepath.Join(dir, "audit.log")
-	}
-	if o.auditLog, err = filepath.Abs(o.auditLog); err != nil {
-		return 0, fmt.Errorf("finding the audit log: %w", err)
-	}
 	err = startNode(ctx, dir, o)
 	started()
 	if err != nil {
@@ -48,14 +42,14 @@ func manage(dir string, o options) (exitCode int, err error) {
 	for name, value := range map[string]string{
 		"KUBECONFIG":      filepath.Join(dir, kubernetes.Admin+".kubeconfig"),
 		"NODE_ADDRESS":    nodeAddress,
-		"NODE_AUDIT_LOG":  o.auditLog,
+		"NODE_AUDIT_LOG":  filepath.Join(dir, auditLogName),
 		runFolderVariable: dir,
 	} {
 		if err := os.Setenv(name, value); err != nil {
 			return 0, err
 		}
 	}
-	return process.Run(exec.Command(o.command[0], o.command[1:]...), received, nil) //nolint:noctx // it gets signals
+	return process.Run(exec.Command(o.command[0], o.command[1:]...), received) //nolint:noctx // it gets signals
 }
 
 var errNotReady = fmt.Errorf("not ready after %v", startTimeout)
@@ -82,7 +76,7 @@ func startNode(ctx context.Context, dir string, o options) error {
 	}
 	program, components := filepath.Join(binFolder(), "kubernetes"), filepath.Join(binFolder(), "node-components")
 	s.keepRunning("etcd", append([]string{program, "etcd"}, kubernetes.EtcdArgs()...)...)
-	s.keepRunning("kube-apiserver", append([]string{program, "kube-apiserver"}, apiServerArgs(o.auditLog)...)...)
+	s.keepRunning("kube-apiserver", append([]string{program, "kube-apiserver"}, apiServerArgs...)...)
 	s.keepRunning("containerd", "containerd", "--config=containerd.toml")
 	loaded := make(chan error, 1)
 	go func() { loaded <- loadFirst(ctx, dir, o.images) }()
@@ -182,14 +176,9 @@ func nodeIsReady(ctx context.Context, api kubernetes.API) error {
 
 // loadFirst loads the images that are there when the command starts.
 func loadFirst(ctx context.Context, dir string, images []string) error {
-	program, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("finding this program: %w", err)
-	}
 	path := filepath.Join(dir, "pause.tar")
-	err = image{name: pauseImage, program: program, args: []string{pauseCommand}, user: "65535:65535"}.packTo(path)
-	if err != nil {
-		return err
+	if err := packPause(path); err != nil {
+		return fmt.Errorf("packing the image %s: %w", pauseImage, err)
 	}
 	if err := waitForContainerd(ctx); err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,8 +21,8 @@ import (
 	"github.com/samplecrd/network-controller/test/internal/require"
 )
 
-// bin makes a folder with this program, the programs that it runs, and an image of
-// testdata/probe. It skips the test if no node can be started.
+// bin makes a folder with this program and the programs that it runs. It skips the test if
+// no node can be started.
 func bin(t *testing.T) string {
 	t.Helper()
 	if err := debian.Check(); err != nil {
@@ -45,25 +44,21 @@ func bin(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	for name, source := range map[string]string{"node": ".", "probe": "./testdata/probe"} {
-		build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, name), source)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if output, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("building %s: %v\n%s", name, err, output)
-		}
-	}
-	probe := image{name: "localhost/probe:test", program: filepath.Join(dir, "probe"), user: "65532"}
-	if err := probe.packTo(filepath.Join(dir, "probe.tar")); err != nil {
-		t.Fatal(err)
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "node"), ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the program: %v\n%s", err, output)
 	}
 	return dir
 }
 
-// nodeExec returns the command `node exec` with this test binary in a role.
-func nodeExec(t *testing.T, dir, role string, flags ...string) *exec.Cmd {
+// waits prints the PID namespace and the run folder, and waits.
+const waits = `echo $(readlink /proc/self/ns/pid) $NODE_RUN_FOLDER; sleep 600`
+
+// nodeExec returns the command `node exec` with a shell.
+func nodeExec(t *testing.T, dir, script string) *exec.Cmd {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), filepath.Join(dir, "node"), slices.Concat([]string{"exec"}, flags, []string{"--", os.Args[0]})...)
-	command.Env = append(os.Environ(), roleVariable+"="+role, "NODE_TEST_DIR="+dir)
+	command := exec.CommandContext(t.Context(), filepath.Join(dir, "node"), "exec", "--", "sh", "-c", script)
 	command.Stderr = os.Stderr
 	// A test that fails ends the node gracefully.
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
@@ -123,24 +118,18 @@ func checkNothingLeft(t *testing.T, before map[string]bool, runFolder string) {
 	}
 }
 
+// TestExec: the command has an input, a node and an exit code. test/e2e uses the node.
 func TestExec(t *testing.T) {
 	dir := bin(t)
 	before := machine(t)
-	auditLog := filepath.Join(dir, "audit.log")
-	command := nodeExec(t, dir, "use", "-images", filepath.Join(dir, "probe.tar"), "-audit-log", auditLog)
-	command.Stdin = strings.NewReader("input")
+	command := nodeExec(t, dir, `echo $NODE_RUN_FOLDER; cat; kubectl get nodes -o name; exit 42`)
+	command.Stdin = strings.NewReader("input\n")
 	output, err := command.Output()
-	if got := command.ProcessState.ExitCode(); got != exitCodeInside {
-		t.Errorf("exit code is %d (%v), want %d", got, err, exitCodeInside)
+	lines := strings.Split(string(output), "\n")
+	if command.ProcessState.ExitCode() != 42 || len(lines) != 4 || lines[1] != "input" || lines[2] != "node/node" {
+		t.Fatalf("it ended with %v and printed %q", err, output)
 	}
-	runFolder, _, _ := strings.Cut(string(output), "\n")
-	if !strings.HasPrefix(filepath.Base(runFolder), "samplecrd-node-") {
-		t.Fatalf("output is %q, want a run folder", output)
-	}
-	checkNothingLeft(t, before, runFolder)
-	if info, err := os.Stat(auditLog); err != nil || info.Size() == 0 {
-		t.Errorf("the audit log is not in the file of -audit-log: %v", err)
-	}
+	checkNothingLeft(t, before, lines[0])
 }
 
 // Nothing is left, however a node ends.
@@ -150,14 +139,13 @@ func TestEnd(t *testing.T) {
 		end  func(t *testing.T, pid int) error
 		want string
 	}{
-		"killed":            {func(_ *testing.T, pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }, "signal: killed"},
-		"keeper killed":     {func(t *testing.T, pid int) error { return syscall.Kill(childOf(t, pid), syscall.SIGKILL) }, "exit status 137"},
-		"requested to stop": {func(_ *testing.T, pid int) error { return syscall.Kill(pid, syscall.SIGTERM) }, "exit status 143"},
+		"killed":        {func(_ *testing.T, pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }, "signal: killed"},
+		"keeper killed": {func(t *testing.T, pid int) error { return syscall.Kill(childOf(t, pid), syscall.SIGKILL) }, "exit status 137"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			before := machine(t)
-			command := nodeExec(t, dir, "wait")
+			command := nodeExec(t, dir, waits)
 			output, err := command.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -167,7 +155,7 @@ func TestEnd(t *testing.T) {
 			}
 			line, err := bufio.NewReader(output).ReadString('\n')
 			fields := strings.Fields(line)
-			if err != nil || len(fields) != 3 || len(processesIn(fields[0])) == 0 {
+			if err != nil || len(fields) != 2 || len(processesIn(fields[0])) == 0 {
 				t.Fatalf("output is %q (%v), want a PID namespace with processes, and a run folder", line, err)
 			}
 			began := time.Now()
@@ -196,7 +184,7 @@ func TestEnd(t *testing.T) {
 func TestEndOfStart(t *testing.T) {
 	dir := bin(t)
 	before := machine(t)
-	command := nodeExec(t, dir, "wait")
+	command := nodeExec(t, dir, waits)
 	command.Stderr = nil
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -249,31 +237,4 @@ func childOf(t *testing.T, pid int) int {
 		t.Fatalf("process %d has the children %q, want one", pid, all)
 	}
 	return child
-}
-
-func TestRunExitCodes(t *testing.T) {
-	t.Setenv(runFolderVariable, "")
-	tests := map[string]struct {
-		args []string
-		want int
-	}{
-		"no such command":         {args: []string{"restart"}, want: require.ExitUsage},
-		"no such flag":            {args: []string{"exec", "-node=2", "--", "true"}, want: require.ExitUsage},
-		"nothing to run":          {args: []string{"exec", "--"}, want: require.ExitUsage},
-		"nothing to load":         {args: []string{"load"}, want: require.ExitUsage},
-		"no run folder to manage": {args: []string{manageCommand}, want: require.ExitUsage},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got, err := run(test.args[0], test.args[1:]); got != test.want || err != nil {
-				t.Errorf("exit code is %d (%v), want %d", got, err, test.want)
-			}
-		})
-	}
-	if _, err := run("exec", []string{"--", "/no/such/command"}); err == nil {
-		t.Error("a command that does not exist was run")
-	}
-	if _, err := run("load", []string{"image.tar"}); err == nil {
-		t.Error("an image was loaded outside of a node")
-	}
 }

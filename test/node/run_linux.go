@@ -24,9 +24,8 @@ const (
 
 // options are the arguments of exec.
 type options struct {
-	images   []string // archives
-	auditLog string   // a file; defaults to one in the run folder
-	command  []string
+	images  []string // archives
+	command []string
 }
 
 // parseOptions parses the arguments of exec. It prints what is wrong with them.
@@ -34,7 +33,6 @@ func parseOptions(args []string) (options, bool) {
 	flags := flag.NewFlagSet("exec", flag.ContinueOnError)
 	flags.Usage = func() { explain() }
 	images := flags.String("images", "", "")
-	auditLog := flags.String("audit-log", "", "")
 	if err := flags.Parse(args); err != nil {
 		return options{}, false
 	}
@@ -42,7 +40,7 @@ func parseOptions(args []string) (options, bool) {
 		explain()
 		return options{}, false
 	}
-	o := options{auditLog: *auditLog, command: flags.Args()}
+	o := options{command: flags.Args()}
 	if *images != "" {
 		o.images = strings.Split(*images, ",")
 	}
@@ -57,11 +55,6 @@ func run(name string, args []string) (exitCode int, err error) {
 			return execute(o, args)
 		}
 		return require.ExitUsage, nil
-	case "load":
-		if len(args) == 0 {
-			return explain(), nil
-		}
-		return 0, load(args)
 	case pauseCommand:
 		pause()
 		return 0, nil

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"embed"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,22 +13,18 @@ import (
 	"time"
 
 	"github.com/samplecrd/network-controller/test/internal/process"
+	"github.com/samplecrd/network-controller/test/internal/runfolder"
 )
 
-const (
-	// startTimeout limits the start. It is long enough for a slow machine.
-	startTimeout = 3 * time.Minute
-	// pollPeriod is the time between two checks of a condition.
-	pollPeriod = 50 * time.Millisecond
-	// cacheName is the folder in build with what later runs use again.
-	cacheName = "openstack-cache"
-)
+// startTimeout limits the start. It is long enough for a slow machine.
+const startTimeout = 3 * time.Minute
 
 // cloud is an OpenStack: its servers, and their users.
 type cloud struct {
-	dir   string // its run folder
-	cache string // files that outlive it
-	root  string // the root folder of its programs, or "" for that of this machine
+	folder *runfolder.Folder
+	dir    string // the path of the folder
+	cache  string // files that outlive it
+	root   string // the root folder of its programs, or "" for that of this machine
 
 	neutronNoAuth server // accepts every request
 	keystone      server
@@ -70,7 +65,7 @@ type credential struct {
 func (c *cloud) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	ports, err := freePorts(ctx, 4)
+	ports, err := process.FreePorts(ctx, 4)
 	if err != nil {
 		return err
 	}
@@ -96,10 +91,22 @@ func (c *cloud) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.writeClouds(); err != nil {
-		return err
+	return c.writeClouds()
+}
+
+// writeClouds writes how to log in: the secrets into secure.yaml, the rest into
+// clouds.yaml.
+func (c *cloud) writeClouds() error {
+	for _, name := range []string{"clouds.yaml", "secure.yaml"} {
+		err := c.writeFile(name, name, map[string]any{
+			"Region": region, "Keystone": c.keystone.URL() + "/v3", "Short": c.keystoneShort.URL() + "/v3",
+			"Ours": oursName, "Other": otherName, "Passwords": c.passwords, "Credential": c.credential,
+		})
+		if err != nil {
+			return err
+		}
 	}
-	return c.tryTokens(ctx)
+	return nil
 }
 
 // launch starts a program that ends with the cloud.
@@ -131,11 +138,18 @@ func (c *cloud) serve(ctx context.Context, s *server, args []string, path string
 		return err
 	}
 	err = process.WaitUntil(ctx, func(ctx context.Context) error {
-		status, err := get(ctx, s.URL()+path, "")
-		if err == nil && status != want {
-			err = fmt.Errorf("status %d, want %d", status, want)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+path, nil)
+		if err != nil {
+			return err
 		}
-		return err
+		response, err := client.Do(request)
+		if err != nil {
+			return err
+		}
+		if _ = response.Body.Close(); response.StatusCode != want {
+			return fmt.Errorf("status %d, want %d", response.StatusCode, want)
+		}
+		return nil
 	}, s.process)
 	if err != nil {
 		return fmt.Errorf("waiting for %s: %w", s.File, err)
@@ -172,24 +186,6 @@ func together(ctx context.Context, tasks ...func(context.Context) error) error {
 
 // client makes requests to the servers, never by way of a proxy.
 var client = &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}
-
-// get returns the status of a response.
-func get(ctx context.Context, url, token string) (status int, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return 0, err
-	}
-	if token != "" {
-		request.Header.Set("X-Auth-Token", token)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	_, err = io.Copy(io.Discard, response.Body)
-	return response.StatusCode, err
-}
 
 //go:embed files
 var files embed.FS

@@ -54,14 +54,6 @@ func byPassword(user, password, project string) object {
 	}
 }
 
-// byCredential logs in with an application credential, which is of a project.
-func byCredential(c credential) object {
-	return object{"identity": object{
-		"methods":                []string{"application_credential"},
-		"application_credential": object{"id": c.ID, "secret": c.Secret},
-	}}
-}
-
 // call makes a request. Its errors do not contain the body, which may be a secret.
 func (i *identity) call(ctx context.Context, method, path string, body, answer any) (http.Header, error) {
 	var sent []byte
@@ -194,30 +186,4 @@ func (c *cloud) setUpIdentity(ctx context.Context) error {
 	}
 	c.credential, err = ours.applicationCredential(ctx, oursName)
 	return err
-}
-
-// tryTokens returns an error if Neutron does not accept the tokens of a Keystone.
-func (c *cloud) tryTokens(ctx context.Context) error {
-	for _, way := range []struct {
-		keystone server
-		auth     object
-	}{
-		{c.keystone, byPassword(oursName, c.passwords.Ours, oursName)},
-		{c.keystone, byCredential(c.credential)},
-		{c.keystone, byPassword(otherName, c.passwords.OtherTenant, otherName)},
-		{c.keystoneShort, byPassword(oursName, c.passwords.Ours, oursName)},
-	} {
-		user, err := logIn(ctx, way.keystone.URL(), way.auth)
-		if err != nil {
-			return err
-		}
-		status, err := get(ctx, c.neutron.URL()+"/v2.0/networks", user.token)
-		if err != nil {
-			return fmt.Errorf("trying a token of %s at Neutron: %w", way.keystone.File, err)
-		}
-		if status != http.StatusOK {
-			return fmt.Errorf("trying a token of %s at Neutron: status %d, want 200%s", way.keystone.File, status, c.neutron.process.LastLines())
-		}
-	}
-	return nil
 }

@@ -1,13 +1,12 @@
 // Command openstack starts a real Keystone and two real Neutrons from Debian's
 // packages, for tests of what only the real ones do:
 //
-//	build/bin/openstack up      # starts them and prints what to export
-//	build/bin/openstack down    # stops them and leaves nothing
+//	build/bin/openstack                         # prints what to export, and runs until Ctrl-C
 //	build/bin/openstack exec -- COMMAND ARGS…
 //
-// The last one starts others of them for one command, which gets their addresses
-// in its environment (see environment.go), and stops them when the command ends.
-// Its exit code is that of the command. `make openstack` builds this program.
+// The second one starts them for one command, which gets their addresses in its
+// environment (see environment below), and stops them when the command ends. Its exit
+// code is that of the command. `make openstack` builds and runs this program.
 //
 // OPENSTACK_RELEASE=trixie starts those of Debian 13, OPENSTACK_RELEASE=sid those of
 // Debian unstable.
@@ -18,56 +17,126 @@
 package main
 
 import (
-	"flag"
+	"context"
+	"errors"
 	"fmt"
 	"os"
-	"time"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/samplecrd/network-controller/test/internal/debian"
+	"github.com/samplecrd/network-controller/test/internal/process"
 	"github.com/samplecrd/network-controller/test/internal/require"
+	"github.com/samplecrd/network-controller/test/internal/runfolder"
 )
 
-const usage = `usage: openstack up [-lifetime 4h]       start a Keystone and two Neutrons, print what to export
-       openstack down                     stop them
-       openstack exec -- COMMAND ARGS…    start others of them for one command
-`
+// packages must be installed; others come with them.
+var packages = []string{"neutron-server", "keystone", "uwsgi-core", "uwsgi-plugin-python3"}
 
 func main() {
-	if len(os.Args) < 2 {
-		os.Exit(explain())
-	}
-	exitCode, err := run(os.Args[1], os.Args[2:])
+	exitCode, err := run(os.Args[1:])
 	require.Exit("openstack", exitCode, err)
 }
 
-// run runs a command of this program.
-func run(name string, args []string) (exitCode int, err error) {
-	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.Usage = func() { explain() }
-	lifetime := new(time.Duration)
-	if name == "up" || name == keepCommand {
-		lifetime = flags.Duration("lifetime", 4*time.Hour, "")
-	}
-	if err := flags.Parse(args); err != nil {
-		return require.ExitUsage, nil //nolint:nilerr // the flag package has printed it
-	}
+// run starts the servers, and stops them when the command ends, or at a signal. If this
+// process is killed, the kernel kills them, and the next run removes their folder.
+func run(args []string) (exitCode int, err error) {
+	var command []string
 	switch {
-	case name == "up" && flags.NArg() == 0:
-		return 0, up(*lifetime)
-	case name == "down" && flags.NArg() == 0:
-		return 0, down()
-	case name == "exec" && flags.NArg() > 0:
-		return execute(flags.Args())
-	case name == keepCommand && flags.NArg() > 0:
-		return keep(flags.Arg(0), *lifetime, flags.Args()[1:])
-	default:
-		return explain(), nil
+	case len(args) > 2 && args[0] == "exec" && args[1] == "--":
+		command = args[2:]
+		if _, err := exec.LookPath(command[0]); err != nil {
+			return 0, fmt.Errorf("finding the command: %w", err)
+		}
+	case len(args) > 0:
+		fmt.Fprintln(os.Stderr, "usage: openstack [exec -- COMMAND ARGS…]")
+		return require.ExitUsage, nil
 	}
+	received := process.Signals()
+	ctx, started := signal.NotifyContext(context.Background(), process.StopSignals...)
+	defer started()
+	c, err := prepare(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, c.folder.Remove()) }()
+	defer c.stop()
+	if err := c.start(ctx); err != nil {
+		return 0, err
+	}
+	if len(command) == 0 {
+		for _, line := range c.environment() {
+			name, value, _ := strings.Cut(line, "=")
+			fmt.Printf("export %s='%s'\n", name, value)
+		}
+		<-ctx.Done()
+		return 0, nil
+	}
+	program := exec.Command(command[0], command[1:]...) //nolint:noctx // it gets signals
+	inherited := slices.DeleteFunc(os.Environ(), func(line string) bool { return strings.HasPrefix(line, "OS_") })
+	program.Env = slices.Concat(inherited, c.environment())
+	return process.Run(program, received)
 }
 
-// explain prints how this program is used, and returns the exit code for that.
-func explain() int {
-	fmt.Fprint(os.Stderr, usage)
-	return require.ExitUsage
+// prepare installs the packages, one process at a time, and makes the run folder.
+func prepare(ctx context.Context) (*cloud, error) {
+	if err := debian.Check(); err != nil {
+		return nil, err
+	}
+	module, err := runfolder.ModuleRoot()
+	if err != nil {
+		return nil, err
+	}
+	build := filepath.Join(module, "build")
+	c := &cloud{cache: filepath.Join(build, "openstack-cache")}
+	if err := os.MkdirAll(c.cache, 0o755); err != nil {
+		return nil, err
+	}
+	lock, err := runfolder.Lock(ctx, filepath.Join(c.cache, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = lock.Close() }()
+	if release := os.Getenv(releaseVariable); release != "" {
+		c.root = filepath.Join(build, "openstack-"+release)
+		err = debian.Extract(ctx, release, c.root, packages...)
+	} else {
+		err = debian.Install(ctx, packages...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if c.folder, err = runfolder.New(ctx, filepath.Join(build, "run"), "openstack-*", os.RemoveAll); err != nil {
+		return nil, fmt.Errorf("making a run folder: %w", err)
+	}
+	c.dir = c.folder.Path
+	return c, nil
+}
+
+// cloudNames are the clouds in clouds.yaml. The first one is for the controller.
+const cloudNames = "ours ours-app short other-tenant admin"
+
+// environment returns the variables of a program that uses the cloud, as NAME=value.
+// They contain no secret.
+func (c *cloud) environment() []string {
+	return []string{
+		// A Neutron without authentication.
+		"NEUTRON_ENDPOINT=" + c.neutronNoAuth.URL(),
+		"NEUTRON_SET_QUOTAS=1", // the command is its only user
+		// The clouds with Keystone, and the default.
+		"OS_CLIENT_CONFIG_FILE=" + filepath.Join(c.dir, "clouds.yaml"),
+		"OS_CLOUD=ours",
+		"OPENSTACK_CLOUDS=" + cloudNames,
+		// The Neutron in their catalog, and the Keystone with which it checks tokens.
+		// Neither is started again when it is stopped or killed.
+		"NEUTRON_KEYSTONE_ENDPOINT=" + c.neutron.URL(),
+		"OPENSTACK_NEUTRON_PID=" + strconv.Itoa(c.neutron.process.PID()),
+		"OPENSTACK_KEYSTONE_PID=" + strconv.Itoa(c.keystone.process.PID()),
+	}
 }
 
 // logf prints progress. The standard output is for what other programs read.

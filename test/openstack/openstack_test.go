@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -23,7 +22,7 @@ func TestClouds(t *testing.T) {
 		t.Fatal(err)
 	}
 	texts := map[string]string{}
-	for _, name := range []string{cloudsName, secureName} {
+	for _, name := range []string{"clouds.yaml", "secure.yaml"} {
 		path := filepath.Join(c.dir, name)
 		content, err := os.ReadFile(path)
 		if err != nil {
@@ -39,55 +38,26 @@ func TestClouds(t *testing.T) {
 			}
 		}
 	}
-	if strings.Contains(texts[cloudsName], "SECRET") {
-		t.Errorf("%s has a secret:\n%s", cloudsName, texts[cloudsName])
+	if strings.Contains(texts["clouds.yaml"], "SECRET") {
+		t.Errorf("%s has a secret:\n%s", "clouds.yaml", texts["clouds.yaml"])
 	}
-	if want := `"` + c.credential.ID + `"`; !strings.Contains(texts[cloudsName], want) {
-		t.Errorf("%s has no %s", cloudsName, want)
+	if want := `"` + c.credential.ID + `"`; !strings.Contains(texts["clouds.yaml"], want) {
+		t.Errorf("%s has no %s", "clouds.yaml", want)
 	}
 	for _, secret := range []string{c.passwords.Admin, c.passwords.Ours, c.passwords.OtherTenant, c.credential.Secret} {
-		if !strings.Contains(texts[secureName], `"`+secret+`"`) {
-			t.Errorf("%s has no %s", secureName, secret)
+		if !strings.Contains(texts["secure.yaml"], `"`+secret+`"`) {
+			t.Errorf("%s has no %s", "secure.yaml", secret)
 		}
 	}
 }
 
-func TestEnvironment(t *testing.T) {
-	env := environment{"OS_CLOUD=ours", "OPENSTACK_CLOUDS=ours it's $HOME"}
-	dir := t.TempDir()
-	if err := env.write(dir); err != nil {
-		t.Fatal(err)
+func TestBadArguments(t *testing.T) {
+	for _, args := range [][]string{{"restart"}, {"exec"}, {"exec", "--"}} {
+		if got, err := run(args); got != require.ExitUsage || err != nil {
+			t.Errorf("%v: exit code is %d (%v), want %d", args, got, err, require.ExitUsage)
+		}
 	}
-	read, err := readEnvironment(dir)
-	if err != nil || !slices.Equal(read, env) {
-		t.Errorf("read %q, %v; want %q", read, err, env)
-	}
-	if got, want := env.exports(), "export OS_CLOUD='ours'\nexport OPENSTACK_CLOUDS='ours it'\\''s $HOME'\n"; got != want {
-		t.Errorf("exports are\n%s\nwant\n%s", got, want)
-	}
-	if got, want := env.addTo([]string{"PATH=/bin", "OS_PASSWORD=x"}), append([]string{"PATH=/bin"}, env...); !slices.Equal(got, want) {
-		t.Errorf("added: %q, want %q", got, want)
-	}
-}
-
-func TestRunExitCodes(t *testing.T) {
-	tests := map[string]struct {
-		args []string
-		want int
-	}{
-		"no such command":      {args: []string{"restart"}, want: require.ExitUsage},
-		"no such flag":         {args: []string{"down", "-lifetime=1s"}, want: require.ExitUsage},
-		"an argument too many": {args: []string{"up", "now"}, want: require.ExitUsage},
-		"nothing to run":       {args: []string{"exec", "--"}, want: require.ExitUsage},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got, err := run(test.args[0], test.args[1:]); got != test.want || err != nil {
-				t.Errorf("exit code is %d (%v), want %d", got, err, test.want)
-			}
-		})
-	}
-	if _, err := run("exec", []string{"--", "/no/such/command"}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := run([]string{"exec", "--", "/no/such/command"}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error is %v, want that the command does not exist", err)
 	}
 }

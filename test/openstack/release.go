@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 
 	"github.com/samplecrd/network-controller/test/internal/process"
@@ -10,15 +9,6 @@ import (
 // releaseVariable has the name of a release of Debian, such as trixie or sid. If it is
 // not set, the programs are those of this machine.
 const releaseVariable = "OPENSTACK_RELEASE"
-
-// rootFolder returns the root folder of the programs of the release, or "".
-func rootFolder(runs string) string {
-	release := os.Getenv(releaseVariable)
-	if release == "" {
-		return ""
-	}
-	return filepath.Join(filepath.Dir(runs), "openstack-"+release)
-}
 
 // enter runs a command in another root folder, which has the run folders as well, and
 // in its working directory. Only the command sees the mounts. They end with it.

@@ -7,4 +7,4 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 : "${NEUTRON_ENDPOINT:?run make test-openstack}"
 go test -count=1 -timeout 20m ./pkg/neutron/openstack -run 'TestReal'
 go test -count=1 -timeout 30m ./test/stories
-go test -count=1 -timeout 20m . -run 'TestChaos$'
+go test -count=1 -timeout 20m ./test/chaos

@@ -21,6 +21,7 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/neutron/faults"
+	"github.com/samplecrd/network-controller/test/neutronapi"
 )
 
 // neutronServer is the Neutron of a story: controllers reach it through faults
@@ -246,100 +247,59 @@ func (s *story) loseExtensions(extensions []string) error {
 	return nil
 }
 
-// do makes a request without the faults, the gate and the list of requests.
-func (n *neutronServer) do(method, path string, body, answer any) error {
-	var text bytes.Buffer
-	if body != nil {
-		if err := json.NewEncoder(&text).Encode(body); err != nil {
-			return err
-		}
-	}
-	recorder := httptest.NewRecorder()
-	request := httptest.NewRequest(method, n.server.URL+"/v2.0/"+path, &text)
-	request.Header.Set("Content-Type", "application/json")
-	n.gate.next.ServeHTTP(recorder, request)
-	if recorder.Code >= 300 {
-		return fmt.Errorf("%s %s: %d %s", method, path, recorder.Code, recorder.Body)
-	}
-	if answer == nil || recorder.Body.Len() == 0 {
-		return nil
-	}
-	return json.Unmarshal(recorder.Body.Bytes(), answer)
+// api is Neutron without the faults, the gate and the list of requests.
+func (n *neutronServer) api() neutronapi.API { return neutronapi.API{Neutron: n.gate.next} }
+
+// do makes a request of another client than the controller.
+func (n *neutronServer) do(method, path string, body, response any) error {
+	return n.api().Do(method, path, body, response)
 }
 
-type neutronNetwork struct {
-	ID, Name, Description string
-	AdminStateUp          bool `json:"admin_state_up"`
-	Tags                  []string
-	subnets               []neutronSubnet
-	ports                 []neutronPort
+// network is a network with what is on it.
+type network struct {
+	neutronapi.Network
+	subnets []neutronapi.Subnet
+	ports   []neutronapi.Port
 }
 
 // others returns the fields that a state shows only if they are set.
-func (n neutronNetwork) others() string {
+func (n network) others() string {
 	var others []string
 	if !n.AdminStateUp {
 		others = append(others, "down")
 	}
 	if len(n.Tags) > 0 {
-		others = append(others, "tags "+strings.Join(n.Tags, " "))
+		others = append(others, "tags "+strings.Join(slices.Sorted(slices.Values(n.Tags)), " "))
 	}
 	return strings.Join(others, ", ")
 }
 
-type neutronSubnet struct {
-	ID, CIDR, Description string
-	NetworkID             string `json:"network_id"`
-	Gateway               string `json:"gateway_ip"`
-}
-
-func (s neutronSubnet) String() string { return s.CIDR + ", gateway " + cmp.Or(s.Gateway, "none") }
-
-type neutronPort struct {
-	ID, Name  string
-	NetworkID string `json:"network_id"`
-	Owner     string `json:"device_owner"`
-	Device    string `json:"device_id"`
-	FixedIPs  []struct {
-		SubnetID string `json:"subnet_id"`
-	} `json:"fixed_ips"`
-}
-
-// isOfRouter reports whether a port attaches subnets to the router that is its device.
-func (p neutronPort) isOfRouter() bool { return p.Owner == "network:router_interface" }
+func subnetCell(s neutronapi.Subnet) string { return s.CIDR + ", gateway " + cmp.Or(s.Gateway, "none") }
 
 // objects returns the networks that the story is about, in an order that does
 // not depend on IDs.
-func (s *story) objects() ([]neutronNetwork, error) {
-	var got struct {
-		Networks []neutronNetwork
-		Subnets  []neutronSubnet
-		Ports    []neutronPort
+func (s *story) objects() (networks []network, err error) {
+	all, err := s.neutron.api().State()
+	if err != nil {
+		return nil, err
 	}
-	// Networks come first: a deleted network gets no subnets or ports.
-	for _, kind := range []string{"networks", "subnets", "ports"} {
-		if err := s.neutron.do(http.MethodGet, kind, nil, &got); err != nil {
-			return nil, err
+	for _, n := range all.Networks {
+		if realNeutron != "" && s.names[n.ID] == "" && !strings.Contains(n.Description, s.clusterName) {
+			continue
 		}
+		networks = append(networks, network{
+			Network: n,
+			subnets: slices.DeleteFunc(slices.Clone(all.Subnets), func(s neutronapi.Subnet) bool { return s.NetworkID != n.ID }),
+			ports: slices.DeleteFunc(slices.Clone(all.Ports), func(p neutronapi.Port) bool {
+				return p.NetworkID != n.ID || p.Owner == "network:dhcp"
+			}),
+		})
 	}
-	networks := slices.DeleteFunc(got.Networks, func(n neutronNetwork) bool {
-		return realNeutron != "" && s.names[n.ID] == "" && !strings.Contains(n.Description, s.clusterName)
-	})
-	for i, network := range networks {
-		for _, subnet := range got.Subnets {
-			if subnet.NetworkID == network.ID {
-				networks[i].subnets = append(networks[i].subnets, subnet)
-			}
-		}
-		for _, port := range got.Ports {
-			if port.NetworkID == network.ID && port.Owner != "network:dhcp" {
-				networks[i].ports = append(networks[i].ports, port)
-			}
-		}
-		slices.SortFunc(networks[i].subnets, func(a, b neutronSubnet) int { return cmp.Compare(a.CIDR, b.CIDR) })
-		slices.SortFunc(networks[i].ports, func(a, b neutronPort) int { return cmp.Compare(a.Name, b.Name) })
+	for _, n := range networks {
+		slices.SortFunc(n.subnets, func(a, b neutronapi.Subnet) int { return cmp.Compare(a.CIDR, b.CIDR) })
+		slices.SortFunc(n.ports, func(a, b neutronapi.Port) int { return cmp.Compare(a.Name, b.Name) })
 	}
-	slices.SortFunc(networks, func(a, b neutronNetwork) int {
+	slices.SortFunc(networks, func(a, b network) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Description, b.Description))
 	})
 	return networks, nil
@@ -358,17 +318,7 @@ func (s *story) endNeutron() error {
 	}
 	objects, err := s.objects()
 	for _, network := range objects {
-		for _, port := range network.ports {
-			if !port.isOfRouter() {
-				err = errors.Join(err, s.neutron.do(http.MethodDelete, "ports/"+port.ID, nil, nil))
-				continue
-			}
-			for _, fixed := range port.FixedIPs {
-				body := map[string]any{"subnet_id": fixed.SubnetID}
-				err = errors.Join(err, s.neutron.do(http.MethodPut, "routers/"+port.Device+"/remove_router_interface", body, nil))
-			}
-		}
-		err = errors.Join(err, s.neutron.do(http.MethodDelete, "networks/"+network.ID, nil, nil))
+		err = errors.Join(err, s.neutron.api().Remove(network.ID))
 	}
 	for id, name := range s.names {
 		if strings.HasPrefix(name, "pool") {

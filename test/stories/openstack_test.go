@@ -37,7 +37,7 @@ func newRealOpenStack(t *testing.T) *realOpenStack {
 
 func connectCloud(t *testing.T, name string) neutron.Client {
 	t.Helper()
-	client, err := openstack.NewFromCloud(name)
+	client, err := openstack.NewFromCloud(name, openstack.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,10 +96,10 @@ func (s *story) state(only []string) (string, error) {
 		}
 		row(s.nextNames.add("net", network.ID), network.Name, network.Description, network.others())
 		for _, subnet := range network.subnets {
-			row("  "+s.nextNames.add("subnet", subnet.ID), subnet.String(), subnet.Description)
+			row("  "+s.nextNames.add("subnet", subnet.ID), subnetCell(subnet), subnet.Description)
 		}
 		for _, port := range network.ports {
-			if port.isOfRouter() {
+			if port.IsOfRouter() {
 				row("  attached", "to "+port.Device)
 				continue
 			}

@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +26,7 @@ import (
 
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
 	"github.com/samplecrd/network-controller/test/controlplane"
+	"github.com/samplecrd/network-controller/test/internal/program"
 )
 
 const (
@@ -59,39 +58,12 @@ func TestMain(m *testing.M) {
 	}
 	_ = flag.Set("test.parallel", strconv.Itoa(parallelStories)) // unless the command line has it
 	flag.Parse()
-	os.Exit(buildAndRun(m))
+	os.Exit(program.RunTests(m, &builtProgram))
 }
 
-// buildAndRun builds the controller once for all tests. STORIES_RACE=1 builds it
-// with the race detector.
-func buildAndRun(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "stories-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	builtProgram = filepath.Join(dir, "samplecrd-controller")
-	args := []string{"build", "-o", builtProgram}
-	if os.Getenv("STORIES_RACE") != "" {
-		args = append(args, "-race")
-	}
-	build := exec.Command("go", append(args, "../..")...)
-	build.Stdout, build.Stderr = os.Stderr, os.Stderr
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "building the controller:", err)
-		return 1
-	}
-	return m.Run()
-}
-
-// TestStories runs every script in this folder, and the storm.
+// TestStories runs every script in this folder.
 func TestStories(t *testing.T) {
 	clusters := newClusterPool(t)
-	t.Run("storm", func(t *testing.T) {
-		t.Parallel()
-		storm(t, clusters)
-	})
 	testscript.Run(t, testscript.Params{
 		Dir: ".",
 		Setup: func(env *testscript.Env) error {
@@ -138,8 +110,8 @@ func newClusterPool(t *testing.T) clusterPool {
 // story has the environment of one story: a Kubernetes, a Neutron, and controllers.
 type story struct {
 	testing.TB
-	script      *testscript.TestScript // nil in the storm
-	clusters    clusterPool            // where cluster comes from
+	script      *testscript.TestScript
+	clusters    clusterPool // where cluster comes from
 	cluster     *controlplane.Cluster
 	clusterName string // -cluster-name of the controllers
 	namespace   string // named after the story
@@ -190,7 +162,7 @@ func (s *story) end() {
 	for name, c := range s.controllers {
 		_ = c.end(syscall.SIGKILL)
 		log := c.log()
-		if strings.Contains(log, "DATA RACE") { // with STORIES_RACE
+		if strings.Contains(log, "DATA RACE") { // with PROGRAM_RACE
 			s.Errorf("the %s controller has a data race", name)
 		}
 		if s.Failed() {

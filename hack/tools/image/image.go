@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"testing/fstest"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -34,7 +33,7 @@ func newImage(platform v1.Platform, path string, r release) (v1.Image, error) {
 		return nil, fmt.Errorf("reading the binary: %w", err)
 	}
 	var content bytes.Buffer
-	if err := writeTar(&content, fstest.MapFS{program: {Data: binary, Mode: 0o555}}, r.created); err != nil {
+	if err := writeTar(&content, binary, r.created); err != nil {
 		return nil, fmt.Errorf("packing %s: %w", path, err)
 	}
 	compressed, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
@@ -86,14 +85,14 @@ func config(r release) v1.Config {
 	}
 }
 
-// writeTar writes files to a tar file that depends only on their content and mode and
-// on the time given, not on the user, the folder or the umask of the build.
-func writeTar(w io.Writer, files fstest.MapFS, modified time.Time) error {
-	for _, file := range files {
-		file.ModTime = modified
-	}
+// writeTar writes the binary to a tar file that does not depend on the user, the folder or
+// the umask of the build.
+func writeTar(w io.Writer, binary []byte, modified time.Time) error {
 	out := tar.NewWriter(w)
-	if err := out.AddFS(files); err != nil {
+	if err := out.WriteHeader(&tar.Header{Name: program, Mode: 0o555, Size: int64(len(binary)), ModTime: modified}); err != nil {
+		return err
+	}
+	if _, err := out.Write(binary); err != nil {
 		return err
 	}
 	return out.Close()

@@ -1,9 +1,9 @@
 // Command image packs the controller's binary into a container image, without a
-// container engine. containerd, Docker, podman and kind import the archive. The
-// file depends only on the binaries, the version, the revision and the time.
+// container engine. containerd, Docker, podman and kind import the archive. The file
+// depends only on the binary, the version, the revision and the time.
 //
 //	image -o build/image.tar -image ghcr.io/samplecrd/network-controller:v1.2.3 \
-//	    -version v1.2.3 -revision 0123abc linux/amd64=build/image/amd64/samplecrd-controller …
+//	    -version v1.2.3 -revision 0123abc linux/amd64 build/image/linux-amd64/samplecrd-controller
 package main
 
 import (
@@ -12,11 +12,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
 func main() {
@@ -36,35 +36,24 @@ func run(args []string, out io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if *path == "" || flags.NArg() == 0 {
-		return errors.New("-o FILE and one binary per platform are required: linux/amd64=FILE")
+	if *path == "" || flags.NArg() != 2 {
+		return errors.New("-o FILE, a platform and a binary are required")
 	}
 	tag, err := name.NewTag(*reference, name.StrictValidation)
 	if err != nil {
 		return fmt.Errorf("reading -image: %w", err)
 	}
-
-	r := release{version: *version, revision: *revision, created: time.Unix(*created, 0).UTC()}
-	var images []platformImage
-	for _, arg := range flags.Args() {
-		platform, binary, found := strings.Cut(arg, "=")
-		if !found {
-			return fmt.Errorf("%q is not PLATFORM=FILE", arg)
-		}
-		p, err := v1.ParsePlatform(platform)
-		if err != nil {
-			return fmt.Errorf("reading the platform of %q: %w", arg, err)
-		}
-		image, err := newImage(*p, binary, r)
-		if err != nil {
-			return err
-		}
-		images = append(images, platformImage{platform: *p, image: image})
-	}
-	digest, err := writeArchive(*path, tag, images, r.created)
+	platform, err := v1.ParsePlatform(flags.Arg(0))
 	if err != nil {
+		return fmt.Errorf("reading the platform: %w", err)
+	}
+	image, err := newImage(*platform, flags.Arg(1), release{version: *version, revision: *revision, created: time.Unix(*created, 0).UTC()})
+	if err != nil {
+		return err
+	}
+	if err := tarball.WriteToFile(*path, tag, image); err != nil {
 		return fmt.Errorf("writing %s: %w", *path, err)
 	}
-	_, err = fmt.Fprintf(out, "%s\n  image   %s\n  digest  %s\n", *path, tag.Name(), digest)
+	_, err = fmt.Fprintf(out, "%s\n  image  %s\n", *path, tag.Name())
 	return err
 }

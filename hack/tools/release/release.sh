@@ -25,7 +25,9 @@ for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
 	build/bin/release -sbom "$binary.cdx.json" -version "$VERSION" -created "$SOURCE_DATE_EPOCH" "$binary"
 done
 
-hack/tools/image/image.sh "$out/${name}_${VERSION}_image.tar" amd64 arm64
+for arch in amd64 arm64; do
+	hack/tools/image/image.sh "$out/${name}_${VERSION}_image_$arch.tar" "$arch"
+done
 
 build/bin/release -texts "$out/THIRD_PARTY_LICENSES.txt" "$out/${name}_${VERSION}_linux_amd64"
 cp LICENSE "$out"

@@ -1,7 +1,7 @@
 // diagram.js: the stations with their numbers and lights, and the sentence that
 // describes what happens now.
 import { duration, number, text, unitOf } from "./texts.js";
-import { create, keyLink, setText } from "./elements.js";
+import { create, keyLink, setText, showList } from "./elements.js";
 import { Traffic } from "./traffic.js";
 
 const litFor = 600; // milliseconds
@@ -11,6 +11,19 @@ const root = document.getElementById("diagram");
 const stations = Object.fromEntries([...root.querySelectorAll("[data-stage]")].map((element) => [element.dataset.stage, element]));
 const inWorker = ["desired", "actual", "plan", "apply", "report"];
 const sum = (list, field) => list.reduce((total, item) => total + item[field], 0);
+
+function keyItem({ key, merged, followed }) {
+	const item = create("li", followed ? "followed" : "", keyLink(key));
+	item.dataset.merged = merged;
+	return item;
+}
+
+function waitingItem(waiting) {
+	const why = create("span", "why", text().waits(waiting.failures));
+	const item = create("li", waiting.followed ? "followed" : "", keyLink(waiting.key), why, create("span", "countdown"), create("span", "bar"));
+	item.dataset.key = waiting.key;
+	return Object.assign(item, { waiting });
+}
 
 export class Diagram {
 	#traffic = new Traffic(stations, (stage, failed) => this.#light(stage, failed));
@@ -22,7 +35,12 @@ export class Diagram {
 
 	constructor(now) {
 		this.#now = now;
-		for (const [stage, element] of Object.entries(stations)) this.#explainOn(stage, element.querySelector("button"), element);
+		for (const [stage, element] of Object.entries(stations)) {
+			const button = Object.assign(create("button", "name"), { type: "button" });
+			const parts = element.dataset.parts?.split(" ") ?? [];
+			element.prepend(create("h3", "", button), create("span", "node"), ...parts.map((part) => create("p", part)));
+			this.#explainOn(stage, button, element);
+		}
 		setInterval(() => this.#countDown(), 200);
 		setInterval(() => this.#dim(), 100);
 		setInterval(() => this.#announce(), 5000);
@@ -68,16 +86,16 @@ export class Diagram {
 		const one = networks.length === 1;
 		this.#count("watch", one ? networks[0].resourceVersion : networks.length, one ? "resourceVersion" : t.watchesOpen);
 		setText(stations.watch.querySelector(".more"), t.activities[worst]);
-		this.#count("fifo", sum(networks, "fifo"));
 		this.#count("indexer", sum(networks, "objects"));
 		const h = state.handlers;
-		this.#count("handler", h.add + h.update + h.delete);
+		this.#count("handler", h.added + h.updated + h.deleted);
 		setText(stations.handler.querySelector(".more"), t.handlerKinds(h, number).join("\n"));
 		this.#showQueue(state.queue);
 		for (const stage of inWorker) this.#count(stage, state.workers.filter((w) => w.stage === stage).length);
 		const busy = this.#traffic.show(state.workers);
 		this.#count("worker", busy, t.busy(number(busy), number(state.workers.length)));
-		this.#count("neutron", state.neutron.requests, `${unitOf("neutron", state.neutron.requests)}\n${t.inFlight(state.neutron.inFlight, state.neutron.limit)}`);
+		const requests = sum(state.neutron.operations, "count");
+		this.#count("neutron", requests, `${unitOf("neutron", requests)}\n${t.inFlight(state.neutron.inFlight, state.neutron.limit)}`);
 		this.#countDown();
 		this.#headline();
 	}
@@ -93,39 +111,15 @@ export class Diagram {
 
 	#showQueue(queue) {
 		this.#count("queue", queue.depth, `${unitOf("queue", queue.depth)}\n${text().merged(number(queue.merged))}`);
-		const front = queue.front.slice(0, keysAtMost), keys = stations.queue.querySelector(".keys");
-		while (keys.children.length > front.length) keys.lastChild.remove();
-		front.forEach((key, i) => {
-			if (!keys.children[i]) keys.append(document.createElement("li"));
-			const item = keys.children[i];
-			if (item.dataset.key !== key) item.replaceChildren(keyLink(key));
-			item.dataset.key = key;
-			item.dataset.merged = this.#traffic.merged.get(key) ?? "";
-			item.classList.toggle("followed", key === this.#traffic.followed);
-		});
+		const followed = this.#traffic.followed;
+		const front = queue.front.slice(0, keysAtMost).map((key) => ({ key, merged: this.#traffic.merged.get(key) ?? "", followed: key === followed }));
+		showList(stations.queue.querySelector(".keys"), front, keyItem);
 		const more = queue.depth - front.length;
 		setText(stations.queue.querySelector(".more"), more > 0 ? text().moreKeys(number(more)) : "");
 
 		this.#count("backoff", queue.waitingCount);
-		const shown = queue.waiting.slice(0, waitingAtMost), list = document.getElementById("backoff");
-		const old = new Map([...list.children].map((item) => [item.dataset.key, item]));
-		const items = shown.map((waiting) => {
-			const item = this.#waitingItem(old.get(waiting.key), waiting);
-			old.delete(waiting.key);
-			return item;
-		});
-		if (items.length !== list.children.length || items.some((item, i) => item !== list.children[i])) list.replaceChildren(...items);
-	}
-
-	#waitingItem(item, waiting) {
-		if (!item) {
-			item = create("li", "", keyLink(waiting.key), ...["why", "countdown", "bar"].map((name) => create("span", name)));
-			item.dataset.key = waiting.key;
-		}
-		item.waiting = waiting;
-		item.classList.toggle("followed", waiting.key === this.#traffic.followed);
-		setText(item.querySelector(".why"), text().reasons[waiting.reason]?.(number(waiting.failures ?? 1)) ?? waiting.reason);
-		return item;
+		const waiting = queue.waiting.slice(0, waitingAtMost).map((item) => ({ ...item, followed: item.key === followed }));
+		showList(document.getElementById("backoff"), waiting, waitingItem);
 	}
 
 	// countDown shows how long each key waits, and how old the cache is.

@@ -19,3 +19,16 @@ export function keyLink(key) {
 	link.href = "#" + key;
 	return link;
 }
+
+// showList shows an element for each item, or one with words if there is none. An element
+// whose item and language did not change stays, with its focus. The others are rendered.
+export function showList(parent, items, render, words, renderWords) {
+	if (!items.length && words) [items, render] = [[words], renderWords];
+	const old = new Map([...parent.children].map((element) => [element.version, element]));
+	const elements = items.map((item) => {
+		const version = document.documentElement.lang + JSON.stringify(item);
+		return old.get(version) ?? Object.assign(render(item), { version });
+	});
+	for (const element of [...parent.children]) if (!elements.includes(element)) element.remove();
+	elements.forEach((element, i) => parent.children[i] !== element && parent.insertBefore(element, parent.children[i] ?? null));
+}

@@ -1,9 +1,8 @@
-// journeys.js: follow one key. A combobox selects the key, and a timeline shows each of
-// its journeys, the newest first.
-import { create, keyLink, setText } from "./elements.js";
+// journeys.js: follow one key. An input selects the key, and a timeline shows each of its
+// journeys, the newest first.
+import { create, setText, showList } from "./elements.js";
 import { clockTime, duration, number, text } from "./texts.js";
 
-const shownAtMost = 20;
 const input = document.getElementById("follow");
 const list = document.getElementById("suggestions");
 const panel = document.getElementById("journeys");
@@ -23,24 +22,18 @@ export class Journeys {
 	#key = "";
 	#journeys = [];
 	#opened = new Map(); // ID of a journey → whether a person opened or closed it
-	#shown = new Map(); // ID of a journey → its element, and the version that it shows
 	#begin; // of the journey that is being rendered
 	#typing = 0;
-	#suggested = 0; // what is still loading for an earlier one is not shown
 
 	constructor(now) {
 		this.#now = now;
-		input.addEventListener("input", () => {
+		input.addEventListener("input", (event) => {
 			clearTimeout(this.#typing);
-			this.#typing = setTimeout(() => this.#suggest(), 150);
+			if (event.inputType === "insertReplacementText") this.#select(); // one of the suggestions
+			else this.#typing = setTimeout(() => this.#suggest(), 150);
 		});
 		input.addEventListener("focus", () => this.#suggest());
-		input.addEventListener("blur", () => this.#close());
-		input.addEventListener("keydown", (event) => this.#onKey(event));
-		list.addEventListener("pointerdown", (event) => {
-			event.preventDefault(); // keep the focus
-			if (event.target.role === "option") this.#select(event.target.textContent);
-		});
+		input.addEventListener("keydown", (event) => event.key === "Enter" && this.#select());
 		document.getElementById("unfollow").addEventListener("click", () => {
 			location.hash = "";
 			input.focus();
@@ -56,73 +49,25 @@ export class Journeys {
 		this.show([]);
 	}
 
-	async #keys(prefix) {
-		const response = await fetch("api/keys?prefix=" + encodeURIComponent(prefix)).catch(() => null);
-		return response?.ok ? await response.json() : [];
-	}
-
-	// offerKeys shows links to some keys, while none is followed.
-	async #offerKeys() {
-		const keys = await this.#keys("");
-		panel.querySelector(".picks")?.remove();
-		if (!this.#key && keys.length) panel.append(create("p", "picks", ...keys.slice(0, 8).map(keyLink)));
-	}
-
 	async #suggest() {
-		const suggested = ++this.#suggested, keys = await this.#keys(input.value.trim());
-		if (suggested !== this.#suggested) return;
-		list.replaceChildren(...keys.map((key, i) => Object.assign(create("li", "", key), { role: "option", id: `suggestion-${i}` })));
-		list.hidden = keys.length === 0;
-		input.setAttribute("aria-expanded", keys.length > 0);
-		input.removeAttribute("aria-activedescendant");
+		const typed = input.value.trim(), response = await fetch("api/keys?prefix=" + encodeURIComponent(typed)).catch(() => null);
+		const keys = response?.ok ? await response.json() : [];
+		if (typed === input.value.trim()) list.replaceChildren(...keys.map((key) => new Option("", key)));
 	}
 
-	#close() {
-		clearTimeout(this.#typing);
-		this.#suggested++;
-		list.hidden = true;
-		input.setAttribute("aria-expanded", "false");
-		input.removeAttribute("aria-activedescendant");
-	}
-
-	#select(key) {
-		this.#close();
+	#select() {
+		const key = input.value.trim();
 		location.hash = !key || key.includes("/") ? key : "default/" + key; // as with kubectl
-	}
-
-	#onKey(event) {
-		const options = [...list.children], selected = options.findIndex((option) => option.ariaSelected === "true");
-		if (event.key === "Escape") return this.#close();
-		if (event.key === "Enter") return this.#select(!list.hidden && selected >= 0 ? options[selected].textContent : input.value.trim());
-		const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-		if (!step) return;
-		event.preventDefault();
-		if (list.hidden) return void this.#suggest();
-		const next = selected < 0 && step < 0 ? options.length - 1 : (selected + step + options.length) % options.length;
-		options.forEach((option, i) => option.ariaSelected = i === next);
-		options[next].scrollIntoView({ block: "nearest" });
-		input.setAttribute("aria-activedescendant", options[next].id);
 	}
 
 	// show displays the journeys of the followed key.
 	show(journeys) {
-		this.#journeys = journeys.slice(0, shownAtMost);
-		if (!this.#key || !journeys.length) {
-			panel.replaceChildren(create("p", "empty", this.#key ? text().noJourneys(this.#key) : text().followHint));
-			if (!this.#key) this.#offerKeys();
-			return;
-		}
-		// What did not change stays, so that it keeps the focus.
-		const focused = document.activeElement.closest?.("details")?.dataset.id, old = this.#shown;
-		this.#shown = new Map(this.#journeys.map((journey, i) => {
-			const version = JSON.stringify([journey, i === 0, document.documentElement.lang]), before = old.get(journey.id);
-			return [journey.id, before?.version === version ? before : { version, element: this.#journey(journey, i) }];
-		}));
-		const elements = [...this.#shown.values()].map((shown) => shown.element);
-		if (elements.length !== panel.children.length || elements.some((element, i) => element !== panel.children[i])) {
-			panel.replaceChildren(...elements);
-			panel.querySelector(`[data-id="${CSS.escape(focused ?? "")}"] summary`)?.focus({ preventScroll: true });
-		}
+		this.#journeys = journeys;
+		const words = this.#key ? text().noJourneys(this.#key) : text().followHint;
+		showList(panel, this.#key ? journeys : [], (journey) => this.#journey(journey), words, (words) => create("p", "empty", words));
+		[...panel.querySelectorAll("details")].forEach((details, i) => {
+			details.open = this.#opened.get(details.dataset.id) ?? i === 0;
+		});
 		this.#countDown();
 	}
 
@@ -130,7 +75,7 @@ export class Journeys {
 		this.show(this.#journeys);
 	}
 
-	#journey(journey, i) {
+	#journey(journey) {
 		const t = text(), end = new Date(journey.ended ?? this.#now()), begin = this.#begin = new Date(journey.causes[0]?.time ?? journey.queued);
 		const outcome = journey.ended ? journey.outcome || t.succeeded : journey.taken ? t.running : t.waitsForWorker;
 		const summary = create("summary", "", create("span", "sign"), create("time", "", clockTime(begin)),
@@ -138,7 +83,6 @@ export class Journeys {
 		const timeline = create("ol", "timeline", ...this.#causes(journey), ...this.#stages(journey, end), ...this.#ending(journey));
 		const details = create("details", journey.failed ? "journey failed" : journey.ended ? "journey" : "journey running", summary, timeline);
 		details.dataset.id = journey.id;
-		details.open = this.#opened.get(journey.id) ?? i === 0;
 		summary.addEventListener("click", () => this.#opened.set(journey.id, !details.open));
 		return details;
 	}

@@ -1,6 +1,5 @@
 // lines.js: the routes of the lines between the stations. Each is a list of points.
 // The style sheet chooses the shape: wide, medium (two rows) or narrow (a column).
-import { rounded } from "./motion.js";
 
 const nameHeight = 46; // of a station's name, above its node
 
@@ -44,7 +43,6 @@ export function routes(shape, width, node, station, lanes) {
 		delete labels.listArrow, delete labels.keyArrow, delete labels.retryArrow;
 	}
 	for (const lane of lanes) lines[`lane-${lane.slot}`] = laneRoute(shape, node.queue, lane);
-	for (const name in lines) lines[name] = rounded(lines[name]);
 	return { lines, labels };
 }
 

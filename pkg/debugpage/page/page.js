@@ -7,7 +7,7 @@
 //	    passes, class "failing" with it after a failure, data-count with the number
 //	#backoff > li[data-key]         a key that waits, with its time in .countdown
 //	#lanes > li.busy[data-worker]   a busy worker, with .key and .step
-//	#follow, #suggestions, #journeys > details[data-id]
+//	#follow, #journeys > details[data-id]
 //	#connection[data-state="connecting|open|lost"]
 //	#pause[aria-pressed], #theme, #language, #slow, #headline
 import { Diagram } from "./diagram.js";
@@ -18,7 +18,7 @@ import { language, number, setLanguage, text } from "./texts.js";
 import { setText } from "./elements.js";
 
 const $ = (id) => document.getElementById(id);
-let last = null, connection = "connecting", buffered = 0;
+let last = null, connection = "connecting";
 
 const stream = new Stream({
 	state(state) {
@@ -35,10 +35,6 @@ const stream = new Stream({
 		diagram.connection = to;
 		showControls();
 	},
-	buffered(n) {
-		buffered = n;
-		showControls();
-	},
 });
 const diagram = new Diagram(stream.now);
 const journeys = new Journeys(stream.now);
@@ -51,7 +47,7 @@ function showControls() {
 	$("connection").dataset.state = connection;
 	setText($("connection"), connection === "open" && stream.paused ? t.paused : t[connection]);
 	$("pause").setAttribute("aria-pressed", stream.paused);
-	setText($("pause"), !stream.paused ? t.pause : buffered ? t.resumeWith(number(buffered)) : t.resume);
+	setText($("pause"), stream.paused ? t.resume : t.pause);
 	document.documentElement.dataset.theme = isDark() ? "dark" : "light";
 	setText($("theme"), isDark() ? t.light : t.dark);
 	setText($("language"), t.language);
@@ -77,10 +73,7 @@ function follow() {
 }
 
 $("pause").addEventListener("click", () => {
-	buffered = 0;
-	if (stream.paused) stream.resume();
-	else stream.pause();
-	diagram.paused = stream.paused;
+	diagram.paused = stream.paused = !stream.paused;
 	showControls();
 });
 $("theme").addEventListener("click", () => {
@@ -93,10 +86,8 @@ $("language").addEventListener("click", () => {
 	retext();
 });
 $("slow").addEventListener("change", async () => {
-	const request = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ milliseconds: Number($("slow").value) }) };
-	const response = await fetch("api/slow", request).catch(() => null);
-	if (!response?.ok) $("slow").setCustomValidity(text().slowFailed);
-	else $("slow").setCustomValidity("");
+	const response = await fetch("api/slow?milliseconds=" + $("slow").value, { method: "POST" }).catch(() => null);
+	$("slow").setCustomValidity(response?.ok ? "" : text().slowFailed);
 	$("slow").reportValidity();
 });
 addEventListener("hashchange", follow);

@@ -3,7 +3,7 @@
 
 const english = {
 	language: "中文", title: "Debug page: samplecrd-controller", skip: "Follow one key", controls: "Display", path: "The path of a key",
-	dark: "Dark", light: "Light", pause: "Pause", resume: "Resume", resumeWith: (n) => `Resume (${n} kept)`,
+	dark: "Dark", light: "Light", pause: "Pause", resume: "Resume",
 	slow: "Slow motion", off: "off", seconds: (s) => `${s} s`, slowFailed: "Slow motion was rejected by the controller.",
 	connecting: "Connecting", open: "Live", lost: "Connection lost, retrying", paused: "Paused",
 	informer: "Informer", units: ["ms", "s", "min", "h"],
@@ -13,7 +13,7 @@ const english = {
 	stations: {
 		kubernetes: ["Kubernetes API", "", "Stores the objects. The controller reads them with list and watch, and writes finalizer, status and events."],
 		watch: ["Reflector", "", "Lists all objects once, then watches for changes. After an error it continues at the last resourceVersion, or lists again."],
-		fifo: ["FIFO", "change waits|changes wait", "The queue inside the informer: changes, in order. DeltaFIFO in older releases and in most courses."],
+		fifo: ["FIFO", "", "The queue inside the informer: changes, in order. DeltaFIFO in older releases and in most courses."],
 		indexer: ["Indexer", "object|objects", "The local copy of all objects. It is updated before the handlers run. To read it costs no request."],
 		handler: ["Event handlers", "call|calls", "Called for each added, updated or deleted object. They add a key to the work queue, and do nothing else."],
 		queue: ["Work queue", "key waits|keys wait", "Contains keys, not objects, and each key once. A key that is added while it waits is merged: many events, one sync."],
@@ -30,13 +30,12 @@ const english = {
 	activities: { watching: "watching", listing: "listing", waiting: "waiting after an error" },
 	version: (v) => `version ${v}`,
 	watchesOpen: "watches", subnets: (n) => `, ${n} ${n === "1" ? "subnet" : "subnets"}`, listedAgo: (age) => `listed ${age} ago`, neverListed: "not listed yet",
-	handlerKinds: (h, f) => [`${f(h.add)} added`, `${f(h.update)} updated`, `${f(h.delete)} deleted`, `${f(h.skipped)} skipped`],
+	handlerKinds: (h, f) => [`${f(h.added)} added`, `${f(h.updated)} updated`, `${f(h.deleted)} deleted`, `${f(h.skipped)} skipped`],
 	merged: (n) => `${n} merged`, moreKeys: (n) => `and ${n} more`, busy: (n, all) => `${n} of ${all} busy`,
 	inFlight: (n, limit) => `${n} of ${limit} at a time`,
-	everyWorker: (n) => `Show all ${n} workers`, fewerWorkers: "Show fewer workers",
 	workerCell: (w) => `Worker ${w.number}: ${w.key ? `${[w.key, w.step || w.stage].filter(Boolean).join(", ")}` : "waits for a key"}`,
 	listArrow: "list, watch", keyArrow: "key", statusArrow: "status, events", retryArrow: "retry",
-	inSeconds: (s) => `in ${s} s`, now: "now", reasons: { backoff: (n) => `failure ${n}`, later: () => "retry later", edit: () => "edited often" },
+	inSeconds: (s) => `in ${s} s`, now: "now", waits: (n) => n ? `failure ${n}` : "retry later",
 
 	headline: {
 		connecting: () => "Connecting to the controller.",
@@ -51,7 +50,7 @@ const english = {
 	},
 	hint: "A change of an object becomes a key, and the key travels along the line. Point at a station to read what it does.",
 
-	follow: "Follow one key", unfollow: "Stop", suggestions: "Keys",
+	follow: "Follow one key", unfollow: "Stop",
 	followHint: "Type or select a key to see its journeys: why it was queued, what the controller found, and what it did.",
 	noJourneys: (key) => `No journey of ${key} is kept yet. The next event starts one.`,
 	running: "Running", waitsForWorker: "Waits for a worker", failed: "Failed", succeeded: "Done",
@@ -62,7 +61,7 @@ const english = {
 	noCode: "no response",
 
 	requests: "Neutron requests", operation: "Operation", requestCount: "Count", errors: "Errors", p50: "Median", p99: "99%", lastCode: "Last",
-	noRequests: "No request yet.", plans: "Last plans", noPlans: "No sync had a step to apply yet.",
+	noRequests: "No request yet.", plans: "Last syncs with steps", noPlans: "No sync had a step to apply yet.",
 	watches: "Watches", kind: "Kind", activity: "State", lists: "Lists", watchCount: "Watches", objects: "Objects",
 	leader: "Leader", alone: "This process reconciles, without leader election.",
 	leads: (lease) => `This replica is the leader, by the Lease ${lease}.`,
@@ -71,7 +70,7 @@ const english = {
 
 const chinese = {
 	language: "English", title: "调试页面：samplecrd-controller", skip: "跟踪一个 key", controls: "显示", path: "一个 key 的路径",
-	dark: "深色", light: "浅色", pause: "暂停", resume: "继续", resumeWith: (n) => `继续（保留了 ${n} 条）`,
+	dark: "深色", light: "浅色", pause: "暂停", resume: "继续",
 	slow: "慢动作", off: "关", seconds: (s) => `${s} 秒`, slowFailed: "控制器拒绝了慢动作。",
 	connecting: "正在连接", open: "实时", lost: "连接断开，正在重试", paused: "已暂停",
 	informer: "Informer", units: ["毫秒", "秒", "分钟", "小时"],
@@ -80,7 +79,7 @@ const chinese = {
 	stations: {
 		kubernetes: ["Kubernetes API", "", "保存对象。控制器用 list 和 watch 读取，写回 finalizer、status 和 event。"],
 		watch: ["Reflector", "", "先 list 一次全部对象，再 watch 变化。出错后从上一个 resourceVersion 继续，或者重新 list。"],
-		fifo: ["FIFO", "个变化在等", "Informer 内部的队列：按顺序排列的变化。旧版本和大多数课程里叫 DeltaFIFO。"],
+		fifo: ["FIFO", "", "Informer 内部的队列：按顺序排列的变化。旧版本和大多数课程里叫 DeltaFIFO。"],
 		indexer: ["Indexer", "个对象", "全部对象的本地副本。它先更新，事件处理函数后运行。读它不需要请求。"],
 		handler: ["事件处理函数", "次调用", "对象增、改、删时调用。只把 key 放进工作队列，别的什么也不做。"],
 		queue: ["工作队列", "个 key 在等", "里面是 key，不是对象；每个 key 只有一份。还在等的 key 再次加入时会合并：许多事件，一次同步。"],
@@ -97,13 +96,12 @@ const chinese = {
 	activities: { watching: "watch 中", listing: "list 中", waiting: "出错后等待" },
 	version: (v) => `版本 ${v}`,
 	watchesOpen: "个 watch", subnets: (n) => `，${n} 个子网`, listedAgo: (age) => `${age}前列举`, neverListed: "尚未列举",
-	handlerKinds: (h, f) => [`${f(h.add)} 增`, `${f(h.update)} 改`, `${f(h.delete)} 删`, `${f(h.skipped)} 跳过`],
+	handlerKinds: (h, f) => [`${f(h.added)} 增`, `${f(h.updated)} 改`, `${f(h.deleted)} 删`, `${f(h.skipped)} 跳过`],
 	merged: (n) => `合并了 ${n} 次`, moreKeys: (n) => `还有 ${n} 个`, busy: (n, all) => `${all} 个中 ${n} 个在忙`,
 	inFlight: (n, limit) => `并发 ${n}，最多 ${limit}`,
-	everyWorker: (n) => `显示全部 ${n} 个 worker`, fewerWorkers: "显示较少的 worker",
 	workerCell: (w) => `worker ${w.number}：${w.key ? `${[w.key, w.step || w.stage].filter(Boolean).join("，")}` : "等待 key"}`,
 	listArrow: "list、watch", keyArrow: "key", statusArrow: "status、event", retryArrow: "重试",
-	inSeconds: (s) => `${s} 秒后`, now: "现在", reasons: { backoff: (n) => `第 ${n} 次失败`, later: () => "稍后重试", edit: () => "编辑过于频繁" },
+	inSeconds: (s) => `${s} 秒后`, now: "现在", waits: (n) => n ? `第 ${n} 次失败` : "稍后重试",
 
 	headline: {
 		connecting: () => "正在连接控制器。",
@@ -118,7 +116,7 @@ const chinese = {
 	},
 	hint: "对象的变化变成一个 key，key 沿着线走。指向一个站点，看它做什么。",
 
-	follow: "跟踪一个 key", unfollow: "停止", suggestions: "key 列表",
+	follow: "跟踪一个 key", unfollow: "停止",
 	followHint: "输入或选择一个 key，查看它的历程：为什么进队列，控制器看到了什么，做了什么。",
 	noJourneys: (key) => `还没有 ${key} 的历程。下一个事件会开始一次。`,
 	running: "进行中", waitsForWorker: "等待 worker", failed: "失败", succeeded: "完成",
@@ -129,7 +127,7 @@ const chinese = {
 	noCode: "没有响应",
 
 	requests: "Neutron 请求", operation: "操作", requestCount: "次数", errors: "错误", p50: "中位数", p99: "99%", lastCode: "最近",
-	noRequests: "还没有请求。", plans: "最近的计划", noPlans: "还没有需要执行步骤的同步。",
+	noRequests: "还没有请求。", plans: "最近有步骤的同步", noPlans: "还没有需要执行步骤的同步。",
 	watches: "Watch", kind: "类型", activity: "状态", lists: "list 次数", watchCount: "watch 次数", objects: "对象",
 	leader: "Leader", alone: "这个进程负责调谐，没有 leader 选举。",
 	leads: (lease) => `这个副本是 leader，凭 Lease ${lease}。`,

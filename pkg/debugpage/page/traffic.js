@@ -1,7 +1,7 @@
 // traffic.js: the way of each key through the stations. It turns moments into dots, and
 // draws the lines that they follow.
 import { routes } from "./lines.js";
-import { Motion, pathData, rounded, svg } from "./motion.js";
+import { Motion, pathData, svg } from "./motion.js";
 import { text } from "./texts.js";
 import { Workers } from "./workers.js";
 
@@ -41,8 +41,7 @@ export class Traffic {
 	}
 
 	set paused(paused) {
-		if (paused) this.#motion.paused = true;
-		else this.#motion.resume();
+		this.#motion.paused = paused;
 	}
 
 	// play moves dots for the moments. If there are too many, stations light up without.
@@ -129,7 +128,7 @@ export class Traffic {
 	#leave(line, lane, fly) {
 		const rail = this.#lines[line], at = this.workers.position(lane), name = `${line}-${lane.slot}`;
 		this.workers.depart(lane);
-		this.#lines[name] = rounded([at, [rail[0][0], at[1]], ...rail.slice(1)]);
+		this.#lines[name] = [at, [rail[0][0], at[1]], ...rail.slice(1)];
 		return fly(name);
 	}
 

@@ -1,7 +1,7 @@
 // workers.js: the workers. A busy worker has a lane with the five words of syncHandler.
 // If there are more workers than lanes, each has a small cell as well.
 import { keyLink, setText } from "./elements.js";
-import { number, text } from "./texts.js";
+import { text } from "./texts.js";
 
 const lanesAtMost = 6;
 const stops = ["desired", "actual", "plan", "apply", "report"];
@@ -10,19 +10,13 @@ const stopOf = { worker: -0.45, desired: 0, actual: 1, plan: 2, apply: 3, neutro
 export class Workers {
 	#list = document.getElementById("lanes");
 	#cells = document.getElementById("cells");
-	#every = document.getElementById("every");
 	#lanes = [];
 	#count = 0;
-	#all = false;
 	#onBuild;
 
 	// onBuild is called after the number of lanes has changed.
 	constructor(onBuild) {
 		this.#onBuild = onBuild;
-		this.#every.addEventListener("click", () => {
-			this.#all = !this.#all;
-			this.#build();
-		});
 	}
 
 	// show displays the workers of a state. A lane with a dot on its way stays as it is.
@@ -79,7 +73,7 @@ export class Workers {
 	}
 
 	get #fixed() {
-		return this.#all || this.#count <= lanesAtMost;
+		return this.#count <= lanesAtMost;
 	}
 
 	// move shows that the key of a lane has reached a stage.
@@ -129,11 +123,9 @@ export class Workers {
 			}
 			return { slot, element, worker: this.#fixed ? slot + 1 : 0, key: "", stop: stopOf.worker, player: "", waiting: 0 };
 		});
-		this.#list.classList.toggle("compact", count > 12);
 		document.getElementById("diagram").style.setProperty("--middle", Math.min(2, Math.floor((count - 1) / 2)));
 		this.#list.replaceChildren(...this.#lanes.map((lane) => lane.element));
 		this.#cells.replaceChildren(...Array.from({ length: this.#count > lanesAtMost ? this.#count : 0 }, () => document.createElement("li")));
-		this.#every.hidden = this.#count <= lanesAtMost;
 		this.#onBuild();
 	}
 
@@ -144,8 +136,6 @@ export class Workers {
 			if (cell.title !== title) cell.title = title;
 			setText(cell, worker.number);
 		});
-		setText(this.#every, this.#all ? text().fewerWorkers : text().everyWorker(number(workers.length)));
-		this.#every.setAttribute("aria-pressed", this.#all);
 	}
 
 	// measure notes where the lanes are, and returns where the key enters each.

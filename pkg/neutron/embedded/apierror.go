@@ -5,26 +5,28 @@ import (
 	"net/http"
 )
 
-// apiError is an error in an answer.
+// apiError is an error in a response.
 type apiError struct {
 	status             int
 	errorType, message string
 }
 
-// Neutron rejects an invalid value in one of two forms. Which one it uses depends
-// on the check.
+// invalid rejects invalid values. Which type Neutron gives them depends on the check.
+func invalid(errorType, format string, args ...any) *apiError {
+	return &apiError{http.StatusBadRequest, errorType, fmt.Sprintf(format, args...)}
+}
 
 func badRequest(format string, args ...any) *apiError {
-	return &apiError{http.StatusBadRequest, "HTTPBadRequest", fmt.Sprintf(format, args...)}
+	return invalid("HTTPBadRequest", format, args...)
 }
 
 func invalidInput(format string, args ...any) *apiError {
-	return &apiError{http.StatusBadRequest, "InvalidInput", "Invalid input for operation: " + fmt.Sprintf(format, args...)}
+	return invalid("InvalidInput", "Invalid input for operation: "+format, args...)
 }
 
 // badResource rejects a request whose values contradict each other.
 func badResource(resource, format string, args ...any) *apiError {
-	return &apiError{http.StatusBadRequest, "BadRequest", "Bad " + resource + " request: " + fmt.Sprintf(format, args...)}
+	return invalid("BadRequest", "Bad "+resource+" request: "+format, args...)
 }
 
 func conflict(errorType, format string, args ...any) *apiError {
@@ -40,7 +42,7 @@ var (
 	tooLarge   = &apiError{http.StatusRequestEntityTooLarge, "HTTPRequestEntityTooLarge", "Request is too large."}
 )
 
-// body returns the body of the answer.
+// body returns the body of the response.
 func (e *apiError) body() object {
 	return object{"NeutronError": object{"type": e.errorType, "message": e.message, "detail": ""}}
 }

@@ -15,7 +15,7 @@ type attribute struct {
 	name      string
 	post, put bool // whether a request can set it in a create or an update
 	required  bool
-	hidden    bool   // it can be set, but is in no answer
+	hidden    bool   // it can be set, but is in no response
 	initial   any    // the default
 	extension string // that it belongs to; empty for the core of the API
 	// check returns the value as the object keeps it.
@@ -37,7 +37,7 @@ func (s *Server) withCommon(more ...attribute) []attribute {
 		{name: "tenant_id", post: true, initial: project, check: shortText, filter: byText},
 		{name: "project_id", filter: byText},
 		{name: "description", post: true, put: true, initial: "", check: shortText, filter: byText},
-		{name: "tags", initial: []any{}, extension: "standard-attr-tag"},
+		{name: "tags", initial: []string{}, extension: "standard-attr-tag"},
 		{name: "revision_number"},
 		{name: "created_at"},
 		{name: "updated_at"},

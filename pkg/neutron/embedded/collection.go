@@ -30,21 +30,17 @@ type collection struct {
 	firstRevision int
 	quota         int
 
-	// validate checks an object by itself; given holds the values of the request,
+	// These can be nil. validate checks an object by itself; given holds the values of the request,
 	// and before is the object before an update, or nil.
 	validate func(o, given, before object) *apiError
 	// place checks a new object against the other objects, and completes it.
 	place func(o, given object) *apiError
 	// release checks that an object can be deleted.
 	release func(o object) *apiError
-	// added and dropped keep references between objects up to date; touched
-	// receives all objects that one request has created, updated or deleted.
-	added, dropped func(o object)
-	touched        func(objects []object)
-	// shown returns an object as it is in an answer.
+	// added, updated and dropped keep what refers to an object up to date.
+	added, updated, dropped func(o object)
+	// shown returns an object as it is in a response.
 	shown func(o object) object
-	// noBulk: a request creates one object.
-	noBulk bool
 	// forgivesMarker: the page after an unknown object is the first page.
 	forgivesMarker bool
 
@@ -53,31 +49,9 @@ type collection struct {
 	sorted  []string // the IDs in their order, or nil
 }
 
-// newCollection returns a collection that accepts every object, unless c says
-// otherwise.
+// newCollection returns an empty collection without a quota.
 func newCollection(c collection) *collection {
 	c.objects, c.quota, c.title = map[string]object{}, unlimited, cmp.Or(c.title, c.typeName)
-	if c.validate == nil {
-		c.validate = func(object, object, object) *apiError { return nil }
-	}
-	if c.place == nil {
-		c.place = func(object, object) *apiError { return nil }
-	}
-	if c.release == nil {
-		c.release = func(object) *apiError { return nil }
-	}
-	if c.added == nil {
-		c.added = func(object) {}
-	}
-	if c.dropped == nil {
-		c.dropped = func(object) {}
-	}
-	if c.touched == nil {
-		c.touched = func([]object) {}
-	}
-	if c.shown == nil {
-		c.shown = func(o object) object { return o }
-	}
 	return &c
 }
 
@@ -98,10 +72,12 @@ func (c *collection) missing(id string) *apiError {
 	return notFound(c.typeName+"NotFound", "%s %s could not be found.", c.title, id)
 }
 
-// answer returns an object as it is in an answer, with some fields; none means
+// response returns an object as it is in a response, with some fields; none means
 // all.
-func (c *collection) answer(o object, fields []string) object {
-	o = c.shown(o)
+func (c *collection) response(o object, fields []string) object {
+	if c.shown != nil {
+		o = c.shown(o)
+	}
 	if len(fields) == 0 {
 		return o
 	}
@@ -127,69 +103,42 @@ func (c *collection) show(r *http.Request) (object, *apiError) {
 	if failure != nil {
 		return nil, failure
 	}
-	return object{c.name: c.answer(o, r.URL.Query()["fields"])}, nil
+	return object{c.name: c.response(o, r.URL.Query()["fields"])}, nil
 }
 
-func (c *collection) create(r *http.Request) (object, *apiError) {
+// read returns the values in a request.
+func (c *collection) read(r *http.Request) (object, *apiError) {
 	body, failure := readObject(r)
 	if failure != nil {
 		return nil, failure
 	}
-	list, bulk := body[c.plural].([]any)
-	if bulk && c.noBulk {
-		return nil, badRequest("Bulk operation not supported")
+	given, ok := body[c.name].(object)
+	if !ok {
+		return nil, badRequest("Unable to find '%s' in request body", c.name)
 	}
-	if !bulk {
-		list = []any{body[c.name]}
-	}
-	created, failure := c.createAll(list)
-	switch {
-	case failure != nil:
-		return nil, failure
-	case bulk:
-		return object{c.plural: created}, nil
-	}
-	return object{c.name: created[0]}, nil
+	return given, c.checkNames(given)
 }
 
-// createAll creates all objects of a request, or none. It returns them as they are
-// in the answer.
-func (c *collection) createAll(list []any) ([]object, *apiError) {
-	var items, created []object
-	for _, item := range list {
-		given, ok := item.(object)
-		if !ok {
-			return nil, badRequest("Unable to find '%s' in request body", c.name)
-		}
-		o, failure := c.complete(given)
-		if failure == nil {
-			failure = c.validate(o, given, nil)
-		}
-		if failure != nil {
-			return nil, failure
-		}
-		items, created = append(items, given), append(created, o)
+func (c *collection) create(r *http.Request) (object, *apiError) {
+	given, failure := c.read(r)
+	if failure != nil {
+		return nil, failure
 	}
-	if len(created) == 0 {
-		return nil, badRequest("Resources required")
+	o, failure := c.complete(given)
+	if failure == nil && c.validate != nil {
+		failure = c.validate(o, given, nil)
 	}
-	if c.quota != unlimited && len(c.objects)+len(created) > c.quota {
-		return nil, conflict("OverQuota", "Quota exceeded for resources: ['%s'].", c.name)
+	if failure == nil && c.quota != unlimited && len(c.objects) >= c.quota {
+		failure = conflict("OverQuota", "Quota exceeded for resources: ['%s'].", c.name)
 	}
-	for i, o := range created {
-		if failure := c.place(o, items[i]); failure != nil {
-			for _, o := range created[:i] {
-				c.drop(o)
-			}
-			return nil, failure
-		}
-		c.add(o)
+	if failure == nil && c.place != nil {
+		failure = c.place(o, given)
 	}
-	c.touched(created)
-	for i, o := range created {
-		created[i] = c.shown(o)
+	if failure != nil {
+		return nil, failure
 	}
-	return created, nil
+	c.add(o)
+	return object{c.name: c.response(o, nil)}, nil
 }
 
 func (c *collection) add(o object) {
@@ -198,14 +147,18 @@ func (c *collection) add(o object) {
 	o["created_at"], o["updated_at"] = now(), now()
 	c.objects[id] = o
 	c.order, c.sorted = append(c.order, id), nil
-	c.added(o)
+	if c.added != nil {
+		c.added(o)
+	}
 }
 
 func (c *collection) drop(o object) {
 	id := o["id"].(string)
 	delete(c.objects, id)
 	c.order, c.sorted = slices.DeleteFunc(c.order, func(other string) bool { return other == id }), nil
-	c.dropped(o)
+	if c.dropped != nil {
+		c.dropped(o)
+	}
 }
 
 // complete checks the values of a request for a new object, and adds the defaults.
@@ -269,19 +222,12 @@ func (c *collection) take(o, given object) *apiError {
 }
 
 func (c *collection) update(r *http.Request) (object, *apiError) {
-	body, failure := readObject(r)
+	given, failure := c.read(r)
 	if failure != nil {
 		return nil, failure
-	}
-	given, ok := body[c.name].(object)
-	if !ok {
-		return nil, badRequest("Unable to find '%s' in request body", c.name)
 	}
 	before, failure := c.find(r)
 	if failure != nil {
-		return nil, failure
-	}
-	if failure := c.checkNames(given); failure != nil {
 		return nil, failure
 	}
 	for _, a := range c.attributes {
@@ -290,19 +236,22 @@ func (c *collection) update(r *http.Request) (object, *apiError) {
 		}
 	}
 	o := maps.Clone(before)
-	if failure := c.take(o, given); failure != nil {
-		return nil, failure
+	failure = c.take(o, given)
+	if failure == nil && c.validate != nil {
+		failure = c.validate(o, given, before)
 	}
-	if failure := c.validate(o, given, before); failure != nil {
-		return nil, failure
+	if failure == nil {
+		failure = matchRevision(r, before) // a real Neutron, too, checks it last
 	}
-	if failure := matchRevision(r, before); failure != nil { // a real Neutron, too, checks it last
+	if failure != nil {
 		return nil, failure
 	}
 	maps.Copy(before, o)
 	touch(before)
-	c.touched([]object{before})
-	return object{c.name: c.shown(before)}, nil
+	if c.updated != nil {
+		c.updated(before)
+	}
+	return object{c.name: c.response(before, nil)}, nil
 }
 
 // touch gives an object the next revision.
@@ -313,7 +262,7 @@ func touch(o object) {
 
 func (c *collection) delete(r *http.Request) (object, *apiError) {
 	o, failure := c.find(r)
-	if failure == nil {
+	if failure == nil && c.release != nil {
 		failure = c.release(o)
 	}
 	if failure == nil {
@@ -323,7 +272,6 @@ func (c *collection) delete(r *http.Request) (object, *apiError) {
 		return nil, failure
 	}
 	c.drop(o)
-	c.touched([]object{o})
 	return nil, nil
 }
 
@@ -345,10 +293,8 @@ func readObject(r *http.Request) (object, *apiError) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
 	var body object
-	if err := decoder.Decode(&body); err != nil || body == nil {
-		return nil, badRequest("Body contains invalid data")
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+	err := decoder.Decode(&body)
+	if _, after := decoder.Token(); err != nil || body == nil || !errors.Is(after, io.EOF) {
 		return nil, badRequest("Body contains invalid data")
 	}
 	return body, nil

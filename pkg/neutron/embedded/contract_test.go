@@ -23,7 +23,7 @@ func TestContract(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			neutrontest.TestClient(t, func(t *testing.T) neutrontest.Cloud {
 				server := start(t, options)
-				client, err := openstack.New(server.URL())
+				client, err := openstack.New(server.URL(), openstack.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}

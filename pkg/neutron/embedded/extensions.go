@@ -8,8 +8,10 @@ import (
 
 // extensions are the parts of the API that not every Neutron has.
 var extensions = []string{
-	"dns-integration", "external-net", "filter-validation", "net-mtu", "net-mtu-writable", "pagination", "port-security", "project-id", "provider",
-	"quotas", "revision-if-match", "router", "standard-attr-description", "standard-attr-revisions", "standard-attr-tag", "standard-attr-timestamp", "subnet_allocation",
+	"dns-integration", "external-net", "filter-validation", "net-mtu", "net-mtu-writable", "pagination",
+	"port-security", "project-id", "provider",
+	"quotas", "revision-if-match", "router", "standard-attr-description", "standard-attr-revisions",
+	"standard-attr-tag", "standard-attr-timestamp", "subnet_allocation",
 }
 
 // dnsIntegration is off by default, as in a real Neutron.
@@ -17,7 +19,8 @@ const dnsIntegration = "dns-integration"
 
 // optional maps the extensions that Options can remove to those that need them.
 var optional = map[string][]string{
-	"net-mtu": {"net-mtu-writable"}, "net-mtu-writable": nil, "port-security": nil, "router": nil, "standard-attr-tag": nil, "subnet_allocation": nil,
+	"net-mtu": {"net-mtu-writable"}, "net-mtu-writable": nil, "port-security": nil,
+	"router": nil, "standard-attr-tag": nil, "subnet_allocation": nil,
 }
 
 // chooseExtensions returns the extensions that Options select. It panics on an

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// list answers with the objects that match, as one page if the request or the
+// list responds with the objects that match, as one page if the request or the
 // Options limit the number.
 func (s *Server) list(c *collection, r *http.Request) (object, *apiError) {
 	query := r.URL.Query()
@@ -38,7 +38,7 @@ func (s *Server) list(c *collection, r *http.Request) (object, *apiError) {
 		body[c.plural+"_links"] = nextPage(r, found, limit)
 	}
 	for i, o := range found {
-		found[i] = c.answer(o, query["fields"])
+		found[i] = c.response(o, query["fields"])
 	}
 	body[c.plural] = found
 	return body, nil
@@ -93,8 +93,6 @@ func (c *collection) filter(query url.Values) (matches func(object) bool, failur
 		values, a := query[name], c.attribute(name)
 		switch {
 		case slices.Contains([]string{"limit", "marker", "fields"}, name):
-		case tagFilters[name] != nil && c.attribute("tags") != nil:
-			filters = append(filters, func(o object) bool { return tagFilters[name](o, strings.Split(values[0], ",")) })
 		case a != nil && a.filter != nil:
 			var alternatives []func(any) bool
 			for _, value := range values {

@@ -19,8 +19,10 @@ func (s *Server) newNetworks() *collection {
 			attribute{name: "subnets"},
 			attribute{name: "shared", post: true, put: true, initial: false, check: boolean, filter: by(boolean)},
 			attribute{name: "router:external", post: true, put: true, initial: false, check: boolean, filter: by(boolean)},
-			attribute{name: "mtu", post: writable, put: writable, initial: maxMTU, check: mtu, filter: by(number), extension: "net-mtu"},
-			attribute{name: "port_security_enabled", post: true, put: true, initial: true, check: boolean, extension: "port-security"},
+			attribute{name: "mtu", post: writable, put: writable, initial: maxMTU, check: mtu, filter: by(number),
+				extension: "net-mtu"},
+			attribute{name: "port_security_enabled", post: true, put: true, initial: true, check: boolean,
+				extension: "port-security"},
 			attribute{name: "dns_domain", post: true, put: true, initial: "", check: domain, extension: dnsIntegration},
 			attribute{name: "provider:network_type", initial: "vxlan", filter: byText},
 			attribute{name: "provider:physical_network", filter: byText},
@@ -62,7 +64,8 @@ func (s *Server) releaseNetwork(o object) *apiError {
 		return nil
 	}
 	return conflict("NetworkInUse",
-		"Unable to complete operation on network %s. There are one or more ports still in use on the network, id for these ports is: %s.",
+		"Unable to complete operation on network %s. "+
+			"There are one or more ports still in use on the network, id for these ports is: %s.",
 		o["id"], strings.Join(ids, ","))
 }
 
@@ -92,27 +95,23 @@ func (s *Server) portsOf(network object) []object {
 	return found
 }
 
-// A network lists its subnets. Each request that creates, updates or deletes
-// subnets gives it another revision.
+// A network lists its subnets. Each request that creates, updates or deletes a subnet
+// gives it another revision.
 
 func (s *Server) subnetAdded(subnet object) {
 	network := s.networks.objects[subnet["network_id"].(string)]
 	network["subnets"] = append(network["subnets"].([]string), subnet["id"].(string))
+	touch(network)
+}
+
+func (s *Server) subnetUpdated(subnet object) {
+	touch(s.networks.objects[subnet["network_id"].(string)])
 }
 
 func (s *Server) subnetDropped(subnet object) {
 	if network, ok := s.networks.objects[subnet["network_id"].(string)]; ok {
-		network["subnets"] = slices.DeleteFunc(network["subnets"].([]string), func(id string) bool { return id == subnet["id"] })
-	}
-}
-
-func (s *Server) subnetsTouched(subnets []object) {
-	touched := map[string]bool{}
-	for _, subnet := range subnets {
-		id := subnet["network_id"].(string)
-		if network, ok := s.networks.objects[id]; ok && !touched[id] {
-			touched[id] = true
-			touch(network)
-		}
+		network["subnets"] = slices.DeleteFunc(network["subnets"].([]string),
+			func(id string) bool { return id == subnet["id"] })
+		touch(network)
 	}
 }

@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"net/http"
 	"net/netip"
 	"slices"
 )
@@ -65,12 +64,12 @@ func checkPools(o object) *apiError {
 	for i, p := range pools {
 		switch {
 		case p.start.BitLen() != cidr.Addr().BitLen() || p.end.BitLen() != cidr.Addr().BitLen() || p.end.Less(p.start):
-			return &apiError{http.StatusBadRequest, "InvalidAllocationPool", "The allocation pool " + p.String() + " is not valid."}
+			return invalid("InvalidAllocationPool", "The allocation pool %s is not valid.", p)
 		case !hosts.has(p.start) || !hosts.has(p.end):
-			return &apiError{http.StatusBadRequest, "OutOfBoundsAllocationPool",
-				"The allocation pool " + p.String() + " spans beyond the subnet cidr " + cidr.String() + "."}
+			return invalid("OutOfBoundsAllocationPool", "The allocation pool %s spans beyond the subnet cidr %s.", p, cidr)
 		case i > 0 && !pools[i-1].end.Less(p.start):
-			return conflict("OverlappingAllocationPools", "Found overlapping allocation pools: %s %s for subnet %s.", pools[i-1], p, cidr)
+			return conflict("OverlappingAllocationPools", "Found overlapping allocation pools: %s %s for subnet %s.",
+				pools[i-1], p, cidr)
 		}
 	}
 	return checkPoolsLackGateway(o)

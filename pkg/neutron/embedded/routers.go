@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -15,7 +14,6 @@ func (s *Server) newRouters() *collection {
 	return newCollection(collection{
 		name: "router", plural: "routers", typeName: "Router",
 		firstRevision: 1,
-		noBulk:        true,
 		attributes: s.withCommon(
 			attribute{name: "admin_state_up", post: true, put: true, initial: true, check: boolean, filter: by(boolean)},
 			attribute{name: "status", initial: "ACTIVE", filter: byText},
@@ -30,10 +28,18 @@ func (s *Server) newRouters() *collection {
 // accepts a port in place of a subnet.)
 func (s *Server) handleRouters() {
 	const one = "PUT /v2.0/routers/{id}"
-	s.handle(one+"/add_router_interface", http.StatusOK, func(r *http.Request) (object, *apiError) {
+	s.handle(one+"/add_router_interface", http.StatusOK, s.onRouter(s.checkAttachment, s.attach))
+	s.handle(one+"/remove_router_interface", http.StatusOK, s.onRouter(s.checkDetachment, s.detach))
+}
+
+// onRouter returns a function that changes the port of a router on a subnet, after a check.
+func (s *Server) onRouter(
+	check func(router, subnet object) *apiError, change func(router, subnet object) (port object),
+) func(*http.Request) (object, *apiError) {
+	return func(r *http.Request) (object, *apiError) {
 		router, subnet, failure := s.routerAndSubnet(r)
 		if failure == nil {
-			failure = s.checkAttachment(router, subnet)
+			failure = check(router, subnet)
 		}
 		if failure == nil {
 			failure = matchRevision(r, router)
@@ -41,30 +47,13 @@ func (s *Server) handleRouters() {
 		if failure != nil {
 			return nil, failure
 		}
-		port := s.attach(router, subnet)
+		port := change(router, subnet)
 		touch(router)
-		return attachment(router, subnet, port), nil
-	})
-	s.handle(one+"/remove_router_interface", http.StatusOK, func(r *http.Request) (object, *apiError) {
-		router, subnet, failure := s.routerAndSubnet(r)
-		if failure != nil {
-			return nil, failure
-		}
-		port := s.interfaceOn(router, subnet)
-		switch {
-		case port == nil:
-			return nil, notFound("RouterInterfaceNotFoundForSubnet", "Router %s has no interface on subnet %s", router["id"], subnet["id"])
-		case hasRouteVia(router, cidrOf(subnet)):
-			return nil, conflict("RouterInterfaceInUseByRoute",
-				"Router interface for subnet %s on router %s cannot be deleted, as it is required by one or more routes.", subnet["id"], router["id"])
-		}
-		if failure := matchRevision(r, router); failure != nil {
-			return nil, failure
-		}
-		s.detach(port, subnet)
-		touch(router)
-		return attachment(router, subnet, port), nil
-	})
+		return object{
+			"id": router["id"], "tenant_id": router["tenant_id"], "port_id": port["id"], "network_id": subnet["network_id"],
+			"subnet_id": subnet["id"], "subnet_ids": []any{subnet["id"]},
+		}, nil
+	}
 }
 
 // routerAndSubnet returns the router in a path and the subnet in the body.
@@ -104,14 +93,15 @@ func (s *Server) checkAttachment(router, subnet object) *apiError {
 			case other["id"] == subnet["id"]:
 				return badResource("router", "Router already has a port on subnet %s.", subnet["id"])
 			case cidrOf(other).Overlaps(cidr):
-				return badResource("router", "Cidr %s of subnet %s overlaps with cidr %s of subnet %s.", cidr, subnet["id"], cidrOf(other), other["id"])
+				return badResource("router", "Cidr %s of subnet %s overlaps with cidr %s of subnet %s.", cidr, subnet["id"],
+					cidrOf(other), other["id"])
 			}
 		}
 	}
 	switch {
 	case !cidr.Contains(gateway):
-		return &apiError{http.StatusBadRequest, "InvalidIpForSubnet", fmt.Sprintf("IP address %s is not a valid IP for the specified subnet.", gateway)}
-	case s.portWith(subnet, gateway) != nil:
+		return invalid("InvalidIpForSubnet", "IP address %s is not a valid IP for the specified subnet.", gateway)
+	case s.portAt(subnet, gateway) != nil:
 		return conflict("IpAddressAlreadyAllocated", "IP address %s already allocated in subnet %s", gateway, subnet["id"])
 	}
 	return nil
@@ -142,23 +132,32 @@ func (s *Server) attach(router, subnet object) (port object) {
 	return port
 }
 
+// checkDetachment checks whether a subnet can be detached from a router.
+func (s *Server) checkDetachment(router, subnet object) *apiError {
+	switch {
+	case s.interfaceOn(router, subnet) == nil:
+		return notFound("RouterInterfaceNotFoundForSubnet", "Router %s has no interface on subnet %s", router["id"],
+			subnet["id"])
+	case hasRouteVia(router, cidrOf(subnet)):
+		return conflict("RouterInterfaceInUseByRoute", "Router interface for subnet %s on router %s cannot be deleted, "+
+			"as it is required by one or more routes.", subnet["id"], router["id"])
+	}
+	return nil
+}
+
 // detach removes an address from the port of a router, and the port with its last
 // address.
-func (s *Server) detach(port, subnet object) {
-	rest := slices.DeleteFunc(slices.Clone(port["fixed_ips"].([]any)), func(fixed any) bool { return fixed.(object)["subnet_id"] == subnet["id"] })
+func (s *Server) detach(router, subnet object) (port object) {
+	port = s.interfaceOn(router, subnet)
+	rest := slices.DeleteFunc(slices.Clone(port["fixed_ips"].([]any)),
+		func(fixed any) bool { return fixed.(object)["subnet_id"] == subnet["id"] })
 	if len(rest) == 0 {
 		s.ports.drop(port)
-		return
+		return port
 	}
 	port["fixed_ips"] = rest
 	touch(port)
-}
-
-func attachment(router, subnet, port object) object {
-	return object{
-		"id": router["id"], "tenant_id": router["tenant_id"], "port_id": port["id"], "network_id": subnet["network_id"],
-		"subnet_id": subnet["id"], "subnet_ids": []any{subnet["id"]},
-	}
+	return port
 }
 
 // interfacesOf returns the ports of a router, the oldest first.
@@ -174,23 +173,21 @@ func (s *Server) interfacesOf(router object) []object {
 
 // interfaceOn returns the port of a router on a subnet, or nil.
 func (s *Server) interfaceOn(router, subnet object) object {
-	for _, port := range s.interfacesOf(router) {
-		for _, fixed := range port["fixed_ips"].([]any) {
-			if fixed.(object)["subnet_id"] == subnet["id"] {
-				return port
-			}
-		}
-	}
-	return nil
+	return portWith(s.interfacesOf(router), func(fixed object) bool { return fixed["subnet_id"] == subnet["id"] })
 }
 
-// portWith returns the port with an address of a subnet, or nil.
-func (s *Server) portWith(subnet object, address netip.Addr) object {
-	for _, port := range s.portsOf(object{"id": subnet["network_id"]}) {
-		for _, fixed := range port["fixed_ips"].([]any) {
-			if fixed := fixed.(object); fixed["subnet_id"] == subnet["id"] && fixed["ip_address"] == address.String() {
-				return port
-			}
+// portAt returns the port with an address of a subnet, or nil.
+func (s *Server) portAt(subnet object, address netip.Addr) object {
+	return portWith(s.portsOf(object{"id": subnet["network_id"]}), func(fixed object) bool {
+		return fixed["subnet_id"] == subnet["id"] && fixed["ip_address"] == address.String()
+	})
+}
+
+// portWith returns the first port with an address that matches, or nil.
+func portWith(ports []object, matches func(fixed object) bool) object {
+	for _, port := range ports {
+		if slices.ContainsFunc(port["fixed_ips"].([]any), func(fixed any) bool { return matches(fixed.(object)) }) {
+			return port
 		}
 	}
 	return nil
@@ -220,7 +217,8 @@ func releasePort(o object) *apiError {
 	if o["device_owner"] != routerInterface {
 		return nil
 	}
-	return conflict("ServicePortInUse", "Port %s cannot be deleted directly via the port API: has device owner %s.", o["id"], routerInterface)
+	return conflict("ServicePortInUse", "Port %s cannot be deleted directly via the port API: has device owner %s.",
+		o["id"], routerInterface)
 }
 
 // checkGatewayFree rejects another gateway while a router has the current one. (No
@@ -231,9 +229,10 @@ func (s *Server) checkGatewayFree(before, given object) *apiError {
 	if !has || !set || netip.MustParseAddr(wanted) == current {
 		return nil
 	}
-	port := s.portWith(before, current)
+	port := s.portAt(before, current)
 	if port == nil || port["device_owner"] != routerInterface {
 		return nil
 	}
-	return conflict("GatewayIpInUse", "Current gateway ip %s already in use by port %s. Unable to update.", current, port["id"])
+	return conflict("GatewayIpInUse", "Current gateway ip %s already in use by port %s. Unable to update.", current,
+		port["id"])
 }

@@ -51,7 +51,8 @@ type Server struct {
 func New(options Options) *Server {
 	s := &Server{maxPage: options.MaxPage, extensions: chooseExtensions(options), mux: http.NewServeMux()}
 	s.Front = faults.New(http.HandlerFunc(s.serve))
-	s.networks, s.subnets, s.subnetPools, s.ports, s.routers = s.newNetworks(), s.newSubnets(), s.newSubnetPools(), s.newPorts(), s.newRouters()
+	s.networks, s.subnets, s.subnetPools = s.newNetworks(), s.newSubnets(), s.newSubnetPools()
+	s.ports, s.routers = s.newPorts(), s.newRouters()
 	for _, c := range s.collections() {
 		s.handleCollection(c)
 	}
@@ -91,7 +92,8 @@ func (s *Server) Listen(address string) error {
 		return fmt.Errorf("%q is not an address with a port, such as 127.0.0.1:9696", address)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("%q is not a loopback address: the embedded Neutron has no authentication, so it listens on 127.0.0.1, ::1 or localhost only", host)
+		return fmt.Errorf("%q is not a loopback address: the embedded Neutron has no authentication, "+
+			"so it listens on 127.0.0.1, ::1 or localhost only", host)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +132,7 @@ func (s *Server) Close() error {
 	return server.Close()
 }
 
-// serve answers one request at a time.
+// serve responds to one request at a time.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -143,7 +145,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// handle registers a function that returns the body of an answer, or an error. The
+// handle registers a function that returns the body of a response, or an error. The
 // function runs with s.mu held.
 func (s *Server) handle(pattern string, status int, do func(*http.Request) (object, *apiError)) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {

@@ -38,22 +38,24 @@ func (s *Server) newSubnetPools() *collection {
 func validateSubnetPool(o, _, _ object) *apiError {
 	prefixes := prefixesOf(o)
 	if len(prefixes) == 0 {
-		return &apiError{http.StatusBadRequest, "EmptySubnetPoolPrefixList", "Empty subnet pool prefix list."}
+		return invalid("EmptySubnetPoolPrefixList", "Empty subnet pool prefix list.")
 	}
 	longest := prefixes[0].Addr().BitLen()
 	if slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Addr().BitLen() != longest }) {
-		return &apiError{http.StatusBadRequest, "PrefixVersionMismatch", "Cannot mix IPv4 and IPv6 prefixes in a subnet pool."}
+		return invalid("PrefixVersionMismatch", "Cannot mix IPv4 and IPv6 prefixes in a subnet pool.")
 	}
-	o["ip_version"], o["min_prefixlen"] = 4, orDefault(o["min_prefixlen"], 8)
+	version, shortest := 4, 8
 	if longest == 128 {
-		o["ip_version"], o["min_prefixlen"] = 6, orDefault(o["min_prefixlen"], 64)
+		version, shortest = 6, 64
 	}
+	o["ip_version"], o["min_prefixlen"] = version, orDefault(o["min_prefixlen"], shortest)
 	o["max_prefixlen"] = orDefault(o["max_prefixlen"], longest)
 	o["default_prefixlen"] = orDefault(o["default_prefixlen"], o["min_prefixlen"].(int))
 	normal, least, most := o["default_prefixlen"].(int), o["min_prefixlen"].(int), o["max_prefixlen"].(int)
 	if normal < least || most < normal || longest < most {
-		return &apiError{http.StatusBadRequest, "IllegalSubnetPoolPrefixBounds", fmt.Sprintf(
-			"Illegal prefix bounds: min_prefixlen=%d, default_prefixlen=%d, max_prefixlen=%d, ip_version_max=%d.", least, normal, most, longest)}
+		return invalid("IllegalSubnetPoolPrefixBounds",
+			"Illegal prefix bounds: min_prefixlen=%d, default_prefixlen=%d, max_prefixlen=%d, ip_version_max=%d.",
+			least, normal, most, longest)
 	}
 	return nil
 }
@@ -77,7 +79,7 @@ func prefixesOf(subnetPool object) []netip.Prefix {
 // releaseSubnetPool rejects the deletion of a subnet pool with subnets.
 func (s *Server) releaseSubnetPool(o object) *apiError {
 	if len(s.rangesFrom(o)) > 0 {
-		return &apiError{http.StatusBadRequest, "SubnetPoolDeleteError", "Unable to delete subnet pool: Subnet pool has existing allocations."}
+		return invalid("SubnetPoolDeleteError", "Unable to delete subnet pool: Subnet pool has existing allocations.")
 	}
 	return nil
 }
@@ -102,32 +104,25 @@ func shownSubnetPool(o object) object {
 	return shown
 }
 
-// allocate returns the first free range of a length in a subnet pool, or the
-// wanted one if that is valid and free.
-func (s *Server) allocate(subnetPool object, wanted netip.Prefix, bits int) (netip.Prefix, *apiError) {
+// allocate returns the first free range of a length in a subnet pool.
+func (s *Server) allocate(subnetPool object, bits int) (netip.Prefix, *apiError) {
 	least, most := subnetPool["min_prefixlen"].(int), subnetPool["max_prefixlen"].(int)
 	switch {
 	case bits > most:
-		return netip.Prefix{}, &apiError{http.StatusBadRequest, "MaxPrefixSubnetAllocationError",
-			fmt.Sprintf("Unable to allocate subnet with prefix length %d, maximum allowed prefix is %d.", bits, most)}
+		return netip.Prefix{}, invalid("MaxPrefixSubnetAllocationError",
+			"Unable to allocate subnet with prefix length %d, maximum allowed prefix is %d.", bits, most)
 	case bits < least:
-		return netip.Prefix{}, &apiError{http.StatusBadRequest, "MinPrefixSubnetAllocationError",
-			fmt.Sprintf("Unable to allocate subnet with prefix length %d, minimum allowed prefix is %d.", bits, least)}
+		return netip.Prefix{}, invalid("MinPrefixSubnetAllocationError",
+			"Unable to allocate subnet with prefix length %d, minimum allowed prefix is %d.", bits, least)
 	}
 	taken := s.rangesFrom(subnetPool)
 	for _, prefix := range prefixesOf(subnetPool) {
 		start := prefix.Addr()
-		if wanted.IsValid() {
-			start = wanted.Addr()
-		}
 		for prefix.Bits() <= bits && prefix.Contains(start) {
 			free := netip.PrefixFrom(start, bits)
 			i := slices.IndexFunc(taken, free.Overlaps)
 			if i < 0 {
 				return free, nil
-			}
-			if wanted.IsValid() {
-				break
 			}
 			// Skip the larger of the two ranges.
 			start = lastAddr(free).Next()
@@ -136,9 +131,6 @@ func (s *Server) allocate(subnetPool object, wanted netip.Prefix, bits int) (net
 			}
 		}
 	}
-	reason := fmt.Sprintf("Insufficient prefix space to allocate subnet size /%d", bits)
-	if wanted.IsValid() {
-		reason = "Cannot allocate requested subnet from the available set of prefixes"
-	}
-	return netip.Prefix{}, &apiError{http.StatusInternalServerError, "SubnetAllocationError", "Failed to allocate subnet: " + reason + "."}
+	return netip.Prefix{}, &apiError{http.StatusInternalServerError, "SubnetAllocationError", fmt.Sprintf(
+		"Failed to allocate subnet: Insufficient prefix space to allocate subnet size /%d.", bits)}
 }

@@ -1,8 +1,6 @@
 package embedded
 
 import (
-	"fmt"
-	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -36,8 +34,8 @@ func (s *Server) newSubnets() *collection {
 		place:          s.placeSubnet,
 		release:        s.releaseSubnet,
 		added:          s.subnetAdded,
+		updated:        s.subnetUpdated,
 		dropped:        s.subnetDropped,
-		touched:        s.subnetsTouched,
 		forgivesMarker: true,
 	})
 }
@@ -55,7 +53,7 @@ func hostRoutes(name string, value any) (any, *apiError) {
 	if failure != nil {
 		return nil, failure
 	}
-	sorted := routes.([]any) // not nil, which would be null in an answer
+	sorted := routes.([]any) // not nil, which would be null in a response
 	slices.SortFunc(sorted, func(a, b any) int {
 		return strings.Compare(a.(object)["destination"].(string), b.(object)["destination"].(string))
 	})
@@ -85,16 +83,16 @@ func (s *Server) validateSubnet(o, given, before object) *apiError {
 			return failure
 		}
 		return s.checkGatewayFree(before, given)
-	case o["cidr"] != nil && hasPrefixLength:
-		return badResource("subnets", "cidr and prefixlen must not be supplied together.")
 	case o["subnetpool_id"] == nil && o["cidr"] == nil:
 		return badResource("subnets", "a subnetpool must be specified in the absence of a cidr.")
+	case o["subnetpool_id"] == nil && hasPrefixLength:
+		return badResource("subnets", "cidr and prefixlen must not be supplied together.")
 	case o["subnetpool_id"] == nil:
 		return checkSubnet(o, given, nil)
-	case o["cidr"] == nil && hasPools:
+	case hasPools:
 		return badResource("subnets", "allocation_pools allowed only for specific subnet requests..")
-	case o["cidr"] == nil && o["gateway_ip"] != nil:
-		return badResource("subnets", "the embedded Neutron supports no gateway_ip for a range from a subnet pool.")
+	case o["cidr"] != nil, o["gateway_ip"] != nil:
+		return badResource("subnets", "the embedded Neutron supports no cidr and gateway_ip with a subnet pool.")
 	}
 	return nil // a real Neutron, too, checks no more of a subnet from a subnet pool
 }
@@ -153,58 +151,42 @@ func (s *Server) placeSubnet(o, given object) *apiError {
 	if !ok {
 		return s.networks.missing(o["network_id"].(string))
 	}
-	_, hasGateway := given["gateway_ip"]
-	if id, ok := o["subnetpool_id"].(string); ok {
-		subnetPool, ok := s.subnetPools.objects[id]
-		if !ok {
-			return s.subnetPools.missing(id)
-		}
-		anyRange := o["cidr"] == nil
-		if failure := s.takeFrom(subnetPool, o, given); failure != nil {
+	if o["subnetpool_id"] != nil {
+		if failure := s.takeRange(o, given); failure != nil {
 			return failure
 		}
-		if anyRange { // the gateway is then the first address, even for null in the request
-			setGateway(o, cidrOf(o).Addr().Next())
-			hasGateway = true
-		}
-	}
-	cidr := cidrOf(o)
-	if !hasGateway {
-		setGateway(o, defaultGateway(cidr))
+		setGateway(o, cidrOf(o).Addr().Next()) // even for null in the request
+	} else if _, hasGateway := given["gateway_ip"]; !hasGateway {
+		setGateway(o, defaultGateway(cidrOf(o)))
 	}
 	if failure := checkPools(o); failure != nil {
 		return failure
 	}
-	if gateway, ok := gatewayOf(o); ok && !canBeGateway(cidr, gateway) {
-		return conflict("IpamValueInvalid", "Gateway IP %s cannot be allocated in CIDR %s", gateway, cidr)
+	if gateway, ok := gatewayOf(o); ok && !canBeGateway(cidrOf(o), gateway) {
+		return conflict("IpamValueInvalid", "Gateway IP %s cannot be allocated in CIDR %s", gateway, cidrOf(o))
 	}
-	pools := poolsOf(o)
-	if len(pools) == 0 {
-		pools = defaultPools(o)
+	if len(poolsOf(o)) == 0 {
+		setPools(o, defaultPools(o))
 	}
-	setPools(o, pools)
 	return s.checkNeighbours(network, o)
 }
 
-// takeFrom takes the range of a new subnet from a subnet pool: the one in the
-// request, or any.
-func (s *Server) takeFrom(subnetPool, o, given object) *apiError {
+// takeRange takes the range of a new subnet from its subnet pool.
+func (s *Server) takeRange(o, given object) *apiError {
+	subnetPool, ok := s.subnetPools.objects[o["subnetpool_id"].(string)]
+	if !ok {
+		return s.subnetPools.missing(o["subnetpool_id"].(string))
+	}
 	if o["ip_version"] != subnetPool["ip_version"] {
-		return badResource("subnets", "Cannot allocate IPv%d subnet from IPv%d subnet pool.", o["ip_version"], subnetPool["ip_version"])
+		return badResource("subnets", "Cannot allocate IPv%d subnet from IPv%d subnet pool.", o["ip_version"],
+			subnetPool["ip_version"])
 	}
 	bits, ok := given["prefixlen"].(int)
 	if !ok {
 		bits = subnetPool["default_prefixlen"].(int)
 	}
-	var wanted netip.Prefix
-	if o["cidr"] != nil {
-		wanted = cidrOf(o)
-		bits = wanted.Bits()
-	}
-	cidr, failure := s.allocate(subnetPool, wanted, bits)
-	if failure == nil {
-		o["cidr"] = cidr.String()
-	}
+	cidr, failure := s.allocate(subnetPool, bits)
+	o["cidr"] = cidr.String()
 	return failure
 }
 
@@ -217,10 +199,11 @@ func (s *Server) checkNeighbours(network, o object) *apiError {
 	for _, other := range s.subnetsOf(network) {
 		switch {
 		case cidrOf(other).Overlaps(cidr):
-			return invalidInput("Requested subnet with cidr: %s for network: %s overlaps with another subnet.", cidr, network["id"])
+			return invalidInput("Requested subnet with cidr: %s for network: %s overlaps with another subnet.", cidr,
+				network["id"])
 		case other["ip_version"] == o["ip_version"] && other["subnetpool_id"] != o["subnetpool_id"]:
-			return &apiError{http.StatusBadRequest, "NetworkSubnetPoolAffinityError",
-				"Subnets hosted on the same network must be allocated from the same subnet pool."}
+			return invalid("NetworkSubnetPoolAffinityError",
+				"Subnets hosted on the same network must be allocated from the same subnet pool.")
 		}
 	}
 	return nil
@@ -262,7 +245,8 @@ func checkModes(o object, cidr netip.Prefix, version int) *apiError {
 		return invalidInput("ipv6_ra_mode set to '%s' with ipv6_address_mode set to '%s' is not valid."+
 			" If both attributes are set, they must be the same value.", ra, address)
 	case (byItself(ra) || byItself(address)) && cidr.Bits() != 64:
-		return invalidInput("Invalid CIDR %s for IPv6 address mode. OpenStack uses the EUI-64 address format, which requires the prefix to be /64.", cidr)
+		return invalidInput("Invalid CIDR %s for IPv6 address mode. OpenStack uses the EUI-64 address format, "+
+			"which requires the prefix to be /64.", cidr)
 	}
 	return nil
 }
@@ -271,8 +255,8 @@ func checkModes(o object, cidr netip.Prefix, version int) *apiError {
 func checkLists(given object, version int) *apiError {
 	servers, _ := given["dns_nameservers"].([]any)
 	if len(servers) > maxNameservers {
-		return &apiError{http.StatusBadRequest, "DNSNameServersExhausted",
-			fmt.Sprintf("Unable to complete operation. The number of DNS nameservers exceeds the limit %d.", maxNameservers)}
+		return invalid("DNSNameServersExhausted",
+			"Unable to complete operation. The number of DNS nameservers exceeds the limit %d.", maxNameservers)
 	}
 	for _, server := range servers {
 		if !isVersion(netip.MustParseAddr(server.(string)), version) {
@@ -281,8 +265,8 @@ func checkLists(given object, version int) *apiError {
 	}
 	routes, _ := given["host_routes"].([]any)
 	if len(routes) > maxHostRoutes {
-		return &apiError{http.StatusBadRequest, "HostRoutesExhausted",
-			fmt.Sprintf("Unable to complete operation. The number of host routes exceeds the limit %d.", maxHostRoutes)}
+		return invalid("HostRoutesExhausted",
+			"Unable to complete operation. The number of host routes exceeds the limit %d.", maxHostRoutes)
 	}
 	for _, route := range routes {
 		nexthop, destination := route.(object)["nexthop"].(string), route.(object)["destination"].(string)
@@ -299,15 +283,12 @@ func checkLists(given object, version int) *apiError {
 // releaseSubnet rejects the deletion of a subnet while a port has an address of
 // it.
 func (s *Server) releaseSubnet(o object) *apiError {
-	for _, port := range s.portsOf(object{"id": o["network_id"]}) {
-		for _, fixed := range port["fixed_ips"].([]any) {
-			if fixed.(object)["subnet_id"] == o["id"] {
-				return conflict("SubnetInUse",
-					"Unable to complete operation on subnet %s: One or more ports have an IP allocation from this subnet.", o["id"])
-			}
-		}
+	users := s.portsOf(object{"id": o["network_id"]})
+	if portWith(users, func(fixed object) bool { return fixed["subnet_id"] == o["id"] }) == nil {
+		return nil
 	}
-	return nil
+	return conflict("SubnetInUse",
+		"Unable to complete operation on subnet %s: One or more ports have an IP allocation from this subnet.", o["id"])
 }
 
 // defaultGateway returns the gateway of a subnet if the request has none: for IPv4

@@ -24,7 +24,7 @@ type Fault struct {
 	// Work is the time that Neutron needs for a request before it applies it.
 	// As with a real Neutron, it does not matter if the client gives up.
 	Work time.Duration
-	// Status, Header and Body are the answer; Neutron does not get the request.
+	// Status, Header and Body are the response; Neutron does not get the request.
 	// Body defaults to the HTML of a broken proxy.
 	Status int
 	Header http.Header
@@ -32,7 +32,7 @@ type Fault struct {
 	// DropAnswer closes the connection after Neutron has applied the request.
 	// The client cannot tell it from DropRequest.
 	DropAnswer bool
-	// Truncate sends half of the answer of Neutron.
+	// Truncate sends half of the response of Neutron.
 	Truncate bool
 
 	path *regexp.Regexp
@@ -68,8 +68,8 @@ func pause(ctx context.Context, duration time.Duration) bool {
 	}
 }
 
-// answer sends the answer of the fault.
-func (f Fault) answer(w http.ResponseWriter) {
+// respond sends the response of the fault.
+func (f Fault) respond(w http.ResponseWriter) {
 	body, contentType := f.Body, "application/json"
 	if body == "" {
 		text := http.StatusText(f.Status)

@@ -1,5 +1,5 @@
 // Package faults makes a Neutron fail in the ways in which real ones fail: lost
-// requests and answers, errors, delays. A Front is an http.Handler between the
+// requests and responses, errors, delays. A Front is an http.Handler between the
 // controller and a Neutron: the embedded one, or any other through Proxy. It passes
 // requests on, records them, and applies the Faults that a test has injected.
 package faults
@@ -34,10 +34,10 @@ type Front struct {
 	underWay []*Request
 }
 
-// Request is a request that is under way, or was answered or dropped.
+// Request is a request that is under way, or has a response or was dropped.
 type Request struct {
 	Method, Path, Query, UserAgent string
-	// Status is the status of the answer; 0 for none.
+	// Status is the status of the response; 0 for none.
 	Status int
 }
 
@@ -75,7 +75,7 @@ func (f *Front) ResetRequests() {
 	f.requests = nil
 }
 
-// UnderWay returns the requests without an answer yet.
+// UnderWay returns the requests without a response yet.
 func (f *Front) UnderWay() []Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,14 +93,14 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), endOf(err)))
 	request, fault := f.begin(r)
-	a := &answer{header: http.Header{}}
+	a := &response{header: http.Header{}}
 	defer f.end(request, a) // also after a panic
 	if !fault.arrives(r.Context()) {
 		panic(http.ErrAbortHandler) // closes the connection
 	}
 	fault.work(r.Context())
 	if fault.Status != 0 {
-		fault.answer(a)
+		fault.respond(a)
 	} else {
 		f.next.ServeHTTP(a, r.WithContext(context.WithoutCancel(r.Context())))
 		a.complete()
@@ -109,7 +109,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.status = 0
 		panic(http.ErrAbortHandler)
 	}
-	f.end(request, a) // before the client has the answer
+	f.end(request, a) // before the client has the response
 	a.send(w, fault.Truncate)
 }
 
@@ -136,7 +136,7 @@ func (f *Front) begin(r *http.Request) (*Request, Fault) {
 }
 
 // end records that a request is over. A second call has no effect.
-func (f *Front) end(request *Request, a *answer) {
+func (f *Front) end(request *Request, a *response) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	i := slices.Index(f.underWay, request)
@@ -158,36 +158,36 @@ func endOf(err error) io.Reader {
 	return reader
 }
 
-// answer is an http.ResponseWriter that holds an answer until it is complete: a
+// response is an http.ResponseWriter that holds a response until it is complete: a
 // slow reader must not delay the next handler, which serves one request at a time.
-type answer struct {
+type response struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-func (a *answer) Header() http.Header { return a.header }
+func (a *response) Header() http.Header { return a.header }
 
-func (a *answer) WriteHeader(status int) {
+func (a *response) WriteHeader(status int) {
 	if status >= http.StatusOK { // lower ones are informational
 		a.status = status
 	}
 }
 
-func (a *answer) Write(p []byte) (int, error) {
+func (a *response) Write(p []byte) (int, error) {
 	a.complete()
 	return a.body.Write(p)
 }
 
 // complete sets the default status.
-func (a *answer) complete() {
+func (a *response) complete() {
 	if a.status == 0 {
 		a.status = http.StatusOK
 	}
 }
 
-// send sends the answer, or half of it, and then closes the connection.
-func (a *answer) send(w http.ResponseWriter, truncate bool) {
+// send sends the response, or half of it, and then closes the connection.
+func (a *response) send(w http.ResponseWriter, truncate bool) {
 	maps.Copy(w.Header(), a.header)
 	if a.status != http.StatusNoContent {
 		w.Header().Set("Content-Length", strconv.Itoa(a.body.Len()))

@@ -27,10 +27,10 @@ func (n *neutron) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "created by Neutron")
 }
 
-// exchange returns the answer of a handler to a POST, as net/http would send it;
+// exchange returns the response of a handler to a POST, as net/http would send it;
 // aborted reports whether the handler closed the connection.
-func exchange(ctx context.Context, handler http.Handler) (answer *httptest.ResponseRecorder, aborted bool) {
-	answer = httptest.NewRecorder()
+func exchange(ctx context.Context, handler http.Handler) (response *httptest.ResponseRecorder, aborted bool) {
+	response = httptest.NewRecorder()
 	defer func() {
 		if err, _ := recover().(error); err != nil {
 			if aborted = errors.Is(err, http.ErrAbortHandler); !aborted {
@@ -38,17 +38,17 @@ func exchange(ctx context.Context, handler http.Handler) (answer *httptest.Respo
 			}
 		}
 	}()
-	handler.ServeHTTP(answer, httptest.NewRequestWithContext(ctx, http.MethodPost, "/v2.0/networks?x", strings.NewReader("a body")))
-	return answer, false
+	handler.ServeHTTP(response, httptest.NewRequestWithContext(ctx, http.MethodPost, "/v2.0/networks?x", strings.NewReader("a body")))
+	return response, false
 }
 
-// TestFaults: each fault has its effect on the answer, the list of requests, and
+// TestFaults: each fault has its effect on the response, the list of requests, and
 // Neutron.
 func TestFaults(t *testing.T) {
 	const created = "created by Neutron"
 	for name, test := range map[string]struct {
 		fault   faults.Fault
-		status  int // in the list of requests; 0 for no answer
+		status  int // in the list of requests; 0 for no response
 		body    string
 		aborted bool
 		applied int
@@ -60,8 +60,8 @@ func TestFaults(t *testing.T) {
 		"a status":            {faults.Fault{Method: http.MethodPost, Path: "^/v2.0/networks$", Status: 503}, 503, "<html><head><title>Service Unavailable</title></head><body><h1>Service Unavailable</h1></body></html>", false, 0, 0},
 		"a body":              {faults.Fault{Status: 409, Body: "{}"}, 409, "{}", false, 0, 0},
 		"a lost request":      {faults.Fault{DropRequest: true}, 0, "", true, 0, 0},
-		"a lost answer":       {faults.Fault{DropAnswer: true}, 0, "", true, 1, 0},
-		"half an answer":      {faults.Fault{Truncate: true}, 201, created[:len(created)/2], true, 1, 0},
+		"a lost response":     {faults.Fault{DropAnswer: true}, 0, "", true, 1, 0},
+		"half a response":     {faults.Fault{Truncate: true}, 201, created[:len(created)/2], true, 1, 0},
 		"half of a body":      {faults.Fault{Status: 200, Body: "0123456789", Truncate: true}, 200, "01234", true, 0, 0},
 		"a delay":             {faults.Fault{Delay: time.Hour}, 201, created, false, 1, time.Hour},
 		"a delay, and a loss": {faults.Fault{Delay: time.Hour, DropRequest: true}, 0, "", true, 0, time.Hour},
@@ -73,9 +73,9 @@ func TestFaults(t *testing.T) {
 				front := faults.New(&neutron)
 				front.Inject(test.fault)
 				began := time.Now()
-				answer, aborted := exchange(t.Context(), front)
-				if answer.Body.String() != test.body || aborted != test.aborted || !aborted && answer.Code != test.status {
-					t.Errorf("the answer is %d %q, aborted: %v", answer.Code, answer.Body, aborted)
+				response, aborted := exchange(t.Context(), front)
+				if response.Body.String() != test.body || aborted != test.aborted || !aborted && response.Code != test.status {
+					t.Errorf("the response is %d %q, aborted: %v", response.Code, response.Body, aborted)
 				}
 				if took := time.Since(began); int(neutron.applied.Load()) != test.applied || took != test.took {
 					t.Errorf("applied %d times after %v", neutron.applied.Load(), took)
@@ -134,8 +134,8 @@ func TestFaultTimes(t *testing.T) {
 		if i >= 4 {
 			remove() // also a second time
 		}
-		if answer, _ := exchange(t.Context(), front); answer.Code != want {
-			t.Errorf("request %d: %d, want %d", i, answer.Code, want)
+		if response, _ := exchange(t.Context(), front); response.Code != want {
+			t.Errorf("request %d: %d, want %d", i, response.Code, want)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func TestFaultTimes(t *testing.T) {
 func TestAbort(t *testing.T) {
 	front := faults.New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	if _, aborted := exchange(t.Context(), front); !aborted {
-		t.Error("there was an answer")
+		t.Error("there was a response")
 	}
 	if got := front.Requests(); len(front.UnderWay()) != 0 || len(got) != 1 || got[0].Status != 0 {
 		t.Errorf("under way %+v, over %+v", front.UnderWay(), got)
@@ -177,9 +177,9 @@ func TestProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, _ := exchange(t.Context(), faults.New(proxy))
-	if want := "POST /v2.0/networks?x for example.com: a body"; answer.Code != http.StatusConflict || answer.Body.String() != want {
-		t.Errorf("the answer is %d %s, want %s", answer.Code, answer.Body, want)
+	response, _ := exchange(t.Context(), faults.New(proxy))
+	if want := "POST /v2.0/networks?x for example.com: a body"; response.Code != http.StatusConflict || response.Body.String() != want {
+		t.Errorf("the response is %d %s, want %s", response.Code, response.Body, want)
 	}
 	for _, endpoint := range []string{"", "neutron", "http://", "::"} {
 		if _, err := faults.Proxy(endpoint); err == nil {

@@ -4,7 +4,7 @@
 //
 //	NEUTRON_ENDPOINT=http://127.0.0.1:9696 go test ./pkg/neutron/openstack -run TestRealNeutron
 //
-// So tests with the embedded Neutron prove something about real ones: if it answers
+// So tests with the embedded Neutron prove something about real ones: if it responds
 // differently, a test here fails.
 //
 // The tests create networks with a unique owner marker, and delete them. They can
@@ -23,6 +23,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
@@ -43,7 +46,7 @@ type Cloud struct {
 // neutron.Client, and behave as the controller expects. It calls newCloud once for
 // each test.
 func TestClient(t *testing.T, newCloud func(t *testing.T) Cloud) {
-	for _, part := range [][]test{networkTests, subnetTests, gatewayTests, settingTests, rangeTests, routerTests, protocolTests} {
+	for _, part := range [][]test{networkTests, subnetTests, settingTests, rangeTests, routerTests, protocolTests} {
 		for _, test := range part {
 			t.Run(test.name, func(t *testing.T) {
 				cloud := newCloud(t)
@@ -77,9 +80,7 @@ func (s *suite) createNetwork() neutron.Network {
 
 func (s *suite) createNamed(name string) neutron.Network {
 	s.Helper()
-	request := s.newNetwork()
-	request.Name = name
-	network, err := s.Client.CreateNetwork(s.Context(), request)
+	network, err := s.Client.CreateNetwork(s.Context(), neutron.NewNetwork{Name: name, Description: s.marker})
 	if err != nil {
 		s.Fatalf("creating a network: %v", err)
 	}
@@ -97,12 +98,24 @@ func (s *suite) createSubnet(network neutron.Network, cidr string) neutron.Subne
 	return subnet
 }
 
-func (s *suite) newNetwork() neutron.NewNetwork {
-	return neutron.NewNetwork{Name: "neutrontest", Description: s.marker}
+// tryCreate requests a subnet with some settings, on a new network.
+func (s *suite) tryCreate(cidr string, settings neutron.SubnetSettings) (neutron.Subnet, error) {
+	s.Helper()
+	request := s.subnetOn(s.createNetwork(), cidr)
+	request.SubnetSettings = settings
+	return s.Client.CreateSubnet(s.Context(), request)
+}
+
+// tryUpdate requests other settings of a subnet, at its revision.
+func (s *suite) tryUpdate(subnet neutron.Subnet, settings neutron.SubnetSettings) (neutron.Subnet, error) {
+	s.Helper()
+	return s.Client.UpdateSubnet(s.Context(), subnet.ID,
+		neutron.SubnetUpdate{SubnetSettings: settings, Revision: subnet.Revision})
 }
 
 func (s *suite) subnetOn(network neutron.Network, cidr string) neutron.NewSubnet {
-	return neutron.NewSubnet{NetworkID: network.ID, Name: "neutrontest", Description: s.marker, CIDR: netip.MustParsePrefix(cidr)}
+	return neutron.NewSubnet{NetworkID: network.ID, Name: "neutrontest", Description: s.marker,
+		CIDR: netip.MustParsePrefix(cidr)}
 }
 
 // createPort creates a port on a network, and deletes it after the test. It has one
@@ -150,16 +163,49 @@ func (s *suite) subnet(networkID, id string) neutron.Subnet {
 func (s *suite) want(doing string, err, class error, status int, typ string) {
 	s.Helper()
 	var failure *neutron.Error
-	if !errors.As(err, &failure) || !errors.Is(err, class) || failure.Status != status || failure.Type != typ || failure.Message == "" {
+	if !errors.As(err, &failure) || !errors.Is(err, class) || failure.Status != status || failure.Type != typ ||
+		failure.Message == "" {
 		s.Errorf("%s: error is %v, want a *neutron.Error: %v, %d %s, with a message", doing, err, class, status, typ)
 	}
+}
+
+// wantRejected checks that Neutron rejected a request whose values are invalid.
+func (s *suite) wantRejected(doing string, err error, typ string) {
+	s.Helper()
+	s.want(doing, err, neutron.ErrRefused, http.StatusBadRequest, typ)
+}
+
+// wantStale checks that Neutron rejected a request because of its revision.
+func (s *suite) wantStale(doing string, err error) {
+	s.Helper()
+	s.want(doing, err, neutron.ErrConflict, http.StatusPreconditionFailed, "RevisionNumberConstraintFailed")
+}
+
+// wantEqual compares values. Neutron returns the IDs of subnets, tags and host routes in
+// no order.
+func (s *suite) wantEqual(what string, want, got any) {
+	s.Helper()
+	if diff := cmp.Diff(want, got, equality...); diff != "" {
+		s.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+var equality = cmp.Options{
+	cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}),
+	cmpopts.EquateEmpty(),
+	cmpopts.SortSlices(func(a, b string) bool { return a < b }),
+	cmpopts.SortSlices(func(a, b neutron.HostRoute) bool { return a.Destination.Compare(b.Destination) < 0 }),
+	cmpopts.SortSlices(func(a, b neutron.RouterInterface) bool { return a.SubnetID+a.RouterID < b.SubnetID+b.RouterID }),
+	cmpopts.SortSlices(func(a, b neutron.Router) bool { return a.ID < b.ID }),
+	cmpopts.SortSlices(func(a, b neutron.Network) bool { return a.ID < b.ID }),
 }
 
 // wantPorts checks that an error names the port that uses an object.
 func (s *suite) wantPorts(err error, port string) {
 	s.Helper()
 	var failure *neutron.Error
-	if errors.As(err, &failure) && (len(failure.Ports) != 1 || failure.Ports[0] != port || !strings.Contains(err.Error(), port)) {
+	if errors.As(err, &failure) && (len(failure.Ports) != 1 || failure.Ports[0] != port ||
+		!strings.Contains(err.Error(), port)) {
 		s.Errorf("the error names the ports %q, want %s: %v", failure.Ports, port, err)
 	}
 }
@@ -182,36 +228,36 @@ func (s *suite) remove(kind, id string) {
 	}
 }
 
-// mustSend makes a request that must succeed, and decodes the answer.
-func (s *suite) mustSend(method, path, body string, want int, answer any) {
+// mustSend makes a request that must succeed, and decodes the response.
+func (s *suite) mustSend(method, path, body string, want int, response any) {
 	s.Helper()
 	status, got := s.send(s.Context(), method, path, body)
 	if status != want {
 		s.Fatalf("%s %s: %d %s, want %d", method, path, status, got, want)
 	}
-	if answer == nil {
+	if response == nil {
 		return
 	}
-	if err := json.Unmarshal(got, answer); err != nil {
+	if err := json.Unmarshal(got, response); err != nil {
 		s.Fatalf("%s %s: %v", method, path, err)
 	}
 }
 
-// wantRejected makes a request that must fail, with Neutron's name for the failure.
-func (s *suite) wantRejected(method, path, body string, want int, typ string) {
+// mustFail makes a request that must fail, with Neutron's name for the failure.
+func (s *suite) mustFail(method, path, body string, want int, typ string) {
 	s.Helper()
-	var answer struct {
+	var response struct {
 		NeutronError struct{ Type, Message string }
 	}
 	status, got := s.send(s.Context(), method, path, body)
-	_ = json.Unmarshal(got, &answer) // without JSON, there is no type
-	if status != want || answer.NeutronError.Type != typ || answer.NeutronError.Message == "" {
+	_ = json.Unmarshal(got, &response) // without JSON, there is no type
+	if status != want || response.NeutronError.Type != typ || response.NeutronError.Message == "" {
 		s.Errorf("%s %s %s: %d %s, want %d %s", method, path, body, status, got, want, typ)
 	}
 }
 
 // send makes a request without the client.
-func (s *suite) send(ctx context.Context, method, path, body string) (status int, answer []byte) {
+func (s *suite) send(ctx context.Context, method, path, body string) (status int, received []byte) {
 	s.Helper()
 	request, err := http.NewRequestWithContext(ctx, method, s.Endpoint+path, bytes.NewBufferString(body))
 	if err != nil {
@@ -225,8 +271,8 @@ func (s *suite) send(ctx context.Context, method, path, body string) (status int
 		s.Fatal(err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	if answer, err = io.ReadAll(response.Body); err != nil {
+	if received, err = io.ReadAll(response.Body); err != nil {
 		s.Fatal(err)
 	}
-	return response.StatusCode, answer
+	return response.StatusCode, received
 }

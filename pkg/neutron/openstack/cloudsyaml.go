@@ -45,17 +45,18 @@ func loadCloud(name string, old *cloudConfig, wrap func(http.RoundTripper) http.
 	if !ok {
 		return nil, fmt.Errorf("%s has no cloud %q; %s", plain.path, name, listNames(slices.Sorted(maps.Keys(plain.clouds))))
 	}
-	paths, options := plain.path, []clouds.ParseOption{clouds.WithCloudName(name), clouds.WithCloudsYAML(bytes.NewReader(plain.content))}
+	paths := plain.path
+	options := []clouds.ParseOption{clouds.WithCloudName(name), clouds.WithCloudsYAML(bytes.NewReader(plain.content))}
 	secret, ok := secure.clouds[name]
 	if ok {
 		paths += " and " + secure.path
 		options = append(options, clouds.WithSecureYAML(bytes.NewReader(secure.content)))
 	}
-	config, err := parseCloud(secret, entry, options)
+	config, err := parseCloud(secret.Cloud, entry.Cloud, options)
 	if err != nil {
 		return nil, fmt.Errorf("cloud %q in %s: %w", name, paths, err)
 	}
-	if address := cmp.Or(secure.overrides[name], plain.overrides[name]); address != "" {
+	if address := cmp.Or(secret.Override, entry.Override); address != "" {
 		if config.override, err = parseURL(address, "v2.0"); err != nil {
 			return nil, fmt.Errorf("cloud %q in %s: network_endpoint_override %w", name, paths, err)
 		}
@@ -77,7 +78,7 @@ func parseCloud(secret, entry clouds.Cloud, options []clouds.ParseOption) (*clou
 	var err error
 	if config.auth, config.endpoint, config.tls, err = clouds.Parse(options...); err != nil {
 		text := strings.TrimPrefix(err.Error(), "unable to compute TLS configuration: ")
-		return nil, errors.New(request{secrets: config.secrets}.clean(text))
+		return nil, errors.New(description{secrets: config.secrets}.clean(text))
 	}
 	// gophercloud takes an unknown interface for "public".
 	name := cmp.Or(os.Getenv("OS_INTERFACE"), secret.EndpointType, entry.EndpointType, secret.Interface, entry.Interface)
@@ -98,7 +99,8 @@ func (c *cloudConfig) equal(other *cloudConfig) bool {
 		}
 		return config.Certificates[0].Certificate
 	}
-	return reflect.DeepEqual(c.auth, other.auth) && reflect.DeepEqual(c.endpoint, other.endpoint) && reflect.DeepEqual(c.override, other.override) &&
+	return reflect.DeepEqual(c.auth, other.auth) && reflect.DeepEqual(c.endpoint, other.endpoint) &&
+		reflect.DeepEqual(c.override, other.override) &&
 		c.tls.InsecureSkipVerify == other.tls.InsecureSkipVerify && c.tls.RootCAs.Equal(other.tls.RootCAs) &&
 		reflect.DeepEqual(certificate(c.tls), certificate(other.tls))
 }
@@ -108,16 +110,23 @@ func (c *cloudConfig) equal(other *cloudConfig) bool {
 // login tells.
 func (c *cloudConfig) mayBeSameCloud(other *cloudConfig) bool {
 	return *c.identity == *other.identity && reflect.DeepEqual(c.auth.Scope, other.auth.Scope) &&
-		reflect.DeepEqual(c.endpoint, other.endpoint) && reflect.DeepEqual(c.override, other.override) && c.tls.InsecureSkipVerify == other.tls.InsecureSkipVerify
+		reflect.DeepEqual(c.endpoint, other.endpoint) && reflect.DeepEqual(c.override, other.override) &&
+		c.tls.InsecureSkipVerify == other.tls.InsecureSkipVerify
 }
 
 // cloudFile is a clouds.yaml or a secure.yaml; the zero value is a file that
 // does not exist.
 type cloudFile struct {
-	path      string
-	content   []byte
-	clouds    map[string]clouds.Cloud
-	overrides map[string]string // of Neutron's address, by cloud; gophercloud ignores them
+	path    string
+	content []byte
+	clouds  map[string]cloudEntry
+}
+
+// cloudEntry is a cloud in a file.
+type cloudEntry struct {
+	clouds.Cloud `yaml:",inline"`
+	// Override replaces Neutron's address in the catalog. (gophercloud ignores it.)
+	Override string `yaml:"network_endpoint_override"`
 }
 
 // readCloudFiles reads clouds.yaml and secure.yaml. gophercloud would look in
@@ -129,7 +138,8 @@ func readCloudFiles() (plain, secure cloudFile, err error) {
 		places := standardPlaces()
 		i := slices.IndexFunc(places, exists)
 		if i < 0 {
-			return plain, secure, fmt.Errorf("there is no clouds.yaml; set OS_CLIENT_CONFIG_FILE, or create one of %s", strings.Join(places, ", "))
+			return plain, secure, fmt.Errorf("there is no clouds.yaml; set OS_CLIENT_CONFIG_FILE, or create one of %s",
+				strings.Join(places, ", "))
 		}
 		path = places[i]
 	}
@@ -154,7 +164,8 @@ func standardPlaces() []string {
 	}
 	dir, _ := os.Getwd() // without one, the path is relative
 	return []string{
-		filepath.Join(dir, "clouds.yaml"), filepath.Join(config, "openstack", "clouds.yaml"), filepath.Join("/etc", "openstack", "clouds.yaml"),
+		filepath.Join(dir, "clouds.yaml"), filepath.Join(config, "openstack", "clouds.yaml"),
+		filepath.Join("/etc", "openstack", "clouds.yaml"),
 	}
 }
 
@@ -168,9 +179,10 @@ func exists(path string) bool {
 func readCloudFile(path string) (cloudFile, error) {
 	content, err := os.ReadFile(path) //nolint:gosec // the operator chooses the file
 	if err != nil {
-		return cloudFile{}, fmt.Errorf("reading the cloud configuration: %w (see OS_CLIENT_CONFIG_FILE and OS_CLIENT_SECURE_FILE)", err)
+		return cloudFile{}, fmt.Errorf(
+			"reading the cloud configuration: %w (see OS_CLIENT_CONFIG_FILE and OS_CLIENT_SECURE_FILE)", err)
 	}
-	var all clouds.Clouds
+	var all struct{ Clouds map[string]cloudEntry }
 	if err := yaml.Unmarshal(content, &all); err != nil { //nolint:gosec // the operator writes the file
 		problem := "is not valid YAML"
 		if form := (*yaml.TypeError)(nil); errors.As(err, &form) {
@@ -181,19 +193,7 @@ func readCloudFile(path string) (cloudFile, error) {
 		}
 		return cloudFile{}, fmt.Errorf("%s %s", path, problem)
 	}
-	var more struct {
-		Clouds map[string]struct {
-			Override string `yaml:"network_endpoint_override"`
-		}
-	}
-	if err := yaml.Unmarshal(content, &more); err != nil { //nolint:gosec // as above
-		return cloudFile{}, fmt.Errorf("%s: network_endpoint_override is not a text", path)
-	}
-	overrides := map[string]string{}
-	for name, cloud := range more.Clouds {
-		overrides[name] = cloud.Override
-	}
-	return cloudFile{path, content, all.Clouds, overrides}, nil
+	return cloudFile{path, content, all.Clouds}, nil
 }
 
 var yamlLine = regexp.MustCompile(`\bline (\d+):`)
@@ -219,32 +219,23 @@ func secretsOf(infos ...*clouds.AuthInfo) (all []string) {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-// checkAuth removes the credentials that auth_type does not select, and reports
-// what is missing. Without auth_type, gophercloud prefers a password, then a
+// checkAuth removes the credentials that auth_type does not select, and returns what
+// gophercloud would reject at a login. Without auth_type, a password counts first, then a
 // token.
 func checkAuth(authType string, auth *gophercloud.AuthOptions) error {
 	hasApplication := auth.ApplicationCredentialID != "" || auth.ApplicationCredentialName != ""
-	if authType == "" {
-		switch {
-		case auth.Password != "":
-		case auth.TokenID != "":
-			authType = "token"
-		case hasApplication:
-			authType = "v3applicationcredential"
-		default:
-			return errors.New("password is missing (or token, or application_credential_id)")
-		}
+	switch {
+	case authType != "" || auth.Password != "":
+	case auth.TokenID != "":
+		authType = "token"
+	case hasApplication:
+		authType = "v3applicationcredential"
 	}
 	switch authType {
 	case "v3applicationcredential":
 		auth.Password, auth.TokenID = "", ""
-		switch {
-		case !hasApplication:
+		if !hasApplication {
 			return errors.New("application_credential_id is missing")
-		case auth.ApplicationCredentialSecret == "":
-			return errors.New("application_credential_secret is missing")
-		case auth.ApplicationCredentialID == "" && auth.UserID == "" && auth.Username == "":
-			return errors.New("username is missing; an application_credential_name needs it, an application_credential_id does not")
 		}
 	case "token", "v3token":
 		*auth = gophercloud.AuthOptions{IdentityEndpoint: auth.IdentityEndpoint, Scope: auth.Scope, TokenID: auth.TokenID}
@@ -253,41 +244,21 @@ func checkAuth(authType string, auth *gophercloud.AuthOptions) error {
 		}
 	case "", "password", "v3password":
 		auth.TokenID, auth.ApplicationCredentialID, auth.ApplicationCredentialName = "", "", ""
-		if err := checkUser(auth); err != nil {
-			return err
+		if auth.Username == "" {
+			auth.DomainID, auth.DomainName = "", "" // an ID needs no domain, and gophercloud allows none
 		}
 	default:
 		return fmt.Errorf("auth_type is %.80q; set it to password, token or v3applicationcredential", authType)
 	}
-	if s := auth.Scope; s != nil && s.ProjectName != "" && s.DomainID == "" && s.DomainName == "" {
-		return errors.New("project_domain_name is missing")
-	}
 	tried := *auth // gophercloud writes into it
 	scope, err := tried.ToTokenV3ScopeMap()
 	if err == nil {
-		_, err = tried.ToTokenV3CreateMap(scope) // its errors are constants
+		_, err = tried.ToTokenV3CreateMap(scope)
 	}
-	return err
+	return err // gophercloud's errors are constants
 }
 
-// checkUser reports what is missing for a login with a password.
-func checkUser(auth *gophercloud.AuthOptions) error {
-	switch {
-	case auth.Password == "":
-		return errors.New("password is missing")
-	case auth.Username == "" && auth.UserID == "":
-		return errors.New("username is missing")
-	case auth.Username != "" && auth.UserID != "":
-		return errors.New("username and user_id are both set; remove one of them")
-	case auth.Username != "" && auth.DomainID == "" && auth.DomainName == "":
-		return errors.New("user_domain_name is missing")
-	case auth.Username == "":
-		auth.DomainID, auth.DomainName = "", "" // an ID needs no domain, and gophercloud allows none
-	}
-	return nil
-}
-
-// identityURL returns the URL of version 3 of the Identity API. No answer of the
+// identityURL returns the URL of version 3 of the Identity API. No response of the
 // server at auth_url decides where a password is sent.
 func identityURL(text string) (*url.URL, error) {
 	if text == "" {

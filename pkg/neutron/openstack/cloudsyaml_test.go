@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 )
@@ -51,18 +52,20 @@ func TestCloudErrors(t *testing.T) {
 		"auth_url not a URL":        {clouds: auth("auth_url: 'http://me:"+secret+"@%zz'", user, project), want: ours + "auth_url is not a URL"},
 		"auth_url with a password":  {clouds: auth("auth_url: 'http://me:"+secret+"@k:5000'", user, project), want: ours + "auth_url holds a user name or password"},
 		"auth_url of version 2":     {clouds: auth("auth_url: 'http://k:5000/v2.0/'", user, project), want: ours + "auth_url ends with /v2.0; set it to version 3"},
-		"no user":                   {clouds: auth(url, project), want: ours + "username is missing"},
-		"two users":                 {clouds: auth(url, user, "user_id: x", project), want: ours + "username and user_id are both set"},
-		"no domain of the user":     {clouds: auth(url, "username: me", project), want: ours + "user_domain_name is missing"},
-		"no domain of the project":  {clouds: auth(url, user, "project_name: ours"), want: ours + "project_domain_name is missing"},
-		"no credentials":            {clouds: clouds("auth: {" + url + ", " + user + ", " + project + "}"), want: ours + "password is missing (or token, or application_credential_id)"},
-		"no password":               {clouds: clouds("auth_type: password", "auth: {"+url+", token: "+secret+"}"), want: ours + "password is missing"},
+		"no user":                   {clouds: auth(url, project), want: ours + "Exactly one of Username and UserID must be provided"},
+		"two users":                 {clouds: auth(url, user, "user_id: x", project), want: ours + "Exactly one of Username and UserID must be provided"},
+		"no domain of the user":     {clouds: auth(url, "username: me", project), want: ours + "You must provide exactly one of DomainID or DomainName to authenticate by Username"},
+		"no domain of the project":  {clouds: auth(url, user, "project_name: ours"), want: ours + "You must provide exactly one of DomainID or DomainName in a Scope with ProjectName"},
+		"no credentials":            {clouds: clouds("auth: {" + url + ", " + user + ", " + project + "}"), want: ours + "You must provide a password to authenticate"},
+		"no password":               {clouds: clouds("auth_type: password", "auth: {"+url+", token: "+secret+"}"), want: ours + "You must provide a password to authenticate"},
 		"no token":                  {clouds: clouds("auth_type: token", "auth: {"+url+", password: "+secret+"}"), want: ours + "token is missing"},
 		"no application credential": {clouds: clouds("auth_type: v3applicationcredential", "auth: {"+url+", application_credential_secret: "+secret+"}"), want: ours + "application_credential_id is missing"},
-		"no application secret":     {clouds: clouds("auth: {" + url + ", application_credential_id: x}"), want: ours + "application_credential_secret is missing"},
-		"whose credential":          {clouds: clouds("auth: {" + url + ", application_credential_name: x, application_credential_secret: " + secret + "}"), want: ours + "username is missing; an application_credential_name needs it"},
+		"no application secret":     {clouds: clouds("auth: {" + url + ", application_credential_id: x}"), want: ours + "You must provide an Application Credential Secret"},
+		"whose credential":          {clouds: clouds("auth: {" + url + ", application_credential_name: x, application_credential_secret: " + secret + "}"), want: ours + "Exactly one of Username and UserID must be provided"},
 		"unknown auth_type":         {clouds: clouds("auth_type: v3oidcpassword", "auth: {"+url+"}"), want: ours + `auth_type is "v3oidcpassword"; set it to password, token or v3applicationcredential`},
 		"unknown interface":         {clouds: good + "    interface: pubic\n", want: ours + `interface is "pubic"; set it to public, internal or admin`},
+		"override without a scheme": {clouds: good + "    network_endpoint_override: neutron:9696\n", want: ours + "network_endpoint_override must begin with http:// or https://"},
+		"a list of overrides":       {clouds: good + "    network_endpoint_override: []\n", want: notClouds},
 		"unknown system scope":      {clouds: auth(url, user, "system_scope: some"), want: ours + "only system scope of all is supported"},
 		"no CA file":                {clouds: good + "    cacert: DIR/none.pem\n", want: ours + "failed to open the CA cert file: open DIR/none.pem: no such file or directory"},
 		"not a CA file":             {clouds: good, environment: map[string]string{"OS_CACERT": "DIR/clouds.yaml"}, want: ours + `failed to parse the CA Cert from "DIR/clouds.yaml"`},
@@ -80,7 +83,7 @@ func TestCloudErrors(t *testing.T) {
 			for key, value := range test.environment {
 				t.Setenv(key, here(value))
 			}
-			_, err := openstack.NewFromCloud("ours")
+			_, err := openstack.NewFromCloud("ours", openstack.Options{})
 			if err == nil || !strings.HasPrefix(err.Error(), here(test.want)) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("error is\n     %v\nwant %s", err, here(test.want))
 			}
@@ -141,7 +144,7 @@ func TestCloudPlaces(t *testing.T) {
 			for key, value := range test.environment {
 				t.Setenv(key, here(value))
 			}
-			client, err := openstack.NewFromCloud(test.cloud)
+			client, err := openstack.NewFromCloud(test.cloud, openstack.Options{})
 			switch {
 			case test.want != "":
 				if err == nil || err.Error() != here(test.want) {
@@ -150,7 +153,9 @@ func TestCloudPlaces(t *testing.T) {
 			case err != nil:
 				t.Error(err)
 			default:
-				wantList(t, client)
+				if _, err := client.Networks(t.Context(), neutron.NetworkFilter{}); err != nil {
+					t.Error(err)
+				}
 			}
 		})
 	}

@@ -37,7 +37,7 @@ func TestRealCloud(t *testing.T) {
 			if !slices.Contains(strings.Fields(os.Getenv("OPENSTACK_CLOUDS")), name) {
 				t.Skip("OPENSTACK_CLOUDS does not have it: `make test-openstack` starts an OpenStack and sets it")
 			}
-			client, err := openstack.NewFromCloud(name)
+			client, err := openstack.NewFromCloud(name, openstack.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,14 +1,15 @@
 // Package openstack is the neutron.Client for a real Neutron, over HTTP, with or
 // without a login to Keystone. It is the only package that imports gophercloud.
 //
-// It adds strict checks to gophercloud, because a mistake here creates a network
-// twice, or forgets one that exists:
+// gophercloud reads clouds.yaml and logs in to Keystone. Requests to Neutron are this
+// package's own, with strict checks, because a mistake here creates a network twice, or
+// forgets one that exists:
 //
-//   - An answer without the expected content is neutron.ErrUnavailable, never an
+//   - A response without the expected content is neutron.ErrUnavailable, never an
 //     empty list or a zero value: no JSON, a list without its key, an object
 //     without its revision, an invalid address. Only an object that the caller
 //     certainly does not look for is skipped: see list.
-//   - Answers are decoded as streams, and bounded in bytes, objects, pages and
+//   - Responses are decoded as streams, and bounded in bytes, objects, pages and
 //     time. So a hostile server cannot exhaust the memory.
 //   - "Not found" is accepted from Neutron only, and for one object only. A 404
 //     from a proxy, or for a list, is ErrUnavailable.

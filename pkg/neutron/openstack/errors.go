@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -28,8 +29,8 @@ const maxMessage = 500
 // wrong.
 const maxRetryAfter = time.Hour
 
-// request holds what the description of a failure needs.
-type request struct {
+// description holds what the description of a failure needs.
+type description struct {
 	op      string
 	host    string
 	timeout time.Duration
@@ -38,56 +39,71 @@ type request struct {
 
 // clean makes a text from outside fit for a message: without secrets, in one line,
 // without characters that control a terminal, and not too long.
-func (r request) clean(text string) string {
+func (d description) clean(text string) string {
 	// A secret may appear only when the text is in one line.
-	text = withoutSecrets(oneLine(withoutSecrets(text, r.secrets)), r.secrets)
+	text = withoutSecrets(oneLine(withoutSecrets(text, d.secrets)), d.secrets)
 	if runes := []rune(text); len(runes) > maxMessage {
 		text = string(runes[:maxMessage-1]) + "…"
 	}
 	return text
 }
 
-// unusableAnswer is the problem of an answer that cannot be used.
-type unusableAnswer string
+// unusableResponse is the problem of a response that cannot be used.
+type unusableResponse string
 
-func (e unusableAnswer) Error() string { return string(e) }
+func (e unusableResponse) Error() string { return string(e) }
 
-func unusable(format string, args ...any) error { return unusableAnswer(fmt.Sprintf(format, args...)) }
+func unusable(format string, args ...any) error {
+	return unusableResponse(fmt.Sprintf(format, args...))
+}
 
-// classify turns an error of gophercloud into a *neutron.Error.
-func classify(ctx context.Context, r request, err error) *neutron.Error {
-	failure := &neutron.Error{Op: r.op, Class: neutron.ErrUnavailable}
-	var answer gophercloud.ErrUnexpectedResponseCode
+// classify returns the failure of a request to Neutron as a *neutron.Error.
+func classify(ctx context.Context, d description, err error) *neutron.Error {
+	var response gophercloud.ErrUnexpectedResponseCode
 	var failed *neutron.Error
 	switch {
-	case errors.As(err, &answer):
-		failure.Status = answer.Actual
-		failure.Type, failure.Message = r.readBody(answer.Actual, answer.Body)
-		failure.Class = classOf(r.op, failure.Status, failure.Type)
+	case errors.As(err, &response):
+		failed = d.rejection(response, "NeutronError")
+		failed.Class = classOf(d.op, failed.Status, failed.Type)
 		switch {
-		case failure.Status == http.StatusUnauthorized: // without a login: otherwise, it is an error of cloud
-			failure.Message += " (Neutron requires a login; name a cloud of clouds.yaml with -cloud)"
-		case failure.Type == "" && failure.Status >= 400 && failure.Status < 500:
-			failure.Message += fmt.Sprintf(" (%s does not answer like a Neutron; check its address)", r.host)
+		case failed.Status == http.StatusUnauthorized: // without a login: otherwise, it is an error of cloud
+			failed.Message += " (Neutron requires a login; name a cloud of clouds.yaml with -cloud)"
+		case failed.Type == "" && failed.Status >= 400 && failed.Status < 500:
+			failed.Message += fmt.Sprintf(" (%s does not respond like a Neutron; check its address)", d.host)
 		}
-		failure.RetryAfter = retryAfter(answer.ResponseHeader.Get("Retry-After"), time.Now())
+		return failed
 	case ctx.Err() != nil:
-		failure.Cause = ctx.Err()
-		failure.Message = ctx.Err().Error()
+		return &neutron.Error{Op: d.op, Class: neutron.ErrUnavailable, Message: ctx.Err().Error(), Cause: ctx.Err()}
 	case errors.As(err, &failed):
-		*failure = *failed // a copy: a failed login is shared
-	default:
-		failure.Message = r.clean(withoutAnswer(r, err))
+		own := *failed // a failed login is shared
+		return &own
 	}
-	return failure
+	return &neutron.Error{Op: d.op, Class: neutron.ErrUnavailable, Message: d.clean(d.withoutResponse(err))}
+}
+
+// rejection returns the failure that a response describes, without its class. Another
+// server than the requested one does not use its key: then, the message is the name of
+// the status, and the type is empty.
+func (d description) rejection(response gophercloud.ErrUnexpectedResponseCode, key string) *neutron.Error {
+	failed := &neutron.Error{Op: d.op, Status: response.Actual, Message: http.StatusText(response.Actual)}
+	failed.RetryAfter = retryAfter(response.ResponseHeader.Get("Retry-After"), time.Now())
+	var body map[string]json.RawMessage
+	var described struct{ Type, Title, Message string } // Keystone has titles
+	if json.Unmarshal(response.Body, &body) != nil || json.Unmarshal(body[key], &described) != nil {
+		return failed
+	}
+	if typ := cmp.Or(described.Type, described.Title); typ != "" {
+		failed.Type, failed.Message = d.clean(typ), d.clean(described.Message)
+	}
+	return failed
 }
 
 // classOf returns the class of a failure. typ is Neutron's name for it, and empty
-// if the answer is not Neutron's own.
+// if the response is not Neutron's own.
 func classOf(op string, status int, typ string) error {
 	switch {
 	case typ == "" && status != http.StatusPreconditionFailed:
-		return neutron.ErrUnavailable // the answer of a proxy, or of another server
+		return neutron.ErrUnavailable // the response of a proxy, or of another server
 	case status == http.StatusNotFound:
 		return classOf404(op, typ)
 	case status == http.StatusConflict:
@@ -108,10 +124,10 @@ func classOf(op string, status int, typ string) error {
 
 // classOf404 accepts "not found" from Neutron only, and for one object only: the
 // controller forgets an object that is not found. A list is never "not found",
-// although Neutron answers 404 if the last network of a page was deleted.
+// although Neutron responds with 404 if the last network of a page was deleted.
 func classOf404(op, typ string) error {
 	switch {
-	case op == listNetworks, op == listSubnets, op == listSubnetPools, op == listExtensions, op == listRouters, op == listPorts:
+	case strings.HasPrefix(op, "list "):
 		return neutron.ErrUnavailable
 	case typ == "HTTPNotFound": // no such path, or an object that the policy hides
 		return neutron.ErrRefused
@@ -134,55 +150,41 @@ func classOf409(typ string) error {
 	return neutron.ErrRefused // OverQuota, GatewayConflictWithAllocationPools, OverlappingAllocationPools, …
 }
 
-// readBody returns Neutron's name for a failure and its message. If another
-// server answered, it returns the name of the status.
-func (r request) readBody(status int, body []byte) (typ, message string) {
-	var answer struct {
-		NeutronError struct {
-			Type    string `json:"type"`
-			Message string `json:"message"`
-		}
-	}
-	if err := json.Unmarshal(body, &answer); err == nil && answer.NeutronError.Type != "" {
-		return r.clean(answer.NeutronError.Type), r.clean(answer.NeutronError.Message)
-	}
-	return "", http.StatusText(status)
-}
-
-// withoutAnswer describes a failure without a usable answer.
-func withoutAnswer(r request, err error) string {
+// withoutResponse describes a failure without a usable response.
+func (d description) withoutResponse(err error) string {
 	var (
-		bad     unusableAnswer
+		bad     unusableResponse
 		network *net.OpError
 		lookup  *net.DNSError
+		cert    *tls.CertificateVerificationError
 		tooLong *http.MaxBytesError
 		syntax  *json.SyntaxError
 		typ     *json.UnmarshalTypeError
 	)
-	answer := "the answer of " + r.host + " is unusable: "
+	response := "the response from " + d.host + " is unusable: "
 	switch {
 	case errors.As(err, &bad):
-		return answer + string(bad)
+		return response + string(bad)
 	case errors.As(err, &tooLong):
-		return answer + fmt.Sprintf("it has more than %d bytes", tooLong.Limit)
+		return response + fmt.Sprintf("it has more than %d bytes", tooLong.Limit)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return answer + "it ends too early"
+		return response + "it ends too early"
 	case errors.As(err, &syntax), errors.As(err, &typ):
-		return answer + "it is not the JSON of an OpenStack service"
-	case isCertificate(err):
-		return r.host + ": " + certificate(err)
+		return response + "it is not the JSON of an OpenStack service"
+	case errors.As(err, &cert):
+		return d.host + ": " + certificate(err)
 	case errors.As(err, &lookup):
 		return lookupFailed(lookup)
 	case isTimeout(err):
-		return fmt.Sprintf("timed out: no answer from %s within %v", r.host, r.timeout)
+		return fmt.Sprintf("timed out: no response from %s within %v", d.host, d.timeout)
 	case errors.As(err, &network):
 		stable := *network
 		stable.Source = nil // its port is another one each time
 		return stable.Error()
 	case errors.Is(err, io.EOF):
-		return r.host + " closed the connection without an answer"
+		return d.host + " closed the connection without a response"
 	}
-	return r.host + ": " + rootCause(err).Error()
+	return d.host + ": " + rootCause(err).Error()
 }
 
 // isTimeout reports whether the request as a whole timed out. (An attempt to
@@ -205,11 +207,6 @@ func lookupFailed(err *net.DNSError) string {
 		return "lookup " + err.Name + ": the name server timed out"
 	}
 	return "lookup " + err.Name + ": the name server failed"
-}
-
-func isCertificate(err error) bool {
-	var verification *tls.CertificateVerificationError
-	return errors.As(err, &verification)
 }
 
 // certificate omits the current time from the text about an expired certificate.
@@ -244,7 +241,8 @@ func retryAfter(header string, now time.Time) time.Duration {
 }
 
 // requestID matches the part that makes two messages of one failure differ.
-var requestID = regexp.MustCompile(`(?i)\s*\(?(?:request[- ]?id:?\s*)?\breq-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b\)?`)
+var requestID = regexp.MustCompile(
+	`(?i)\s*\(?(?:request[- ]?id:?\s*)?\breq-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b\)?`)
 
 // oneLine removes what a condition must not hold: request IDs and control
 // characters.

@@ -22,11 +22,9 @@ func TestClassOf(t *testing.T) {
 		want   error
 	}{
 		"deleted":                        {"delete network", 404, "NetworkNotFound", neutron.ErrNotFound},
-		"its network is deleted":         {"create subnet", 404, "NetworkNotFound", neutron.ErrNotFound},
 		"not ours to see":                {"delete network", 404, "HTTPNotFound", neutron.ErrRefused},
 		"404 out of a proxy":             {"delete network", 404, "", neutron.ErrUnavailable},
-		"a list is never not found":      {listNetworks, 404, "NetworkNotFound", neutron.ErrUnavailable},
-		"nor is the other":               {listSubnets, 404, "HTTPNotFound", neutron.ErrUnavailable},
+		"a list is never not found":      {"list networks", 404, "NetworkNotFound", neutron.ErrUnavailable},
 		"ports on a network":             {"delete network", 409, "NetworkInUse", neutron.ErrInUse},
 		"ports on a subnet":              {"delete subnet", 409, "SubnetInUse", neutron.ErrInUse},
 		"a router has the gateway":       {"update subnet", 409, "GatewayIpInUse", neutron.ErrInUse},
@@ -35,26 +33,16 @@ func TestClassOf(t *testing.T) {
 		"a conflict without a name":      {"create subnet", 409, "", neutron.ErrUnavailable},
 		"quota":                          {"create network", 409, "OverQuota", neutron.ErrRefused},
 		"the gateway is in a pool":       {"update subnet", 409, "GatewayConflictWithAllocationPools", neutron.ErrRefused},
-		"pools overlap":                  {"update subnet", 409, "OverlappingAllocationPools", neutron.ErrRefused},
 		"a conflict that we do not know": {"update subnet", 409, "IpamValueInvalid", neutron.ErrRefused},
 		"invalid":                        {"create subnet", 400, "InvalidInput", neutron.ErrRefused},
-		"forbidden":                      {"create network", 403, "PolicyNotAuthorized", neutron.ErrRefused},
-		"too large":                      {"create network", 413, "HTTPRequestEntityTooLarge", neutron.ErrRefused},
 		"no Neutron at this address":     {"create network", 405, "", neutron.ErrUnavailable},
 		"a revision, out of a proxy":     {"update subnet", 412, "", neutron.ErrConflict},
 		"a subnet pool is exhausted":     {"create subnet", 500, "SubnetAllocationError", neutron.ErrRefused},
-		"broken":                         {"create subnet", 500, "HTTPInternalServerError", neutron.ErrUnavailable},
 		"the type alone does not refuse": {"create subnet", 503, "SubnetAllocationError", neutron.ErrUnavailable},
 		"not logged in":                  {"create subnet", 401, "", neutron.ErrUnavailable},
-		"not logged in to the proxy":     {"create subnet", 407, "", neutron.ErrUnavailable},
-		"too slow":                       {"create subnet", 408, "", neutron.ErrUnavailable},
 		"too many":                       {"create subnet", 429, "", neutron.ErrUnavailable},
-		"bad gateway":                    {"create subnet", 502, "", neutron.ErrUnavailable},
-		"overloaded":                     {"create subnet", 503, "", neutron.ErrUnavailable},
-		"gateway time-out":               {"create subnet", 504, "", neutron.ErrUnavailable},
 		"moved":                          {"create subnet", 301, "", neutron.ErrUnavailable},
 		"200 in place of 201":            {"create subnet", 200, "", neutron.ErrUnavailable},
-		"200 in place of 204":            {"delete network", 200, "", neutron.ErrUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := classOf(test.op, test.status, test.typ); !errors.Is(got, test.want) {
@@ -64,11 +52,11 @@ func TestClassOf(t *testing.T) {
 	}
 }
 
-// TestWithoutAnswer: the text omits what varies.
-func TestWithoutAnswer(t *testing.T) {
+// TestWithoutResponse: the text omits what varies.
+func TestWithoutResponse(t *testing.T) {
 	here := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 54321}
 	there := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 9696}
-	r := request{op: "list networks", host: "10.0.0.1:9696", timeout: 30 * time.Second}
+	r := description{op: "list networks", host: "10.0.0.1:9696", timeout: 30 * time.Second}
 	for name, test := range map[string]struct {
 		err  error
 		want string
@@ -81,17 +69,9 @@ func TestWithoutAnswer(t *testing.T) {
 			&net.DNSError{Err: "read udp 10.0.0.9:54321->10.0.0.53:53: i/o timeout", Name: "neutron.example", Server: "10.0.0.53:53", IsTimeout: true},
 			"lookup neutron.example: the name server timed out",
 		},
-		"no such host": {
-			&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "neutron.example", Server: "10.0.0.53:53", IsNotFound: true}},
-			"lookup neutron.example: no such host",
-		},
 		"the time of day": {
 			&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired, Detail: "current time 2026-11-21T03:00:00Z is after 2026-01-01T00:00:00Z"}},
 			"10.0.0.1:9696: its certificate has expired or is not yet valid",
-		},
-		"an authority": {
-			&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}},
-			"10.0.0.1:9696: x509: certificate signed by unknown authority",
 		},
 		"anything else": {
 			fmt.Errorf("around: %w", errors.New("something new")),
@@ -100,7 +80,7 @@ func TestWithoutAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := &url.Error{Op: "Get", URL: "http://10.0.0.1:9696/v2.0/networks?description=x", Err: test.err}
-			if got := withoutAnswer(r, err); got != test.want {
+			if got := r.withoutResponse(err); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 		})

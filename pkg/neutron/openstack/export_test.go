@@ -1,13 +1,6 @@
 package openstack
 
-import (
-	"time"
-
-	"github.com/samplecrd/network-controller/pkg/neutron"
-)
-
-// WithClock sets the clock of a client.
-func WithClock(now func() time.Time) Option { return func(o *options) { o.now = now } }
+import "github.com/samplecrd/network-controller/pkg/neutron"
 
 // WaitForFiles waits until a client that has a session has read the files, and has
 // logged in if they have changed.

@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 )
 
-// Extensions implements neutron.Reader.
 func (c *client) Extensions(ctx context.Context) ([]string, error) {
 	aliases := []string{}
-	_, err := c.readPage(ctx, "extensions", "", maxAnswer, func(raw json.RawMessage) error {
+	_, err := c.readPage(ctx, pageRequest{plural: "extensions", left: maxResponse}, func(raw json.RawMessage) error {
 		var extension struct {
 			Alias string `json:"alias"`
 		}
@@ -22,7 +21,7 @@ func (c *client) Extensions(ctx context.Context) ([]string, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, c.failed(ctx, listExtensions, err)
+		return nil, c.failed(ctx, "list extensions", err)
 	}
 	return aliases, nil
 }

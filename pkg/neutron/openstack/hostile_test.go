@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path"
 	"runtime"
 	"strconv"
 	"strings"
@@ -19,15 +18,15 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 )
 
-// hostile is a client of a server that answers every request with a handler.
-func hostile(t testing.TB, handler http.HandlerFunc, options ...openstack.Option) neutron.Client {
+// hostile is a client of a server that responds to every request with a handler.
+func hostile(t testing.TB, handler http.HandlerFunc, options ...openstack.Options) neutron.Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	return connect(t, server.URL, options...)
 }
 
-// bomb returns a handler that answers with a compressed text: a head, repetitions
+// bomb returns a handler that responds with a compressed text: a head, repetitions
 // of a unit until it has the size, and a tail.
 func bomb(t *testing.T, status int, head, unit, tail string, size int) http.HandlerFunc {
 	t.Helper()
@@ -42,7 +41,7 @@ func bomb(t *testing.T, status int, head, unit, tail string, size int) http.Hand
 	if err := pack.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return answerWith(status, header("Content-Type", "application/json", "Content-Encoding", "gzip"), packed.String())
+	return respondWith(status, header("Content-Type", "application/json", "Content-Encoding", "gzip"), packed.String())
 }
 
 // allocated returns how many bytes a function allocates, and how long it takes.
@@ -57,11 +56,12 @@ func allocated(f func()) (total uint64, took time.Duration) {
 }
 
 const (
-	foreignNetwork = `{"id": "n%d", "name": "", "description": "", "subnets": [], "admin_state_up": true, "revision_number": 1}`
-	foreignSubnet  = `{"id": "s%d", "network_id": "n", "name": "", "description": "", "cidr": "10.0.0.0/24", "gateway_ip": null, "allocation_pools": [], "enable_dhcp": true, "revision_number": 1}`
+	foreignNetwork = `{"id": "n%d", "name": "x", "description": "theirs", "mtu": 1500, "tags": [], "subnets": [], "admin_state_up": true, "revision_number": 1}`
+	foreignSubnet  = `{"id": "s%d", "network_id": "n%[1]d", "name": "x", "description": "theirs", "cidr": "10.0.0.0/24", "gateway_ip": "10.0.0.1", "allocation_pools": [{"start": "10.0.0.2", "end": "10.0.0.9"}], "enable_dhcp": true, "dns_nameservers": ["9.9.9.9"], "host_routes": [{"destination": "10.0.0.0/8", "nexthop": "10.0.0.9"}], "revision_number": 1}`
+	foreignPort    = `{"id": "p%d", "network_id": "n%[1]d", "device_id": "r1", "device_owner": "network:router_interface", "fixed_ips": [{"subnet_id": "s%[1]d", "ip_address": "10.0.0.1"}]}`
 )
 
-// TestBombs: an answer that unpacks to much is an error, and takes little memory.
+// TestBombs: a response that unpacks to much is an error, and takes little memory.
 func TestBombs(t *testing.T) {
 	const size = 60 << 20
 	for name, test := range map[string]struct {
@@ -102,9 +102,9 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestLargeAnswer: an answer has at most 128 MiB.
-func TestLargeAnswer(t *testing.T) {
-	network := strings.Replace(foreignNetwork, `"name": ""`, `"name": "", "ignored": "`+strings.Repeat("x", 9_000)+`"`, 1)
+// TestLargeResponse: a response has at most 128 MiB.
+func TestLargeResponse(t *testing.T) {
+	network := strings.Replace(foreignNetwork, `"name"`, `"ignored": "`+strings.Repeat("x", 9_000)+`", "name"`, 1)
 	serve := func(size int) neutron.Client {
 		return hostile(t, func(w http.ResponseWriter, _ *http.Request) {
 			n := 0
@@ -116,7 +116,7 @@ func TestLargeAnswer(t *testing.T) {
 				n += more
 			}
 			_, _ = io.WriteString(w, `]}`)
-		}, openstack.WithTimeout(5*time.Minute)) // the race detector is slow
+		}, openstack.Options{Timeout: 5 * time.Minute}) // the race detector is slow
 	}
 	if found, err := serve(120<<20).Networks(t.Context(), neutron.NetworkFilter{}); err != nil || len(found) < 12_000 {
 		t.Errorf("120 MiB: %d networks, error %v", len(found), err)
@@ -145,15 +145,16 @@ func pages(objects int, delay time.Duration) http.HandlerFunc {
 func TestEndlessPages(t *testing.T) {
 	for name, test := range map[string]struct {
 		handler http.HandlerFunc
+		timeout time.Duration
 		want    string
 	}{
-		"many objects": {pages(2000, 0), "it has more than 200000 networks"},
-		"few objects":  {pages(1, 0), "it has more than 10000 pages"},
-		"no objects":   {pages(0, 0), "it has more than 10000 pages"},
-		"slow":         {pages(1, 60*time.Millisecond), "it takes longer than 3s"},
+		"many objects": {pages(2000, 0), 0, "it has more than 200000 networks"},
+		"few objects":  {pages(1, 0), 0, "it has more than 10000 pages"},
+		"no objects":   {pages(0, 0), 0, "it has more than 10000 pages"},
+		"slow":         {pages(1, 60*time.Millisecond), 300 * time.Millisecond, "it takes longer than 3s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := hostile(t, test.handler, openstack.WithTimeout(map[bool]time.Duration{true: 300 * time.Millisecond}[name == "slow"]))
+			client := hostile(t, test.handler, openstack.Options{Timeout: test.timeout})
 			var err error
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
@@ -164,121 +165,123 @@ func TestEndlessPages(t *testing.T) {
 	}
 }
 
-// TestSkippedNetworks: a list of everything skips the networks of others that are
-// unusable, and counts them. A network that may be the one that the caller looks
+// TestSkippedNetworks: a list of everything skips the objects of others that are
+// unusable, and counts them. An object that may be the one that the caller looks
 // for is an error: otherwise the caller would create a second one.
 func TestSkippedNetworks(t *testing.T) {
-	const marker = "samplecrd.k8s.io owner: c1/default/example"
-	const good = `{"id": "n2", "name": "x", "description": "theirs", "mtu": 1500, "tags": [], "subnets": [], "admin_state_up": true, "revision_number": 1}`
 	long := strings.Repeat("x", 10_000)
-	for name, test := range map[string]struct{ from, to, reason string }{
-		"a negative MTU":         {`1500`, `-1`, "mtu is -1"},
-		"an MTU in words":        {`1500`, `"large"`, "of another type"},
-		"an enormous MTU":        {`1500`, `1e100`, "of another type"},
-		"a long ID":              {`"n2"`, `"` + long + `"`, "id is a text of 10000 bytes"},
-		"a path for an ID":       {`"n2"`, `"../subnets/x"`, `id is "../subnets/x"`},
-		"an ID with escapes":     {`"n2"`, `"\u001b[31m\nx"`, `id is "\x1b[31m\nx"`},
-		"a number for an ID":     {`"n2"`, `5`, "of another type"},
-		"null for the ID":        {`"n2"`, `null`, "without id"},
-		"a long name":            {`"x"`, `"` + long + `"`, "name is a text of 10000 bytes"},
-		"a long description":     {`"theirs"`, `"` + long + `"`, "description is a text of 10000 bytes"},
-		"a list of descriptions": {`"theirs"`, `["theirs"]`, "of another type"},
-		"many tags":              {`"tags": []`, `"tags": ["x"` + strings.Repeat(`,"x"`, 2000) + `]`, "2001 tags"},
-		"a long tag":             {`"tags": []`, `"tags": ["` + long + `"]`, "tag is a text of 10000 bytes"},
-		"a subnet without an ID": {`"subnets": []`, `"subnets": [""]`, `subnet is ""`},
-		"no subnets":             {`"subnets": []`, `"subnets": null`, "without id"},
-		"no revision":            {`"revision_number": 1`, `"x": 1`, "revision_number"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bad := strings.Replace(good, test.from, test.to, 1)
-			var skipped []string
-			networks := func(network string, filter neutron.NetworkFilter) ([]neutron.Network, error) {
-				skipped = nil
-				body := `{"networks": [` + fmt.Sprintf(foreignNetwork, 1) + `,` + network + `,` + fmt.Sprintf(foreignNetwork, 3) + `]}`
-				return hostile(t, answerWith(200, nil, body), openstack.OnSkipped(func(_ context.Context, kind string, count int, reason string) {
-					skipped = append(skipped, fmt.Sprint(kind, " ", count, " ", reason))
-				})).Networks(t.Context(), filter)
-			}
-			if all, err := networks(bad, neutron.NetworkFilter{}); err != nil || len(all) != 2 || len(skipped) != 1 ||
-				!strings.HasPrefix(skipped[0], "networks 1 it has ") || !strings.Contains(skipped[0], test.reason) || len(skipped[0]) > 600 {
-				t.Errorf("a list of everything: %d networks, error %v, skipped %q; want 2 networks and %q", len(all), err, skipped, test.reason)
-			}
-			if all, err := networks(bad, neutron.NetworkFilter{ID: "n3"}); err != nil || len(all) != 1 {
-				t.Errorf("another ID: %+v, %v", all, err)
-			}
-			if test.from != `"n2"` {
-				_, err := networks(bad, neutron.NetworkFilter{ID: "n2"})
-				wantError(t, "its ID", err, neutron.ErrUnavailable, test.reason)
-			}
-			if test.from == `"theirs"` {
-				return
-			}
-			bad = strings.Replace(bad, `"theirs"`, `"`+marker+`"`, 1)
-			for _, filter := range []neutron.NetworkFilter{{}, {Name: "x"}} {
-				if test.from == `"x"` && filter.Name != "" {
-					continue // certainly another name
-				}
-				_, err := networks(bad, filter)
-				wantError(t, "with an owner marker", err, neutron.ErrUnavailable, test.reason)
-			}
-		})
+	networks := func(c neutron.Client, id string) (int, error) {
+		found, err := c.Networks(t.Context(), neutron.NetworkFilter{ID: id})
+		return len(found), err
 	}
-	t.Run("null for a description is an empty one", func(t *testing.T) {
-		client := hostile(t, answerWith(200, nil, `{"networks": [`+strings.Replace(good, `"theirs"`, `null`, 1)+`]}`))
-		if all, err := client.Networks(t.Context(), neutron.NetworkFilter{}); err != nil || len(all) != 1 || all[0].Description != "" {
-			t.Errorf("Networks() = %+v, %v", all, err)
+	subnets := func(c neutron.Client, networkID string) (int, error) {
+		found, err := c.Subnets(t.Context(), neutron.SubnetFilter{NetworkID: networkID})
+		return len(found), err
+	}
+	interfaces := func(c neutron.Client, networkID string) (int, error) {
+		found, err := c.RouterInterfaces(t.Context(), networkID)
+		return len(found), err
+	}
+	for _, test := range []struct {
+		kind, object string
+		list         func(c neutron.Client, id string) (int, error)
+		changes      map[string][2]string
+	}{
+		{"networks", foreignNetwork, networks, map[string][2]string{
+			"a negative MTU":         {`1500`, `-1`},
+			"an MTU in words":        {`1500`, `"large"`},
+			"an enormous MTU":        {`1500`, `1e100`},
+			"a long ID":              {`"n2"`, `"` + long + `"`},
+			"a path for an ID":       {`"n2"`, `"../subnets/x"`},
+			"an ID with escapes":     {`"n2"`, `"\u001b[31m\nx"`},
+			"a number for an ID":     {`"n2"`, `5`},
+			"null for the ID":        {`"n2"`, `null`},
+			"a long name":            {`"x"`, `"` + long + `"`},
+			"a long description":     {`"theirs"`, `"` + long + `"`},
+			"a list of descriptions": {`"theirs"`, `["theirs"]`},
+			"many tags":              {`"tags": []`, `"tags": ["x"` + strings.Repeat(`,"x"`, 2000) + `]`},
+			"a long tag":             {`"tags": []`, `"tags": ["` + long + `"]`},
+			"a subnet without an ID": {`"subnets": []`, `"subnets": [""]`},
+			"no subnets":             {`"subnets": []`, `"subnets": null`},
+			"no revision":            {`"revision_number": 1`, `"x": 1`},
+			"a long DNS domain":      {`"mtu"`, `"dns_domain": "` + long + `", "mtu"`},
+		}},
+		{"subnets", foreignSubnet, subnets, map[string][2]string{
+			"a CIDR with host bits": {"10.0.0.0/24", "10.0.0.1/24"},
+			"no CIDR":               {`"10.0.0.0/24"`, `null`},
+			"not a CIDR":            {"10.0.0.0/24", "x"},
+			"not a gateway":         {"10.0.0.1", "x"},
+			"a pool without an end": {`, "end": "10.0.0.9"`, ``},
+			"a name for a server":   {`"9.9.9.9"`, `"dns"`},
+			"a server, empty":       {`"9.9.9.9"`, `""`},
+			"a route over a name":   {`"nexthop": "10.0.0.9"`, `"nexthop": "router"`},
+			"a route to nowhere":    {`"destination"`, `"x"`},
+			"no enable_dhcp":        {`"enable_dhcp": true`, `"x": 1`},
+			"null for the pools":    {`[{"start": "10.0.0.2", "end": "10.0.0.9"}]`, `null`},
+			"no revision":           {`"revision_number"`, `"x"`},
+			"a revision in words":   {`"revision_number": 1`, `"revision_number": "1"`},
+			"a negative revision":   {`"revision_number": 1`, `"revision_number": -1`},
+			"a path for an ID":      {`"s2"`, `"../x"`},
+			"a long name":           {`"x"`, `"` + long + `"`},
+			"a path for a pool":     {`"cidr"`, `"subnetpool_id": "../x", "cidr"`},
+			"a path for a mode":     {`"cidr"`, `"ipv6_ra_mode": "../x", "cidr"`},
+		}},
+		{"ports", foreignPort, interfaces, map[string][2]string{
+			"no router":             {`"r1"`, `""`},
+			"null for the router":   {`"r1"`, `null`},
+			"a number for a router": {`"r1"`, `5`},
+			"no address":            {`"10.0.0.1"`, `""`},
+			"a bad address":         {`"10.0.0.1"`, `"10.0.0.256"`},
+			"no subnet":             {`"s2"`, `""`},
+			"no ID":                 {`"p2"`, `""`},
+		}},
+	} {
+		for name, change := range test.changes {
+			t.Run(test.kind+" with "+name, func(t *testing.T) {
+				bad := strings.Replace(fmt.Sprintf(test.object, 2), change[0], change[1], 1)
+				var skipped string
+				serve := func(bad string) neutron.Client {
+					body := fmt.Sprintf(`{"%s": [%s, %s, %s]}`, test.kind, fmt.Sprintf(test.object, 1), bad, fmt.Sprintf(test.object, 3))
+					note := func(_ context.Context, kind string, count int, reason string) {
+						skipped = fmt.Sprint(kind, " ", count, " ", reason)
+					}
+					return hostile(t, respondWith(200, nil, body), openstack.Options{Skipped: note})
+				}
+				client := serve(bad)
+				if n, err := test.list(client, ""); n != 2 || err != nil {
+					t.Errorf("a list of everything has %d objects, error %v; want 2", n, err)
+				}
+				if want := test.kind + " 1 it has one of the "; !strings.HasPrefix(skipped, want) || len(skipped) > 600 {
+					t.Errorf("skipped %q, want %q", skipped, want)
+				}
+				if n, err := test.list(client, "n3"); n != 1 || err != nil {
+					t.Errorf("another network: %d objects, error %v", n, err)
+				}
+				if change[0] != `"n2"` {
+					_, err := test.list(client, "n2")
+					wantError(t, "its network", err, neutron.ErrUnavailable, "with an invalid value, or without ")
+				}
+				if marked := strings.Replace(bad, `"theirs"`, `"samplecrd.k8s.io owner: c1/default/example"`, 1); marked != bad &&
+					change[0] != `"theirs"` {
+					_, err := test.list(serve(marked), "")
+					wantError(t, "with an owner marker", err, neutron.ErrUnavailable)
+				}
+			})
 		}
-	})
-	t.Run("a long description that begins like an owner marker", func(t *testing.T) {
-		client := hostile(t, answerWith(200, nil, `{"networks": [`+strings.Replace(good, `theirs`, marker+long, 1)+`]}`))
-		_, err := client.Networks(t.Context(), neutron.NetworkFilter{})
-		wantError(t, "Networks", err, neutron.ErrUnavailable, "description is a text of")
-	})
+	}
 }
 
-// TestSkippedRouterPorts: an unusable port of a router does not fail the list for all
-// networks, and with it each refresh of the cache. It fails the list for its network.
-func TestSkippedRouterPorts(t *testing.T) {
-	const good = `{"id": "p%d", "network_id": "n%[1]d", "device_id": "r1", "device_owner": "network:router_interface", "fixed_ips": [{"subnet_id": "s%[1]d", "ip_address": "10.0.0.1"}]}`
-	for name, test := range map[string]struct{ from, to, reason string }{
-		"no router":             {`"r1"`, `""`, "without the IDs of the router and of the subnet"},
-		"null for the router":   {`"r1"`, `null`, "without id, network_id or device_id"},
-		"a number for a router": {`"r1"`, `5`, "of another type"},
-		"no address":            {`"10.0.0.1"`, `""`, "a port with the address"},
-		"a bad address":         {`"10.0.0.1"`, `"10.0.0.256"`, "a port with the address"},
-		"no subnet":             {`"s2"`, `""`, "without the IDs of the router and of the subnet"},
-		"no ID":                 {`"p2"`, `""`, "without id, network_id or device_id"},
+// TestUnusualDescriptions: null is an empty one, and a missing one may be an owner marker.
+func TestUnusualDescriptions(t *testing.T) {
+	for description, isUsable := range map[string]bool{
+		`"description": null`: true,
+		`"x": 1`:              false,
+		`"description": "samplecrd.k8s.io owner: ` + strings.Repeat("x", 10_000) + `"`: false,
 	} {
-		t.Run(name, func(t *testing.T) {
-			bad := strings.Replace(fmt.Sprintf(good, 2), test.from, test.to, 1)
-			var skipped []string
-			client := hostile(t, func(w http.ResponseWriter, r *http.Request) {
-				kind := path.Base(r.URL.Path)
-				body := `{"` + kind + `": []}`
-				if kind == "ports" {
-					body = `{"ports": [` + fmt.Sprintf(good, 1) + `,` + bad + `,` + fmt.Sprintf(good, 3) + `]}`
-				}
-				answerWith(200, nil, body)(w, r)
-			}, openstack.OnSkipped(func(_ context.Context, kind string, count int, reason string) {
-				skipped = append(skipped, fmt.Sprint(kind, " ", count, " ", reason))
-			}))
-			all, err := client.RouterInterfaces(t.Context(), "")
-			if err != nil || len(all) != 2 || all[0].PortID != "p1" || all[1].PortID != "p3" {
-				t.Errorf("a list for all networks: %+v, %v, want the ports p1 and p3", all, err)
-			}
-			if len(skipped) != 1 || !strings.HasPrefix(skipped[0], "ports 1 it has ") || !strings.Contains(skipped[0], test.reason) {
-				t.Errorf("skipped %q, want one port with %q", skipped, test.reason)
-			}
-			cache := neutron.NewCache(client, time.Now)
-			cache.NeedRouterInterfaces()
-			if _, err := cache.Refresh(t.Context()); err != nil {
-				t.Errorf("Refresh() = %v", err)
-			}
-			if others, err := client.RouterInterfaces(t.Context(), "n3"); err != nil || len(others) != 1 {
-				t.Errorf("another network: %+v, %v", others, err)
-			}
-			_, err = client.RouterInterfaces(t.Context(), "n2")
-			wantError(t, "its network", err, neutron.ErrUnavailable, test.reason)
-		})
+		body := `{"networks": [` + strings.Replace(fmt.Sprintf(foreignNetwork, 1), `"description": "theirs"`, description, 1) + `]}`
+		found, err := hostile(t, respondWith(200, nil, body)).Networks(t.Context(), neutron.NetworkFilter{})
+		if (err == nil) != isUsable || (len(found) == 1) != isUsable || isUsable && found[0].Description != "" {
+			t.Errorf("with %.40s: %+v, %v", description, found, err)
+		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -80,22 +81,11 @@ func (k *keystone) set(change func()) {
 	change()
 }
 
-// fail answers requests to Keystone with a fault; nil removes it.
+// fail responds to requests to Keystone with a fault; nil removes it.
 func (k *keystone) fail(fault http.HandlerFunc) { k.set(func() { k.fault = fault }) }
 
 // revoke makes all tokens invalid.
 func (k *keystone) revoke() { k.set(func() { k.tokens = map[string]int{} }) }
-
-// wantLogins compares the number of requests to Keystone, and resets it.
-func (k *keystone) wantLogins(t *testing.T, want int) {
-	t.Helper()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.logins != want {
-		t.Errorf("there were %d requests to Keystone, want %d", k.logins, want)
-	}
-	k.logins = 0
-}
 
 // requests returns the requests to Neutron since its last call.
 func (k *keystone) requests() []asked {
@@ -142,75 +132,63 @@ func (k *keystone) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// identities are the logins that are known, and scopes the projects, as JSON.
+var (
+	identities = []string{
+		`{"methods":["password"],"password":{"user":{"domain":{"name":"Default"},"name":"me","password":PASSWORD}}}`,
+		`{"methods":["password"],"password":{"user":{"domain":{"id":"default"},"name":"me","password":PASSWORD}}}`,
+		`{"methods":["password"],"password":{"user":{"id":"user-id","password":PASSWORD}}}`,
+		`{"application_credential":{"id":"app-id","secret":APP},"methods":["application_credential"]}`,
+		`{"application_credential":{"name":"app","secret":APP,"user":{"domain":{"name":"Default"},"name":"me"}},"methods":["application_credential"]}`,
+		`{"application_credential":{"name":"app","secret":APP,"user":{"id":"user-id"}},"methods":["application_credential"]}`,
+	}
+	scopes = []string{
+		`{"project":{"id":"project-id"}}`,
+		`{"project":{"domain":{"name":"Default"},"name":"ours"}}`,
+		`{"project":{"domain":{"id":"default"},"name":"ours"}}`,
+	}
+)
+
 // check returns what is wrong with a login; 0 if nothing is.
 func (k *keystone) check(body []byte) (status int, message string) {
-	type user struct {
-		ID, Name, Password string
-		Domain             struct{ ID, Name string }
-	}
-	var login struct {
-		Auth struct {
-			Identity struct {
-				Methods     []string
-				Password    struct{ User user }
-				Token       struct{ ID string }
-				Application struct {
-					ID, Name, Secret string
-					User             user
-				} `json:"application_credential"`
-			}
-			Scope *struct {
-				Project struct {
-					ID, Name string
-					Domain   struct{ ID, Name string }
-				}
-			}
-		}
-	}
+	var login struct{ Auth struct{ Identity, Scope any } }
 	if err := json.Unmarshal(body, &login); err != nil {
 		return http.StatusBadRequest, err.Error()
 	}
-	known := func(u user) bool {
-		return u.ID == "user-id" || u.Name == "me" && (u.Domain.ID == "default" || u.Domain.Name == "Default")
+	inJSON := func(value any) string {
+		text, _ := json.Marshal(value)
+		return string(text)
 	}
-	identity, scope := login.Auth.Identity, login.Auth.Scope
-	if scope != nil {
-		if p := scope.Project; p.ID != "project-id" && (p.Name != "ours" || p.Domain.ID != "default" && p.Domain.Name != "Default") {
-			return http.StatusUnauthorized, "no such project"
-		}
+	identity, scope := inJSON(login.Auth.Identity), inJSON(login.Auth.Scope)
+	isApplication := strings.Contains(identity, "application_credential")
+	secrets := strings.NewReplacer("PASSWORD", inJSON(k.password), "APP", inJSON(k.app))
+	isKnown := slices.ContainsFunc(identities, func(known string) bool { return secrets.Replace(known) == identity })
+	for token := range k.tokens {
+		isKnown = isKnown || identity == `{"methods":["token"],"token":{"id":"`+token+`"}}`
 	}
-	switch app := identity.Application; strings.Join(identity.Methods, " ") {
-	case "password":
-		if u := identity.Password.User; known(u) && u.Password == k.password {
-			return 0, ""
-		}
-	case "application_credential":
-		switch {
-		case scope != nil:
-			return http.StatusUnauthorized, "Application credentials cannot request a scope."
-		case k.app == "":
-			return http.StatusNotFound, "Could not find Application Credential: app-id."
-		case (app.ID == "app-id" || app.Name == "app" && known(app.User)) && app.Secret == k.app:
-			return 0, ""
-		}
-	case "token":
-		if _, ok := k.tokens[identity.Token.ID]; ok {
-			return 0, ""
-		}
+	switch {
+	case isApplication && scope != "null":
+		return http.StatusUnauthorized, "Application credentials cannot request a scope."
+	case isApplication && k.app == "":
+		return http.StatusNotFound, "Could not find Application Credential: app-id."
+	case scope != "null" && !slices.Contains(scopes, scope):
+		return http.StatusUnauthorized, "no such project"
+	case !isKnown:
+		return http.StatusUnauthorized, "The request you have made requires authentication."
 	}
-	return http.StatusUnauthorized, "The request you have made requires authentication."
+	return 0, ""
 }
 
 func (k *keystone) grant(w http.ResponseWriter, status int, token string, scoped bool) {
-	answer := object{"expires_at": "2030-01-01T00:00:00.000000Z", "methods": []string{"password"}, "catalog": k.catalog}
+	response := object{"expires_at": "2030-01-01T00:00:00.000000Z", "methods": []string{"password"}, "catalog": k.catalog}
 	if k.project != nil {
-		answer["project"] = k.project
+		response["project"] = k.project
 	}
 	if k.catalog == nil && scoped {
-		answer["catalog"] = []object{networkAt(endpointAt("public", "RegionOne", k.front.URL))}
+		response["catalog"] = []object{networkAt(endpointAt("public", "RegionOne", k.front.URL))}
 	}
 	w.Header().Set("X-Subject-Token", token)
-	writeJSON(w, status, object{"token": answer})
+	writeJSON(w, status, object{"token": response})
 }
 
 func endpointAt(interfaceName, region, url string) object {
@@ -317,36 +295,95 @@ func (c *clock) pass(d time.Duration) {
 	c.passed += d
 }
 
-// newCloud starts a Keystone with a Neutron, and returns a client for them.
-func newCloud(t *testing.T, options ...openstack.Option) (*keystone, neutron.Client) {
-	t.Helper()
-	k := startKeystone(t, embedded.Options{})
-	useFiles(t).write("clouds.yaml", clouds(withPassword(k.URL, password)...))
-	return k, connectCloud(t, options...)
+// cloudTest is a test of a client with a login.
+type cloudTest struct {
+	*testing.T
+	*keystone
+	files
+	clock  *clock
+	client neutron.Client
 }
 
-func connectCloud(t *testing.T, options ...openstack.Option) neutron.Client {
+// newCloud starts a Keystone with a Neutron, and returns a client for them. The lines are
+// those of the cloud in clouds.yaml; they default to a login with a password.
+func newCloud(t *testing.T, lines ...string) *cloudTest {
 	t.Helper()
-	client, err := openstack.NewFromCloud("ours", options...)
-	if err != nil {
-		t.Fatal(err)
+	return newCloudOf(t, startKeystone(t, embedded.Options{}), lines...)
+}
+
+func newCloudOf(t *testing.T, k *keystone, lines ...string) *cloudTest {
+	t.Helper()
+	c := &cloudTest{T: t, keystone: k, files: useFiles(t), clock: &clock{}}
+	if lines == nil {
+		lines = withPassword(k.URL, password)
 	}
-	return client
+	c.write("clouds.yaml", clouds(lines...))
+	c.connect(openstack.Options{})
+	return c
+}
+
+// write writes a file, with the URL of the Keystone for KEYSTONE.
+func (c *cloudTest) write(name, content string) {
+	c.Helper()
+	c.files.write(name, strings.ReplaceAll(content, "KEYSTONE", c.URL))
+}
+
+func (c *cloudTest) must(err error) {
+	c.Helper()
+	if err != nil {
+		c.Fatal(err)
+	}
+}
+
+// connect replaces the client by one with other options.
+func (c *cloudTest) connect(options openstack.Options) {
+	c.Helper()
+	options.Now = c.clock.Now
+	var err error
+	c.client, err = openstack.NewFromCloud("ours", options)
+	c.must(err)
 }
 
 // list makes a request.
-func list(t *testing.T, client neutron.Client) error {
-	t.Helper()
-	_, err := client.Networks(t.Context(), neutron.NetworkFilter{})
-	noSecrets(t, err)
+func (c *cloudTest) list() error {
+	c.Helper()
+	_, err := c.client.Networks(c.Context(), neutron.NetworkFilter{})
+	noSecrets(c.T, err)
 	return err
 }
 
-func wantList(t *testing.T, client neutron.Client) {
-	t.Helper()
-	if err := list(t, client); err != nil {
-		t.Errorf("a list fails: %v", err)
+func (c *cloudTest) wantList() {
+	c.Helper()
+	if err := c.list(); err != nil {
+		c.Errorf("a list fails: %v", err)
 	}
+}
+
+// wantUnavailable makes a request that must fail, with some texts in its error.
+func (c *cloudTest) wantUnavailable(texts ...string) {
+	c.Helper()
+	wantError(c.T, "a list", c.list(), neutron.ErrUnavailable, texts...)
+}
+
+// takeLogins returns the number of requests to Keystone since its last call.
+func (c *cloudTest) takeLogins() (n int) {
+	c.set(func() { n, c.logins = c.logins, 0 })
+	return n
+}
+
+func (c *cloudTest) wantLogins(want int) {
+	c.Helper()
+	if n := c.takeLogins(); n != want {
+		c.Errorf("there were %d requests to Keystone, want %d", n, want)
+	}
+}
+
+// readFiles makes the client read changed files, which takes effect after the next request.
+func (c *cloudTest) readFiles() {
+	c.Helper()
+	c.clock.pass(time.Minute)
+	c.wantList()
+	openstack.WaitForFiles(c.client)
 }
 
 // noSecrets fails if any form of an error contains a secret.
@@ -384,8 +421,8 @@ func header(pairs ...string) http.Header {
 	return h
 }
 
-// answerWith returns a handler that gives every request one answer.
-func answerWith(status int, h http.Header, body string) http.HandlerFunc {
+// respondWith returns a handler that gives every request one response.
+func respondWith(status int, h http.Header, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		maps.Copy(w.Header(), h)
 		w.WriteHeader(status)

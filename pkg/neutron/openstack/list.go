@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
+	"net/http"
 	"net/url"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,21 +17,34 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// The operations that list. They treat a 404 differently: see classOf404.
-const (
-	listNetworks    = "list networks"
-	listSubnets     = "list subnets"
-	listSubnetPools = "list subnet pools"
-	listExtensions  = "list extensions"
-	listRouters     = "list routers"
-	listPorts       = "list ports"
-)
+// kind is a kind of objects: J is an object in a response, and V its value.
+type kind[J, V any] struct {
+	name, plural string // of one in a body, and of the collection
+	required     string // the keys that every object has
+	shared       bool   // projects share them
+	// value returns false for an object with a missing or unusable value.
+	value func(*J) (V, bool)
+	// keys returns the attributes by which lists are filtered. The ID is always one.
+	keys func(V) map[string]string
+}
+
+func (k kind[J, V]) decode(raw json.RawMessage) (object V, err error) {
+	var decoded *J
+	ok := json.Unmarshal(raw, &decoded) == nil && decoded != nil
+	if ok {
+		object, ok = k.value(decoded)
+	}
+	if !ok {
+		return object, unusable("it has one of the %s with an invalid value, or without %s", k.plural, k.required)
+	}
+	return object, nil
+}
 
 // pageSize is the number of objects per request: Neutron needs about a second for
 // as many, and a cloud may have tens of thousands.
 const pageSize = 1000
 
-// The bounds of a list. All its pages together have at most maxAnswer bytes, and
+// The bounds of a list. All its pages together have at most maxResponse bytes, and
 // take at most the time that maxTimeouts requests may take.
 const (
 	maxPages    = 10_000
@@ -39,21 +52,26 @@ const (
 	maxTimeouts = 10
 )
 
-// list returns a collection, such as "networks". The query selects objects by the
-// values of their keys.
+// list returns the objects that a query selects by the values of their keys.
 //
 // An object on two pages counts once, as it was read last: if the last subnet of a
 // page is deleted before the next page is read, Neutron returns the first page
 // again.
-func list[J, V any](ctx context.Context, c *client, kind string, query url.Values, value func(*J) (V, error), id func(V) string) ([]V, error) {
+func list[J, V any](ctx context.Context, c *client, k kind[J, V], query url.Values) ([]V, error) {
 	var all []V
 	index := map[string]int{} // by ID
-	l := &listing[J, V]{kind: kind, query: query, value: value, isKnown: none, visit: func(object V, _ neutron.Digest) {
-		if i, ok := index[id(object)]; ok {
+	l := &listing[J, V]{kind: k, query: query, isKnown: noneKnown, visit: func(object V, _ neutron.Digest) {
+		keys := k.keys(object)
+		for key, values := range query {
+			if value, has := keys[key]; has && !slices.Contains(values, value) {
+				return // an old server may ignore an unknown filter
+			}
+		}
+		if i, ok := index[keys["id"]]; ok {
 			all[i] = object
 			return
 		}
-		index[id(object)] = len(all)
+		index[keys["id"]] = len(all)
 		all = append(all, object)
 	}}
 	if err := l.run(ctx, c); err != nil {
@@ -62,41 +80,45 @@ func list[J, V any](ctx context.Context, c *client, kind string, query url.Value
 	return all, nil
 }
 
-// EachNetwork implements neutron.PageReader.
-func (c *client) EachNetwork(ctx context.Context, isKnown func(neutron.Digest) bool, visit func(neutron.Network, neutron.Digest)) error {
-	l := &listing[networkJSON, neutron.Network]{kind: "networks", fields: networkKeys, value: (*networkJSON).value, isKnown: isKnown, visit: visit}
-	return c.failed(ctx, listNetworks, l.run(ctx, c))
-}
-
-// EachSubnet implements neutron.PageReader.
-func (c *client) EachSubnet(ctx context.Context, isKnown func(neutron.Digest) bool, visit func(neutron.Subnet, neutron.Digest)) error {
-	l := &listing[subnetJSON, neutron.Subnet]{kind: "subnets", fields: subnetKeys, value: (*subnetJSON).value, isKnown: isKnown, visit: visit}
-	return c.failed(ctx, listSubnets, l.run(ctx, c))
-}
-
-// The keys to request of each object in a long list. Without the others, an answer of
-// Neutron has two thirds of its size.
-var networkKeys, subnetKeys = keysOf(reflect.TypeFor[networkJSON]()), keysOf(reflect.TypeFor[subnetJSON]())
-
-// keysOf returns the keys that a struct decodes.
-func keysOf(object reflect.Type) (keys []string) {
-	for i := range object.NumField() {
-		if field := object.Field(i); field.Anonymous {
-			keys = append(keys, keysOf(field.Type)...)
-		} else {
-			key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			keys = append(keys, key)
+// selecting returns a query for the values of some keys, except for the empty ones.
+func selecting(keysAndValues ...string) url.Values {
+	query := url.Values{}
+	for pair := range slices.Chunk(keysAndValues, 2) {
+		if pair[1] != "" {
+			query.Set(pair[0], pair[1])
 		}
 	}
-	return keys
+	return query
 }
+
+func (c *client) EachNetwork(
+	ctx context.Context, isKnown func(neutron.Digest) bool, visit func(neutron.Network, neutron.Digest),
+) error {
+	l := &listing[networkJSON, neutron.Network]{kind: networkKind, fields: networkKeys, isKnown: isKnown, visit: visit}
+	return l.run(ctx, c)
+}
+
+func (c *client) EachSubnet(
+	ctx context.Context, isKnown func(neutron.Digest) bool, visit func(neutron.Subnet, neutron.Digest),
+) error {
+	l := &listing[subnetJSON, neutron.Subnet]{kind: subnetKind, fields: subnetKeys, isKnown: isKnown, visit: visit}
+	return l.run(ctx, c)
+}
+
+// The keys to request of each object in a long list. Without the others, a response of
+// Neutron has two thirds of its size.
+var (
+	networkKeys = strings.Fields("id name description admin_state_up port_security_enabled mtu dns_domain " +
+		"subnets tags created_at revision_number")
+	subnetKeys = strings.Fields("id network_id name description cidr gateway_ip subnetpool_id allocation_pools " +
+		"enable_dhcp dns_nameservers host_routes ipv6_address_mode ipv6_ra_mode created_at revision_number")
+)
 
 // listing is a list that is being read.
 type listing[J, V any] struct {
-	kind   string
+	kind[J, V]
 	query  url.Values
 	fields []string // the keys to request; nil for all
-	value  func(*J) (V, error)
 	// isKnown reports whether an object need not be decoded, and visit gets the others.
 	isKnown func(neutron.Digest) bool
 	visit   func(V, neutron.Digest)
@@ -106,24 +128,24 @@ type listing[J, V any] struct {
 	example string // the reason why an object was skipped
 }
 
-// run reads all pages of a collection, and calls visit for each object. (gophercloud's
-// own pager treats an answer without the key of the collection as an empty list, and
-// has no bounds.)
+// run reads all pages of a collection, and calls visit for each object. The list is limited
+// to the token's project, whatever it looks for: other projects can share networks with ours
+// and write any description into them, and an administrator sees all networks. The exception
+// is what belongs to one network: that of other projects matters, too. (gophercloud's own
+// pager treats a response without the key of the collection as an empty list, and has no
+// bounds.)
 func (l *listing[J, V]) run(ctx context.Context, c *client) error {
-	bound := maxTimeouts * c.timeout
+	bound := maxTimeouts * c.Timeout
 	bounded, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	err := l.readPages(bounded, c)
 	switch {
-	case err == nil:
-		if l.skipped > 0 {
-			c.onSkipped(ctx, l.kind, l.skipped, c.describe("").clean(l.example))
-		}
-		return nil
-	case bounded.Err() != nil && ctx.Err() == nil:
-		return unusable("it takes longer than %v", bound.Round(time.Second))
+	case err != nil && bounded.Err() != nil && ctx.Err() == nil:
+		err = unusable("it takes longer than %v", bound.Round(time.Second))
+	case err == nil && l.skipped > 0:
+		c.Skipped(ctx, l.plural, l.skipped, c.describe("").clean(l.example))
 	}
-	return err
+	return c.failed(ctx, "list "+l.plural, err)
 }
 
 func (l *listing[J, V]) readPages(ctx context.Context, c *client) error {
@@ -135,10 +157,11 @@ func (l *listing[J, V]) readPages(ctx context.Context, c *client) error {
 		query[key] = values
 	}
 	read := map[string]bool{} // pages, by their marker
-	left := int64(maxAnswer)
+	left := int64(maxResponse)
+	ofProject := !l.shared && !query.Has("network_id")
 	for {
 		read[query.Get("marker")] = true
-		page, err := c.readPage(ctx, l.kind, query.Encode(), left, l.add)
+		page, err := c.readPage(ctx, pageRequest{l.plural, query, ofProject, left}, l.add)
 		if err != nil {
 			return err
 		}
@@ -162,13 +185,13 @@ func (l *listing[J, V]) readPages(ctx context.Context, c *client) error {
 var seed = maphash.MakeSeed()
 
 // none is for a list of which nothing is known.
-func none(neutron.Digest) bool { return false }
+func noneKnown(neutron.Digest) bool { return false }
 
 // add adds an object to a list. An object that cannot be used is skipped if it is
 // certain that the caller does not look for it.
 func (l *listing[J, V]) add(raw json.RawMessage) error {
 	if l.read >= maxObjects {
-		return unusable("it has more than %d %s", maxObjects, l.kind)
+		return unusable("it has more than %d %s", maxObjects, l.plural)
 	}
 	l.read++
 	digest := neutron.Digest(maphash.Bytes(seed, raw))
@@ -191,14 +214,6 @@ func (l *listing[J, V]) add(raw json.RawMessage) error {
 	}
 	l.visit(object, digest)
 	return nil
-}
-
-func (l *listing[J, V]) decode(raw json.RawMessage) (object V, err error) {
-	var decoded *J
-	if err := json.Unmarshal(raw, &decoded); err != nil {
-		return object, unusable("it has one of the %s with a value of another type", l.kind)
-	}
-	return l.value(decoded)
 }
 
 // mayMatch reports whether an object may be one that a query selects, given those
@@ -237,39 +252,48 @@ func textOf(raw json.RawMessage) (text string, ok bool) {
 	return text, ok
 }
 
-// page is one answer to the request for a list.
+// pageRequest is a request for a page of a collection. The response may have as many
+// bytes as are left.
+type pageRequest struct {
+	plural    string
+	query     url.Values
+	ofProject bool
+	left      int64
+}
+
+// page is the response to a request for a page.
 type page struct {
 	links json.RawMessage // to further pages
 	size  int64           // in bytes
 }
 
-// readPage requests a page of a collection, and calls add for each object on it,
-// as soon as it has arrived. The answer may have as many bytes as are left.
-func (c *client) readPage(ctx context.Context, kind, query string, left int64, add func(json.RawMessage) error) (page, error) {
-	address := c.service.ServiceURL(kind)
-	if query != "" {
-		address += "?" + query
-	}
-	response, err := c.service.Get(ctx, address, nil, &gophercloud.RequestOpts{KeepResponseBody: true}) //nolint:bodyclose // closeBody closes it
+// readPage requests a page, and calls add for each object on it, as soon as it has
+// arrived.
+func (c *client) readPage(ctx context.Context, p pageRequest, add func(json.RawMessage) error) (page, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	response, err := c.send(ctx, request{ //nolint:bodyclose // closeBody closes it
+		op: "list " + p.plural, method: http.MethodGet, path: []string{p.plural}, query: p.query, ofProject: p.ofProject,
+	})
 	if err != nil {
 		return page{}, err
 	}
 	defer closeBody(response.Body)
-	s := newStream(response.Body, left)
+	s := newStream(response.Body, p.left)
 	result, found := page{}, false
 	err = s.object(func(key string) error {
 		switch key {
-		case kind:
+		case p.plural:
 			found = true
-			return s.array(kind, add)
-		case kind + "_links":
+			return s.array(p.plural, add)
+		case p.plural + "_links":
 			return s.value(&result.links)
 		}
 		var ignored json.RawMessage
 		return s.value(&ignored)
 	})
 	if err == nil && !found {
-		err = unusable("it has no list of %s", kind)
+		err = unusable("it has no list of %s", p.plural)
 	}
 	result.size = s.size()
 	return result, err
@@ -277,7 +301,7 @@ func (c *client) readPage(ctx context.Context, kind, query string, left int64, a
 
 // next returns the marker of the next page, or nothing if there is none. It ignores
 // the rest of the link: a Neutron behind a proxy may name a host that only it can
-// reach, and no answer chooses the host of a request, or what is looked for.
+// reach, and no response chooses the host of a request, or what is looked for.
 func (p page) next() (marker string, err error) {
 	if p.links == nil {
 		return "", nil

@@ -3,12 +3,10 @@ package openstack
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -31,19 +29,6 @@ const (
 	retryLogin    = 2 * time.Second
 	maxRetryLogin = 2 * time.Minute
 )
-
-// session is the result of a login.
-type session struct {
-	config   *cloudConfig
-	token    string
-	issued   time.Time
-	project  string   // the ID of the token's project
-	region   string   // of the endpoint
-	endpoint *url.URL // of Neutron, without its version
-}
-
-// identity identifies the cloud: neither addresses nor credentials are part of it.
-func (s *session) identity() string { return s.region + "/" + s.project }
 
 // failure is a failed login, which is not repeated for a while.
 type failure struct {
@@ -99,7 +84,7 @@ func (c *cloud) sessionOrAttempt(ctx context.Context, rejected *session) (*sessi
 	}
 	started := &attempt{done: make(chan struct{})}
 	c.running, c.checked = started, c.now()
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), c.timeout, errTimeLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
 	go func() {
 		defer cancel()
 		started.session, started.err = c.renew(ctx, current, usable)
@@ -131,7 +116,7 @@ func (c *cloud) renew(ctx context.Context, current *session, usable bool) (*sess
 	switch {
 	case failed == nil:
 		if current == nil || current.config != config {
-			c.access.forget()
+			c.tokens.forget()
 		}
 		c.session.Store(s)
 		return s, nil
@@ -195,10 +180,10 @@ func (c *cloud) loginOnce(ctx context.Context, config *cloudConfig) (*session, *
 	switch {
 	case err != nil:
 		return nil, c.loginFailed(config, err)
-	case c.pinned != nil && c.pinned.identity() != s.identity():
+	case c.pinned != nil && c.pinned.cloud != s.cloud:
 		return nil, &neutron.Error{Op: opLogin, Class: neutron.ErrUnavailable, Type: otherCloud, Message: fmt.Sprintf(
 			"cloud %s of clouds.yaml is now %q, but the controller works in %q: restore clouds.yaml, or restart the controller",
-			c.name, s.identity(), c.pinned.identity())}
+			c.name, s.cloud, c.pinned.cloud)}
 	}
 	s.issued, c.pinned = c.now(), s
 	return s, nil
@@ -207,10 +192,13 @@ func (c *cloud) loginOnce(ctx context.Context, config *cloudConfig) (*session, *
 // login gets a token from Keystone, with one request. If clouds.yaml names no region, and
 // several have a network service, the session has that of the first login, if it is known.
 func (c *cloudConfig) login(ctx context.Context, first string) (*session, error) {
-	provider := newProvider(c.transport)
-	provider.IdentityBase = strings.TrimSuffix(c.identity.String(), "v3")
+	provider := &gophercloud.ProviderClient{IdentityBase: strings.TrimSuffix(c.identity.String(), "v3")}
+	provider.HTTPClient.Transport = c.transport
+	provider.HTTPClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	provider.UserAgent.Prepend(userAgent)
 	auth := c.auth // gophercloud writes into it
-	if err := gopher.AuthenticateV3(ctx, provider, &auth, gophercloud.EndpointOpts{}); err != nil {
+	err := gopher.AuthenticateV3(withOperation(ctx, opLogin), provider, &auth, gophercloud.EndpointOpts{})
+	if err != nil {
 		return nil, err
 	}
 	result, ok := provider.GetAuthResult().(interface {
@@ -226,7 +214,8 @@ func (c *cloudConfig) login(ctx context.Context, first string) (*session, error)
 		return nil, err
 	case project == nil || project.ID == "":
 		return nil, unusable("its token has no project, so lists would have the networks of all projects; " +
-			"set project_name and project_domain_name, or project_id, in clouds.yaml, without domain_id, domain_name and system_scope")
+			"set project_name and project_domain_name, or project_id, in clouds.yaml, " +
+			"without domain_id, domain_name and system_scope")
 	}
 	catalog, err := result.ExtractServiceCatalog()
 	if err != nil {
@@ -239,10 +228,14 @@ func (c *cloudConfig) login(ctx context.Context, first string) (*session, error)
 	case c.override != nil:
 		endpoint = c.override
 	case c.identity.Scheme == "https" && endpoint.Scheme == "http" && !isLoopback(endpoint):
-		return nil, unusable("its catalog has an http address for the network service (%s), but auth_url begins with https://: "+
-			"the token would be sent without encryption. Ask the operator of the cloud for an https address, or set network_endpoint_override in clouds.yaml to the address that is to be used", endpoint)
+		return nil, unusable("its catalog has an http address for the network service (%s), but auth_url begins with "+
+			"https://: the token would be sent without encryption. Ask the operator of the cloud for an https address, "+
+			"or set network_endpoint_override in clouds.yaml to the address that is to be used", endpoint)
 	}
-	return &session{config: c, token: provider.Token(), project: project.ID, endpoint: endpoint, region: region}, nil
+	return &session{
+		cloud: region + "/" + project.ID, endpoint: endpoint, transport: c.transport,
+		token: provider.Token(), region: region, project: project.ID, config: c,
+	}, nil
 }
 
 // findNeutron returns the address of the network service, and its region. If several regions
@@ -286,45 +279,21 @@ func (c *cloudConfig) findNeutron(catalog *tokens.ServiceCatalog, first string) 
 	return address, regions[0], nil
 }
 
-// isLoopback reports whether requests to a URL stay on this machine.
-func isLoopback(u *url.URL) bool {
-	address, err := netip.ParseAddr(u.Hostname())
-	return u.Hostname() == "localhost" || err == nil && address.IsLoopback()
-}
-
 // loginFailed describes a failed login.
 func (c *cloud) loginFailed(config *cloudConfig, err error) *neutron.Error {
-	r := request{op: opLogin, host: hostPort(config.identity), timeout: c.timeout, secrets: config.secrets}
-	failed := &neutron.Error{Op: r.op, Class: neutron.ErrUnavailable, Keystone: config.identity.String()}
-	var answer gophercloud.ErrUnexpectedResponseCode
-	if !errors.As(err, &answer) {
-		failed.Message = r.clean(withoutAnswer(r, err))
-		return failed
+	d := description{op: opLogin, host: hostPort(config.identity), timeout: c.timeout, secrets: config.secrets}
+	var response gophercloud.ErrUnexpectedResponseCode
+	if !errors.As(err, &response) {
+		return &neutron.Error{Op: opLogin, Class: neutron.ErrUnavailable, Keystone: config.identity.String(),
+			Message: d.clean(d.withoutResponse(err))}
 	}
-	failed.Status = answer.Actual
-	failed.RetryAfter = retryAfter(answer.ResponseHeader.Get("Retry-After"), time.Now())
-	failed.Type, failed.Message = r.readKeystone(answer.Actual, answer.Body)
-	if failed.Type != "" {
+	failed := d.rejection(response, "error")
+	failed.Class, failed.Keystone = neutron.ErrUnavailable, config.identity.String()
+	switch {
+	case failed.Type != "":
 		failed.Message += fmt.Sprintf(" (login to cloud %s of clouds.yaml)", config.name)
+	case failed.Status < 500 && failed.Status != http.StatusRequestTimeout && failed.Status != http.StatusTooManyRequests:
+		failed.Message += fmt.Sprintf(" (%s does not respond like a Keystone; check auth_url)", d.host)
 	}
 	return failed
-}
-
-// readKeystone returns Keystone's name for a failure and its message. If another
-// server answered, it returns the name of the status.
-func (r request) readKeystone(status int, body []byte) (typ, message string) {
-	var answer struct {
-		Error struct {
-			Title   string `json:"title"`
-			Message string `json:"message"`
-		} `json:"error"`
-	}
-	if err := json.Unmarshal(body, &answer); err == nil && answer.Error.Message != "" {
-		return r.clean(answer.Error.Title), r.clean(answer.Error.Message)
-	}
-	message = http.StatusText(status)
-	if status < 500 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests {
-		message += fmt.Sprintf(" (%s does not answer like a Keystone; check auth_url)", r.host)
-	}
-	return "", message
 }

@@ -2,90 +2,49 @@ package openstack
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// Networks implements neutron.Reader.
+var networkKind = kind[networkJSON, neutron.Network]{
+	name: "network", plural: "networks", value: (*networkJSON).value,
+	required: "id, name, description, subnets, admin_state_up or revision_number",
+	keys:     func(n neutron.Network) map[string]string { return map[string]string{"id": n.ID, "name": n.Name} },
+}
+
 func (c *client) Networks(ctx context.Context, filter neutron.NetworkFilter) ([]neutron.Network, error) {
-	query := url.Values{}
-	if filter.ID != "" {
-		query.Set("id", filter.ID)
-	}
-	if filter.Name != "" {
-		query.Set("name", filter.Name)
-	}
-	found, err := list(ctx, c, "networks", query, (*networkJSON).value, func(n neutron.Network) string { return n.ID })
-	if err != nil {
-		return nil, c.failed(ctx, listNetworks, err)
-	}
-	// An old server may ignore an unknown filter.
-	return slices.DeleteFunc(found, func(n neutron.Network) bool {
-		return filter.ID != "" && n.ID != filter.ID || filter.Name != "" && n.Name != filter.Name
-	}), nil
+	return list(ctx, c, networkKind, selecting("id", filter.ID, "name", filter.Name))
 }
 
-// CreateNetwork implements neutron.Writer.
 func (c *client) CreateNetwork(ctx context.Context, network neutron.NewNetwork) (neutron.Network, error) {
-	opts := networkOpts{
-		Name:                &network.Name,
-		Description:         &network.Description,
-		networkSettingsJSON: settingsJSON(network.NetworkSettings),
-	}
-	return c.writeNetwork(ctx, "create network", http.MethodPost, c.service.ServiceURL("networks"), nil, opts)
+	return writeObject(ctx, c, networkKind, request{
+		op: "create network", method: http.MethodPost, path: []string{"networks"},
+		body: networkOpts{&network.Name, &network.Description, networkSettingsJSON(network.NetworkSettings)},
+	})
 }
 
-// UpdateNetwork implements neutron.Writer.
 func (c *client) UpdateNetwork(ctx context.Context, id string, update neutron.NetworkUpdate) (neutron.Network, error) {
-	const op = "update network"
-	if err := checkID(op, id); err != nil {
-		return neutron.Network{}, err
-	}
-	opts := networkOpts{networkSettingsJSON: settingsJSON(update.NetworkSettings)}
+	opts := networkOpts{networkSettingsJSON: networkSettingsJSON(update.NetworkSettings)}
 	if update.Name != "" {
 		opts.Name = &update.Name
 	}
 	if update.Description != "" {
 		opts.Description = &update.Description
 	}
-	return c.writeNetwork(ctx, op, http.MethodPut, c.service.ServiceURL("networks", id), ifMatch(update.Revision), opts)
+	return writeObject(ctx, c, networkKind, request{
+		op: "update network", method: http.MethodPut, path: []string{"networks", id}, revision: &update.Revision, body: opts,
+	})
 }
 
-// networkOpts is a network in a request. (gophercloud has one type per extension,
-// to be nested.)
-type networkOpts struct {
-	Name        *string `json:"name,omitempty"`
-	Description *string `json:"description,omitempty"`
-	networkSettingsJSON
-}
-
-// networkSettingsJSON holds the settings of a network. In an answer, a nil pointer
-// is a missing key.
-type networkSettingsJSON struct {
-	AdminStateUp *bool   `json:"admin_state_up,omitempty"`
-	PortSecurity *bool   `json:"port_security_enabled,omitempty"`
-	MTU          *int    `json:"mtu,omitempty"`
-	DNSDomain    *string `json:"dns_domain,omitempty"`
-}
-
-func settingsJSON(s neutron.NetworkSettings) networkSettingsJSON {
-	return networkSettingsJSON{AdminStateUp: s.AdminStateUp, PortSecurity: s.PortSecurity, MTU: s.MTU, DNSDomain: s.DNSDomain}
-}
-
-// DeleteNetwork implements neutron.Writer.
 func (c *client) DeleteNetwork(ctx context.Context, id string, revision int) error {
-	const op = "delete network"
-	if err := checkID(op, id); err != nil {
-		return err
-	}
-	err := c.failed(ctx, op, c.write(ctx, http.MethodDelete, c.service.ServiceURL("networks", id), ifMatch(revision), nil, nil))
+	err := c.write(ctx, request{op: "delete network", method: http.MethodDelete, path: []string{"networks", id},
+		revision: &revision}, nil)
 	if failure := (*neutron.Error)(nil); errors.As(err, &failure) && errors.Is(failure, neutron.ErrInUse) {
 		if ids := portIDs.FindStringSubmatch(failure.Message); ids != nil {
 			failure.Ports = strings.Split(ids[1], ",")
@@ -97,23 +56,28 @@ func (c *client) DeleteNetwork(ctx context.Context, id string, revision int) err
 // portIDs finds the ports in Neutron's error NetworkInUse.
 var portIDs = regexp.MustCompile(`ports is: ([0-9a-f-]{36}(?:,[0-9a-f-]{36})*)`)
 
-// writeNetwork creates or updates a network.
-func (c *client) writeNetwork(ctx context.Context, op, method, address string, headers map[string]string, opts networkOpts) (neutron.Network, error) {
-	var answer struct {
-		Network *networkJSON `json:"network"`
-	}
-	if err := c.write(ctx, method, address, headers, map[string]networkOpts{"network": opts}, &answer); err != nil {
-		return neutron.Network{}, c.failed(ctx, op, err)
-	}
-	network, err := answer.Network.value()
-	return network, c.failed(ctx, op, err)
+// networkOpts is a network in a request. (gophercloud has one type per extension,
+// to be nested.)
+type networkOpts struct {
+	Name        *string `json:"name,omitempty"`
+	Description *string `json:"description,omitempty"`
+	networkSettingsJSON
 }
 
-// networkJSON is a network in an answer. A nil pointer is a missing key.
+// networkSettingsJSON holds the settings of a network. In a response, a nil pointer
+// is a missing key.
+type networkSettingsJSON struct {
+	AdminStateUp *bool   `json:"admin_state_up,omitempty"`
+	PortSecurity *bool   `json:"port_security_enabled,omitempty"`
+	MTU          *int    `json:"mtu,omitempty"`
+	DNSDomain    *string `json:"dns_domain,omitempty"`
+}
+
+// networkJSON is a network in a response. What is nil or empty is a missing key.
 type networkJSON struct {
-	ID          *string `json:"id"`
-	Name        *string `json:"name"`
-	Description text    `json:"description"`
+	ID          string          `json:"id"`
+	Name        *string         `json:"name"`
+	Description json.RawMessage `json:"description"`
 	networkSettingsJSON
 	Subnets   *[]string `json:"subnets"`
 	Tags      []string  `json:"tags"`
@@ -121,53 +85,19 @@ type networkJSON struct {
 	Revision  *int      `json:"revision_number"`
 }
 
-func (n *networkJSON) value() (neutron.Network, error) {
-	if n == nil {
-		return neutron.Network{}, unusable("it has no network")
+func (n *networkJSON) value() (neutron.Network, bool) {
+	if n.Name == nil || n.Subnets == nil || n.AdminStateUp == nil || n.Revision == nil {
+		return neutron.Network{}, false
 	}
-	if n.ID == nil || n.Name == nil || !n.Description.found || n.Subnets == nil || n.AdminStateUp == nil || n.Revision == nil {
-		return neutron.Network{}, unusable("it has a network without id, name, description, subnets, admin_state_up or revision_number")
-	}
-	fields := []field{{"id", *n.ID, isID}, {"name", *n.Name, isText}, {"description", n.Description.value, isText}}
-	if n.DNSDomain != nil {
-		fields = append(fields, field{"dns_domain", *n.DNSDomain, isText})
-	}
-	for _, id := range *n.Subnets {
-		fields = append(fields, field{"subnet", id, isID})
-	}
-	for _, tag := range n.Tags {
-		fields = append(fields, field{"tag", tag, isText})
-	}
-	switch err := checkFields("network", fields...); {
-	case err != nil:
-		return neutron.Network{}, err
-	case len(n.Tags) > maxTags:
-		return neutron.Network{}, unusable("it has a network with %d tags", len(n.Tags))
-	case n.MTU != nil && *n.MTU < 0:
-		return neutron.Network{}, unusable("it has a network whose mtu is %d", *n.MTU)
-	case *n.Revision < 0:
-		return neutron.Network{}, unusable("it has a network whose revision_number is %d", *n.Revision)
+	description, ok := descriptionOf(n.Description)
+	switch {
+	case !ok, !isID(n.ID), isTooLong(*n.Name), n.DNSDomain != nil && isTooLong(*n.DNSDomain),
+		slices.ContainsFunc(*n.Subnets, isNoID), slices.ContainsFunc(n.Tags, isTooLong), len(n.Tags) > maxTags,
+		n.MTU != nil && *n.MTU < 0, *n.Revision < 0:
+		return neutron.Network{}, false
 	}
 	return neutron.Network{
-		ID:          *n.ID,
-		Name:        *n.Name,
-		Description: n.Description.value,
-		NetworkSettings: neutron.NetworkSettings{
-			AdminStateUp: n.AdminStateUp, PortSecurity: n.PortSecurity, MTU: n.MTU, DNSDomain: n.DNSDomain,
-		},
-		SubnetIDs: *n.Subnets,
-		Tags:      n.Tags,
-		CreatedAt: parseTime(n.CreatedAt),
-		Revision:  *n.Revision,
-	}, nil
-}
-
-// parseTime returns the zero Time for an invalid one: a Neutron may lack the
-// extension for times, and only the clean-up of duplicates needs them.
-func parseTime(text string) time.Time {
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return time.Time{}
-	}
-	return t
+		ID: n.ID, Name: *n.Name, Description: description, NetworkSettings: neutron.NetworkSettings(n.networkSettingsJSON),
+		SubnetIDs: *n.Subnets, Tags: n.Tags, CreatedAt: parseTime(n.CreatedAt), Revision: *n.Revision,
+	}, true
 }

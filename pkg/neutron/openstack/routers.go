@@ -1,61 +1,50 @@
 package openstack
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 
-	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
-
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
 // interfaceOwners are the values of device_owner of a port that attaches a subnet to
 // a router: a plain router, a distributed one, and a highly available one.
-var interfaceOwners = []string{"network:router_interface", "network:router_interface_distributed", "network:ha_router_replicated_interface"}
+var interfaceOwners = []string{"network:router_interface", "network:router_interface_distributed",
+	"network:ha_router_replicated_interface"}
 
-// Routers implements neutron.Routing. With a login, the session limits the list to
-// the project.
-func (c *client) Routers(ctx context.Context, filter neutron.RouterFilter) ([]neutron.Router, error) {
-	query := url.Values{}
-	if filter.ID != "" {
-		query.Set("id", filter.ID)
-	}
-	if filter.Name != "" {
-		query.Set("name", filter.Name)
-	}
-	found, err := list(ctx, c, "routers", query, (*routerJSON).value, func(r neutron.Router) string { return r.ID })
-	if err != nil {
-		return nil, c.failed(ctx, listRouters, err)
-	}
-	// An old server may ignore an unknown filter.
-	return slices.DeleteFunc(found, func(r neutron.Router) bool {
-		return filter.ID != "" && r.ID != filter.ID || filter.Name != "" && r.Name != filter.Name
-	}), nil
+var routerKind = kind[routerJSON, neutron.Router]{
+	plural: "routers", value: (*routerJSON).value, required: "id or name",
+	keys: func(r neutron.Router) map[string]string { return map[string]string{"id": r.ID, "name": r.Name} },
 }
 
-// RouterInterfaces implements neutron.Routing. A list for all networks skips and
-// counts the ports that are unusable.
-func (c *client) RouterInterfaces(ctx context.Context, networkID string) ([]neutron.RouterInterface, error) {
-	query := url.Values{"device_owner": interfaceOwners, "fields": {"id", "network_id", "device_id", "device_owner", "fixed_ips"}}
-	if networkID != "" {
-		query.Set("network_id", networkID)
-	}
-	ports, err := list(ctx, c, "ports", query, (*interfaceJSON).value, func(p port) string { return p.id })
-	if err != nil {
-		return nil, c.failed(ctx, listPorts, err)
-	}
-	var found []neutron.RouterInterface
-	for _, port := range ports {
+func (c *client) Routers(ctx context.Context, filter neutron.RouterFilter) ([]neutron.Router, error) {
+	return list(ctx, c, routerKind, selecting("id", filter.ID, "name", filter.Name))
+}
+
+var portKind = kind[portJSON, port]{
+	plural: "ports", value: (*portJSON).value, required: "id, network_id or device_id",
+	keys: func(p port) map[string]string { return map[string]string{"id": p.id, "network_id": p.networkID} },
+}
+
+// portFields are the keys to request of a port.
+var portFields = []string{"id", "network_id", "device_id", "device_owner", "fixed_ips"}
+
+// RouterInterfaces lists router interfaces. A list for all networks skips and counts the
+// ports that are unusable.
+func (c *client) RouterInterfaces(ctx context.Context, networkID string) (found []neutron.RouterInterface, _ error) {
+	query := selecting("network_id", networkID)
+	query["device_owner"], query["fields"] = interfaceOwners, portFields
+	all, err := list(ctx, c, portKind, query)
+	for _, port := range all {
 		found = append(found, port.interfaces...)
 	}
-	// An old server may ignore an unknown filter.
-	return slices.DeleteFunc(found, func(i neutron.RouterInterface) bool { return networkID != "" && i.NetworkID != networkID }), nil
+	return found, err
 }
 
 // routerOwners begins the device_owner of all ports of routers. autoDeleted are those
@@ -64,73 +53,71 @@ const routerOwners = "network:router_"
 
 var autoDeleted = []string{"network:dhcp", "network:distributed", "network:floatingip_agent_gateway"}
 
-// Ports implements neutron.Routing.
-func (c *client) Ports(ctx context.Context, networkID string) ([]neutron.Port, error) {
-	query := url.Values{"network_id": {networkID}, "fields": {"id", "network_id", "device_id", "device_owner", "fixed_ips"}}
-	ports, err := list(ctx, c, "ports", query, (*interfaceJSON).value, func(p port) string { return p.id })
-	if err != nil {
-		return nil, c.failed(ctx, listPorts, err)
-	}
-	var found []neutron.Port
-	for _, p := range ports {
+func (c *client) Ports(ctx context.Context, networkID string) (found []neutron.Port, _ error) {
+	all, err := list(ctx, c, portKind, url.Values{"network_id": {networkID}, "fields": portFields})
+	for _, p := range all {
 		isRouters := strings.HasPrefix(p.owner, routerOwners) || slices.Contains(interfaceOwners, p.owner)
-		if p.networkID == networkID && !isRouters && !slices.Contains(autoDeleted, p.owner) {
+		if !isRouters && !slices.Contains(autoDeleted, p.owner) {
 			found = append(found, neutron.Port{ID: p.id, DeviceOwner: c.describe("").clean(p.owner), SubnetIDs: p.subnetIDs})
 		}
 	}
-	return found, nil
+	return found, err
 }
 
-// AddRouterInterface implements neutron.Routing.
-func (c *client) AddRouterInterface(ctx context.Context, requested neutron.RouterInterface) (neutron.RouterInterface, error) {
-	const op = "add router interface"
-	if err := cmp.Or(checkID(op, requested.RouterID), checkID(op, requested.SubnetID)); err != nil {
+func (c *client) AddRouterInterface(
+	ctx context.Context, requested neutron.RouterInterface,
+) (neutron.RouterInterface, error) {
+	port, err := c.writeInterface(ctx, "add router interface", "add_router_interface", requested)
+	if err != nil {
 		return neutron.RouterInterface{}, err
 	}
-	added, err := routers.AddInterface(ctx, c.service, requested.RouterID, routers.AddInterfaceOpts{SubnetID: requested.SubnetID}).Extract()
-	switch {
-	case err != nil:
-		return neutron.RouterInterface{}, c.interfaceFailed(ctx, op, err)
-	case added.PortID == "":
-		return neutron.RouterInterface{}, c.failed(ctx, op, unusable("it has a router interface without port_id"))
-	}
-	requested.PortID = added.PortID
+	requested.PortID = port
 	return requested, nil
 }
 
-// RemoveRouterInterface implements neutron.Routing.
 func (c *client) RemoveRouterInterface(ctx context.Context, attached neutron.RouterInterface) error {
-	const op = "remove router interface"
-	if err := cmp.Or(checkID(op, attached.RouterID), checkID(op, attached.SubnetID)); err != nil {
-		return err
-	}
-	_, err := routers.RemoveInterface(ctx, c.service, attached.RouterID, routers.RemoveInterfaceOpts{SubnetID: attached.SubnetID}).Extract()
-	return c.interfaceFailed(ctx, op, err)
-}
-
-// interfaceFailed returns the failure of a request for a router interface. Neutron
-// has one type for all invalid requests to a router: only its text distinguishes a
-// subnet that is attached already. The contract checks that text.
-func (c *client) interfaceFailed(ctx context.Context, op string, err error) error {
-	err = c.failed(ctx, op, err)
-	var failure *neutron.Error
-	if errors.As(err, &failure) && failure.Status == http.StatusBadRequest && strings.Contains(failure.Message, "already has a port on subnet") {
-		failure.Class = neutron.ErrConflict
-	}
+	_, err := c.writeInterface(ctx, "remove router interface", "remove_router_interface", attached)
 	return err
 }
 
-// routerJSON is a router in an answer. A nil pointer is a missing key.
-type routerJSON struct {
-	ID   *string `json:"id"`
-	Name *string `json:"name"`
+// writeInterface attaches a subnet to a router, or detaches it, and returns the ID of the
+// port. Neutron has one type for all invalid requests to a router: only its text
+// distinguishes a subnet that is attached already. The contract checks that text.
+func (c *client) writeInterface(
+	ctx context.Context, op, action string, i neutron.RouterInterface,
+) (port string, err error) {
+	if !isID(i.SubnetID) {
+		return "", &neutron.Error{Op: op, Class: neutron.ErrRefused, Message: fmt.Sprintf("%.80q is not an ID", i.SubnetID)}
+	}
+	var response struct {
+		PortID string `json:"port_id"`
+	}
+	err = c.write(ctx, request{
+		op: op, method: http.MethodPut, path: []string{"routers", i.RouterID, action},
+		body: map[string]string{"subnet_id": i.SubnetID},
+	}, &response)
+	var failure *neutron.Error
+	switch {
+	case err == nil && response.PortID == "":
+		err = c.failed(ctx, op, unusable("it has a router interface without port_id"))
+	case errors.As(err, &failure) && failure.Status == http.StatusBadRequest &&
+		strings.Contains(failure.Message, "already has a port on subnet"):
+		failure.Class = neutron.ErrConflict
+	}
+	return response.PortID, err
 }
 
-func (r *routerJSON) value() (neutron.Router, error) {
-	if r == nil || r.ID == nil || !isID(*r.ID) || r.Name == nil {
-		return neutron.Router{}, unusable("it has a router without id or name")
+// routerJSON is a router in a response.
+type routerJSON struct {
+	ID   string  `json:"id"`
+	Name *string `json:"name"` // nil is a missing key
+}
+
+func (r *routerJSON) value() (neutron.Router, bool) {
+	if !isID(r.ID) || r.Name == nil || isTooLong(*r.Name) {
+		return neutron.Router{}, false
 	}
-	return neutron.Router{ID: *r.ID, Name: *r.Name}, nil
+	return neutron.Router{ID: r.ID, Name: *r.Name}, true
 }
 
 // port is a port. If it is one of a router, it has an interface for each address.
@@ -140,38 +127,34 @@ type port struct {
 	interfaces           []neutron.RouterInterface
 }
 
-// interfaceJSON is a port in an answer. A nil pointer is a missing key.
-type interfaceJSON struct {
-	ID        *string `json:"id"`
+// portJSON is a port in a response. A nil pointer is a missing key.
+type portJSON struct {
+	ID        string  `json:"id"`
 	NetworkID *string `json:"network_id"`
 	DeviceID  *string `json:"device_id"`
 	Owner     string  `json:"device_owner"`
 	FixedIPs  []struct {
-		SubnetID string `json:"subnet_id"`
-		Address  string `json:"ip_address"`
+		SubnetID string     `json:"subnet_id"`
+		Address  netip.Addr `json:"ip_address"`
 	} `json:"fixed_ips"`
 }
 
-func (p *interfaceJSON) value() (port, error) {
-	if p == nil || p.ID == nil || !isID(*p.ID) || p.NetworkID == nil || p.DeviceID == nil {
-		return port{}, unusable("it has a port without id, network_id or device_id")
+func (p *portJSON) value() (found port, ok bool) {
+	if !isID(p.ID) || p.NetworkID == nil || p.DeviceID == nil {
+		return found, false
 	}
-	found := port{id: *p.ID, owner: p.Owner, networkID: *p.NetworkID}
+	found = port{id: p.ID, owner: p.Owner, networkID: *p.NetworkID}
 	for _, fixed := range p.FixedIPs {
 		found.subnetIDs = append(found.subnetIDs, fixed.SubnetID)
 		if !slices.Contains(interfaceOwners, p.Owner) {
 			continue // an old server may ignore an unknown filter
 		}
-		address, err := netip.ParseAddr(fixed.Address)
-		switch {
-		case err != nil:
-			return port{}, unusable("it has a port with the address %s", quoted(fixed.Address))
-		case !isID(*p.DeviceID) || !isID(fixed.SubnetID):
-			return port{}, unusable("it has a port of a router without the IDs of the router and of the subnet")
+		if !fixed.Address.IsValid() || !isID(*p.DeviceID) || !isID(fixed.SubnetID) {
+			return found, false
 		}
 		found.interfaces = append(found.interfaces, neutron.RouterInterface{
-			RouterID: *p.DeviceID, NetworkID: *p.NetworkID, SubnetID: fixed.SubnetID, Address: address, PortID: *p.ID,
+			RouterID: *p.DeviceID, NetworkID: *p.NetworkID, SubnetID: fixed.SubnetID, Address: fixed.Address, PortID: p.ID,
 		})
 	}
-	return found, nil
+	return found, true
 }

@@ -7,11 +7,11 @@ import (
 	"net/http"
 )
 
-// maxValue limits the size of one object in a list, and of an answer that is no
+// maxValue limits the size of one object in a list, and of a response that is no
 // list, in bytes. The largest object of a cloud has some kilobytes.
 const maxValue = 1 << 20
 
-// stream decodes an answer value by value, so that its size in memory is that of
+// stream decodes a response value by value, so that its size in memory is that of
 // its largest value.
 type stream struct {
 	decoder *json.Decoder
@@ -33,11 +33,10 @@ type limitedReader struct {
 
 var errLongValue = unusable("it has a value of more than %d bytes", maxValue)
 
-// Read implements io.Reader.
 func (r *limitedReader) Read(p []byte) (int, error) {
 	switch {
 	case r.read >= r.limit:
-		return 0, &http.MaxBytesError{Limit: maxAnswer}
+		return 0, &http.MaxBytesError{Limit: maxResponse}
 	case r.read >= r.allowed:
 		return 0, errLongValue
 	}
@@ -109,7 +108,7 @@ func (s *stream) delimiter(want json.Delim) error {
 	return nil
 }
 
-// complete turns the end of an answer into an error, because the value is not
+// complete turns the end of a response into an error, because the value is not
 // complete.
 func complete(err error) error {
 	if errors.Is(err, io.EOF) {
@@ -118,7 +117,7 @@ func complete(err error) error {
 	return err
 }
 
-// closeBody reads what little is left of an answer, to reuse the connection.
+// closeBody reads what little is left of a response, to reuse the connection.
 func closeBody(body io.ReadCloser) {
 	_, _ = io.CopyN(io.Discard, body, 64<<10)
 	_ = body.Close()

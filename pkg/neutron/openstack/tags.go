@@ -7,46 +7,30 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/gophercloud/gophercloud/v2"
-
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// AddNetworkTag implements neutron.Tagger.
 func (c *client) AddNetworkTag(ctx context.Context, id, tag string) error {
-	const op = "add tag"
-	address, err := c.tagURL(op, id, tag)
-	if err != nil {
-		return err
-	}
-	_, err = c.service.Put(ctx, address, nil, nil, &gophercloud.RequestOpts{OkCodes: []int{http.StatusCreated}}) //nolint:bodyclose // gophercloud closes the body
-	return c.failed(ctx, op, err)
+	return c.writeTag(ctx, request{op: "add network tag", method: http.MethodPut}, id, tag)
 }
 
-// RemoveNetworkTag implements neutron.Tagger.
 func (c *client) RemoveNetworkTag(ctx context.Context, id, tag string) error {
-	const op = "remove tag"
-	address, err := c.tagURL(op, id, tag)
-	if err != nil {
-		return err
-	}
-	_, err = c.service.Delete(ctx, address, nil) //nolint:bodyclose // gophercloud closes the body
-	err = c.failed(ctx, op, err)
+	err := c.writeTag(ctx, request{op: "remove network tag", method: http.MethodDelete}, id, tag)
 	if failure := (*neutron.Error)(nil); errors.As(err, &failure) && failure.Type == "TagNotFound" {
 		return nil
 	}
 	return err
 }
 
-// tagURL returns the URL of a tag of a network. Neutron misreads some characters
-// in a path, and treats some endings as a format.
-func (c *client) tagURL(op, id, tag string) (string, error) {
-	if err := checkID(op, id); err != nil {
-		return "", err
-	}
+// writeTag sends a request for a tag of a network. Neutron misreads some characters in a
+// path, and treats some endings as a format.
+func (c *client) writeTag(ctx context.Context, r request, id, tag string) error {
+	isUnusable := func(r rune) bool { return r < ' ' || r > '~' || r == '/' }
 	isFormat := strings.HasSuffix(tag, ".json") || strings.HasSuffix(tag, ".xml")
-	if tag == "" || isFormat || strings.Trim(tag, ".") == "" || strings.ContainsFunc(tag, func(r rune) bool { return r < ' ' || r > '~' || r == '/' }) {
-		return "", &neutron.Error{Op: op, Class: neutron.ErrRefused, Message: "the tag must consist of printable ASCII characters other than a slash, and must not end with .json or .xml"}
+	if isFormat || strings.Trim(tag, ".") == "" || strings.ContainsFunc(tag, isUnusable) {
+		return &neutron.Error{Op: r.op, Class: neutron.ErrRefused, Message: "the tag must consist of printable ASCII " +
+			"characters other than a slash, and must not end with .json or .xml"}
 	}
-	return c.service.ServiceURL("networks", id, "tags", url.PathEscape(tag)), nil
+	r.path = []string{"networks", id, "tags", url.PathEscape(tag)}
+	return c.write(ctx, r, nil)
 }

@@ -11,13 +11,14 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"github.com/samplecrd/network-controller/pkg/instrument"
 	"github.com/samplecrd/network-controller/pkg/metrics"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
+	"github.com/samplecrd/network-controller/pkg/observe"
+	"github.com/samplecrd/network-controller/pkg/tracing"
 )
 
-// TestNoSecretsInTelemetry: whatever a server answers, metrics and traces contain
+// TestNoSecretsInTelemetry: whatever a server responds with, metrics and traces contain
 // neither the password nor the token.
 func TestNoSecretsInTelemetry(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
@@ -26,28 +27,30 @@ func TestNoSecretsInTelemetry(t *testing.T) {
 	otel.SetTracerProvider(provider)
 	t.Cleanup(func() { otel.SetTracerProvider(before) })
 
-	k, client := newCloud(t, openstack.WithTransport(instrument.Neutron), openstack.OnSkipped(instrument.Skipped()))
-	wantList(t, client)
+	observed := observe.Transport(observe.All{tracing.NewObserver(), metrics.Observer{}}, metrics.Neutron, openstack.Operation)
+	c := newCloud(t)
+	c.connect(openstack.Options{Transport: observed, Skipped: metrics.Skipped()})
+	c.wantList()
 	const token = "token-" + secret + "-1"
 	echo := `{"NeutronError": {"type": "` + token + `", "message": "` + token + ` ` + password + `"}}`
 	for name, fault := range map[string]embedded.Fault{
-		"a message":  {Status: 400, Body: echo},
-		"a status":   {Status: 599, Body: echo},
-		"a redirect": {Status: 302, Header: http.Header{"Location": {"/?token=" + token}}},
-		"a link":     {Status: 200, Body: `{"networks": [], "networks_links": [{"rel": "next", "href": "?marker=` + token + `&x=` + token + `"}]}`},
-		"an object":  {Status: 200, Body: `{"networks": [{"id": "` + token + `/", "description": "` + password + `"}]}`},
-		"a cut":      {Status: 200, Body: echo, Truncate: true},
-		"no answer":  {DropRequest: true},
+		"a message":   {Status: 400, Body: echo},
+		"a status":    {Status: 599, Body: echo},
+		"a redirect":  {Status: 302, Header: http.Header{"Location": {"/?token=" + token}}},
+		"a link":      {Status: 200, Body: `{"networks": [], "networks_links": [{"rel": "next", "href": "?marker=` + token + `&x=` + token + `"}]}`},
+		"an object":   {Status: 200, Body: `{"networks": [{"id": "` + token + `/", "description": "` + password + `"}]}`},
+		"a cut":       {Status: 200, Body: echo, Truncate: true},
+		"no response": {DropRequest: true},
 	} {
 		fault.Times = 1
-		k.neutron.Inject(fault)
-		t.Log(name, list(t, client))
+		c.neutron.Inject(fault)
+		t.Log(name, c.list())
 	}
-	k.revoke()
-	k.fail(func(w http.ResponseWriter, _ *http.Request) {
+	c.revoke()
+	c.fail(func(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, http.StatusUnauthorized, password, password)
 	})
-	if list(t, client) == nil {
+	if c.list() == nil {
 		t.Error("the login succeeds")
 	}
 
@@ -62,8 +65,17 @@ func TestNoSecretsInTelemetry(t *testing.T) {
 	}
 	scraped := httptest.NewRecorder()
 	metrics.Handler().ServeHTTP(scraped, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
-	if text := scraped.Body.String(); !strings.Contains(text, `samplecrd_neutron_request_duration_seconds_count{code="400",operation="list networks"}`) ||
-		!strings.Contains(text, `samplecrd_neutron_skipped_objects_total{kind="networks"} 1`) || strings.Contains(text, secret) {
-		t.Errorf("the metrics are not these, or have a secret in them:\n%s", text)
+	text := scraped.Body.String()
+	for _, want := range []string{
+		`samplecrd_neutron_request_duration_seconds_count{code="400",operation="list networks"}`,
+		`samplecrd_neutron_request_duration_seconds_count{code="401",operation="login"}`,
+		`samplecrd_neutron_skipped_objects_total{kind="networks"} 1`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the metrics lack %s:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, secret) || strings.Contains(text, `operation="other"`) {
+		t.Errorf("the metrics have a secret in them, or an unknown operation:\n%s", text)
 	}
 }

@@ -1,14 +1,13 @@
 package openstack
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"unicode/utf8"
+	"time"
 )
 
-// The bounds of the values in an answer. Neutron's own limits are 255 characters
+// The bounds of the values in a response. Neutron's own limits are 255 characters
 // for a name, a description or a tag, 36 for an ID, and 50 tags.
 const (
 	maxText = 1024 // bytes
@@ -16,48 +15,7 @@ const (
 	maxTags = 1000
 )
 
-// text is a text in an answer. Null is an empty text, as opposed to a missing key.
-type text struct {
-	value string
-	found bool
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (t *text) UnmarshalJSON(raw []byte) error {
-	t.found = true
-	if text, plain := plainText(raw); plain {
-		t.value = text
-		return nil
-	}
-	return json.Unmarshal(raw, &t.value)
-}
-
-// plainText returns a text in valid JSON that is written as it is. Nearly all are, and a
-// list has thousands.
-func plainText(raw []byte) (text string, plain bool) {
-	if len(raw) < 2 || raw[0] != '"' || bytes.IndexByte(raw, '\\') >= 0 || !utf8.Valid(raw) {
-		return "", false
-	}
-	return string(raw[1 : len(raw)-1]), true
-}
-
-// field is a value in an answer with what it must be.
-type field struct {
-	key, value string
-	isValid    func(string) bool
-}
-
-// checkFields returns an error that describes the first invalid field.
-func checkFields(kind string, fields ...field) error {
-	for _, f := range fields {
-		if !f.isValid(f.value) {
-			return unusable("it has a %s whose %s is %s", kind, f.key, quoted(f.value))
-		}
-	}
-	return nil
-}
-
-func isText(value string) bool { return len(value) <= maxText }
+func isTooLong(text string) bool { return len(text) > maxText }
 
 // isID reports whether a text can be an ID. Others could change the path of a
 // request.
@@ -70,12 +28,31 @@ func isID(id string) bool {
 	return id != "" && len(id) <= maxID
 }
 
+func isNoID(id string) bool { return !isID(id) }
+
 func isOptionalID(id string) bool { return id == "" || isID(id) }
+
+// descriptionOf returns a description in a response. Null is an empty text. Without a
+// description, an object may be ours or not.
+func descriptionOf(raw json.RawMessage) (text string, ok bool) {
+	err := json.Unmarshal(raw, &text)
+	return text, err == nil && !isTooLong(text)
+}
+
+// parseTime returns the zero Time for an invalid one: a Neutron may lack the
+// extension for times, and only the clean-up of duplicates needs them.
+func parseTime(text string) time.Time {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
 
 // quoted returns a text for a message, or its length if it is long. Only a whole
 // text is quoted: part of a secret could not be recognized.
 func quoted(text string) string {
-	if len(text) > maxText {
+	if isTooLong(text) {
 		return fmt.Sprintf("a text of %d bytes", len(text))
 	}
 	return strconv.Quote(text)

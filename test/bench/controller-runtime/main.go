@@ -59,7 +59,7 @@ func run(endpoint string, workers int, resync time.Duration) error {
 	if err != nil {
 		return err
 	}
-	neutronClient, err := openstack.New(endpoint)
+	neutronClient, err := openstack.New(endpoint, openstack.Options{})
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	owner := neutron.Owner{Cluster: clusterName, Namespace: network.Namespace, Name: network.Name}
 	desired := plan.DesiredFor(owner, network.Spec)
 	if !network.DeletionTimestamp.IsZero() {
-		desired = plan.DesiredAbsent(owner)
+		desired = plan.Desired{Owner: owner, Absent: true}
 	}
 	cloud, err := r.Neutron.Cloud(ctx)
 	if err != nil {
@@ -60,7 +60,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		Finalizer: controllerutil.ContainsFinalizer(network, samplecrdv1.Finalizer),
 		Cloud:     network.Annotations[samplecrdv1.AnnotationCloud],
 		Record:    status.RecordOf(network.Status),
-	}.WithCloud(cloud)
+	}.After(plan.FindCloud{}, cloud)
 
 	actual, err = r.converge(ctx, network, desired, actual)
 	if desired.Absent && !actual.Finalizer {
@@ -80,7 +80,7 @@ func (r *Reconciler) converge(ctx context.Context, network *samplecrdv1.Network,
 		case plan.Nothing:
 			return actual, nil
 		case plan.Blocked:
-			return actual, status.BlockedError{Blocked: step}
+			return actual, step
 		}
 		after, err := r.apply(ctx, network, actual, step)
 		if err != nil {

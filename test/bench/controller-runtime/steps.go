@@ -16,40 +16,43 @@ import (
 
 // apply applies a step, and returns the actual state after it.
 func (r *Reconciler) apply(ctx context.Context, network *samplecrdv1.Network, actual plan.Actual, step plan.Step) (plan.Actual, error) {
+	result, err := r.request(ctx, network, step)
+	if err != nil {
+		return actual, err
+	}
+	return actual.After(step, result), nil
+}
+
+// request sends the request of a step, and returns what its response contains.
+func (r *Reconciler) request(ctx context.Context, network *samplecrdv1.Network, step plan.Step) (result any, err error) {
 	switch step := step.(type) {
 	case plan.FindNetwork:
-		found, err := r.Neutron.Networks(ctx, step.Filter)
-		return actual.WithNetworks(step.Filter, found), err
+		return r.Neutron.Networks(ctx, step.Filter)
 	case plan.FindSubnets:
-		found, err := r.Neutron.Subnets(ctx, step.Filter)
-		return actual.WithSubnets(step.Filter.NetworkID, found), err
+		return r.Neutron.Subnets(ctx, step.Filter)
 	case plan.AddFinalizer:
-		return actual.WithFinalizer(true), r.patch(ctx, network, func() {
+		return nil, r.patch(ctx, network, func() {
 			controllerutil.AddFinalizer(network, samplecrdv1.Finalizer)
 			metav1.SetMetaDataAnnotation(&network.ObjectMeta, samplecrdv1.AnnotationCloud, step.Cloud)
 		})
 	case plan.RemoveFinalizer:
-		return actual.WithFinalizer(false), client.IgnoreNotFound(r.patch(ctx, network, func() {
+		return nil, client.IgnoreNotFound(r.patch(ctx, network, func() {
 			controllerutil.RemoveFinalizer(network, samplecrdv1.Finalizer)
 		}))
 	case plan.CreateNetwork:
-		created, err := r.Neutron.CreateNetwork(ctx, step.Network)
-		return actual.WithNewNetwork(step.Network, created), err
+		return r.Neutron.CreateNetwork(ctx, step.Network)
 	case plan.UpdateNetwork:
-		updated, err := r.Neutron.UpdateNetwork(ctx, step.ID, step.Update)
-		return actual.WithUpdatedNetwork(step.Update, updated), err
+		return r.Neutron.UpdateNetwork(ctx, step.ID, step.Update)
 	case plan.DeleteNetwork:
-		return actual.WithoutNetwork(step.ID), r.Neutron.DeleteNetwork(ctx, step.ID, step.Revision)
+		return nil, r.Neutron.DeleteNetwork(ctx, step.ID, step.Revision)
 	case plan.CreateSubnet:
-		created, err := r.Neutron.CreateSubnet(ctx, step.Subnet)
-		return actual.WithNewSubnet(created), err
+		return r.Neutron.CreateSubnet(ctx, step.Subnet)
 	case plan.UpdateSubnet:
-		updated, err := r.Neutron.UpdateSubnet(ctx, step.ID, step.Update)
-		return actual.WithSubnet(updated), err
+		return r.Neutron.UpdateSubnet(ctx, step.ID, step.Update)
 	case plan.DeleteSubnet:
-		return actual.WithoutSubnet(step.ID), r.Neutron.DeleteSubnet(ctx, step.ID, step.Revision)
+		return nil, r.Neutron.DeleteSubnet(ctx, step.ID, step.Revision)
 	}
-	return actual, fmt.Errorf("this example does not support the step %q", step)
+	return nil, fmt.Errorf("this example does not support the step %q", step)
 }
 
 // patch changes a Network, with one request.

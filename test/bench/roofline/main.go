@@ -21,6 +21,12 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/test/bench/bare"
 )
 
@@ -37,9 +43,8 @@ func main() {
 }
 
 type client struct {
-	kube    *bare.Client
+	kube    rest.Interface
 	neutron string
-	group   string
 	http    *http.Client
 
 	mu   sync.Mutex
@@ -48,111 +53,131 @@ type client struct {
 }
 
 func run(kubeconfig, endpoint, group string, workers int) error {
-	kube, err := bare.FromKubeconfig(kubeconfig)
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	kube, err := bare.NewClient(config, group)
 	if err != nil {
 		return err
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = workers
 	c := &client{
-		kube: kube, neutron: endpoint, group: group, http: &http.Client{Transport: transport},
+		kube: kube, neutron: endpoint, http: &http.Client{Transport: transport},
 		done: map[string]int64{}, gone: map[string]bool{},
 	}
-	work := newQueue()
+	work := make(chan *samplecrdv1.Network, 1<<16) // more than there are
 	failed := make(chan error, workers+1)
 	for range workers {
 		go func() {
 			for {
-				if err := c.handle(context.Background(), work.get()); err != nil {
+				if err := c.handle(context.Background(), <-work); err != nil {
 					failed <- err
 				}
 			}
 		}()
 	}
 	go func() {
-		failed <- kube.Watch(context.Background(), group, "", func(e bare.Event) { c.enqueue(work, e) })
+		failed <- bare.Watch(context.Background(), kube, "", func(change watch.EventType, network *samplecrdv1.Network) {
+			if c.needsRequests(change, network) {
+				work <- network
+			}
+		})
 	}()
 	return <-failed
 }
 
-// enqueue adds what needs requests: a new generation, or a deletion.
-func (c *client) enqueue(work *queue, event bare.Event) {
-	network := event.Object
-	key := network.Key()
+// needsRequests reports whether a change is a new generation, or a deletion.
+func (c *client) needsRequests(change watch.EventType, network *samplecrdv1.Network) bool {
+	key := keyOf(network)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch deleted := network.Metadata.DeletionTimestamp != ""; {
-	case event.Type == "DELETED":
+	switch deleted := network.DeletionTimestamp != nil; {
+	case change == watch.Deleted:
 		delete(c.done, key)
 		delete(c.gone, key)
-	case deleted && !c.gone[key] && len(network.Metadata.Finalizers) > 0:
+	case deleted && !c.gone[key] && len(network.Finalizers) > 0:
 		c.gone[key] = true
-		work.add(network)
-	case !deleted && c.done[key] < network.Metadata.Generation:
-		c.done[key] = network.Metadata.Generation
-		work.add(network)
+		return true
+	case !deleted && c.done[key] < network.Generation:
+		c.done[key] = network.Generation
+		return true
 	}
+	return false
 }
 
+func keyOf(network *samplecrdv1.Network) string { return network.Namespace + "/" + network.Name }
+
 // handle sends the requests for one change.
-func (c *client) handle(ctx context.Context, network bare.Network) error {
-	path := bare.Path(c.group, network.Metadata.Namespace, network.Metadata.Name)
+func (c *client) handle(ctx context.Context, network *samplecrdv1.Network) error {
 	switch {
-	case network.Metadata.DeletionTimestamp != "":
+	case network.DeletionTimestamp != nil:
 		if err := c.send(ctx, http.MethodDelete, "/v2.0/networks/"+network.Status.NetworkID, nil, nil); err != nil {
 			return err
 		}
-		return c.kube.Do(ctx, http.MethodPatch, path, bare.MergePatch, `{"metadata":{"finalizers":null}}`, nil)
-	case network.IsReady():
+		return c.patch(ctx, network, `{"metadata":{"finalizers":null}}`)
+	case bare.IsReady(network):
 		return nil // from an earlier run
 	case network.Status.SubnetID != "":
-		update := object{"subnet": object{"gateway_ip": network.Spec.Gateway, "allocation_pools": poolsWithout(network.Spec.CIDR, network.Spec.Gateway)}}
+		update := object{"subnet": object{
+			"gateway_ip":       network.Spec.Gateway,
+			"allocation_pools": poolsWithout(network.Spec.CIDR, network.Spec.Gateway),
+		}}
 		if err := c.send(ctx, http.MethodPut, "/v2.0/subnets/"+network.Status.SubnetID, update, nil); err != nil {
 			return err
 		}
-		return c.writeStatus(ctx, path, network, network.Status.NetworkID, network.Status.SubnetID)
+		return c.writeStatus(ctx, network, network.Status.NetworkID, network.Status.SubnetID)
 	}
-	return c.create(ctx, path, network)
+	return c.create(ctx, network)
 }
 
-func (c *client) create(ctx context.Context, path string, network bare.Network) error {
-	finalizer := `{"metadata":{"finalizers":["samplecrd.k8s.io/neutron"],"annotations":{"samplecrd.k8s.io/cloud":"RegionOne/benchmark"}}}`
-	if err := c.kube.Do(ctx, http.MethodPatch, path, bare.MergePatch, finalizer, nil); err != nil {
+func (c *client) create(ctx context.Context, network *samplecrdv1.Network) error {
+	const finalizer = `{"metadata":{"finalizers":["samplecrd.k8s.io/neutron"],` +
+		`"annotations":{"samplecrd.k8s.io/cloud":"RegionOne/benchmark"}}}`
+	if err := c.patch(ctx, network, finalizer); err != nil {
 		return err
 	}
-	description := "samplecrd.k8s.io owner: benchmark/" + network.Key()
+	name := keyOf(network)
+	description := "samplecrd.k8s.io owner: benchmark/" + name
 	var created struct {
 		Network struct{ ID string }
 		Subnet  struct{ ID string }
 	}
 	if err := c.send(ctx, http.MethodPost, "/v2.0/networks",
-		object{"network": object{"name": network.Key(), "description": description}}, &created); err != nil {
+		object{"network": object{"name": name, "description": description}}, &created); err != nil {
 		return err
 	}
 	if err := c.send(ctx, http.MethodPost, "/v2.0/subnets", object{"subnet": object{
-		"network_id": created.Network.ID, "name": network.Key(), "description": description,
+		"network_id": created.Network.ID, "name": name, "description": description,
 		"ip_version": 4, "cidr": network.Spec.CIDR, "gateway_ip": network.Spec.Gateway,
 	}}, &created); err != nil {
 		return err
 	}
-	return c.writeStatus(ctx, path, network, created.Network.ID, created.Subnet.ID)
+	return c.writeStatus(ctx, network, created.Network.ID, created.Subnet.ID)
 }
 
 // writeStatus writes a status of the size that the controller writes.
-func (c *client) writeStatus(ctx context.Context, path string, network bare.Network, networkID, subnetID string) error {
+func (c *client) writeStatus(ctx context.Context, network *samplecrdv1.Network, networkID, subnetID string) error {
 	body, err := json.Marshal(object{"status": object{
-		"observedGeneration": network.Metadata.Generation, "matchedGeneration": network.Metadata.Generation,
+		"observedGeneration": network.Generation, "matchedGeneration": network.Generation,
 		"networkID": networkID, "subnetID": subnetID, "cloud": "RegionOne/benchmark",
 		"cidr": network.Spec.CIDR, "gateway": network.Spec.Gateway, "mtu": 1450, "defaultMTU": 1450,
 		"conditions": []object{{
-			"type": "Ready", "status": "True", "reason": "Provisioned", "observedGeneration": network.Metadata.Generation,
+			"type": "Ready", "status": "True", "reason": "Provisioned", "observedGeneration": network.Generation,
 			"message": "The network and its subnet match the spec.", "lastTransitionTime": "2026-01-01T00:00:00Z",
 		}},
 	}})
 	if err != nil {
 		return err
 	}
-	return c.kube.Do(ctx, http.MethodPatch, path+"/status", bare.MergePatch, string(body), nil)
+	return c.patch(ctx, network, string(body), "status")
+}
+
+// patch sends a patch of a Network, or of its subresource.
+func (c *client) patch(ctx context.Context, network *samplecrdv1.Network, body string, subresource ...string) error {
+	return c.kube.Patch(types.MergePatchType).Namespace(network.Namespace).Resource(bare.Resource).
+		Name(network.Name).SubResource(subresource...).Body([]byte(body)).Do(ctx).Error()
 }
 
 type object = map[string]any
@@ -191,35 +216,4 @@ func poolsWithout(cidr, gateway string) []object {
 		return []object{{"start": prefix + "2", "end": prefix + "254"}}
 	}
 	return []object{{"start": prefix + "1", "end": prefix + "1"}, {"start": prefix + "3", "end": prefix + "254"}}
-}
-
-// queue is a queue without a bound.
-type queue struct {
-	mu    sync.Mutex
-	added *sync.Cond
-	items []bare.Network
-}
-
-func newQueue() *queue {
-	q := &queue{}
-	q.added = sync.NewCond(&q.mu)
-	return q
-}
-
-func (q *queue) add(network bare.Network) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.items = append(q.items, network)
-	q.added.Signal()
-}
-
-func (q *queue) get() bare.Network {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for len(q.items) == 0 {
-		q.added.Wait()
-	}
-	network := q.items[0]
-	q.items = q.items[1:]
-	return network
 }

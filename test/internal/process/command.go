@@ -29,8 +29,8 @@ func Forward(received <-chan os.Signal, to *os.Process) {
 
 // Run runs a command with the standard streams of this process, and returns its
 // exit code. It passes signals on to the command's process group: the first as it
-// is, the second as SIGKILL. When quit is closed, it kills that group.
-func Run(command *exec.Cmd, received <-chan os.Signal, quit <-chan struct{}) (exitCode int, err error) {
+// is, the second as SIGKILL.
+func Run(command *exec.Cmd, received <-chan os.Signal) (exitCode int, err error) {
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	// A process group in the background stops when it reads from a terminal.
 	if info, err := os.Stdin.Stat(); err != nil || info.Mode()&os.ModeCharDevice != 0 {
@@ -49,8 +49,6 @@ func Run(command *exec.Cmd, received <-chan os.Signal, quit <-chan struct{}) (ex
 			if requested, ok := one.(syscall.Signal); ok && !stopping {
 				number = requested
 			}
-		case <-quit:
-			quit = nil
 		case err := <-ended:
 			return ExitResult(command, err)
 		}
@@ -114,24 +112,16 @@ func StartTied(command *exec.Cmd, files ...*os.File) (*Lifeline, error) {
 // Cut makes the child run what it passed to AfterParent.
 func (l *Lifeline) Cut() { _ = l.writer.Close() }
 
-// Release lets the child live on when this process ends.
-func (l *Lifeline) Release() error {
-	_, err := l.writer.WriteString("released")
-	return errors.Join(err, l.writer.Close())
-}
-
 // AfterParent calls a function when the process that started this one with
-// StartTied has ended without releasing it. The programs that this process starts
+// StartTied has ended. The programs that this process starts
 // don't inherit the lifeline, nor the number of files that were passed with it.
 func AfterParent(files int, ended func()) {
 	for fd := lifelineFD; fd <= lifelineFD+files; fd++ {
 		syscall.CloseOnExec(fd)
 	}
 	go func() {
-		released, _ := io.ReadAll(os.NewFile(lifelineFD, "lifeline"))
-		if len(released) == 0 {
-			ended()
-		}
+		_, _ = io.ReadAll(os.NewFile(lifelineFD, "lifeline")) // until it closes
+		ended()
 	}()
 }
 

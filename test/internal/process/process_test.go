@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -40,33 +39,11 @@ func play(role, dir string) error {
 		}
 		fmt.Println("program", p.PID())
 		<-p.Done()
-	case "run", "run-tied": // a command
-		var quit chan struct{}
-		if role == "run-tied" {
-			quit = make(chan struct{})
-			AfterParent(0, func() { close(quit) })
-		}
+	case "run": // a command
 		command := exec.Command("sh", "-c", "trap 'exit 7' TERM; trap '' HUP QUIT; sh -c 'echo program $$; exec sleep 600' & wait")
-		code, err := Run(command, Signals(), quit)
+		code, err := Run(command, Signals())
 		fmt.Println("exit code", code)
 		return err
-	case "tie", "release": // a child, and end when it runs
-		child, err := Self()
-		if err != nil {
-			return err
-		}
-		child.Env = append(os.Environ(), roleVariable+"=run-tied:"+dir)
-		lifeline, err := StartTied(child)
-		if err != nil {
-			return err
-		}
-		if role == "release" {
-			if err := lifeline.Release(); err != nil {
-				return err
-			}
-		}
-		fmt.Println("child", child.Process.Pid)
-		return child.Wait()
 	}
 	return nil
 }
@@ -87,21 +64,15 @@ func startRole(t *testing.T, role string) (command *exec.Cmd, output *bufio.Read
 	return command, bufio.NewReader(pipe)
 }
 
-// readPIDs reads lines with a name and the process ID of a program that runs, in any
-// order.
-func readPIDs(t *testing.T, output *bufio.Reader, names ...string) map[string]int {
+// readPID reads a line with the process ID of the program, which runs.
+func readPID(t *testing.T, output *bufio.Reader) int {
 	t.Helper()
-	pids := map[string]int{}
-	for range names {
-		line, err := output.ReadString('\n')
-		name, number, _ := strings.Cut(strings.TrimSpace(line), " ")
-		pid, _ := strconv.Atoi(number)
-		if err != nil || !slices.Contains(names, name) || pid == 0 || !Running(pid) {
-			t.Fatalf("printed %q (%v), want %q with the process ID of a program that runs", line, err, names)
-		}
-		pids[name] = pid
+	line, err := output.ReadString('\n')
+	pid, _ := strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(line), "program "))
+	if err != nil || pid == 0 || !Running(pid) {
+		t.Fatalf("printed %q (%v), want the process ID of a program that runs", line, err)
 	}
-	return pids
+	return pid
 }
 
 func waitUntilEnded(t *testing.T, pid int) {
@@ -119,32 +90,10 @@ func TestProgramDiesWithItsParent(t *testing.T) {
 		t.Skip("on other systems, a program must watch its standard input")
 	}
 	parent, output := startRole(t, "start")
-	pid := readPIDs(t, output, "program")["program"]
+	pid := readPID(t, output)
 	_ = parent.Process.Kill()
 	_ = parent.Wait()
 	waitUntilEnded(t, pid)
-}
-
-// When the parent is killed, the children of a command end, too, unless the parent
-// released them.
-func TestLifeline(t *testing.T) {
-	parent, output := startRole(t, "tie")
-	pids := readPIDs(t, output, "child", "program")
-	_ = parent.Process.Kill()
-	_ = parent.Wait()
-	waitUntilEnded(t, pids["program"])
-
-	parent, output = startRole(t, "release")
-	pids = readPIDs(t, output, "child", "program")
-	_ = parent.Process.Kill()
-	if err := syscall.Kill(pids["child"], syscall.SIGTERM); err != nil {
-		t.Errorf("a released child has ended: %v", err)
-	}
-	if line, err := output.ReadString('\n'); line != "exit code 7\n" {
-		t.Errorf("a released child printed %q, %v, want what the command did with a signal", line, err)
-	}
-	_ = parent.Wait()
-	waitUntilEnded(t, pids["program"])
 }
 
 func TestRun(t *testing.T) {
@@ -158,7 +107,7 @@ func TestRun(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			command, output := startRole(t, "run")
-			pid := readPIDs(t, output, "program")["program"]
+			pid := readPID(t, output)
 			for _, one := range test.signals {
 				if err := command.Process.Signal(one); err != nil {
 					t.Fatal(err)
@@ -240,19 +189,4 @@ func TestProcess(t *testing.T) {
 			t.Errorf("it ended with %s", state)
 		}
 	})
-}
-
-func TestLastLines(t *testing.T) {
-	tests := map[string]struct{ text, want string }{
-		"few":           {"one\ntwo\n", "  one\n  two"},
-		"many":          {strings.Repeat("x\n", 30), strings.TrimSuffix(strings.Repeat("  x\n", 20), "\n")},
-		"a stack trace": {"panic: why\n\ngoroutine 1 [running]:\nmain.main()\n", "  panic: why"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := LastLines([]byte(test.text)); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
-	}
 }

@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -78,45 +77,14 @@ func New(ctx context.Context, dir, pattern string, remove func(path string) erro
 }
 
 // Remove removes the folder. If that fails, the folder has no owner any more, so
-// that a later New or Sweep removes it.
+// that a later New removes it.
 func (f *Folder) Remove() error {
 	return errors.Join(f.remove(f.Path), f.Lock.Close())
 }
 
-// SetOwner records the process that inherited the lock; see Owner.
-func (f *Folder) SetOwner(pid int) error {
-	_, err := f.Lock.WriteAt([]byte(strconv.Itoa(pid)), 0)
-	return err
-}
-
-// Owner returns the process ID that SetOwner recorded, or 0 if the folder has no
-// owner.
-func Owner(path string) int {
-	name := filepath.Join(path, lockName)
-	content, err := os.ReadFile(name)
-	if err != nil {
-		return 0
-	}
-	if lock, err := TryLock(name); !errors.Is(err, ErrLocked) {
-		_ = lock.Close()
-		return 0
-	}
-	pid, _ := strconv.Atoi(string(content))
-	return pid
-}
-
-// Sweep removes the run folders that have no owner.
-func Sweep(ctx context.Context, dir, pattern string, remove func(path string) error) error {
-	unlock, err := sweep(ctx, dir, pattern, remove)
-	if err == nil {
-		unlock()
-	}
-	return err
-}
-
-// sweep does the work of Sweep, and returns with the lock on dir: between making
-// a run folder and locking it, no other process may sweep. A folder that cannot
-// be removed stays for the next sweep.
+// sweep removes the run folders that have no owner, and returns with the lock on dir:
+// between making a run folder and locking it, no other process may sweep. A folder that
+// cannot be removed stays for the next sweep.
 func sweep(ctx context.Context, dir, pattern string, remove func(path string) error) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// A folder that cannot be removed at once is removed by a later sweep.
+// A folder that cannot be removed at once is removed when another one is made.
 func TestRemoveFails(t *testing.T) {
 	dir, busy := t.TempDir(), errors.New("busy")
 	folder, err := New(t.Context(), dir, "cluster-*", func(string) error { return busy })
@@ -70,27 +70,8 @@ func TestRemoveFails(t *testing.T) {
 	if err := folder.Remove(); !errors.Is(err, busy) {
 		t.Errorf("error is %v, want %v", err, busy)
 	}
-	if err := Sweep(t.Context(), dir, "cluster-*", os.RemoveAll); err != nil || exists(folder.Path) {
-		t.Errorf("after a sweep (%v), it exists: %v", err, exists(folder.Path))
-	}
-}
-
-func TestOwner(t *testing.T) {
-	folder := newFolder(t, t.TempDir())
-	if got := Owner(folder.Path); got != 0 {
-		t.Errorf("before SetOwner: %d", got)
-	}
-	if err := folder.SetOwner(42); err != nil {
-		t.Fatal(err)
-	}
-	if got := Owner(folder.Path); got != 42 {
-		t.Errorf("owner is %d, want 42", got)
-	}
-	if err := folder.Lock.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if got := Owner(folder.Path); got != 0 {
-		t.Errorf("without the lock: %d", got)
+	if newFolder(t, dir); exists(folder.Path) {
+		t.Error("after another folder was made, it still exists")
 	}
 }
 
@@ -118,31 +99,5 @@ func TestLockWaits(t *testing.T) {
 	}
 	if err := <-locked; err != nil {
 		t.Error(err)
-	}
-}
-
-func TestModuleRoot(t *testing.T) {
-	tests := map[string]struct {
-		goMod string
-		want  bool
-	}{
-		"the module":         {goMod: "// a comment\nmodule " + modulePath + " // another\n\ngo 1.26.0\n", want: true},
-		"the module, quoted": {goMod: "module \"" + modulePath + "\"\n", want: true},
-		"a module inside":    {goMod: "module " + modulePath + "/hack/tools\n"},
-		"a user of it":       {goMod: "module example.com/other\n\nrequire " + modulePath + " v1.0.0\n"},
-		"nothing":            {},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			root := t.TempDir()
-			inside := filepath.Join(root, "inside")
-			if err := errors.Join(os.Mkdir(inside, 0o700), os.WriteFile(filepath.Join(root, "go.mod"), []byte(test.goMod), 0o600)); err != nil {
-				t.Fatal(err)
-			}
-			t.Chdir(inside)
-			if got, err := ModuleRoot(); (err == nil) != test.want || test.want && got != root {
-				t.Errorf("root is %q, %v", got, err)
-			}
-		})
 	}
 }

@@ -11,18 +11,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"net/http"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/samplecrd/network-controller/docs/learn/code/start"
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
 	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
@@ -30,17 +26,7 @@ import (
 )
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "`path` of a kubeconfig file")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
-	if err == nil {
-		err = run(ctx, config)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "02-two-handlers:", err)
-	}
+	start.Main(run)
 }
 
 func run(ctx context.Context, config *rest.Config) error {

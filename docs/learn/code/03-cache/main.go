@@ -7,18 +7,15 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"os"
-	"os/signal"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/samplecrd/network-controller/docs/learn/code/start"
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
 	typedv1 "github.com/samplecrd/network-controller/pkg/client/clientset/versioned/typed/samplecrd/v1"
@@ -30,18 +27,8 @@ import (
 const name = "example-network" // in the namespace default
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "`path` of a kubeconfig file")
 	damage := flag.Bool("damage", false, "change what the lister returned")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
-	if err == nil {
-		err = run(ctx, config, *damage)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "03-cache:", err)
-	}
+	start.Main(func(ctx context.Context, config *rest.Config) error { return run(ctx, config, *damage) })
 }
 
 // requests counts the requests to the API server.

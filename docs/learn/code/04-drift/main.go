@@ -8,17 +8,14 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/samplecrd/network-controller/docs/learn/code/start"
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
 	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
@@ -32,18 +29,8 @@ import (
 const neutronAddress = "127.0.0.1:9604"
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "`path` of a kubeconfig file")
 	syncOnResync := flag.Bool("sync-on-resync", false, "sync each Network at each resync")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
-	if err == nil {
-		err = run(ctx, config, *syncOnResync)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "04-drift:", err)
-	}
+	start.Main(func(ctx context.Context, config *rest.Config) error { return run(ctx, config, *syncOnResync) })
 }
 
 func run(ctx context.Context, config *rest.Config, syncOnResync bool) error {
@@ -56,7 +43,7 @@ func run(ctx context.Context, config *rest.Config, syncOnResync bool) error {
 		return err
 	}
 	defer func() { _ = server.Close() }()
-	neutronClient, err := openstack.New(server.URL())
+	neutronClient, err := openstack.New(server.URL(), openstack.Options{})
 	if err != nil {
 		return err
 	}

@@ -7,17 +7,14 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/samplecrd/network-controller/docs/learn/code/start"
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
 	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
@@ -30,18 +27,8 @@ import (
 const neutronAddress = "127.0.0.1:9605"
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "`path` of a kubeconfig file")
 	queue := flag.Bool("queue", false, "put a queue between the informer and the work")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
-	if err == nil {
-		err = run(ctx, config, *queue)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "05-in-the-handler:", err)
-	}
+	start.Main(func(ctx context.Context, config *rest.Config) error { return run(ctx, config, *queue) })
 }
 
 func run(ctx context.Context, config *rest.Config, withQueue bool) error {
@@ -55,7 +42,7 @@ func run(ctx context.Context, config *rest.Config, withQueue bool) error {
 	}
 	defer func() { _ = server.Close() }()
 	server.Inject(embedded.Fault{Path: "/v2.0/networks", Delay: time.Second / 2})
-	neutronClient, err := openstack.New(server.URL())
+	neutronClient, err := openstack.New(server.URL(), openstack.Options{})
 	if err != nil {
 		return err
 	}

@@ -8,16 +8,14 @@ import (
 	"flag"
 	"fmt"
 	"log"
-	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/samplecrd/network-controller/docs/learn/code/start"
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
 	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
@@ -27,24 +25,12 @@ import (
 
 func main() {
 	log.SetFlags(log.Ltime | log.Lmicroseconds)
-	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "`path` of a kubeconfig file")
 	limitEvents := flag.Bool("limit-events", false, "add keys with AddRateLimited after events, too")
 	forget := flag.Bool("forget", true, "call Forget after success")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *kubeconfig, *limitEvents, *forget)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "07-rate-limiter:", err)
-		os.Exit(1)
-	}
+	start.Main(func(ctx context.Context, config *rest.Config) error { return run(ctx, config, *limitEvents, *forget) })
 }
 
-func run(ctx context.Context, kubeconfig string, limitEvents, forget bool) error {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context, config *rest.Config, limitEvents, forget bool) error {
 	client, err := clientset.NewForConfig(config)
 	if err != nil {
 		return err

@@ -7,16 +7,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/samplecrd/network-controller/docs/learn/code/start"
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
 	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
@@ -27,18 +24,8 @@ import (
 )
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "`path` of a kubeconfig file")
 	endpoint := flag.String("neutron-endpoint", "http://127.0.0.1:9696", "`URL` of Neutron")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
-	if err == nil {
-		err = run(ctx, config, *endpoint)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "08-no-finalizer:", err)
-	}
+	start.Main(func(ctx context.Context, config *rest.Config) error { return run(ctx, config, *endpoint) })
 }
 
 func run(ctx context.Context, config *rest.Config, endpoint string) error {
@@ -46,7 +33,7 @@ func run(ctx context.Context, config *rest.Config, endpoint string) error {
 	if err != nil {
 		return err
 	}
-	neutronClient, err := openstack.New(endpoint)
+	neutronClient, err := openstack.New(endpoint, openstack.Options{})
 	if err != nil {
 		return err
 	}

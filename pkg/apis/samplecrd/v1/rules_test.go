@@ -3,7 +3,6 @@ package v1_test
 import (
 	"encoding/json"
 	"errors"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -11,10 +10,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/samplecrd/network-controller/hack/crd/rules"
@@ -22,7 +19,12 @@ import (
 
 var dryRun = []string{metav1.DryRunAll}
 
-// TestRules checks that each rule in schema.yaml rejects its example with its message.
+// leftToNeutron are fields that the controller does not check itself: without the CRD,
+// Neutron rejects their values.
+var leftToNeutron = map[string]bool{"spec.dnsDomain": true, "spec.tags[]": true}
+
+// TestRules checks that each rule in schema.yaml rejects its example with its message, and
+// that the controller rejects the same.
 func TestRules(t *testing.T) {
 	client := crdObjects("samplecrd.k8s.io")
 	for _, validation := range readRules(t) {
@@ -35,38 +37,14 @@ func TestRules(t *testing.T) {
 						about = append(about, cause.Message)
 					}
 				}
-				if want := sentence(rule); len(about) != 1 || !want.MatchString(about[0]) {
+				want := sentence(rule)
+				if len(about) != 1 || !want.MatchString(about[0]) || strings.Contains(about[0], "<nil>") || len(about[0]) > 1000 {
 					t.Errorf("the example has the violations %q of %s, want %s\n%v", about, place(validation), want, err)
 				}
+				if isChecked := validation.At != "" && rule.Stored == nil && !leftToNeutron[validation.At]; isChecked && invalid(t, rule.Rejects) == "" {
+					t.Error("the controller accepts the example")
+				}
 			})
-		}
-	}
-}
-
-// TestExamplesAreValid checks that no rule rejects the Networks in example/, whether
-// the rules are composed or not.
-func TestExamplesAreValid(t *testing.T) {
-	clients := []objects{crdObjects("samplecrd.k8s.io"), installSeparateRules(t)}
-	paths, err := filepath.Glob(filepath.Join(moduleRoot, "example", "*.yaml"))
-	if err != nil || len(paths) < 10 {
-		t.Fatalf("found %d examples: %v", len(paths), err)
-	}
-	for _, path := range paths {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var example unstructured.Unstructured
-		if err := yaml.Unmarshal(content, &example.Object); err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		if example.GetKind() != "Network" {
-			continue
-		}
-		for _, client := range clients {
-			if err := client.try(t, example.Object["spec"]); err != nil {
-				t.Errorf("%s: %v", path, err)
-			}
 		}
 	}
 }

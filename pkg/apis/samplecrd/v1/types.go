@@ -39,6 +39,9 @@ const AnnotationRetry = GroupName + "/retry"
 // CustomResourceDefinition, which deletes every Network and its network in Neutron.
 const AnnotationAllowDeletion = GroupName + "/allow-deletion"
 
+// DefinitionName is the name of the CustomResourceDefinition of Networks.
+const DefinitionName = "networks." + GroupName
+
 // MaxNameLength is the maximum length of a Network's name.
 const MaxNameLength = 63
 

@@ -5,19 +5,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
+
+	"github.com/samplecrd/network-controller/test/running"
 )
 
 const validations = "x-kubernetes-validations"
@@ -50,36 +48,6 @@ func TestRulesHaveAGuard(t *testing.T) {
 	})
 	if guarded < 5 || rules < 15 {
 		t.Errorf("found %d rules, %d of them with a guard", rules, guarded)
-	}
-}
-
-// TestUnchangedSpecCostsLittle compares what the API server allocates for a status
-// write with what it allocates without the rules. Rules that ran in full took 325 KB.
-func TestUnchangedSpecCostsLittle(t *testing.T) {
-	const writes, rounds, limit = 40, 5, 160 << 10
-	with, without := readCRD(t), readCRD(t)
-	walk(openAPISchema(t, without), "", func(_ string, node map[string]any) { delete(node, validations) })
-	clients := []objects{install(t, with, "with-rules.example.org"), install(t, without, "without-rules.example.org")}
-	var names []string
-	for _, client := range clients {
-		names = append(names, client.create(t, map[string]any{"cidr": "10.0.0.0/24", "gateway": "10.0.0.1"}))
-	}
-	least := []int64{1 << 40, 1 << 40} // of all rounds, because the API server has other work
-	for round := range rounds {
-		for i, client := range clients {
-			before := allocated(t)
-			for write := range writes {
-				status := fmt.Sprintf(`{"status":{"observedGeneration":%d}}`, round*writes+write+1)
-				if err := client.patch(t.Context(), names[i], status, "status"); err != nil {
-					t.Fatal(err)
-				}
-			}
-			least[i] = min(least[i], (allocated(t)-before)/writes)
-		}
-	}
-	t.Logf("a status write allocates %d KB, without the rules %d KB", least[0]>>10, least[1]>>10)
-	if least[0]-least[1] > limit {
-		t.Errorf("the rules allocate %d KB for a status write, want at most %d KB", (least[0]-least[1])>>10, limit>>10)
 	}
 }
 
@@ -213,38 +181,6 @@ func (o objects) patch(ctx context.Context, name, patch string, subresource ...s
 	return err
 }
 
-// allocated returns how many bytes the API server has allocated.
-func allocated(t *testing.T) int64 {
-	t.Helper()
-	client := kubernetes.NewForConfigOrDie(cluster.RESTConfig())
-	metrics, err := client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
-	if err != nil {
-		t.Fatalf("reading the metrics of the API server: %v", err)
-	}
-	for line := range strings.Lines(string(metrics)) {
-		if value, ok := strings.CutPrefix(line, "go_memstats_alloc_bytes_total "); ok {
-			bytes, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			if err != nil {
-				t.Fatalf("reading the metrics of the API server: %v", err)
-			}
-			return int64(bytes)
-		}
-	}
-	t.Fatal("the API server has no metric go_memstats_alloc_bytes_total")
-	return 0
-}
-
-func waitUntil(t *testing.T, done func() error) {
-	t.Helper()
-	var last error
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		last = done()
-		return last == nil, nil
-	}); err != nil {
-		t.Fatalf("%v: %v", err, last)
-	}
-}
-
 // install installs a CRD under another group for the time of a test, and returns a
 // client for its objects.
 func install(t *testing.T, crd map[string]any, group string) objects {
@@ -262,7 +198,7 @@ func install(t *testing.T, crd map[string]any, group string) objects {
 		}
 	})
 	networks := crdObjects(group)
-	waitUntil(t, func() error {
+	running.Eventually(t, func() error {
 		_, err := networks.List(t.Context(), metav1.ListOptions{})
 		return err
 	})
@@ -273,7 +209,7 @@ func install(t *testing.T, crd map[string]any, group string) objects {
 func update(t *testing.T, client objects, crd map[string]any, group string) {
 	t.Helper()
 	crds := dynamic.NewForConfigOrDie(cluster.RESTConfig()).Resource(definitions)
-	waitUntil(t, func() error {
+	running.Eventually(t, func() error {
 		stored, err := crds.Get(t.Context(), "networks."+group, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -282,7 +218,7 @@ func update(t *testing.T, client objects, crd map[string]any, group string) {
 		_, err = crds.Update(t.Context(), stored, metav1.UpdateOptions{})
 		return err
 	})
-	waitUntil(t, func() error {
+	running.Eventually(t, func() error {
 		_, err := client.Create(t.Context(), client.object(map[string]any{"cidr": "words"}), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err == nil {
 			return fmt.Errorf("the rules of %s are not in effect", group)

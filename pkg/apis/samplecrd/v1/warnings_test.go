@@ -9,18 +9,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
-	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/test/controlplane"
+	"github.com/samplecrd/network-controller/test/running"
 )
 
 // useWarnings installs all of deploy/warnings until the test ends. The API server starts to
 // evaluate policies a moment later.
-func useWarnings(t testing.TB) {
+func useWarnings(t *testing.T) {
 	t.Helper()
 	root, err := controlplane.ModuleRoot()
 	if err != nil {
@@ -37,23 +33,20 @@ func useWarnings(t testing.TB) {
 		"must be a range":     {"create", "-f", write(t, deploymentYAML("probe", `{samplecrd.k8s.io/cidr: x}`)), "--dry-run=server"},
 	}
 	kubectl(t, "apply", "-f", write(t, networkYAML("probe", `{cidr: 10.255.0.0/24}`)))
-	setRange(t, "probe", `{"cidr":"10.255.0.0/24"}`)
+	setStatus(t, "probe", `{"cidr":"10.255.0.0/24"}`)
 	for want, args := range probes {
-		for deadline := time.Now().Add(30 * time.Second); ; {
-			warnings := kubectl(t, args...)
-			if strings.Contains(warnings, want) {
-				break
+		running.Eventually(t, func() error {
+			if warnings := kubectl(t, args...); !strings.Contains(warnings, want) {
+				return fmt.Errorf("kubectl %s prints no warning with %q: %s", strings.Join(args, " "), want, warnings)
 			}
-			if time.Now().After(deadline) {
-				t.Fatalf("kubectl %s prints no warning with %q: %s", strings.Join(args, " "), want, warnings)
-			}
-		}
+			return nil
+		})
 	}
 	kubectl(t, "delete", "network", "probe")
 }
 
 // kubectl returns the warnings that kubectl prints.
-func kubectl(t testing.TB, args ...string) (warnings string) {
+func kubectl(t *testing.T, args ...string) (warnings string) {
 	t.Helper()
 	_, stderr, err := cluster.KubectlWarnings(t.Context(), args...)
 	if err != nil {
@@ -63,7 +56,7 @@ func kubectl(t testing.TB, args ...string) (warnings string) {
 }
 
 // kubectlAfter runs kubectl when a test has ended.
-func kubectlAfter(t testing.TB, args ...string) {
+func kubectlAfter(t *testing.T, args ...string) {
 	t.Helper()
 	if _, err := cluster.Kubectl(context.Background(), args...); err != nil {
 		t.Error(err)
@@ -71,7 +64,7 @@ func kubectlAfter(t testing.TB, args ...string) {
 }
 
 // write writes a file for kubectl, and returns its path.
-func write(t testing.TB, content string) string {
+func write(t *testing.T, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "object.yaml")
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -89,13 +82,10 @@ func deploymentYAML(name, annotations string) string {
   selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: web}]}}}}`, name, annotations)
 }
 
-// setRange writes the range and the subnet pool of a subnet into a status, as the
-// controller does.
-func setRange(t testing.TB, name, status string) {
+// setStatus changes a status, as the controller does.
+func setStatus(t *testing.T, name, status string) {
 	t.Helper()
-	if _, err := networks(t).Patch(t.Context(), name, types.MergePatchType, []byte(`{"status":`+status+`}`), metav1.PatchOptions{}, "status"); err != nil {
-		t.Fatal(err)
-	}
+	kubectl(t, "patch", "network", name, "--subresource=status", "--type=merge", "-p", `{"status":`+status+`}`)
 }
 
 // wantWarnings checks the warnings of the policies, without their first words.
@@ -149,7 +139,7 @@ func replacedSubnet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kubectl(t, "create", "-f", write(t, networkYAML("edited", test.spec)))
 			t.Cleanup(func() { kubectlAfter(t, "delete", "network", "edited") })
-			setRange(t, "edited", test.status)
+			setStatus(t, "edited", test.status)
 			stderr := kubectl(t, "patch", "network", "edited", "--type=merge", "-p", `{"spec":`+test.patch+`}`)
 			if test.want == "" {
 				wantWarnings(t, stderr)
@@ -225,45 +215,4 @@ func annotations(t *testing.T) {
 			wantWarnings(t, stderr, cidr+`"x"`+noRange)
 		})
 	}
-}
-
-// BenchmarkWarnings measures the requests of a namespace with 1,000 Networks, with and
-// without the policies: a create, and the write of a finalizer.
-func BenchmarkWarnings(b *testing.B) {
-	client := networks(b)
-	network := func(name, cidr string) *samplecrdv1.Network {
-		network := &samplecrdv1.Network{Spec: samplecrdv1.NetworkSpec{CIDR: cidr}}
-		network.Name = name
-		return network
-	}
-	for i := range 1000 {
-		if _, err := client.Create(b.Context(), network(fmt.Sprintf("network-%d", i), fmt.Sprintf("10.%d.%d.0/24", i/250, i%250)), metav1.CreateOptions{}); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.Cleanup(func() {
-		if err := client.DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-			b.Error(err)
-		}
-	})
-	requests := func(b *testing.B, policies string) {
-		b.Run("create/"+policies, func(b *testing.B) {
-			for b.Loop() {
-				if _, err := client.Create(b.Context(), network("another", "10.100.0.0/24"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-		b.Run("finalizer/"+policies, func(b *testing.B) {
-			for b.Loop() {
-				patch := []byte(`{"metadata":{"finalizers":["samplecrd.k8s.io/neutron"]}}`)
-				if _, err := client.Patch(b.Context(), "network-1", types.MergePatchType, patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-	requests(b, "without policies")
-	useWarnings(b)
-	requests(b, "with policies")
 }

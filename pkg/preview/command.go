@@ -1,0 +1,181 @@
+package preview
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
+	"github.com/samplecrd/network-controller/pkg/kube"
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/reconcile"
+	"github.com/samplecrd/network-controller/pkg/store"
+)
+
+// Description returns the beginning of the output of plan -help.
+func Description(program string) string {
+	return program + ` plan shows what the controller would do for each Network, and why. It changes nothing.
+
+It accepts the flags of the controller. Set those that the controller has: above all -kubeconfig, -cloud or
+-neutron-endpoint, -cluster-name, -namespaces, -allow-adoption and -delete-orphans.
+
+The exit code is 0 if there is nothing to do, 2 if there is, and 1 after an error.
+
+Examples:
+  ` + program + ` plan -cloud=mycloud
+  ` + program + ` plan -cloud=mycloud -f networks/ -o json
+  kubectl exec deploy/` + program + ` -- /` + program + ` plan`
+}
+
+// Options are the values of the flags of the command plan.
+type Options struct {
+	// files are the files and folders with Networks to preview; "-" is the standard
+	// input. They are empty for the Networks of the cluster.
+	files  []string
+	format string // of the output
+}
+
+// AddFlags adds the flags of the options.
+func (o *Options) AddFlags(flags *flag.FlagSet) {
+	flags.Var((*paths)(&o.files), "f", "A `file` or folder with Networks to plan, as if they were applied, "+
+		"instead of all Networks in the cluster; - is the standard input. Can be repeated.")
+	flags.StringVar(&o.format, "o", "text", "The output `format`: text or json.")
+}
+
+// validate returns an error that names the flag with an invalid value.
+func (o Options) validate() error {
+	if o.format != "text" && o.format != "json" {
+		return fmt.Errorf("-o is %q: it must be text or json", o.format)
+	}
+	return nil
+}
+
+// paths is a flag that can be repeated.
+type paths []string
+
+// String implements flag.Value.
+func (p *paths) String() string { return strings.Join(*p, ",") }
+
+// Set implements flag.Value.
+func (p *paths) Set(path string) error {
+	*p = append(*p, path)
+	return nil
+}
+
+// Command is the command plan: it shows what a controller with the same options would do.
+type Command struct {
+	Options
+	// Program is the name of the program.
+	Program string
+	// Kube names the cluster, and its namespaces with Networks.
+	Kube kube.Options
+	// Explain adds to an error of the API server what to do.
+	Explain func(error) error
+	// Neutron connects to the controller's Neutron.
+	Neutron func() (neutron.Client, error)
+	// Reconcile returns the options of the controller in a cluster.
+	Reconcile func(cluster string) reconcile.Options
+	// DeleteOrphans is true if the controller deletes orphans.
+	DeleteOrphans bool
+}
+
+// Run prints the plan and returns the exit code.
+func (c Command) Run(ctx context.Context, stdin io.Reader, stdout *os.File, stderr io.Writer) int {
+	// The connection logs at level info; the output of a plan is the plan.
+	plan, err := c.makePlan(klog.NewContext(ctx, klog.Logger{}), stdin)
+	if err == nil {
+		err = plan.print(stdout, c.format, isColourWanted(stdout))
+	}
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "%s: %v\n", c.Program, err)
+		return 1
+	}
+	return plan.ExitCode()
+}
+
+// makePlan reads the cluster and Neutron, and returns the plan.
+func (c Command) makePlan(ctx context.Context, stdin io.Reader) (p Plan, err error) {
+	if err := c.validate(); err != nil {
+		return p, err
+	}
+	neutronClient, err := c.Neutron()
+	if err != nil {
+		return p, err
+	}
+	cluster, networkClient, err := c.connect(ctx)
+	if err != nil {
+		return p, err
+	}
+	listed, err := c.list(ctx, networkClient)
+	if err != nil {
+		return p, err
+	}
+	selected, err := c.selectFrom(listed, stdin)
+	if err != nil {
+		return p, err
+	}
+	networks, err := store.NewStatic(klog.FromContext(ctx), listed)
+	if err != nil {
+		return p, err
+	}
+	snapshot, err := neutron.NewSnapshot(ctx, neutronClient)
+	if err != nil {
+		return p, fmt.Errorf("reading Neutron's state: %w", err)
+	}
+	neutronCache := neutron.NewCache(snapshot, time.Now)
+	if _, err := neutronCache.Refresh(ctx); err != nil {
+		return p, fmt.Errorf("reading Neutron's state: %w", err)
+	}
+	recorder := &record.FakeRecorder{}
+	reconciler := reconcile.New(networkClient, networks, neutronCache, recorder, clock.RealClock{}, c.Reconcile(cluster))
+	return New(ctx, Input{
+		Cluster: cluster, Networks: networks, Selected: selected, Neutron: snapshot,
+		Reconciler: reconciler, DeleteOrphans: c.DeleteOrphans,
+	}), ctx.Err()
+}
+
+// connect returns the name of the cluster, and a client for its Networks.
+func (c Command) connect(ctx context.Context) (cluster string, networks clientset.Interface, err error) {
+	config, err := c.Kube.Config(ctx, c.Program, onlyReads)
+	if err != nil {
+		return "", nil, err
+	}
+	config = kube.WithTimeout(config)
+	kubeClient, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return "", nil, fmt.Errorf("creating a client for Kubernetes: %w", err)
+	}
+	if networks, err = clientset.NewForConfig(config); err != nil {
+		return "", nil, fmt.Errorf("creating a client for Networks: %w", err)
+	}
+	if cluster, err = c.Kube.ClusterName(ctx, kubeClient); err != nil {
+		return "", nil, c.Explain(err)
+	}
+	return cluster, networks, nil
+}
+
+// onlyReads returns a transport that rejects every request that could change
+// something.
+func onlyReads(next http.RoundTripper) http.RoundTripper { return readTransport{next} }
+
+type readTransport struct{ next http.RoundTripper }
+
+func (t readTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodGet && request.Method != http.MethodHead {
+		return nil, fmt.Errorf("plan changes nothing, and must not send %s %s", request.Method, request.URL.Path)
+	}
+	return t.next.RoundTrip(request)
+}
+
+// WrappedRoundTripper gives client-go access to the transport inside.
+func (t readTransport) WrappedRoundTripper() http.RoundTripper { return t.next }

@@ -1,0 +1,126 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/plan"
+	"github.com/samplecrd/network-controller/pkg/status"
+)
+
+// A sync writes the status at its end. It also writes it before a step whose traces in
+// Neutron cannot be told from those of others, and while a step takes long.
+
+// recordTags records in the status which tags the controller is about to add to
+// the network: only these may be removed later.
+func (p *Pass) recordTags(ctx context.Context, tags []string) error {
+	after := *p.network.Status.DeepCopy()
+	after.Tags = tags
+	return p.writeStatus(ctx, after)
+}
+
+// recordRouter records in the status the router to which the controller is about to
+// attach the subnet: only this one may be detached later.
+func (p *Pass) recordRouter(ctx context.Context, step plan.RecordRouter) error {
+	after := *p.network.Status.DeepCopy()
+	after.Router = nil
+	if step.ID != "" {
+		after.Router = &samplecrdv1.RouterStatus{ID: step.ID, Name: step.Name}
+	}
+	return p.writeStatus(ctx, after)
+}
+
+// addFinalizer sets the finalizer. In the cloud that the administrator leaves, it first
+// removes from the status what it records of a network there.
+func (p *Pass) addFinalizer(ctx context.Context, cloud string) error {
+	if leave := p.options.LeaveCloud; leave != "" && recordedCloud(p.network) == leave {
+		before := p.network.Status
+		kept := samplecrdv1.NetworkStatus{ObservedGeneration: before.ObservedGeneration, Conditions: before.Conditions}
+		if err := p.writeStatus(ctx, kept); err != nil {
+			return err
+		}
+	}
+	return p.setFinalizer(ctx, cloud)
+}
+
+// progressDelay is how long the requests of a sync take before users see in the status
+// that the controller is working on an edit or a deletion. Most syncs end sooner, and
+// save a write.
+const progressDelay = time.Second
+
+// showProgress writes the status while a step is applied, if the step takes long. The
+// returned function is called after the step: it waits for a write in progress. A status
+// that cannot be written does not prevent the step.
+func (p *Pass) showProgress(ctx context.Context, step plan.Step, syncBegan time.Time) (end func()) {
+	if p.network == nil {
+		return func() {}
+	}
+	if _, needed := status.InProgress(p.network, step, p.now()); !needed {
+		return func() {}
+	}
+	written := make(chan struct{})
+	timer := p.clock.AfterFunc(max(0, progressDelay-p.clock.Since(syncBegan)), func() {
+		defer close(written)
+		if p.isStopping() { // another replica may lead by now
+			return
+		}
+		after, _ := status.InProgress(p.network, step, p.now())
+		if err := p.writeStatus(ctx, after); err != nil && !errors.Is(err, errDeleted) && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Showing the work in progress failed; continuing")
+		}
+	})
+	return func() {
+		if !timer.Stop() {
+			<-written
+		}
+	}
+}
+
+// writeStatus writes a status over the one that this sync knows. It returns errDeleted if
+// the object no longer exists, and errOutdated if another client has written the status
+// since: that may be a controller whose network is in use.
+func (p *Pass) writeStatus(ctx context.Context, after samplecrdv1.NetworkStatus) error {
+	latest, err := p.latest()
+	if err != nil {
+		return fmt.Errorf("updating status: %w", err)
+	}
+	p.update(p.network, func(memory *memory) { memory.status = 0 }) // unknown, if there is no response
+	p.networks.WritesStatus(p.key, &after)
+	updated, err := p.client.SamplecrdV1().Networks(p.key.Namespace).
+		Patch(ctx, p.key.Name, types.MergePatchType, status.Patch(latest, after), metav1.PatchOptions{FieldManager: p.options.FieldManager}, "status")
+	if apierrors.IsNotFound(err) {
+		err = errDeleted
+	}
+	if err != nil {
+		return fmt.Errorf("updating status: %w", err)
+	}
+	p.networks.Written(updated)
+	known := *p.network // it has the spec that the sync is for; a newer one needs another sync
+	known.Status = updated.Status
+	p.network = &known
+	p.update(p.network, func(memory *memory) { memory.status, memory.correction.pending = status.Hash(after), false })
+	return nil
+}
+
+// latest returns the latest known version of the Network, if its status is the one that
+// this sync knows. Other metadata, and the spec, may be newer.
+func (p *Pass) latest() (*samplecrdv1.Network, error) {
+	latest, err := p.networks.Get(p.key)
+	switch {
+	case err != nil:
+		return nil, err
+	case latest == nil || latest.UID != p.network.UID:
+		return nil, errDeleted
+	case !status.IsSame(latest.Status, p.network.Status):
+		return nil, errOutdated
+	}
+	return latest, nil
+}

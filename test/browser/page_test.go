@@ -1,0 +1,205 @@
+package browser
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/samplecrd/network-controller/pkg/neutron/faults"
+)
+
+// path are the stages that a key passes in a sync with a request.
+var path = []string{"watch", "fifo", "indexer", "handler", "queue", "worker", "desired", "actual", "plan", "apply", "neutron", "report"}
+
+// The walkthrough in slow motion: each of its acts lights the stages in their order, and
+// shows its journey. A user who prefers less motion gets none.
+func TestWalkthrough(t *testing.T) {
+	s := newSite(t, "walkthrough")
+	p := s.open(t, look{width: 1440, still: true})
+	p.follow(s.namespace + "/example")
+	p.do(chromedp.Focus("#slow"))
+	p.press(kb.ArrowDown)
+	for _, act := range []struct {
+		name string
+		do   func()
+		want string // in words, of the step
+	}{
+		{"create", func() { s.create("example") }, "reate network"},
+		{"edit", func() { s.setGateway("example", "10.0.0.200") }, "pdate subnet"},
+		{"delete", func() { s.kubectl("delete", "network", "example") }, "elete network"},
+	} {
+		evaluate[bool](p, `(observed.lit.length = 0, true)`)
+		act.do()
+		p.waitFor("the page shows the step of "+act.name, `document.querySelector('#journeys').textContent.includes(`+literal(act.want)+`)`)
+		p.waitFor("no stage is lit any more", `observed.lit.includes('report') && !document.querySelector('[data-stage].lit')`)
+		lit := evaluate[[]string](p, `observed.lit`)
+		if missing := missingInOrder(lit, path); missing != "" {
+			t.Errorf("%s lit %v: after the earlier stages, %s is missing", act.name, lit, missing)
+		}
+		moving := evaluate[int](p, `document.getAnimations().filter(a => a.playState === 'running' && a.effect.getComputedTiming().duration > 50).length`)
+		if moving > 0 {
+			t.Errorf("with prefers-reduced-motion, %d animations run", moving)
+		}
+	}
+}
+
+// missingInOrder returns the first of the wanted values that does not come after those
+// before it.
+func missingInOrder(got, want []string) string {
+	for _, value := range want {
+		i := slices.Index(got, value)
+		if i < 0 {
+			return value
+		}
+		got = got[i+1:]
+	}
+	return ""
+}
+
+// Neutron fails, and the page counts down to the next attempt; Neutron heals, and the
+// entry leaves the page. The page survives a restart of the controller.
+func TestBackoffAndReconnect(t *testing.T) {
+	s := newSite(t, "backoff")
+	p := s.open(t, look{width: 1440})
+	p.follow(s.namespace + "/example")
+	s.create("example")
+	heal := s.failEdit("example", "10.0.0.200")
+	entry := `document.querySelector('#backoff [data-key="` + s.namespace + `/example"]')`
+	p.waitFor("the key waits", entry)
+	p.waitFor("the page shows the error", `/503|unavailable/i.test(document.querySelector('#journeys').textContent)`)
+	// A wait that begins later is longer: eventually one lasts long enough for three looks.
+	p.waitFor("the time counts down", `(() => {
+		const left = Number(/[\d.]+(?= ?s\b)/.exec(`+entry+`?.querySelector('.countdown').textContent ?? '')?.[0] ?? NaN), seen = (observed.left ??= []);
+		if (!Number.isNaN(left) && left !== seen.at(-1)) seen.push(left);
+		return seen.length >= 3 && seen.at(-3) > seen.at(-2) && seen.at(-2) > seen.at(-1);
+	})()`)
+	heal()
+	p.waitFor("the key no longer waits", "!"+entry)
+	p.waitFor("the page shows the success", `document.querySelector('#journeys').textContent.includes('Ready')`)
+
+	s.controller.Stop(patience)
+	p.waitFor("the page shows that it is not connected", `document.querySelector('#connection').dataset.state === 'lost'`)
+	s.start()
+	p.waitFor("the page is connected again", `document.querySelector('#connection').dataset.state === 'open'`)
+	p.forgive("net::ERR_CONNECTION_REFUSED")
+	p.forgive("net::ERR_INCOMPLETE_CHUNKED_ENCODING")
+	evaluate[bool](p, `(observed.lit.length = 0, true)`)
+	s.create("after")
+	p.waitFor("the stages are lit again", `observed.lit.includes('neutron')`)
+}
+
+// With something in every part, axe-core finds nothing, nothing is wider than the window,
+// and a user without a mouse reaches and uses everything.
+func TestAccessibility(t *testing.T) {
+	s := newSite(t, "access")
+	s.create("ready", "failing")
+	s.failEdit("failing", "10.0.1.200")
+	for _, l := range []look{ // each pair of width, theme and language is there
+		{width: 390}, {width: 390, dark: true, language: "zh-CN"},
+		{width: 820, dark: true}, {width: 820, language: "zh-CN"},
+		{width: 1440, dark: true, language: "zh-CN"}, {width: 1440},
+	} {
+		t.Run(l.String(), func(t *testing.T) {
+			p := s.open(t, l)
+			p.follow(s.namespace + "/failing")
+			p.waitFor("the page shows the journeys", `document.querySelectorAll('#journeys details').length > 0`)
+			if got := evaluate[string](p, `document.documentElement.lang`); got == "" || !strings.HasPrefix(l.String(), got[:2]) {
+				t.Errorf("the language of the page is %q", got)
+			}
+			for _, violation := range p.violations() {
+				t.Error(violation)
+			}
+			if over := evaluate[float64](p, `document.scrollingElement.scrollWidth - innerWidth`); over > 0 {
+				t.Errorf("the page is %.0f pixels wider than the window", over)
+			}
+		})
+	}
+	t.Run("keyboard", func(t *testing.T) { useKeyboard(s.open(t, look{width: 1440}), s.namespace+"/failing") })
+}
+
+// useKeyboard reaches each control with the Tab key, and uses it.
+func useKeyboard(p *tab, key string) {
+	uses := map[string]struct {
+		keys    []string
+		changes string // an expression whose value the keys change
+	}{
+		"pause":    {[]string{kb.Enter}, `document.querySelector('#pause').ariaPressed`},
+		"theme":    {[]string{kb.Enter}, `getComputedStyle(document.body).backgroundColor`},
+		"language": {[]string{kb.Enter}, `document.documentElement.lang`},
+		"slow":     {[]string{kb.ArrowDown}, `document.querySelector('#slow').value`},
+		"follow":   {[]string{key, kb.Enter}, `String(document.querySelectorAll('#journeys details').length > 0)`},
+	}
+	p.do(chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`))
+	for range 60 { // more than the page has stops
+		p.press(kb.Tab)
+		id := evaluate[string](p, `document.activeElement.id`)
+		use, ok := uses[id]
+		if !ok {
+			continue
+		}
+		delete(uses, id)
+		if !evaluate[bool](p, `(() => { const s = getComputedStyle(document.activeElement); return parseFloat(s.outlineWidth) > 0 && s.outlineStyle !== 'none' || s.boxShadow !== 'none' })()`) {
+			p.Errorf("#%s does not show that it has the focus", id)
+		}
+		before := evaluate[string](p, use.changes)
+		p.press(use.keys...)
+		p.waitFor("#"+id+" has an effect", use.changes+" !== "+literal(before))
+		if id == "pause" {
+			p.press(kb.Enter) // and go on
+		}
+		p.do(chromedp.Focus("#" + id)) // if a choice moved it
+	}
+	for id := range uses {
+		p.Errorf("#%s cannot be reached with the Tab key", id)
+	}
+	if !evaluate[bool](p, `!!document.querySelector('[aria-live],[role=status]')`) {
+		p.Error("the state is drawn, but not announced")
+	}
+}
+
+// TestScreenshots writes docs/images/debug-page-light.png and debug-page-dark.png: a busy
+// moment, with a key that is followed and one that waits after an error.
+func TestScreenshots(t *testing.T) {
+	if !*writeScreenshots {
+		t.Skip("make screenshots writes the screenshots")
+	}
+	pngquant, err := program("pngquant", "pngquant")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, "shop")
+	names := []string{"frontend", "cart", "catalog", "payments", "search", "reviews"}
+	s.create(names...)
+	s.failEdit("cart", "10.0.1.200")
+	for i, l := range []look{{width: 1440}, {width: 1440, dark: true}} {
+		p := s.open(t, l)
+		p.do(chromedp.EmulateViewport(l.width, 1250))
+		p.follow(s.namespace + "/cart")
+		p.waitFor("the page shows the journeys", `document.querySelectorAll('#journeys details').length >= 4`)
+		fast := s.neutron.Inject(faults.Fault{Work: 300 * time.Millisecond})
+		for n, name := range names {
+			if name != "cart" {
+				s.setGateway(name, "10.0."+string(rune('0'+n))+".1"+string(rune('0'+i)))
+			}
+		}
+		p.waitFor("workers are busy", `document.querySelectorAll('#lanes .busy').length >= 2 && document.querySelector('[data-stage=neutron].lit')`)
+		image, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+		fast()
+		file := filepath.Join(root, "docs", "images", []string{"debug-page-light.png", "debug-page-dark.png"}[i])
+		if err == nil {
+			err = os.WriteFile(file, image, 0o644)
+		}
+		if err == nil { // with fewer colors, which the eye does not notice
+			err = run(pngquant, "--force", "--skip-if-larger", "--ext", ".png", "--strip", file)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package docs
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the code that lessons quote into them")
+
+var (
+	// quote is a block of code after a link to the declaration that it quotes.
+	quote   = regexp.MustCompile("\\[`([\\w.]+)`\\]\\(([^)]*\\.go)\\)[:：][^\n]*\n\n```go\n((?s:.*?))```")
+	minutes = regexp.MustCompile(`\(README\.md#[^)]*\) · (\d+) `)
+)
+
+// mostQuoted is the most lines that a lesson quotes at once: a screen has as many.
+const mostQuoted = 25
+
+// TestQuotes: lessons quote whole functions as they are in the code. With -update, it
+// writes them into the lessons.
+func TestQuotes(t *testing.T) {
+	for file, text := range documents(t) {
+		current := quote.ReplaceAllStringFunc(text, func(block string) string {
+			match := quote.FindStringSubmatch(block)
+			source := declaration(t, filepath.Join(filepath.Dir(file), match[2]), match[1])
+			if lines := strings.Count(source, "\n"); lines > mostQuoted {
+				t.Errorf("%s quotes %s, which has %d lines, more than %d", file, match[1], lines, mostQuoted)
+			}
+			return strings.TrimSuffix(block, match[3]+"```") + source + "```"
+		})
+		if current == text {
+			continue
+		}
+		if !*update {
+			t.Errorf("%s quotes code that has changed: go test ./test/docs -run TestQuotes -update", file)
+		} else if err := os.WriteFile(filepath.Join(root, file), []byte(current), 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// declaration returns the source of a function, or of a method as Type.Method, without
+// its comment.
+func declaration(t *testing.T, file, name string) string {
+	t.Helper()
+	text, files := read(t, file), token.NewFileSet()
+	parsed, err := parser.ParseFile(files, file, text, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, declared := range parsed.Decls {
+		function, ok := declared.(*ast.FuncDecl)
+		if ok && qualified(function) == name {
+			return text[files.Position(function.Pos()).Offset:files.Position(function.End()).Offset] + "\n"
+		}
+	}
+	t.Errorf("%s has no function %s", file, name)
+	return ""
+}
+
+// qualified returns the name of a function, or Type.Method.
+func qualified(function *ast.FuncDecl) string {
+	if function.Recv == nil {
+		return function.Name.Name
+	}
+	receiver := function.Recv.List[0].Type
+	if pointer, ok := receiver.(*ast.StarExpr); ok {
+		receiver = pointer.X
+	}
+	if named, ok := receiver.(*ast.Ident); ok {
+		return named.Name + "." + function.Name.Name
+	}
+	return function.Name.Name
+}
+
+// TestLessons: each lesson has the parts that a reader expects, says how many minutes it
+// takes, as the table of the lessons does, and quotes the code of the English one.
+func TestLessons(t *testing.T) {
+	for folder, words := range map[string][]string{
+		"docs/learn":       {"\n**Predict:** ", "\n## The picture\n", "\n## Read the code\n\n", "\n## Exercise\n", "\n<details><summary>Answer</summary>\n"},
+		"docs/zh-CN/learn": {"\n**先猜一猜：**", "\n## 图\n", "\n## 读代码\n\n", "\n## 练习\n", "\n<details><summary>答案</summary>\n"},
+	} {
+		lessons, err := filepath.Glob(filepath.Join(root, "docs/learn/[01]*.md"))
+		if err != nil || len(lessons) < 17 {
+			t.Fatalf("the lessons are %v (%v), want at least 17", lessons, err)
+		}
+		index := read(t, folder+"/README.md")
+		for _, lesson := range lessons {
+			name := filepath.Base(lesson)
+			text, english := read(t, folder+"/"+name), read(t, "docs/learn/"+name)
+			for _, want := range words {
+				if !strings.Contains(text, want) {
+					t.Errorf("%s/%s has no %q", folder, name, strings.TrimSpace(want))
+				}
+			}
+			if !quote.MatchString(text) {
+				t.Errorf("%s/%s quotes no code", folder, name)
+			}
+			title, head := heading.FindStringSubmatch(text), minutes.FindStringSubmatch(text)
+			if head == nil {
+				t.Errorf("%s/%s has no number of minutes after the link to all lessons", folder, name)
+				continue
+			}
+			number, question, _ := strings.Cut(title[2], ". ")
+			if row := fmt.Sprintf("| [%s](%s) | %s | %s |\n", number, name, question, head[1]); !strings.Contains(index, row) {
+				t.Errorf("%s/README.md lacks the row %q", folder, row)
+			}
+			if !slices.Equal(quoted(text), quoted(english)) {
+				t.Errorf("%s/%s quotes other code than the English lesson", folder, name)
+			}
+		}
+	}
+}
+
+// quoted returns the blocks of code that a document quotes.
+func quoted(text string) (blocks []string) {
+	for _, match := range quote.FindAllStringSubmatch(text, -1) {
+		blocks = append(blocks, match[3])
+	}
+	return blocks
+}
