@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// maxMTU is the rest of 1500 bytes in a VXLAN tunnel.
-const maxMTU = 1450
+// maxMTU is the rest of 1500 bytes in a VXLAN tunnel. minMTU is what Neutron 26 requires
+// once there is a subnet.
+const maxMTU, minMTU = 1450, 500
 
 func (s *Server) newNetworks() *collection {
 	segments, writable := 0, s.has("net-mtu-writable")
@@ -28,6 +29,7 @@ func (s *Server) newNetworks() *collection {
 			attribute{name: "provider:physical_network", filter: byText},
 			attribute{name: "provider:segmentation_id", filter: by(number)},
 		),
+		validate: validateNetwork,
 		place: func(o, _ object) *apiError {
 			segments++
 			o["provider:segmentation_id"] = segments
@@ -39,18 +41,28 @@ func (s *Server) newNetworks() *collection {
 	})
 }
 
-// mtu accepts 0 for the maximum.
 func mtu(name string, value any) (any, *apiError) {
 	n, failure := count(name, value)
 	switch {
 	case failure != nil:
 		return nil, failure
-	case n == 0:
-		return maxMTU, nil
 	case n.(int) > maxMTU:
 		return nil, invalidInput("Requested MTU is too big, maximum is %d.", maxMTU)
 	}
 	return n, nil
+}
+
+// validateNetwork makes 0 the largest MTU. As in Neutron 26, that is too small for a network
+// with a subnet; Neutron 21 accepts it.
+func validateNetwork(o, _, before object) *apiError {
+	if n, ok := o["mtu"].(int); ok && n < minMTU && before != nil && len(before["subnets"].([]string)) > 0 {
+		return conflict("NetworkMTUSubnetConflict",
+			"MTU of %s is not valid, subnet requires a minimum of %d", o["id"], minMTU)
+	}
+	if o["mtu"] == 0 {
+		o["mtu"] = maxMTU
+	}
+	return nil
 }
 
 // releaseNetwork rejects the deletion of a network with ports. Its subnets are

@@ -58,7 +58,8 @@ func testSetting(extension string, set, unset neutron.NetworkSettings) func(*sui
 		}
 		back, err := update(updated, unset)
 		s.wantNetwork("changing it back", back, err, plain.NetworkSettings)
-		back, err = update(created, unset)
+		s.createSubnet(created, "10.0.0.0/24")
+		back, err = update(s.network(created.ID), unset)
 		s.wantNetwork("removing the setting of the create", back, err, plain.NetworkSettings)
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
@@ -37,9 +39,41 @@ func (c *client) UpdateNetwork(ctx context.Context, id string, update neutron.Ne
 	if update.Description != "" {
 		opts.Description = &update.Description
 	}
+	network, err := c.putNetwork(ctx, id, update.Revision, opts)
+	if update.MTU == nil || *update.MTU != 0 || typeOf(err) != "NetworkMTUSubnetConflict" {
+		return network, err
+	}
+	// Neutron 26 does not accept 0 for a network with a subnet. Nor does it publish the
+	// largest MTU, but its error for a larger one contains it.
+	opts.MTU = new(math.MaxUint16)
+	network, tooLarge := c.putNetwork(ctx, id, update.Revision, opts)
+	if tooLarge == nil {
+		return network, nil // this cloud has no limit
+	}
+	largest := largestMTU.FindStringSubmatch(tooLarge.Error())
+	if largest == nil {
+		return neutron.Network{}, err
+	}
+	*opts.MTU, _ = strconv.Atoi(largest[1]) // the expression permits only short numbers
+	return c.putNetwork(ctx, id, update.Revision, opts)
+}
+
+func (c *client) putNetwork(ctx context.Context, id string, revision int, opts networkOpts) (neutron.Network, error) {
 	return writeObject(ctx, c, networkKind, request{
-		op: "update network", method: http.MethodPut, path: []string{"networks", id}, revision: &update.Revision, body: opts,
+		op: "update network", method: http.MethodPut, path: []string{"networks", id}, revision: &revision, body: opts,
 	})
+}
+
+// largestMTU finds the limit in Neutron's error for an MTU that is too large.
+var largestMTU = regexp.MustCompile(`maximum is ([0-9]{2,5})\b`)
+
+// typeOf returns Neutron's name of a failure, or an empty string.
+func typeOf(err error) string {
+	var failure *neutron.Error
+	if !errors.As(err, &failure) {
+		return ""
+	}
+	return failure.Type
 }
 
 func (c *client) DeleteNetwork(ctx context.Context, id string, revision int) error {
