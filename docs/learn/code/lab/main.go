@@ -9,7 +9,8 @@
 //	hold                keep the next request that creates a network unanswered
 //	release             execute the request that is kept
 //	outage              answer all requests with 503
-//	recovery            end the outage
+//	slow                answer each request for a network after half a second
+//	recovery            end both
 //	restart-kubernetes  restart the API server, so that all watches break
 package main
 
@@ -78,22 +79,18 @@ type lab struct {
 func (l *lab) routes() http.Handler {
 	routes := http.NewServeMux()
 	routes.HandleFunc("/", l.serveNeutron)
-	for name, trouble := range map[string]func(context.Context) error{
-		"hold":     func(context.Context) error { l.hold(); return nil },
-		"release":  func(context.Context) error { l.release(); return nil },
-		"outage":   func(context.Context) error { l.fail(); return nil },
-		"recovery": func(context.Context) error { l.recover(); return nil },
-		"restart-kubernetes": func(ctx context.Context) error {
-			if err := l.cluster.StopAPIServer(); err != nil {
-				return err
-			}
-			return l.cluster.StartAPIServer(ctx)
-		},
+	for name, trouble := range map[string]func() error{
+		"hold":               l.hold,
+		"release":            func() error { l.release(); return nil },
+		"outage":             l.inject(embedded.Fault{Status: http.StatusServiceUnavailable}),
+		"slow":               l.inject(embedded.Fault{Path: "/v2.0/networks", Delay: time.Second / 2}),
+		"recovery":           func() error { l.recover(); return nil },
+		"restart-kubernetes": l.restartKubernetes,
 	} {
-		routes.HandleFunc("POST /lab/"+name, func(w http.ResponseWriter, r *http.Request) {
+		routes.HandleFunc("POST /lab/"+name, func(w http.ResponseWriter, _ *http.Request) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			if err := trouble(r.Context()); err != nil {
+			if err := trouble(); err != nil {
 				http.Error(w, err.Error(), http.StatusInternalServerError)
 				return
 			}
@@ -103,15 +100,27 @@ func (l *lab) routes() http.Handler {
 	return routes
 }
 
-func (l *lab) hold() {
+func (l *lab) hold() error {
 	l.release()
 	held := make(chan struct{})
 	l.held, l.release = held, sync.OnceFunc(func() { close(held) })
+	return nil
 }
 
-func (l *lab) fail() {
-	l.recover()
-	l.recover = l.neutron.Inject(embedded.Fault{Status: http.StatusServiceUnavailable})
+// inject returns a function that makes Neutron's answers faulty until the recovery.
+func (l *lab) inject(fault embedded.Fault) func() error {
+	return func() error {
+		l.recover()
+		l.recover = l.neutron.Inject(fault)
+		return nil
+	}
+}
+
+func (l *lab) restartKubernetes() error {
+	if err := l.cluster.StopAPIServer(); err != nil {
+		return err
+	}
+	return l.cluster.StartAPIServer(context.Background()) // a request may end before it
 }
 
 // serveNeutron prints a request that changes something, and passes it to Neutron. A
