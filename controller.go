@@ -121,7 +121,7 @@ func (c *Controller) Run(ctx context.Context, workers int, timeout time.Duration
 
 // handlers returns the event handlers for Networks. They only add keys: a slow
 // handler would delay all later events.
-func (c *Controller) handlers() store.Handlers {
+func (c *Controller) handlers() store.Handlers { // ⑥
 	return store.Handlers{
 		AddFunc: func(network *samplecrdv1.Network, isInInitialList bool) {
 			if isInInitialList { // no person waits for it, unlike for a new one
@@ -182,7 +182,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 // A healthy Network passes through it without a request to Neutron and without a
 // write to Kubernetes.
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
-	network, err := c.networks.Get(key) // ⑨ nil if it does not exist
+	network, err := c.networks.Get(key) // ⑨ Lister: nil if it does not exist
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 var budgets = map[string]int{
 	"lines of the program":                           18_700,
 	"lines of the embedded Neutron":                  2_100,
-	"lines of tests":                                 25_700,
+	"lines of tests":                                 26_000,
 	"lines that support tests, tools and lessons":    11_350,
 	"lines of the debug page":                        1_620,
 	"lines of YAML":                                  3_050,
@@ -33,7 +33,7 @@ func TestBudgets(t *testing.T) {
 		case filepath.Base(file) == "go.mod":
 			counts["modules"]++
 		case isGo && isGenerated(file, text):
-		case strings.HasSuffix(file, "_test.go"):
+		case strings.HasSuffix(file, "_test.go"), strings.HasPrefix(file, "test/browser/testdata/"):
 			counts["lines of tests"] += lines
 			if inRoot {
 				counts["test files in the root"]++

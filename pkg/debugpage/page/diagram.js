@@ -37,8 +37,8 @@ export class Diagram {
 		this.#now = now;
 		for (const [stage, element] of Object.entries(stations)) {
 			const button = Object.assign(create("button", "name"), { type: "button" });
-			const parts = element.dataset.parts?.split(" ") ?? [];
-			element.prepend(create("h3", "", button), create("span", "node"), ...parts.map((part) => create("p", part)));
+			const [parts, steps] = ["parts", "steps"].map((name) => element.dataset[name]?.split(" ") ?? []);
+			element.prepend(create("h3", "", button), create("span", "node", ...steps.map((step) => create("i", "", step))), ...parts.map((part) => create("p", part)));
 			this.#explainOn(stage, button, element);
 		}
 		setInterval(() => this.#countDown(), 200);
@@ -70,6 +70,7 @@ export class Diagram {
 			const [name, , explanation] = text().stations[stage];
 			setText(element.querySelector(".name"), name);
 			element.querySelector(".name").title = explanation;
+			for (const step of element.querySelectorAll(".node i")) step.title = text().steps[step.textContent - 1];
 		}
 		if (this.#state) this.show(this.#state);
 		this.#headline();
@@ -105,6 +106,7 @@ export class Diagram {
 		if (element.dataset.count !== String(value)) element.dataset.count = value;
 		const count = element.querySelector(".count");
 		if (count) setText(count, typeof value === "string" ? value : number(value));
+		count?.classList.toggle("long", count.textContent.length > 5);
 		const words = unit ?? unitOf(stage, value);
 		if (words) setText(element.querySelector(".unit"), words);
 	}
