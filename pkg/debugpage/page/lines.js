@@ -9,21 +9,22 @@ export function routes(shape, width, node, station, lanes) {
 	const end = (width - 20), retry = (width - 36); // the two rails on the right
 	const { kubernetes, queue, backoff, neutron, cache } = station, first = lanes[0]?.y ?? node.report.y;
 	const bottom = backoff.bottom + 24, join = queue.left - 4;
+	const words = shape === "narrow" ? station.worker.top : node.apply.top - nameHeight; // the top of the words of syncHandler
 	const lines = {
 		"kubernetes-watch": straight(node.kubernetes, node.watch),
 		"watch-fifo": straight(node.watch, node.fifo),
 		"fifo-indexer": straight(node.fifo, node.indexer),
 		"indexer-handler": straight(node.indexer, node.handler),
 		"handler-queue": straight(node.handler, node.queue),
-		neutron: [[node.apply.x, neutron.bottom + 3], [node.apply.x, node.apply.top - nameHeight]],
-		cache: [[node.actual.x, cache.bottom], [node.actual.x, node.actual.top - nameHeight]],
+		neutron: [[node.apply.x, neutron.bottom + 3], [node.apply.x, words]],
+		cache: [[node.actual.x, cache.bottom], [node.actual.x, words]],
 		list: [[neutron.left, neutron.top + 20], [cache.right + 2, neutron.top + 20]],
 		failed: [[retry, first], [retry, backoff.y], [backoff.right + 2, backoff.y]],
 		done: [[end, first], [end, bottom], [kubernetes.x, bottom], [kubernetes.x, kubernetes.bottom + 4]],
 		"backoff-queue": [[backoff.left, backoff.y], [join, backoff.y], [join, node.queue.y], [node.queue.left - 2, node.queue.y]],
 	};
 	const labels = {
-		listArrow: [kubernetes.right + 6, node.watch.y - 9, "start"],
+		listArrow: [kubernetes.right + 6, node.watch.y - 13, "start"],
 		keyArrow: [(node.handler.x + join) / 2 + 8, node.queue.y - 9, "middle"],
 		statusArrow: [kubernetes.x + 16, bottom - 9, "start"],
 		retryArrow: [(join + backoff.left) / 2 + 8, backoff.y - 9, "middle"],
@@ -47,6 +48,6 @@ export function routes(shape, width, node, station, lanes) {
 }
 
 function laneRoute(shape, from, to) {
-	const between = shape === "narrow" ? from.x : to.left - 12;
+	const between = shape === "narrow" ? from.x : to.left - 8;
 	return [[from.x, from.y], [between, shape === "narrow" ? to.y : from.y], [between, to.y], [to.left, to.y]];
 }
