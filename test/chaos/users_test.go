@@ -339,7 +339,8 @@ func (c *round) describe(id string, duration time.Duration) error {
 	if err != nil || before == other {
 		return err
 	}
-	if owner, ok := ownerIn(before); ok {
+	owner, owned := ownerIn(before)
+	if owned {
 		c.mu.Lock()
 		c.disowned[owner.Name] = true
 		c.mu.Unlock()
@@ -351,6 +352,11 @@ func (c *round) describe(id string, duration time.Duration) error {
 	if now, err := get(); err != nil || now != other {
 		return err
 	}
+	c.mu.Lock()
+	if owned && c.retained[owner.Name] == id { // deleted meanwhile: what comes back may be an orphan
+		delete(c.retained, owner.Name)
+	}
+	c.mu.Unlock()
 	return c.set(id, "description", before)
 }
 
