@@ -39,6 +39,11 @@ help: ## List the targets
 demo: build $(LOCAL) hack-local ## Create, edit and delete a Network (KUBEBUILDER_ASSETS=folder: with the Kubernetes there)
 	@exec build/bin/local demo
 
+.PHONY: demo-namespaceplus
+demo-namespaceplus: $(LOCAL) hack-local ## Give a tenant a namespace, break it, see it repaired (example/namespaceplus)
+	@$(GO_BUILD) -o build/bin/namespaceplus ./example/namespaceplus
+	@exec build/bin/local demo-namespaceplus
+
 # OS_CLOUD has no effect on a local control plane. FLAGS=-cloud=name has.
 .PHONY: run
 run: check-flags $(if $(KUBECONFIG),,$(LOCAL)) hack-local ## Run the controller with FLAGS on a local control plane (KUBECONFIG=path: in that cluster)
@@ -69,6 +74,14 @@ check-flags: build
 .PHONY: test
 test: control-plane ## Run all tests, on a real API server
 	go test -timeout 20m ./...
+
+# The tests of namespaceplus are those of the root's module. With the variable, they run
+# the program on controller-runtime.
+.PHONY: test-examples
+test-examples: control-plane ## Test the examples that are modules of their own
+	@go -C example/namespaceplus/runtime vet ./... && go -C example/namespaceplus/runtime mod tidy -diff
+	@cd example/namespaceplus/runtime && $(GO_BUILD) -o ../../../build/bin/namespaceplus-runtime .
+	@NAMESPACEPLUS_PROGRAM=$(CURDIR)/build/bin/namespaceplus-runtime go test -count=1 -timeout 20m ./example/namespaceplus
 
 # The lessons whose experiments make lessons runs: all, or the number of one.
 LESSON := all

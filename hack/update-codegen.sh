@@ -11,19 +11,22 @@ codegen=$(go -C hack/tools list -m -f '{{.Dir}}' k8s.io/code-generator)
 
 # shellcheck source=/dev/null
 source "$codegen/kube_codegen.sh"
-kube::codegen::gen_helpers --boilerplate hack/boilerplate.go.txt pkg/apis
-kube::codegen::gen_register --boilerplate hack/boilerplate.go.txt pkg/apis
-kube::codegen::gen_client \
-	--with-watch \
-	--with-applyconfig \
-	--output-dir pkg/client \
-	--output-pkg github.com/samplecrd/network-controller/pkg/client \
-	--boilerplate hack/boilerplate.go.txt \
-	pkg/apis
+for folder in pkg example/namespaceplus; do
+	kube::codegen::gen_helpers --boilerplate hack/boilerplate.go.txt "$folder/apis"
+	kube::codegen::gen_register --boilerplate hack/boilerplate.go.txt "$folder/apis"
+	kube::codegen::gen_client \
+		--with-watch \
+		--with-applyconfig \
+		--output-dir "$folder/client" \
+		--output-pkg "github.com/samplecrd/network-controller/$folder/client" \
+		--boilerplate hack/boilerplate.go.txt \
+		"$folder/apis"
+done
 
 go -C hack/tools install sigs.k8s.io/controller-tools/cmd/controller-gen
 "$GOBIN/controller-gen" crd paths=./pkg/apis/... output:crd:stdout |
 	CGO_ENABLED=0 go run -trimpath ./hack/crd pkg/apis/samplecrd/v1/schema.yaml >crd/network.yaml
+"$GOBIN/controller-gen" crd paths=./example/namespaceplus/apis/... output:crd:dir=example/namespaceplus/deploy
 
 
 # crd-ref-docs prints warnings for standard types, which are expected.

@@ -4,6 +4,7 @@
 //	local demo                                          play the walkthrough
 //	local run [-kubeconfig PATH] -- CONTROLLER [FLAGS]  run the controller in the foreground
 //	local cluster                                       run a Kubernetes without a controller
+//	local demo-namespaceplus                            play the walkthrough of example/namespaceplus
 //	local tour [-lang en|zh] [-yes]                     explain the path of a key, step by step
 //
 // demo, run and tour need what `make build` and `make control-plane` build; make demo,
@@ -24,12 +25,12 @@ import (
 // commands are functions that run until they are done or the context ends. They return
 // the exit code. Signals can be passed on to another process.
 var commands = map[string]func(ctx context.Context, signals <-chan os.Signal, args []string) (exitCode int, err error){
-	"demo": demo, "run": run, "cluster": cluster, "tour": guide,
+	"demo": demo, "run": run, "cluster": cluster, "tour": guide, "demo-namespaceplus": demoNamespacePlus,
 }
 
 func main() {
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: local demo|run|cluster|tour [FLAGS]")
+		fmt.Fprintln(os.Stderr, "usage: local demo|demo-namespaceplus|run|cluster|tour [FLAGS]")
 		os.Exit(2)
 	}
 	name := os.Args[1]

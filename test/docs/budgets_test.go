@@ -12,13 +12,13 @@ import (
 var budgets = map[string]int{
 	"lines of the program":                           18_700,
 	"lines of the embedded Neutron":                  2_100,
-	"lines of tests":                                 26_000,
-	"lines that support tests, tools and lessons":    11_350,
+	"lines of tests":                                 26_550,
+	"lines that support tests, tools and lessons":    12_650,
 	"lines of the debug page":                        1_620,
-	"lines of YAML":                                  3_050,
+	"lines of YAML":                                  3_600,
 	"Go files in the root":                           3,
 	"test files in the root":                         6,
-	"modules":                                        6,
+	"modules":                                        7,
 	"characters in the longest line of the Go types": 160,
 }
 
@@ -32,6 +32,7 @@ func TestBudgets(t *testing.T) {
 		switch {
 		case filepath.Base(file) == "go.mod":
 			counts["modules"]++
+		case filepath.Base(file) == "go.sum":
 		case isGo && isGenerated(file, text):
 		case strings.HasSuffix(file, "_test.go"), strings.HasPrefix(file, "test/browser/testdata/"):
 			counts["lines of tests"] += lines

@@ -34,6 +34,19 @@ func StartController(folder string, flags ...string) (*Controller, error) {
 	return &Controller{p}, nil
 }
 
+// StartProgram starts a program of build/bin with flags. Its log is in a folder.
+func StartProgram(folder, name string, flags ...string) (*Controller, error) {
+	program, err := filepath.Abs(filepath.Join("build/bin", name))
+	if err != nil {
+		return nil, err
+	}
+	p, err := process.Start(folder, process.Program{Name: name, Args: append([]string{program}, flags...), Env: environment()})
+	if err != nil {
+		return nil, err
+	}
+	return &Controller{p}, nil
+}
+
 // environment is that of this process, but outside of a pod: there, the embedded
 // Neutron would not be the default.
 func environment() []string {

@@ -1,0 +1,109 @@
+// Command namespaceplus gives tenants a namespace with everything that a NamespacePlus
+// requests: a quota, limits, permissions, policies and a network. This file connects the
+// parts. To learn how it works, read controller.go.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	kubeinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/workqueue"
+
+	myv1 "github.com/samplecrd/network-controller/example/namespaceplus/apis/mygroup/v1"
+	clientset "github.com/samplecrd/network-controller/example/namespaceplus/client/clientset/versioned"
+	informers "github.com/samplecrd/network-controller/example/namespaceplus/client/informers/externalversions"
+	"github.com/samplecrd/network-controller/example/namespaceplus/tenant"
+)
+
+func main() {
+	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "`path` of a kubeconfig file; not needed in a Pod")
+	namespace := flag.String("namespace", "namespaceplus-system", "namespace of the Secret "+tenant.SecretName)
+	workers := flag.Int("workers", 4, "number of workers")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *kubeconfig, *namespace, *workers); err != nil {
+		fmt.Fprintln(os.Stderr, "namespaceplus:", err)
+		os.Exit(1) //nolint:gocritic // nothing is left that stop could end
+	}
+}
+
+// clients are the clients of the API server.
+type clients struct {
+	tenants   clientset.Interface
+	dynamic   dynamic.Interface  // writes objects of any kind
+	metadata  metadata.Interface // reads the metadata of objects of any kind
+	kube      kubernetes.Interface
+	namespace string // of the controller
+}
+
+func connect(kubeconfig, namespace string) (clients, error) {
+	c := clients{namespace: namespace}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return c, err
+	}
+	config.QPS = -1 // the API server limits requests
+	config.UserAgent = tenant.FieldManager
+	var errs [4]error
+	c.tenants, errs[0] = clientset.NewForConfig(config)
+	c.dynamic, errs[1] = dynamic.NewForConfig(config)
+	c.metadata, errs[2] = metadata.NewForConfig(config)
+	c.kube, errs[3] = kubernetes.NewForConfig(config)
+	return c, errors.Join(errs[:]...)
+}
+
+// ownedInformers receive the metadata of the objects that tenants have.
+type ownedInformers map[tenant.Kind]kubeinformers.GenericInformer
+
+func run(ctx context.Context, kubeconfig, namespace string, workers int) error {
+	c, err := connect(kubeconfig, namespace)
+	if err != nil {
+		return err
+	}
+	ofTenants := informers.NewSharedInformerFactory(c.tenants, 0)
+	labeled := func(options *metav1.ListOptions) { options.LabelSelector = myv1.LabelTenant }
+	ofOwned := metadatainformer.NewFilteredSharedInformerFactory(c.metadata, 0, metav1.NamespaceAll, labeled)
+	owned := ownedInformers{}
+	for _, kind := range tenant.Kinds {
+		_, err := c.kube.Discovery().ServerResourcesForGroupVersion(kind.GroupVersion().String())
+		if apierrors.IsNotFound(err) && kind == tenant.Network {
+			continue // the CRD is not installed: an informer would wait for it
+		}
+		if err != nil {
+			return fmt.Errorf("looking for %s: %w", kind.Resource, err)
+		}
+		owned[kind] = ofOwned.ForResource(kind.GVR())
+	}
+	controller, err := NewController(c, ofTenants.Mygroup().V1().NamespacePluses(), owned)
+	if err != nil {
+		return err
+	}
+	ofTenants.StartWithContext(ctx)
+	ofOwned.Start(ctx.Done())
+	defer ofTenants.Shutdown()
+	defer ofOwned.Shutdown()
+	return controller.Run(ctx, workers)
+}
+
+// newQueue returns a queue that delays failed names by 200 ms at first, and a minute at
+// most.
+func newQueue(name string) workqueue.TypedRateLimitingInterface[string] {
+	return workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[string](200*time.Millisecond, time.Minute),
+		workqueue.TypedRateLimitingQueueConfig[string]{Name: name})
+}

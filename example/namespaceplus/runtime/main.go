@@ -1,0 +1,92 @@
+// Command runtime is the program namespaceplus, written with controller-runtime. It
+// decides with the same package tenant, and passes the same tests. reconciler.go is what
+// a user of the library writes in place of controller.go.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	myv1 "github.com/samplecrd/network-controller/example/namespaceplus/apis/mygroup/v1"
+	"github.com/samplecrd/network-controller/example/namespaceplus/tenant"
+)
+
+func main() {
+	namespace := flag.String("namespace", "namespaceplus-system", "namespace of the Secret "+tenant.SecretName)
+	workers := flag.Int("workers", 4, "number of workers")
+	flag.Parse() // controller-runtime defines -kubeconfig
+	ctrl.SetLogger(klog.Background())
+	if err := run(*namespace, *workers); err != nil {
+		fmt.Fprintln(os.Stderr, "runtime:", err)
+		os.Exit(1)
+	}
+}
+
+func run(namespace string, workers int) error {
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return err
+	}
+	config.QPS = -1 // the API server limits requests
+	if err := myv1.AddToScheme(scheme.Scheme); err != nil {
+		return err
+	}
+	byObject, err := labeled()
+	if err != nil {
+		return err
+	}
+	manager, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme.Scheme, Metrics: server.Options{BindAddress: "0"}, Cache: cache.Options{ByObject: byObject},
+	})
+	if err != nil {
+		return err
+	}
+	r := &Reconciler{Client: manager.GetClient(), live: manager.GetAPIReader(), namespace: namespace}
+	for _, kind := range tenant.Kinds {
+		_, err := manager.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		if meta.IsNoMatchError(err) && kind == tenant.Network {
+			continue // the CRD is not installed: the manager would wait for it, and then end
+		}
+		if err != nil {
+			return fmt.Errorf("looking for %s: %w", kind.Resource, err)
+		}
+		r.kinds = append(r.kinds, kind)
+	}
+	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](200*time.Millisecond, time.Minute)
+	options := controller.Options{MaxConcurrentReconciles: workers, RateLimiter: backoff}
+	if err := r.SetupWithManager(manager, options); err != nil {
+		return err
+	}
+	return manager.Start(ctrl.SetupSignalHandler())
+}
+
+// labeled makes the caches of the kinds that tenants have contain only their objects.
+func labeled() (map[client.Object]cache.ByObject, error) {
+	selector, err := labels.Parse(myv1.LabelTenant)
+	options := map[client.Object]cache.ByObject{}
+	for _, kind := range tenant.Kinds {
+		options[metadataOf(kind)] = cache.ByObject{Label: selector}
+	}
+	return options, err
+}
+
+// metadataOf returns an object whose type stands for the metadata of a kind.
+func metadataOf(kind tenant.Kind) *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(kind.GroupVersionKind)
+	return object
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	myv1 "github.com/samplecrd/network-controller/example/namespaceplus/apis/mygroup/v1"
+	applyv1 "github.com/samplecrd/network-controller/example/namespaceplus/client/applyconfiguration/mygroup/v1"
+	"github.com/samplecrd/network-controller/example/namespaceplus/tenant"
+)
+
+// Reconciler gives each NamespacePlus a namespace. The Manager contains what controller.go
+// shows: the informers, the handlers, the queues and the workers.
+type Reconciler struct {
+	client.Client               // reads from the caches
+	live          client.Reader // reads from the API server
+	namespace     string        // of the controller
+	kinds         []tenant.Kind
+}
+
+// SetupWithManager registers two controllers: one that gives, and one that notifies, so
+// that no tenant waits for a receiver. Owns would need an owner reference, which a
+// namespace has only if it is to be deleted: so a function maps the label to the tenant.
+func (r *Reconciler) SetupWithManager(manager ctrl.Manager, options controller.Options) error {
+	builder := ctrl.NewControllerManagedBy(manager).For(&myv1.NamespacePlus{}).WithOptions(options)
+	for _, kind := range r.kinds {
+		builder = builder.WatchesMetadata(metadataOf(kind), handler.EnqueueRequestsFromMapFunc(tenantOf))
+	}
+	notifications := ctrl.NewControllerManagedBy(manager).For(&myv1.NamespacePlus{}).
+		Named("notifications").WithOptions(options)
+	return errors.Join(builder.Complete(r), notifications.Complete(reconcile.Func(r.notify)))
+}
+
+func tenantOf(_ context.Context, object client.Object) []ctrl.Request {
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: object.GetLabels()[myv1.LabelTenant]}}}
+}
+
+// Reconcile gives one tenant what its NamespacePlus requests.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	desired := &myv1.NamespacePlus{}
+	if err := r.Get(ctx, request.NamespacedName, desired); err != nil || desired.DeletionTimestamp != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	err := r.reconcile(ctx, desired)
+	reporting := r.writeStatus(ctx, desired, tenant.FieldManager, tenant.ReadyStatus(desired, err))
+	return ctrl.Result{}, errors.Join(err, reporting)
+}
+
+// reconcile makes what exists match the spec.
+func (r *Reconciler) reconcile(ctx context.Context, desired *myv1.NamespacePlus) error {
+	objects, err := tenant.Objects(desired)
+	if err != nil {
+		return err
+	}
+	observed, err := r.observe(ctx, desired.Name)
+	if err != nil {
+		return err
+	}
+	created, err := r.ensureNamespace(ctx, desired, objects[0], observed)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, kind := range r.kinds {
+		for _, object := range observed.Dropped(kind, objects) {
+			err := r.Delete(ctx, object, client.Preconditions{UID: &object.UID})
+			errs = append(errs, client.IgnoreNotFound(err))
+		}
+	}
+	for _, object := range objects {
+		own := observed.Get(object.Kind, object.GetName())
+		switch {
+		case tenant.IsUpToDate(object, own), created && object.Kind == tenant.Namespace:
+			continue
+		case own == nil && errors.Join(errs...) != nil:
+			continue // nobody gets anything new while a limit is missing
+		}
+		options := []client.ApplyOption{client.FieldOwner(tenant.FieldManager)}
+		if object.Kind == tenant.Namespace || own != nil || desired.Spec.Adopt {
+			options = append(options, client.ForceOwnership)
+		}
+		if err := r.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.Unstructured), options...); err != nil {
+			errs = append(errs, fmt.Errorf("applying %s %s: %w", object.Kind.Kind, object.GetName(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// observe reads what a tenant has from the caches.
+func (r *Reconciler) observe(ctx context.Context, name string) (tenant.Observed, error) {
+	observed := tenant.Observed{}
+	for _, kind := range r.kinds {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		scope := []client.ListOption{client.InNamespace(name), client.MatchingLabels{myv1.LabelTenant: name}}
+		if kind == tenant.Namespace {
+			scope = []client.ListOption{client.MatchingFields{"metadata.name": name}}
+		}
+		if err := r.List(ctx, list, scope...); err != nil {
+			return nil, fmt.Errorf("reading %s from the cache: %w", kind.Resource, err)
+		}
+		for i := range list.Items {
+			observed[kind] = append(observed[kind], &list.Items[i])
+		}
+	}
+	return observed, nil
+}
+
+// ensureNamespace makes sure that there is a namespace which may be changed.
+func (r *Reconciler) ensureNamespace(
+	ctx context.Context, desired *myv1.NamespacePlus, object tenant.Object, observed tenant.Observed,
+) (created bool, err error) {
+	namespace := observed.Get(tenant.Namespace, desired.Name)
+	if namespace == nil {
+		err := r.Create(ctx, object.DeepCopy(), client.FieldOwner(tenant.FieldManager))
+		if !apierrors.IsAlreadyExists(err) {
+			return err == nil, err
+		}
+		namespace = metadataOf(tenant.Namespace)
+		if err := r.live.Get(ctx, client.ObjectKey{Name: desired.Name}, namespace); err != nil {
+			return false, err
+		}
+	}
+	return false, tenant.CheckNamespace(desired, namespace)
+}
+
+// notify sends the notification of one tenant, if it is needed.
+func (r *Reconciler) notify(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	desired := &myv1.NamespacePlus{}
+	err := r.Get(ctx, request.NamespacedName, desired)
+	if err == nil && tenant.NeedsNotification(desired) {
+		desired = &myv1.NamespacePlus{}
+		err = r.live.Get(ctx, request.NamespacedName, desired)
+	}
+	if err != nil || !tenant.NeedsNotification(desired) {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	secret := &corev1.Secret{} // with r.Get, the Manager would list and watch all Secrets
+	failure := r.live.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: tenant.SecretName}, secret)
+	if failure == nil {
+		failure = tenant.Notify(ctx, desired, secret)
+	}
+	err = r.writeStatus(ctx, desired, tenant.Notifier, tenant.NotifiedStatus(desired, failure))
+	return ctrl.Result{}, errors.Join(failure, err)
+}
+
+// writeStatus applies the fields of the status that a field manager has, if they change.
+func (r *Reconciler) writeStatus(
+	ctx context.Context, of *myv1.NamespacePlus, manager string, status *tenant.Status,
+) error {
+	if status == nil {
+		return nil
+	}
+	object := applyv1.NamespacePlus(of.Name).WithUID(of.UID).WithStatus(status)
+	return client.IgnoreNotFound(r.Status().Apply(ctx, object, client.FieldOwner(manager), client.ForceOwnership))
+}

@@ -1,0 +1,86 @@
+package tenant
+
+import (
+	"encoding/json"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	// FieldManager is the name under which the controller applies fields. Fields that it has
+	// under this name are the proof that an object is its own.
+	FieldManager = "namespaceplus"
+	// Notifier is the field manager of what is known about notifications. The status has
+	// two writers, and neither needs the version of the other.
+	Notifier = FieldManager + "-notifier"
+)
+
+// Observed is the metadata of the objects of a tenant, as far as they have its label.
+type Observed map[Kind][]*metav1.PartialObjectMetadata
+
+// Get returns an object, or nil.
+func (o Observed) Get(kind Kind, name string) *metav1.PartialObjectMetadata {
+	i := slices.IndexFunc(o[kind], func(object *metav1.PartialObjectMetadata) bool { return object.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return o[kind][i]
+}
+
+// Dropped returns the objects of a kind that the controller has applied, and that are not
+// desired any more.
+func (o Observed) Dropped(kind Kind, desired []Object) (dropped []*metav1.PartialObjectMetadata) {
+	for _, object := range o[kind] {
+		isDesired := slices.ContainsFunc(desired, func(other Object) bool {
+			return other.Kind == kind && other.GetName() == object.Name
+		})
+		if !isDesired && object.DeletionTimestamp == nil && IsOurs(object) {
+			dropped = append(dropped, object)
+		}
+	}
+	return dropped
+}
+
+// IsOurs reports whether the controller has applied an object.
+func IsOurs(object *metav1.PartialObjectMetadata) bool {
+	return slices.ContainsFunc(object.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == FieldManager
+	})
+}
+
+// IsUpToDate reports whether an object is as it was applied, and whether that is what is
+// desired. It compares no values. Who changes a value takes the field over from its
+// manager: as long as the controller manages all fields, nobody has changed one. And the
+// hash says whether they are those of the present spec.
+func IsUpToDate(desired Object, observed *metav1.PartialObjectMetadata) bool {
+	if observed == nil || observed.Annotations[annotationHash] != desired.GetAnnotations()[annotationHash] {
+		return false
+	}
+	fields := desired.DeepCopy().Object
+	for _, identity := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}} {
+		unstructured.RemoveNestedField(fields, identity...) // nobody manages these
+	}
+	return slices.ContainsFunc(observed.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+		var set map[string]any
+		return entry.Manager == FieldManager && entry.FieldsV1 != nil &&
+			json.Unmarshal(entry.FieldsV1.Raw, &set) == nil && contains(set, fields)
+	})
+}
+
+// contains reports whether a set of fields contains those of an object. The set has the
+// form of managedFields: {"f:spec": {"f:hard": {"f:cpu": {}}}}.
+func contains(set, object map[string]any) bool {
+	for name, value := range object {
+		members, ok := set["f:"+name].(map[string]any)
+		if !ok {
+			return false
+		}
+		// A set without members is a field that is managed as a whole.
+		if nested, isMap := value.(map[string]any); isMap && len(members) > 0 && !contains(members, nested) {
+			return false
+		}
+	}
+	return true
+}
