@@ -44,6 +44,11 @@ demo-namespaceplus: $(LOCAL) hack-local ## Give a tenant a namespace, break it, 
 	@$(GO_BUILD) -o build/bin/namespaceplus ./example/namespaceplus
 	@exec build/bin/local demo-namespaceplus
 
+.PHONY: demo-portrule
+demo-portrule: $(LOCAL) hack-local ## Restrict a port of a node with a PortRule, in network namespaces (as root)
+	@cd example/portrule && $(GO_BUILD) -o ../../build/bin/portrule .
+	@example/portrule/demo.sh
+
 # OS_CLOUD has no effect on a local control plane. FLAGS=-cloud=name has.
 .PHONY: run
 run: check-flags $(if $(KUBECONFIG),,$(LOCAL)) hack-local ## Run the controller with FLAGS on a local control plane (KUBECONFIG=path: in that cluster)
@@ -78,10 +83,11 @@ test: control-plane ## Run all tests, on a real API server
 # The tests of namespaceplus are those of the root's module. With the variable, they run
 # the program on controller-runtime.
 .PHONY: test-examples
-test-examples: control-plane ## Test the examples that are modules of their own
+test-examples: control-plane ## Test the examples that are modules of their own (PortRule: as root, with Debian's firewalld, dbus and nftables)
 	@go -C example/namespaceplus/runtime vet ./... && go -C example/namespaceplus/runtime mod tidy -diff
 	@cd example/namespaceplus/runtime && $(GO_BUILD) -o ../../../build/bin/namespaceplus-runtime .
 	@NAMESPACEPLUS_PROGRAM=$(CURDIR)/build/bin/namespaceplus-runtime go test -count=1 -timeout 20m ./example/namespaceplus
+	@cd example/portrule && go vet ./... && go mod tidy -diff && go test -count=1 -timeout 20m ./...
 
 # The lessons whose experiments make lessons runs: all, or the number of one.
 LESSON := all
@@ -143,6 +149,7 @@ lint: ## Run the linters, which also check the imports of packages and the words
 	@cd hack/kubernetes && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./multicall
 	@cd test/bench && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./...
 	@cd test/browser && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./...
+	@cd example/portrule && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./...
 	@$(GOLANGCI_LINT) fmt --diff
 
 FUZZTIME ?= 30s

@@ -27,7 +27,8 @@ go -C hack/tools install sigs.k8s.io/controller-tools/cmd/controller-gen
 "$GOBIN/controller-gen" crd paths=./pkg/apis/... output:crd:stdout |
 	CGO_ENABLED=0 go run -trimpath ./hack/crd pkg/apis/samplecrd/v1/schema.yaml >crd/network.yaml
 "$GOBIN/controller-gen" crd paths=./example/namespaceplus/apis/... output:crd:dir=example/namespaceplus/deploy
-
+(cd example/portrule && "$GOBIN/controller-gen" object:headerFile=../../hack/boilerplate.go.txt \
+	crd paths=./v1 output:crd:stdout >crd.yaml)
 
 # crd-ref-docs prints warnings for standard types, which are expected.
 go -C hack/tools tool crd-ref-docs --log-level=WARN --renderer=markdown --config="$PWD/hack/reference/api.yaml" \

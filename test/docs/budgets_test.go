@@ -12,13 +12,13 @@ import (
 var budgets = map[string]int{
 	"lines of the program":                           18_700,
 	"lines of the embedded Neutron":                  2_100,
-	"lines of tests":                                 26_550,
-	"lines that support tests, tools and lessons":    12_650,
+	"lines of tests":                                 27_150,
+	"lines that support tests, tools and lessons":    13_450,
 	"lines of the debug page":                        1_620,
-	"lines of YAML":                                  3_600,
+	"lines of YAML":                                  4_000,
 	"Go files in the root":                           3,
 	"test files in the root":                         6,
-	"modules":                                        7,
+	"modules":                                        8,
 	"characters in the longest line of the Go types": 160,
 }
 

@@ -93,10 +93,10 @@ func TestFlags(t *testing.T) {
 		t.Fatalf("the help has the flags %v: have they another form now?", slices.Sorted(maps.Keys(flags)))
 	}
 	others := []string{"-n", "-k", "-f", "-p", "-update"} // of kubectl, and of tests
-	// And those of the programs of lessons.
+	// And those of the programs of lessons and examples.
 	walk(t, func(file string) {
-		if strings.HasPrefix(file, "docs/learn/code/") {
-			for _, match := range regexp.MustCompile(`\bflag\.\w+\("([\w-]+)"`).FindAllStringSubmatch(read(t, file), -1) {
+		if strings.HasPrefix(file, "docs/learn/code/") || strings.HasPrefix(file, "example/") {
+			for _, match := range regexp.MustCompile(`\bflag\.\w+\((?:&[\w.]+, )?"([\w-]+)"`).FindAllStringSubmatch(read(t, file), -1) {
 				others = append(others, "-"+match[1])
 			}
 		}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+const web = serverAddress + ":8080"
+
+// What a PortRule does, with the permissions of deploy/ alone.
+func TestAccess(t *testing.T) {
+	m := newMachine(t, "access")
+	for _, address := range []string{"10.77.0.1:8080", "[fd77::1]:8080", "10.77.0.1:9090", "10.77.0.1:7070"} {
+		m.serve("tcp", address)
+	}
+	m.agent(asServiceAccount(t))
+	m.eventually(m.passes(firstClient, web))
+
+	m.rule("web", "{port: 8080, sources: [10.77.0.2/32, 10.77.0.2/31, 192.0.2.0/24]}")
+	m.rule("other-host", "{port: 9090, host: 192.0.2.1, sources: [192.0.2.0/24]}")
+	m.eventually(m.applied("web", "True 1"), m.applied("other-host", "True 1"))
+	m.eventually(m.passes(firstClient, web), m.passes(secondClient, web),
+		m.rejected("fd77::2", "[fd77::1]:8080"), // no IPv6 source
+		m.passes(firstClient, "10.77.0.1:9090"), // the rule is about another host
+		m.passes(firstClient, "10.77.0.1:7070")) // no rule names it
+
+	// An edit while it is in use does not end a connection.
+	connection, err := m.dial(firstClient, web)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = connection.Close() }()
+	m.rule("web", "{port: 8080, sources: [10.77.0.3/32]}")
+	m.eventually(m.applied("web", "True 2"), m.rejected(firstClient, web), m.passes(secondClient, web))
+	if err := echo(connection); err != nil {
+		t.Errorf("the connection from before has ended: %v", err)
+	}
+
+	// A second rule adds sources to a port.
+	m.rule("web-v6", `{port: 8080, host: "fd77::1", sources: ["fd77::/64"]}`)
+	m.eventually(m.applied("web-v6", "True 1"), m.passes("fd77::2", "[fd77::1]:8080"), m.rejected(firstClient, web))
+	m.kubectl("delete", "ports", "web", "web-v6", "other-host")
+	m.eventually(m.passes(firstClient, web))
+	if rules := m.ruleset(); rules != "" {
+		t.Errorf("without a PortRule, the table exists:\n%s", rules)
+	}
+}
+
+// The deletion of a rule while no agent runs is noticed by the first list.
+func TestDeletionWhileDown(t *testing.T) {
+	m := newMachine(t, "down")
+	m.serve("tcp", web)
+	m.agent()
+	m.rule("web", "{port: 8080, sources: [10.77.0.3/32]}")
+	m.eventually(m.applied("web", "True 1"), m.rejected(firstClient, web))
+	m.stop()
+	m.kubectl("delete", "ports", "web")
+	m.eventually(m.rejected(firstClient, web)) // without an agent, rules stay
+	m.agent()
+	m.eventually(m.passes(firstClient, web))
+}
+
+// A restart writes nothing: neither to the kernel nor to Kubernetes.
+func TestRestartWritesNothing(t *testing.T) {
+	m := newMachine(t, "restart")
+	m.agent()
+	m.rule("web", `{port: 8080, sources: [10.77.0.3/32, 0.0.0.0/1, 224.0.0.0/3, "fd00::/8"]}`)
+	m.rule("dns", "{port: 53, protocol: udp, host: 10.77.0.1}")
+	m.eventually(m.applied("web", "True 1"), m.applied("dns", "True 1"))
+	if writes := m.writes.Load(); writes != 2 {
+		t.Errorf("the agent wrote %d times, want 2 for 2 rules", writes)
+	}
+	m.stop()
+	before, version := m.ruleset(), m.kubectl("get", "ports", "-o", "jsonpath={.items[*].metadata.resourceVersion}")
+	m.writes.Store(0)
+	m.agent()
+	m.stop() // after the sync has ended
+	if after := m.ruleset(); after != before {
+		t.Errorf("the agent has replaced\n%sby\n%s", before, after)
+	}
+	if after := m.kubectl("get", "ports", "-o", "jsonpath={.items[*].metadata.resourceVersion}"); after != version || m.writes.Load() != 0 {
+		t.Errorf("the agent wrote %d times, and the versions are %s and were %s", m.writes.Load(), after, version)
+	}
+}
+
+// What somebody else does to the table is undone at once, and tables of others stay.
+func TestDrift(t *testing.T) {
+	m := newMachine(t, "drift")
+	m.serve("tcp", web)
+	m.command("ip", "netns", "exec", m.node, "nft", "add table inet foreign; add chain inet foreign input { type filter hook input priority 0; }; "+
+		"add rule inet foreign input tcp dport 22 counter accept")
+	foreign := m.command("ip", "netns", "exec", m.node, "nft", "-a", "list", "table", "inet", "foreign")
+	m.agent()
+	m.rule("web", "{port: 8080, sources: [10.77.0.3/32]}")
+	m.eventually(m.applied("web", "True 1"), m.rejected(firstClient, web))
+	for _, drift := range []string{
+		"delete table inet portrule",
+		"flush chain inet portrule input",
+		"add element inet portrule from-web-ipv4 { 10.77.0.2 }",
+		"insert rule inet portrule input tcp dport 8080 accept",
+		"add chain inet portrule other",
+		"add chain inet portrule input { policy drop; }",
+	} {
+		before := m.tableHandle()
+		m.command("ip", "netns", "exec", m.node, "nft", drift)
+		m.eventually(func() error {
+			if m.tableHandle() == before {
+				return fmt.Errorf("%q was not undone", drift)
+			}
+			return nil
+		}, m.rejected(firstClient, web), m.passes(secondClient, web))
+	}
+	m.stop()
+	if after := m.command("ip", "netns", "exec", m.node, "nft", "-a", "list", "table", "inet", "foreign"); after != foreign {
+		t.Errorf("the table of others was\n%sand is\n%s", foreign, after)
+	}
+	if writes := m.writes.Load(); writes != 1 {
+		t.Errorf("the agent wrote %d times to Kubernetes, want 1", writes)
+	}
+}
+
+// tableHandle returns a number that changes when the table is replaced.
+func (m *machine) tableHandle() string {
+	for line := range strings.Lines(m.ruleset()) {
+		if strings.Contains(line, "table inet portrule") {
+			return line
+		}
+	}
+	return ""
+}
+
+// Two agents keep their shares of one rule, and their entries of one status.
+func TestTwoNodes(t *testing.T) {
+	a, b := newMachine(t, "a"), newMachine(t, "b")
+	for _, m := range []*machine{a, b} {
+		m.serve("tcp", web)
+		m.agent(asServiceAccount(t))
+	}
+	a.rule("web", "{port: 8080, sources: [10.77.0.3/32], nodeSelector: {disk: ssd}}")
+	for _, m := range []*machine{a, b} {
+		m.eventually(m.applied("web", "True 1"), m.rejected(firstClient, web), m.passes(secondClient, web))
+	}
+	// The labels of a node decide, too.
+	b.kubectl("label", "node", b.node, "disk=hdd", "--overwrite")
+	b.eventually(b.applied("web", ""), b.passes(firstClient, web))
+	a.eventually(a.applied("web", "True 1"), a.rejected(firstClient, web))
+	a.rule("web", "{port: 8080, sources: [10.77.0.3/32], nodeSelector: {disk: hdd}}")
+	b.eventually(b.applied("web", "True 2"), b.rejected(firstClient, web))
+	a.eventually(a.applied("web", ""), a.passes(firstClient, web))
+	// A Node that is deleted does not remove rules: its labels are unknown.
+	b.kubectl("delete", "node", b.node)
+	b.command("ip", "netns", "exec", b.node, "nft", "list", "table", "inet", "portrule")
+	if a.writes.Load() != 2 || b.writes.Load() != 3 {
+		t.Errorf("the agents wrote %d and %d times, want 2 and 3", a.writes.Load(), b.writes.Load())
+	}
+}
+
+// With -remove-rules, an agent leaves nothing.
+func TestRemoveRules(t *testing.T) {
+	m := newMachine(t, "remove")
+	m.serve("tcp", web)
+	m.agent(func(_ *rest.Config, o *options) { o.removeRules = true })
+	m.rule("web", "{port: 8080, sources: [10.77.0.3/32]}")
+	m.eventually(m.applied("web", "True 1"), m.rejected(firstClient, web))
+	m.stop()
+	m.eventually(m.passes(firstClient, web), m.applied("web", ""))
+	if rules := m.ruleset(); rules != "" {
+		t.Errorf("the agent has left\n%s", rules)
+	}
+}
