@@ -1,7 +1,9 @@
 package browser
 
 import (
+	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/samplecrd/network-controller/pkg/neutron/faults"
+	"github.com/samplecrd/network-controller/test/internal/debian"
 )
 
 // path are the stages that a key passes in a sync with a request.
@@ -94,6 +97,42 @@ func TestBackoffAndReconnect(t *testing.T) {
 	p.waitFor("the stages are lit again", `observed.lit.includes('neutron')`)
 }
 
+// A journey is copied as text, in the language of the page, and opened by its address. The
+// text has what the page shows, and nothing of the bodies of requests and responses.
+func TestJourneyAsText(t *testing.T) {
+	const secret = "a-word-of-the-body"
+	s := newSite(t, "journey")
+	s.create("example")
+	key := s.namespace + "/example"
+	s.neutron.Inject(faults.Fault{Method: http.MethodPut, Status: http.StatusServiceUnavailable, Body: secret})
+	s.setGateway("example", "10.0.0.200")
+	s.kubectl("wait", "network", "example", "--for=condition=Ready=False", "--timeout=60s")
+	for _, l := range []look{{width: 1440}, {width: 390, language: "zh-CN"}} {
+		p := s.open(t, l)
+		p.follow(key)
+		p.waitFor("a journey has failed", `document.querySelector('#journeys .failed:not(:first-child)')`)
+		p.do(chromedp.Click("#pause"), chromedp.Click("#journeys .failed:not(:first-child) summary"))
+		p.do(chromedp.Click("#journeys .failed:not(:first-child) .copy"))
+		p.waitFor("the page says that it is copied", `/^(Copied|已复制)$/.test(document.querySelector('#journeys .failed:not(:first-child) .copy').textContent)`)
+		copied := p.paste()
+		address := evaluate[string](p, `location.href`)
+		id := address[strings.LastIndex(address, "/")+1:]
+		for _, want := range []string{key, id, "local", "update subnet", "503", "10.0.0.200", evaluate[string](p, `document.querySelector('#journeys details[open] .queued strong').textContent`)} {
+			if !strings.Contains(copied, want) {
+				t.Errorf("%v: the text does not have %q:\n%s", l, want, copied)
+			}
+		}
+		if strings.Contains(copied, secret) || strings.Contains(copied, s.server.URL) {
+			t.Errorf("%v: the text has a body or an address:\n%s", l, copied)
+		}
+
+		opened := openTab(t, address, l)
+		opened.waitFor("only the journey is open", `Array.from(document.querySelectorAll('#journeys details[open]'), d => d.dataset.id).join() === `+literal(id))
+		gone := openTab(t, address+"0", l)
+		gone.waitFor("the page says that it has no such journey", `document.querySelector('#lost').textContent.includes(`+literal(id)+`)`)
+	}
+}
+
 // With something in every part, axe-core finds nothing, nothing is wider than the window,
 // and a user without a mouse reaches and uses everything.
 func TestAccessibility(t *testing.T) {
@@ -163,8 +202,8 @@ func useKeyboard(p *tab, key string) {
 	}
 }
 
-// TestScreenshots writes docs/images/debug-page-light.png and debug-page-dark.png: a busy
-// moment, with a key that is followed and one that waits after an error.
+// TestScreenshots writes debug-page-light.png, debug-page-dark.png and debug-page-zh-CN.png to
+// docs/images: a busy moment, with a key that is followed and one that waits after an error.
 func TestScreenshots(t *testing.T) {
 	if !*writeScreenshots {
 		t.Skip("make screenshots writes the screenshots")
@@ -173,25 +212,26 @@ func TestScreenshots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if fonts, _ := exec.Command("fc-list", ":lang=zh-cn").Output(); len(fonts) == 0 {
+		if err := debian.Install(t.Context(), "fonts-wqy-microhei"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	s := newSite(t, "shop")
 	names := []string{"frontend", "cart", "catalog", "payments", "search", "reviews"}
 	s.create(names...)
 	s.failEdit("cart", "10.0.1.200")
-	for i, l := range []look{{width: 1440}, {width: 1440, dark: true}} {
+	for i, l := range []look{{width: 1440}, {width: 1440, dark: true}, {width: 1440, language: "zh-CN"}} {
 		p := s.open(t, l)
 		p.do(chromedp.EmulateViewport(l.width, 1250))
 		p.follow(s.namespace + "/cart")
 		p.waitFor("the page shows the journeys", `document.querySelectorAll('#journeys details').length >= 4`)
 		fast := s.neutron.Inject(faults.Fault{Work: 300 * time.Millisecond})
-		for n, name := range names {
-			if name != "cart" {
-				s.setGateway(name, "10.0."+string(rune('0'+n))+".1"+string(rune('0'+i)))
-			}
-		}
+		s.setGateways(i, names, "cart")
 		p.waitFor("workers are busy", `document.querySelectorAll('#lanes .busy').length >= 2 && document.querySelector('[data-stage=neutron].lit')`)
 		image, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
 		fast()
-		file := filepath.Join(root, "docs", "images", []string{"debug-page-light.png", "debug-page-dark.png"}[i])
+		file := filepath.Join(root, "docs", "images", "debug-page-"+[]string{"light", "dark", "zh-CN"}[i]+".png")
 		if err == nil {
 			err = os.WriteFile(file, image, 0o644)
 		}

@@ -104,6 +104,21 @@ func (s *site) setGateway(name, gateway string) {
 	s.kubectl("patch", "network", name, "--type=merge", "-p", `{"spec":{"gateway":"`+gateway+`"}}`)
 }
 
+// setGateways edits the Networks of create, but one, all at a time.
+func (s *site) setGateways(round int, names []string, but string) {
+	s.Helper()
+	path, text := filepath.Join(s.dir, "gateways.yaml"), ""
+	for i, name := range names {
+		if name != but {
+			text += fmt.Sprintf("---\n{apiVersion: samplecrd.k8s.io/v1, kind: Network, metadata: {name: %s}, spec: {cidr: 10.0.%d.0/24, gateway: 10.0.%d.1%d}}\n", name, i, i, round)
+		}
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		s.Fatal(err)
+	}
+	s.kubectl("apply", "--server-side", "--force-conflicts", "-f", path)
+}
+
 // failEdit lets edits of a Network fail in Neutron, edits it, and waits until that has failed.
 func (s *site) failEdit(name, gateway string) (heal func()) {
 	s.Helper()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
@@ -199,6 +200,17 @@ func (p *tab) press(keys ...string) {
 	for _, key := range keys {
 		p.do(chromedp.KeyEvent(key))
 	}
+}
+
+// paste returns the text in the clipboard.
+func (p *tab) paste() string {
+	p.Helper()
+	p.do(chromedp.Evaluate[chromedp.Void](`document.body.append(document.createElement('textarea'))`), chromedp.Focus("textarea"))
+	p.do(func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
+		_, err := cdp.Call(ctx, target, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: "keyDown", Commands: []string{"paste"}})
+		return chromedp.Void{}, err
+	})
+	return evaluate[string](p, `document.querySelector('textarea').value`)
 }
 
 // evaluate returns the value of a JavaScript expression, or of its promise.

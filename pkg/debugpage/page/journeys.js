@@ -7,20 +7,30 @@ const input = document.getElementById("follow");
 const list = document.getElementById("suggestions");
 const panel = document.getElementById("journeys");
 
-// followedKey returns the key in the address, or nothing if it is malformed.
-export function followedKey() {
+// followed returns the key in the address, #namespace/name, and the journey, if its ID is
+// there, too. They are empty if the address is malformed.
+export function followed() {
 	try {
-		const key = decodeURIComponent(location.hash.slice(1));
-		return /^[^/]+\/[^/]+$/.test(key) ? key : "";
+		const [, key = "", id = ""] = /^([^/]+\/[^/]+)(?:\/([^/]+))?$/.exec(decodeURIComponent(location.hash.slice(1))) ?? [];
+		return { key, id };
 	} catch {
-		return "";
+		return { key: "", id: "" };
 	}
+}
+
+// asText returns what the page shows of a journey, for a bug report.
+function asText(details) {
+	const words = (element) => [...element.children].map((part) => (part.matches(".request, .error") ? "\n\t" : "") + (words(part) || part.textContent)).filter(Boolean).join("  ").replaceAll("  \n", "\n");
+	const lines = [...details.querySelectorAll(".timeline li")].map((line) => `${line.firstChild.textContent.padStart(9)}  ${words(line.lastChild)}`);
+	const { begun, key, id } = details.dataset, outcome = details.querySelector(".outcome").textContent;
+	return [document.querySelector("h1").textContent + " " + document.getElementById("process").dataset.version, `${begun}  ${key} (${id})`, outcome, ...lines, ""].join("\n");
 }
 
 export class Journeys {
 	#now;
 	#key = "";
 	#journeys = [];
+	#id = ""; // of the journey in the address
 	#opened = new Map(); // ID of a journey → whether a person opened or closed it
 	#begin; // of the journey that is being rendered
 	#typing = 0;
@@ -41,9 +51,9 @@ export class Journeys {
 		setInterval(() => this.#countDown(), 200);
 	}
 
-	follow(key) {
-		if (key !== this.#key) this.#opened.clear();
-		this.#key = key;
+	follow({ key, id }) {
+		this.#opened.clear();
+		[this.#key, this.#id] = [key, id];
 		input.value = key;
 		document.getElementById("unfollow").hidden = !key;
 		this.show([]);
@@ -63,10 +73,11 @@ export class Journeys {
 	// show displays the journeys of the followed key.
 	show(journeys) {
 		this.#journeys = journeys;
-		const words = this.#key ? text().noJourneys(this.#key) : text().followHint;
+		const words = this.#key ? text().noJourneys(this.#key) : text().followHint, inAddress = journeys.some(({ id }) => id === this.#id);
 		showList(panel, this.#key ? journeys : [], (journey) => this.#journey(journey), words, (words) => create("p", "empty", words));
+		setText(document.getElementById("lost"), this.#id && journeys.length && !inAddress ? text().journeyGone(this.#id) : "");
 		[...panel.querySelectorAll("details")].forEach((details, i) => {
-			details.open = this.#opened.get(details.dataset.id) ?? i === 0;
+			details.open = this.#opened.get(details.dataset.id) ?? (inAddress ? details.dataset.id === this.#id : i === 0);
 		});
 		this.#countDown();
 	}
@@ -81,9 +92,14 @@ export class Journeys {
 		const summary = create("summary", "", create("span", "sign"), create("time", "", clockTime(begin)),
 			create("span", "outcome", outcome), create("span", "total", journey.ended && duration(end - begin)));
 		const timeline = create("ol", "timeline", ...this.#causes(journey), ...this.#stages(journey, end), ...this.#ending(journey));
-		const details = create("details", journey.failed ? "journey failed" : journey.ended ? "journey" : "journey running", summary, timeline);
-		details.dataset.id = journey.id;
-		summary.addEventListener("click", () => this.#opened.set(journey.id, !details.open));
+		const copy = Object.assign(create("button", "copy", t.copy), { type: "button" });
+		const details = create("details", journey.failed ? "journey failed" : journey.ended ? "journey" : "journey running", summary, copy, timeline);
+		Object.assign(details.dataset, { id: journey.id, key: journey.key, begun: begin.toISOString() });
+		summary.addEventListener("click", () => {
+			this.#opened.set(journey.id, !details.open);
+			if (!details.open && journey.taken) history.replaceState(null, "", `#${journey.key}/${journey.id}`);
+		});
+		copy.addEventListener("click", () => navigator.clipboard.writeText(asText(details)).then(() => setText(copy, t.copied), () => setText(copy, t.notCopied)));
 		return details;
 	}
 

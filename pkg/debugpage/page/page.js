@@ -7,11 +7,11 @@
 //	    passes, class "failing" with it after a failure, data-count with the number
 //	#backoff > li[data-key]         a key that waits, with its time in .countdown
 //	#lanes > li.busy[data-worker]   a busy worker, with .key and .step
-//	#follow, #journeys > details[data-id]
+//	#follow, #journeys > details[data-id], with .copy; #namespace/name/ID in the address opens one
 //	#connection[data-state="connecting|open|lost"]
 //	#pause[aria-pressed], #theme, #language, #slow, #headline
 import { Diagram } from "./diagram.js";
-import { followedKey, Journeys } from "./journeys.js";
+import { followed, Journeys } from "./journeys.js";
 import { Stream } from "./stream.js";
 import { showTables } from "./tables.js";
 import { language, number, setLanguage, text } from "./texts.js";
@@ -66,10 +66,10 @@ function retext() {
 }
 
 function follow() {
-	const key = followedKey();
-	diagram.followed = key;
-	journeys.follow(key);
-	stream.connect(key);
+	const at = followed();
+	diagram.followed = at.key;
+	journeys.follow(at);
+	stream.connect(at.key);
 }
 
 $("pause").addEventListener("click", () => {

@@ -40,5 +40,6 @@ export function showTables(state) {
 	showList($("#watches tbody"), state.informers.slice(0, rowsAtMost), informerRow);
 	setText($("#leader"), !p.lease ? t.alone : p.leads ? t.leads(p.lease) : t.standby(p.holder, p.lease));
 	const seconds = Math.round((new Date(state.time) - new Date(p.started)) / 1000);
+	$("#process").dataset.version = p.version;
 	setText($("#process"), t.process(p, duration(seconds * 1000)));
 }
