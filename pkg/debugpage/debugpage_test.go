@@ -113,14 +113,14 @@ func TestMerge(t *testing.T) {
 func TestBackoff(t *testing.T) {
 	p, fake := newTestPage(t)
 	add(p, key("one"), "event")
-	syncOnce(p, key("one"), errors.New("Neutron is \x1b[31m unavailable"), time.Second)
+	syncOnce(p, key("one"), errors.New("Neutron is \x1b[31m \"unavailable\" \\o/"), time.Second)
 	p.Happened(key("one"), observe.Event{Type: observe.Delayed, Delay: time.Minute}) // the queue keeps the earlier time
 	state := p.state().Queue
 	if state.WaitingCount != 1 || state.Waiting[0].Failures != 1 || !state.Waiting[0].Until.Equal(fake.Now().Add(time.Second)) {
 		t.Errorf("the queue is %+v, want a key in backoff", state)
 	}
 	found := journeysOf(t, p, "one")
-	if len(found) != 1 || !found[0].Failed || found[0].Retry == nil || found[0].Outcome != `Neutron is \x1b[31m unavailable` {
+	if len(found) != 1 || !found[0].Failed || found[0].Retry == nil || found[0].Outcome != `Neutron is \x1b[31m "unavailable" \o/` {
 		t.Fatalf("the journeys are %+v, want a failure with a retry", found)
 	}
 	p.Happened(key("one"), observe.Event{Type: observe.Due})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -12,7 +13,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/samplecrd/network-controller/pkg/observe"
-	"github.com/samplecrd/network-controller/pkg/status"
 )
 
 // work is the sync of a key. Its journey and stage need the lock of the Page.
@@ -236,7 +236,11 @@ func (w *work) end(ctx context.Context, err error) {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// clip makes a text fit to be displayed and short.
+// unquote reverts what Quote escapes although it is printable.
+var unquote = strings.NewReplacer(`\"`, `"`, `\\`, `\`)
+
+// clip escapes what is not printable in a text, which must not move the cursor of a terminal
+// or forge a line, and makes it short.
 func clip(text string) string {
 	cut := func(text string) string {
 		if len(text) <= maxTextBytes {
@@ -248,5 +252,6 @@ func clip(text string) string {
 		}
 		return text[:end] + "…"
 	}
-	return cut(status.Printable(strings.ToValidUTF8(cut(text), "�")))
+	quoted := strconv.Quote(strings.ToValidUTF8(cut(text), "�"))
+	return cut(unquote.Replace(quoted[1 : len(quoted)-1]))
 }
