@@ -179,16 +179,17 @@ func (c *Controller) reconcile(ctx context.Context, desired *myv1.NamespacePlus)
 func (c *Controller) observe(name string) (tenant.Observed, error) {
 	observed, selector := tenant.Observed{}, labels.SelectorFromSet(labels.Set{myv1.LabelTenant: name})
 	for kind, lister := range c.observed {
-		objects, err := []runtime.Object(nil), error(nil)
+		var err error
+		objects := make([]runtime.Object, 1)
 		if kind == tenant.Namespace {
-			var object runtime.Object
-			if object, err = lister.Get(name); err == nil {
-				objects = append(objects, object)
-			}
+			objects[0], err = lister.Get(name)
 		} else {
 			objects, err = lister.ByNamespace(name).List(selector)
 		}
-		if ignoreNotFound(err) != nil {
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
 			return nil, fmt.Errorf("reading %s from the cache: %w", kind.Resource, err)
 		}
 		for _, object := range objects {

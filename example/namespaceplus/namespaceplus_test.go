@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"regexp"
@@ -157,8 +158,8 @@ func TestForbidden(t *testing.T) {
 		}
 		kubectl(t, "replace", "-f", file)
 	}
-	t.Cleanup(func() {
-		_, _ = cluster.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-f", "deploy/rbac.yaml")
+	t.Cleanup(func() { // the context of the test has ended
+		_, _ = cluster.Kubectl(context.Background(), "apply", "--server-side", "--force-conflicts", "-f", "deploy/rbac.yaml")
 	})
 	allow(strings.Replace(rules, `"resourcequotas",`, "", 1))
 	mustApply(t, "forbidden", everything)

@@ -18,29 +18,22 @@ import (
 // Timeout limits anything that should take a second.
 const Timeout = time.Minute
 
-// Controller is ./samplecrd-controller in the background. Its log is a file.
+// Controller is a controller in the background. Its log is a file.
 type Controller struct{ process *process.Process }
 
 // StartController starts ./samplecrd-controller with flags. Its log is in a folder.
 func StartController(folder string, flags ...string) (*Controller, error) {
-	program, err := filepath.Abs("samplecrd-controller")
-	if err != nil {
-		return nil, err
-	}
-	p, err := process.Start(folder, process.Program{Name: "controller", Args: append([]string{program}, flags...), Env: environment()})
-	if err != nil {
-		return nil, err
-	}
-	return &Controller{p}, nil
+	return StartProgram(folder, "controller", append([]string{"samplecrd-controller"}, flags...)...)
 }
 
-// StartProgram starts a program of build/bin with flags. Its log is in a folder.
-func StartProgram(folder, name string, flags ...string) (*Controller, error) {
-	program, err := filepath.Abs(filepath.Join("build/bin", name))
+// StartProgram starts another controller: the path of a program, and its flags.
+func StartProgram(folder, name string, command ...string) (*Controller, error) {
+	program, err := filepath.Abs(command[0])
 	if err != nil {
 		return nil, err
 	}
-	p, err := process.Start(folder, process.Program{Name: name, Args: append([]string{program}, flags...), Env: environment()})
+	args := append([]string{program}, command[1:]...)
+	p, err := process.Start(folder, process.Program{Name: name, Args: args, Env: environment()})
 	if err != nil {
 		return nil, err
 	}

@@ -101,13 +101,18 @@ func (r *Reconciler) reconcile(ctx context.Context, desired *myv1.NamespacePlus)
 func (r *Reconciler) observe(ctx context.Context, name string) (tenant.Observed, error) {
 	observed := tenant.Observed{}
 	for _, kind := range r.kinds {
-		list := &metav1.PartialObjectMetadataList{}
+		list := &metav1.PartialObjectMetadataList{Items: []metav1.PartialObjectMetadata{*metadataOf(kind)}}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		scope := []client.ListOption{client.InNamespace(name), client.MatchingLabels{myv1.LabelTenant: name}}
+		var err error
 		if kind == tenant.Namespace {
-			scope = []client.ListOption{client.MatchingFields{"metadata.name": name}}
+			err = r.Get(ctx, client.ObjectKey{Name: name}, &list.Items[0])
+		} else {
+			err = r.List(ctx, list, client.InNamespace(name), client.MatchingLabels{myv1.LabelTenant: name})
 		}
-		if err := r.List(ctx, list, scope...); err != nil {
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
 			return nil, fmt.Errorf("reading %s from the cache: %w", kind.Resource, err)
 		}
 		for i := range list.Items {

@@ -2,7 +2,6 @@ package tenant
 
 import (
 	"errors"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,11 +25,11 @@ func (p Problem) Error() string { return p.Message }
 func CheckNamespace(tenant *myv1.NamespacePlus, namespace *metav1.PartialObjectMetadata) error {
 	switch {
 	case namespace.DeletionTimestamp != nil:
-		return Problem{"NamespaceTerminating", fmt.Sprintf("The namespace %s is being deleted. "+
-			"It is created again when it is gone", tenant.Name)}
+		return Problem{"NamespaceTerminating", "The namespace " + tenant.Name + " is being deleted. " +
+			"It is created again when it is gone"}
 	case !IsOurs(namespace) && !tenant.Spec.Adopt:
-		return Problem{"NamespaceExists", fmt.Sprintf("The namespace %s exists, and this controller has not made it. "+
-			"To give it to the tenant as it is, set spec.adopt to true. Otherwise choose another name", tenant.Name)}
+		return Problem{"NamespaceExists", "The namespace " + tenant.Name + " exists, and this controller has not made it. " +
+			"To give it to the tenant as it is, set spec.adopt to true. Otherwise choose another name"}
 	}
 	return nil
 }
@@ -38,11 +37,15 @@ func CheckNamespace(tenant *myv1.NamespacePlus, namespace *metav1.PartialObjectM
 // ReadyStatus returns the status to write after a sync, which may have failed, or nil if
 // it does not change.
 func ReadyStatus(tenant *myv1.NamespacePlus, failure error) *Status {
-	reason, message := "Applied", "The namespace has everything that the spec requests."
-	if failure != nil {
-		reason, message = explain(failure)
+	ready := metav1.Condition{
+		Type: myv1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Applied",
+		Message: "The namespace has everything that the spec requests.",
 	}
-	if status, changed := withCondition(tenant, myv1.ConditionReady, failure == nil, reason, message); changed {
+	if failure != nil {
+		ready.Status = metav1.ConditionFalse
+		ready.Reason, ready.Message = explain(failure)
+	}
+	if status, changed := withCondition(tenant, ready); changed {
 		return status
 	}
 	return nil
@@ -72,12 +75,16 @@ func explain(failure error) (reason, message string) {
 // NotifiedStatus returns the status to write after an attempt to notify, or nil if it does
 // not change.
 func NotifiedStatus(tenant *myv1.NamespacePlus, failure error) *Status {
-	reason, message, key := "Accepted", "The receiver has accepted the notification.", IdempotencyKey(tenant)
-	if failure != nil {
-		reason, message = "Failed", "The notification failed: "+clip(failure.Error())+". The controller tries again."
-		key = tenant.Status.Notified // of another URL, or none
+	key, notified := IdempotencyKey(tenant), metav1.Condition{
+		Type: myv1.ConditionNotified, Status: metav1.ConditionTrue, Reason: "Accepted",
+		Message: "The receiver has accepted the notification.",
 	}
-	status, changed := withCondition(tenant, myv1.ConditionNotified, failure == nil, reason, message)
+	if failure != nil {
+		key = tenant.Status.Notified // of another URL, or none
+		notified.Status, notified.Reason = metav1.ConditionFalse, "Failed"
+		notified.Message = "The notification failed: " + clip(failure.Error()) + ". The controller tries again."
+	}
+	status, changed := withCondition(tenant, notified)
 	if !changed && key == tenant.Status.Notified {
 		return nil
 	}
@@ -88,19 +95,14 @@ func NotifiedStatus(tenant *myv1.NamespacePlus, failure error) *Status {
 }
 
 // withCondition returns a status with one condition, and whether the object lacks it.
-func withCondition(tenant *myv1.NamespacePlus, name string, isTrue bool, reason, message string) (*Status, bool) {
-	condition := metav1.Condition{
-		Type: name, Status: metav1.ConditionFalse, Reason: reason, Message: message, ObservedGeneration: tenant.Generation,
-	}
-	if isTrue {
-		condition.Status = metav1.ConditionTrue
-	}
+func withCondition(tenant *myv1.NamespacePlus, c metav1.Condition) (*Status, bool) {
+	c.ObservedGeneration = tenant.Generation
 	conditions := tenant.DeepCopy().Status.Conditions
-	changed := apimeta.SetStatusCondition(&conditions, condition)
-	condition = *apimeta.FindStatusCondition(conditions, name) // with the time of its last transition
-	return applyv1.NamespacePlusStatus().WithConditions(metav1ac.Condition().WithType(name).WithStatus(condition.Status).
-		WithReason(reason).WithMessage(message).WithObservedGeneration(condition.ObservedGeneration).
-		WithLastTransitionTime(condition.LastTransitionTime)), changed
+	changed := apimeta.SetStatusCondition(&conditions, c)
+	c = *apimeta.FindStatusCondition(conditions, c.Type) // with the time of its last transition
+	return applyv1.NamespacePlusStatus().WithConditions(metav1ac.Condition().
+		WithType(c.Type).WithStatus(c.Status).WithReason(c.Reason).WithMessage(c.Message).
+		WithObservedGeneration(c.ObservedGeneration).WithLastTransitionTime(c.LastTransitionTime)), changed
 }
 
 // clip bounds what others contribute to a message.
