@@ -1,6 +1,6 @@
 // Command runtime is the program namespaceplus, written with controller-runtime. It
-// decides with the same package tenant, and passes the same tests. reconciler.go is what
-// a user of the library writes in place of controller.go.
+// decides with the same package tenant, and has the same tests. reconciler.go is what a
+// user of the library writes in place of controller.go.
 package main
 
 import (
