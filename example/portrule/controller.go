@@ -59,27 +59,30 @@ func NewController(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, time.Minute),
 			workqueue.TypedRateLimitingQueueConfig[string]{Name: "Nodes"}),
 	}
-	ofRules, err := cache.NewTypedSharedIndexInformer[*v1.PortRule](rules).AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[*v1.PortRule]{
+	ruleEvents := cache.TypedResourceEventHandlerFuncs[*v1.PortRule]{
 		AddFunc: func(*v1.PortRule) { c.enqueue() },
 		UpdateFunc: func(before, after *v1.PortRule) {
 			// The agents of other nodes write this object, too.
-			if before.UID != after.UID || before.Generation != after.Generation || !reflect.DeepEqual(c.entry(before), c.entry(after)) {
+			if before.UID != after.UID || before.Generation != after.Generation ||
+				!reflect.DeepEqual(c.entry(before), c.entry(after)) {
 				c.enqueue()
 			}
 		},
 		DeleteFunc: func(cache.DeletedObject[*v1.PortRule]) { c.enqueue() },
-	})
+	}
+	ofRules, err := cache.NewTypedSharedIndexInformer[*v1.PortRule](rules).AddTypedEventHandler(ruleEvents)
 	if err != nil {
 		return nil, fmt.Errorf("adding event handlers: %w", err)
 	}
-	ofNode, err := cache.NewTypedSharedIndexInformer[*corev1.Node](nodes).AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[*corev1.Node]{
+	nodeEvents := cache.TypedResourceEventHandlerFuncs[*corev1.Node]{
 		AddFunc: func(*corev1.Node) { c.enqueue() },
 		UpdateFunc: func(before, after *corev1.Node) { // a kubelet updates it without end
 			if !maps.Equal(before.Labels, after.Labels) {
 				c.enqueue()
 			}
 		},
-	})
+	}
+	ofNode, err := cache.NewTypedSharedIndexInformer[*corev1.Node](nodes).AddTypedEventHandler(nodeEvents)
 	if err != nil {
 		return nil, fmt.Errorf("adding event handlers: %w", err)
 	}

@@ -34,7 +34,8 @@ func (f *firewalld) Sync(ctx context.Context, all []access) error {
 	}
 	defer func() { _ = bus.Close() }()
 	var runs bool
-	if err := bus.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.NameHasOwner", 0, firewalldName).Store(&runs); err != nil || !runs {
+	hasOwner := bus.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.NameHasOwner", 0, firewalldName)
+	if err := hasOwner.Store(&runs); err != nil || !runs {
 		return err
 	}
 	p := policy{ctx, bus}
@@ -106,7 +107,8 @@ func (p policy) syncRuntime(all []access, reload bool) error {
 			return nil
 		}
 		if !reload {
-			return errors.New("policy " + policyName + " is new: run firewall-cmd --reload once on this node, or start the agent with -reload-firewalld")
+			return errors.New("policy " + policyName + " is new: run firewall-cmd --reload once on this node, " +
+				"or start the agent with -reload-firewalld")
 		}
 		klog.FromContext(p.ctx).Info("Reloading firewalld, because the policy is new", "policy", policyName)
 		if err := p.call(firewalldPath, ".reload", nil); err != nil {
@@ -115,11 +117,13 @@ func (p policy) syncRuntime(all []access, reload bool) error {
 	}
 	var actual settings
 	desired := richRules(all)
-	if err := p.call(firewalldPath, ".policy.getPolicySettings", &actual, policyName); err != nil || haveRules(actual, desired) {
+	err := p.call(firewalldPath, ".policy.getPolicySettings", &actual, policyName)
+	if err != nil || haveRules(actual, desired) {
 		return err
 	}
 	klog.FromContext(p.ctx).Info("Replacing the rules in firewalld", "policy", policyName, "rules", len(desired))
-	return p.call(firewalldPath, ".policy.setPolicySettings", nil, policyName, settings{"rich_rules": dbus.MakeVariant(desired)})
+	changed := settings{"rich_rules": dbus.MakeVariant(desired)}
+	return p.call(firewalldPath, ".policy.setPolicySettings", nil, policyName, changed)
 }
 
 func haveRules(actual settings, desired []string) bool {

@@ -24,7 +24,6 @@ func (m *machine) start(address, name string, args ...string) (stop func()) {
 	m.Helper()
 	command := exec.Command(name, args...)
 	command.Env = append(os.Environ(), "DBUS_SYSTEM_BUS_ADDRESS="+address)
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := command.Start(); err != nil {
 		m.Fatal(err)
 	}

@@ -32,13 +32,20 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "`path` of a kubeconfig file; defaults to the configuration of the pod")
-	flag.StringVar(&o.node, "node", os.Getenv("NODE_NAME"), "`name` of this node; defaults to $NODE_NAME")
-	flag.StringVar(&o.netns, "netns", "", "`path` of the network namespace with the firewall; defaults to that of the process")
-	flag.StringVar(&o.dbusAddress, "dbus-address", "unix:path=/run/dbus/system_bus_socket", "`address` of the D-Bus on which firewalld may be")
-	flag.BoolVar(&o.reloadFirewalld, "reload-firewalld", false, "reload firewalld once, so that it knows the new policy; it forgets what is not permanent")
-	flag.BoolVar(&o.removeRules, "remove-rules", false, "remove all rules from the node when the agent stops")
-	flag.DurationVar(&o.resyncPeriod, "resync-period", time.Minute, "`pause` between two looks at the firewall, beside those after a notification")
+	flag.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"`path` of a kubeconfig file; defaults to the configuration of the pod")
+	flag.StringVar(&o.node, "node", os.Getenv("NODE_NAME"),
+		"`name` of this node; defaults to $NODE_NAME")
+	flag.StringVar(&o.netns, "netns", "",
+		"`path` of the network namespace with the firewall; defaults to that of the process")
+	flag.StringVar(&o.dbusAddress, "dbus-address", "unix:path=/run/dbus/system_bus_socket",
+		"`address` of the D-Bus on which firewalld may be")
+	flag.BoolVar(&o.reloadFirewalld, "reload-firewalld", false,
+		"reload firewalld once, so that it knows the new policy; it forgets what is not permanent")
+	flag.BoolVar(&o.removeRules, "remove-rules", false,
+		"remove all rules from the node when the agent stops")
+	flag.DurationVar(&o.resyncPeriod, "resync-period", time.Minute,
+		"`pause` between two looks at the firewall, beside those after a notification")
 	klog.InitFlags(nil)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -108,6 +115,9 @@ func clientFor(
 }
 
 // informerFor returns an informer of a cluster-scoped resource, without resync.
-func informerFor(client rest.Interface, resource string, kind runtime.Object, selector fields.Selector) cache.SharedIndexInformer {
-	return cache.NewSharedIndexInformer(cache.NewListWatchFromClient(client, resource, "", selector), kind, 0, cache.Indexers{})
+func informerFor(
+	client rest.Interface, resource string, kind runtime.Object, selector fields.Selector,
+) cache.SharedIndexInformer {
+	listWatch := cache.NewListWatchFromClient(client, resource, "", selector)
+	return cache.NewSharedIndexInformer(listWatch, kind, 0, cache.Indexers{})
 }

@@ -84,7 +84,8 @@ func desiredTable(all []access) *table {
 	if len(all) == 0 {
 		return nil
 	}
-	priority, policy := nftables.ChainPriority(-10), nftables.ChainPolicyAccept // before the tables of most others
+	// The priority is before the tables of most others.
+	priority, policy := nftables.ChainPriority(-10), nftables.ChainPolicyAccept
 	t := &table{Sets: map[string][]nftables.SetElement{}, Chains: []nftables.Chain{{
 		Name: chainName, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookInput, Priority: &priority, Policy: &policy,
 	}}}

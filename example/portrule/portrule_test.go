@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -170,4 +172,62 @@ func TestRemoveRules(t *testing.T) {
 	if rules := m.ruleset(); rules != "" {
 		t.Errorf("the agent has left\n%s", rules)
 	}
+}
+
+// An agent that may not write the status applies rules nevertheless, and writes the status
+// once it may.
+func TestForbidden(t *testing.T) {
+	m := newMachine(t, "forbidden")
+	m.serve("tcp", web)
+	const binding = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: guest}, " +
+		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %s}, " +
+		"subjects: [{kind: User, name: guest}]}"
+	m.apply("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: reader}, rules: [" +
+		"{apiGroups: [firewalld.fedoraproject.org, ''], resources: [ports, nodes], verbs: [list, watch]}]}")
+	m.apply(fmt.Sprintf(binding, "reader"))
+	m.agent(func(config *rest.Config, _ *options) { config.Impersonate.UserName = "guest" })
+	m.rule("web", "{port: 8080, sources: [10.77.0.3/32]}")
+	m.eventually(m.rejected(firstClient, web), m.passes(secondClient, web), m.applied("web", ""))
+	m.kubectl("delete", "clusterrolebinding", "guest")
+	m.apply(fmt.Sprintf(binding, "portrule"))
+	m.eventually(m.applied("web", "True 1"))
+}
+
+// The API server rejects what no firewall understands, and a huge list is one transaction.
+func TestHostileInput(t *testing.T) {
+	m := newMachine(t, "hostile")
+	m.serve("tcp", web)
+	m.agent()
+	manifest := filepath.Join(t.TempDir(), "hostile.yaml")
+	for spec, want := range map[string]string{
+		"{port: 0}":                                                "spec.port",
+		"{port: 65536}":                                            "spec.port",
+		"{port: 80, protocol: icmp}":                               "spec.protocol",
+		"{port: 80, host: web.example}":                            "must be an IPv4 or IPv6 address",
+		"{port: 80, sources: [10.0.0.1]}":                          "must be a CIDR",
+		`{port: 80, sources: ["::ffff:0:0/96"]}`:                   "must be a CIDR",
+		`{port: 80, sources: ["10.0.0.0/8\" accept"]}`:             "must be a CIDR",
+		"{port: 80, sources: [" + strings.Repeat("a,", 257) + "]}": "must have at most 256 items",
+	} {
+		text := "apiVersion: firewalld.fedoraproject.org/v1\nkind: PortRule\nmetadata: {name: hostile}\nspec: " + spec
+		if err := os.WriteFile(manifest, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := cluster.Kubectl(t.Context(), "create", "-f", manifest); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s is rejected with %v, want %q", spec, err, want)
+		}
+	}
+	for rule := range 20 {
+		var sources []string
+		for i := range 256 { // every second /24, so that nothing can be merged
+			sources = append(sources, fmt.Sprintf("%d.%d.%d.0/24", 20+rule, i/128, i%128*2))
+		}
+		m.rule(fmt.Sprintf("huge-%d", rule), fmt.Sprintf("{port: %d, sources: [%s]}", 8080+rule%2, strings.Join(sources, ",")))
+	}
+	for rule := range 20 {
+		m.eventually(m.applied(fmt.Sprintf("huge-%d", rule), "True 1"))
+	}
+	m.eventually(m.rejected(firstClient, web))
+	m.rule("web", "{port: 8080, sources: [10.77.0.0/24, 10.77.0.2/32, 10.77.0.0/25]}") // they overlap
+	m.eventually(m.passes(firstClient, web))
 }
