@@ -217,13 +217,16 @@ func TestHostileInput(t *testing.T) {
 			t.Errorf("%s is rejected with %v, want %q", spec, err, want)
 		}
 	}
+	var huge strings.Builder
 	for rule := range 20 {
 		var sources []string
 		for i := range 256 { // every second /24, so that nothing can be merged
 			sources = append(sources, fmt.Sprintf("%d.%d.%d.0/24", 20+rule, i/128, i%128*2))
 		}
-		m.rule(fmt.Sprintf("huge-%d", rule), fmt.Sprintf("{port: %d, sources: [%s]}", 8080+rule%2, strings.Join(sources, ",")))
+		fmt.Fprintf(&huge, "---\napiVersion: firewalld.fedoraproject.org/v1\nkind: PortRule\n"+
+			"metadata: {name: huge-%d}\nspec: {port: 8080, sources: [%s]}\n", rule, strings.Join(sources, ","))
 	}
+	m.apply(huge.String())
 	for rule := range 20 {
 		m.eventually(m.applied(fmt.Sprintf("huge-%d", rule), "True 1"))
 	}

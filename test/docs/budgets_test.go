@@ -12,8 +12,8 @@ import (
 var budgets = map[string]int{
 	"lines of the program":                           18_700,
 	"lines of the embedded Neutron":                  2_100,
-	"lines of tests":                                 27_150,
-	"lines that support tests, tools and lessons":    13_450,
+	"lines of tests":                                 27_200,
+	"lines that support tests, tools and lessons":    13_500,
 	"lines of the debug page":                        1_620,
 	"lines of YAML":                                  4_000,
 	"Go files in the root":                           3,
