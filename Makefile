@@ -28,16 +28,18 @@ export GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath
 # go build, without a line for each module that it downloads.
 GO_BUILD = go build 2> >(sed '/^go: downloading /d' >&2)
 
-# What runs a local Kubernetes builds it unless there is a folder with programs.
-LOCAL := $(if $(KUBEBUILDER_ASSETS),,control-plane)
+# Runs a command with a local Kubernetes that is built, downloaded, or named by
+# KUBEBUILDER_ASSETS.
+export KUBEBUILDER_ASSETS
+WITH_KUBERNETES := hack/kubernetes/with.sh
 
 .PHONY: help
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: build $(LOCAL) hack-local ## Create, edit and delete a Network (KUBEBUILDER_ASSETS=folder: with the Kubernetes there)
-	@exec build/bin/local demo
+demo: build hack-local ## Create, edit and delete a Network (KUBEBUILDER_ASSETS=folder: with the Kubernetes there)
+	@exec $(WITH_KUBERNETES) build/bin/local demo
 
 .PHONY: demo-namespaceplus
 demo-namespaceplus: $(LOCAL) hack-local ## Give a tenant a namespace, break it, see it repaired (example/namespaceplus)
@@ -51,18 +53,18 @@ demo-portrule: $(LOCAL) hack-local ## Restrict a port of a node with a PortRule,
 
 # OS_CLOUD has no effect on a local control plane. FLAGS=-cloud=name has.
 .PHONY: run
-run: check-flags $(if $(KUBECONFIG),,$(LOCAL)) hack-local ## Run the controller with FLAGS on a local control plane (KUBECONFIG=path: in that cluster)
-	@exec env $(if $(KUBECONFIG),,-u OS_CLOUD) build/bin/local run $(if $(KUBECONFIG),-kubeconfig '$(KUBECONFIG:~/%=$(HOME)/%)') -- ./samplecrd-controller $(FLAGS)
+run: check-flags hack-local ## Run the controller with FLAGS on a local control plane (KUBECONFIG=path: in that cluster)
+	@exec $(if $(KUBECONFIG),,$(WITH_KUBERNETES) env -u OS_CLOUD) build/bin/local run $(if $(KUBECONFIG),-kubeconfig '$(KUBECONFIG:~/%=$(HOME)/%)') -- ./samplecrd-controller $(FLAGS)
 
 # TOUR_FLAGS='-lang=zh' or -yes
 TOUR_FLAGS :=
 
 .PHONY: tour
-tour: build $(LOCAL) hack-local ## Explain the path of a key step by step, beside the debug page in a browser
-	@exec build/bin/local tour $(TOUR_FLAGS)
+tour: build hack-local ## Explain the path of a key step by step, beside the debug page in a browser
+	@exec $(WITH_KUBERNETES) build/bin/local tour $(TOUR_FLAGS)
 
 .PHONY: cluster
-cluster: $(LOCAL) hack-local ## Run a local Kubernetes without a controller, for the lessons
+cluster: $(if $(KUBEBUILDER_ASSETS),,control-plane) hack-local ## Run a local Kubernetes without a controller, for the lessons
 	@exec build/bin/local cluster
 
 .PHONY: hack-local

@@ -8,13 +8,20 @@
 #	hack/kubernetes/build.sh build/bin/node-components ./node
 #
 # Does nothing if the program exists and was built from the current sources by the
-# current version of Go.
+# current version of Go. With -check before the arguments, it only reports by its exit code
+# whether that is so.
 set -euo pipefail
 
+check=
+if [[ ${1:-} == -check ]]; then
+	check=yes
+	shift
+fi
 if (($# < 1 || $# > 2)) || [[ -z $1 || $1 == -* ]]; then
-	echo "usage: $0 OUTPUT [PACKAGE]" >&2
+	echo "usage: $0 [-check] OUTPUT [PACKAGE]" >&2
 	exit 2
 fi
+[[ -z $check || -d $(dirname "$1") ]] || exit 1
 mkdir -p "$(dirname "$1")"
 out=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 package=${2:-.}
@@ -108,6 +115,8 @@ clean_up() {
 
 if up_to_date; then
 	exit
+elif [[ -n $check ]]; then
+	exit 1
 fi
 tmp='' build=''
 trap clean_up EXIT
@@ -120,9 +129,8 @@ fi
 
 echo "Building Kubernetes into $out: about ten minutes on two cores, once."
 if [[ $package == . ]]; then
-	echo "make demo and make run do without it:"
-	echo "  with a folder of etcd, kube-apiserver, kubectl:   make demo KUBEBUILDER_ASSETS=folder"
-	echo "  with a cluster, for example of kind:              make run KUBECONFIG=path"
+	echo "make demo and make run do without it, with a folder of etcd, kube-apiserver and kubectl"
+	echo "(KUBEBUILDER_ASSETS=folder); make run does, with a cluster (KUBECONFIG=path)."
 fi
 tmp=$(mktemp -d "$out.XXXXXX")
 sources >"$tmp/stamp"

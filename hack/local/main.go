@@ -7,9 +7,9 @@
 //	local demo-namespaceplus                            play the walkthrough of example/namespaceplus
 //	local tour [-lang en|zh] [-yes]                     explain the path of a key, step by step
 //
-// demo, run and tour need what `make build` and `make control-plane` build; make demo,
-// make run, make cluster and make tour do both. The environment variable
-// KUBEBUILDER_ASSETS names a folder with other programs for the local Kubernetes.
+// They need what `make build` and `make control-plane` build. The environment variable
+// KUBEBUILDER_ASSETS names a folder with other programs for the local Kubernetes;
+// hack/kubernetes/with.sh, which make uses, sets it if it has downloaded some.
 package main
 
 import (
