@@ -85,11 +85,12 @@ test: control-plane ## Run all tests, on a real API server
 # The tests of namespaceplus are those of the root's module. With the variable, they run
 # the program on controller-runtime.
 .PHONY: test-examples
-test-examples: control-plane ## Test the examples that are modules of their own (PortRule: as root, with Debian's firewalld, dbus and nftables)
+test-examples: build control-plane ## Test the examples that are modules of their own (PortRule: as root, with Debian's firewalld, dbus and nftables)
 	@go -C example/namespaceplus/runtime vet ./... && go -C example/namespaceplus/runtime mod tidy -diff
 	@cd example/namespaceplus/runtime && $(GO_BUILD) -o ../../../build/bin/namespaceplus-runtime .
 	@NAMESPACEPLUS_PROGRAM=$(CURDIR)/build/bin/namespaceplus-runtime go test -count=1 -timeout 20m ./example/namespaceplus
 	@cd example/portrule && go vet ./... && go mod tidy -diff && go test -count=1 -timeout 20m ./...
+	@cd example/aggregated && go vet ./... && go mod tidy -diff && go test -count=1 -timeout 20m ./...
 
 # The lessons whose experiments make lessons runs: all, or the number of one.
 LESSON := all
@@ -153,6 +154,7 @@ lint: ## Run the linters, which also check the imports of packages and the words
 	@cd example/namespaceplus/runtime && ../../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../../.golangci.yml ./...
 	@cd test/browser && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./...
 	@cd example/portrule && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./...
+	@cd example/aggregated && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./...
 	@$(GOLANGCI_LINT) fmt --diff
 
 FUZZTIME ?= 30s

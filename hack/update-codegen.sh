@@ -30,6 +30,19 @@ go -C hack/tools install sigs.k8s.io/controller-tools/cmd/controller-gen
 (cd example/portrule && "$GOBIN/controller-gen" object:headerFile=../../hack/boilerplate.go.txt \
 	crd paths=./v1 output:crd:stdout >crd.yaml)
 
+# The example of an aggregated API is a module of its own. Its OpenAPI needs the types of
+# Kubernetes that every API uses.
+go -C hack/tools install k8s.io/kube-openapi/cmd/openapi-gen
+(
+	cd example/aggregated
+	boilerplate=../../hack/boilerplate.go.txt
+	kube::codegen::gen_helpers --boilerplate "$boilerplate" v1alpha1
+	"$GOBIN/openapi-gen" --go-header-file "$boilerplate" --output-dir openapi --report-filename /dev/null \
+		--output-pkg github.com/samplecrd/network-controller/example/aggregated/openapi \
+		--output-file zz_generated.openapi.go --output-model-name-file zz_generated.model_name.go \
+		k8s.io/apimachinery/pkg/{apis/meta/v1,runtime,version} ./v1alpha1
+)
+
 # crd-ref-docs prints warnings for standard types, which are expected.
 go -C hack/tools tool crd-ref-docs --log-level=WARN --renderer=markdown --config="$PWD/hack/reference/api.yaml" \
 	--source-path="$PWD/pkg/apis" --output-path="$PWD/docs/reference/api.md" >/dev/null

@@ -12,13 +12,13 @@ import (
 var budgets = map[string]int{
 	"lines of the program":                           18_700,
 	"lines of the embedded Neutron":                  2_100,
-	"lines of tests":                                 27_200,
-	"lines that support tests, tools and lessons":    13_500,
+	"lines of tests":                                 27_950,
+	"lines that support tests, tools and lessons":    14_550,
 	"lines of the debug page":                        1_620,
-	"lines of YAML":                                  4_000,
+	"lines of YAML":                                  4_200,
 	"Go files in the root":                           3,
 	"test files in the root":                         6,
-	"modules":                                        8,
+	"modules":                                        9,
 	"characters in the longest line of the Go types": 160,
 }
 

@@ -10,6 +10,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -28,6 +30,11 @@ const (
 	ServiceAddress = "10.96.0.1"
 )
 
+// frontProxy is the folder with the credentials with which the API server passes requests
+// on to aggregated API servers. They have an authority of their own: whoever has a
+// certificate of it can act as any user there.
+const frontProxy = "front-proxy"
+
 // Admin is the name of the kubeconfig file of a member of system:masters.
 const Admin = "admin"
 
@@ -39,9 +46,18 @@ func WriteCredentials(dir string, addresses ...string) (*pki.Authority, error) {
 	if err != nil {
 		return nil, err
 	}
+	frontProxy := filepath.Join(dir, frontProxy)
+	if err := os.Mkdir(frontProxy, 0o700); err != nil {
+		return nil, fmt.Errorf("writing certificates: %w", err)
+	}
+	aggregation, err := pki.New(frontProxy)
+	if err != nil {
+		return nil, err
+	}
 	return authority, errors.Join(
 		authority.Server("apiserver", append(addresses, ServiceAddress)...),
 		authority.Key("service-account"),
+		aggregation.Client("client", "front-proxy-client"),
 	)
 }
 
@@ -92,6 +108,13 @@ func APIServerArgs(port int, more ...string) []string {
 		"--service-account-signing-key-file=service-account.key",
 		"--service-account-key-file=service-account.key",
 		"--service-cluster-ip-range=" + ServiceNetwork,
+		"--proxy-client-cert-file=" + frontProxy + "/client.crt",
+		"--proxy-client-key-file=" + frontProxy + "/client.key",
+		"--requestheader-client-ca-file=" + frontProxy + "/ca.crt",
+		"--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		// When it stops, it ends watches. By default, it waits a minute for them.
 		"--shutdown-watch-termination-grace-period=200ms",
 	}, more...)
