@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
@@ -134,5 +135,60 @@ func TestWriter(t *testing.T) {
 		if got := status.Overwritten(writer, "ours"); got.Note != want || got.Type != "Warning" {
 			t.Errorf("Overwritten(%q) = %v, want %q", writer, got, want)
 		}
+	}
+}
+
+func TestWithDeployment(t *testing.T) {
+	now := metav1.Now()
+	before := samplecrdv1.NetworkStatus{Conditions: []metav1.Condition{{Type: samplecrdv1.ConditionReady, Status: metav1.ConditionTrue}}}
+	invalid := status.WithDeployment(before, 7, "the annotation has no range", now)
+	condition := meta.FindStatusCondition(invalid.Conditions, samplecrdv1.ConditionDeploymentInvalid)
+	if condition == nil || condition.Status != metav1.ConditionTrue || condition.ObservedGeneration != 7 || condition.Message != "the annotation has no range" {
+		t.Errorf("with a problem of the Deployment, the condition is %+v", condition)
+	}
+	if len(before.Conditions) != 1 {
+		t.Errorf("the status that was given has changed: %+v", before.Conditions)
+	}
+	if valid := status.WithDeployment(invalid, 8, "", now); len(valid.Conditions) != 1 || len(invalid.Conditions) != 2 {
+		t.Errorf("without a problem, the conditions are %+v", valid.Conditions)
+	}
+}
+
+// TestSettled: what a status says counts only for the spec that it was written for.
+func TestSettled(t *testing.T) {
+	for name, test := range map[string]struct {
+		ready                   metav1.ConditionStatus
+		reason                  string
+		observed, matched       int64
+		isReady, settled, match bool
+	}{
+		"ready":                           {metav1.ConditionTrue, status.Provisioned, 2, 2, true, true, true},
+		"ready for another spec":          {metav1.ConditionTrue, status.Provisioned, 1, 1, false, false, false},
+		"not ready":                       {metav1.ConditionFalse, "Refused", 2, 0, false, false, false},
+		"not ready any more":              {metav1.ConditionFalse, "Refused", 2, 2, false, false, true},
+		"drifted":                         {metav1.ConditionFalse, string(plan.ReasonDrifted), 2, 2, false, true, true},
+		"drifted, and edited since":       {metav1.ConditionFalse, string(plan.ReasonDrifted), 1, 1, false, false, false},
+		"another spec, and never matched": {metav1.ConditionFalse, "Refused", 1, 0, false, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			network := &samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+			network.Status.MatchedGeneration = test.matched
+			network.Status.Conditions = []metav1.Condition{{
+				Type: samplecrdv1.ConditionReady, Status: test.ready, Reason: test.reason, ObservedGeneration: test.observed,
+			}}
+			if got := status.IsReadyForSpec(network); got != test.isReady {
+				t.Errorf("IsReadyForSpec() = %v, want %v", got, test.isReady)
+			}
+			if got := status.IsSettled(network); got != test.settled {
+				t.Errorf("IsSettled() = %v, want %v", got, test.settled)
+			}
+			if got := status.HasMatched(network); got != test.match {
+				t.Errorf("HasMatched() = %v, want %v", got, test.match)
+			}
+		})
+	}
+	unknown := &samplecrdv1.Network{}
+	if status.HasMatched(unknown) || status.IsReadyForSpec(unknown) {
+		t.Error("an empty status matches generation 0")
 	}
 }
