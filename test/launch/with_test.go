@@ -71,7 +71,9 @@ type untilBuild struct {
 	command *exec.Cmd
 }
 
-func (u *untilBuild) building() bool { return strings.Contains(u.output.String(), "Building Kubernetes") }
+func (u *untilBuild) building() bool {
+	return strings.Contains(u.output.String(), "Building Kubernetes")
+}
 
 // Write implements io.Writer.
 func (u *untilBuild) Write(p []byte) (int, error) {
