@@ -38,9 +38,9 @@ import (
 	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/scheme"
 	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
 	networkinformers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
-	"github.com/samplecrd/network-controller/pkg/debugpage"
 	"github.com/samplecrd/network-controller/pkg/deployments"
 	"github.com/samplecrd/network-controller/pkg/drift"
+	"github.com/samplecrd/network-controller/pkg/glass"
 	"github.com/samplecrd/network-controller/pkg/kube"
 	"github.com/samplecrd/network-controller/pkg/leaderelection"
 	"github.com/samplecrd/network-controller/pkg/metrics"
@@ -74,7 +74,7 @@ func main() {
 	context.AfterFunc(ctx, stop)
 
 	if len(os.Args) > 1 && os.Args[1] == followCommand {
-		os.Exit(debugpage.RunFollow(ctx, controllerName, os.Args[2:], os.Stdout, os.Stderr))
+		os.Exit(glass.RunFollow(ctx, controllerName, os.Args[2:], os.Stdout, os.Stderr))
 	}
 	options, err := parseOptions(os.Args[1:])
 	switch {
@@ -112,7 +112,7 @@ func run(ctx context.Context, o options) error {
 	}
 	defer endTracing()
 
-	process := debugpage.Process{Version: version, MaySlowDown: o.isDemo()}
+	process := glass.Process{Version: version, MaySlowDown: o.isDemo()}
 	page, showOnPage, err := o.debugPage.Serve(ctx, process, o.workers)
 	if err != nil {
 		return err
@@ -254,7 +254,7 @@ type parts struct {
 	deployments *deployments.Controller
 	informers   *informerSet
 	watchdog    *watchdog.Watchdog
-	sources     debugpage.Sources
+	sources     glass.Sources
 	forbidden   []string    // namespaces that need not be ready for the start
 	leads       atomic.Bool // whether this replica leads
 }
@@ -283,7 +283,7 @@ func assemble(ctx context.Context, o options, c connections, observers observers
 	})
 	return &parts{
 		Controller: controller, deployments: forDeployments, informers: informers, watchdog: observers.watchdog,
-		sources: debugpage.Sources{
+		sources: glass.Sources{
 			Informers: informers.all, Queue: controller.queue, Cache: neutronCache.Size, Cloud: neutronCache.KnownCloud,
 		},
 	}, err
@@ -307,7 +307,7 @@ func (p *parts) Run(ctx context.Context, workers int, timeout time.Duration) err
 type informerSet struct {
 	networks    store.ByNamespace[networkinformers.TypedNetworkInformer]
 	deployments store.ByNamespace[cache.SharedIndexInformer]
-	all         []debugpage.Informers
+	all         []glass.Informers
 	starts      []func(context.Context)
 	stops       []func()
 }
@@ -326,7 +326,7 @@ func newInformers(o options, c clients) (*informerSet, error) {
 		factory := informers.NewSharedInformerFactoryWithOptions(c.watchNetworks, 0,
 			informers.WithNamespace(namespace), informers.WithInformerName(name))
 		s.networks[namespace] = factory.Samplecrd().V1().Networks()
-		s.all = append(s.all, debugpage.Informers{
+		s.all = append(s.all, glass.Informers{
 			Kind: "Network", Namespace: namespace, Resource: ofNetworks, Informer: s.networks[namespace].Informer(),
 		})
 		s.starts, s.stops = append(s.starts, factory.StartWithContext), append(s.stops, factory.Shutdown)
@@ -335,7 +335,7 @@ func newInformers(o options, c clients) (*informerSet, error) {
 			factory := metadatainformer.NewFilteredSharedInformerFactory(c.watchMetadata, 0, namespace, nil)
 			informer := factory.ForResource(deployments.Resource).Informer()
 			s.deployments[namespace] = informer
-			s.all = append(s.all, debugpage.Informers{
+			s.all = append(s.all, glass.Informers{
 				Kind: "Deployment", Namespace: namespace, Resource: deployments.Resource, Informer: informer,
 			})
 			s.starts = append(s.starts, func(ctx context.Context) { factory.Start(ctx.Done()) })

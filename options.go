@@ -16,9 +16,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/samplecrd/network-controller/pkg/commandline"
-	"github.com/samplecrd/network-controller/pkg/debugpage"
 	"github.com/samplecrd/network-controller/pkg/deployments"
 	"github.com/samplecrd/network-controller/pkg/drift"
+	"github.com/samplecrd/network-controller/pkg/glass"
 	"github.com/samplecrd/network-controller/pkg/kube"
 	"github.com/samplecrd/network-controller/pkg/leaderelection"
 	"github.com/samplecrd/network-controller/pkg/neutron"
@@ -36,7 +36,7 @@ type options struct {
 	deployments    deployments.Options
 	server         server.Options
 	tracing        tracing.Options
-	debugPage      debugpage.Options
+	debugPage      glass.Options
 	preview        preview.Options // of the command plan
 	reconcile      reconcile.Options
 	drift          drift.Options

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/samplecrd/network-controller/pkg/debugpage"
+	"github.com/samplecrd/network-controller/pkg/glass"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/test/controlplane"
 	"github.com/samplecrd/network-controller/test/launch"
@@ -26,7 +26,7 @@ const (
 	unwatched  = 50 * time.Millisecond
 )
 
-type journey = debugpage.Journey
+type journey = glass.Journey
 
 // tour has what the steps use.
 type tour struct {

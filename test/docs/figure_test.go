@@ -62,7 +62,7 @@ func checkStep(t *testing.T, file, circled, name string) {
 
 func checkPageSteps(t *testing.T, names map[int]string) {
 	t.Helper()
-	lists := pageSteps.FindAllStringSubmatch(read(t, "pkg/debugpage/page/texts.js"), -1)
+	lists := pageSteps.FindAllStringSubmatch(read(t, "pkg/glass/page/texts.js"), -1)
 	if len(lists) != 2 {
 		t.Errorf("the debug page names the steps in %d languages, want 2", len(lists))
 	}
@@ -79,7 +79,7 @@ func checkPageSteps(t *testing.T, names map[int]string) {
 		}
 	}
 	var numbers []string
-	for _, match := range pageNumber.FindAllStringSubmatch(read(t, "pkg/debugpage/page/index.html"), -1) {
+	for _, match := range pageNumber.FindAllStringSubmatch(read(t, "pkg/glass/page/index.html"), -1) {
 		numbers = append(numbers, strings.Fields(match[1])...)
 	}
 	for number := range figureSteps {

@@ -1,8 +1,8 @@
-// Package debugpage shows the path of a key through this process: from the watch to
+// Package glass shows the path of a key through this process: from the watch to
 // the informer's cache, the event handlers, the work queue, the workers and the
 // requests to Neutron. A page in a browser, a command in a terminal and JSON show the
 // same data.
-package debugpage
+package glass
 
 import "time"
 

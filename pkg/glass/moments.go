@@ -1,4 +1,4 @@
-package debugpage
+package glass
 
 import (
 	"context"
