@@ -16,11 +16,14 @@ const (
 var (
 	// toDocument is a link to another document, announced as English or not.
 	toDocument = regexp.MustCompile(`\]\(([^):#]+\.md)(?:#[^)]+)?\)(（英文）)?`)
-	comment    = regexp.MustCompile(`(?m)^[ \t]*#.*\n|[ \t]*#.*$`)
+	// splitWord is a line that ends within a sentence: it is shown with a space there.
+	splitWord = regexp.MustCompile(`(?m)^[^|#\n]*\p{Han}\n *\p{Han}.*`)
+	comment   = regexp.MustCompile(`(?m)^[ \t]*#.*\n|[ \t]*#.*$`)
 )
 
 // TestChinese: a Chinese document and the English one link to each other, and have the
-// same headings, tables and code. The index has every Chinese document.
+// same headings, tables and code. The index has every Chinese document, and no line ends
+// within a sentence.
 func TestChinese(t *testing.T) {
 	structured := []string{ // in their own way
 		"docs/zh-CN/learn/README.md", "docs/zh-CN/learn/glossary.md", "docs/zh-CN/operate/README.md", chineseConditions,
@@ -35,6 +38,9 @@ func TestChinese(t *testing.T) {
 			if target, err := filepath.Rel(filepath.Dir(from), to); err != nil || !strings.Contains(all[from], "]("+target) {
 				t.Errorf("%s does not link to %s", from, to)
 			}
+		}
+		if line := splitWord.FindString(fence.ReplaceAllString(text, "")); line != "" {
+			t.Errorf("%s has a line that does not end after a punctuation mark: %s", chinese, line)
 		}
 		if isLesson(chinese) || slices.Contains(structured, chinese) {
 			continue
