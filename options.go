@@ -115,7 +115,8 @@ func parseOptions(args []string) (options, error) {
 	o, flags, printVersion := defaults, commandline.New(controllerName), false
 	about := description
 	if o.plan = len(args) > 0 && args[0] == planCommand; o.plan {
-		args, about = args[1:], preview.Description(controllerName)
+		args = append(preview.InheritedFlags(controllerName), args[1:]...)
+		about = preview.Description(controllerName)
 		flags.Group("Plan", o.preview.AddFlags)
 	}
 	flags.Group("Kubernetes", o.kube.AddFlags)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -27,9 +28,10 @@ func Description(program string) string {
 	return program + ` plan shows what the controller would do for each Network, and why. It changes nothing.
 
 It accepts the flags of the controller. Set those that the controller has: above all -kubeconfig, -cloud or
--neutron-endpoint, -cluster-name, -namespaces, -allow-adoption and -delete-orphans.
+-neutron-endpoint, -cluster-name, -namespaces, -allow-adoption and -delete-orphans. In a container of the
+controller, it has the controller's flags already.
 
-The exit code is 0 if there is nothing to do, 2 if there is, and 1 after an error.
+The exit code is 0 if there is nothing to do, 2 if there is, 3 if a Network would only be blocked, and 1 after an error.
 
 Examples:
   ` + program + ` plan -cloud=mycloud
@@ -70,6 +72,29 @@ func (p *paths) String() string { return strings.Join(*p, ",") }
 func (p *paths) Set(path string) error {
 	*p = append(*p, path)
 	return nil
+}
+
+// firstProcess has the command line of the first process of a container.
+const firstProcess = "/proc/1/cmdline"
+
+// InheritedFlags returns the flags of the controller in this container, or nothing outside
+// of one.
+func InheritedFlags(program string) []string {
+	commandLine, err := os.ReadFile(firstProcess)
+	if err != nil {
+		return nil
+	}
+	return flagsIn(string(commandLine), program)
+}
+
+// flagsIn returns the flags in the command line of a controller.
+func flagsIn(commandLine, program string) []string {
+	args := strings.Split(strings.TrimSuffix(commandLine, "\x00"), "\x00")
+	isController := filepath.Base(args[0]) == program && len(args) > 1 && strings.HasPrefix(args[1], "-")
+	if !isController {
+		return nil
+	}
+	return args[1:]
 }
 
 // Command is the command plan: it shows what a controller with the same options would do.
@@ -139,7 +164,7 @@ func (c Command) makePlan(ctx context.Context, stdin io.Reader) (p Plan, err err
 	recorder := &record.FakeRecorder{}
 	reconciler := reconcile.New(networkClient, networks, neutronCache, recorder, clock.RealClock{}, c.Reconcile(cluster))
 	return New(ctx, Input{
-		Cluster: cluster, Networks: networks, Selected: selected, Neutron: snapshot,
+		Cluster: cluster, Networks: networks, Selected: selected.networks, Invalid: selected.errors, Neutron: snapshot,
 		Reconciler: reconciler, DeleteOrphans: c.DeleteOrphans,
 	}), ctx.Err()
 }

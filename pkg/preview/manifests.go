@@ -14,43 +14,53 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/tools/cache"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 )
 
+// manifests are the Networks in files, and the errors of others.
+type manifests struct {
+	networks []*samplecrdv1.Network
+	errors   []string
+}
+
+func (m *manifests) reject(format string, values ...any) {
+	m.errors = append(m.errors, fmt.Sprintf(format, values...))
+}
+
 // readManifests returns the Networks in files and folders, and in the standard input
 // for "-". Objects of other kinds are ignored. A Network without a namespace gets the
-// default one.
-func readManifests(paths []string, stdin io.Reader, defaultNamespace string) ([]*samplecrdv1.Network, error) {
-	var networks []*samplecrdv1.Network
+// default one. An invalid object does not keep the others from being read.
+func readManifests(paths []string, stdin io.Reader, defaultNamespace string) (manifests, error) {
+	var all manifests
 	for _, path := range paths {
 		files, err := filesIn(path)
 		if err != nil {
-			return nil, err
+			return all, err
 		}
 		for _, file := range files {
-			found, err := readFile(file, stdin)
-			if err != nil {
-				return nil, fmt.Errorf("reading %s: %w", file, err)
-			}
-			networks = append(networks, found...)
+			all.readFile(file, stdin)
 		}
 	}
-	if len(networks) == 0 {
-		return nil, fmt.Errorf("-f names no Network of %s", samplecrdv1.GroupVersion)
+	if len(all.networks)+len(all.errors) == 0 {
+		return all, fmt.Errorf("-f names no Network of %s", samplecrdv1.GroupVersion)
 	}
-	names := map[types.NamespacedName]bool{}
+	names, networks := map[types.NamespacedName]bool{}, all.networks
+	all.networks = nil
 	for _, network := range networks {
 		if network.Namespace == "" {
 			network.Namespace = defaultNamespace
 		}
 		name := types.NamespacedName{Namespace: network.Namespace, Name: network.Name}
 		if names[name] {
-			return nil, fmt.Errorf("-f names the Network %s twice", name)
+			all.reject("-f names the Network %s twice: only the first is planned", name)
+			continue
 		}
 		names[name] = true
+		all.networks = append(all.networks, network)
 	}
-	return networks, nil
+	return all, nil
 }
 
 // filesIn returns a file, or the manifests in a folder, as kubectl does.
@@ -77,36 +87,40 @@ func filesIn(path string) (files []string, err error) {
 	return files, nil
 }
 
-// readFile returns the Networks among the objects in a file, and in its lists.
-func readFile(file string, stdin io.Reader) (networks []*samplecrdv1.Network, err error) {
+// readFile adds the Networks among the objects in a file, and in its lists.
+func (m *manifests) readFile(file string, stdin io.Reader) {
 	if file != "-" {
 		opened, err := os.Open(file) //nolint:gosec // the user names the file
 		if err != nil {
-			return nil, err
+			m.reject("reading %s: %v", file, err)
+			return
 		}
 		defer func() { _ = opened.Close() }()
 		stdin = opened
 	}
 	add := func(object runtime.Object) error {
 		network, err := networkOf(object.(*unstructured.Unstructured))
-		if network != nil {
-			networks = append(networks, network)
+		switch {
+		case err != nil:
+			m.reject("%s: %v", file, err)
+		case network != nil:
+			m.networks = append(m.networks, network)
 		}
-		return err
+		return nil
 	}
 	for decoder := yaml.NewYAMLOrJSONDecoder(stdin, 4096); ; {
 		var object unstructured.Unstructured
 		err := decoder.Decode(&object.Object)
 		switch {
 		case errors.Is(err, io.EOF):
-			return networks, nil
-		case err == nil && object.IsList():
-			err = object.EachListItem(add)
-		case err == nil:
-			err = add(&object)
-		}
-		if err != nil {
-			return nil, err
+			return
+		case err != nil:
+			m.reject("reading %s: object %d: %v; the rest of it is not read", file, len(m.networks)+len(m.errors)+1, err)
+			return
+		case object.IsList():
+			_ = object.EachListItem(add) // add does not fail
+		default:
+			_ = add(&object)
 		}
 	}
 }
@@ -121,7 +135,7 @@ func networkOf(object *unstructured.Unstructured) (*samplecrdv1.Network, error) 
 	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, network, true)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("the Network is invalid: %w", err)
+		return nil, fmt.Errorf("the Network %s is invalid: %w", cache.MetaObjectToName(object), err)
 	case network.Name == "":
 		return nil, errors.New("a Network has no metadata.name")
 	}

@@ -39,30 +39,31 @@ func (c Command) list(ctx context.Context, client clientset.Interface) (networkL
 
 // selectFrom returns the Networks to plan. With -f, these are the Networks in the files,
 // which replace those in the list.
-func (c Command) selectFrom(listed networkLists, stdin io.Reader) (selected []*samplecrdv1.Network, err error) {
+func (c Command) selectFrom(listed networkLists, stdin io.Reader) (selected manifests, err error) {
 	positions := map[cache.ObjectName]int{}
 	for _, networks := range listed {
 		for i, network := range networks {
 			positions[cache.MetaObjectToName(network)] = i
 		}
-		selected = append(selected, networks...)
+		selected.networks = append(selected.networks, networks...)
 	}
 	if len(c.files) == 0 {
 		return selected, nil
 	}
-	selected = nil
-	manifests, err := readManifests(c.files, stdin, c.Kube.DefaultNamespace())
+	read, err := readManifests(c.files, stdin, c.Kube.DefaultNamespace())
 	if err != nil {
-		return nil, err
+		return selected, err
 	}
-	for _, manifest := range manifests {
+	selected = manifests{errors: read.errors}
+	for _, manifest := range read.networks {
 		source := metav1.NamespaceAll
 		if c.Kube.AreNamespacesLimited() {
 			source = manifest.Namespace
 		}
 		if _, watched := listed[source]; !watched {
-			return nil, fmt.Errorf("the Network %s/%s is not in a namespace of -namespaces: the controller would ignore it",
+			selected.reject("the Network %s/%s is not in a namespace of -namespaces: the controller would ignore it",
 				manifest.Namespace, manifest.Name)
+			continue
 		}
 		applied := apply(nil, manifest)
 		if i, exists := positions[cache.MetaObjectToName(manifest)]; exists {
@@ -71,7 +72,7 @@ func (c Command) selectFrom(listed networkLists, stdin io.Reader) (selected []*s
 		} else {
 			listed[source] = append(listed[source], applied)
 		}
-		selected = append(selected, applied)
+		selected.networks = append(selected.networks, applied)
 	}
 	return selected, nil
 }

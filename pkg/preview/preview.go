@@ -8,7 +8,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -29,8 +31,9 @@ type Input struct {
 	Cluster string
 	// Networks are all Networks of the watched namespaces.
 	Networks *store.Networks
-	// Selected are the Networks to preview.
+	// Selected are the Networks to preview. Invalid are the errors of others.
 	Selected []*samplecrdv1.Network
+	Invalid  []string
 	// Neutron is Neutron's state.
 	Neutron *neutron.Snapshot
 	// Reconciler decides the steps.
@@ -46,7 +49,9 @@ type Plan struct {
 	// NotInKubernetes are the networks in Neutron with an owner marker of this
 	// cluster, or one of a retained network, whose Network does not exist.
 	NotInKubernetes []Leftover `json:"notInKubernetes"`
-	Summary         Summary    `json:"summary"`
+	// Errors are those of manifests, which are not in the plan.
+	Errors  []string `json:"errors,omitempty"`
+	Summary Summary  `json:"summary"`
 }
 
 // Network is what the controller would do for one Network.
@@ -71,7 +76,8 @@ type Step struct {
 // Blocked is why the controller cannot continue after the steps.
 type Blocked struct {
 	Reason plan.Reason `json:"reason"`
-	// Message has the cause and the cure.
+	// Message has the cause and the cure. It has only the cause if the controller, for the
+	// same spec, has reported something else than a reason that depends on its flags.
 	Message string `json:"message"`
 	// Reported is true if the status has this reason already.
 	Reported bool `json:"reported"`
@@ -103,14 +109,16 @@ type Summary struct {
 
 	Unchanged int `json:"unchanged"`
 	Blocked   int `json:"blocked"`
-	Failed    int `json:"failed"`
-	Retained  int `json:"retained"`
-	Orphans   int `json:"orphans"`
+	// Unreported are the blocked ones whose status has another reason.
+	Unreported int `json:"unreported"`
+	Failed     int `json:"failed"`
+	Retained   int `json:"retained"`
+	Orphans    int `json:"orphans"`
 }
 
 // New returns the plan for the selected Networks.
 func New(ctx context.Context, in Input) Plan {
-	p := Plan{Cluster: in.Cluster, Networks: []Network{}, NotInKubernetes: []Leftover{}}
+	p := Plan{Cluster: in.Cluster, Networks: []Network{}, NotInKubernetes: []Leftover{}, Errors: in.Invalid}
 	selected := slices.SortedFunc(slices.Values(in.Selected), func(a, b *samplecrdv1.Network) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
@@ -148,6 +156,11 @@ func (in Input) networkPlan(ctx context.Context, key cache.ObjectName, network *
 	case errors.As(outcome, &blocked):
 		reported := ready.Status == metav1.ConditionFalse && ready.Reason == string(blocked.Reason)
 		result.Blocked = &Blocked{Reason: blocked.Reason, Message: blocked.Message, Reported: reported}
+		if !reported && slices.Contains(ofFlags, blocked.Reason) && isObserved(network) {
+			cause, _, _ := strings.Cut(blocked.Message, ". ")
+			result.Blocked.Message = fmt.Sprintf(
+				"%s. But its status is %s, so the plan has other flags than the controller: set the same", cause, ready.Reason)
+		}
 	case outcome != nil:
 		result.Error = outcome.Error()
 	}
@@ -155,6 +168,17 @@ func (in Input) networkPlan(ctx context.Context, key cache.ObjectName, network *
 		result.Because = because(network, desired, steps)
 	}
 	return result
+}
+
+// ofFlags are the reasons that depend on the flags of the controller. What would help then
+// is dangerous if only the plan has other flags.
+var ofFlags = []plan.Reason{
+	plan.ReasonOtherCloud, plan.ReasonOtherCluster, plan.ReasonAdoptionNotAllowed, plan.ReasonNamespaceLimit,
+}
+
+// isObserved reports whether the controller has reported an outcome for the spec.
+func isObserved(network *samplecrdv1.Network) bool {
+	return network != nil && network.Status.ObservedGeneration == network.Generation && readyOf(network).Reason != ""
 }
 
 // readyOf returns the condition Ready of a Network, or an empty one.
@@ -227,6 +251,9 @@ func (p Plan) summarize() (s Summary) {
 			s.Failed++
 		case network.Blocked != nil:
 			s.Blocked++
+			if !network.Blocked.Reported {
+				s.Unreported++
+			}
 		case network.Steps == nil:
 			s.Unchanged++
 		}
@@ -241,18 +268,17 @@ func (p Plan) summarize() (s Summary) {
 	return s
 }
 
-// ExitCode returns 1 if the steps of a Network are unknown. Otherwise it returns 2 if
-// there are steps, or if a Network is blocked for a reason that its status does not
-// report. If there is nothing to do, it returns 0.
+// ExitCode returns 1 if the steps of a Network are unknown, or a manifest is invalid.
+// Otherwise it returns 2 if there are steps, and 3 if there are none, but a Network is
+// blocked for a reason that its status does not report. Else it returns 0.
 func (p Plan) ExitCode() int {
-	code := 0
-	for _, network := range p.Networks {
-		switch {
-		case network.Error != "":
-			return 1
-		case len(network.Steps) > 0 || network.Blocked != nil && !network.Blocked.Reported:
-			code = 2
-		}
+	switch s := p.Summary; {
+	case s.Failed > 0 || len(p.Errors) > 0:
+		return 1
+	case s.Create+s.Update+s.Delete > 0:
+		return 2
+	case s.Unreported > 0:
+		return 3
 	}
-	return code
+	return 0
 }

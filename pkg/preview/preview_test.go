@@ -175,16 +175,16 @@ func TestPrint(t *testing.T) {
 	blocked.Spec.Gateway = "192.168.0.1"
 	p := planFor(t, r, reconcile.Options{}, drifted, newNetwork("new", "10.0.2.0/24"), blocked, r.addReady("healthy", "10.0.3.0/24"))
 
-	want := `Network shop/blocked
-  ! blocked: InvalidSpec: spec.gateway 192.168.0.1 is not inside spec.cidr: use an address from 10.0.0.1 to 10.255.255.254
-
-Network shop/drifted: Neutron differs from the spec, although the Network was Ready
+	want := `Network shop/drifted: Neutron differs from the spec, although the Network was Ready
   ~ update subnet: DHCP false → true
 
 Network shop/new: new
   ~ add finalizer
   + create network shop/new
   + create subnet: 10.0.2.0/24, gateway 10.0.2.1
+
+Network shop/blocked
+  ! blocked: InvalidSpec: spec.gateway 192.168.0.1 is not inside spec.cidr: use an address from 10.0.0.1 to 10.255.255.254
 
 Not in Kubernetes: networks in Neutron that belong to this cluster
 To keep one, apply a Network with its namespace and name again. To delete one, run the command.
@@ -193,7 +193,7 @@ To keep one, apply a Network with its namespace and name again. To delete one, r
   lab         gone   10.0.9.0/24   2026-03-01 09:30:00Z   samplecrd.k8s.io owner: prod/lab/gone     openstack network delete net-2
   shop        old    10.0.8.0/24   2026-03-01 09:30:00Z   samplecrd.k8s.io retained: prod/shop/old  openstack network delete net-1
 
-Plan: 2 to create, 2 to update, 0 to delete. 1 Network is as desired, 1 Network is blocked, 2 networks are not in Kubernetes.
+Plan: 2 to create, 2 to update, 0 to delete. 1 Network is as desired, 1 Network would be blocked, 2 networks are not in Kubernetes.
 `
 	squeeze := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 	if diff := cmp.Diff(squeeze(want), squeeze(text(t, p, false))); diff != "" {
@@ -253,7 +253,7 @@ func TestExitCode(t *testing.T) {
 		want    int
 	}{
 		"its network is gone":         {(&reader{}).addReady("gone", "10.0.0.0/24"), 2},
-		"blocked, and not reported":   {invalid, 2},
+		"blocked, and not reported":   {invalid, 3},
 		"blocked, as reported":        {reported, 0},
 		"Neutron becomes unavailable": {pooled, 1},
 	} {
@@ -313,6 +313,27 @@ func TestBlockedAtRest(t *testing.T) {
 	}
 }
 
+// TestOneCause: one obstacle of many Networks is one paragraph. If the controller does not
+// report it, the plan has other flags, and does not propose to change those of the controller.
+func TestOneCause(t *testing.T) {
+	r, networks := &reader{}, []*samplecrdv1.Network{}
+	for i := range 7 {
+		network := r.addReady(fmt.Sprintf("n-%d", i), fmt.Sprintf("10.0.%d.0/24", i))
+		network.Annotations[samplecrdv1.AnnotationCloud] = "RegionTwo/project"
+		networks = append(networks, network)
+	}
+	want := `7 Networks: shop/n-0, shop/n-1, shop/n-2, shop/n-3, shop/n-4 and 2 more
+  ! blocked: OtherCloud: the network is in the cloud "RegionTwo/project", but the controller is connected to ` +
+		`"RegionOne/project". But its status is Provisioned, so the plan has other flags than the controller: set the same
+
+Nothing to do. 7 Networks would be blocked.
+`
+	p := planFor(t, r, reconcile.Options{}, networks...)
+	if diff := cmp.Diff(want, text(t, p, false)); diff != "" || p.ExitCode() != 3 {
+		t.Errorf("exit code %d, want 3, and the text differs:\n%s", p.ExitCode(), diff)
+	}
+}
+
 // TestLimitOfPlan: the networks that the plan creates count against the limit.
 func TestLimitOfPlan(t *testing.T) {
 	p := planFor(t, &reader{}, reconcile.Options{MaxNetworksPerNamespace: 2},
@@ -351,24 +372,42 @@ func TestReadManifests(t *testing.T) {
 		"twice":              {paths: []string{folder, filepath.Join(folder, "c.json")}, want: "-f names the Network mine/c twice"},
 		"no such file":       {paths: []string{filepath.Join(folder, "none")}, want: "-f: stat "},
 		"no Network":         {paths: []string{"-"}, stdin: "kind: Service\napiVersion: v1\n", want: "-f names no Network of samplecrd.k8s.io/v1"},
-		"a mistyped field":   {paths: []string{"-"}, stdin: header + "metadata: {name: d}\nspec: {cdir: 10.0.3.0/24}\n", want: `unknown field "spec.cdir"`},
-		"no name":            {paths: []string{"-"}, stdin: header, want: "a Network has no metadata.name"},
-		"no YAML":            {paths: []string{"-"}, stdin: "a: b: c", want: "reading -: "},
+		"a mistyped field": {
+			paths: []string{"-"}, stdin: header + "metadata: {name: d}\nspec: {cdir: 10.0.3.0/24}\n---\n" + header + "metadata: {name: e}\nspec: {cidr: 10.0.4.0/24}\n",
+			want: `mine/e 10.0.4.0/24, -: the Network d is invalid: strict decoding error: unknown field "spec.cdir"`,
+		},
+		"no name": {paths: []string{"-"}, stdin: header, want: "a Network has no metadata.name"},
+		"no YAML": {paths: []string{"-"}, stdin: "a: b: c", want: "reading -: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			networks, err := readManifests(test.paths, strings.NewReader(test.stdin), "mine")
+			read, err := readManifests(test.paths, strings.NewReader(test.stdin), "mine")
 			got := fmt.Sprint(err)
 			if err == nil {
 				var names []string
-				for _, network := range networks {
+				for _, network := range read.networks {
 					names = append(names, network.Namespace+"/"+network.Name+" "+network.Spec.CIDR)
 				}
-				got = strings.Join(names, ", ")
+				got = strings.Join(append(names, read.errors...), ", ")
 			}
 			if !strings.Contains(got, test.want) {
 				t.Errorf("readManifests() = %s, want %s", got, test.want)
 			}
 		})
+	}
+}
+
+// TestFlagsIn: plan in a container has the flags of its controller, and only of a controller.
+func TestFlagsIn(t *testing.T) {
+	for commandLine, want := range map[string]string{
+		"/samplecrd-controller\x00-cloud=a\x00-cluster-name\x00b c\x00": "-cloud=a|-cluster-name|b c",
+		"/samplecrd-controller\x00":                                     "",
+		"/samplecrd-controller\x00plan\x00-cloud=a\x00":                 "",
+		"/pause\x00-v\x00":                                              "",
+		"":                                                              "",
+	} {
+		if got := strings.Join(flagsIn(commandLine, "samplecrd-controller"), "|"); got != want {
+			t.Errorf("flagsIn(%q) = %s, want %s", commandLine, got, want)
+		}
 	}
 }
 

@@ -58,10 +58,10 @@ var symbols = map[plan.Action]struct{ symbol, colour string }{
 func (p Plan) text(colours palette) string {
 	var out strings.Builder
 	for _, network := range p.Networks {
-		if network.Steps == nil && network.Blocked == nil && network.Error == "" {
+		if network.Steps == nil && network.Error == "" {
 			continue
 		}
-		title := fmt.Sprintf("Network %s/%s", network.Namespace, network.Name)
+		title := "Network " + network.key()
 		if network.Because != "" {
 			title += ": " + network.Because
 		}
@@ -78,8 +78,51 @@ func (p Plan) text(colours palette) string {
 		}
 		out.WriteString("\n")
 	}
+	out.WriteString(p.blockedText(colours))
 	out.WriteString(p.leftoverText(colours))
+	for _, err := range p.Errors {
+		out.WriteString(colours.line(red, "! not in this plan: %s", err))
+	}
+	if p.Errors != nil {
+		out.WriteString("\n")
+	}
 	out.WriteString(colours.line(bold, "%s", p.Summary.String()))
+	return out.String()
+}
+
+func (n Network) key() string { return n.Namespace + "/" + n.Name }
+
+// maxNamed is how many Networks a title names.
+const maxNamed = 5
+
+// blockedText has a paragraph for each obstacle, with the Networks that have no steps
+// because of it.
+func (p Plan) blockedText(colours palette) string {
+	var obstacles []Blocked
+	networks := map[Blocked][]string{}
+	for _, network := range p.Networks {
+		if network.Blocked == nil || network.Steps != nil {
+			continue
+		}
+		obstacle := *network.Blocked
+		if networks[obstacle] == nil {
+			obstacles = append(obstacles, obstacle)
+		}
+		networks[obstacle] = append(networks[obstacle], network.key())
+	}
+	var out strings.Builder
+	for _, obstacle := range obstacles {
+		keys := networks[obstacle]
+		title := "Network " + keys[0]
+		if n := len(keys); n > 1 {
+			title = fmt.Sprintf("%d Networks: %s", n, strings.Join(keys[:min(n, maxNamed)], ", "))
+			if n > maxNamed {
+				title += fmt.Sprintf(" and %d more", n-maxNamed)
+			}
+		}
+		out.WriteString(colours.line(bold, "%s", title))
+		out.WriteString(colours.line(red, "  ! blocked: %s: %s", obstacle.Reason, obstacle.Message) + "\n")
+	}
 	return out.String()
 }
 
@@ -124,7 +167,8 @@ func (s Summary) String() string {
 		singular, plural string
 	}{
 		{s.Unchanged, "Network is as desired", "Networks are as desired"},
-		{s.Blocked, "Network is blocked", "Networks are blocked"},
+		{s.Blocked - s.Unreported, "Network is blocked", "Networks are blocked"},
+		{s.Unreported, "Network would be blocked", "Networks would be blocked"},
 		{s.Failed, "Network has an unknown plan", "Networks have an unknown plan"},
 		{s.Retained + s.Orphans, "network is not in Kubernetes", "networks are not in Kubernetes"},
 	} {

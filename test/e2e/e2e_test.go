@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 )
@@ -41,8 +42,17 @@ func (n *node) embedded(t *testing.T) {
 	})
 	part(t, "pods have no rights on the node", n.podsAreRestricted)
 	part(t, "walkthrough", func(t *testing.T) { n.walkthrough(t, nil) })
+	part(t, "a plan in the pod", n.planInPod)
 	part(t, "nothing is forbidden", func(t *testing.T) { n.nothingForbidden(t, begun) })
 	part(t, "uninstall everything", func(t *testing.T) { n.uninstall(t, "embedded", nil) })
+}
+
+// planInPod: plan has the flags of the controller in whose pod it runs.
+func (n *node) planInPod(t *testing.T) {
+	plan := n.kubectl(t, "exec", "-n", system, "deploy/"+controller, "--", "/"+controller, "plan")
+	if !strings.HasPrefix(plan, "Nothing to do.") {
+		t.Errorf("the plan in a pod, after a walkthrough: %s", plan)
+	}
 }
 
 // openStack tests deploy/overlays/openstack.
@@ -52,6 +62,7 @@ func (n *node) openStack(t *testing.T) {
 	part(t, "pods wait for the Secret", func(t *testing.T) { n.installWithSecret(t, c) })
 	part(t, "two replicas, one leads", n.oneLeads)
 	part(t, "walkthrough", func(t *testing.T) { n.walkthrough(t, c) })
+	part(t, "a plan in a pod", n.planInPod)
 	part(t, "a Deployment gets a Network and loses it", n.deploymentGetsNetwork)
 	part(t, "secrets appear nowhere", func(t *testing.T) { n.wantNoSecrets(t, c) })
 	part(t, "the leader's pod is deleted", func(t *testing.T) { n.leaderDeleted(t, c) })
