@@ -198,9 +198,9 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 	flags.DurationVar(&o.drift.ResyncPeriod, "resync-period", 30*time.Second,
 		"Longest time until the controller detects and reverts a change that was made directly in Neutron. "+
 			"The period is extended if listing Neutron takes more than a tenth of it.")
-	flags.BoolVar(&o.reconcile.AllowAdoption, "allow-adoption", false,
-		"Allow Networks to adopt an existing Neutron network with spec.networkID. "+
-			"Every user who can create Networks can then take over any network of the OpenStack project.")
+	flags.Var(&o.reconcile.AllowAdoption, "allow-adoption",
+		"Allow Networks to adopt an existing Neutron network with spec.networkID: in all namespaces, or in comma-separated "+
+			"`namespaces`. Every user who can create Networks there can then take over any network of the OpenStack project.")
 	flags.Var((*kube.CommaSeparated)(&o.reconcile.OtherClusters), "other-clusters",
 		"Comma-separated cluster `names` (-cluster-name) of other clusters that share the OpenStack project. "+
 			"A new Network does not wait because one of them has a Network of the same namespace and name.")
@@ -261,7 +261,7 @@ func (o options) validate(arguments []string, given map[string]bool) error {
 	switch {
 	case given["cloud"] && o.cloud == "":
 		return errors.New("-cloud is empty: set it to the name of a cloud in clouds.yaml")
-	case o.reconcile.AllowAdoption && o.kube.AreNamespacesLimited():
+	case o.reconcile.AllowAdoption != nil && o.kube.AreNamespacesLimited():
 		return errors.New("-allow-adoption cannot be combined with -namespaces: " +
 			"controllers of different namespaces could adopt the same Neutron network and not detect the conflict")
 	}

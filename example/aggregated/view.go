@@ -114,7 +114,7 @@ func (v *view) list(ctx context.Context) error {
 	}
 	v.snapshot = snapshot
 	v.reconciler = reconcile.New(nil, v.networks, listed, &record.FakeRecorder{}, clock.RealClock{},
-		reconcile.Options{Cluster: v.cluster, AllowAdoption: true})
+		reconcile.Options{Cluster: v.cluster, AllowAdoption: reconcile.Namespaces{metav1.NamespaceAll}})
 	return nil
 }
 

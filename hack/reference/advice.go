@@ -53,6 +53,11 @@ var advices = map[string]advice{
 		Cure:   "Delete the ports or subnets that the message names, detach the subnet from routers that the message names, or restore the previous spec. For a Network that is being deleted, `deletionPolicy: Retain` keeps the network instead.",
 		Retry:  "After 20 to 30 seconds.",
 	},
+	"Paused": {
+		Status: "unchanged",
+		Cure:   "Remove the annotation `samplecrd.k8s.io/paused`. The reason is that of the condition Reconciling; Ready stays as it was.",
+		Retry:  "Never.",
+	},
 	"InvalidSpec": {
 		Status: "False",
 		Cure:   "Change the field that the message names.",
@@ -96,7 +101,7 @@ var advices = map[string]advice{
 	},
 	"AdoptionNotAllowed": {
 		Status: "False",
-		Cure:   "Create the Network without `spec.networkID`, or run the controller with `-allow-adoption`.",
+		Cure:   "Create the Network without `spec.networkID`, or run the controller with `-allow-adoption` for its namespace.",
 		Retry:  "When the controller restarts.",
 	},
 	"ExtensionMissing": {

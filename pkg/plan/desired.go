@@ -28,7 +28,7 @@ type Desired struct {
 	// empty if the controller creates the network.
 	Adopted string
 	// Obstacle blocks the plan for a reason outside of Neutron. Its Reason is
-	// empty if there is none.
+	// empty if there is none. ReasonPaused blocks also a deletion.
 	Obstacle Blocked
 	// Invalid is a sentence that explains why the spec cannot be met. It is empty
 	// for a valid spec.

@@ -202,6 +202,8 @@ func nextStep(desired Desired, actual Actual) Step {
 	switch {
 	case desired.Absent && !actual.Finalizer:
 		return Nothing{}
+	case desired.Obstacle.Reason == ReasonPaused:
+		return desired.Obstacle
 	case !desired.Absent && desired.Invalid != "":
 		return Blocked{Reason: ReasonInvalidSpec, Message: desired.Invalid}
 	case actual.connected == "":

@@ -24,6 +24,9 @@ type Reason string
 
 // The reasons for which a plan is blocked.
 const (
+	// ReasonPaused: an annotation of the Network pauses it. Nothing is changed in Neutron.
+	// Next does not return it by itself; it is a [Desired.Obstacle].
+	ReasonPaused Reason = "Paused"
 	// ReasonInvalidSpec: the spec contains a value that the controller cannot use.
 	ReasonInvalidSpec Reason = "InvalidSpec"
 	// ReasonAmbiguous: Neutron has several networks or subnets with the owner marker
@@ -36,7 +39,7 @@ const (
 	// ReasonNotFound: the network, subnet pool or router in the spec does not exist.
 	ReasonNotFound Reason = "NotFound"
 	// ReasonAdoptionNotAllowed: the spec names a network to adopt, but the controller
-	// runs without -allow-adoption. Next does not return it by itself; it is a
+	// runs without -allow-adoption for its namespace. Next does not return it by itself; it is a
 	// [Desired.Obstacle].
 	ReasonAdoptionNotAllowed Reason = "AdoptionNotAllowed"
 	// ReasonExtensionMissing: a field of the spec requires an extension that this

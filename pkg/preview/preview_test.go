@@ -334,6 +334,22 @@ Nothing to do. 7 Networks would be blocked.
 	}
 }
 
+// TestForbiddenAdoption: a Network that may not adopt a network does not keep another one from it.
+func TestForbiddenAdoption(t *testing.T) {
+	r := &reader{}
+	r.addNetwork("net-1", "lab", "", "10.0.0.0/24")
+	forbidden, allowed := newNetwork("a", "10.0.0.0/24"), newNetwork("b", "10.0.0.0/24")
+	forbidden.UID, allowed.UID, allowed.Namespace = "a", "b", "lab" // the lower one has precedence
+	for _, network := range []*samplecrdv1.Network{forbidden, allowed} {
+		network.Spec.NetworkID = "net-1"
+	}
+	for _, network := range planFor(t, r, reconcile.Options{AllowAdoption: reconcile.Namespaces{"lab"}}, forbidden, allowed).Networks {
+		if isBlocked := network.Blocked != nil; isBlocked != (network.Namespace == forbidden.Namespace) {
+			t.Errorf("%+v: want that only the Network in shop is blocked", network)
+		}
+	}
+}
+
 // TestLimitOfPlan: the networks that the plan creates count against the limit.
 func TestLimitOfPlan(t *testing.T) {
 	p := planFor(t, &reader{}, reconcile.Options{MaxNetworksPerNamespace: 2},

@@ -37,7 +37,11 @@ func (r *Reconciler) Desired(key cache.ObjectName, network *samplecrdv1.Network)
 	desired.Absent = network.DeletionTimestamp != nil
 	desired.Edited = network.Generation > 1
 	desired.ReportDrift = r.reportsDrift(network) && status.HasMatched(network)
-	if network.Spec.NetworkID != "" {
+	switch {
+	case isPaused(network):
+		desired.Obstacle = plan.Blocked{Reason: plan.ReasonPaused, Message: "The annotation " + samplecrdv1.AnnotationPaused +
+			" pauses this Network: nothing is changed or deleted in Neutron. Remove the annotation to continue."}
+	case network.Spec.NetworkID != "":
 		desired.Obstacle = r.obstacleToAdoption(network)
 	}
 	policy, adopted := network.Spec.DeletionPolicy, desired.Adopted != ""
@@ -48,6 +52,11 @@ func (r *Reconciler) Desired(key cache.ObjectName, network *samplecrdv1.Network)
 		desired.Leave = plan.LeaveNetwork
 	}
 	return desired
+}
+
+func isPaused(network *samplecrdv1.Network) bool {
+	value, ok := network.Annotations[samplecrdv1.AnnotationPaused]
+	return ok && value != "false"
 }
 
 // reportsDrift reports whether a difference made in Neutron is to be reported
@@ -63,12 +72,13 @@ func (r *Reconciler) owner(key cache.ObjectName) neutron.Owner {
 // obstacleToAdoption returns why a Network cannot adopt the network in
 // spec.networkID. The reason is empty if it can.
 func (r *Reconciler) obstacleToAdoption(network *samplecrdv1.Network) plan.Blocked {
-	if !r.options.AllowAdoption {
+	if !r.options.AllowAdoption.Has(network.Namespace) {
 		return plan.Blocked{Reason: plan.ReasonAdoptionNotAllowed, Message: "spec.networkID requests the adoption of an existing Neutron network, which this controller does not allow. " +
-			"Remove networkID to get a new network, or ask the administrator to set -allow-adoption."}
+			"Remove networkID to get a new network, or ask the administrator to set -allow-adoption=" + network.Namespace + "."}
 	}
 	for _, other := range r.networks.Adopting(network.Spec.NetworkID) {
-		if other.UID != network.UID && hasPrecedence(other, network) {
+		mayHaveIt := r.options.AllowAdoption.Has(other.Namespace) || other.Status.NetworkID == other.Spec.NetworkID
+		if mayHaveIt && other.UID != network.UID && hasPrecedence(other, network) {
 			return plan.Blocked{Reason: plan.ReasonNotOurs, Message: fmt.Sprintf(
 				"Neutron network %s is already adopted by the Network %s/%s. Delete one of the two Networks.", network.Spec.NetworkID, other.Namespace, other.Name)}
 		}

@@ -25,8 +25,8 @@ type Options struct {
 	FieldManager string
 	// Cluster identifies this Kubernetes cluster in owner markers.
 	Cluster string
-	// AllowAdoption permits spec.networkID.
-	AllowAdoption bool
+	// AllowAdoption are the namespaces in which spec.networkID is permitted.
+	AllowAdoption Namespaces
 	// MaxNetworksPerNamespace limits the networks of a namespace in Neutron. It does
 	// not if it is 0.
 	MaxNetworksPerNamespace int

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -85,6 +86,12 @@ func (r *Reconciler) Retry(err error) (retry Retry, delay time.Duration) {
 	return r.options.Retry.classify(err)
 }
 
+// endsWithChange are the obstacles that only another spec or annotation removes, or another
+// flag or cloud, which takes a new process.
+var endsWithChange = []plan.Reason{
+	plan.ReasonPaused, plan.ReasonInvalidSpec, plan.ReasonAdoptionNotAllowed, plan.ReasonOtherCloud,
+}
+
 func (d RetryDelays) classify(err error) (retry Retry, delay time.Duration) {
 	var blocked plan.Blocked
 	var failure *neutron.Error
@@ -94,8 +101,8 @@ func (d RetryDelays) classify(err error) (retry Retry, delay time.Duration) {
 		return RetryNever, 0
 	case errors.As(err, &waiting) && waiting.Left > 0:
 		return RetryLater, wait.Jitter(waiting.Left, 0.1)
-	case errors.As(err, &blocked) && (blocked.Reason == plan.ReasonInvalidSpec || blocked.Reason == plan.ReasonAdoptionNotAllowed || blocked.Reason == plan.ReasonOtherCloud):
-		return RetryNever, 0 // only another spec helps, or another flag or cloud, which takes a new process
+	case errors.As(err, &blocked) && slices.Contains(endsWithChange, blocked.Reason):
+		return RetryNever, 0
 	case errors.As(err, &blocked) && (blocked.Reason == plan.ReasonNotConverging || blocked.Reason == plan.ReasonNamespaceLimit), errors.Is(err, neutron.ErrRefused):
 		return RetryLater, wait.Jitter(d.Rejected, 0.5)
 	case errors.Is(err, neutron.ErrInUse), errors.As(err, &blocked):
@@ -137,10 +144,11 @@ func (r *Reconciler) LogFailure(ctx context.Context, key cache.ObjectName, err e
 	}
 }
 
-// isHarmless reports whether an error is no failure: an object changed concurrently,
-// or a sync has to wait.
+// isHarmless reports whether an error is no failure: an object changed concurrently, or a
+// sync has to wait, or is paused.
 func isHarmless(err error) bool {
-	return errors.Is(err, store.ErrOutdated) || errors.Is(err, errDeleted) || apierrors.IsConflict(err) ||
+	var blocked plan.Blocked
+	return errors.As(err, &blocked) && blocked.Reason == plan.ReasonPaused || errors.Is(err, store.ErrOutdated) || errors.Is(err, errDeleted) || apierrors.IsConflict(err) ||
 		errors.Is(err, neutron.ErrConflict) || errors.As(err, new(status.WaitError))
 }
 

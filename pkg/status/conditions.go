@@ -51,6 +51,19 @@ func InProgress(network *samplecrdv1.Network, step plan.Step, now metav1.Time) (
 	return withConditions(network.Status, ready, network.Generation, now), true
 }
 
+// paused returns the status of a Network that is paused. Ready stays as it is, so that a
+// pause is no alarm; tools that wait for a change see that it is not done.
+func paused(network *samplecrdv1.Network, message string, now metav1.Time) samplecrdv1.NetworkStatus {
+	status := network.Status
+	status.ObservedGeneration, status.Conditions = network.Generation, slices.Clone(status.Conditions)
+	meta.RemoveStatusCondition(&status.Conditions, samplecrdv1.ConditionStalled)
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: samplecrdv1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: string(plan.ReasonPaused), Message: message,
+		ObservedGeneration: network.Generation, LastTransitionTime: now,
+	})
+	return status
+}
+
 // withConditions returns a status with the condition Ready and, as kstatus defines
 // them, Reconciling or Stalled: generic tools, such as kubectl wait, Flux and Argo CD,
 // derive from them whether to wait or to give up.

@@ -77,6 +77,10 @@ func (e WaitError) Error() string { return "waiting: " + e.Reason }
 func For(
 	network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, outcome error, now metav1.Time,
 ) (after samplecrdv1.NetworkStatus, relevant bool) {
+	var blocked plan.Blocked
+	if errors.As(outcome, &blocked) && blocked.Reason == plan.ReasonPaused {
+		return paused(network, blocked.Message, now), true
+	}
 	ready, relevant := readyCondition(desired, outcome)
 	if !relevant {
 		return network.Status, false

@@ -112,7 +112,8 @@ func newSource(logger klog.Logger, informer informers.TypedNetworkInformer, onWa
 func strip(object any) (any, error) {
 	if network, ok := object.(*samplecrdv1.Network); ok {
 		network.ManagedFields = nil
-		network.Annotations = shared(keep(network.Annotations, samplecrdv1.AnnotationCloud, samplecrdv1.AnnotationRetry))
+		network.Annotations = shared(keep(network.Annotations,
+			samplecrdv1.AnnotationCloud, samplecrdv1.AnnotationRetry, samplecrdv1.AnnotationPaused))
 		network.Labels = keep(network.Labels, samplecrdv1.LabelManagedBy, samplecrdv1.LabelDeployment, samplecrdv1.LabelSource)
 		intern(&network.Namespace, &network.Status.Cloud)
 		for i := range network.Finalizers {

@@ -35,6 +35,11 @@ const AnnotationCloud = GroupName + "/cloud"
 // value has no meaning; a time is usual.
 const AnnotationRetry = GroupName + "/retry"
 
+// AnnotationPaused with any value but false makes the controller change nothing for the
+// Network, neither in Neutron nor at its finalizer, until the annotation is removed. The
+// condition Reconciling says so, and Ready stays as it is.
+const AnnotationPaused = GroupName + "/paused"
+
 // AnnotationAllowDeletion with the value true permits the deletion of the
 // CustomResourceDefinition, which deletes every Network and its network in Neutron.
 const AnnotationAllowDeletion = GroupName + "/allow-deletion"
