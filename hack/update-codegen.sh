@@ -11,24 +11,27 @@ codegen=$(go -C hack/tools list -m -f '{{.Dir}}' k8s.io/code-generator)
 
 # shellcheck source=/dev/null
 source "$codegen/kube_codegen.sh"
-for folder in pkg example/namespaceplus; do
-	kube::codegen::gen_helpers --boilerplate hack/boilerplate.go.txt "$folder/apis"
-	kube::codegen::gen_register --boilerplate hack/boilerplate.go.txt "$folder/apis"
-	kube::codegen::gen_client \
-		--with-watch \
-		--with-applyconfig \
-		--output-dir "$folder/client" \
-		--output-pkg "github.com/samplecrd/network-controller/$folder/client" \
-		--boilerplate hack/boilerplate.go.txt \
-		"$folder/apis"
+for folder in pkg example/namespaceplus example/portrule; do
+	(
+		boilerplate=$PWD/hack/boilerplate.go.txt
+		cd "$folder" # it may be a module of its own
+		kube::codegen::gen_helpers --boilerplate "$boilerplate" apis
+		kube::codegen::gen_register --boilerplate "$boilerplate" apis
+		kube::codegen::gen_client \
+			--with-watch \
+			--with-applyconfig \
+			--output-dir client \
+			--output-pkg "github.com/samplecrd/network-controller/$folder/client" \
+			--boilerplate "$boilerplate" \
+			apis
+	)
 done
 
 go -C hack/tools install sigs.k8s.io/controller-tools/cmd/controller-gen
 "$GOBIN/controller-gen" crd paths=./pkg/apis/... output:crd:stdout |
 	CGO_ENABLED=0 go run -trimpath ./hack/crd pkg/apis/samplecrd/v1/schema.yaml >crd/network.yaml
 "$GOBIN/controller-gen" crd paths=./example/namespaceplus/apis/... output:crd:dir=example/namespaceplus/deploy
-(cd example/portrule && "$GOBIN/controller-gen" object:headerFile=../../hack/boilerplate.go.txt \
-	crd paths=./v1 output:crd:stdout >crd.yaml)
+(cd example/portrule && "$GOBIN/controller-gen" crd paths=./apis/... output:crd:stdout >crd.yaml)
 
 # The example of an aggregated API is a module of its own. Its OpenAPI needs the types of
 # Kubernetes that every API uses.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,14 +13,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/rest"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
-	v1 "github.com/samplecrd/network-controller/example/portrule/v1"
+	v1 "github.com/samplecrd/network-controller/example/portrule/apis/firewalld/v1"
+	applyv1 "github.com/samplecrd/network-controller/example/portrule/client/applyconfiguration/firewalld/v1"
+	clientv1 "github.com/samplecrd/network-controller/example/portrule/client/clientset/versioned/typed/firewalld/v1"
 )
 
 // Controller makes the firewall of one node match the PortRules that concern the node. Each
@@ -31,10 +31,10 @@ import (
 // as a whole. A thousand events become one sync.
 type Controller struct {
 	node      string
-	client    rest.Interface // of the API group of PortRules
-	rules     cache.Store    // the cache of all PortRules
-	own       cache.MutationCache
-	nodes     cache.Store // the cache of this Node alone
+	client    clientv1.PortRuleInterface
+	rules     cache.Store         // the cache of all PortRules
+	own       cache.MutationCache // the same, with what this agent has written
+	nodes     cache.Store         // the cache of this Node alone
 	synced    []cache.DoneChecker
 	queue     workqueue.TypedRateLimitingInterface[string]
 	firewalls []firewall
@@ -44,13 +44,15 @@ type Controller struct {
 type firewall interface {
 	// Sync reads what is there, and changes it if it is not as desired.
 	Sync(ctx context.Context, desired []access) error
-	// Watch calls a function after a change that others may have made, until the context ends.
-	Watch(ctx context.Context, changed func())
+	// Watch calls a function after a change that others may have made, until the context or
+	// the connection ends.
+	Watch(ctx context.Context, changed func()) error
 }
 
 // NewController returns a Controller whose handlers wait for the informers' events.
 func NewController(
-	ctx context.Context, node string, client rest.Interface, rules, nodes cache.SharedIndexInformer, firewalls ...firewall,
+	ctx context.Context, node string, client clientv1.PortRuleInterface, rules, nodes cache.SharedIndexInformer,
+	firewalls ...firewall,
 ) (*Controller, error) {
 	c := &Controller{
 		node: node, client: client, rules: rules.GetStore(), nodes: nodes.GetStore(), firewalls: firewalls,
@@ -59,42 +61,40 @@ func NewController(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, time.Minute),
 			workqueue.TypedRateLimitingQueueConfig[string]{Name: "Nodes"}),
 	}
-	ruleEvents := cache.TypedResourceEventHandlerFuncs[*v1.PortRule]{
-		AddFunc: func(*v1.PortRule) { c.enqueue() },
-		UpdateFunc: func(before, after *v1.PortRule) {
-			// The agents of other nodes write this object, too.
-			if before.UID != after.UID || before.Generation != after.Generation ||
-				!reflect.DeepEqual(c.entry(before), c.entry(after)) {
+	return c, errors.Join(
+		addHandlers(c, rules, func(before, after *v1.PortRule) bool { // the agents of other nodes write it, too
+			return before.UID != after.UID || before.Generation != after.Generation ||
+				!reflect.DeepEqual(c.conditions(before), c.conditions(after))
+		}),
+		addHandlers(c, nodes, func(before, after *corev1.Node) bool { // a kubelet updates it without end
+			return !maps.Equal(before.Labels, after.Labels)
+		}))
+}
+
+// addHandlers adds the key after each event of an informer. Most updates do not matter.
+func addHandlers[T cache.Object](c *Controller, informer cache.SharedIndexInformer, matters func(before, after T) bool) error {
+	handlers := cache.TypedResourceEventHandlerFuncs[T]{
+		AddFunc: func(T) { c.enqueue() },
+		UpdateFunc: func(before, after T) {
+			if matters(before, after) {
 				c.enqueue()
 			}
 		},
-		DeleteFunc: func(cache.DeletedObject[*v1.PortRule]) { c.enqueue() },
+		DeleteFunc: func(cache.DeletedObject[T]) { c.enqueue() },
 	}
-	ofRules, err := cache.NewTypedSharedIndexInformer[*v1.PortRule](rules).AddTypedEventHandler(ruleEvents)
+	registration, err := cache.NewTypedSharedIndexInformer[T](informer).AddTypedEventHandler(handlers)
 	if err != nil {
-		return nil, fmt.Errorf("adding event handlers: %w", err)
+		return fmt.Errorf("adding event handlers: %w", err)
 	}
-	nodeEvents := cache.TypedResourceEventHandlerFuncs[*corev1.Node]{
-		AddFunc: func(*corev1.Node) { c.enqueue() },
-		UpdateFunc: func(before, after *corev1.Node) { // a kubelet updates it without end
-			if !maps.Equal(before.Labels, after.Labels) {
-				c.enqueue()
-			}
-		},
-	}
-	ofNode, err := cache.NewTypedSharedIndexInformer[*corev1.Node](nodes).AddTypedEventHandler(nodeEvents)
-	if err != nil {
-		return nil, fmt.Errorf("adding event handlers: %w", err)
-	}
-	c.synced = []cache.DoneChecker{ofRules.HasSyncedChecker(), ofNode.HasSyncedChecker()}
-	return c, nil
+	c.synced = append(c.synced, registration.HasSyncedChecker())
+	return nil
 }
 
 func (c *Controller) enqueue() { c.queue.Add(c.node) }
 
 // Run keeps the firewall as desired until the context ends. Rules stay when it ends, unless
 // they are to be removed: a restart must not open a port.
-func (c *Controller) Run(ctx context.Context, resyncPeriod time.Duration, removeRules bool) error {
+func (c *Controller) Run(ctx context.Context, removeRules bool) error {
 	logger := klog.FromContext(ctx)
 	logger.Info("Waiting for the informers' caches to sync")
 	// A list that is not complete would remove rules.
@@ -105,7 +105,7 @@ func (c *Controller) Run(ctx context.Context, resyncPeriod time.Duration, remove
 	var running wait.Group
 	running.StartWithContext(context.WithoutCancel(ctx), c.runWorker) // it finishes what it has begun
 	for _, f := range c.firewalls {
-		running.StartWithContext(ctx, func(ctx context.Context) { f.Watch(ctx, c.enqueue) })
+		running.StartWithContext(ctx, func(ctx context.Context) { wait.UntilWithContext(ctx, c.watcher(f), time.Second) })
 	}
 	wait.UntilWithContext(ctx, func(context.Context) { c.enqueue() }, resyncPeriod)
 	c.queue.ShutDown()
@@ -118,6 +118,15 @@ func (c *Controller) Run(ctx context.Context, resyncPeriod time.Duration, remove
 	}
 	logger.Info("Stopped; the rules stay")
 	return nil
+}
+
+// watcher returns a function that watches a firewall as long as that is possible.
+func (c *Controller) watcher(f firewall) func(context.Context) {
+	return func(ctx context.Context) {
+		if err := f.Watch(ctx, c.enqueue); err != nil {
+			klog.FromContext(ctx).Error(err, "Watching a firewall again")
+		}
+	}
 }
 
 func (c *Controller) runWorker(ctx context.Context) {
@@ -182,18 +191,21 @@ func (c *Controller) sync(ctx context.Context, selects func(*v1.PortRule) bool) 
 	}
 	errs := []error{failed}
 	for _, rule := range rules {
-		switch outcome := errors.Join(invalid[rule.Name], failed); {
-		case selects(rule):
-			errs = append(errs, c.report(ctx, rule, outcome))
-		case outcome == nil && c.entry(rule) != nil:
-			errs = append(errs, c.apply(ctx, rule)) // without an entry
-		}
+		errs = append(errs, c.report(ctx, rule, selects(rule), errors.Join(invalid[rule.Name], failed)))
 	}
 	return errors.Join(errs...)
 }
 
-// report writes the outcome into the entry of this node, if it changes.
-func (c *Controller) report(ctx context.Context, rule *v1.PortRule, outcome error) error {
+// report writes the outcome into the entry of this node, if it changes. A rule that does
+// not concern the node has no entry, once it is removed.
+func (c *Controller) report(ctx context.Context, rule *v1.PortRule, concerned bool, outcome error) error {
+	conditions := slices.Clone(c.conditions(rule))
+	if !concerned {
+		if outcome != nil || conditions == nil {
+			return nil
+		}
+		return c.apply(ctx, rule, nil)
+	}
 	condition := metav1.Condition{
 		Type: v1.ConditionApplied, Status: metav1.ConditionTrue, Reason: "Applied",
 		Message: "The firewall of the node contains the rule.", ObservedGeneration: rule.Generation,
@@ -201,42 +213,36 @@ func (c *Controller) report(ctx context.Context, rule *v1.PortRule, outcome erro
 	if outcome != nil {
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, "Failed", outcome.Error()
 	}
-	entry := v1.NodeStatus{Node: c.node}
-	if written := c.entry(rule); written != nil {
-		entry.Conditions = slices.Clone(written.Conditions)
-	}
-	if !apimeta.SetStatusCondition(&entry.Conditions, condition) {
+	if !apimeta.SetStatusCondition(&conditions, condition) {
 		return nil
 	}
-	return c.apply(ctx, rule, entry)
+	condition = conditions[0] // with the time of its last transition
+	entry := applyv1.NodeStatus().WithNode(c.node).WithConditions(metav1ac.Condition().
+		WithType(condition.Type).WithStatus(condition.Status).WithReason(condition.Reason).WithMessage(condition.Message).
+		WithObservedGeneration(condition.ObservedGeneration).WithLastTransitionTime(condition.LastTransitionTime))
+	return c.apply(ctx, rule, applyv1.PortRuleStatus().WithNodes(entry))
 }
 
-// entry returns what the status of a rule contains about this node, or nil.
-func (c *Controller) entry(rule *v1.PortRule) *v1.NodeStatus {
-	i := slices.IndexFunc(rule.Status.Nodes, func(n v1.NodeStatus) bool { return n.Node == c.node })
-	if i < 0 {
-		return nil
+// conditions returns what the status of a rule contains about this node.
+func (c *Controller) conditions(rule *v1.PortRule) []metav1.Condition {
+	for _, entry := range rule.Status.Nodes {
+		if entry.Node == c.node {
+			return entry.Conditions
+		}
 	}
-	return &rule.Status.Nodes[i]
+	return nil
 }
 
 // fieldManager is the name under which the agent of a node writes. What it applied before
 // and does not apply again, the API server removes. Entries of others stay.
 func fieldManager(node string) string { return "portrule-" + node }
 
-// apply writes the entries of this node: one, or none.
-func (c *Controller) apply(ctx context.Context, rule *v1.PortRule, entries ...v1.NodeStatus) error {
-	body, err := json.Marshal(map[string]any{
-		"apiVersion": v1.GroupVersion.String(), "kind": "PortRule",
-		"metadata": map[string]any{"name": rule.Name, "uid": rule.UID},             // of no successor with this name
-		"status":   map[string]any{"nodes": append([]v1.NodeStatus{}, entries...)}, // never null
-	})
-	if err != nil {
-		return err
-	}
-	written := &v1.PortRule{}
-	err = c.client.Patch(types.ApplyPatchType).Resource("ports").Name(rule.Name).SubResource("status").
-		Param("fieldManager", fieldManager(c.node)).Param("force", "true").Body(body).Do(ctx).Into(written)
+// apply writes the status of this node, or none. The UID keeps it from writing to another
+// object of the same name.
+func (c *Controller) apply(ctx context.Context, rule *v1.PortRule, status *applyv1.PortRuleStatusApplyConfiguration) error {
+	object := applyv1.PortRule(rule.Name).WithUID(rule.UID)
+	object.Status = status
+	written, err := c.client.ApplyStatus(ctx, object, metav1.ApplyOptions{FieldManager: fieldManager(c.node), Force: true})
 	if apierrors.IsNotFound(err) {
 		return nil // deleted since
 	}

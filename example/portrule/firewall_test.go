@@ -17,10 +17,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	v1 "github.com/samplecrd/network-controller/example/portrule/v1"
+	clientset "github.com/samplecrd/network-controller/example/portrule/client/clientset/versioned"
 	"github.com/samplecrd/network-controller/test/controlplane"
 )
 
@@ -35,6 +36,8 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	resyncPeriod = time.Hour                                           // what is tested is notified
+	_ = os.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nonexistent") // the firewalld of this machine is not touched
 	os.Exit(controlplane.RunTests(m, controlplane.Options{Apply: []string{"example/portrule/crd.yaml", "example/portrule/deploy"}},
 		func(c *controlplane.Cluster) { cluster = c }))
 }
@@ -47,6 +50,8 @@ type machine struct {
 	client string // the clients' network namespace
 	stop   func() // ends the agent
 	writes *atomic.Int64
+
+	removeRules bool // with the agent
 }
 
 const serverAddress, firstClient, secondClient = "10.77.0.1", "10.77.0.2", "10.77.0.3"
@@ -114,9 +119,9 @@ func (m *machine) rule(name, spec string) {
 }
 
 // agent starts an agent. It returns when the agent has synced once.
-func (m *machine) agent(change ...func(*rest.Config, *options)) {
+func (m *machine) agent(change ...func(*rest.Config)) {
 	m.Helper()
-	config, o := cluster.RESTConfig(), &options{node: m.node, netns: "/run/netns/" + m.node, resyncPeriod: time.Hour}
+	config := cluster.RESTConfig()
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			if r.Method != http.MethodGet {
@@ -126,9 +131,9 @@ func (m *machine) agent(change ...func(*rest.Config, *options)) {
 		})
 	})
 	for _, f := range change {
-		f(config, o)
+		f(config)
 	}
-	netns, err := os.Open(o.netns)
+	netns, err := os.Open("/run/netns/" + m.node)
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -136,7 +141,7 @@ func (m *machine) agent(change ...func(*rest.Config, *options)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- runController(ctx, config, *o, kernel, &firewalld{address: o.dbusAddress, reload: o.reloadFirewalld})
+		ended <- runController(ctx, config, m.node, m.removeRules, kernel, firewalld{})
 	}()
 	m.stop = func() {
 		m.stop = func() {}
@@ -287,16 +292,14 @@ func (m *machine) ruleset() string {
 // applied returns an error unless the status of a rule has an entry of this node, with a
 // status for a generation of the spec.
 func (m *machine) applied(rule, want string) func() error {
-	client, err := clientFor(cluster.RESTConfig(), "/apis", v1.GroupVersion, v1.AddToScheme)
+	client, err := clientset.NewForConfig(cluster.RESTConfig())
 	if err != nil {
 		m.Fatal(err)
 	}
 	return func() error {
-		var object v1.PortRule
-		err := client.Get().Resource("ports").Name(rule).Do(m.Context()).Into(&object)
+		object, err := client.FirewalldV1().PortRules().Get(m.Context(), rule, metav1.GetOptions{})
 		got := ""
-		if entry := (&Controller{node: m.node}).entry(&object); entry != nil {
-			condition := entry.Conditions[0]
+		for _, condition := range (&Controller{node: m.node}).conditions(object) {
 			got = fmt.Sprintf("%s %d %s: %s", condition.Status, condition.ObservedGeneration, condition.Reason, condition.Message)
 		}
 		if err != nil || !strings.HasPrefix(got, want) || want == "" && got != "" {
@@ -307,7 +310,7 @@ func (m *machine) applied(rule, want string) func() error {
 }
 
 // asServiceAccount is for agent: it has only the permissions of deploy/.
-func asServiceAccount(t *testing.T) func(*rest.Config, *options) {
+func asServiceAccount(t *testing.T) func(*rest.Config) {
 	t.Helper()
 	path, err := cluster.KubeconfigFor(t.Context(), "portrule", "portrule")
 	if err != nil {
@@ -317,7 +320,7 @@ func asServiceAccount(t *testing.T) func(*rest.Config, *options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(config *rest.Config, _ *options) {
+	return func(config *rest.Config) {
 		wrap := config.WrapTransport
 		*config = *own
 		config.WrapTransport = wrap

@@ -1,14 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/godbus/dbus/v5"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 )
 
@@ -20,14 +19,11 @@ const (
 
 // firewalld opens ports in firewalld, if that runs on the node. It rejects what is not
 // opened, whatever the table of the agent accepts.
-type firewalld struct {
-	address string // of the D-Bus
-	reload  bool   // once, if firewalld does not have the policy yet
-}
+type firewalld struct{}
 
 // Sync makes the policy in firewalld as desired, that of now and the permanent one.
-func (f *firewalld) Sync(ctx context.Context, all []access) error {
-	bus, err := dbus.Connect(f.address, dbus.WithContext(ctx))
+func (firewalld) Sync(ctx context.Context, all []access) error {
+	bus, err := dbus.ConnectSystemBus(dbus.WithContext(ctx))
 	if err != nil {
 		klog.FromContext(ctx).V(4).Info("There is no D-Bus, so there is no firewalld", "err", err)
 		return nil
@@ -42,7 +38,7 @@ func (f *firewalld) Sync(ctx context.Context, all []access) error {
 	if err := p.syncPermanent(all); err != nil {
 		return fmt.Errorf("changing the permanent configuration of firewalld: %w", err)
 	}
-	if err := p.syncRuntime(all, f.reload); err != nil {
+	if err := p.syncRuntime(all); err != nil {
 		return fmt.Errorf("changing firewalld: %w", err)
 	}
 	return nil
@@ -96,8 +92,8 @@ func (p policy) syncPermanent(all []access) error {
 }
 
 // syncRuntime changes what firewalld does now. It knows a new policy only after a reload,
-// in which it forgets what others have changed without making it permanent.
-func (p policy) syncRuntime(all []access, reload bool) error {
+// in which it forgets what others have changed without making it permanent: a person decides.
+func (p policy) syncRuntime(all []access) error {
 	var names []string
 	if err := p.call(firewalldPath, ".policy.getPolicies", &names); err != nil {
 		return err
@@ -106,14 +102,7 @@ func (p policy) syncRuntime(all []access, reload bool) error {
 		if len(all) == 0 {
 			return nil
 		}
-		if !reload {
-			return errors.New("policy " + policyName + " is new: run firewall-cmd --reload once on this node, " +
-				"or start the agent with -reload-firewalld")
-		}
-		klog.FromContext(p.ctx).Info("Reloading firewalld, because the policy is new", "policy", policyName)
-		if err := p.call(firewalldPath, ".reload", nil); err != nil {
-			return err
-		}
+		return errors.New("policy " + policyName + " is new: run firewall-cmd --reload once on this node")
 	}
 	var actual settings
 	desired := richRules(all)
@@ -136,51 +125,43 @@ func haveRules(actual settings, desired []string) bool {
 func richRules(all []access) []string {
 	rules := []string{} // dbus has no variant of nil
 	for _, a := range all {
-		for _, version := range a.families() {
-			rule, to := "rule", ""
-			if version != 0 {
-				rule = fmt.Sprintf(`rule family="ipv%d"`, version)
+		for _, source := range a.sources {
+			rule := "rule"
+			if address := cmp.Or(source.Addr(), a.port.host); address.IsValid() {
+				rule += fmt.Sprintf(` family="ipv%d"`, map[int]int{32: 4, 128: 6}[address.BitLen()])
+			}
+			if source.IsValid() {
+				rule += fmt.Sprintf(` source address="%s"`, source)
 			}
 			if a.port.host.IsValid() {
-				to = fmt.Sprintf(` destination address="%s"`, a.port.host)
+				rule += fmt.Sprintf(` destination address="%s"`, a.port.host)
 			}
-			to += fmt.Sprintf(` port port="%d" protocol="%s" accept`, a.port.number, a.port.protocol)
-			if a.sources == nil {
-				rules = append(rules, rule+to)
-			}
-			for _, sources := range a.ranges(version) {
-				for _, prefix := range sources.Prefixes() {
-					rules = append(rules, fmt.Sprintf(`%s source address="%s"%s`, rule, prefix, to))
-				}
-			}
+			rules = append(rules, rule+fmt.Sprintf(` port port="%d" protocol="%s" accept`, a.port.number, a.port.protocol))
 		}
 	}
 	slices.Sort(rules)
 	return slices.Compact(rules)
 }
 
-// Watch calls a function whenever firewalld starts, ends or was reloaded, until the context
-// ends.
-func (f *firewalld) Watch(ctx context.Context, changed func()) {
-	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		bus, err := dbus.Connect(f.address, dbus.WithContext(ctx))
-		if err != nil {
-			return // it may come later
-		}
-		defer func() { _ = bus.Close() }()
-		if err := errors.Join(
-			bus.AddMatchSignalContext(ctx, dbus.WithMatchInterface(firewalldName), dbus.WithMatchMember("Reloaded")),
-			bus.AddMatchSignalContext(ctx, dbus.WithMatchInterface("org.freedesktop.DBus"),
-				dbus.WithMatchMember("NameOwnerChanged"), dbus.WithMatchArg(0, firewalldName)),
-		); err != nil {
-			klog.FromContext(ctx).Error(err, "Watching firewalld failed; trying again")
-			return
-		}
-		signals := make(chan *dbus.Signal, 16)
-		bus.Signal(signals)
+// Watch calls a function whenever firewalld starts, ends or was reloaded.
+func (firewalld) Watch(ctx context.Context, changed func()) error {
+	bus, err := dbus.ConnectSystemBus(dbus.WithContext(ctx))
+	if err != nil {
+		return nil // it may come later
+	}
+	defer func() { _ = bus.Close() }()
+	if err := errors.Join(
+		bus.AddMatchSignalContext(ctx, dbus.WithMatchInterface(firewalldName), dbus.WithMatchMember("Reloaded")),
+		bus.AddMatchSignalContext(ctx, dbus.WithMatchInterface("org.freedesktop.DBus"),
+			dbus.WithMatchMember("NameOwnerChanged"), dbus.WithMatchArg(0, firewalldName)),
+	); err != nil {
+		return fmt.Errorf("watching firewalld: %w", err)
+	}
+	signals := make(chan *dbus.Signal, 16)
+	bus.Signal(signals)
+	changed()
+	for range signals { // closed with the connection
 		changed()
-		for range signals { // closed with the connection
-			changed()
-		}
-	}, 10*time.Second)
+	}
+	return nil
 }

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"k8s.io/client-go/rest"
 )
 
 // A bus in a folder: the one of the machine is not touched.
@@ -82,7 +80,7 @@ func TestFirewalld(t *testing.T) {
 		m.eventually(is("running", "--state"))
 		return stop
 	}
-	withBus := func(_ *rest.Config, o *options) { o.dbusAddress = address }
+	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", address)
 
 	stop := firewalld()
 	m.serve("tcp", web)
@@ -91,8 +89,8 @@ func TestFirewalld(t *testing.T) {
 	ctl("--permanent", "--add-port=22/tcp")
 	zone := ctl("--permanent", "--list-all")
 
-	// The agent reloads firewalld only if it may.
-	m.agent(withBus)
+	// The agent does not reload firewalld, and asks for it.
+	m.agent()
 	m.rule("web", "{port: 8080, sources: [10.77.0.3/32], isPermanent: true}")
 	m.rule("metrics", "{port: 9090}")
 	m.eventually(m.applied("web", "False 1 Failed: changing firewalld: policy portrule is new: run firewall-cmd --reload"))
@@ -111,7 +109,7 @@ func TestFirewalld(t *testing.T) {
 	stop()
 	stop = firewalld()
 	m.eventually(m.passes(secondClient, web), m.rejected(firstClient, web), m.rejected(firstClient, serverAddress+":9090"))
-	m.agent(withBus)
+	m.agent()
 	m.eventually(open...)
 
 	// Firewalld starts while the agent runs.
@@ -122,7 +120,7 @@ func TestFirewalld(t *testing.T) {
 	// Deletion while the agent is down.
 	m.stop()
 	m.kubectl("delete", "ports", "web", "metrics")
-	m.agent(withBus)
+	m.agent()
 	m.eventually(m.rejected(secondClient, web),
 		is("", "--policy", "portrule", "--list-rich-rules"), is("", "--permanent", "--policy", "portrule", "--list-rich-rules"))
 	if after := ctl("--permanent", "--list-all"); after != zone {

@@ -1,22 +1,18 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"net"
+	"net/netip"
 	"reflect"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"github.com/google/nftables/userdata"
 	"github.com/mdlayher/netlink"
-	"go4.org/netipx"
 	"golang.org/x/sys/unix"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 )
 
@@ -35,18 +31,18 @@ type nft struct {
 	netns int // a network namespace, or 0 for that of the process
 }
 
-func (n *nft) connect(options ...nftables.ConnOption) (*nftables.Conn, error) {
+func (n *nft) connect() (*nftables.Conn, error) {
 	buffers := func(c *netlink.Conn) error {
 		_ = c.SetReadBuffer(bufferSize) // without it, only huge tables fail
 		return c.SetWriteBuffer(bufferSize)
 	}
-	return nftables.New(append(options, nftables.WithNetNSFd(n.netns), nftables.WithSockOptions(buffers))...)
+	return nftables.New(nftables.AsLasting(), nftables.WithNetNSFd(n.netns), nftables.WithSockOptions(buffers))
 }
 
 // Sync replaces the table if it is not as desired. The kernel does so at once: no packet
 // finds it half done.
 func (n *nft) Sync(ctx context.Context, all []access) error {
-	conn, err := n.connect(nftables.AsLasting())
+	conn, err := n.connect()
 	if err != nil {
 		return fmt.Errorf("connecting to nftables: %w", err)
 	}
@@ -66,195 +62,141 @@ func (n *nft) Sync(ctx context.Context, all []access) error {
 	return nil
 }
 
-// table is the content of the table as values, desired or actual.
+// table is the content of the table as values, desired or actual: without handles, and
+// without pointers to the table.
 type table struct {
-	Chains []nftables.Chain // without pointers to the table
-	Rules  []line
-	Sets   map[string][]nftables.SetElement // by key
+	chains []nftables.Chain
+	rules  []nftables.Rule
 }
 
-// line is a rule in the chain.
-type line struct {
-	Exprs   []expr.Any
-	Comment string
-}
-
-// desiredTable returns nil if there is nothing to restrict: then there is no table.
-func desiredTable(all []access) *table {
+// desiredTable is empty if there is nothing to restrict: then there is no table.
+func desiredTable(all []access) (t table) {
 	if len(all) == 0 {
-		return nil
+		return t
 	}
 	// The priority is before the tables of most others.
 	priority, policy := nftables.ChainPriority(-10), nftables.ChainPolicyAccept
-	t := &table{Sets: map[string][]nftables.SetElement{}, Chains: []nftables.Chain{{
+	t.chains = []nftables.Chain{{
 		Name: chainName, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookInput, Priority: &priority, Policy: &policy,
-	}}}
+	}}
 	accept := &expr.Verdict{Kind: expr.VerdictAccept}
-	t.add("a node to itself", []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1}, equals(append([]byte("lo"), make([]byte, 14)...)...), accept,
-	})
-	t.add("connections that exist", []expr.Any{
+	t.add("a node to itself",
+		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1}, equals(append([]byte("lo"), make([]byte, 14)...)...), accept)
+	t.add("connections that exist",
 		&expr.Ct{Key: expr.CtKeySTATE, Register: 1},
 		&expr.Bitwise{
 			SourceRegister: 1, DestRegister: 1, Len: 4, Xor: make([]byte, 4),
 			Mask: binaryutil.NativeEndian.PutUint32(expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED),
 		},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)}, accept,
-	})
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)}, accept)
 	for _, a := range all {
-		for _, version := range a.families() {
-			match := a.port.match(version)
-			if a.sources != nil {
-				set := fmt.Sprintf("from-%s-ipv%d", a.rule, version)
-				t.Sets[set] = elements(a.ranges(version))
-				match = append(match, address(version, saddr), &expr.Lookup{SourceRegister: 1, SetName: set})
-			}
-			t.add(a.rule, append(match, accept))
+		for _, source := range a.sources {
+			t.add(a.rule, append(a.port.match(source), accept)...)
 		}
 	}
 	for _, p := range portsOf(all) {
 		reject := &expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_ADMIN_PROHIBITED}
-		t.add("all others", append(p.match(p.version()), reject))
+		t.add("all others", append(p.match(netip.Prefix{}), reject)...)
 	}
 	return t
 }
 
-func (t *table) add(comment string, exprs []expr.Any) {
-	t.Rules = append(t.Rules, line{exprs, comment})
+func (t *table) add(comment string, exprs ...expr.Any) {
+	rule := nftables.Rule{Exprs: exprs, UserData: userdata.AppendString(nil, userdata.TypeComment, comment)}
+	t.rules = append(t.rules, rule)
 }
 
-// match returns what compares a packet with a port, for an IP version or for both.
-func (p port) match(version int) []expr.Any {
-	var exprs []expr.Any
-	if version != 0 {
-		family := map[int]byte{4: unix.NFPROTO_IPV4, 6: unix.NFPROTO_IPV6}[version]
-		exprs = append(exprs, &expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1}, equals(family))
-	}
-	if p.host.IsValid() {
-		exprs = append(exprs, address(version, daddr), equals(p.host.AsSlice()...))
-	}
-	return append(exprs,
+// match compares a packet with a port and, if it is valid, with a source.
+func (p port) match(source netip.Prefix) []expr.Any {
+	exprs := []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, equals(protocols[p.protocol]),
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
-		equals(binaryutil.BigEndian.PutUint16(p.number)...))
+		equals(binaryutil.BigEndian.PutUint16(p.number)...),
+	}
+	if p.host.IsValid() {
+		exprs = append(exprs, within(netip.PrefixFrom(p.host, p.host.BitLen()), 16, 24)...)
+	}
+	if source.IsValid() {
+		exprs = append(exprs, within(source, 12, 8)...)
+	}
+	return exprs
+}
+
+// within compares an address of a packet with a prefix. Its offset in the header depends
+// on the IP version.
+func within(prefix netip.Prefix, offset4, offset6 uint32) []expr.Any {
+	family, offset, address := byte(unix.NFPROTO_IPV4), offset4, prefix.Addr().AsSlice()
+	if prefix.Addr().Is6() {
+		family, offset = unix.NFPROTO_IPV6, offset6
+	}
+	length := uint32(len(address))
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1}, equals(family),
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length},
+		&expr.Bitwise{
+			SourceRegister: 1, DestRegister: 1, Len: length, Xor: make([]byte, length),
+			Mask: net.CIDRMask(prefix.Bits(), prefix.Addr().BitLen()),
+		},
+		equals(address...),
+	}
 }
 
 func equals(data ...byte) expr.Any { return &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: data} }
 
-// saddr and daddr are the offsets of the addresses in the IP header, by version.
-var (
-	saddr = map[int]uint32{4: 12, 6: 8}
-	daddr = map[int]uint32{4: 16, 6: 24}
-)
-
-// address loads an address of a packet.
-func address(version int, offset map[int]uint32) expr.Any {
-	length := map[int]uint32{4: 4, 6: 16}[version]
-	return &expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset[version], Len: length}
-}
-
-// elements returns the elements of a set: the first address of each range and, unless there
-// is none, the one after its last.
-func elements(ranges []netipx.IPRange) []nftables.SetElement {
-	var all []nftables.SetElement
-	for _, r := range ranges {
-		all = append(all, nftables.SetElement{Key: r.From().AsSlice()})
-		if after := r.To().Next(); after.IsValid() {
-			all = append(all, nftables.SetElement{Key: after.AsSlice(), IntervalEnd: true})
-		}
-	}
-	return all
-}
-
 // replace makes the table like this one, in one transaction.
-func (t *table) replace(conn *nftables.Conn) error {
+func (t table) replace(conn *nftables.Conn) error {
 	own := conn.AddTable(&nftables.Table{Name: tableName, Family: nftables.TableFamilyINet})
 	conn.DelTable(own) // AddTable is for the case that it does not exist
-	if t == nil {
-		return conn.Flush()
+	if len(t.chains) > 0 {
+		conn.AddTable(own)
 	}
-	conn.AddTable(own)
-	for name, all := range t.Sets {
-		set := &nftables.Set{Table: own, Name: name, KeyType: nftables.TypeIPAddr, Interval: true}
-		if strings.HasSuffix(name, "6") {
-			set.KeyType = nftables.TypeIP6Addr
-		}
-		if err := conn.AddSet(set, all); err != nil {
-			return err
-		}
-	}
-	for _, chain := range t.Chains {
+	for _, chain := range t.chains {
 		chain.Table = own
 		conn.AddChain(&chain)
-		for _, l := range t.Rules {
-			comment := userdata.AppendString(nil, userdata.TypeComment, l.Comment)
-			conn.AddRule(&nftables.Rule{Table: own, Chain: &chain, Exprs: l.Exprs, UserData: comment})
+		for _, rule := range t.rules {
+			rule.Table, rule.Chain = own, &chain
+			conn.AddRule(&rule)
 		}
 	}
 	return conn.Flush()
 }
 
-// readTable returns the table as it is, or nil if there is none.
-func readTable(conn *nftables.Conn) (*table, error) {
-	tables, err := conn.ListTablesOfFamily(nftables.TableFamilyINet)
-	i := slices.IndexFunc(tables, func(t *nftables.Table) bool { return t.Name == tableName })
-	if err != nil || i < 0 {
-		return nil, err
-	}
-	own, t := tables[i], &table{Sets: map[string][]nftables.SetElement{}}
+// readTable returns the table as it is. It is empty if there is none.
+func readTable(conn *nftables.Conn) (t table, err error) {
 	chains, err := conn.ListChainsOfTableFamily(nftables.TableFamilyINet)
-	if err != nil {
-		return nil, err
-	}
 	for _, chain := range chains {
 		if chain.Table.Name != tableName {
 			continue
 		}
-		rules, err := conn.GetRules(own, chain)
+		rules, err := conn.GetRules(chain.Table, chain)
 		if err != nil {
-			return nil, err
+			return t, err
 		}
 		for _, rule := range rules {
-			comment, _ := userdata.GetString(rule.UserData, userdata.TypeComment)
-			t.add(comment, rule.Exprs)
+			t.rules = append(t.rules, nftables.Rule{Exprs: rule.Exprs, UserData: rule.UserData})
 		}
 		chain.Table = nil
-		t.Chains = append(t.Chains, *chain)
+		t.chains = append(t.chains, *chain)
 	}
-	sets, err := conn.GetSets(own)
-	if err != nil {
-		return nil, err
-	}
-	for _, set := range sets {
-		all, err := conn.GetSetElements(set)
-		if err != nil {
-			return nil, err
-		}
-		slices.SortFunc(all, func(a, b nftables.SetElement) int { return bytes.Compare(a.Key, b.Key) })
-		t.Sets[set.Name] = all
-	}
-	return t, nil
+	return t, err
 }
 
-// Watch calls a function after each change of nftables, until the context ends. The sync
-// finds out whether it was one of the table: to read it costs less than to decide it here.
-func (n *nft) Watch(ctx context.Context, changed func()) {
-	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		conn, err := n.connect(nftables.AsLasting())
-		if err != nil {
-			klog.FromContext(ctx).Error(err, "Watching nftables failed; trying again")
-			return
-		}
-		defer func() { _ = conn.CloseLasting() }()
-		defer context.AfterFunc(ctx, func() { _ = conn.CloseLasting() })()
-		changes, err := conn.AddGenerationalMonitor(nftables.NewMonitor())
-		if err != nil {
-			klog.FromContext(ctx).Error(err, "Watching nftables failed; trying again")
-			return
-		}
-		changed()           // what happened before was not notified
-		for range changes { // closed if the kernel has lost notifications
-			changed()
-		}
-	}, time.Second)
+// Watch calls a function after each change of nftables. The sync finds out whether it was
+// one of the table: to read it costs less than to decide it here.
+func (n *nft) Watch(ctx context.Context, changed func()) error {
+	conn, err := n.connect()
+	if err != nil {
+		return fmt.Errorf("connecting to nftables: %w", err)
+	}
+	defer func() { _ = conn.CloseLasting() }()
+	defer context.AfterFunc(ctx, func() { _ = conn.CloseLasting() })()
+	changes, err := conn.AddGenerationalMonitor(nftables.NewMonitor())
+	if err != nil {
+		return fmt.Errorf("watching nftables: %w", err)
+	}
+	changed()           // what happened before was not notified
+	for range changes { // closed if the kernel has lost notifications
+		changed()
+	}
+	return nil
 }

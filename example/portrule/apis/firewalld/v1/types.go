@@ -1,36 +1,14 @@
-// Package v1 contains version v1 of the API group firewalld.fedoraproject.org. Its only
-// kind is PortRule.
-//
-// +kubebuilder:object:generate=true
-// +groupName=firewalld.fedoraproject.org
 package v1
 
-import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-)
-
-// GroupVersion identifies this API.
-var GroupVersion = schema.GroupVersion{Group: "firewalld.fedoraproject.org", Version: "v1"}
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // ConditionApplied is True if the firewall of the node contains the rule.
 const ConditionApplied = "Applied"
 
-// AddToScheme adds the types of this package to a scheme.
-func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &PortRule{}, &PortRuleList{})
-	metav1.AddToGroupVersion(scheme, GroupVersion)
-	return nil
-}
-
-// PortRule makes a port of nodes reachable from its sources, and only from the sources of
-// the PortRules that name this port. Connections that exist, and connections of a node to
-// itself, are not affected.
-//
-// It is cluster-scoped, as Nodes are: who may restrict a port of a node can cut off every
-// tenant on it.
-//
+// +genclient
+// +genclient:nonNamespaced
+// +resourceName=ports
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=ports,singular=port,scope=Cluster,shortName=fp
 // +kubebuilder:subresource:status
@@ -39,7 +17,17 @@ func AddToScheme(scheme *runtime.Scheme) error {
 // +kubebuilder:printcolumn:name="Protocol",type=string,JSONPath=`.spec.protocol`
 // +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.spec.host`
 // +kubebuilder:printcolumn:name="Sources",type=string,JSONPath=`.spec.sources`
+// +kubebuilder:printcolumn:name="Nodes",type=string,JSONPath=`.status.nodes[*].node`
 // +kubebuilder:printcolumn:name="Applied",type=string,JSONPath=`.status.nodes[*].conditions[?(@.type=="Applied")].status`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.nodes[*].conditions[?(@.type=="Applied")].message`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+
+// PortRule makes a port of nodes reachable from its sources, and only from the sources of
+// the PortRules that name this port. Connections that exist, and connections of a node to
+// itself, are not affected.
+//
+// It is cluster-scoped, as Nodes are: who may restrict a port of a node can cut off every
+// tenant on it.
 type PortRule struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -96,9 +84,10 @@ type NodeStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// PortRuleList is a list of PortRules.
-//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
+
+// PortRuleList is a list of PortRules.
 type PortRuleList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
