@@ -37,6 +37,9 @@ type Desired struct {
 	// ReportDrift is true if Neutron matched this spec before, and a later difference
 	// is to be reported instead of corrected.
 	ReportDrift bool
+	// SharesRange is true if an older Network of the namespace has the same range. The plan
+	// is the same, and the status says so.
+	SharesRange bool
 	// Edited is true if the spec was different at an earlier time.
 	Edited bool
 	// Settings are those of the network; nil for each one that the spec omits.

@@ -70,6 +70,8 @@ type Reconciler struct {
 	memories map[cache.ObjectName]memory
 	ledger   map[cache.ObjectName]account
 	quota    quota
+	// laterOfRange are Networks with the range of an older one in their namespace.
+	laterOfRange map[cache.ObjectName]bool
 	// startedAt is when this replica started leading, or zero.
 	startedAt time.Time
 	stopping  <-chan struct{}

@@ -87,6 +87,9 @@ func For(
 	}
 	record := actual.Ours(desired)
 	ready.Message += provisionedMessage(ready, record)
+	if ready.Reason == Provisioned && desired.SharesRange {
+		ready.Message += " An older Network of this namespace has the same range."
+	}
 	after = recordStatus(record)
 	after.Conditions, after.MatchedGeneration = network.Status.Conditions, network.Status.MatchedGeneration
 	if IsComplete(outcome) {
