@@ -63,6 +63,11 @@ TOUR_FLAGS :=
 tour: build hack-local ## Explain the path of a key step by step, beside the debug page in a browser
 	@exec $(WITH_KUBERNETES) build/bin/local tour $(TOUR_FLAGS)
 
+.PHONY: recording
+recording: build hack-local ## Record the tour for docs/watch, whose page plays it
+	@$(WITH_KUBERNETES) build/bin/local tour -record docs/watch/recording.js
+	@hack/update-watch.sh
+
 .PHONY: cluster
 cluster: $(if $(KUBEBUILDER_ASSETS),,control-plane) hack-local ## Run a local Kubernetes without a controller, for the lessons
 	@exec build/bin/local cluster
@@ -131,7 +136,7 @@ node: control-plane ## Build build/bin/node, which runs a command with a Kuberne
 	@$(GO_BUILD) -o $(NODE) ./test/node
 
 .PHONY: generate
-generate: ## Generate clients, deepcopy functions, the CRD and its reference from the types
+generate: ## Generate clients, deepcopy functions, the CRD, its reference, and the page of docs/watch
 	@hack/update-codegen.sh
 
 .PHONY: verify

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Generates the deepcopy and register functions of the types, the packages in
-# pkg/client, the CRD in crd/, the code of a lesson, and docs/reference. The
-# versions of the generators are those of hack/tools/go.mod.
+# pkg/client, the CRD in crd/, the code of a lesson, docs/reference, and the page of
+# docs/watch. The versions of the generators are those of hack/tools/go.mod.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -50,3 +50,4 @@ go -C hack/tools install k8s.io/kube-openapi/cmd/openapi-gen
 go -C hack/tools tool crd-ref-docs --log-level=WARN --renderer=markdown --config="$PWD/hack/reference/api.yaml" \
 	--source-path="$PWD/pkg/apis" --output-path="$PWD/docs/reference/api.md" >/dev/null
 CGO_ENABLED=0 go run -trimpath ./hack/reference # conditions, flags and metrics
+hack/update-watch.sh

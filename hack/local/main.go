@@ -79,15 +79,21 @@ func of(c *launch.Cluster) kubectl {
 	}
 }
 
+// commandLine returns a command with these arguments of kubectl.
+func commandLine(args []string) string {
+	words := []string{"kubectl"}
+	for _, arg := range args {
+		if strings.ContainsAny(arg, `{}" `) {
+			arg = "'" + arg + "'"
+		}
+		words = append(words, arg)
+	}
+	return strings.Join(words, " ")
+}
+
 // show runs kubectl, and prints the command and its output.
 func (k kubectl) show(ctx context.Context, args ...string) error {
-	words := make([]string, len(args))
-	for i, arg := range args {
-		if words[i] = arg; strings.ContainsAny(arg, `{}" `) {
-			words[i] = "'" + arg + "'"
-		}
-	}
-	fmt.Printf("$ kubectl %s\n", strings.Join(words, " "))
+	fmt.Printf("$ %s\n", commandLine(args))
 	output, err := k(ctx, args...)
 	printIndented(output)
 	return err

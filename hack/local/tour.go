@@ -23,6 +23,7 @@ import (
 // without a spectator just enough to be used.
 const (
 	slowMotion = 800 * time.Millisecond
+	recorded   = 300 * time.Millisecond
 	unwatched  = 50 * time.Millisecond
 )
 
@@ -38,8 +39,9 @@ type tour struct {
 
 	controller *launch.Controller
 	neutron    *embedded.Server
-	page       string // its URL
-	heal       func() // ends the failure of Neutron
+	page       string    // its URL
+	heal       func()    // ends the failure of Neutron
+	recorder   *recorder // or nil
 }
 
 // guide plays the walkthrough in slow motion, for a browser tab with the debug page
@@ -51,6 +53,7 @@ func guide(ctx context.Context, _ <-chan os.Signal, args []string) (exitCode int
 		"The `language` of the explanations: en or zh. Defaults to that of the system.")
 	flags.BoolVar(&t.yes, "yes", !isTerminal(os.Stdin),
 		"Do not wait for Enter. Defaults to true if the input is not a terminal.")
+	record := flags.String("record", "", "Write a recording for docs/watch to this `file`. Implies -yes.")
 	_ = flags.Parse(args) // it exits
 	if flags.NArg() > 0 || t.language != "en" && t.language != "zh" {
 		flags.Usage()
@@ -71,16 +74,35 @@ func guide(ctx context.Context, _ <-chan os.Signal, args []string) (exitCode int
 		return 1, err
 	}
 	t.page = "http://" + address
-	t.controller, err = launch.StartController(c.Dir(), "-kubeconfig="+c.Kubeconfig(),
-		"-neutron-endpoint="+t.neutron.URL(), "-debug-bind-address="+address, "-resync-period=30s")
-	if err != nil {
+	controllerFlags := []string{
+		"-kubeconfig=" + c.Kubeconfig(), "-neutron-endpoint=" + t.neutron.URL(), "-debug-bind-address=" + address, "-resync-period=30s",
+	}
+	if *record != "" { // less to wait for, and to show
+		controllerFlags = append(controllerFlags, "-resync-period=10s", "-workers=4")
+	}
+	if t.controller, err = launch.StartController(c.Dir(), controllerFlags...); err != nil {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, t.controller.Stop()) }()
 	if err := t.controller.Eventually(ctx, t.controller.Leads); err != nil {
 		return 1, err
 	}
-	return 0, t.play(c.Kubeconfig())
+	return 0, t.playAndRecord(c.Kubeconfig(), *record)
+}
+
+// playAndRecord plays all steps, and writes a recording of them unless its path is empty.
+func (t *tour) playAndRecord(kubeconfig, path string) (err error) {
+	if path == "" {
+		return t.play(kubeconfig)
+	}
+	t.yes = true
+	if t.recorder, err = startRecording(t.ctx, t.page, "default/"+example); err != nil {
+		return err
+	}
+	if err := t.play(kubeconfig); err != nil {
+		return err
+	}
+	return t.recorder.write(path)
 }
 
 // systemLanguage returns the language of the locale.
@@ -94,7 +116,10 @@ func systemLanguage() string {
 // play plays all steps.
 func (t *tour) play(kubeconfig string) error {
 	slow := slowMotion
-	if t.yes {
+	switch {
+	case t.recorder != nil:
+		slow = recorded
+	case t.yes:
 		slow = unwatched
 	}
 	setting := fmt.Sprintf("%s/api/slow?milliseconds=%d", t.page, slow.Milliseconds())
@@ -107,10 +132,14 @@ func (t *tour) play(kubeconfig string) error {
 			return err
 		}
 		title(fmt.Sprintf("%d. %s", i+1, t.say(step.title)))
+		t.recorder.begin(step)
 		begun := time.Now()
 		err := step.play(t)
 		if err == nil {
 			err = t.finished(begun, step.until)
+		}
+		if err == nil {
+			err = t.recorder.end(t.ctx)
 		}
 		if err != nil {
 			return fmt.Errorf("step %d: %w", i+1, err)
@@ -141,7 +170,19 @@ func (t *tour) enter() error {
 }
 
 func create(t *tour) error {
-	return t.ready(t.show(t.ctx, "apply", "-f", "example/example-network.yaml"))
+	return t.ready(t.show("apply", "-f", "example/example-network.yaml"))
+}
+
+// show runs kubectl, and prints and records the command.
+func (t *tour) show(args ...string) error {
+	t.recorder.command(commandLine(args))
+	return t.kubectl.show(t.ctx, args...)
+}
+
+// printCommand prints and records the command that would do what follows.
+func (t *tour) printCommand(line string) {
+	t.recorder.command(line)
+	fmt.Printf("$ %s\n", line)
 }
 
 // ready waits until the controller has observed the last edit, unless that failed.
@@ -149,11 +190,11 @@ func (t *tour) ready(failed error) error {
 	if failed != nil {
 		return failed
 	}
-	return t.show(t.ctx, "wait", "--for=condition=Ready", "network/"+example, "--timeout", "1m")
+	return t.kubectl.show(t.ctx, "wait", "--for=condition=Ready", "network/"+example, "--timeout", "1m")
 }
 
 // edit changes the gateway.
-func edit(t *tour) error { return t.ready(t.show(t.ctx, patch("192.168.1.1")...)) }
+func edit(t *tour) error { return t.ready(t.show(patch("192.168.1.1")...)) }
 
 // patch returns a kubectl command that changes the gateway.
 func patch(gateway string) []string {
@@ -162,8 +203,8 @@ func patch(gateway string) []string {
 
 // tenEdits changes the gateway ten times at once.
 func tenEdits(t *tour) error {
-	fmt.Printf("$ for i in {1..10}; do kubectl patch network %s --type=merge "+
-		"--patch '{\"spec\":{\"gateway\":\"192.168.2.'$i'\"}}' & done\n", example)
+	t.printCommand("for i in {1..10}; do kubectl patch network " + example + " --type=merge " +
+		`--patch '{"spec":{"gateway":"192.168.2.'$i'"}}' & done`)
 	errs := make(chan error)
 	for i := range 10 {
 		go func() {
@@ -184,14 +225,14 @@ func drift(t *tour) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("$ openstack network delete %s\n", id)
+	t.printCommand("openstack network delete " + id)
 	return send(t.ctx, http.MethodDelete, t.neutron.URL()+"/v2.0/networks/"+id, nil)
 }
 
 // failure edits the Network while Neutron is unavailable.
 func failure(t *tour) error {
 	t.heal = t.neutron.Inject(embedded.Fault{Method: http.MethodPut, Status: http.StatusServiceUnavailable})
-	return t.show(t.ctx, patch("192.168.3.1")...)
+	return t.show(patch("192.168.3.1")...)
 }
 
 func heal(t *tour) error {
@@ -201,7 +242,7 @@ func heal(t *tour) error {
 }
 
 func remove(t *tour) error {
-	return t.show(t.ctx, "delete", "network", example, "--timeout", "1m")
+	return t.show("delete", "network", example, "--timeout", "1m")
 }
 
 // finished waits until the newest journey has ended since a time, and is one that a

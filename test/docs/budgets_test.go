@@ -14,7 +14,7 @@ var budgets = map[string]int{
 	"lines of the embedded Neutron":                  2_100,
 	"lines of tests":                                 28_400,
 	"lines that support tests, tools and lessons":    14_900,
-	"lines of the debug page":                        1_800,
+	"lines of the debug page":                        1_900,
 	"lines of YAML":                                  4_200,
 	"Go files in the root":                           3,
 	"test files in the root":                         6,
@@ -32,7 +32,7 @@ func TestBudgets(t *testing.T) {
 		switch {
 		case filepath.Base(file) == "go.mod":
 			counts["modules"]++
-		case filepath.Base(file) == "go.sum":
+		case filepath.Base(file) == "go.sum", strings.HasPrefix(file, "docs/watch/"): // generated
 		case isGo && isGenerated(file, text):
 		case strings.HasSuffix(file, "_test.go"), strings.HasPrefix(file, "test/browser/testdata/"):
 			counts["lines of tests"] += lines

@@ -41,13 +41,17 @@ export class Diagram {
 			element.prepend(create("h3", "", button), create("span", "node", ...steps.map((step) => create("i", "", step))), ...parts.map((part) => create("p", part)));
 			this.#explainOn(stage, button, element);
 		}
-		setInterval(() => this.#countDown(), 200);
+		setInterval(() => this.#traffic.paused || this.#countDown(), 200);
 		setInterval(() => this.#dim(), 100);
 		setInterval(() => this.#announce(), 5000);
 	}
 
 	set paused(paused) {
 		this.#traffic.paused = paused;
+	}
+
+	set speed(speed) {
+		this.#traffic.speed = speed;
 	}
 
 	set followed(key) {
@@ -59,8 +63,15 @@ export class Diagram {
 		this.#traffic.play(moments);
 	}
 
+	// clear removes what is on its way, because the time is another one now.
+	clear() {
+		this.#traffic.clear();
+		for (const element of Object.values(stations)) element.classList.remove("lit", "failing");
+	}
+
 	set connection(connection) {
 		this.#connection = connection;
+		if (connection === "broken") this.#state = null;
 		this.#headline();
 	}
 
@@ -127,7 +138,7 @@ export class Diagram {
 	// countDown shows how long each key waits, and how old the cache is.
 	#countDown() {
 		const state = this.#state;
-		if (!state || this.#traffic.paused) return;
+		if (!state) return;
 		for (const item of document.getElementById("backoff").children) {
 			const { from, until } = item.waiting, left = new Date(until) - this.#now();
 			setText(item.querySelector(".countdown"), left > 50 ? text().inSeconds((left / 1000).toFixed(left < 10e3 ? 1 : 0)) : text().now);

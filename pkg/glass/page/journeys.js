@@ -27,7 +27,7 @@ function asText(details) {
 }
 
 export class Journeys {
-	#now;
+	#source;
 	#key = "";
 	#journeys = [];
 	#id = ""; // of the journey in the address
@@ -35,8 +35,9 @@ export class Journeys {
 	#begin; // of the journey that is being rendered
 	#typing = 0;
 
-	constructor(now) {
-		this.#now = now;
+	// The source has the controller's time, now, and its keys.
+	constructor(source) {
+		this.#source = source;
 		input.addEventListener("input", (event) => {
 			clearTimeout(this.#typing);
 			if (event.inputType === "insertReplacementText") this.#select(); // one of the suggestions
@@ -60,8 +61,7 @@ export class Journeys {
 	}
 
 	async #suggest() {
-		const typed = input.value.trim(), response = await fetch("api/keys?prefix=" + encodeURIComponent(typed)).catch(() => null);
-		const keys = response?.ok ? await response.json() : [];
+		const typed = input.value.trim(), keys = await this.#source.keys(typed);
 		if (typed === input.value.trim()) list.replaceChildren(...keys.map((key) => new Option("", key)));
 	}
 
@@ -87,7 +87,7 @@ export class Journeys {
 	}
 
 	#journey(journey) {
-		const t = text(), end = new Date(journey.ended ?? this.#now()), begin = this.#begin = new Date(journey.causes[0]?.time ?? journey.queued);
+		const t = text(), end = new Date(journey.ended ?? this.#source.now()), begin = this.#begin = new Date(journey.causes[0]?.time ?? journey.queued);
 		const outcome = journey.ended ? journey.outcome || t.succeeded : journey.taken ? t.running : t.waitsForWorker;
 		const summary = create("summary", "", create("span", "sign"), create("time", "", clockTime(begin)),
 			create("span", "outcome", outcome), create("span", "total", journey.ended && duration(end - begin)));
@@ -158,7 +158,7 @@ export class Journeys {
 
 	#countDown() {
 		for (const countdown of panel.querySelectorAll(".countdown")) {
-			const left = new Date(countdown.dataset.until) - this.#now();
+			const left = new Date(countdown.dataset.until) - this.#source.now();
 			setText(countdown, left > 0 ? text().inSeconds((left / 1000).toFixed(left < 10e3 ? 1 : 0)) : clockTime(countdown.dataset.until));
 		}
 	}

@@ -37,6 +37,7 @@ export class Motion {
 	#lines = new Map(); // name of a line → its last dot and when the next one may start
 	#pausedAt = null;
 	#pauses = 0; // milliseconds of all pauses
+	speed = 1;
 	labels = true; // whether there is room for the names of keys
 
 	constructor(layer) {
@@ -52,6 +53,12 @@ export class Motion {
 		if (this.paused) this.#pauses += now - this.#pausedAt;
 		this.#pausedAt = paused ? now : null;
 		for (const animation of this.#layer.getAnimations({ subtree: true })) paused ? animation.pause() : animation.play();
+	}
+
+	// finish ends all movements at once.
+	finish() {
+		for (const animation of this.#layer.getAnimations({ subtree: true })) animation.finish();
+		this.#lines.clear();
 	}
 
 	// clock returns the time without pauses.
@@ -94,6 +101,7 @@ export class Motion {
 
 	#animate(element, frames, options) {
 		const animation = element.animate(frames, options);
+		animation.playbackRate = this.speed;
 		if (this.paused) animation.pause();
 		return animation.finished;
 	}

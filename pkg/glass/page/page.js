@@ -10,17 +10,22 @@
 //	#follow, #journeys > details[data-id], with .copy; #namespace/name/ID in the address opens one
 //	#connection[data-state="connecting|open|lost"]
 //	#pause[aria-pressed], #theme, #language, #slow, #headline
+//	#tour, of a recording only: #steps button[aria-current], #position, #speed, #lesson
 import { Diagram } from "./diagram.js";
 import { followed, Journeys } from "./journeys.js";
+import { Recording } from "./recording.js";
 import { Stream } from "./stream.js";
 import { showTables } from "./tables.js";
 import { language, number, setLanguage, text } from "./texts.js";
 import { setText } from "./elements.js";
+import { Tour } from "./tour.js";
 
 const $ = (id) => document.getElementById(id);
 let last = null, connection = "connecting";
 
-const stream = new Stream({
+// docs/watch has a recording in place of a stream.
+const isRecorded = document.documentElement.dataset.source === "recording";
+const stream = new (isRecorded ? Recording : Stream)({
 	state(state) {
 		last = state;
 		diagram.show(state);
@@ -35,9 +40,12 @@ const stream = new Stream({
 		diagram.connection = to;
 		showControls();
 	},
+	reset: () => diagram.clear(),
+	position: () => tour.show(),
 });
 const diagram = new Diagram(stream.now);
-const journeys = new Journeys(stream.now);
+const journeys = new Journeys(stream);
+const tour = isRecorded && new Tour(stream, (speed) => diagram.speed = stream.speed = speed);
 
 const darkByDefault = matchMedia("(prefers-color-scheme: dark)");
 const isDark = () => (localStorage.getItem("theme") ?? (darkByDefault.matches ? "dark" : "light")) === "dark";
@@ -45,7 +53,7 @@ const isDark = () => (localStorage.getItem("theme") ?? (darkByDefault.matches ? 
 function showControls() {
 	const t = text();
 	$("connection").dataset.state = connection;
-	setText($("connection"), connection === "open" && stream.paused ? t.paused : t[connection]);
+	setText($("connection"), connection === "open" ? stream.paused ? t.paused : t[stream.kind] : t[connection]);
 	$("pause").setAttribute("aria-pressed", stream.paused);
 	setText($("pause"), stream.paused ? t.resume : t.pause);
 	document.documentElement.dataset.theme = isDark() ? "dark" : "light";
@@ -61,6 +69,7 @@ function retext() {
 	$("slow").value = chosen || last?.process.slowMilliseconds || 0;
 	diagram.retext();
 	journeys.retext();
+	if (tour) tour.retext();
 	if (last) showTables(last);
 	showControls();
 }

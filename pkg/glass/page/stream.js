@@ -1,4 +1,6 @@
 // stream.js: the server-sent events of /api/stream. It connects again after an error.
+// In place of it, the page has a Recording, with the same methods, if it is published
+// without a controller: see recording.js.
 
 const silence = 10_000; // milliseconds without an event, after which the connection counts as lost
 
@@ -17,8 +19,16 @@ export class Stream {
 		this.#listeners = listeners;
 	}
 
+	kind = "live";
+
 	// now returns the controller's time in milliseconds.
 	now = () => Date.now() + this.#offset;
+
+	// keys returns keys that begin with a text.
+	async keys(prefix) {
+		const response = await fetch("api/keys?prefix=" + encodeURIComponent(prefix)).catch(() => null);
+		return response?.ok ? response.json() : [];
+	}
 
 	get paused() {
 		return this.#paused;

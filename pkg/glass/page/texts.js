@@ -5,7 +5,7 @@ const english = {
 	language: "中文", title: "Debug page: samplecrd-controller", skip: "Follow one key", controls: "Display", path: "The path of a key",
 	dark: "Dark", light: "Light", pause: "Pause", resume: "Resume",
 	slow: "Slow motion", off: "off", seconds: (s) => `${s} s`, slowFailed: "Slow motion was rejected by the controller.",
-	connecting: "Connecting", open: "Live", lost: "Connection lost, retrying", paused: "Paused",
+	connecting: "Connecting", live: "Live", recorded: "Recording", lost: "Connection lost, retrying", broken: "No recording", paused: "Paused",
 	informer: "Informer", units: ["ms", "s", "min", "h"],
 	process: (p, since) => `${p.version}, running for ${since}${p.cloud ? `, Neutron: ${p.cloud}` : ""}`,
 
@@ -44,6 +44,7 @@ const english = {
 	headline: {
 		connecting: () => "Connecting to the controller.",
 		lost: () => "Connection lost. The picture shows the last known state.",
+		broken: () => "The recording is missing or damaged, or made for another version of this page: make recording writes it again.",
 		standby: (s) => `Standby: ${s.holder || "another replica"} is the leader.`,
 		listing: () => "The Reflector lists the objects.",
 		waiting: () => "The Reflector waits after an error.",
@@ -54,6 +55,7 @@ const english = {
 	},
 	hint: "A change of an object becomes a key, and the key travels along the line. Point at a station to read what it does.",
 
+	tour: "Tour", tourSteps: "Steps", position: "Position", speed: "Speed",
 	follow: "Follow one key", unfollow: "Stop",
 	followHint: "Type or select a key to see its journeys: why it was queued, what the controller found, and what it did.",
 	noJourneys: (key) => `No journey of ${key} is kept yet. The next event starts one.`,
@@ -77,7 +79,7 @@ const chinese = {
 	language: "English", title: "调试页面：samplecrd-controller", skip: "跟踪一个 key", controls: "显示", path: "一个 key 的路径",
 	dark: "深色", light: "浅色", pause: "暂停", resume: "继续",
 	slow: "慢动作", off: "关", seconds: (s) => `${s} 秒`, slowFailed: "控制器拒绝了慢动作。",
-	connecting: "正在连接", open: "实时", lost: "连接断开，正在重试", paused: "已暂停",
+	connecting: "正在连接", live: "实时", recorded: "录像", lost: "连接断开，正在重试", broken: "没有录像", paused: "已暂停",
 	informer: "Informer", units: ["毫秒", "秒", "分钟", "小时"],
 	process: (p, since) => `${p.version}，已运行 ${since}${p.cloud ? `，Neutron：${p.cloud}` : ""}`,
 
@@ -114,6 +116,7 @@ const chinese = {
 	headline: {
 		connecting: () => "正在连接控制器。",
 		lost: () => "连接断开。图中是最后已知的状态。",
+		broken: () => "录像缺失、损坏，或者属于这个页面的另一个版本：make recording 会重新录制。",
 		standby: (s) => `备用：leader 是 ${s.holder || "另一个副本"}。`,
 		listing: () => "Reflector 正在 list 对象。",
 		waiting: () => "Reflector 出错后正在等待。",
@@ -124,6 +127,7 @@ const chinese = {
 	},
 	hint: "对象的变化变成一个 key，key 沿着线走。指向一个站点，看它做什么。",
 
+	tour: "导览", tourSteps: "步骤", position: "进度", speed: "速度",
 	follow: "跟踪一个 key", unfollow: "停止",
 	followHint: "输入或选择一个 key，查看它的历程：为什么进队列，控制器看到了什么，做了什么。",
 	noJourneys: (key) => `还没有 ${key} 的历程。下一个事件会开始一次。`,

@@ -44,6 +44,22 @@ export class Traffic {
 		this.#motion.paused = paused;
 	}
 
+	set speed(speed) {
+		this.#motion.speed = speed;
+	}
+
+	// clear removes all dots at once.
+	clear() {
+		for (const player of this.#players.values()) {
+			player.cleared = true;
+			player.stages.length = 0;
+			player.wake?.();
+		}
+		this.#players.clear();
+		this.merged.clear();
+		this.#motion.finish();
+	}
+
 	// play moves dots for the moments. If there are too many, stations light up without.
 	play(moments) {
 		for (const moment of moments) {
@@ -75,13 +91,13 @@ export class Traffic {
 		while (player.stages.length) {
 			if (player.stages[0].stage === "worker") await this.#players.get("event " + key)?.ended; // its way to the queue
 			await this.#visit(player, player.stages.shift(), 1 + Math.min(1.6, player.stages.length / 8 + this.#players.size / 20));
-			if (player.stages.length || !player.lane) continue;
+			if (player.stages.length || !player.lane || player.cleared) continue;
 			player.idleSince = performance.now();
 			await new Promise((wake) => player.wake = wake);
 			player.wake = null;
 		}
 		this.workers.leave(player.lane);
-		this.#players.delete(name);
+		if (!player.cleared) this.#players.delete(name);
 		player.end();
 	}
 
@@ -102,7 +118,7 @@ export class Traffic {
 	async #visit(player, moment, speed) {
 		const { stage, key, worker, failed } = moment, followed = key === this.followed;
 		const options = { label: followed ? key : key.split("/")[1].replace(/^(.{15})..+/, "$1…"), failed, followed, speed };
-		const fly = (line, more) => this.#motion.fly(line, this.#lines[line] ?? [], { ...options, ...more });
+		const fly = async (line, more) => player.cleared || this.#motion.fly(line, this.#lines[line] ?? [], { ...options, ...more });
 		if (worker && !player.lane) player.lane = await this.workers.enter(worker, key);
 		const lane = player.lane;
 		const way = { watch: "kubernetes-watch", fifo: "watch-fifo", indexer: "fifo-indexer", handler: "indexer-handler",
@@ -113,6 +129,7 @@ export class Traffic {
 		if (stage === "apply") player.hasSteps = true;
 		if (lane && stage === "done" && player.hasSteps) await this.#leave("done", lane, fly);
 		if (lane && stage === "backoff") await this.#leave("failed", lane, fly);
+		if (player.cleared) return;
 		this.#pass(moment);
 		if (stage === "actual" || stage === "neutron") this.#light("cache");
 		if (stage === "done" && player.hasSteps) this.#light("kubernetes"); // a sync without a step writes nothing

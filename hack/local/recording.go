@@ -1,0 +1,230 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// recordingFormat is raised when a page of before could not play the recording.
+const recordingFormat = 1
+
+// recording is what the debug page received during a tour. The page plays it from
+// docs/watch, without a controller.
+type recording struct {
+	Format int            `json:"format"`
+	Key    string         `json:"key"` // whose journeys it has
+	Began  time.Time      `json:"began"`
+	Steps  []recordedStep `json:"steps"`
+	Frames []frame        `json:"frames"`
+}
+
+// recordedStep is a step of the tour. The texts are by language.
+type recordedStep struct {
+	At       int64             `json:"at"` // milliseconds since the beginning, as in a frame
+	Title    map[string]string `json:"title"`
+	Lesson   map[string]string `json:"lesson"`
+	Commands []string          `json:"commands"`
+}
+
+// frame is what arrived at a time. A state and a journey have only the fields that changed
+// since the one before; a field that is gone is null.
+type frame struct {
+	At       int64           `json:"at"`
+	State    fields          `json:"state,omitempty"`
+	Moments  json.RawMessage `json:"moments,omitempty"`
+	Journeys []fields        `json:"journeys,omitzero"` // all, the newest first; only some may have changed
+}
+
+type fields map[string]json.RawMessage
+
+// recorder records a stream. A nil recorder records nothing.
+type recorder struct {
+	mu       sync.Mutex
+	tape     recording
+	state    fields
+	journeys map[string]fields // of the last event, by ID
+}
+
+// startRecording records the stream of a page, until the context ends.
+func startRecording(ctx context.Context, page, key string) (*recorder, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, page+"/api/stream?key="+key, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // receive does
+	if err != nil {
+		return nil, fmt.Errorf("opening the stream to record: %w", err)
+	}
+	r := &recorder{tape: recording{Format: recordingFormat, Key: key, Began: time.Now()}}
+	go r.receive(response)
+	return r, nil
+}
+
+// receive records the events of the stream.
+func (r *recorder) receive(stream *http.Response) {
+	defer func() { _ = stream.Body.Close() }()
+	lines, event := bufio.NewScanner(stream.Body), ""
+	lines.Buffer(nil, 8<<20)
+	for lines.Scan() {
+		switch name, value, _ := strings.Cut(lines.Text(), ": "); name {
+		case "event":
+			event = value
+		case "data":
+			r.add(event, []byte(value))
+		}
+	}
+}
+
+// add records an event of the stream, unless nothing changed with it.
+func (r *recorder) add(event string, data []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := frame{At: r.now()}
+	switch event {
+	case "state":
+		state := fields{}
+		if json.Unmarshal(data, &state) != nil {
+			return
+		}
+		state.anonymize()
+		next.State = state.since(r.state)
+		if r.state = state; len(next.State) == 0 {
+			return
+		}
+	case "moments":
+		next.Moments = data
+	case "journeys":
+		var journeys []fields
+		if json.Unmarshal(data, &journeys) != nil {
+			return
+		}
+		next.Journeys = []fields{}
+		known := map[string]fields{}
+		for _, journey := range journeys {
+			id := string(journey["id"])
+			changed := journey.since(r.journeys[id])
+			changed["id"], known[id] = journey["id"], journey
+			next.Journeys = append(next.Journeys, changed)
+		}
+		r.journeys = known
+	}
+	r.tape.Frames = append(r.tape.Frames, next)
+}
+
+func (r *recorder) now() int64 { return time.Since(r.tape.Began).Milliseconds() }
+
+// anonymize removes from a state what is of this machine only, and what is for the time of
+// the tour only. The page that plays the recording has its own time.
+func (f fields) anonymize() {
+	delete(f, "time")
+	process := fields{}
+	if json.Unmarshal(f["process"], &process) != nil {
+		return
+	}
+	delete(process, "holder") // has the name of the host
+	delete(process, "cloud")  // has a port
+	maps.Copy(process, fields{"maySlowDown": json.RawMessage("false"), "version": json.RawMessage(`"recording"`)})
+	f["process"], _ = json.Marshal(process) // it was decoded
+}
+
+// since returns the fields that are other ones than before.
+func (f fields) since(before fields) fields {
+	changed := fields{}
+	for name, value := range f {
+		if !bytes.Equal(value, before[name]) {
+			changed[name] = value
+		}
+	}
+	for name := range before {
+		if _, ok := f[name]; !ok {
+			changed[name] = json.RawMessage("null")
+		}
+	}
+	return changed
+}
+
+// begin records that a step of the tour begins.
+func (r *recorder) begin(s step) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tape.Steps = append(r.tape.Steps, s.recorded(r.now()))
+}
+
+// recorded returns the step as a recording has it.
+func (s step) recorded(at int64) recordedStep {
+	return recordedStep{At: at, Title: s.title.byLanguage(), Lesson: s.lesson.byLanguage(), Commands: []string{}}
+}
+
+// byLanguage returns the texts by the names of the languages on the page, without the line
+// breaks of a terminal.
+func (w words) byLanguage() map[string]string {
+	return map[string]string{"en": strings.ReplaceAll(w.english, "\n", " "), "zh-CN": strings.ReplaceAll(w.chinese, "\n", "")}
+}
+
+// command records a command of the step.
+func (r *recorder) command(line string) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := &r.tape.Steps[len(r.tape.Steps)-1]
+	last.Commands = append(last.Commands, line)
+}
+
+// readingTime is how long a recording shows the end of each step.
+const readingTime = 4 * time.Second
+
+// end lets the spectators of the recording read.
+func (r *recorder) end(ctx context.Context) error {
+	if r == nil {
+		return nil
+	}
+	select {
+	case <-time.After(readingTime):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// write writes the recording: a classic script, because a page that was opened as a file
+// can load only that. Each frame is a line.
+func (r *recorder) write(path string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.tape.Frames) == 0 {
+		return errors.New("the debug page sent nothing to record")
+	}
+	lines := make([]string, len(r.tape.Frames))
+	for i, next := range slices.All(r.tape.Frames) {
+		encoded, err := json.Marshal(next)
+		if err != nil {
+			return fmt.Errorf("encoding the recording: %w", err)
+		}
+		lines[i] = string(encoded)
+	}
+	head := r.tape
+	head.Frames = []frame{}
+	encoded, err := json.Marshal(head)
+	if err != nil {
+		return fmt.Errorf("encoding the recording: %w", err)
+	}
+	text := "// Code generated by make recording. DO NOT EDIT.\nglobalThis.recording = " +
+		strings.TrimSuffix(string(encoded), "]}") + "\n" + strings.Join(lines, ",\n") + "\n]};\n"
+	return os.WriteFile(path, []byte(text), 0o644)
+}
