@@ -44,7 +44,7 @@ func (n *node) embedded(t *testing.T) {
 	part(t, "walkthrough", func(t *testing.T) { n.walkthrough(t, nil) })
 	part(t, "a plan in the pod", n.planInPod)
 	part(t, "nothing is forbidden", func(t *testing.T) { n.nothingForbidden(t, begun) })
-	part(t, "uninstall everything", func(t *testing.T) { n.uninstall(t, "embedded", nil) })
+	part(t, "uninstall everything", func(t *testing.T) { n.uninstall(t, nil, "-k", "deploy/overlays/embedded") })
 }
 
 // planInPod: plan has the flags of the controller in whose pod it runs.
@@ -71,5 +71,5 @@ func (n *node) openStack(t *testing.T) {
 	part(t, "secrets appear nowhere after that", func(t *testing.T) { n.wantNoSecrets(t, c) })
 	part(t, "nothing is forbidden", func(t *testing.T) { n.nothingForbidden(t, begun) })
 	part(t, "each right is used", func(t *testing.T) { n.allUsed(t, begun) })
-	part(t, "uninstall everything", func(t *testing.T) { n.uninstall(t, "openstack", c) })
+	part(t, "uninstall everything", func(t *testing.T) { n.uninstall(t, c, "-f", "build/e2e/install.yaml") })
 }

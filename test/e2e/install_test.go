@@ -59,12 +59,12 @@ func (n *node) podsAreRestricted(t *testing.T) {
 	}
 }
 
-// installWithSecret installs the overlay that needs a Secret, which is created later, as
-// in docs/operate/install.md.
+// installWithSecret installs from the files of a release. The Pods wait for a Secret, which is
+// created later, as in docs/operate/install.md.
 func (n *node) installWithSecret(t *testing.T, c *cloud) {
 	t.Helper()
-	n.kubectl(t, "apply", "-f", "crd/")
-	n.kubectl(t, "apply", "-k", "deploy/overlays/openstack")
+	n.kubectl(t, "apply", "-f", "build/e2e/crds.yaml")
+	n.kubectl(t, "apply", "-f", "build/e2e/install.yaml")
 	path := filepath.Join(t.TempDir(), "clouds.yaml")
 	if err := os.WriteFile(path, []byte(c.cloudsYAML()), 0o600); err != nil {
 		t.Fatal(err)
@@ -75,14 +75,14 @@ func (n *node) installWithSecret(t *testing.T, c *cloud) {
 
 // uninstall deletes everything as in docs/operate/maintain.md, and checks that nothing is
 // left.
-func (n *node) uninstall(t *testing.T, overlay string, c *cloud) {
+func (n *node) uninstall(t *testing.T, c *cloud, installed ...string) {
 	n.kubectl(t, "delete", "networks.samplecrd.k8s.io", "--all", "-A", "--timeout=90s")
 	if c != nil {
 		if left := c.content(t); len(left) > 0 {
 			t.Errorf("left in Neutron: %v", left)
 		}
 	}
-	n.kubectl(t, "delete", "-k", "deploy/overlays/"+overlay, "--timeout=90s")
+	n.kubectl(t, append([]string{"delete", "--timeout=90s"}, installed...)...)
 	n.kubectl(t, "annotate", "crd", "networks.samplecrd.k8s.io", "samplecrd.k8s.io/allow-deletion=true")
 	n.kubectl(t, "delete", "-f", "crd/", "--timeout=90s")
 	until(t, time.Minute, "nothing is left in Kubernetes", func(ctx context.Context) error {

@@ -9,6 +9,7 @@ arch=$(go env GOARCH)
 mkdir -p build/e2e
 VERSION=v0.0.0-e2e.1 IMAGE=$repository:latest hack/tools/image/image.sh build/e2e/image.tar "$arch" >/dev/null
 VERSION=v0.0.0-e2e.2 IMAGE=$repository:e2e-upgrade hack/tools/image/image.sh build/e2e/upgrade.tar "$arch" >/dev/null
+IMAGE=$repository:latest hack/tools/release/manifests.sh build/e2e
 CGO_ENABLED=0 go test -c -o build/e2e/e2e.test ./test/e2e
 cd test/e2e
 exec ../../build/bin/node exec -images ../../build/e2e/image.tar,../../build/e2e/upgrade.tar -- \

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"fmt"
 	"io"
 	"os"
@@ -17,6 +18,9 @@ import (
 
 // program is the one file that the image holds.
 const program = "samplecrd-controller"
+
+// source is where the sources of an image are.
+const source = "https://github.com/samplecrd/network-controller"
 
 // release identifies the commit of an image.
 type release struct {
@@ -77,7 +81,7 @@ func config(r release) v1.Config {
 		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 		Labels: map[string]string{
 			"org.opencontainers.image.title":    program,
-			"org.opencontainers.image.source":   "https://github.com/samplecrd/network-controller",
+			"org.opencontainers.image.source":   source,
 			"org.opencontainers.image.licenses": "Apache-2.0",
 			"org.opencontainers.image.version":  r.version,
 			"org.opencontainers.image.revision": r.revision,
@@ -89,11 +93,27 @@ func config(r release) v1.Config {
 // the umask of the build.
 func writeTar(w io.Writer, binary []byte, modified time.Time) error {
 	out := tar.NewWriter(w)
-	if err := out.WriteHeader(&tar.Header{Name: program, Mode: 0o555, Size: int64(len(binary)), ModTime: modified}); err != nil {
-		return err
-	}
-	if _, err := out.Write(binary); err != nil {
+	if err := writeFile(out, program, binary, 0o555, modified); err != nil {
 		return err
 	}
 	return out.Close()
+}
+
+func writeFile(out *tar.Writer, name string, content []byte, mode int64, modified time.Time) error {
+	if err := out.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: int64(len(content)), ModTime: modified}); err != nil {
+		return err
+	}
+	_, err := out.Write(content)
+	return err
+}
+
+// gzipped returns compressed bytes, without a time.
+func gzipped(content []byte) ([]byte, error) {
+	var compressed bytes.Buffer
+	out := gzip.NewWriter(&compressed)
+	if _, err := out.Write(content); err != nil {
+		return nil, err
+	}
+	err := out.Close()
+	return compressed.Bytes(), err
 }

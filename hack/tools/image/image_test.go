@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"io"
 	"os"
@@ -13,8 +14,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/match"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
@@ -89,6 +94,120 @@ func TestImage(t *testing.T) {
 	if _, err := r.Next(); !errors.Is(err, io.EOF) {
 		t.Errorf("the image holds another file (%v)", err)
 	}
+}
+
+// An image of two platforms is an index, from which an engine takes its own. The archive
+// depends on the binaries and the release only.
+func TestIndex(t *testing.T) {
+	amd64, arm64 := writeBinary(t), writeBinary(t)
+	first, layoutOf := packed(t, "linux/amd64", amd64, "linux/arm64", arm64)
+	if second, _ := packed(t, "linux/amd64", amd64, "linux/arm64", arm64); !bytes.Equal(first, second) {
+		t.Error("the second archive of the same binaries differs from the first")
+	}
+	index, err := layoutOf.ImageIndex()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(index); err != nil {
+		t.Errorf("the index is not valid: %v", err)
+	}
+	for _, platform := range []v1.Platform{{OS: "linux", Architecture: "amd64"}, {OS: "linux", Architecture: "arm64"}} {
+		found, err := partial.FindImages(nested(t, index), match.Platforms(platform))
+		if err != nil || len(found) != 1 {
+			t.Errorf("%d images for %s: %v", len(found), platform, err)
+		}
+	}
+}
+
+// nested returns the index in the index of a layout.
+func nested(t *testing.T, index v1.ImageIndex) v1.ImageIndex {
+	t.Helper()
+	inside, err := partial.FindIndexes(index, match.MediaTypes(string(types.OCIImageIndex)))
+	if err != nil || len(inside) != 1 {
+		t.Fatalf("%d indexes: %v", len(inside), err)
+	}
+	return inside[0]
+}
+
+// The bundle has each manifest in a folder of its own, with the media types of Flux.
+func TestBundle(t *testing.T) {
+	manifest := filepath.Join(t.TempDir(), "install.yaml")
+	if err := os.WriteFile(manifest, []byte("kind: Namespace\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, layoutOf := packed(t, "-manifests", manifest)
+	index, err := layoutOf.ImageIndex()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := partial.FindImages(index, match.MediaTypes(string(types.OCIManifestSchema1)))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%d artifacts: %v", len(found), err)
+	}
+	described, err := found[0].Manifest()
+	if err != nil || described.Config.MediaType != fluxConfig || described.Layers[0].MediaType != fluxContent {
+		t.Fatalf("the artifact is %+v: %v", described, err)
+	}
+	layers, err := found[0].Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	compressed, err := layers[0].Compressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := gzip.NewReader(compressed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := tar.NewReader(content)
+	header, err := files.Next()
+	if err != nil || header.Name != "install/install.yaml" {
+		t.Fatalf("the artifact has %+v: %v", header, err)
+	}
+	if text, err := io.ReadAll(files); err != nil || string(text) != "kind: Namespace\n" {
+		t.Errorf("the manifest is %q: %v", text, err)
+	}
+}
+
+// packed runs the program, and returns the archive, and the layout in it.
+func packed(t *testing.T, args ...string) ([]byte, layout.Path) {
+	t.Helper()
+	folder := t.TempDir()
+	out := filepath.Join(folder, "archive.tar")
+	all := append([]string{"-o", out, "-image", testImage, "-version", "v1.2.3", "-revision", "0123abc", "-created", "1700000000"}, args...)
+	if err := run(all, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	archive, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := tar.NewReader(bytes.NewReader(archive)); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(folder, filepath.FromSlash(header.Name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	extracted, err := layout.FromPath(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return archive, extracted
 }
 
 func TestBadArguments(t *testing.T) {

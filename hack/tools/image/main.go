@@ -1,6 +1,8 @@
 // Command image packs the controller's binary into a container image, without a
-// container engine. containerd, Docker, podman and kind import the archive. The file
-// depends only on the binary, the version, the revision and the time.
+// container engine. containerd, Docker, podman and kind import the archive. With binaries of
+// several platforms, it is an archive in the OCI image layout. With -manifests, it packs
+// manifests instead, as an OCI artifact in the same layout. The file depends only on what is
+// packed, the version, the revision and the time.
 //
 //	image -o build/image.tar -image ghcr.io/samplecrd/network-controller:v1.2.3 \
 //	    -version v1.2.3 -revision 0123abc linux/amd64 build/image/linux-amd64/samplecrd-controller
@@ -12,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -32,28 +35,59 @@ func run(args []string, out io.Writer) error {
 	reference := flags.String("image", "", "name of the image, with registry and tag")
 	version := flags.String("version", "", "version for the label")
 	revision := flags.String("revision", "", "commit for the label")
+	manifests := flags.Bool("manifests", false, "pack the manifests given")
 	created := flags.Int64("created", 0, "creation time of the image and its files, in seconds since 1970")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if *path == "" || flags.NArg() != 2 {
-		return errors.New("-o FILE, a platform and a binary are required")
+	if *path == "" || flags.NArg() == 0 || !*manifests && flags.NArg()%2 != 0 {
+		return errors.New("-o FILE and pairs of a platform and a binary are required, or -manifests and files")
 	}
 	tag, err := name.NewTag(*reference, name.StrictValidation)
 	if err != nil {
 		return fmt.Errorf("reading -image: %w", err)
 	}
-	platform, err := v1.ParsePlatform(flags.Arg(0))
-	if err != nil {
-		return fmt.Errorf("reading the platform: %w", err)
+	of := release{version: *version, revision: *revision, created: time.Unix(*created, 0).UTC()}
+	if *manifests {
+		err = packManifests(*path, tag, flags.Args(), of)
+	} else {
+		err = packImages(*path, tag, flags.Args(), of)
 	}
-	image, err := newImage(*platform, flags.Arg(1), release{version: *version, revision: *revision, created: time.Unix(*created, 0).UTC()})
 	if err != nil {
-		return err
-	}
-	if err := tarball.WriteToFile(*path, tag, image); err != nil {
-		return fmt.Errorf("writing %s: %w", *path, err)
+		return fmt.Errorf("making %s: %w", *path, err)
 	}
 	_, err = fmt.Fprintf(out, "%s\n  image  %s\n", *path, tag.Name())
 	return err
+}
+
+func packManifests(path string, tag name.Tag, files []string, of release) error {
+	bundle, err := newBundle(files, of)
+	if err != nil {
+		return err
+	}
+	return writeArchive(path, tag, bundle, of.created)
+}
+
+// packImages packs pairs of a platform and a binary.
+func packImages(path string, tag name.Tag, pairs []string, of release) error {
+	var images []v1.Image
+	for pair := range slices.Chunk(pairs, 2) {
+		platform, err := v1.ParsePlatform(pair[0])
+		if err != nil {
+			return fmt.Errorf("reading the platform: %w", err)
+		}
+		image, err := newImage(*platform, pair[1], of)
+		if err != nil {
+			return err
+		}
+		images = append(images, image)
+	}
+	if len(images) == 1 {
+		return tarball.WriteToFile(path, tag, images[0])
+	}
+	index, err := newIndex(images)
+	if err != nil {
+		return err
+	}
+	return writeArchive(path, tag, index, of.created)
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Makes a release in the folder given: binaries with their SBOMs, the image, the
-# manifests (crd.yaml, and then install.yaml), the licences, and checksums. The
-# files depend only on the commit and the version of Go.
+# Makes a release in the folder given: binaries with their SBOMs, the image for two
+# architectures, the manifests (crds.yaml, and then install.yaml; both also as an OCI
+# artifact), the licences, and checksums. The files depend only on the commit and the
+# version of Go.
 #
 #	VERSION=v1.2.3 IMAGE=… REVISION=… SOURCE_DATE_EPOCH=… hack/tools/release/release.sh build/release
 #
@@ -11,7 +12,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 
 out=${1:?"usage: $0 FOLDER"}
 : "${VERSION:?}" "${IMAGE:?}" "${REVISION:?}" "${SOURCE_DATE_EPOCH:?}"
-kubectl=${KUBECTL:-build/bin/kubectl}
 name=samplecrd-controller
 rm -rf "$out"
 mkdir -p "$out"
@@ -25,37 +25,13 @@ for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
 	build/bin/release -sbom "$binary.cdx.json" -version "$VERSION" -created "$SOURCE_DATE_EPOCH" "$binary"
 done
 
-for arch in amd64 arm64; do
-	hack/tools/image/image.sh "$out/${name}_${VERSION}_image_$arch.tar" "$arch"
-done
+hack/tools/image/image.sh "$out/${name}_${VERSION}_image.tar" amd64 arm64
 
 build/bin/release -texts "$out/THIRD_PARTY_LICENSES.txt" "$out/${name}_${VERSION}_linux_amd64"
 cp LICENSE "$out"
-cat crd/*.yaml >"$out/crd.yaml"
-
-# A kustomization that sets the image to this version.
-overlay=build/install
-rm -rf "$overlay"
-mkdir -p "$overlay"
-cat >"$overlay/kustomization.yaml" <<EOF
-apiVersion: kustomize.config.k8s.io/v1beta1
-kind: Kustomization
-resources:
-- ../../deploy/overlays/openstack
-images:
-- name: ghcr.io/samplecrd/network-controller
-  newName: ${IMAGE%:*}
-  newTag: ${IMAGE##*:}
-EOF
-"$kubectl" kustomize "$overlay" >"$out/install.yaml"
-if ! grep -qF "image: $IMAGE" "$out/install.yaml"; then
-	echo "release: install.yaml does not run $IMAGE" >&2
-	exit 1
-fi
-if grep -q "^kind: CustomResourceDefinition" "$out/install.yaml"; then
-	echo "release: install.yaml has the CRD: kubectl delete -f install.yaml would delete all Networks" >&2
-	exit 1
-fi
+hack/tools/release/manifests.sh "$out"
+build/bin/image -manifests -o "$out/${name}_${VERSION}_manifests.tar" -image "${IMAGE%:*}-manifests:${IMAGE##*:}" \
+	-version "$VERSION" -revision "$REVISION" -created "$SOURCE_DATE_EPOCH" "$out/crds.yaml" "$out/install.yaml"
 
 (cd "$out" && sha256sum -- * >../SHA256SUMS && mv ../SHA256SUMS .)
 ls -l "$out"
