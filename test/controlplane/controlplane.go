@@ -49,7 +49,7 @@ type Options struct {
 	Program string
 	// Assets is a folder with etcd, kube-apiserver and kubectl, and
 	// kube-controller-manager if that is to be started. It takes the place of
-	// Program. KUBEBUILDER_ASSETS names such folders.
+	// Program. Defaults to the folder in KUBEBUILDER_ASSETS, if that has what is needed.
 	Assets string
 	// Apply are files and folders that kubectl applies in this order when the API
 	// server is ready. After each, Start waits until the API server serves the
@@ -87,6 +87,10 @@ const (
 	// folderPattern are the names of run folders.
 	folderPattern = "cluster-*"
 )
+
+// AssetsVariable is the environment variable that names a folder with prebuilt programs of
+// Kubernetes.
+const AssetsVariable = "KUBEBUILDER_ASSETS"
 
 var errNotReady = fmt.Errorf("not ready after %v", startTimeout)
 
@@ -166,6 +170,9 @@ func (o *Options) complete() error {
 		if *path, err = filepath.Abs(*path); err != nil {
 			return fmt.Errorf("finding the working directory: %w", err)
 		}
+	}
+	if o.Assets == "" && !o.ControllerManager { // such folders seldom have that
+		o.Assets = os.Getenv(AssetsVariable)
 	}
 	if o.Assets != "" {
 		return o.completeAssets()

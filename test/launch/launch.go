@@ -50,13 +50,9 @@ type Cluster struct {
 	link string
 }
 
-// assetsVariable is the environment variable that names a folder with prebuilt programs
-// of Kubernetes.
-const assetsVariable = "KUBEBUILDER_ASSETS"
-
 // StartCluster starts a local Kubernetes, of prebuilt programs if there are any.
 func StartCluster(ctx context.Context, options controlplane.Options) (*Cluster, error) {
-	options.Assets = os.Getenv(assetsVariable)
+	options.Assets = os.Getenv(controlplane.AssetsVariable)
 	if options.Assets != "" && options.ControllerManager {
 		if _, err := exec.LookPath(filepath.Join(options.Assets, "kube-controller-manager")); err != nil {
 			options.ControllerManager = false
@@ -90,7 +86,7 @@ func (c *Cluster) Kubeconfig() string { return c.link }
 // KubectlPath returns the path of a kubectl that is built, or in the folder of
 // programs.
 func (c *Cluster) KubectlPath() string {
-	if folder := os.Getenv(assetsVariable); folder != "" {
+	if folder := os.Getenv(controlplane.AssetsVariable); folder != "" {
 		return filepath.Join(folder, "kubectl")
 	}
 	return filepath.Join(c.Dir(), "../../bin/kubectl")

@@ -8,7 +8,10 @@ set -euo pipefail
 out=$(cd "${1:?"usage: $0 FOLDER"}" && pwd)
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 
-cat crd/*.yaml >"$out/crds.yaml"
+for file in crd/*.yaml; do
+	echo "---"
+	cat "$file"
+done >"$out/crds.yaml"
 
 # A kustomization that sets the image.
 overlay=build/install
