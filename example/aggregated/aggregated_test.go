@@ -104,7 +104,8 @@ func (s *site) start() {
 	}
 	_, port, _ := net.SplitHostPort(s.address)
 	s.program = running.Start(s.T, []string{serverVariable + "=1"}, os.Args[0],
-		"--kubeconfig="+kubeconfig, "--cert-dir="+s.folder, "--bind-address=127.0.0.1", "--secure-port="+port, "--neutron-endpoint="+s.neutron.URL(), "--resync-period=50ms")
+		"--kubeconfig="+kubeconfig, "--cert-dir="+s.folder, "--bind-address=127.0.0.1",
+		"--secure-port="+port, "--neutron-endpoint="+s.neutron.URL(), "--resync-period=50ms")
 }
 
 // register registers the API server, as README.md describes, and waits until kube-apiserver

@@ -1,18 +1,17 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
@@ -20,7 +19,11 @@ import (
 
 	"github.com/samplecrd/network-controller/example/aggregated/v1alpha1"
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
+	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
+	networkinformers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/observe"
 	"github.com/samplecrd/network-controller/pkg/preview"
 	"github.com/samplecrd/network-controller/pkg/reconcile"
 	"github.com/samplecrd/network-controller/pkg/store"
@@ -28,78 +31,69 @@ import (
 
 // view computes the objects: Neutron's state, and what the Networks make of it.
 type view struct {
+	options
 	neutron  neutron.Client
 	networks *store.Networks
-	history  *history
-	cluster  string
-	period   time.Duration
-	// foreign is the namespace of the networks that belong to no namespace of this cluster.
-	foreign string
-	// edited receives a value when a Network has changed.
-	edited chan struct{}
+	present  atomic.Pointer[state] // what is served
+	edited   atomic.Bool           // a Network has changed
 
-	mu      sync.Mutex
-	listed  time.Time // when the last list of Neutron began
-	failure error     // of the lists since then
-
-	// Only run uses these: the last list, and since when a network is an orphan, by its ID.
+	// Only refresh uses these: the last list, and when the last attempt to list began.
 	snapshot   *neutron.Snapshot
 	reconciler *reconcile.Reconciler
-	orphans    map[string]metav1.Time
+	began      time.Time
 }
 
-func newView(client neutron.Client, networks *store.Networks, history *history, o options) (*view, error) {
-	v := &view{
-		neutron: client, networks: networks, history: history, cluster: o.cluster, period: o.resyncPeriod,
-		foreign: o.foreignNamespace, edited: make(chan struct{}, 1), orphans: map[string]metav1.Time{},
-		failure: errors.New("the first list has not ended"),
+// newView returns a view with an informer for Networks, which runs until the context ends.
+func newView(ctx context.Context, client neutron.Client, config *rest.Config, o options) (*view, error) {
+	networkClient, err := clientset.NewForConfig(config)
+	if err != nil {
+		return nil, err
 	}
-	changed := func() {
-		select {
-		case v.edited <- struct{}{}:
-		default: // it is known already
-		}
+	factory := informers.NewSharedInformerFactory(networkClient, 0)
+	existing, err := store.New(klog.FromContext(ctx), store.ByNamespace[networkinformers.TypedNetworkInformer]{
+		metav1.NamespaceAll: factory.Samplecrd().V1().Networks(),
+	}, cache.DefaultWatchErrorHandler, observe.Nothing{})
+	if err != nil {
+		return nil, err
 	}
-	return v, networks.AddUnobserved(klog.Background(), store.Handlers{
-		AddFunc:    func(*samplecrdv1.Network, bool) { changed() },
-		UpdateFunc: func(_, _ *samplecrdv1.Network) { changed() },
-		DeleteFunc: func(cache.DeletedObject[*samplecrdv1.Network]) { changed() },
+	v := &view{options: o, neutron: client, networks: existing}
+	v.present.Store(&state{failure: errors.New("it has not been listed yet"), replaced: make(chan struct{})})
+	defer factory.StartWithContext(ctx)
+	return v, existing.AddUnobserved(klog.FromContext(ctx), store.Handlers{
+		AddFunc:    func(*samplecrdv1.Network, bool) { v.edited.Store(true) },
+		UpdateFunc: func(_, _ *samplecrdv1.Network) { v.edited.Store(true) },
+		DeleteFunc: func(cache.DeletedObject[*samplecrdv1.Network]) { v.edited.Store(true) },
 	})
 }
 
-// state returns when Neutron was listed, and why it could not be listed since.
-func (v *view) state() (listed time.Time, failure error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.listed, v.failure
+// run keeps the state up to date until the context ends.
+func (v *view) run(ctx context.Context) {
+	if v.networks.WaitForSync(ctx) {
+		wait.UntilWithContext(ctx, v.refresh, min(time.Second, v.resyncPeriod))
+	}
 }
 
-// run keeps the history up to date until the context ends. Neutron sends no events, so it is
-// listed every period. An edit of a Network needs no list, and many of them in a second are
+// refresh replaces the state if something may have changed. Neutron sends no events, so it is
+// listed when that is due. An edit of a Network needs no list, and many of them in a second are
 // one.
-func (v *view) run(ctx context.Context) {
-	if !v.networks.WaitForSync(ctx) {
+func (v *view) refresh(ctx context.Context) {
+	isDue, isEdited := time.Since(v.began) >= v.resyncPeriod, v.edited.Swap(false)
+	if !isDue && !isEdited {
 		return
 	}
-	due := time.NewTimer(0)
-	defer due.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-due.C:
-			began := time.Now()
-			err := v.list(ctx)
-			due.Reset(max(v.period, 9*time.Since(began))) // at most a tenth of Neutron's time
-			v.publish(ctx, began, err)
-		case <-v.edited:
-			v.publish(ctx, v.listed, v.failure)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(min(time.Second, v.period)):
+	next := *v.present.Load()
+	if isDue {
+		v.began = time.Now()
+		if next.failure = v.list(ctx); next.failure == nil {
+			next.listed = v.began
+		} else {
+			klog.FromContext(ctx).Error(next.failure, "Listing Neutron failed; what was listed before is served with a warning")
 		}
 	}
+	if v.snapshot != nil {
+		next.objects = v.objects(ctx, metav1.Now())
+	}
+	replace(&v.present, &next)
 }
 
 // list lists Neutron. Nothing changes if it fails.
@@ -118,110 +112,82 @@ func (v *view) list(ctx context.Context) error {
 	return nil
 }
 
-// publish computes the objects, and says how old the list is.
-func (v *view) publish(ctx context.Context, listed time.Time, failure error) {
-	if v.snapshot != nil {
-		v.history.replace(v.objects(ctx, metav1.Now()))
+// objects returns what is served.
+func (v *view) objects(ctx context.Context, now metav1.Time) objects {
+	all, before := objects{}, v.present.Load().objects
+	drift, users := v.drift(ctx), map[string]*samplecrdv1.Network{}
+	for _, user := range v.networks.List() {
+		users[user.Status.NetworkID] = user
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if failure == nil {
-		v.listed = listed
-	} else if fmt.Sprint(failure) != fmt.Sprint(v.failure) && ctx.Err() == nil {
-		klog.FromContext(ctx).Error(failure, "Listing Neutron failed; what was listed before is served with a warning")
-	}
-	v.failure = failure
-}
-
-// objects are what is served.
-func (v *view) objects(ctx context.Context, now metav1.Time) (all []*network) {
-	owners, before := v.owners(ctx), v.orphans
-	v.orphans = map[string]metav1.Time{}
 	listed, _ := v.snapshot.Networks(ctx, neutron.NetworkFilter{}) // a snapshot does not fail
 	for _, n := range listed {
-		if problems := apivalidation.NameIsDNSSubdomain(n.ID, false); problems != nil {
-			klog.FromContext(ctx).Info("Not served: its ID cannot be the name of an object", "id", n.ID, "problem", problems[0])
-			continue
-		}
-		object := v.object(ctx, n, owners[n.ID])
-		if object.Status.State == v1alpha1.StateOrphaned {
-			since, known := before[n.ID]
-			if !known {
-				since = now
+		object := v.object(ctx, n, users[n.ID])
+		key, s := cache.MetaObjectToName(object), &object.Status
+		switch s.State {
+		case v1alpha1.StateOwned:
+			s.Drift = drift[cache.NewObjectName(object.Namespace, s.Network)]
+		case v1alpha1.StateOrphaned:
+			s.OrphanedSince = &now
+			if known := before[key]; known != nil && known.Status.OrphanedSince != nil {
+				s.OrphanedSince = known.Status.OrphanedSince
 			}
-			v.orphans[n.ID], object.Status.OrphanedSince = since, &since
 		}
-		all = append(all, object)
+		all[key] = object
 	}
 	return all
 }
 
-// owner is the Network that a Neutron network belongs to, or belonged to.
-type owner struct {
-	key   cache.ObjectName
-	state v1alpha1.State
-	drift []string
-}
-
-// owners returns the owners by the ID of the Neutron network.
-func (v *view) owners(ctx context.Context) map[string]owner {
-	existing := v.networks.List()
-	drift, owners := v.drift(ctx, existing), map[string]owner{}
-	for _, n := range existing { // also those that have adopted a network, which has no owner marker
-		key := cache.MetaObjectToName(n)
-		owners[n.Status.NetworkID] = owner{key, v1alpha1.StateOwned, drift[key]}
+// object returns what is served of a network. Its user is the Network whose status names it;
+// it may have no owner marker, if it was adopted.
+func (v *view) object(ctx context.Context, n neutron.Network, user *samplecrdv1.Network) *network {
+	object := &network{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: program, Name: n.ID, UID: types.UID(n.ID), CreationTimestamp: metav1.NewTime(n.CreatedAt),
+		},
+		Status: v1alpha1.NeutronNetworkStatus{Name: n.Name, State: v1alpha1.StateForeign},
 	}
-	for _, m := range v.snapshot.Marked(v.cluster) {
-		key := cache.NewObjectName(m.Owner.Namespace, m.Owner.Name)
-		found, _ := v.networks.Get(key)
-		switch {
-		case m.Retained:
-			owners[m.ID] = owner{key, v1alpha1.StateRetained, nil}
-		case found == nil:
-			owners[m.ID] = owner{key, v1alpha1.StateOrphaned, nil}
-		default:
-			owners[m.ID] = owner{key, v1alpha1.StateOwned, drift[key]}
-		}
+	s := &object.Status
+	owner, isRetained := neutron.ParseRetainedMarker(n.Description)
+	if !isRetained {
+		owner, _ = neutron.ParseMarker(n.Description) // without one, the owner is empty
 	}
-	return owners
+	if owner.Cluster != "" {
+		s.Owner = owner.Cluster + "/" + owner.String()
+	}
+	isOurs, namespace := owner.Cluster == v.cluster, owner.Namespace
+	if user == nil && isOurs && !isRetained {
+		user, _ = v.networks.Get(cache.NewObjectName(owner.Namespace, owner.Name)) // from memory
+	}
+	switch {
+	case user != nil:
+		s.State, s.Network, namespace = v1alpha1.StateOwned, user.Name, user.Namespace
+	case isOurs && isRetained:
+		s.State = v1alpha1.StateRetained
+	case isOurs:
+		s.State = v1alpha1.StateOrphaned
+	}
+	if s.State != v1alpha1.StateForeign && validation.IsDNS1123Label(namespace) == nil { // anybody can write a marker
+		object.Namespace = namespace
+	}
+	subnets, _ := v.snapshot.Subnets(ctx, neutron.SubnetFilter{NetworkID: n.ID})
+	for _, subnet := range subnets {
+		s.CIDRs = append(s.CIDRs, subnet.CIDR.String())
+	}
+	slices.Sort(s.CIDRs)
+	return object
 }
 
 // drift returns what the controller would do for each Network. The steps are those of its
 // command plan: the reconciler predicts them, and this server applies none.
-func (v *view) drift(ctx context.Context, existing []*samplecrdv1.Network) map[cache.ObjectName][]string {
-	drift := map[cache.ObjectName][]string{}
-	planned := preview.New(ctx, preview.Input{
-		Cluster: v.cluster, Networks: v.networks, Selected: existing, Neutron: v.snapshot, Reconciler: v.reconciler,
-	})
-	for _, p := range planned.Networks {
+func (v *view) drift(ctx context.Context) map[cache.ObjectName][]string {
+	drift, input := map[cache.ObjectName][]string{}, preview.Input{
+		Cluster: v.cluster, Networks: v.networks, Selected: v.networks.List(), Neutron: v.snapshot, Reconciler: v.reconciler,
+	}
+	for _, p := range preview.New(ctx, input).Networks {
 		key := cache.NewObjectName(p.Namespace, p.Name)
 		for _, step := range p.Steps {
 			drift[key] = append(drift[key], step.Text)
 		}
 	}
 	return drift
-}
-
-func (v *view) object(ctx context.Context, n neutron.Network, o owner) *network {
-	object := &network{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: v.foreign, Name: n.ID, UID: types.UID(n.ID), CreationTimestamp: metav1.NewTime(n.CreatedAt),
-		},
-		Status: v1alpha1.NeutronNetworkStatus{Name: n.Name, State: cmp.Or(o.state, v1alpha1.StateForeign), Drift: o.drift},
-	}
-	for _, marked := range neutron.OwnersOf([]neutron.Network{n}) {
-		object.Status.Owner = marked.Cluster + "/" + marked.String()
-	}
-	if o.state != "" && validation.IsDNS1123Label(o.key.Namespace) == nil {
-		object.Namespace = o.key.Namespace
-	}
-	if o.state == v1alpha1.StateOwned {
-		object.Status.Network = o.key.Name
-	}
-	subnets, _ := v.snapshot.Subnets(ctx, neutron.SubnetFilter{NetworkID: n.ID})
-	for _, subnet := range subnets {
-		object.Status.CIDRs = append(object.Status.CIDRs, subnet.CIDR.String())
-	}
-	slices.Sort(object.Status.CIDRs)
-	return object
 }

@@ -5,18 +5,20 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/samplecrd/network-controller/example/aggregated/v1alpha1"
 )
@@ -32,7 +34,7 @@ func TestInformer(t *testing.T) {
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	informer := factory.ForResource(v1alpha1.GroupVersion.WithResource(v1alpha1.Resource)).Informer()
 	factory.Start(t.Context().Done())
-	defer factory.Shutdown()
+	t.Cleanup(factory.Shutdown) // after the end of the context
 	wantInSync := func() {
 		t.Helper()
 		s.eventually(func() error {
@@ -150,66 +152,65 @@ func TestWatch(t *testing.T) {
 	})
 	selected := open(metav1.ListOptions{ResourceVersion: list.GetResourceVersion(), FieldSelector: "status.name=second"})
 	want(withList, "ADDED first")
-	if version := want(withList, "BOOKMARK "); version != list.GetResourceVersion() {
-		t.Errorf("the list of the watch ends at %s, and the list has %s", version, list.GetResourceVersion())
+	for _, opened := range []watch.Interface{fromVersion, withList, selected} {
+		if version := want(opened, "BOOKMARK "); version != list.GetResourceVersion() {
+			t.Errorf("the list of the watch ends at %s, and the list has %s", version, list.GetResourceVersion())
+		}
 	}
 	s.rename(id, "second")
-	version := want(fromVersion, "MODIFIED second")
-	if got := want(withList, "MODIFIED second"); got != version {
-		t.Errorf("two watches have the versions %s and %s of one change", version, got)
-	}
+	within := want(fromVersion, "MODIFIED second")
+	whole := want(fromVersion, "BOOKMARK ")
 	want(selected, "ADDED second")
+	want(open(metav1.ListOptions{ResourceVersion: whole}), "BOOKMARK ")
+	// A client that may have missed other changes of this state must list again.
+	for _, version := range []string{within, list.GetResourceVersion(), "1"} {
+		if _, err := s.client.Watch(t.Context(), metav1.ListOptions{ResourceVersion: version}); !apierrors.IsResourceExpired(err) {
+			t.Errorf("watching from %s: %v, want 410", version, err)
+		}
+	}
+	want(selected, "BOOKMARK ")
 	s.rename(id, "third")
 	want(selected, "DELETED second")
-	s.rename(id, "fourth")
-	want(selected, "BOOKMARK ")
+	want(fromVersion, "MODIFIED third")
+	want(fromVersion, "BOOKMARK ")
 	s.remove(id)
-	for _, text := range []string{"MODIFIED third", "MODIFIED fourth", "DELETED fourth"} {
-		want(fromVersion, text)
-	}
-	want(open(metav1.ListOptions{ResourceVersion: version}), "MODIFIED third") // from the history
-	for _, wrong := range []string{"1", "9007199254740991"} {
-		_, err := s.client.Watch(t.Context(), metav1.ListOptions{ResourceVersion: wrong})
-		if !apierrors.IsResourceExpired(err) {
-			t.Errorf("watching from %s: %v, want 410", wrong, err)
-		}
-	}
+	want(fromVersion, "DELETED third")
 }
 
-// TestHistory: the history keeps the last changes, and no version of another process.
-func TestHistory(t *testing.T) {
-	now := time.UnixMicro(1_000_000)
-	h := newHistory(func() time.Time { return now })
-	object := func(name string) *network {
-		return &network{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "n", UID: types.UID("n")},
-			Status:     v1alpha1.NeutronNetworkStatus{Name: name},
+// TestState: a state without a change keeps its version, and a slow client receives the
+// difference of two states, not each change between them.
+func TestState(t *testing.T) {
+	var present atomic.Pointer[state]
+	present.Store(&state{replaced: make(chan struct{})})
+	put := func(names ...string) *state {
+		next := &state{objects: objects{}}
+		for i, name := range names {
+			meta := metav1.ObjectMeta{Namespace: "a", Name: strconv.Itoa(i)}
+			next.objects[cache.MetaObjectToName(&meta)] = &network{ObjectMeta: meta, Status: v1alpha1.NeutronNetworkStatus{Name: name}}
+		}
+		replace(&present, next)
+		return next
+	}
+	first := put("x", "y", "z")
+	if same := put("x", "y", "z"); same.version != first.version || same.replaced != first.replaced {
+		t.Errorf("the versions are %d and %d without a change", first.version, same.version)
+	}
+	put("x", "y", "other")
+	last := put("x", "new")
+	select {
+	case <-first.replaced:
+	default:
+		t.Error("a watch of the first state does not notice the last one")
+	}
+	var got []string
+	for _, event := range (selection{"a", &internalversion.ListOptions{}}).difference(first, last) {
+		object := event.Object.(*network)
+		got = append(got, string(event.Type)+" "+object.Status.Name)
+		if object.ResourceVersion != strconv.FormatUint(last.version-1, 10) {
+			t.Errorf("%s has the version %s, and the state %d", object.Name, object.ResourceVersion, last.version)
 		}
 	}
-	h.replace(nil)
-	_, empty := h.list()
-	h.replace([]*network{object("0")})
-	_, first := h.list()
-	h.replace([]*network{object("0")})
-	if _, same := h.list(); same != first || first <= empty {
-		t.Errorf("the versions are %d, %d and %d without a change", empty, first, same)
-	}
-	changes, _, err := h.since(empty)
-	if err != nil || len(changes) != 1 || changes[0].before != nil {
-		t.Errorf("since(%d) = %v, %v", empty, changes, err)
-	}
-	for i := range maxChanges {
-		h.replace([]*network{object(strconv.Itoa(i + 1))})
-	}
-	if _, _, err := h.since(empty); !apierrors.IsResourceExpired(err) {
-		t.Errorf("the change before the history: %v", err)
-	}
-	if changes, _, err := h.since(first); err != nil || len(changes) != maxChanges {
-		t.Errorf("since(%d) has %d changes, %v", first, len(changes), err)
-	}
-	restarted := newHistory(func() time.Time { return now.Add(time.Minute) })
-	restarted.replace([]*network{object("0")})
-	if _, _, err := restarted.since(first); !apierrors.IsResourceExpired(err) {
-		t.Errorf("a version of an earlier process: %v", err)
+	if diff := cmp.Diff([]string{"MODIFIED new", "DELETED z"}, got); diff != "" {
+		t.Errorf("the events differ (-want +got):\n%s", diff)
 	}
 }
