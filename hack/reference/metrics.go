@@ -27,7 +27,7 @@ func readMetrics() (all []metric, err error) {
 	metrics.ObserveReady(time.Second)
 	_, endRequest := metrics.Observer{}.Begin(context.Background(), observe.Work{Kind: observe.Request, Server: metrics.Neutron})
 	endRequest(observe.Result{})
-	metrics.ObserveListing(neutron.Listing{}, time.Second, nil)
+	metrics.ObserveListing(neutron.Listing{Quotas: map[string]neutron.Quota{"network": {}}}, time.Second, nil)
 	metrics.CountRequests(func() (inFlight, waiting int) { return 0, 0 })
 	metrics.CountNetworks(func() []*samplecrdv1.Network { return []*samplecrdv1.Network{{}} })
 

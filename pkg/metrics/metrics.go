@@ -54,6 +54,11 @@ var (
 	cachePeriod   = gauge("neutron_cache_period_seconds", "Current interval between two refreshes of the cache of Neutron's state. It exceeds -resync-period if a refresh takes more than a tenth of it. It is 0 before the first refresh has ended.")
 	cacheTime     = gauge("neutron_cache_last_success_timestamp_seconds", "Time of the last successful refresh of the cache of Neutron's state, in seconds since the Unix epoch.")
 
+	quotaLimit = metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: subsystem, Name: "neutron_quota_limit",
+		Help: "How many objects of a kind (network, subnet) the OpenStack project may have; negative without a limit. It is read every 5 minutes, if the cloud permits that."}, []string{"kind"})
+	quotaUsed = metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: subsystem, Name: "neutron_quota_used",
+		Help: "How many objects of a kind (network, subnet) the OpenStack project has, also those of others."}, []string{"kind"})
+
 	neutronInfo = metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: subsystem, Name: "neutron_info",
 		Help: "Always 1. The label contains the identity of the Neutron that is in use: region and project ID after a login, embedded for the embedded Neutron, noauth and the address otherwise. Before the first login, there is no series."}, []string{"cloud"})
 	buildInfo = metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: subsystem, Name: "build_info",
@@ -70,7 +75,7 @@ func counter(name, help string) *metrics.Counter {
 
 func init() {
 	legacyregistry.MustRegister(Orphans, OrphanDeletionsPaused, Retained, DriftDetected, DriftRepaired, skippedObjects, readyDuration, neutronDuration,
-		cacheObjects, cacheRefreshes, cacheDuration, cachePeriod, cacheTime, neutronInfo, buildInfo)
+		quotaLimit, quotaUsed, cacheObjects, cacheRefreshes, cacheDuration, cachePeriod, cacheTime, neutronInfo, buildInfo)
 	legacyregistry.CustomMustRegister(&scraped)
 	for _, result := range []string{"success", "failure"} { // so that their rate is 0 and not unknown
 		cacheRefreshes.WithLabelValues(result)
@@ -129,6 +134,10 @@ func ObserveListing(listing neutron.Listing, pause time.Duration, err error) {
 	cacheObjects.WithLabelValues("network").Set(float64(listing.Networks))
 	cacheObjects.WithLabelValues("subnet").Set(float64(listing.Subnets))
 	cacheTime.Set(float64(time.Now().Unix()))
+	for kind, quota := range listing.Quotas {
+		quotaLimit.WithLabelValues(kind).Set(float64(quota.Limit))
+		quotaUsed.WithLabelValues(kind).Set(float64(quota.Used))
+	}
 }
 
 // CountNetworks makes the metric samplecrd_networks count the Networks that list

@@ -38,7 +38,14 @@ type Cache struct {
 	cloud      string                  // empty until the first request
 	extensions []string                // nil until the first request
 	routers    map[RouterFilter]Router // those that were the only ones to match
+
+	// Only Refresh uses these.
+	quotas    map[string]Quota
+	quotasDue time.Time // when they are read again
 }
+
+// quotaPeriod is how often quotas are read.
+const quotaPeriod = 5 * time.Minute
 
 // NewCache returns an empty Cache in front of a client. Refresh fills it. Now
 // returns the current time.
@@ -81,13 +88,15 @@ type Listing struct {
 	Networks, Subnets int
 	Began             time.Time
 	Took              time.Duration
+	// Quotas are those of kinds, if they are known. They may be 5 minutes old.
+	Quotas map[string]Quota
 }
 
 // Refresh lists all networks, subnets, router interfaces and extensions. It finds out the
 // identity of the cloud if it is unknown. If a request fails, the Cache keeps its content:
 // an incomplete list proves nothing. A cloud may forbid the lists of router interfaces and
-// extensions: only a Network that needs one fails then. Refresh must not be called
-// concurrently.
+// extensions: only a Network that needs one fails then. It may also forbid to read quotas.
+// Refresh must not be called concurrently.
 func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
 	begun := c.now()
 	c.mu.Lock()
@@ -100,6 +109,9 @@ func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
 	c.mu.Unlock()
 
 	fresh, err := c.list(ctx, before)
+	if err == nil {
+		c.readQuotas(ctx)
+	}
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +125,21 @@ func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
 	}
 	c.content, c.overlay, c.listedAt = fresh, nil, begun
 	return Listing{Cloud: c.cloud, Networks: len(fresh.networks), Subnets: len(fresh.subnets), Began: begun,
-		Took: took}, nil
+		Took: took, Quotas: c.quotas}, nil
+}
+
+// readQuotas reads the quotas now and then. They are only shown, so an error is not reported,
+// and a cloud that does not permit it is not asked again.
+func (c *Cache) readQuotas(ctx context.Context) {
+	reader, ok := c.Client.(QuotaReader)
+	if !ok || c.now().Before(c.quotasDue) {
+		return
+	}
+	pause, err := quotaPeriod, error(nil)
+	if c.quotas, err = reader.Quotas(ctx); errors.Is(err, ErrRefused) || errors.Is(err, ErrNotFound) {
+		pause = 1000 * time.Hour
+	}
+	c.quotasDue = c.now().Add(pause)
 }
 
 func (c *Cache) list(ctx context.Context, before *content) (*content, error) {

@@ -60,6 +60,16 @@ type PageReader interface {
 	EachSubnet(ctx context.Context, isKnown func(Digest) bool, visit func(Subnet, Digest)) error
 }
 
+// QuotaReader is a Client that knows how much of its quotas the project uses.
+type QuotaReader interface {
+	// Quotas returns those of kinds: network and subnet. It may return none.
+	Quotas(context.Context) (map[string]Quota, error)
+}
+
+// Quota is how many objects of a kind a project may have, and how many it has. The Limit is
+// negative if there is none.
+type Quota struct{ Limit, Used int }
+
 // Digest is a hash of an object as Neutron returned it, as text. It has 64 bits, so
 // objects with the same Digest are equal. It is valid in this process only.
 type Digest uint64

@@ -79,7 +79,7 @@ func (c *cloud) logIn(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(object{"token": object{
 		"expires_at": time.Now().Add(time.Hour).UTC().Format("2006-01-02T15:04:05.000000Z"),
 		"methods":    []string{"password"},
-		"project":    object{"id": "fake_project_id", "name": "ours"},
+		"project":    object{"id": "fake-project-id", "name": "ours"},
 		"catalog": []object{{"type": "network", "name": "neutron", "endpoints": []object{
 			{"id": "x", "interface": "public", "region": "RegionOne", "region_id": "RegionOne", "url": c.url + "/networking"},
 		}}},

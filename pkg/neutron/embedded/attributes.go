@@ -26,7 +26,7 @@ type attribute struct {
 }
 
 // project owns all objects, as in a real Neutron without authentication.
-const project = "fake_project_id"
+const project = "fake-project-id"
 
 // withCommon returns the attributes of every kind of object, and more, without
 // those of missing extensions. An attribute in more replaces a common one.

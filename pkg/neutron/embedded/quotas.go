@@ -9,6 +9,13 @@ const unlimited = -1
 func (s *Server) handleQuotas() {
 	const path = " /v2.0/quotas/{project}"
 	s.handle(http.MethodPut+path, http.StatusOK, s.setQuotas)
+	s.handle(http.MethodGet+path+"/details", http.StatusOK, func(*http.Request) (object, *apiError) {
+		quotas := object{}
+		for _, c := range s.collections() {
+			quotas[c.name] = object{"limit": c.quota, "used": len(c.objects), "reserved": 0}
+		}
+		return object{"quota": quotas}, nil
+	})
 	s.handle(http.MethodDelete+path, http.StatusNoContent, func(*http.Request) (object, *apiError) {
 		for _, c := range s.collections() {
 			c.quota = unlimited

@@ -118,6 +118,7 @@ var networkTests = []test{
 		}
 	}},
 	{"a quota rejects a create", testQuota},
+	{"the quotas of the project count its networks", testQuotaOfProject},
 }
 
 // testPages checks that a list that is read page by page has complete objects, and later
@@ -211,6 +212,23 @@ func testStaleRevisions(s *suite) {
 	s.wantNil("deleting the subnet at its revision", s.Client.DeleteSubnet(s.Context(), subnet.ID, current.Revision))
 	s.wantNil("deleting the network at its revision",
 		s.Client.DeleteNetwork(s.Context(), network.ID, s.network(network.ID).Revision))
+}
+
+func testQuotaOfProject(s *suite) {
+	read := func() map[string]neutron.Quota {
+		quotas, err := s.Client.(neutron.QuotaReader).Quotas(s.Context())
+		s.wantNil("reading the quotas", err)
+		return quotas
+	}
+	before := read()
+	if len(before) == 0 {
+		s.Skip("without a login, the project is unknown")
+	}
+	s.createNetwork()
+	after := read()["network"]
+	if was := before["network"]; after.Used != was.Used+1 || after.Limit != was.Limit || was.Limit == 0 {
+		s.Errorf("the quota of networks was %+v, and with another network it is %+v", was, after)
+	}
 }
 
 func testQuota(s *suite) {

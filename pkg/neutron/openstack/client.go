@@ -62,8 +62,9 @@ type client struct {
 }
 
 var (
-	_ neutron.Client     = (*client)(nil)
-	_ neutron.PageReader = (*client)(nil)
+	_ neutron.Client      = (*client)(nil)
+	_ neutron.PageReader  = (*client)(nil)
+	_ neutron.QuotaReader = (*client)(nil)
 )
 
 // target is the Neutron that requests go to: one with a login (cloud), or without one

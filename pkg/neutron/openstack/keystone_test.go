@@ -66,7 +66,7 @@ type asked struct {
 
 func startKeystone(t *testing.T, options embedded.Options) *keystone {
 	t.Helper()
-	k := &keystone{neutron: start(t, options), password: password, app: appSecret, tokens: map[string]int{}, project: object{"id": "fake_project_id", "name": "ours"}}
+	k := &keystone{neutron: start(t, options), password: password, app: appSecret, tokens: map[string]int{}, project: object{"id": "fake-project-id", "name": "ours"}}
 	k.Server = httptest.NewServer(http.HandlerFunc(k.serve))
 	t.Cleanup(k.Close)
 	k.front = httptest.NewServer(http.HandlerFunc(k.serveNeutron))

@@ -248,7 +248,7 @@ func TestAnotherProject(t *testing.T) {
 	c.requests()
 	for range 3 {
 		c.wantUnavailable(
-			`cloud ours of clouds.yaml is now "RegionOne/theirs", but the controller works in "RegionOne/fake_project_id"`)
+			`cloud ours of clouds.yaml is now "RegionOne/theirs", but the controller works in "RegionOne/fake-project-id"`)
 		c.clock.pass(time.Minute)
 	}
 	if asked := c.requests(); len(asked) != 0 {
