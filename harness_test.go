@@ -34,10 +34,10 @@ import (
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
 	typedv1 "github.com/samplecrd/network-controller/pkg/client/clientset/versioned/typed/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/glass"
 	"github.com/samplecrd/network-controller/pkg/leaderelection"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
-	"github.com/samplecrd/network-controller/pkg/observe"
 	"github.com/samplecrd/network-controller/test/controlplane"
 	"github.com/samplecrd/network-controller/test/neutronapi"
 	"github.com/samplecrd/network-controller/test/running"
@@ -195,7 +195,7 @@ func (h *harness) newController(ctx context.Context) *parts {
 			return roundTripper(func(r *http.Request) (*http.Response, error) { return handle(r, next) })
 		})
 	}
-	observers := newObservers(observe.Nothing{})
+	observers := newObservers(new(glass.Page), 0)
 	_, k, err := connectKubernetes(ctx, o, observers.networks, transports...)
 	if err != nil {
 		h.Fatal(err)

@@ -112,12 +112,11 @@ func run(ctx context.Context, o options) error {
 	}
 	defer endTracing()
 
-	process := glass.Process{Version: version, MaySlowDown: o.isDemo()}
-	page, showOnPage, err := o.debugPage.Serve(ctx, process, o.workers)
+	page, err := o.debugPage.Serve(ctx, glass.Process{Name: controllerName, Version: version, MaySlowDown: o.isDemo()})
 	if err != nil {
 		return err
 	}
-	observers := newObservers(page)
+	observers := newObservers(page, o.workers)
 	config, clients, err := connectKubernetes(ctx, o, observers.networks)
 	if err != nil {
 		return err
@@ -149,10 +148,8 @@ func run(ctx context.Context, o options) error {
 	}
 	defer parts.informers.stop()
 	parts.forbidden = forbidden
-	sources := &parts.sources
-	sources.Load, sources.Places, sources.Leads = gate.Load, o.maxRequests, parts.leads.Load
-	sources.Lease, sources.Holder = elector.Lease(), elector.Holder
-	showOnPage(*sources)
+	page.Server(glass.Server{Name: metrics.Neutron, Limit: o.maxRequests, Instance: parts.neutron.KnownCloud, Cache: parts.neutronCache})
+	page.Leader(glass.Leader{Lease: elector.Lease(), Holder: elector.Holder, Leads: parts.leads.Load})
 	return parts.lead(ctx, o, health, elector)
 }
 
@@ -181,14 +178,19 @@ func (p *parts) lead(ctx context.Context, o options, health *server.Health, elec
 type observers struct {
 	watchdog              *watchdog.Watchdog
 	networks, deployments observe.Observer
+	page                  *glass.Page
+	shown                 *glass.Controller // the Networks on the page
 }
 
-func newObservers(page observe.Observer) observers {
+func newObservers(page *glass.Page, workers int) observers {
 	watchdog := watchdog.New(clock.RealClock{})
+	stages := []glass.Stage{glass.StageDesired, glass.StageActual, glass.StagePlan, glass.StageApply, glass.StageReport}
+	networks := page.Controller(glass.Config{Name: "Networks", Workers: workers, Stages: stages})
+	deployments := page.Controller(glass.Config{Name: "Deployments", Workers: workers})
 	return observers{
-		watchdog:    watchdog,
-		networks:    observe.All{tracing.NewObserver(), watchdog, metrics.Observer{}, page},
-		deployments: observe.All{tracing.NewObserver(), watchdog},
+		watchdog: watchdog, page: page, shown: networks,
+		networks:    observe.All{tracing.NewObserver(), watchdog, metrics.Observer{}, networks},
+		deployments: observe.All{tracing.NewObserver(), watchdog, deployments},
 	}
 }
 
@@ -254,14 +256,14 @@ type parts struct {
 	deployments *deployments.Controller
 	informers   *informerSet
 	watchdog    *watchdog.Watchdog
-	sources     glass.Sources
+	neutron     *neutron.Cache
 	forbidden   []string    // namespaces that need not be ready for the start
 	leads       atomic.Bool // whether this replica leads
 }
 
 // assemble creates the controllers and everything that they consist of, from the bottom up.
 func assemble(ctx context.Context, o options, c connections, observers observers) (*parts, error) {
-	informers, err := newInformers(o, c.clients)
+	informers, err := newInformers(o, c.clients, observers)
 	if err != nil {
 		return nil, err
 	}
@@ -281,12 +283,21 @@ func assemble(ctx context.Context, o options, c connections, observers observers
 		Informers: informers.deployments, Networks: networks, Metadata: c.metadata, Client: c.networks,
 		Events: recorder, Options: o.deployments, Observer: observers.deployments,
 	})
+	observers.shown.Shows(controller.queue)
 	return &parts{
 		Controller: controller, deployments: forDeployments, informers: informers, watchdog: observers.watchdog,
-		sources: glass.Sources{
-			Informers: informers.all, Queue: controller.queue, Cache: neutronCache.Size, Cloud: neutronCache.KnownCloud,
-		},
+		neutron: neutronCache,
 	}, err
+}
+
+// neutronCache describes the cache of Neutron's state for the debug page.
+func (p *parts) neutronCache() glass.Cache {
+	networks, subnets, listedAt := p.neutron.Size()
+	shown := glass.Cache{Objects: networks, Text: fmt.Sprintf("networks, %d subnets", subnets)}
+	if !listedAt.IsZero() {
+		shown.Refreshed = &listedAt
+	}
+	return shown
 }
 
 // Run runs both controllers until the context ends, or one of them fails.
@@ -307,17 +318,15 @@ func (p *parts) Run(ctx context.Context, workers int, timeout time.Duration) err
 type informerSet struct {
 	networks    store.ByNamespace[networkinformers.TypedNetworkInformer]
 	deployments store.ByNamespace[cache.SharedIndexInformer]
-	all         []glass.Informers
 	starts      []func(context.Context)
 	stops       []func()
 }
 
-func newInformers(o options, c clients) (*informerSet, error) {
+func newInformers(o options, c clients, observers observers) (*informerSet, error) {
 	s := &informerSet{
 		networks:    store.ByNamespace[networkinformers.TypedNetworkInformer]{},
 		deployments: store.ByNamespace[cache.SharedIndexInformer]{},
 	}
-	ofNetworks := schema.GroupVersion(samplecrdv1.GroupVersion).WithResource("networks")
 	for _, namespace := range o.kube.Namespaces() {
 		name, err := cache.NewInformerName(strings.TrimSuffix(o.name+"/"+namespace, "/"))
 		if err != nil {
@@ -326,23 +335,27 @@ func newInformers(o options, c clients) (*informerSet, error) {
 		factory := informers.NewSharedInformerFactoryWithOptions(c.watchNetworks, 0,
 			informers.WithNamespace(namespace), informers.WithInformerName(name))
 		s.networks[namespace] = factory.Samplecrd().V1().Networks()
-		s.all = append(s.all, glass.Informers{
-			Kind: "Network", Namespace: namespace, Resource: ofNetworks, Informer: s.networks[namespace].Informer(),
-		})
+		observers.page.Informer(pathOf("networks", namespace), s.networks[namespace].Informer())
 		s.starts, s.stops = append(s.starts, factory.StartWithContext), append(s.stops, factory.Shutdown)
 
 		if o.deployments.Which != deployments.None {
 			factory := metadatainformer.NewFilteredSharedInformerFactory(c.watchMetadata, 0, namespace, nil)
 			informer := factory.ForResource(deployments.Resource).Informer()
-			s.deployments[namespace] = informer
-			s.all = append(s.all, glass.Informers{
-				Kind: "Deployment", Namespace: namespace, Resource: deployments.Resource, Informer: informer,
-			})
+			s.deployments[namespace] = observe.Informer(observers.deployments, informer)
+			observers.page.Informer(pathOf("deployments", namespace), informer)
 			s.starts = append(s.starts, func(ctx context.Context) { factory.Start(ctx.Done()) })
 			s.stops = append(s.stops, factory.Shutdown)
 		}
 	}
 	return s, nil
+}
+
+// pathOf returns the end of the path of requests for a resource.
+func pathOf(resource, namespace string) string {
+	if namespace == metav1.NamespaceAll {
+		return resource
+	}
+	return "namespaces/" + namespace + "/" + resource
 }
 
 func (s *informerSet) start(ctx context.Context) {

@@ -454,6 +454,7 @@ func TestFollow(t *testing.T) {
 	p.WaitFor("Starting workers")
 	address := strings.Trim(strings.TrimPrefix(p.URL("the debug page"), "http://"), "/")
 	follow := startProgram(t, nil, "follow", h.namespace+"/example", "-address="+address)
+	follow.WaitFor(h.namespace + "/example does not exist in this controller; waiting for its first event")
 	follow.WaitFor("Following " + h.namespace + "/example")
 	h.create("example", "10.0.0.0/24", "")
 	follow.WaitFor("done: Ready")

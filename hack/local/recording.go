@@ -17,7 +17,7 @@ import (
 )
 
 // recordingFormat is raised when a page of before could not play the recording.
-const recordingFormat = 1
+const recordingFormat = 2
 
 // recording is what the debug page received during a tour. The page plays it from
 // docs/watch, without a controller.
@@ -133,9 +133,16 @@ func (f fields) anonymize() {
 		return
 	}
 	delete(process, "holder") // has the name of the host
-	delete(process, "cloud")  // has a port
 	maps.Copy(process, fields{"maySlowDown": json.RawMessage("false"), "version": json.RawMessage(`"recording"`)})
 	f["process"], _ = json.Marshal(process) // it was decoded
+	f["controllers"] = json.RawMessage("[]")
+	var servers []fields
+	if json.Unmarshal(f["servers"], &servers) == nil {
+		for _, server := range servers {
+			delete(server, "instance") // has a port
+		}
+		f["servers"], _ = json.Marshal(servers)
+	}
 }
 
 // since returns the fields that are other ones than before.

@@ -1,37 +1,37 @@
-// Package glass shows the path of a key through this process: from the watch to
-// the informer's cache, the event handlers, the work queue, the workers and the
-// requests to Neutron. A page in a browser, a command in a terminal and JSON show the
-// same data.
 package glass
 
 import "time"
 
-// State is what the process does now. The path /api/state returns it as JSON. All
-// counts begin with the process.
+// State is what one controller of the process does now. The path /api/state returns it as
+// JSON, with ?controller=name for another one than the first. All counts begin with the
+// process.
 type State struct {
-	Time      time.Time  `json:"time"`
-	Process   Process    `json:"process"`
+	Time        time.Time `json:"time"`
+	Process     Process   `json:"process"`
+	Controllers []string  `json:"controllers"` // the names of all
+	Controller  string    `json:"controller"`  // the name of this one
+	Stages      []Stage   `json:"stages"`      // of a sync
+	// Informers are those of the process, with the first resource that of the keys.
 	Informers []Informer `json:"informers"`
 	// Handlers counts the calls of the event handlers that were "added", "updated" and
 	// "deleted", and those that added no key, "skipped".
 	Handlers map[string]int `json:"handlers"`
-	Queue    Queue          `json:"queue"`
+	Queue    QueueState     `json:"queue"`
 	Workers  []Worker       `json:"workers"`
-	Neutron  Neutron        `json:"neutron"`
-	Cache    Cache          `json:"cache"`
+	// Servers are those beside Kubernetes.
+	Servers []ServerState `json:"servers"`
 	// Plans are those of the last syncs that had at least one step, the newest first.
 	Plans []Plan `json:"plans"`
 }
 
 // Process is this process and its role.
 type Process struct {
+	Name    string    `json:"name"` // of the program
 	Version string    `json:"version"`
-	Started time.Time `json:"started"`
+	Started time.Time `json:"started"`          // New sets it
 	Leads   bool      `json:"leads"`            // whether this replica reconciles
 	Lease   string    `json:"lease,omitempty"`  // empty without leader election
 	Holder  string    `json:"holder,omitempty"` // of the Lease, as far as known
-	// Cloud names the Neutron: its region and project, or "embedded".
-	Cloud string `json:"cloud,omitempty"`
 	// MaySlowDown is whether slow motion can be switched on, as in a local demo.
 	MaySlowDown bool `json:"maySlowDown"`
 	// SlowMilliseconds is how long each stage holds a key, or zero.
@@ -40,7 +40,7 @@ type Process struct {
 
 // Informer is the state of one informer.
 type Informer struct {
-	Kind      string `json:"kind"`
+	Resource  string `json:"resource"`
 	Namespace string `json:"namespace,omitempty"` // empty for all namespaces
 	// Activity is "listing", "watching" or "waiting" after an error.
 	Activity        string `json:"activity"`
@@ -51,8 +51,8 @@ type Informer struct {
 	Objects         int    `json:"objects"` // in the indexer
 }
 
-// Queue is the state of the work queue.
-type Queue struct {
+// QueueState is the state of the work queue.
+type QueueState struct {
 	// Depth is the number of keys that wait for a worker. Front are about the next ones.
 	Depth int      `json:"depth"`
 	Front []string `json:"front"`
@@ -82,14 +82,17 @@ type Worker struct {
 	Step   string `json:"step,omitempty"` // that is being applied
 }
 
-// Neutron is the use of Neutron's API.
-type Neutron struct {
+// ServerState is the use of a server.
+type ServerState struct {
+	Name       string      `json:"name"`
+	Instance   string      `json:"instance,omitempty"` // which one it is
 	InFlight   int         `json:"inFlight"`
-	Limit      int         `json:"limit"` // the largest number of requests at a time
+	Limit      int         `json:"limit,omitempty"` // the largest number of requests at a time
 	Operations []Operation `json:"operations"`
+	Cache      *Cache      `json:"cache,omitempty"` // nil without one
 }
 
-// Operation is a kind of request to Neutron, such as "create network". The latencies
+// Operation is a kind of request, such as "create network". The latencies
 // are those of its last 100 requests.
 type Operation struct {
 	Name            string  `json:"name"`
@@ -101,10 +104,11 @@ type Operation struct {
 	LastCode int `json:"lastCode"`
 }
 
-// Cache is the cache of Neutron's state.
+// Cache is a controller's cache of the state of a server.
 type Cache struct {
-	Networks int `json:"networks"`
-	Subnets  int `json:"subnets"`
+	Objects int `json:"objects"`
+	// Text names them, such as "networks, 3 subnets".
+	Text string `json:"text"`
 	// Refreshed is when its last complete list began, or nil before the first one.
 	Refreshed *time.Time `json:"refreshed,omitempty"`
 }
@@ -121,7 +125,8 @@ type Plan struct {
 // Stage is a station on the path of a key.
 type Stage string
 
-// The stages, in the order of the path.
+// The stages of each key, in the order of the path. Between StageWorker and StageDone are
+// those of Config, and StageSync if there are none.
 const (
 	StageWatch   Stage = "watch"   // the API server sent an event, or a list
 	StageFIFO    Stage = "fifo"    // the change waits in the informer's FIFO
@@ -131,14 +136,20 @@ const (
 	StageQueue   Stage = "queue"   // the key was added to the queue
 	StageMerged  Stage = "merged"  // the key was in the queue already
 	StageWorker  Stage = "worker"  // a worker took the key
-	StageDesired Stage = "desired" // syncHandler derives the desired state
-	StageActual  Stage = "actual"  // syncHandler observes the actual state
-	StagePlan    Stage = "plan"    // the next step is known
-	StageApply   Stage = "apply"   // a step is being applied
-	StageNeutron Stage = "neutron" // a request to Neutron has ended
-	StageReport  Stage = "report"  // status and events are written
+	StageSync    Stage = "sync"    // the sync runs
+	StageServer  Stage = "server"  // a request to another server than Kubernetes has ended
 	StageDone    Stage = "done"    // the sync succeeded, and the failures are forgotten
 	StageBackoff Stage = "backoff" // the sync failed, and the key waits
+)
+
+// The stages of a sync for which the page has words. StagePlan and StageApply are reached
+// with each step that begins (observe.BeginStep), the others by observe.Reach.
+const (
+	StageDesired Stage = "desired" // the desired state is derived
+	StageActual  Stage = "actual"  // the actual state is observed
+	StagePlan    Stage = "plan"    // the next step is known
+	StageApply   Stage = "apply"   // a step is being applied
+	StageReport  Stage = "report"  // status and events are written
 )
 
 // Moment is the arrival of a key at a stage. The page moves a dot for it.
@@ -164,16 +175,21 @@ type Journey struct {
 	Queued     time.Time  `json:"queued"`
 	Taken      *time.Time `json:"taken,omitempty"` // nil while the key waits
 	Worker     int        `json:"worker,omitempty"`
-	// Desired and Actual are the states that the sync began with, in words.
-	Desired string         `json:"desired,omitempty"`
-	Actual  string         `json:"actual,omitempty"`
-	Steps   []*JourneyStep `json:"steps"`
-	Ended   *time.Time     `json:"ended,omitempty"` // nil while the sync runs
+	// Found is what the stages of the sync have found, in words, except the outcome.
+	Found []Found        `json:"found,omitempty"`
+	Steps []*JourneyStep `json:"steps"`
+	Ended *time.Time     `json:"ended,omitempty"` // nil while the sync runs
 	// Outcome is the outcome in words, such as "Ready" or the error.
 	Outcome string `json:"outcome,omitempty"`
 	Failed  bool   `json:"failed,omitempty"`
 	// Retry is when the key is added again because of a failure, if it is.
 	Retry *Waiting `json:"retry,omitempty"`
+}
+
+// Found is what a stage has found.
+type Found struct {
+	Stage Stage  `json:"stage"`
+	Text  string `json:"text"`
 }
 
 // Cause is an event that added a key.
@@ -195,9 +211,9 @@ type JourneyStep struct {
 	Error        string           `json:"error,omitempty"`
 }
 
-// JourneyRequest is a request to Neutron or Kubernetes within a step.
+// JourneyRequest is a request within a step.
 type JourneyRequest struct {
-	Server       string    `json:"server"` // "Neutron" or "Kubernetes"
+	Server       string    `json:"server"` // "Kubernetes", or the name of a Server
 	Operation    string    `json:"operation"`
 	Begun        time.Time `json:"begun"`
 	Milliseconds float64   `json:"milliseconds"`
@@ -210,4 +226,4 @@ type JourneyRequest struct {
 // load, it sends only some of the Moments.
 //
 // /api/keys?prefix=text returns a JSON array of at most 20 keys that begin with the
-// text. POST /api/slow?milliseconds=800 switches slow motion, if Process.MaySlowDown.
+// text. All paths accept &controller=name. POST /api/slow?milliseconds=800 switches slow motion, if Process.MaySlowDown.

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
@@ -27,49 +26,46 @@ import (
 
 func key(name string) cache.ObjectName { return cache.ObjectName{Namespace: "default", Name: name} }
 
-// keys is a queue of a test.
+// keys is the line of a queue of a test.
 type keys []cache.ObjectName
 
 func (k *keys) Len() int                     { return len(*k) }
 func (k *keys) Front(int) []cache.ObjectName { return *k }
 
-func newTestPage(t *testing.T) (*Page, *testclock.FakeClock) {
+func newTestPage(t *testing.T) (*Controller, *testclock.FakeClock) {
 	t.Helper()
 	fake := testclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	p := newPage(t.Context(), fake, Process{MaySlowDown: true}, 2)
-	p.show(Sources{
-		Queue: &keys{key("next")}, Load: func() (int, int) { return 1, 2 }, Places: 3,
-		Cache: func() (int, int, time.Time) { return 4, 5, fake.Now() }, Cloud: func() (string, bool) { return "embedded", true },
-		Holder: func() string { return "" }, Leads: func() bool { return true },
-	})
-	return p, fake
+	p := newPage(t.Context(), fake, Process{MaySlowDown: true})
+	p.Server(Server{Name: "Cloud", Limit: 3})
+	c := p.Controller(Config{Name: "Things", Workers: 2, Stages: []Stage{StageDesired, StageActual, StagePlan, StageApply, StageReport}})
+	return c, fake
 }
 
-func add(p *Page, of cache.ObjectName, cause string) {
-	p.Happened(of, observe.Event{Type: observe.Added, Cause: cause})
+func add(c *Controller, of cache.ObjectName, cause string) {
+	c.Happened(of, observe.Event{Type: observe.Added, Cause: cause})
 }
 
 // journeysOf returns what the page sends.
-func journeysOf(t *testing.T, p *Page, name string) (journeys []Journey) {
+func journeysOf(t *testing.T, c *Controller, name string) (journeys []Journey) {
 	t.Helper()
-	if err := json.Unmarshal(p.journeysOf(key(name)), &journeys); err != nil {
+	if err := json.Unmarshal(c.journeysOf(key(name)), &journeys); err != nil {
 		t.Fatal(err)
 	}
 	return journeys
 }
 
 // syncOnce records a sync as the queue and the reconciler call the Page.
-func syncOnce(p *Page, of cache.ObjectName, err error, retry time.Duration) {
-	ctx, end := p.Begin(context.Background(), observe.Work{Kind: observe.Sync, Key: of, ID: "1234"})
-	p.Reach(ctx, observe.Desired, words("desired").String, nil)
-	p.Reach(ctx, observe.Actual, words("actual").String, nil)
-	stepCtx, endStep := p.Begin(ctx, observe.Work{Kind: observe.Step, Name: "Step", Text: words("a step")})
-	_, endRequest := p.Begin(stepCtx, observe.Work{Kind: observe.Request, Name: "create network", Server: "Neutron"})
+func syncOnce(c *Controller, of cache.ObjectName, err error, retry time.Duration) {
+	ctx, end := c.Begin(context.Background(), observe.Work{Kind: observe.Sync, Key: of, ID: "1234"})
+	c.Reach(ctx, observe.Desired, words("desired").String, nil)
+	c.Reach(ctx, observe.Actual, words("actual").String, nil)
+	stepCtx, endStep := c.Begin(ctx, observe.Work{Kind: observe.Step, Name: "Step", Text: words("a step")})
+	_, endRequest := c.Begin(stepCtx, observe.Work{Kind: observe.Request, Name: "create network", Server: "Cloud"})
 	endRequest(observe.Result{Code: 201})
 	endStep(observe.Result{Err: err})
-	p.Reach(ctx, observe.Report, words("Ready").String, err)
+	c.Reach(ctx, observe.Report, words("Ready").String, err)
 	if err != nil {
-		p.Happened(of, observe.Event{Type: observe.Delayed, Delay: retry, Failures: 1})
+		c.Happened(of, observe.Event{Type: observe.Delayed, Delay: retry, Failures: 1})
 	}
 	end(observe.Result{Err: err})
 }
@@ -81,53 +77,53 @@ func (w words) String() string { return string(w) }
 // TestMerge: a hundred events of one key are one sync, and one journey with all of
 // them.
 func TestMerge(t *testing.T) {
-	p, _ := newTestPage(t)
+	c, _ := newTestPage(t)
 	for range 100 {
-		add(p, key("one"), "event")
+		add(c, key("one"), "event")
 	}
-	if got := p.state().Queue; got.Merged != 99 || got.Depth != 1 || !slices.Equal(got.Front, []string{"default/next"}) {
+	if got := c.state().Queue; got.Merged != 99 || got.Depth != 1 || !slices.Equal(got.Front, []string{"default/one"}) {
 		t.Errorf("the queue is %+v, want 99 merged adds of one key", got)
 	}
-	syncOnce(p, key("one"), nil, 0)
-	found := journeysOf(t, p, "one")
+	syncOnce(c, key("one"), nil, 0)
+	found := journeysOf(t, c, "one")
 	if len(found) != 1 || found[0].CauseCount != 100 || len(found[0].Causes) != maxCauses || found[0].Outcome != "Ready" || found[0].Ended == nil || found[0].Failed {
 		t.Fatalf("the journeys are %+v, want one that ended", found)
 	}
 	if steps := found[0].Steps; len(steps) != 1 || steps[0].Text != "a step" || len(steps[0].Requests) != 1 || steps[0].Requests[0].Code != 201 {
 		t.Errorf("the steps are %+v, want one with a request", found[0].Steps)
 	}
-	got := p.state()
-	if got.Neutron.Operations[0].Count != 1 || got.Neutron.Operations[0].Name != "create network" || got.Neutron.Limit != 3 {
-		t.Errorf("the use of Neutron is %+v", got.Neutron)
+	got := c.state()
+	if got.Servers[0].Operations[0].Count != 1 || got.Servers[0].Operations[0].Name != "create network" || got.Servers[0].Limit != 3 || got.Servers[0].InFlight != 0 {
+		t.Errorf("the servers are %+v", got.Servers)
 	}
 	if len(got.Plans) != 1 || got.Plans[0].Steps[0] != "a step" || got.Plans[0].Outcome != "Ready" {
 		t.Errorf("the plans are %+v", got.Plans)
 	}
-	if len(p.pending) != 0 {
-		t.Errorf("%d keys are left", len(p.pending))
+	if len(c.pending) != 0 {
+		t.Errorf("%d keys are left", len(c.pending))
 	}
 }
 
 // TestBackoff: a failed sync shows when its key is added again. At that time, the key is
 // in the queue because of a retry.
 func TestBackoff(t *testing.T) {
-	p, fake := newTestPage(t)
-	add(p, key("one"), "event")
-	syncOnce(p, key("one"), errors.New("Neutron is \x1b[31m \"unavailable\" \\o/"), time.Second)
-	p.Happened(key("one"), observe.Event{Type: observe.Delayed, Delay: time.Minute}) // the queue keeps the earlier time
-	state := p.state().Queue
+	c, fake := newTestPage(t)
+	add(c, key("one"), "event")
+	syncOnce(c, key("one"), errors.New("Neutron is \x1b[31m \"unavailable\" \\o/"), time.Second)
+	c.Happened(key("one"), observe.Event{Type: observe.Delayed, Delay: time.Minute}) // the queue keeps the earlier time
+	state := c.state().Queue
 	if state.WaitingCount != 1 || state.Waiting[0].Failures != 1 || !state.Waiting[0].Until.Equal(fake.Now().Add(time.Second)) {
 		t.Errorf("the queue is %+v, want a key in backoff", state)
 	}
-	found := journeysOf(t, p, "one")
+	found := journeysOf(t, c, "one")
 	if len(found) != 1 || !found[0].Failed || found[0].Retry == nil || found[0].Outcome != `Neutron is \x1b[31m "unavailable" \o/` {
 		t.Fatalf("the journeys are %+v, want a failure with a retry", found)
 	}
-	p.Happened(key("one"), observe.Event{Type: observe.Due})
-	if state := p.state().Queue; state.WaitingCount != 0 {
+	c.Happened(key("one"), observe.Event{Type: observe.Due})
+	if state := c.state().Queue; state.WaitingCount != 0 {
 		t.Errorf("the queue is %+v, want that nothing waits", state)
 	}
-	found = journeysOf(t, p, "one")
+	found = journeysOf(t, c, "one")
 	if len(found) != 2 || found[0].Taken != nil || found[0].Causes[0].Type != "retry" {
 		t.Errorf("the journeys are %+v, want a retry in the queue", found)
 	}
@@ -135,18 +131,18 @@ func TestBackoff(t *testing.T) {
 
 // TestAddedWhileWorking: a key that is added while a worker has it is shown as waiting.
 func TestAddedWhileWorking(t *testing.T) {
-	p, _ := newTestPage(t)
-	add(p, key("one"), "event")
-	_, end := p.Begin(t.Context(), observe.Work{Kind: observe.Sync, Key: key("one")})
-	add(p, key("one"), "drift")
-	if got := p.state().Workers; got[0].Key != "default/one" || len(got) != 2 {
+	c, _ := newTestPage(t)
+	add(c, key("one"), "event")
+	_, end := c.Begin(t.Context(), observe.Work{Kind: observe.Sync, Key: key("one")})
+	add(c, key("one"), "drift")
+	if got := c.state().Workers; got[0].Key != "default/one" || len(got) != 2 {
 		t.Errorf("the workers are %+v, want the key at worker 1 only", got)
 	}
 	end(observe.Result{})
-	if got := p.state().Workers; got[0].Key != "" {
+	if got := c.state().Workers; got[0].Key != "" {
 		t.Errorf("the workers are %+v, want none at work", got)
 	}
-	if found := journeysOf(t, p, "one"); len(found) != 2 || found[0].Causes[0].Type != "drift" {
+	if found := journeysOf(t, c, "one"); len(found) != 2 || found[0].Causes[0].Type != "drift" {
 		t.Errorf("the journeys are %+v, want one that waits because of drift", found)
 	}
 }
@@ -154,11 +150,11 @@ func TestAddedWhileWorking(t *testing.T) {
 // TestHandlers: a handler's event is the cause of the add, and one that adds nothing is
 // counted as skipped.
 func TestHandlers(t *testing.T) {
-	p, _ := newTestPage(t)
-	handlers := observe.Handlers(p, cache.TypedResourceEventHandlerDetailedFuncs[*metav1.PartialObjectMetadata]{
+	c, _ := newTestPage(t)
+	handlers := observe.Handlers(c, cache.TypedResourceEventHandlerDetailedFuncs[*metav1.PartialObjectMetadata]{
 		UpdateFunc: func(_, after *metav1.PartialObjectMetadata) {
 			if after.Generation == 2 {
-				add(p, cache.MetaObjectToName(after), "event")
+				add(c, cache.MetaObjectToName(after), "event")
 			}
 		},
 	})
@@ -169,48 +165,48 @@ func TestHandlers(t *testing.T) {
 	spec.Generation = 2
 	handlers.UpdateFunc(before, status)
 	handlers.UpdateFunc(status, spec)
-	if got := p.state(); got.Handlers["updated"] != 2 || got.Handlers["skipped"] != 1 || !got.Process.Leads {
+	if got := c.state(); got.Handlers["updated"] != 2 || got.Handlers["skipped"] != 1 || !got.Process.Leads {
 		t.Errorf("the handlers are %+v", got.Handlers)
 	}
-	if found := journeysOf(t, p, "one"); len(found) != 1 || found[0].Causes[0].Changed != "spec" || found[0].Causes[0].ResourceVersion != "3" {
+	if found := journeysOf(t, c, "one"); len(found) != 1 || found[0].Causes[0].Changed != "spec" || found[0].Causes[0].ResourceVersion != "3" {
 		t.Errorf("the journeys are %+v, want one because of the spec", found)
 	}
 }
 
 // TestBounds: what is kept is bounded, however much happens and however long texts are.
 func TestBounds(t *testing.T) {
-	p, _ := newTestPage(t)
-	_, end := p.moments.read(key("0"))
+	c, _ := newTestPage(t)
+	_, end := c.moments.read(key("0"))
 	defer end()
 	failure := errors.New(strings.Repeat("\x00é", 1<<16))
 	for i := range 3 * maxKeys {
-		add(p, key(strconv.Itoa(i)), "event")
-		p.Happened(key(strconv.Itoa(i)), observe.Event{Type: observe.Delayed, Delay: time.Hour})
+		add(c, key(strconv.Itoa(i)), "event")
+		c.Happened(key(strconv.Itoa(i)), observe.Event{Type: observe.Delayed, Delay: time.Hour})
 	}
-	if len(p.pending) != maxKeys || len(p.waiting) != maxKeys {
-		t.Errorf("%d and %d keys are kept", len(p.pending), len(p.waiting))
+	if len(c.pending) != maxKeys || len(c.waiting) != maxKeys {
+		t.Errorf("%d and %d keys are kept", len(c.pending), len(c.waiting))
 	}
 	for i := range maxJourneys + 50 {
-		ctx, end := p.Begin(t.Context(), observe.Work{Kind: observe.Sync, Key: key(strconv.Itoa(i)), ID: "1234"})
+		ctx, end := c.Begin(t.Context(), observe.Work{Kind: observe.Sync, Key: key(strconv.Itoa(i)), ID: "1234"})
 		for range 2 * maxSteps {
-			_, endStep := p.Begin(ctx, observe.Work{Kind: observe.Step, Text: words(failure.Error())})
+			_, endStep := c.Begin(ctx, observe.Work{Kind: observe.Step, Text: words(failure.Error())})
 			endStep(observe.Result{Err: failure})
 		}
 		end(observe.Result{Err: failure})
 	}
-	if kept := len(p.journeysOf(key("100"))) * len(p.journeys); len(p.journeys) != maxJourneys || kept > 6<<20 {
-		t.Errorf("%d journeys of %d bytes are kept", len(p.journeys), kept)
+	if kept := len(c.journeysOf(key("100"))) * len(c.journeys); len(c.journeys) != maxJourneys || kept > 6<<20 {
+		t.Errorf("%d journeys of %d bytes are kept", len(c.journeys), kept)
 	}
-	if plans := p.state().Plans; len(plans) != maxPlans || len(plans[0].Steps) != maxSteps {
+	if plans := c.state().Plans; len(plans) != maxPlans || len(plans[0].Steps) != maxSteps {
 		t.Errorf("%d plans are shown, the first one with %d steps", len(plans), len(plans[0].Steps))
 	}
-	if text := p.journeys[0].Outcome; len(text) > maxTextBytes || strings.Contains(text, "\x00") {
+	if text := c.journeys[0].Outcome; len(text) > maxTextBytes || strings.Contains(text, "\x00") {
 		t.Errorf("an outcome has %d bytes: %q", len(text), text)
 	}
 	for range 2 * maxJourneysOfKey {
-		syncOnce(p, key("often"), nil, 0)
+		syncOnce(c, key("often"), nil, 0)
 	}
-	if found := journeysOf(t, p, "often"); len(found) != maxJourneysOfKey {
+	if found := journeysOf(t, c, "often"); len(found) != maxJourneysOfKey {
 		t.Errorf("%d journeys of one key are kept", len(found))
 	}
 }
@@ -218,21 +214,21 @@ func TestBounds(t *testing.T) {
 // TestSampling: under load, the stages of a followed key are complete, and those of the
 // others are sampled.
 func TestSampling(t *testing.T) {
-	p, fake := newTestPage(t)
-	sent, end := p.moments.read(key("followed"))
+	c, fake := newTestPage(t)
+	sent, end := c.moments.read(key("followed"))
 	defer end()
 	for i := range 10_000 {
-		p.moments.add(Moment{Time: fake.Now(), Stage: StageQueue}, key(strconv.Itoa(i)))
+		c.moments.add(Moment{Time: fake.Now(), Stage: StageQueue}, key(strconv.Itoa(i)))
 		if i%1000 == 0 {
-			p.moments.add(Moment{Time: fake.Now(), Stage: StageQueue}, key("followed"))
+			c.moments.add(Moment{Time: fake.Now(), Stage: StageQueue}, key("followed"))
 		}
 	}
-	_, count := p.moments.since(sent)
+	_, count := c.moments.since(sent)
 	if count < momentsPerSecond || count > 8*momentsPerSecond {
 		t.Errorf("%d moments were recorded", count)
 	}
-	p.moments.add(Moment{Time: fake.Now(), Stage: StageDone}, key("followed"))
-	some, _ := p.moments.since(count)
+	c.moments.add(Moment{Time: fake.Now(), Stage: StageDone}, key("followed"))
+	some, _ := c.moments.since(count)
 	if len(some) != 1 || some[0].Key != "default/followed" {
 		t.Errorf("the moments are %v, want that of the followed key", some)
 	}
@@ -253,7 +249,7 @@ func TestSlowMotion(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
-				p := newPage(ctx, clock.RealClock{}, Process{MaySlowDown: true}, 1)
+				p := newPage(ctx, clock.RealClock{}, Process{MaySlowDown: true})
 				p.slow.Store(maxSlowMilliseconds)
 				begun := time.Now()
 				time.AfterFunc(time.Second, func() { test.end(p, stop) })
@@ -268,8 +264,9 @@ func TestSlowMotion(t *testing.T) {
 
 // TestGuards: only this machine, and pages of this origin, are served.
 func TestGuards(t *testing.T) {
-	p, _ := newTestPage(t)
-	inCloud, _ := newTestPage(t)
+	c, _ := newTestPage(t)
+	other, _ := newTestPage(t)
+	p, inCloud := c.page, other.page
 	inCloud.process.MaySlowDown = false
 	const host = "127.0.0.1:8123"
 	for name, test := range map[string]struct {
@@ -287,7 +284,9 @@ func TestGuards(t *testing.T) {
 		"own origin":            {p, "GET", "/api/state", host, "http://" + host, "same-origin", 200},
 		"cross-site":            {p, "GET", "/api/state", host, "", "cross-site", 403},
 		"no key":                {p, "GET", "/api/journeys", host, "", "", 400},
-		"no namespace":          {p, "GET", "/api/journeys?key=one", host, "", "", 400},
+		"no namespace":          {p, "GET", "/api/journeys?key=one", host, "", "", 200},
+		"a controller":          {p, "GET", "/api/journeys?key=one&controller=Things", host, "", "", 200},
+		"another controller":    {p, "GET", "/api/journeys?key=one&controller=Others", host, "", "", 404},
 		"a key":                 {p, "GET", "/api/journeys?key=default/one", host, "", "", 200},
 		"slow":                  {p, "POST", "/api/slow?milliseconds=5000", host, "", "", 200},
 		"slow of another site":  {p, "POST", "/api/slow?milliseconds=1", host, "http://evil.example", "", 403},
@@ -306,7 +305,7 @@ func TestGuards(t *testing.T) {
 				}
 			}
 			response := httptest.NewRecorder()
-			test.page.handler().ServeHTTP(response, request)
+			test.page.Handler().ServeHTTP(response, request)
 			if response.Code != test.want {
 				t.Errorf("the response is %d %s, want %d", response.Code, response.Body, test.want)
 			}
@@ -320,8 +319,9 @@ func TestGuards(t *testing.T) {
 // TestStream: a stream sends the state, the journeys of its key, and moments. There are
 // at most eight, and they end with the client.
 func TestStream(t *testing.T) {
-	p := newPage(t.Context(), clock.RealClock{}, Process{}, 1)
-	server := httptest.NewServer(p.handler())
+	p := newPage(t.Context(), clock.RealClock{}, Process{})
+	c := p.Controller(Config{Name: "Things"})
+	server := httptest.NewServer(p.Handler())
 	defer server.Close()
 	open := func(ctx context.Context) (status int, body io.Reader) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/api/stream?key=default/one", http.NoBody)
@@ -349,8 +349,8 @@ func TestStream(t *testing.T) {
 	}
 	wait("event: state")
 	wait("event: journeys")
-	add(p, key("one"), "event")
-	syncOnce(p, key("one"), nil, 0)
+	add(c, key("one"), "event")
+	syncOnce(c, key("one"), nil, 0)
 	wait(`"stage":"done"`)
 	for range maxStreams - 1 {
 		open(ctx)
@@ -359,7 +359,7 @@ func TestStream(t *testing.T) {
 		t.Errorf("stream %d has the status %d", maxStreams+1, status)
 	}
 	stop()
-	for p.moments.readers.Load() > 0 {
+	for c.moments.readers.Load() > 0 {
 		<-time.After(time.Millisecond)
 	}
 }
@@ -367,9 +367,9 @@ func TestStream(t *testing.T) {
 // TestInformers: the requests of an informer show what it does. An error stays until a
 // request succeeds.
 func TestInformers(t *testing.T) {
-	p, _ := newTestPage(t)
+	c, _ := newTestPage(t)
 	informer := cache.NewSharedIndexInformer(&cache.ListWatch{}, &metav1.PartialObjectMetadata{}, 0, nil)
-	p.show(Sources{Informers: []Informers{{Kind: "Network", Namespace: "a", Resource: schema.GroupVersionResource{Group: "g", Version: "v1", Resource: "networks"}, Informer: informer}}})
+	c.page.Informer("namespaces/a/networks", informer)
 	for _, step := range []struct {
 		path           string
 		result         observe.Result
@@ -383,9 +383,9 @@ func TestInformers(t *testing.T) {
 		{"/apis/g/v1/namespaces/a/networks", observe.Result{Code: 200}, 3, 2, "listing"},
 	} {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, step.path, http.NoBody)
-		_, end := p.Begin(t.Context(), observe.Work{Kind: observe.Request, Server: observe.Kubernetes, Request: request})
+		_, end := c.Begin(t.Context(), observe.Work{Kind: observe.Request, Server: observe.Kubernetes, Request: request})
 		end(step.result)
-		if got := p.state().Informers[0]; got.Activity != step.activity || got.Lists != step.lists || got.Watches != step.watches || (got.LastError != "") != (step.activity == "waiting") {
+		if got := c.state().Informers[0]; got.Activity != step.activity || got.Lists != step.lists || got.Watches != step.watches || (got.LastError != "") != (step.activity == "waiting") {
 			t.Errorf("after %s, the informer is %+v, want %+v", step.path, got, step)
 		}
 	}

@@ -45,7 +45,7 @@ func (m *moments) add(moment Moment, key cache.ObjectName) {
 	if m.followed[key] == 0 && maphash.Comparable(seed, key)%nth != 0 {
 		return
 	}
-	moment.Key = key.String()
+	moment.Key = nameOf(key)
 	m.ring[m.count%len(m.ring)] = moment
 	m.count++
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 
 	"github.com/samplecrd/network-controller/pkg/observe"
 )
@@ -48,22 +47,24 @@ func isLoopback(host string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
-// Serve serves the debug page in the background until the context ends. It returns its
-// observer, and a function that passes it what else it shows. If no address is set, both do
-// nothing.
-func (o Options) Serve(ctx context.Context, process Process, workers int) (observe.Observer, func(Sources), error) {
+// Serve serves a page in the background until the context ends. If no address is set, it
+// returns the zero Page.
+func (o Options) Serve(ctx context.Context, process Process) (*Page, error) {
 	if o.address == "" {
-		return observe.Nothing{}, func(Sources) {}, nil
+		return new(Page), nil
 	}
-	page := newPage(ctx, clock.RealClock{}, process, workers)
-	return page, page.show, page.serve(ctx, o.address)
+	page := New(ctx, process)
+	if err := page.Serve(ctx, o.address); err != nil {
+		return nil, fmt.Errorf("-debug-bind-address: %w", err)
+	}
+	return page, nil
 }
 
-// parseKey parses the namespace and name of an object.
+// parseKey parses a key as the page shows it.
 func parseKey(text string) (cache.ObjectName, error) {
-	key, err := cache.ParseObjectName(text)
-	if err != nil || key.Namespace == "" || key.Name == "" {
-		return key, errors.New("key must be the namespace and name of an object, such as default/example")
+	key := observe.NameOf(text)
+	if key.Name == "" {
+		return key, errors.New("key must be a key of the queue, such as default/example")
 	}
 	return key, nil
 }

@@ -23,14 +23,21 @@ import (
 //go:embed page
 var files embed.FS
 
-// serve serves the page until the context ends.
-func (p *Page) serve(ctx context.Context, address string) error {
+// Serve serves the page in the background until the context ends. The page has no
+// authentication: the address must be a loopback address, such as 127.0.0.1:8123.
+func (p *Page) Serve(ctx context.Context, address string) error {
+	if p.isOff() {
+		return nil
+	}
+	if host, _, err := net.SplitHostPort(address); err != nil || !isLoopback(host) {
+		return fmt.Errorf("serving the debug page on %q: it must be a loopback address with a port, such as 127.0.0.1:8123", address)
+	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
-		return fmt.Errorf("listening on -debug-bind-address %s to serve the debug page: %w", address, err)
+		return fmt.Errorf("listening on %s to serve the debug page: %w", address, err)
 	}
 	server := &http.Server{
-		Handler:           p.handler(),
+		Handler:           p.Handler(),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		IdleTimeout:       time.Minute,
@@ -58,29 +65,60 @@ func limitBuffer(ctx context.Context, connection net.Conn) context.Context {
 	return ctx
 }
 
-// handler serves the page and its data to pages of this machine only.
-func (p *Page) handler() http.Handler {
+// Handler serves the page and its data, to pages of this machine only. To mount it below a
+// path that ends with a slash, use http.StripPrefix.
+func (p *Page) Handler() http.Handler {
+	if p.isOff() {
+		return http.NotFoundHandler()
+	}
 	mux := http.NewServeMux()
 	root, err := fs.Sub(files, "page")
 	if err != nil {
 		panic(err) // the folder is embedded
 	}
 	mux.Handle("GET /", http.FileServerFS(root))
-	mux.HandleFunc("GET /api/state", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.state()) })
-	mux.HandleFunc("GET /api/keys", func(w http.ResponseWriter, request *http.Request) {
-		writeJSON(w, p.keysWith(request.URL.Query().Get("prefix")))
-	})
-	mux.HandleFunc("GET /api/journeys", func(w http.ResponseWriter, request *http.Request) {
+	mux.HandleFunc("GET /api/state", p.ofController(func(w http.ResponseWriter, _ *http.Request, c *Controller) {
+		writeJSON(w, c.state())
+	}))
+	mux.HandleFunc("GET /api/keys", p.ofController(func(w http.ResponseWriter, request *http.Request, c *Controller) {
+		writeJSON(w, c.keysWith(request.URL.Query().Get("prefix")))
+	}))
+	mux.HandleFunc("GET /api/journeys", p.ofController(func(w http.ResponseWriter, request *http.Request, c *Controller) {
 		key, err := parseKey(request.URL.Query().Get("key"))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		writeJSON(w, json.RawMessage(p.journeysOf(key)))
-	})
-	mux.Handle("GET /api/stream", &streams{page: p, places: make(chan struct{}, maxStreams)})
+		writeJSON(w, json.RawMessage(c.journeysOf(key)))
+	}))
+	places := make(chan struct{}, maxStreams)
+	mux.HandleFunc("GET /api/stream", p.ofController(func(w http.ResponseWriter, request *http.Request, c *Controller) {
+		(&streams{controller: c, places: places}).ServeHTTP(w, request)
+	}))
 	mux.HandleFunc("POST /api/slow", p.serveSlow)
 	return guard(mux)
+}
+
+// ofController serves what a request asks about the controller that it names, or else the
+// first one.
+func (p *Page) ofController(serve func(http.ResponseWriter, *http.Request, *Controller)) http.HandlerFunc {
+	return func(w http.ResponseWriter, request *http.Request) {
+		name := request.URL.Query().Get("controller")
+		p.mu.Lock()
+		c, controllers := p.controllerOf(name), p.controllers
+		p.mu.Unlock()
+		switch {
+		case c != nil:
+			serve(w, request, c)
+		case len(controllers) == 0:
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "the program has no controller yet", http.StatusServiceUnavailable)
+		case name == "":
+			serve(w, request, controllers[0])
+		default:
+			http.Error(w, fmt.Sprintf("there is no controller %q; /api/state lists them", name), http.StatusNotFound)
+		}
+	}
 }
 
 // guard rejects what a page of another site could send: with a host name that leads to
@@ -113,7 +151,7 @@ func (p *Page) serveSlow(w http.ResponseWriter, request *http.Request) {
 	milliseconds, err := strconv.ParseInt(request.URL.Query().Get("milliseconds"), 10, 64)
 	switch {
 	case !p.process.MaySlowDown:
-		http.Error(w, "slow motion is for a local demo: outside of a cluster, with a Neutron on this machine",
+		http.Error(w, "slow motion is for a local demo, and this program does not allow it",
 			http.StatusForbidden)
 	case err != nil || milliseconds < 0 || milliseconds > maxSlowMilliseconds:
 		http.Error(w, fmt.Sprintf("milliseconds must be from 0 to %d", maxSlowMilliseconds), http.StatusBadRequest)
@@ -132,8 +170,8 @@ const maxStreams = 8
 
 // streams serve server-sent events.
 type streams struct {
-	page   *Page
-	places chan struct{}
+	controller *Controller
+	places     chan struct{}
 }
 
 // ServeHTTP implements http.Handler.
@@ -155,7 +193,7 @@ func (s *streams) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	one := stream{page: s.page, w: w, control: http.NewResponseController(w), key: key}
+	one := stream{controller: s.controller, w: w, control: http.NewResponseController(w), key: key}
 	one.run(request.Context())
 }
 
@@ -168,25 +206,25 @@ const (
 
 // stream is one stream.
 type stream struct {
-	page     *Page
-	w        io.Writer
-	control  *http.ResponseController
-	key      cache.ObjectName // whose journeys are sent, or empty
-	journeys []byte           // that were sent last
-	moments  int              // that were sent, or are too old
+	controller *Controller
+	w          io.Writer
+	control    *http.ResponseController
+	key        cache.ObjectName // whose journeys are sent, or empty
+	journeys   []byte           // that were sent last
+	moments    int              // that were sent, or are too old
 }
 
 // run sends events until the context ends or the client has gone.
 func (s *stream) run(ctx context.Context) {
-	begin, end := s.page.moments.read(s.key)
+	begin, end := s.controller.moments.read(s.key)
 	defer end()
 	s.moments = begin
-	ticker := s.page.clock.NewTicker(momentsPeriod)
+	ticker := s.controller.page.clock.NewTicker(momentsPeriod)
 	defer ticker.Stop()
 	err := s.send("retry: 1000\n\n")
 	for period := 0; err == nil; period++ {
 		if period%statePeriods == 0 {
-			err = s.sendJSON("state", s.page.state())
+			err = s.sendJSON("state", s.controller.state())
 		}
 		if err = errors.Join(err, s.sendMoments(), s.sendJourneys()); err != nil {
 			return
@@ -200,7 +238,7 @@ func (s *stream) run(ctx context.Context) {
 }
 
 func (s *stream) sendMoments() error {
-	some, count := s.page.moments.since(s.moments)
+	some, count := s.controller.moments.since(s.moments)
 	if s.moments = count; len(some) == 0 {
 		return nil
 	}
@@ -211,7 +249,7 @@ func (s *stream) sendJourneys() error {
 	if s.key.Name == "" {
 		return nil
 	}
-	journeys := s.page.journeysOf(s.key)
+	journeys := s.controller.journeysOf(s.key)
 	if bytes.Equal(journeys, s.journeys) {
 		return nil
 	}

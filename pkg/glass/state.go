@@ -14,48 +14,55 @@ const (
 	maxListedKeys = 20
 )
 
-// state returns what the process does now.
-func (p *Page) state() State {
+// state returns what a controller does now.
+func (c *Controller) state() State {
+	p := c.page
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	state := State{
-		Time: p.clock.Now(), Process: p.process, Informers: []Informer{}, Handlers: maps.Clone(p.handlers),
-		Queue: p.queueState(), Workers: p.workerStates(), Neutron: Neutron{Operations: []Operation{}}, Plans: p.plans(),
+		Time: p.clock.Now(), Process: p.process, Controllers: []string{}, Controller: c.Name, Stages: c.Stages,
+		Informers: []Informer{}, Handlers: maps.Clone(c.handlers), Queue: c.queueState(), Workers: c.workerStates(),
+		Servers: []ServerState{}, Plans: c.plans(),
 	}
+	state.Process.Leads, state.Process.Lease, state.Process.Holder = p.leader.Leads(), p.leader.Lease, p.leader.Holder()
 	state.Process.SlowMilliseconds = p.slow.Load()
-	for _, name := range slices.Sorted(maps.Keys(p.operations)) {
-		state.Neutron.Operations = append(state.Neutron.Operations, p.operations[name].summary())
+	for _, other := range p.controllers {
+		state.Controllers = append(state.Controllers, other.Name)
 	}
-	for _, of := range p.informers {
+	for _, of := range p.informersFor(c) {
 		state.Informers = append(state.Informers, of.state())
 	}
-	if p.sources.Queue != nil { // known
-		p.addSources(&state)
+	for _, of := range p.servers {
+		state.Servers = append(state.Servers, of.state())
 	}
 	return state
 }
 
-// addSources adds what the sources return.
-func (p *Page) addSources(state *State) {
-	state.Process.Leads, state.Process.Holder = p.sources.Leads(), p.sources.Holder()
-	state.Process.Cloud, _ = p.sources.Cloud()
-	state.Queue.Depth = p.sources.Queue.Len()
-	for _, key := range p.sources.Queue.Front(maxFront) {
-		state.Queue.Front = append(state.Queue.Front, key.String())
-	}
-	state.Neutron.InFlight, _ = p.sources.Load()
-	state.Neutron.Limit = p.sources.Places
-	networks, subnets, listedAt := p.sources.Cache()
-	state.Cache = Cache{Networks: networks, Subnets: subnets}
-	if !listedAt.IsZero() {
-		state.Cache.Refreshed = &listedAt
-	}
+// informersFor returns all informers, those of the objects of a controller's keys first.
+func (p *Page) informersFor(c *Controller) []*informer {
+	informers := slices.Clone(p.informers)
+	isOwn := func(i *informer) bool { return strings.EqualFold(i.resource(), c.Name) }
+	slices.SortStableFunc(informers, func(a, b *informer) int {
+		switch {
+		case isOwn(a) == isOwn(b):
+			return 0
+		case isOwn(a):
+			return -1
+		}
+		return 1
+	})
+	return informers
 }
 
-func (p *Page) queueState() Queue {
-	queue := Queue{Front: []string{}, Merged: p.merged, Waiting: []Waiting{}, WaitingCount: len(p.waiting)}
+func (c *Controller) queueState() QueueState {
+	queue := QueueState{
+		Depth: c.line.Len(), Front: []string{}, Merged: c.merged, Waiting: []Waiting{}, WaitingCount: len(c.waiting),
+	}
+	for _, key := range c.line.Front(maxFront) {
+		queue.Front = append(queue.Front, nameOf(key))
+	}
 	sooner := func(a, b Waiting) int { return a.Until.Compare(b.Until) }
-	for _, one := range p.waiting {
+	for _, one := range c.waiting {
 		if at, _ := slices.BinarySearchFunc(queue.Waiting, *one, sooner); at < maxWaiting {
 			queue.Waiting = slices.Insert(queue.Waiting, at, *one)
 			queue.Waiting = queue.Waiting[:min(len(queue.Waiting), maxWaiting)]
@@ -64,25 +71,25 @@ func (p *Page) queueState() Queue {
 	return queue
 }
 
-func (p *Page) workerStates() []Worker {
-	workers := make([]Worker, max(p.workers, len(p.busy)))
+func (c *Controller) workerStates() []Worker {
+	workers := make([]Worker, max(c.Config.Workers, len(c.busy), 1))
 	for i := range workers {
 		workers[i].Number = i + 1
-		if i >= len(p.busy) || p.busy[i] == nil {
+		if i >= len(c.busy) || c.busy[i] == nil {
 			continue
 		}
-		w := p.busy[i]
+		w := c.busy[i]
 		workers[i].Key, workers[i].Stage = w.journey.Key, w.stage
-		if steps := w.journey.Steps; len(steps) > 0 && (w.stage == StageApply || w.stage == StageNeutron) {
+		if steps := w.journey.Steps; len(steps) > 0 && (w.stage == StageApply || w.stage == StageServer) {
 			workers[i].Step = steps[len(steps)-1].Text
 		}
 	}
 	return workers
 }
 
-func (p *Page) plans() []Plan {
+func (c *Controller) plans() []Plan {
 	plans := []Plan{}
-	for _, journey := range slices.Backward(p.journeys) {
+	for _, journey := range slices.Backward(c.journeys) {
 		if journey.Ended == nil || len(journey.Steps) == 0 || len(plans) == maxPlans {
 			continue
 		}
@@ -95,21 +102,26 @@ func (p *Page) plans() []Plan {
 	return plans
 }
 
-// keysWith returns at most 20 keys that begin with a text: those of the last syncs, and of
-// the objects of the first informer's kind.
-func (p *Page) keysWith(prefix string) []string {
-	keys, found := []string{}, []string{}
-	p.mu.Lock()
-	for _, journey := range slices.Backward(p.journeys) {
+// keysWith returns at most 20 keys that begin with a text: those of the last syncs, of what
+// waits, and of the objects of the controller's first resource.
+func (c *Controller) keysWith(prefix string) []string {
+	keys, listed, found := []string{}, []string{}, []string{}
+	c.page.mu.Lock()
+	for _, journey := range slices.Backward(c.journeys) {
 		keys = append(keys, journey.Key)
 	}
-	informers := p.sources.Informers
-	p.mu.Unlock()
+	for key := range c.pending {
+		listed = append(listed, nameOf(key))
+	}
+	informers := c.page.informersFor(c)
+	c.page.mu.Unlock()
 	for _, informer := range informers {
-		if informer.Kind == informers[0].Kind {
-			keys = append(keys, slices.Sorted(slices.Values(informer.Informer.GetStore().ListKeys()))...)
+		if informer.resource() == informers[0].resource() {
+			listed = append(listed, informer.informer.GetStore().ListKeys()...)
 		}
 	}
+	slices.Sort(listed)
+	keys = append(keys, listed...)
 	for _, key := range keys {
 		if len(found) < maxListedKeys && strings.HasPrefix(key, prefix) && !slices.Contains(found, key) {
 			found = append(found, key)

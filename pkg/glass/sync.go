@@ -15,13 +15,14 @@ import (
 	"github.com/samplecrd/network-controller/pkg/observe"
 )
 
-// work is the sync of a key. Its journey and stage need the lock of the Page.
+// work is the sync of a key. Its journey, stage and error need the lock of the Page.
 type work struct {
-	page    *Page
+	*Controller
 	key     cache.ObjectName
 	worker  int
 	journey *Journey
 	stage   Stage
+	err     error // of a sync that Queue has begun
 }
 
 type workKey struct{}
@@ -34,25 +35,10 @@ func workOf(ctx context.Context) *work {
 	return of
 }
 
-// Begin implements observe.Observer.
-func (p *Page) Begin(ctx context.Context, begun observe.Work) (context.Context, func(observe.Result)) {
-	switch w := workOf(ctx); {
-	case begun.Kind == observe.Sync:
-		return p.beginSync(ctx, begun)
-	case begun.Kind == observe.Step && w != nil:
-		return w.beginStep(ctx, clip(begun.Text.String()))
-	case begun.Kind == observe.Request && w == nil && begun.Server == observe.Kubernetes:
-		return ctx, p.beginList(begun.Request)
-	case begun.Kind == observe.Request:
-		return ctx, p.beginRequest(ctx, begun)
-	}
-	return ctx, func(observe.Result) {}
-}
-
 // Reach implements observe.Observer.
-func (p *Page) Reach(ctx context.Context, stage observe.Stage, text func() string, err error) {
+func (c *Controller) Reach(ctx context.Context, stage observe.Stage, text func() string, err error) {
 	w := workOf(ctx)
-	if w == nil {
+	if c.page.isOff() || w == nil {
 		return
 	}
 	words, failed, hasSteps := "", err != nil, false
@@ -64,12 +50,10 @@ func (p *Page) Reach(ctx context.Context, stage observe.Stage, text func() strin
 	w.change(func(j *Journey) {
 		hasSteps = len(j.Steps) > 0
 		switch stage {
-		case observe.Desired:
-			j.Desired = words
-		case observe.Actual:
-			j.Actual = words
 		case observe.Report:
 			j.Outcome = words
+		default:
+			j.find(Stage(stage), words)
 		}
 	})
 	switch {
@@ -81,56 +65,70 @@ func (p *Page) Reach(ctx context.Context, stage observe.Stage, text func() strin
 	w.reach(ctx, Stage(stage), words, failed)
 }
 
+// find notes what a stage has found. A stage that is reached again has found something else.
+func (j *Journey) find(stage Stage, text string) {
+	at := slices.IndexFunc(j.Found, func(found Found) bool { return found.Stage == stage })
+	switch {
+	case at >= 0:
+		j.Found[at].Text = text
+	case len(j.Found) < maxFound:
+		j.Found = append(j.Found, Found{Stage: stage, Text: text})
+	}
+}
+
 // beginSync records that a worker took a key.
-func (p *Page) beginSync(ctx context.Context, begun observe.Work) (context.Context, func(observe.Result)) {
-	now := p.clock.Now()
-	w := &work{page: p, key: begun.Key}
-	p.mu.Lock()
-	w.journey = p.pending[begun.Key]
-	if delete(p.pending, begun.Key); w.journey == nil {
-		w.journey = &Journey{Key: begun.Key.String(), Causes: []Cause{}, Queued: now}
+func (c *Controller) beginSync(ctx context.Context, begun observe.Work) (context.Context, func(observe.Result)) {
+	now := c.page.clock.Now()
+	w := &work{Controller: c, key: begun.Key}
+	c.page.mu.Lock()
+	w.journey = c.pending[begun.Key]
+	if delete(c.pending, begun.Key); w.journey == nil {
+		w.journey = &Journey{Key: nameOf(begun.Key), Causes: []Cause{}, Queued: now}
 	}
-	free := slices.Index(p.busy, nil) // the first worker without a key
+	free := slices.Index(c.busy, nil) // the first worker without a key
 	if free < 0 {
-		free, p.busy = len(p.busy), append(p.busy, nil)
+		free, c.busy = len(c.busy), append(c.busy, nil)
 	}
-	p.busy[free], w.worker = w, free+1
+	c.busy[free], w.worker = w, free+1
 	w.journey.ID, w.journey.Taken, w.journey.Worker = begun.ID, &now, w.worker
-	p.keep(w.journey)
-	p.mu.Unlock()
+	c.keep(w.journey)
+	c.page.mu.Unlock()
 	ctx = context.WithValue(ctx, workKey{}, w)
 	w.reach(ctx, StageWorker, "", false)
+	if c.Stages[0] == StageSync {
+		w.reach(ctx, StageSync, "", false)
+	}
 	return ctx, func(result observe.Result) { w.end(ctx, result.Err) }
 }
 
 // keep adds a journey to those that are kept, and drops an old one if there are too many.
-func (p *Page) keep(journey *Journey) {
-	p.journeys = append(p.journeys, journey)
+func (c *Controller) keep(journey *Journey) {
+	c.journeys = append(c.journeys, journey)
 	oldest, ofKey := -1, 0
-	for i, other := range slices.Backward(p.journeys) {
+	for i, other := range slices.Backward(c.journeys) {
 		if other.Key == journey.Key {
 			oldest, ofKey = i, ofKey+1
 		}
 	}
 	switch {
 	case ofKey > maxJourneysOfKey:
-		p.journeys = slices.Delete(p.journeys, oldest, oldest+1)
-	case len(p.journeys) > maxJourneys:
-		p.journeys = slices.Delete(p.journeys, 0, 1)
+		c.journeys = slices.Delete(c.journeys, oldest, oldest+1)
+	case len(c.journeys) > maxJourneys:
+		c.journeys = slices.Delete(c.journeys, 0, 1)
 	}
 }
 
 // journeysOf returns the journeys of a key as JSON, the newest first. If the key was added
 // since a worker took it, the first one has no worker.
-func (p *Page) journeysOf(key cache.ObjectName) []byte {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (c *Controller) journeysOf(key cache.ObjectName) []byte {
+	c.page.mu.Lock()
+	defer c.page.mu.Unlock()
 	found := []*Journey{}
-	if pending := p.pending[key]; pending != nil {
+	if pending := c.pending[key]; pending != nil {
 		found = append(found, pending)
 	}
-	for _, journey := range slices.Backward(p.journeys) {
-		if journey.Key == key.String() {
+	for _, journey := range slices.Backward(c.journeys) {
+		if journey.Key == nameOf(key) {
 			found = append(found, journey)
 		}
 	}
@@ -142,7 +140,7 @@ func (p *Page) journeysOf(key cache.ObjectName) []byte {
 func (w *work) reach(ctx context.Context, stage Stage, text string, failed bool) {
 	w.change(func(*Journey) { w.stage = stage })
 	moment := Moment{Time: w.page.clock.Now(), Stage: stage, Text: text, Worker: w.worker, Failed: failed}
-	w.page.moments.add(moment, w.key)
+	w.moments.add(moment, w.key)
 	w.page.hold(ctx)
 }
 
@@ -164,7 +162,7 @@ func (w *work) beginStep(ctx context.Context, text string) (context.Context, fun
 		sent := ""
 		w.change(func(*Journey) { sent = step.end(w.page.clock.Since(step.Begun), result.Err) })
 		if sent != "" {
-			w.reach(ctx, StageNeutron, sent, result.Err != nil)
+			w.reach(ctx, StageServer, sent, result.Err != nil)
 		}
 	}
 }
@@ -176,7 +174,7 @@ func (j *Journey) addStep(step *JourneyStep) {
 	}
 }
 
-// end ends a step. It returns the last request to Neutron, if there was one.
+// end ends a step. It returns the last request to another server than Kubernetes, if any.
 func (s *JourneyStep) end(took time.Duration, err error) (sent string) {
 	s.Milliseconds = milliseconds(took)
 	if err != nil {
@@ -184,38 +182,10 @@ func (s *JourneyStep) end(took time.Duration, err error) (sent string) {
 	}
 	for _, request := range s.Requests {
 		if request.Server != observe.Kubernetes {
-			sent = fmt.Sprintf("%s: %d in %.0f ms", request.Operation, request.Code, request.Milliseconds)
+			sent = fmt.Sprintf("%s: %s: %d in %.0f ms", request.Server, request.Operation, request.Code, request.Milliseconds)
 		}
 	}
 	return sent
-}
-
-// beginRequest records a request to Neutron, or one of a sync to Kubernetes. A request of a
-// sync that belongs to no step is a step of its own.
-func (p *Page) beginRequest(ctx context.Context, sent observe.Work) func(observe.Result) {
-	begun, name := p.clock.Now(), clip(sent.Name)
-	return func(result observe.Result) {
-		took := p.clock.Since(begun)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if sent.Server != observe.Kubernetes {
-			p.noteRequest(name, took, result.Code)
-		}
-		w := workOf(ctx)
-		if w == nil {
-			return
-		}
-		step, inStep := ctx.Value(stepKey{}).(*JourneyStep)
-		if !inStep {
-			step = &JourneyStep{Text: name, Begun: begun, Milliseconds: milliseconds(took)}
-			w.journey.addStep(step)
-		}
-		if len(step.Requests) < maxRequestsOfStep {
-			step.Requests = append(step.Requests, JourneyRequest{
-				Server: sent.Server, Operation: name, Begun: begun, Milliseconds: milliseconds(took), Code: result.Code,
-			})
-		}
-	}
 }
 
 // end ends the sync with the error to retry, or nil.
@@ -231,7 +201,7 @@ func (w *work) end(ctx context.Context, err error) {
 		j.Ended, j.Failed, outcome = &now, err != nil, j.Outcome
 	})
 	w.reach(ctx, stage, outcome, err != nil)
-	w.change(func(*Journey) { w.page.busy[w.worker-1] = nil })
+	w.change(func(*Journey) { w.busy[w.worker-1] = nil })
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -22,10 +22,8 @@ import (
 // key: a person waits for it. A key that arrives after a delay, by AddRateLimited or by
 // AddInBackground is not urgent. A waiting key that is added by Add becomes urgent.
 type Queue struct {
-	workqueue.TypedRateLimitingInterface[cache.ObjectName]
-	now      workqueue.TypedInterface[cache.ObjectName] // the same one, for keys without a delay
+	*observe.Queue[cache.ObjectName]
 	order    *order
-	limiter  workqueue.TypedRateLimiter[cache.ObjectName]
 	observer observe.Observer
 }
 
@@ -35,25 +33,8 @@ func New(
 	name string, limiter workqueue.TypedRateLimiter[cache.ObjectName], observer observe.Observer,
 ) *Queue {
 	order := newOrder()
-	now := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{Name: name, Queue: order})
-	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[cache.ObjectName]{
-		Name: name, Queue: afterDelay{now, observer},
-	})
-	limiting := workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
-		workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: name, DelayingQueue: delaying})
-	return &Queue{limiting, now, order, limiter, observer}
-}
-
-// afterDelay is the queue to which the delaying queue adds keys that are due.
-type afterDelay struct {
-	workqueue.TypedInterface[cache.ObjectName]
-	observer observe.Observer
-}
-
-// Add adds a key that is due.
-func (q afterDelay) Add(key cache.ObjectName) {
-	q.observer.Happened(key, observe.Event{Type: observe.Due})
-	q.TypedInterface.Add(key)
+	ordered := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{Name: name, Queue: order})
+	return &Queue{observe.NewQueue(name, ordered, limiter, observer), order, observer}
 }
 
 // Add adds a key because a person changed its object.
@@ -61,20 +42,16 @@ func (q *Queue) Add(key cache.ObjectName) {
 	if q.ShuttingDown() {
 		return
 	}
-	q.observer.Happened(key, observe.Event{Type: observe.Added, Cause: "event"})
 	q.order.request(key)
-	q.now.Add(key)
+	q.Queue.Add(key)
 }
 
 // AddInBackground adds a key because of a start: no person waits for it.
-func (q *Queue) AddInBackground(key cache.ObjectName) { q.AddInBackgroundBecause("start")(key) }
+func (q *Queue) AddInBackground(key cache.ObjectName) { q.AddBecause(key, "start") }
 
 // AddInBackgroundBecause returns a function that adds a key that no person waits for.
 func (q *Queue) AddInBackgroundBecause(cause string) func(cache.ObjectName) {
-	return func(key cache.ObjectName) {
-		q.observer.Happened(key, observe.Event{Type: observe.Added, Cause: cause})
-		q.now.Add(key)
-	}
+	return func(key cache.ObjectName) { q.AddBecause(key, cause) }
 }
 
 // AddAfter adds a key after a delay, in the background, or like Add if there is no
@@ -84,16 +61,7 @@ func (q *Queue) AddAfter(key cache.ObjectName, delay time.Duration) {
 		q.Add(key)
 		return
 	}
-	q.observer.Happened(key, observe.Event{Type: observe.Delayed, Delay: delay})
-	q.TypedRateLimitingInterface.AddAfter(key, delay)
-}
-
-// AddRateLimited adds a key whose sync failed, after a delay that grows with each
-// failure in a row.
-func (q *Queue) AddRateLimited(key cache.ObjectName) {
-	delay := q.limiter.When(key)
-	q.observer.Happened(key, observe.Event{Type: observe.Delayed, Delay: delay, Failures: q.NumRequeues(key)})
-	q.TypedRateLimitingInterface.AddAfter(key, delay)
+	q.Queue.AddAfter(key, delay)
 }
 
 // Front returns about the next keys that wait for a worker, at most a number of them.
@@ -113,7 +81,7 @@ func (q *Queue) Begin(ctx context.Context, key cache.ObjectName) (context.Contex
 // Done ends the work on a key.
 func (q *Queue) Done(key cache.ObjectName) {
 	q.order.done(key)
-	q.TypedRateLimitingInterface.Done(key)
+	q.Queue.Done(key)
 }
 
 // order is the order of the queue. The work queue calls the methods of workqueue.Queue with

@@ -18,7 +18,7 @@ import (
 )
 
 // path are the stages that a key passes in a sync with a request.
-var path = []string{"watch", "fifo", "indexer", "handler", "queue", "worker", "desired", "actual", "plan", "apply", "neutron", "report"}
+var path = []string{"watch", "fifo", "indexer", "handler", "queue", "worker", "desired", "actual", "plan", "apply", "server", "report"}
 
 // The walkthrough in slow motion: each of its acts lights the stages in their order, and
 // shows its journey. A user who prefers less motion gets none.
@@ -94,7 +94,7 @@ func TestBackoffAndReconnect(t *testing.T) {
 	p.forgive("net::ERR_INCOMPLETE_CHUNKED_ENCODING")
 	evaluate[bool](p, `(observed.lit.length = 0, true)`)
 	s.create("after")
-	p.waitFor("the stages are lit again", `observed.lit.includes('neutron')`)
+	p.waitFor("the stages are lit again", `observed.lit.includes("server")`)
 }
 
 // A journey is copied as text, in the language of the page, and opened by its address. The
@@ -228,7 +228,7 @@ func TestScreenshots(t *testing.T) {
 		p.waitFor("the page shows the journeys", `document.querySelectorAll('#journeys details').length >= 4`)
 		fast := s.neutron.Inject(faults.Fault{Work: 300 * time.Millisecond})
 		s.setGateways(i, names, "cart")
-		p.waitFor("workers are busy", `document.querySelectorAll('#lanes .busy').length >= 2 && document.querySelector('[data-stage=neutron].lit')`)
+		p.waitFor("workers are busy", `document.querySelectorAll('#lanes .busy').length >= 2 && document.querySelector('[data-stage=server].lit')`)
 		image, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
 		fast()
 		file := filepath.Join(root, "docs", "images", "debug-page-"+[]string{"light", "dark", "zh-CN"}[i]+".png")

@@ -9,7 +9,7 @@ const keysAtMost = 4; // keys in the queue that have a line of their own
 const waitingAtMost = 6; // keys in the backoff
 const root = document.getElementById("diagram");
 const stations = Object.fromEntries([...root.querySelectorAll("[data-stage]")].map((element) => [element.dataset.stage, element]));
-const inWorker = ["desired", "actual", "plan", "apply", "report"];
+const outside = root.querySelector(".servers");
 const sum = (list, field) => list.reduce((total, item) => total + item[field], 0);
 
 function keyItem({ key, merged, followed }) {
@@ -32,18 +32,46 @@ export class Diagram {
 	#connection = "connecting";
 	#announced = "";
 	#explained = null; // the stage that a person points at
+	#stages = []; // of a sync
 
 	constructor(now) {
 		this.#now = now;
-		for (const [stage, element] of Object.entries(stations)) {
-			const button = Object.assign(create("button", "name"), { type: "button" });
-			const [parts, steps] = ["parts", "steps"].map((name) => element.dataset[name]?.split(" ") ?? []);
-			element.prepend(create("h3", "", button), create("span", "node", ...steps.map((step) => create("i", "", step))), ...parts.map((part) => create("p", part)));
-			this.#explainOn(stage, button, element);
-		}
+		for (const stage in stations) this.#build(stage);
+		this.#setStages([...root.querySelectorAll(".words [data-stage]")].map((element) => element.dataset.stage).slice(1));
 		setInterval(() => this.#traffic.paused || this.#countDown(), 200);
 		setInterval(() => this.#dim(), 100);
 		setInterval(() => this.#announce(), 5000);
+	}
+
+	// build fills the element of a station.
+	#build(stage) {
+		const element = stations[stage], button = Object.assign(create("button", "name"), { type: "button" });
+		const [parts, steps] = ["parts", "steps"].map((name) => element.dataset[name]?.split(" ") ?? []);
+		element.prepend(create("h3", "", button), create("span", "node", ...steps.map((step) => create("i", "", step))), ...parts.map((part) => create("p", part)));
+		this.#explainOn(stage, button, element);
+	}
+
+	// setStages shows the stages of a sync: those of the program.
+	#setStages(stages) {
+		if (stages.join() === this.#stages.join()) return;
+		for (const stage of this.#stages.filter((stage) => !stages.includes(stage))) {
+			stations[stage].remove();
+			delete stations[stage];
+		}
+		const words = root.querySelector(".words");
+		stages.forEach((stage, i) => {
+			if (!stations[stage]) {
+				stations[stage] = create("section", "station");
+				Object.assign(stations[stage].dataset, { stage, steps: stage === "sync" ? "9 10 11" : "" });
+				this.#build(stage);
+			}
+			stations[stage].style.setProperty("--at", i);
+			words.append(stations[stage]);
+		});
+		root.style.setProperty("--stages", stages.length);
+		this.#stages = stages;
+		this.#traffic.stages = stages;
+		this.retext();
 	}
 
 	set paused(paused) {
@@ -78,7 +106,7 @@ export class Diagram {
 	// retext shows everything in the current language.
 	retext() {
 		for (const [stage, element] of Object.entries(stations)) {
-			const [name, , explanation] = text().stations[stage];
+			const [name, explanation] = this.#words(stage);
 			setText(element.querySelector(".name"), name);
 			element.querySelector(".name").title = explanation;
 			for (const step of element.querySelectorAll(".node i")) step.title = text().steps[step.textContent - 1];
@@ -88,28 +116,47 @@ export class Diagram {
 		this.#traffic.layout();
 	}
 
+	// words returns the name of a station, and what it does.
+	#words(stage) {
+		const servers = this.#state?.servers ?? [], cached = servers.find((server) => server.cache);
+		const [name, , explanation] = text().stations[stage] ?? [stage, "", ""];
+		if (stage === "server") return [servers.map((server) => server.name).join(", "), explanation];
+		return [stage === "cache" && cached ? text().cacheOf(cached.name) : name, explanation];
+	}
+
 	// show displays a state. Dots on their way are not affected.
 	show(state) {
 		this.#state = state;
-		const t = text(), networks = state.informers.filter((i) => i.kind === "Network");
+		const t = text(), own = state.informers.filter((i) => i.resource === state.informers[0].resource);
+		this.#setStages(state.stages);
 		root.classList.toggle("standby", !state.process.leads);
-		const worst = ["waiting", "listing", "watching"].find((a) => networks.some((i) => i.activity === a)) ?? "listing";
+		const worst = ["waiting", "listing", "watching"].find((a) => own.some((i) => i.activity === a)) ?? "watching";
 		stations.watch.dataset.activity = worst;
-		const one = networks.length === 1;
-		this.#count("watch", one ? networks[0].resourceVersion : networks.length, one ? "resourceVersion" : t.watchesOpen);
+		const one = own.length === 1;
+		this.#count("watch", one ? own[0].resourceVersion : own.length, one ? "resourceVersion" : t.watchesOpen);
 		setText(stations.watch.querySelector(".more"), t.activities[worst]);
-		this.#count("indexer", sum(networks, "objects"));
+		this.#count("indexer", sum(own, "objects"));
 		const h = state.handlers;
 		this.#count("handler", h.added + h.updated + h.deleted);
 		setText(stations.handler.querySelector(".more"), t.handlerKinds(h, number).join("\n"));
 		this.#showQueue(state.queue);
-		for (const stage of inWorker) this.#count(stage, state.workers.filter((w) => w.stage === stage).length);
+		for (const stage of this.#stages) this.#count(stage, state.workers.filter((w) => w.stage === stage).length);
 		const busy = this.#traffic.show(state.workers);
 		this.#count("worker", busy, t.busy(number(busy), number(state.workers.length)));
-		const requests = sum(state.neutron.operations, "count");
-		this.#count("neutron", requests, `${unitOf("neutron", requests)}\n${t.inFlight(state.neutron.inFlight, state.neutron.limit)}`);
+		this.#showServers(state.servers);
 		this.#countDown();
 		this.#headline();
+	}
+
+	#showServers(servers) {
+		const shown = [servers.length > 0, servers.some((server) => server.cache)].join();
+		const requests = servers.reduce((total, server) => total + sum(server.operations, "count"), 0);
+		this.#count("server", requests, `${unitOf("server", requests)}\n${text().inFlight(sum(servers, "inFlight"), servers.length === 1 && servers[0].limit)}`);
+		for (const stage of ["server", "cache"]) setText(stations[stage].querySelector(".name"), this.#words(stage)[0]);
+		if (outside.dataset.shown === shown) return;
+		outside.dataset.shown = shown;
+		[outside.hidden, stations.cache.hidden] = [!servers.length, !servers.some((server) => server.cache)];
+		this.#traffic.layout();
 	}
 
 	#count(stage, value, unit) {
@@ -118,7 +165,7 @@ export class Diagram {
 		const count = element.querySelector(".count");
 		if (count) setText(count, typeof value === "string" ? value : number(value));
 		count?.classList.toggle("long", count.textContent.length > 5);
-		const words = unit ?? unitOf(stage, value);
+		const words = unit ?? (text().stations[stage] && unitOf(stage, value));
 		if (words) setText(element.querySelector(".unit"), words);
 	}
 
@@ -144,8 +191,10 @@ export class Diagram {
 			setText(item.querySelector(".countdown"), left > 50 ? text().inSeconds((left / 1000).toFixed(left < 10e3 ? 1 : 0)) : text().now);
 			item.style.setProperty("--left", Math.max(0, Math.min(1, left / (new Date(until) - new Date(from) || 1))).toFixed(3));
 		}
-		const t = text(), age = state.cache.refreshed ? t.listedAgo(duration(Math.max(0, Math.round((this.#now() - new Date(state.cache.refreshed)) / 1000) * 1000))) : t.neverListed;
-		this.#count("cache", state.cache.networks, `${unitOf("cache", state.cache.networks)}${t.subnets(number(state.cache.subnets))}\n${age}`);
+		const t = text(), cache = state.servers.find((server) => server.cache)?.cache;
+		if (!cache) return;
+		const age = cache.refreshed ? t.listedAgo(duration(Math.max(0, Math.round((this.#now() - new Date(cache.refreshed)) / 1000) * 1000))) : t.neverListed;
+		this.#count("cache", cache.objects, `${cache.text}\n${age}`);
 	}
 
 	// explainOn shows what a station does while a person points at it.
@@ -175,8 +224,8 @@ export class Diagram {
 
 	#headline() {
 		const [kind, facts] = this.#summary(), t = text();
-		setText(document.getElementById("headline"), this.#explained ? t.stations[this.#explained][0] : t.headline[kind](facts));
-		setText(document.getElementById("explain"), this.#explained ? t.stations[this.#explained][2] : t.hint);
+		setText(document.getElementById("headline"), this.#explained ? this.#words(this.#explained)[0] : t.headline[kind](facts));
+		setText(document.getElementById("explain"), this.#explained ? this.#words(this.#explained)[1] : t.hint);
 	}
 
 	// announce gives screen readers a summary, when another kind of thing happens.

@@ -13,10 +13,20 @@ export function create(name, className, ...content) {
 	return element;
 }
 
+// addressOf returns the address of a key on the page, without the "#". A key may have slashes.
+export const addressOf = (key) => /^[^/]+\/[^/]+$/.test(key) ? key : "/" + encodeURIComponent(key);
+
+// api returns the address of data about the controller that the address of the page names.
+export function api(path, parameters = {}) {
+	const controller = new URLSearchParams(location.search).get("controller"), all = new URLSearchParams(parameters);
+	if (controller) all.set("controller", controller);
+	return `api/${path}?${all}`;
+}
+
 // keyLink returns a link that follows the key.
 export function keyLink(key) {
 	const link = create("a", "key", key);
-	link.href = "#" + key;
+	link.href = "#" + addressOf(key);
 	return link;
 }
 

@@ -1,18 +1,18 @@
 // journeys.js: follow one key. An input selects the key, and a timeline shows each of its
 // journeys, the newest first.
-import { create, setText, showList } from "./elements.js";
+import { addressOf, create, setText, showList } from "./elements.js";
 import { clockTime, duration, number, text } from "./texts.js";
 
 const input = document.getElementById("follow");
 const list = document.getElementById("suggestions");
 const panel = document.getElementById("journeys");
 
-// followed returns the key in the address, #namespace/name, and the journey, if its ID is
-// there, too. They are empty if the address is malformed.
+// followed returns the key in the address, #namespace/name or #/name, and the journey, if its ID
+// is there, too. They are empty if the address is malformed.
 export function followed() {
 	try {
-		const [, key = "", id = ""] = /^([^/]+\/[^/]+)(?:\/([^/]+))?$/.exec(decodeURIComponent(location.hash.slice(1))) ?? [];
-		return { key, id };
+		const [, key = "", id = ""] = /^([^/]*\/[^/]+)(?:\/([^/]+))?$/.exec(location.hash.slice(1)) ?? [];
+		return { key: decodeURIComponent(key).replace(/^\//, ""), id: decodeURIComponent(id) };
 	} catch {
 		return { key: "", id: "" };
 	}
@@ -67,7 +67,8 @@ export class Journeys {
 
 	#select() {
 		const key = input.value.trim();
-		location.hash = !key || key.includes("/") ? key : "default/" + key; // as with kubectl
+		const known = [...list.children].some((option) => option.value === key);
+		location.hash = !key ? "" : key.includes("/") || known ? addressOf(key) : "default/" + key; // as with kubectl
 	}
 
 	// show displays the journeys of the followed key.
@@ -97,7 +98,7 @@ export class Journeys {
 		Object.assign(details.dataset, { id: journey.id, key: journey.key, begun: begin.toISOString() });
 		summary.addEventListener("click", () => {
 			this.#opened.set(journey.id, !details.open);
-			if (!details.open && journey.taken) history.replaceState(null, "", `#${journey.key}/${journey.id}`);
+			if (!details.open && journey.taken) history.replaceState(null, "", `#${addressOf(journey.key)}/${journey.id}`);
 		});
 		copy.addEventListener("click", () => navigator.clipboard.writeText(asText(details)).then(() => setText(copy, t.copied), () => setText(copy, t.notCopied)));
 		return details;
@@ -125,8 +126,7 @@ export class Journeys {
 		const t = text(), entries = [this.#entry("queued", journey.queued, t.queued)];
 		if (!journey.taken) return entries;
 		entries.push(this.#entry("taken", journey.taken, t.taken(journey.worker), create("span", "aside", t.wait(duration(new Date(journey.taken) - new Date(journey.queued))))));
-		if (journey.desired) entries.push(this.#entry("", "", t.desired, create("span", "words", journey.desired)));
-		if (journey.actual) entries.push(this.#entry("", "", t.actual, create("span", "words", journey.actual)));
+		for (const { stage, text } of journey.found ?? []) entries.push(this.#entry("", "", t.found[stage] ?? stage, create("span", "words", text)));
 		for (const step of journey.steps ?? []) {
 			const entry = this.#entry(step.error ? "step failed" : "step", step.begun, step.text, create("span", "aside", duration(step.milliseconds)), ...(step.requests ?? []).map((request) => this.#request(request, journey, end)));
 			if (step.error) entry.lastChild.append(create("p", "error", step.error));

@@ -4,25 +4,26 @@
 const nameHeight = 46; // of a station's name, above its node
 
 // routes returns the lines and the places of their labels by name, from the boxes of stations and of their nodes.
-export function routes(shape, width, node, station, lanes) {
+export function routes(shape, width, node, station, lanes, stages) {
 	const straight = (from, to) => [[from.x, from.y], [to.x, to.y]];
 	const end = (width - 20), retry = (width - 36); // the two rails on the right
-	const { kubernetes, queue, backoff, neutron, cache } = station, first = lanes[0]?.y ?? node.report.y;
+	const { kubernetes, queue, backoff, server, cache } = station, asks = node[stages.includes("apply") ? "apply" : stages.at(-1)];
+	const first = lanes[0]?.y ?? asks.y, to = Math.min(Math.max(asks.x, server.left + 16), server.right - 16);
 	const bottom = backoff.bottom + 24, join = queue.left - 4;
-	const words = shape === "narrow" ? station.worker.top : node.apply.top - nameHeight; // the top of the words of syncHandler
+	const words = shape === "narrow" ? station.worker.top : asks.top - nameHeight; // the top of the words of syncHandler
 	const lines = {
 		"kubernetes-watch": straight(node.kubernetes, node.watch),
 		"watch-fifo": straight(node.watch, node.fifo),
 		"fifo-indexer": straight(node.fifo, node.indexer),
 		"indexer-handler": straight(node.indexer, node.handler),
 		"handler-queue": straight(node.handler, node.queue),
-		neutron: [[node.apply.x, neutron.bottom + 3], [node.apply.x, words]],
-		cache: [[node.actual.x, cache.bottom], [node.actual.x, words]],
-		list: [[neutron.left, neutron.top + 20], [cache.right + 2, neutron.top + 20]],
 		failed: [[retry, first], [retry, backoff.y], [backoff.right + 2, backoff.y]],
 		done: [[end, first], [end, bottom], [kubernetes.x, bottom], [kubernetes.x, kubernetes.bottom + 4]],
 		"backoff-queue": [[backoff.left, backoff.y], [join, backoff.y], [join, node.queue.y], [node.queue.left - 2, node.queue.y]],
 	};
+	if (server.right > server.left) lines.server = [[to, server.bottom + 3], [to, words]];
+	if (cache.right > cache.left) lines.list = [[server.left, server.top + 20], [cache.right + 2, server.top + 20]];
+	if (lines.list && node.actual) lines.cache = [[node.actual.x, cache.bottom], [node.actual.x, words]];
 	const labels = {
 		listArrow: [kubernetes.right + 6, node.watch.y - 13, "start"],
 		keyArrow: [(node.handler.x + join) / 2 + 8, node.queue.y - 9, "middle"],

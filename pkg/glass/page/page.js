@@ -2,14 +2,14 @@
 //
 // Tests and tools may rely on these elements:
 //
-//	[data-stage="watch|fifo|indexer|handler|queue|worker|desired|actual|plan|apply|neutron|report|backoff"]
-//	    the stations (also "kubernetes" and "cache"): class "lit" for 600 ms when a key
+//	[data-stage="watch|fifo|indexer|handler|queue|worker|desired|actual|plan|apply|report|server|backoff"]
+//	    the stations (also "kubernetes", "cache" and other stages of a program): class "lit" for 600 ms when a key
 //	    passes, class "failing" with it after a failure, data-count with the number
 //	#backoff > li[data-key]         a key that waits, with its time in .countdown
 //	#lanes > li.busy[data-worker]   a busy worker, with .key and .step
 //	#follow, #journeys > details[data-id], with .copy; #namespace/name/ID in the address opens one
 //	#connection[data-state="connecting|open|lost"]
-//	#pause[aria-pressed], #theme, #language, #slow, #headline
+//	#pause[aria-pressed], #theme, #language, #slow, #headline, #controller
 //	#tour, of a recording only: #steps button[aria-current], #position, #speed, #lesson
 import { Diagram } from "./diagram.js";
 import { followed, Journeys } from "./journeys.js";
@@ -30,6 +30,7 @@ const stream = new (isRecorded ? Recording : Stream)({
 		last = state;
 		diagram.show(state);
 		showTables(state);
+		showControllers(state);
 		$("slow-control").hidden = !state.process.maySlowDown;
 		if (document.activeElement !== $("slow")) $("slow").value = state.process.slowMilliseconds;
 	},
@@ -46,6 +47,13 @@ const stream = new (isRecorded ? Recording : Stream)({
 const diagram = new Diagram(stream.now);
 const journeys = new Journeys(stream);
 const tour = isRecorded && new Tour(stream, (speed) => diagram.speed = stream.speed = speed);
+
+// showControllers lets a person choose between the controllers of the process.
+function showControllers({ controllers, controller }) {
+	$("controller-control").hidden = controllers.length < 2;
+	if (controllers.length !== $("controller").length) $("controller").replaceChildren(...controllers.map((name) => new Option(name)));
+	if (document.activeElement !== $("controller")) $("controller").value = controller;
+}
 
 const darkByDefault = matchMedia("(prefers-color-scheme: dark)");
 const isDark = () => (localStorage.getItem("theme") ?? (darkByDefault.matches ? "dark" : "light")) === "dark";
@@ -98,6 +106,9 @@ $("slow").addEventListener("change", async () => {
 	const response = await fetch("api/slow?milliseconds=" + $("slow").value, { method: "POST" }).catch(() => null);
 	$("slow").setCustomValidity(response?.ok ? "" : text().slowFailed);
 	$("slow").reportValidity();
+});
+$("controller").addEventListener("change", () => {
+	location.href = "?controller=" + encodeURIComponent($("controller").value);
 });
 addEventListener("hashchange", follow);
 

@@ -1,7 +1,7 @@
 // recording.js: plays what the stream of a tour sent, in place of a stream, for a page
 // without a controller: see docs/watch. `make recording` writes it.
 
-const format = 1; // recordingFormat of hack/local
+const format = 2; // recordingFormat of hack/local
 const period = 50; // milliseconds
 
 export class Recording {

@@ -1,6 +1,7 @@
 // stream.js: the server-sent events of /api/stream. It connects again after an error.
 // In place of it, the page has a Recording, with the same methods, if it is published
 // without a controller: see recording.js.
+import { api } from "./elements.js";
 
 const silence = 10_000; // milliseconds without an event, after which the connection counts as lost
 
@@ -26,7 +27,7 @@ export class Stream {
 
 	// keys returns keys that begin with a text.
 	async keys(prefix) {
-		const response = await fetch("api/keys?prefix=" + encodeURIComponent(prefix)).catch(() => null);
+		const response = await fetch(api("keys", { prefix })).catch(() => null);
 		return response?.ok ? response.json() : [];
 	}
 
@@ -45,7 +46,7 @@ export class Stream {
 		this.#key = key;
 		this.#close();
 		if (this.#paused) return void this.#lookUp(key);
-		const source = this.#source = new EventSource("api/stream" + (key ? "?key=" + encodeURIComponent(key) : ""));
+		const source = this.#source = new EventSource(api("stream", key ? { key } : {}));
 		for (const type of ["state", "journeys", "moments"]) {
 			source.addEventListener(type, (event) => this.#receive(type, JSON.parse(event.data)));
 		}
@@ -60,7 +61,7 @@ export class Stream {
 
 	// lookUp shows the journeys of a key that is selected during a pause.
 	async #lookUp(key) {
-		const response = key && await fetch("api/journeys?key=" + encodeURIComponent(key)).catch(() => null);
+		const response = key && await fetch(api("journeys", { key })).catch(() => null);
 		if (response?.ok && key === this.#key) this.#listeners.journeys(await response.json());
 	}
 

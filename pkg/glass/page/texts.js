@@ -2,12 +2,12 @@
 // function. Keys, errors and steps come from the controller and stay in English.
 
 const english = {
-	language: "中文", title: "Debug page: samplecrd-controller", skip: "Follow one key", controls: "Display", path: "The path of a key",
+	language: "中文", page: "Debug page", comma: ", ", controller: "Controller", skip: "Follow one key", controls: "Display", path: "The path of a key",
 	dark: "Dark", light: "Light", pause: "Pause", resume: "Resume",
 	slow: "Slow motion", off: "off", seconds: (s) => `${s} s`, slowFailed: "Slow motion was rejected by the controller.",
 	connecting: "Connecting", live: "Live", recorded: "Recording", lost: "Connection lost, retrying", broken: "No recording", paused: "Paused",
 	informer: "Informer", units: ["ms", "s", "min", "h"],
-	process: (p, since) => `${p.version}, running for ${since}${p.cloud ? `, Neutron: ${p.cloud}` : ""}`,
+	process: (version, since) => `${version && version + ", "}running for ${since}`,
 
 	// The name of a station, the unit of its number (one|many), and what it does.
 	stations: {
@@ -18,13 +18,14 @@ const english = {
 		handler: ["Event handlers", "call|calls", "Called for each added, updated or deleted object. They add a key to the work queue, and do nothing else."],
 		queue: ["Work queue", "key waits|keys wait", "Contains keys, not objects, and each key once. A key that is added while it waits is merged: many events, one sync."],
 		worker: ["Workers", "", "Each worker takes a key and calls syncHandler. Two workers never have one key at a time."],
-		desired: ["desired", "", "The desired state, derived from the Network's spec in the Indexer. No request."],
-		actual: ["actual", "", "The actual state, from the cache of Neutron's state. No request."],
+		desired: ["desired", "", "The desired state, derived from the object's spec in the Indexer. No request."],
+		actual: ["actual", "", "The actual state, as far as the caches have it. No request."],
 		plan: ["plan", "", "Compares the two, and decides on the next step. A pure function: no request, no clock, no log."],
-		apply: ["apply", "", "Applies one step with at most one request to Neutron. Plan and apply repeat until no step is left."],
+		apply: ["apply", "", "Applies one step with at most one request. Plan and apply repeat until no step is left."],
 		report: ["report", "", "Writes status and events to the Kubernetes API, if they changed. This write comes back as an event, and is skipped."],
-		neutron: ["Neutron", "request|requests", "The network service of OpenStack. Each step of a plan sends at most one request."],
-		cache: ["Cache of Neutron's state", "network|networks", "For Neutron what the informer is for Kubernetes: the last list, and the controller's own writes."],
+		sync: ["sync", "", "Reads the object, compares the desired state with the actual state, and removes the difference. This program does not name its stages."],
+		server: ["", "request|requests", "What the controller uses beside Kubernetes. A small dot is a request and its response."],
+		cache: ["Cache", "", "For another server what the informer is for Kubernetes: the last list, and the controller's own writes."],
 		backoff: ["Backoff", "key waits for a retry|keys wait for a retry", "After a failure, the key waits before it is added to the queue again. Each further failure doubles the delay."],
 	},
 	// The steps of docs/images/pattern.svg, by their names there.
@@ -33,10 +34,10 @@ const english = {
 		"Add: adds only the key to the work queue", "Get: a worker takes a key out", "Lister: syncHandler reads the object from the local copy", "Apply: one step after the other, with one request each", "Report: writes the status and events", "AddRateLimited: adds the key of a failed sync, later"],
 	activities: { watching: "watching", listing: "listing", waiting: "waiting after an error" },
 	version: (v) => `version ${v}`,
-	watchesOpen: "watches", subnets: (n) => `, ${n} ${n === "1" ? "subnet" : "subnets"}`, listedAgo: (age) => `listed ${age} ago`, neverListed: "not listed yet",
+	watchesOpen: "watches", cacheOf: (name) => `Cache of ${name}'s state`, listedAgo: (age) => `listed ${age} ago`, neverListed: "not listed yet",
 	handlerKinds: (h, f) => [`${f(h.added)} added`, `${f(h.updated)} updated`, `${f(h.deleted)} deleted`, `${f(h.skipped)} skipped`],
 	merged: (n) => `${n} merged`, moreKeys: (n) => `and ${n} more`, busy: (n, all) => `${n} of ${all} busy`,
-	inFlight: (n, limit) => `${n} of ${limit} at a time`,
+	inFlight: (n, limit) => limit ? `${n} of ${limit} at a time` : `${n} now`,
 	workerCell: (w) => `Worker ${w.number}: ${w.key ? `${[w.key, w.step || w.stage].filter(Boolean).join(", ")}` : "waits for a key"}`,
 	listArrow: "list, watch", keyArrow: "key", statusArrow: "status, events", retryArrow: "retry",
 	inSeconds: (s) => `in ${s} s`, now: "now", waits: (n) => n ? `failure ${n}` : "retry later",
@@ -51,7 +52,7 @@ const english = {
 		working: (s) => [s.busy && `${s.busy} ${s.busy === "1" ? "worker is" : "workers are"} busy`, s.depth && `${s.depth} ${s.depth === "1" ? "key waits" : "keys wait"}`].filter(Boolean).join(", ") + ".",
 		moving: () => "Keys are on their way.",
 		failing: (s) => `At rest, but ${s.waiting} ${s.waiting === "1" ? "key waits" : "keys wait"} for a retry.`,
-		rest: (s) => `At rest: ${s.objects} ${s.objects === "1" ? "Network" : "Networks"}, nothing to do.`,
+		rest: (s) => `At rest: ${s.objects} ${s.objects === "1" ? "object" : "objects"}, nothing to do.`,
 	},
 	hint: "A change of an object becomes a key, and the key travels along the line. Point at a station to read what it does.",
 
@@ -62,26 +63,26 @@ const english = {
 	journeyGone: (id) => `The journey ${id} is no longer kept.`, copy: "Copy as text", copied: "Copied", notCopied: "The browser does not allow it",
 	running: "Running", waitsForWorker: "Waits for a worker", failed: "Failed", succeeded: "Done",
 	merge: (n) => `${n} events, one sync`, olderCauses: (n) => `and ${n} earlier events`,
-	causes: { added: "Event: added", updated: "Event: updated", deleted: "Event: deleted", start: "Start: every Network is queued once", drift: "Drift: Neutron differs", Deployment: "Event: a Deployment changed", retry: "Retry after a failure" },
+	causes: { added: "Event: added", updated: "Event: updated", deleted: "Event: deleted", event: "Event", start: "Start: every object is queued once", drift: "Drift: the actual state differs", retry: "Retry after a failure" },
 	changed: (what) => `changed: ${what}`, queued: "Queued", taken: (n) => `Taken by worker ${n}`, wait: (t) => `waited ${t}`,
-	desired: "Desired", actual: "Actual", outcome: "Outcome", retry: "Next retry", retryFailures: (n) => `failure ${n} in a row`,
+	found: { desired: "Desired", actual: "Actual" }, outcome: "Outcome", retry: "Next retry", retryFailures: (n) => `failure ${n} in a row`,
 	noCode: "no response",
 
-	requests: "Neutron requests", operation: "Operation", requestCount: "Count", errors: "Errors", p50: "Median", p99: "99%", lastCode: "Last",
+	requestsTo: (names) => `Requests to ${names}`, requests: "Requests", operation: "Operation", requestCount: "Count", errors: "Errors", p50: "Median", p99: "99%", lastCode: "Last",
 	noRequests: "No request yet.", plans: "Last syncs with steps", noPlans: "No sync had a step to apply yet.",
-	watches: "Watches", kind: "Kind", activity: "State", lists: "Lists", watchCount: "Watches", objects: "Objects",
+	watches: "Watches", resource: "Resource", activity: "State", lists: "Lists", watchCount: "Watches", objects: "Objects",
 	leader: "Leader", alone: "This process reconciles, without leader election.",
 	leads: (lease) => `This replica is the leader, by the Lease ${lease}.`,
 	standby: (holder, lease) => `${holder || "Another replica"} is the leader, by the Lease ${lease}. This replica keeps its caches up to date and waits.`,
 };
 
 const chinese = {
-	language: "English", title: "调试页面：samplecrd-controller", skip: "跟踪一个 key", controls: "显示", path: "一个 key 的路径",
+	language: "English", page: "调试页面", comma: "，", controller: "控制器", skip: "跟踪一个 key", controls: "显示", path: "一个 key 的路径",
 	dark: "深色", light: "浅色", pause: "暂停", resume: "继续",
 	slow: "慢动作", off: "关", seconds: (s) => `${s} 秒`, slowFailed: "控制器拒绝了慢动作。",
 	connecting: "正在连接", live: "实时", recorded: "录像", lost: "连接断开，正在重试", broken: "没有录像", paused: "已暂停",
 	informer: "Informer", units: ["毫秒", "秒", "分钟", "小时"],
-	process: (p, since) => `${p.version}，已运行 ${since}${p.cloud ? `，Neutron：${p.cloud}` : ""}`,
+	process: (version, since) => `${version && version + "，"}已运行 ${since}`,
 
 	stations: {
 		kubernetes: ["Kubernetes API", "", "保存对象。控制器用 list 和 watch 读取，写回 finalizer、status 和 event。"],
@@ -91,13 +92,14 @@ const chinese = {
 		handler: ["事件处理函数", "次调用", "对象增、改、删时调用。只把 key 放进工作队列，别的什么也不做。"],
 		queue: ["工作队列", "个 key 在等", "里面是 key，不是对象；每个 key 只有一份。还在等的 key 再次加入时会合并：许多事件，一次同步。"],
 		worker: ["worker", "", "每个 worker 取一个 key，调用 syncHandler。同一个 key 同一时间只交给一个 worker。"],
-		desired: ["期望", "", "期望状态（desired）：由 Indexer 里 Network 的 spec 推出。不需要请求。"],
-		actual: ["实际", "", "实际状态（actual）：来自 Neutron 状态的缓存。不需要请求。"],
+		desired: ["期望", "", "期望状态（desired）：由 Indexer 里对象的 spec 推出。不需要请求。"],
+		actual: ["实际", "", "实际状态（actual）：来自缓存。不需要请求。"],
 		plan: ["计划", "", "计划（plan）：比较两者，决定下一步。纯函数：没有请求、时钟和日志。"],
-		apply: ["执行", "", "执行（apply）：一步最多一个 Neutron 请求。计划和执行交替进行，直到没有下一步。"],
+		apply: ["执行", "", "执行（apply）：一步最多一个请求。计划和执行交替进行，直到没有下一步。"],
 		report: ["报告", "", "报告（report）：status 和 event 有变化才写回 Kubernetes API。这次写会作为事件回来，然后被跳过。"],
-		neutron: ["Neutron", "个请求", "OpenStack 的网络服务。计划的每一步最多发一个请求。"],
-		cache: ["Neutron 状态的缓存", "个网络", "它之于 Neutron，就像 Informer 之于 Kubernetes：上一次列举的结果，加上控制器自己的写操作。"],
+		sync: ["同步", "", "读取对象，比较期望状态和实际状态，消除差异。这个程序没有给各阶段命名。"],
+		server: ["", "个请求", "控制器在 Kubernetes 之外使用的服务。小圆点是一个请求和它的响应。"],
+		cache: ["缓存", "", "它之于另一个服务，就像 Informer 之于 Kubernetes：上一次列举的结果，加上控制器自己的写操作。"],
 		backoff: ["退避", "个 key 等待重试", "失败后，key 要等一会儿才重新加入队列。每多失败一次，等待时间加倍。"],
 	},
 	steps: ["ListWatch：先 list 全部对象，再 watch 变化", "Reflector：把每个变化放进 FIFO", "Informer：按顺序取出变化",
@@ -105,10 +107,10 @@ const chinese = {
 		"Add：只把 key 放进工作队列", "Get：worker 取走一个 key", "Lister：syncHandler 从本地副本读对象", "Apply：一步接一步，每步一个请求", "Report：写回 status 和 event", "AddRateLimited：同步失败的 key，稍后再放进队列"],
 	activities: { watching: "watch 中", listing: "list 中", waiting: "出错后等待" },
 	version: (v) => `版本 ${v}`,
-	watchesOpen: "个 watch", subnets: (n) => `，${n} 个子网`, listedAgo: (age) => `${age}前列举`, neverListed: "尚未列举",
+	watchesOpen: "个 watch", cacheOf: (name) => `${name} 状态的缓存`, listedAgo: (age) => `${age}前列举`, neverListed: "尚未列举",
 	handlerKinds: (h, f) => [`${f(h.added)} 增`, `${f(h.updated)} 改`, `${f(h.deleted)} 删`, `${f(h.skipped)} 跳过`],
 	merged: (n) => `合并了 ${n} 次`, moreKeys: (n) => `还有 ${n} 个`, busy: (n, all) => `${all} 个中 ${n} 个在忙`,
-	inFlight: (n, limit) => `并发 ${n}，最多 ${limit}`,
+	inFlight: (n, limit) => limit ? `并发 ${n}，最多 ${limit}` : `并发 ${n}`,
 	workerCell: (w) => `worker ${w.number}：${w.key ? `${[w.key, w.step || w.stage].filter(Boolean).join("，")}` : "等待 key"}`,
 	listArrow: "list、watch", keyArrow: "key", statusArrow: "status、event", retryArrow: "重试",
 	inSeconds: (s) => `${s} 秒后`, now: "现在", waits: (n) => n ? `第 ${n} 次失败` : "稍后重试",
@@ -123,7 +125,7 @@ const chinese = {
 		working: (s) => [s.busy && `${s.busy} 个 worker 在忙`, s.depth && `${s.depth} 个 key 在等`].filter(Boolean).join("，") + "。",
 		moving: () => "key 正在路上。",
 		failing: (s) => `静止，但有 ${s.waiting} 个 key 等待重试。`,
-		rest: (s) => `静止：${s.objects} 个 Network，没有要做的事。`,
+		rest: (s) => `静止：${s.objects} 个对象，没有要做的事。`,
 	},
 	hint: "对象的变化变成一个 key，key 沿着线走。指向一个站点，看它做什么。",
 
@@ -134,14 +136,14 @@ const chinese = {
 	journeyGone: (id) => `历程 ${id} 已不再保留。`, copy: "复制为文本", copied: "已复制", notCopied: "浏览器不允许复制",
 	running: "进行中", waitsForWorker: "等待 worker", failed: "失败", succeeded: "完成",
 	merge: (n) => `${n} 个事件，一次同步`, olderCauses: (n) => `以及更早的 ${n} 个事件`,
-	causes: { added: "事件：新增", updated: "事件：修改", deleted: "事件：删除", start: "启动：每个 Network 进一次队列", drift: "漂移：Neutron 里有差异", Deployment: "事件：Deployment 有变化", retry: "失败后重试" },
+	causes: { added: "事件：新增", updated: "事件：修改", deleted: "事件：删除", event: "事件", start: "启动：每个对象进一次队列", drift: "漂移：实际状态有差异", retry: "失败后重试" },
 	changed: (what) => `变化：${what}`, queued: "进入队列", taken: (n) => `由 worker ${n} 取走`, wait: (t) => `等了 ${t}`,
-	desired: "期望状态", actual: "实际状态", outcome: "结果", retry: "下次重试", retryFailures: (n) => `连续第 ${n} 次失败`,
+	found: { desired: "期望状态", actual: "实际状态" }, outcome: "结果", retry: "下次重试", retryFailures: (n) => `连续第 ${n} 次失败`,
 	noCode: "没有响应",
 
-	requests: "Neutron 请求", operation: "操作", requestCount: "次数", errors: "错误", p50: "中位数", p99: "99%", lastCode: "最近",
+	requestsTo: (names) => `${names} 请求`, requests: "请求", operation: "操作", requestCount: "次数", errors: "错误", p50: "中位数", p99: "99%", lastCode: "最近",
 	noRequests: "还没有请求。", plans: "最近有步骤的同步", noPlans: "还没有需要执行步骤的同步。",
-	watches: "Watch", kind: "类型", activity: "状态", lists: "list 次数", watchCount: "watch 次数", objects: "对象",
+	watches: "Watch", resource: "资源", activity: "状态", lists: "list 次数", watchCount: "watch 次数", objects: "对象",
 	leader: "Leader", alone: "这个进程负责调谐，没有 leader 选举。",
 	leads: (lease) => `这个副本是 leader，凭 Lease ${lease}。`,
 	standby: (holder, lease) => `leader 是 ${holder || "另一个副本"}，凭 Lease ${lease}。这个副本保持缓存最新，等待接手。`,
@@ -165,7 +167,6 @@ export function setLanguage(to = current) {
 	document.documentElement.lang = to;
 	for (const element of document.querySelectorAll("[data-text]")) element.textContent = text()[element.dataset.text];
 	for (const element of document.querySelectorAll("[data-label]")) element.setAttribute("aria-label", text()[element.dataset.label]);
-	document.title = text().title;
 }
 
 // A formatter is expensive to create, so each is kept.

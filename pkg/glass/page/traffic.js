@@ -12,7 +12,7 @@ const arrivals = { retry: "backoff-queue", drift: "" }; // lines to the queue by
 // A key has two dots at most: while a worker has it, its next event may arrive.
 const trackOf = ({ worker }) => worker ? "worker " : "event ";
 const root = document.getElementById("diagram");
-const withArrow = new Set(["neutron", "cache", "list", "failed", "done", "backoff-queue"]);
+const withArrow = new Set(["server", "cache", "list", "failed", "done", "backoff-queue"]);
 
 export class Traffic {
 	#motion = new Motion(document.getElementById("dots"));
@@ -23,6 +23,7 @@ export class Traffic {
 	workers = new Workers(() => this.layout());
 	merged = new Map(); // key → adds that were merged while it waits
 	followed = "";
+	#stages = [];
 
 	// The stations are elements by stage; light(stage, failed) lights one up.
 	constructor(stations, light) {
@@ -30,6 +31,12 @@ export class Traffic {
 		this.#light = light;
 		new ResizeObserver(() => this.layout()).observe(root);
 		document.fonts.ready.then(() => this.layout());
+	}
+
+	// The stages of a sync.
+	set stages(stages) {
+		this.#stages = stages;
+		this.workers.stages = stages;
 	}
 
 	get isMoving() {
@@ -111,13 +118,13 @@ export class Traffic {
 	}
 
 	#pass({ stage, failed }) {
-		this.#light({ skipped: "handler", merged: "queue", done: "report" }[stage] ?? stage, failed);
+		this.#light({ skipped: "handler", merged: "queue", done: this.#stages.at(-1) }[stage] ?? stage, failed);
 	}
 
 	// visit moves a key from the stage where it was before to that of the moment.
 	async #visit(player, moment, speed) {
 		const { stage, key, worker, failed } = moment, followed = key === this.followed;
-		const options = { label: followed ? key : key.split("/")[1].replace(/^(.{15})..+/, "$1…"), failed, followed, speed };
+		const options = { label: followed ? key : key.split("/").at(-1).replace(/^(.{15})..+/, "$1…"), failed, followed, speed };
 		const fly = async (line, more) => player.cleared || this.#motion.fly(line, this.#lines[line] ?? [], { ...options, ...more });
 		if (worker && !player.lane) player.lane = await this.workers.enter(worker, key);
 		const lane = player.lane;
@@ -125,13 +132,13 @@ export class Traffic {
 			queue: arrivals[moment.text] ?? "handler-queue", merged: arrivals[moment.text] ?? "handler-queue", worker: lane && `lane-${lane.slot}` }[stage];
 		if (stage === "watch") this.#light("kubernetes");
 		if (way) await fly(way);
-		if (lane && stage === "neutron") await this.#request(lane, fly);
+		if (lane && stage === "server" && this.#lines.server) await this.#request(lane, fly);
 		if (stage === "apply") player.hasSteps = true;
 		if (lane && stage === "done" && player.hasSteps) await this.#leave("done", lane, fly);
 		if (lane && stage === "backoff") await this.#leave("failed", lane, fly);
 		if (player.cleared) return;
 		this.#pass(moment);
-		if (stage === "actual" || stage === "neutron") this.#light("cache");
+		if (stage === "actual" || stage === "server") this.#light("cache");
 		if (stage === "done" && player.hasSteps) this.#light("kubernetes"); // a sync without a step writes nothing
 		if (!lane) return;
 		this.workers.move(lane, moment, this.followed);
@@ -149,20 +156,20 @@ export class Traffic {
 		return fly(name);
 	}
 
-	// request moves a small dot from the lane to Neutron and back.
+	// request moves a small dot from the lane to the server and back.
 	async #request(lane, fly) {
-		const at = this.workers.position(lane), there = [at[0], this.#lines.neutron[0][1]];
+		const at = this.workers.position(lane), there = [at[0], this.#lines.server[0][1]];
 		this.#lines[`request-${lane.slot}`] = [at, there];
 		this.#lines[`response-${lane.slot}`] = [there, at];
 		await fly(`request-${lane.slot}`, { small: true, failed: false });
-		this.#light("neutron");
+		this.#light("server");
 		await fly(`response-${lane.slot}`, { small: true });
 	}
 
 	// layout draws the lines between the stations, where they are now.
 	layout() {
 		const frame = root.getBoundingClientRect();
-		if (!frame.width) return;
+		if (!frame.width || !this.#stages.length) return;
 		const box = (element) => {
 			const r = element.getBoundingClientRect();
 			return { left: r.left - frame.left, right: r.right - frame.left, top: r.top - frame.top, bottom: r.bottom - frame.top, x: (r.left + r.right) / 2 - frame.left, y: (r.top + r.bottom) / 2 - frame.top };
@@ -170,12 +177,12 @@ export class Traffic {
 		const boxes = (select) => Object.fromEntries(Object.entries(this.#stations).map(([stage, element]) => [stage, box(select(element))]));
 		const shape = getComputedStyle(root).getPropertyValue("--shape").trim();
 		this.#motion.labels = shape !== "narrow";
-		const { lines, labels } = routes(shape, frame.width, boxes((element) => element.querySelector(".node")), boxes((element) => element), this.workers.measure(box));
+		const { lines, labels } = routes(shape, frame.width, boxes((element) => element.querySelector(".node")), boxes((element) => element), this.workers.measure(box), this.#stages);
 		this.#lines = lines;
 		const paths = Object.entries(lines).map(([name, points]) => {
 			const path = svg("path", { class: name.replace(/-\d+$/, ""), d: pathData(points) });
 			if (withArrow.has(name)) path.setAttribute("marker-end", "url(#arrow)");
-			if (name === "neutron") path.setAttribute("marker-start", "url(#arrow)");
+			if (name === "server") path.setAttribute("marker-start", "url(#arrow)");
 			return path;
 		});
 		const words = Object.entries(labels).map(([name, [x, y, anchor]]) => {

@@ -1,22 +1,32 @@
-// workers.js: the workers. A busy worker has a lane with the five words of syncHandler.
+// workers.js: the workers. A busy worker has a lane with the stages of a sync.
 // If there are more workers than lanes, each has a small cell as well.
 import { keyLink, setText } from "./elements.js";
 import { text } from "./texts.js";
 
 const lanesAtMost = 6;
-const stops = ["desired", "actual", "plan", "apply", "report"];
-const stopOf = { worker: -0.45, desired: 0, actual: 1, plan: 2, apply: 3, neutron: 3, report: 4, done: 4, backoff: 4 };
 
 export class Workers {
 	#list = document.getElementById("lanes");
 	#cells = document.getElementById("cells");
 	#lanes = [];
 	#count = 0;
+	#stops = []; // the stages of a sync
 	#onBuild;
 
 	// onBuild is called after the number of lanes has changed.
 	constructor(onBuild) {
 		this.#onBuild = onBuild;
+	}
+
+	set stages(stages) {
+		this.#stops = stages;
+		if (this.#count) this.#build();
+	}
+
+	// stopOf returns where a stage is in a lane.
+	#stopOf(stage) {
+		const last = this.#stops.length - 1, at = this.#stops.indexOf(stage);
+		return at >= 0 ? at : { worker: -0.45, server: Math.max(this.#stops.indexOf("apply"), 0), done: last, backoff: last }[stage];
 	}
 
 	// show displays the workers of a state. A lane with a dot on its way stays as it is.
@@ -80,7 +90,7 @@ export class Workers {
 	move(lane, moment, followed) {
 		if (moment.stage === "done" || moment.stage === "backoff") return;
 		lane.failed = lane.failed || moment.failed;
-		this.#set(lane, moment.key, moment.stage, { worker: "", apply: moment.text, neutron: moment.text }[moment.stage], followed);
+		this.#set(lane, moment.key, moment.stage, { worker: "", apply: moment.text, server: moment.text }[moment.stage], followed);
 	}
 
 	// depart hides the dot of a lane, because another one moves on from there.
@@ -91,7 +101,7 @@ export class Workers {
 	#set(lane, key, stage, step, followed) {
 		if (lane.key !== key) lane.element.querySelector(".key").replaceWith(keyLink(key));
 		lane.key = key;
-		lane.stop = stopOf[stage] ?? lane.stop;
+		lane.stop = this.#stopOf(stage) ?? lane.stop;
 		lane.element.style.setProperty("--stop", lane.stop);
 		lane.element.className = ["lane", "busy", key === followed && "followed", lane.failed && "failed"].filter(Boolean).join(" ");
 		if (step !== undefined) setText(lane.element.querySelector(".step"), step);
@@ -116,12 +126,12 @@ export class Workers {
 		this.#lanes = Array.from({ length: count }, (_, slot) => {
 			const element = document.createElement("li");
 			element.className = "lane";
-			element.innerHTML = `<span class="number"></span><span class="key"></span><span class="step"></span><span class="stops" aria-hidden="true">${"<i></i>".repeat(stops.length)}<b><b></b></b></span>`;
+			element.innerHTML = `<span class="number"></span><span class="key"></span><span class="step"></span><span class="stops" aria-hidden="true">${"<i></i>".repeat(this.#stops.length)}<b><b></b></b></span>`;
 			if (this.#fixed) {
 				element.dataset.worker = slot + 1;
 				setText(element.querySelector(".number"), slot + 1);
 			}
-			return { slot, element, worker: this.#fixed ? slot + 1 : 0, key: "", stop: stopOf.worker, player: "", waiting: 0 };
+			return { slot, element, worker: this.#fixed ? slot + 1 : 0, key: "", stop: -0.45, player: "", waiting: 0 };
 		});
 		document.getElementById("diagram").style.setProperty("--middle", Math.min(2, Math.floor((count - 1) / 2)));
 		this.#list.replaceChildren(...this.#lanes.map((lane) => lane.element));
@@ -142,13 +152,13 @@ export class Workers {
 	measure(box) {
 		return this.#lanes.map((lane) => {
 			const row = box(lane.element), track = box(lane.element.querySelector(".stops"));
-			Object.assign(lane, { y: track.y, from: track.left, step: (track.right - track.left) / stops.length });
+			Object.assign(lane, { y: track.y, from: track.left, step: (track.right - track.left) / this.#stops.length });
 			return { slot: lane.slot, left: row.left, y: track.y };
 		});
 	}
 
 	// position returns where the key of a lane is.
 	position(lane) {
-		return [lane.from + (Math.min(lane.stop, 4) + 0.5) * lane.step, lane.y];
+		return [lane.from + (lane.stop + 0.5) * lane.step, lane.y];
 	}
 }

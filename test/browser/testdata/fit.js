@@ -6,13 +6,13 @@ function busy(state) {
 	const key = (i) => `team-networks-${i}/a-network-with-quite-a-long-name-${i}`;
 	const from = state.time, until = new Date(new Date(from).getTime() + 754_000).toISOString();
 	const waiting = Array.from({ length: 20 }, (_, i) => ({ key: key(i), failures: i + 9, from, until }));
-	const stages = ["worker", "desired", "actual", "plan", "apply", "neutron", "report", "apply"];
+	const stages = ["worker", "desired", "actual", "plan", "apply", "server", "report", "apply"];
 	state.queue = { depth: 12_345, front: stages.map((_, i) => key(i)), merged: 123_456, waiting, waitingCount: 9876 };
 	state.workers = stages.map((stage, i) => ({ number: i + 1, key: key(i), stage, step: "create subnet 2001:db8:1234:5678::/64" }));
 	for (const informer of state.informers) Object.assign(informer, { objects: 100_000, resourceVersion: "123456789" });
 	for (const kind in state.handlers) state.handlers[kind] = 123_456;
-	for (const operation of state.neutron.operations) operation.count = 123_456;
-	Object.assign(state.cache, { networks: 100_000, subnets: 100_000 });
+	for (const operation of state.servers.flatMap((server) => server.operations)) operation.count = 123_456;
+	for (const { cache } of state.servers) Object.assign(cache, { objects: 100_000, text: "networks, 100000 subnets" });
 	observed.stream.dispatchEvent(new MessageEvent("state", { data: JSON.stringify(state) }));
 	document.getElementById("pause").click();
 	return true;
