@@ -185,8 +185,8 @@ type observers struct {
 func newObservers(page *glass.Page, workers int) observers {
 	watchdog := watchdog.New(clock.RealClock{})
 	stages := []glass.Stage{glass.StageDesired, glass.StageActual, glass.StagePlan, glass.StageApply, glass.StageReport}
-	networks := page.Controller(glass.Config{Name: "Networks", Workers: workers, Stages: stages})
-	deployments := page.Controller(glass.Config{Name: "Deployments", Workers: workers})
+	networks := page.Controller(glass.Config{Name: "Networks", Resource: "networks", Workers: workers, Stages: stages})
+	deployments := page.Controller(glass.Config{Name: "Deployments", Resource: "deployments", Workers: workers})
 	return observers{
 		watchdog: watchdog, page: page, shown: networks,
 		networks:    observe.All{tracing.NewObserver(), watchdog, metrics.Observer{}, networks},

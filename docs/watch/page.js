@@ -3,7 +3,9 @@
   // ../../pkg/glass/page/texts.js
   var english = {
     language: "中文",
-    title: "Debug page: samplecrd-controller",
+    page: "Debug page",
+    comma: ", ",
+    controller: "Controller",
     skip: "Follow one key",
     controls: "Display",
     path: "The path of a key",
@@ -23,7 +25,7 @@
     paused: "Paused",
     informer: "Informer",
     units: ["ms", "s", "min", "h"],
-    process: (p, since) => `${p.version}, running for ${since}${p.cloud ? `, Neutron: ${p.cloud}` : ""}`,
+    process: (version, since) => `${version && version + ", "}running for ${since}`,
     // The name of a station, the unit of its number (one|many), and what it does.
     stations: {
       kubernetes: ["Kubernetes API", "", "Stores the objects. The controller reads them with list and watch, and writes finalizer, status and events."],
@@ -33,13 +35,14 @@
       handler: ["Event handlers", "call|calls", "Called for each added, updated or deleted object. They add a key to the work queue, and do nothing else."],
       queue: ["Work queue", "key waits|keys wait", "Contains keys, not objects, and each key once. A key that is added while it waits is merged: many events, one sync."],
       worker: ["Workers", "", "Each worker takes a key and calls syncHandler. Two workers never have one key at a time."],
-      desired: ["desired", "", "The desired state, derived from the Network's spec in the Indexer. No request."],
-      actual: ["actual", "", "The actual state, from the cache of Neutron's state. No request."],
+      desired: ["desired", "", "The desired state, derived from the object's spec in the Indexer. No request."],
+      actual: ["actual", "", "The actual state, as far as the caches have it. No request."],
       plan: ["plan", "", "Compares the two, and decides on the next step. A pure function: no request, no clock, no log."],
-      apply: ["apply", "", "Applies one step with at most one request to Neutron. Plan and apply repeat until no step is left."],
+      apply: ["apply", "", "Applies one step with at most one request. Plan and apply repeat until no step is left."],
       report: ["report", "", "Writes status and events to the Kubernetes API, if they changed. This write comes back as an event, and is skipped."],
-      neutron: ["Neutron", "request|requests", "The network service of OpenStack. Each step of a plan sends at most one request."],
-      cache: ["Cache of Neutron's state", "network|networks", "For Neutron what the informer is for Kubernetes: the last list, and the controller's own writes."],
+      sync: ["sync", "", "Reads the object, compares the desired state with the actual state, and removes the difference. This program does not name its stages."],
+      server: ["", "request|requests", "What the controller uses beside Kubernetes. A small dot is a request and its response."],
+      cache: ["Cache", "", "For another server what the informer is for Kubernetes: the last list, and the controller's own writes."],
       backoff: ["Backoff", "key waits for a retry|keys wait for a retry", "After a failure, the key waits before it is added to the queue again. Each further failure doubles the delay."]
     },
     // The steps of docs/images/pattern.svg, by their names there.
@@ -60,14 +63,14 @@
     activities: { watching: "watching", listing: "listing", waiting: "waiting after an error" },
     version: (v) => `version ${v}`,
     watchesOpen: "watches",
-    subnets: (n) => `, ${n} ${n === "1" ? "subnet" : "subnets"}`,
+    cacheOf: (name) => `Cache of ${name}'s state`,
     listedAgo: (age) => `listed ${age} ago`,
     neverListed: "not listed yet",
     handlerKinds: (h, f) => [`${f(h.added)} added`, `${f(h.updated)} updated`, `${f(h.deleted)} deleted`, `${f(h.skipped)} skipped`],
     merged: (n) => `${n} merged`,
     moreKeys: (n) => `and ${n} more`,
     busy: (n, all) => `${n} of ${all} busy`,
-    inFlight: (n, limit) => `${n} of ${limit} at a time`,
+    inFlight: (n, limit) => limit ? `${n} of ${limit} at a time` : `${n} now`,
     workerCell: (w) => `Worker ${w.number}: ${w.key ? `${[w.key, w.step || w.stage].filter(Boolean).join(", ")}` : "waits for a key"}`,
     listArrow: "list, watch",
     keyArrow: "key",
@@ -86,7 +89,7 @@
       working: (s) => [s.busy && `${s.busy} ${s.busy === "1" ? "worker is" : "workers are"} busy`, s.depth && `${s.depth} ${s.depth === "1" ? "key waits" : "keys wait"}`].filter(Boolean).join(", ") + ".",
       moving: () => "Keys are on their way.",
       failing: (s) => `At rest, but ${s.waiting} ${s.waiting === "1" ? "key waits" : "keys wait"} for a retry.`,
-      rest: (s) => `At rest: ${s.objects} ${s.objects === "1" ? "Network" : "Networks"}, nothing to do.`
+      rest: (s) => `At rest: ${s.objects} ${s.objects === "1" ? "object" : "objects"}, nothing to do.`
     },
     hint: "A change of an object becomes a key, and the key travels along the line. Point at a station to read what it does.",
     tour: "Tour",
@@ -107,18 +110,18 @@
     succeeded: "Done",
     merge: (n) => `${n} events, one sync`,
     olderCauses: (n) => `and ${n} earlier events`,
-    causes: { added: "Event: added", updated: "Event: updated", deleted: "Event: deleted", start: "Start: every Network is queued once", drift: "Drift: Neutron differs", Deployment: "Event: a Deployment changed", retry: "Retry after a failure" },
+    causes: { added: "Event: added", updated: "Event: updated", deleted: "Event: deleted", event: "Event", start: "Start: every object is queued once", drift: "Drift: the actual state differs", retry: "Retry after a failure" },
     changed: (what) => `changed: ${what}`,
     queued: "Queued",
     taken: (n) => `Taken by worker ${n}`,
     wait: (t) => `waited ${t}`,
-    desired: "Desired",
-    actual: "Actual",
+    found: { desired: "Desired", actual: "Actual" },
     outcome: "Outcome",
     retry: "Next retry",
     retryFailures: (n) => `failure ${n} in a row`,
     noCode: "no response",
-    requests: "Neutron requests",
+    requestsTo: (names) => `Requests to ${names}`,
+    requests: "Requests",
     operation: "Operation",
     requestCount: "Count",
     errors: "Errors",
@@ -129,7 +132,7 @@
     plans: "Last syncs with steps",
     noPlans: "No sync had a step to apply yet.",
     watches: "Watches",
-    kind: "Kind",
+    resource: "Resource",
     activity: "State",
     lists: "Lists",
     watchCount: "Watches",
@@ -141,7 +144,9 @@
   };
   var chinese = {
     language: "English",
-    title: "调试页面：samplecrd-controller",
+    page: "调试页面",
+    comma: "，",
+    controller: "控制器",
     skip: "跟踪一个 key",
     controls: "显示",
     path: "一个 key 的路径",
@@ -161,7 +166,7 @@
     paused: "已暂停",
     informer: "Informer",
     units: ["毫秒", "秒", "分钟", "小时"],
-    process: (p, since) => `${p.version}，已运行 ${since}${p.cloud ? `，Neutron：${p.cloud}` : ""}`,
+    process: (version, since) => `${version && version + "，"}已运行 ${since}`,
     stations: {
       kubernetes: ["Kubernetes API", "", "保存对象。控制器用 list 和 watch 读取，写回 finalizer、status 和 event。"],
       watch: ["Reflector", "", "先 list 一次全部对象，再 watch 变化。出错后从上一个 resourceVersion 继续，或者重新 list。"],
@@ -170,13 +175,14 @@
       handler: ["事件处理函数", "次调用", "对象增、改、删时调用。只把 key 放进工作队列，别的什么也不做。"],
       queue: ["工作队列", "个 key 在等", "里面是 key，不是对象；每个 key 只有一份。还在等的 key 再次加入时会合并：许多事件，一次同步。"],
       worker: ["worker", "", "每个 worker 取一个 key，调用 syncHandler。同一个 key 同一时间只交给一个 worker。"],
-      desired: ["期望", "", "期望状态（desired）：由 Indexer 里 Network 的 spec 推出。不需要请求。"],
-      actual: ["实际", "", "实际状态（actual）：来自 Neutron 状态的缓存。不需要请求。"],
+      desired: ["期望", "", "期望状态（desired）：由 Indexer 里对象的 spec 推出。不需要请求。"],
+      actual: ["实际", "", "实际状态（actual）：来自缓存。不需要请求。"],
       plan: ["计划", "", "计划（plan）：比较两者，决定下一步。纯函数：没有请求、时钟和日志。"],
-      apply: ["执行", "", "执行（apply）：一步最多一个 Neutron 请求。计划和执行交替进行，直到没有下一步。"],
+      apply: ["执行", "", "执行（apply）：一步最多一个请求。计划和执行交替进行，直到没有下一步。"],
       report: ["报告", "", "报告（report）：status 和 event 有变化才写回 Kubernetes API。这次写会作为事件回来，然后被跳过。"],
-      neutron: ["Neutron", "个请求", "OpenStack 的网络服务。计划的每一步最多发一个请求。"],
-      cache: ["Neutron 状态的缓存", "个网络", "它之于 Neutron，就像 Informer 之于 Kubernetes：上一次列举的结果，加上控制器自己的写操作。"],
+      sync: ["同步", "", "读取对象，比较期望状态和实际状态，消除差异。这个程序没有给各阶段命名。"],
+      server: ["", "个请求", "控制器在 Kubernetes 之外使用的服务。小圆点是一个请求和它的响应。"],
+      cache: ["缓存", "", "它之于另一个服务，就像 Informer 之于 Kubernetes：上一次列举的结果，加上控制器自己的写操作。"],
       backoff: ["退避", "个 key 等待重试", "失败后，key 要等一会儿才重新加入队列。每多失败一次，等待时间加倍。"]
     },
     steps: [
@@ -196,14 +202,14 @@
     activities: { watching: "watch 中", listing: "list 中", waiting: "出错后等待" },
     version: (v) => `版本 ${v}`,
     watchesOpen: "个 watch",
-    subnets: (n) => `，${n} 个子网`,
+    cacheOf: (name) => `${name} 状态的缓存`,
     listedAgo: (age) => `${age}前列举`,
     neverListed: "尚未列举",
     handlerKinds: (h, f) => [`${f(h.added)} 增`, `${f(h.updated)} 改`, `${f(h.deleted)} 删`, `${f(h.skipped)} 跳过`],
     merged: (n) => `合并了 ${n} 次`,
     moreKeys: (n) => `还有 ${n} 个`,
     busy: (n, all) => `${all} 个中 ${n} 个在忙`,
-    inFlight: (n, limit) => `并发 ${n}，最多 ${limit}`,
+    inFlight: (n, limit) => limit ? `并发 ${n}，最多 ${limit}` : `并发 ${n}`,
     workerCell: (w) => `worker ${w.number}：${w.key ? `${[w.key, w.step || w.stage].filter(Boolean).join("，")}` : "等待 key"}`,
     listArrow: "list、watch",
     keyArrow: "key",
@@ -222,7 +228,7 @@
       working: (s) => [s.busy && `${s.busy} 个 worker 在忙`, s.depth && `${s.depth} 个 key 在等`].filter(Boolean).join("，") + "。",
       moving: () => "key 正在路上。",
       failing: (s) => `静止，但有 ${s.waiting} 个 key 等待重试。`,
-      rest: (s) => `静止：${s.objects} 个 Network，没有要做的事。`
+      rest: (s) => `静止：${s.objects} 个对象，没有要做的事。`
     },
     hint: "对象的变化变成一个 key，key 沿着线走。指向一个站点，看它做什么。",
     tour: "导览",
@@ -243,18 +249,18 @@
     succeeded: "完成",
     merge: (n) => `${n} 个事件，一次同步`,
     olderCauses: (n) => `以及更早的 ${n} 个事件`,
-    causes: { added: "事件：新增", updated: "事件：修改", deleted: "事件：删除", start: "启动：每个 Network 进一次队列", drift: "漂移：Neutron 里有差异", Deployment: "事件：Deployment 有变化", retry: "失败后重试" },
+    causes: { added: "事件：新增", updated: "事件：修改", deleted: "事件：删除", event: "事件", start: "启动：每个对象进一次队列", drift: "漂移：实际状态有差异", retry: "失败后重试" },
     changed: (what) => `变化：${what}`,
     queued: "进入队列",
     taken: (n) => `由 worker ${n} 取走`,
     wait: (t) => `等了 ${t}`,
-    desired: "期望状态",
-    actual: "实际状态",
+    found: { desired: "期望状态", actual: "实际状态" },
     outcome: "结果",
     retry: "下次重试",
     retryFailures: (n) => `连续第 ${n} 次失败`,
     noCode: "没有响应",
-    requests: "Neutron 请求",
+    requestsTo: (names) => `${names} 请求`,
+    requests: "请求",
     operation: "操作",
     requestCount: "次数",
     errors: "错误",
@@ -265,7 +271,7 @@
     plans: "最近有步骤的同步",
     noPlans: "还没有需要执行步骤的同步。",
     watches: "Watch",
-    kind: "类型",
+    resource: "资源",
     activity: "状态",
     lists: "list 次数",
     watchCount: "watch 次数",
@@ -287,7 +293,6 @@
     document.documentElement.lang = to;
     for (const element of document.querySelectorAll("[data-text]")) element.textContent = text()[element.dataset.text];
     for (const element of document.querySelectorAll("[data-label]")) element.setAttribute("aria-label", text()[element.dataset.label]);
-    document.title = text().title;
   }
   var formatters = /* @__PURE__ */ new Map();
   function format(type, options, value) {
@@ -312,9 +317,15 @@
     element.append(...content.filter((part) => part !== void 0 && part !== null && part !== false && part !== ""));
     return element;
   }
+  var addressOf = (key) => /^[^/]+\/[^/]+$/.test(key) ? key : "/" + encodeURIComponent(key);
+  function api(path, parameters = {}) {
+    const controller = new URLSearchParams(location.search).get("controller"), all = new URLSearchParams(parameters);
+    if (controller) all.set("controller", controller);
+    return `api/${path}?${all}`;
+  }
   function keyLink(key) {
     const link = create("a", "key", key);
-    link.href = "#" + key;
+    link.href = "#" + addressOf(key);
     return link;
   }
   function showList(parent, items, render, words, renderWords) {
@@ -330,25 +341,26 @@
 
   // ../../pkg/glass/page/lines.js
   var nameHeight = 46;
-  function routes(shape, width, node, station, lanes) {
-    const straight = (from, to) => [[from.x, from.y], [to.x, to.y]];
+  function routes(shape, width, node, station, lanes, stages) {
+    const straight = (from, to2) => [[from.x, from.y], [to2.x, to2.y]];
     const end = width - 20, retry = width - 36;
-    const { kubernetes, queue, backoff, neutron, cache } = station, first = lanes[0]?.y ?? node.report.y;
+    const { kubernetes, queue, backoff, server, cache } = station, asks = node[stages.includes("apply") ? "apply" : stages.at(-1)];
+    const first = lanes[0]?.y ?? asks.y, to = Math.min(Math.max(asks.x, server.left + 16), server.right - 16);
     const bottom = backoff.bottom + 24, join = queue.left - 4;
-    const words = shape === "narrow" ? station.worker.top : node.apply.top - nameHeight;
+    const words = shape === "narrow" ? station.worker.top : asks.top - nameHeight;
     const lines = {
       "kubernetes-watch": straight(node.kubernetes, node.watch),
       "watch-fifo": straight(node.watch, node.fifo),
       "fifo-indexer": straight(node.fifo, node.indexer),
       "indexer-handler": straight(node.indexer, node.handler),
       "handler-queue": straight(node.handler, node.queue),
-      neutron: [[node.apply.x, neutron.bottom + 3], [node.apply.x, words]],
-      cache: [[node.actual.x, cache.bottom], [node.actual.x, words]],
-      list: [[neutron.left, neutron.top + 20], [cache.right + 2, neutron.top + 20]],
       failed: [[retry, first], [retry, backoff.y], [backoff.right + 2, backoff.y]],
       done: [[end, first], [end, bottom], [kubernetes.x, bottom], [kubernetes.x, kubernetes.bottom + 4]],
       "backoff-queue": [[backoff.left, backoff.y], [join, backoff.y], [join, node.queue.y], [node.queue.left - 2, node.queue.y]]
     };
+    if (server.right > server.left) lines.server = [[to, server.bottom + 3], [to, words]];
+    if (cache.right > cache.left) lines.list = [[server.left, server.top + 20], [cache.right + 2, server.top + 20]];
+    if (lines.list && node.actual) lines.cache = [[node.actual.x, cache.bottom], [node.actual.x, words]];
     const labels = {
       listArrow: [kubernetes.right + 6, node.watch.y - 13, "start"],
       keyArrow: [(node.handler.x + join) / 2 + 8, node.queue.y - 9, "middle"],
@@ -482,17 +494,26 @@
 
   // ../../pkg/glass/page/workers.js
   var lanesAtMost = 6;
-  var stops = ["desired", "actual", "plan", "apply", "report"];
-  var stopOf = { worker: -0.45, desired: 0, actual: 1, plan: 2, apply: 3, neutron: 3, report: 4, done: 4, backoff: 4 };
   var Workers = class {
     #list = document.getElementById("lanes");
     #cells = document.getElementById("cells");
     #lanes = [];
     #count = 0;
+    #stops = [];
+    // the stages of a sync
     #onBuild;
     // onBuild is called after the number of lanes has changed.
     constructor(onBuild) {
       this.#onBuild = onBuild;
+    }
+    set stages(stages) {
+      this.#stops = stages;
+      if (this.#count) this.#build();
+    }
+    // stopOf returns where a stage is in a lane.
+    #stopOf(stage) {
+      const last2 = this.#stops.length - 1, at = this.#stops.indexOf(stage);
+      return at >= 0 ? at : { worker: -0.45, server: Math.max(this.#stops.indexOf("apply"), 0), done: last2, backoff: last2 }[stage];
     }
     // show displays the workers of a state. A lane with a dot on its way stays as it is.
     // It returns how many workers are shown as busy.
@@ -549,7 +570,7 @@
     move(lane, moment, followed2) {
       if (moment.stage === "done" || moment.stage === "backoff") return;
       lane.failed = lane.failed || moment.failed;
-      this.#set(lane, moment.key, moment.stage, { worker: "", apply: moment.text, neutron: moment.text }[moment.stage], followed2);
+      this.#set(lane, moment.key, moment.stage, { worker: "", apply: moment.text, server: moment.text }[moment.stage], followed2);
     }
     // depart hides the dot of a lane, because another one moves on from there.
     depart(lane) {
@@ -558,7 +579,7 @@
     #set(lane, key, stage, step, followed2) {
       if (lane.key !== key) lane.element.querySelector(".key").replaceWith(keyLink(key));
       lane.key = key;
-      lane.stop = stopOf[stage] ?? lane.stop;
+      lane.stop = this.#stopOf(stage) ?? lane.stop;
       lane.element.style.setProperty("--stop", lane.stop);
       lane.element.className = ["lane", "busy", key === followed2 && "followed", lane.failed && "failed"].filter(Boolean).join(" ");
       if (step !== void 0) setText(lane.element.querySelector(".step"), step);
@@ -581,12 +602,12 @@
       this.#lanes = Array.from({ length: count }, (_, slot) => {
         const element = document.createElement("li");
         element.className = "lane";
-        element.innerHTML = `<span class="number"></span><span class="key"></span><span class="step"></span><span class="stops" aria-hidden="true">${"<i></i>".repeat(stops.length)}<b><b></b></b></span>`;
+        element.innerHTML = `<span class="number"></span><span class="key"></span><span class="step"></span><span class="stops" aria-hidden="true">${"<i></i>".repeat(this.#stops.length)}<b><b></b></b></span>`;
         if (this.#fixed) {
           element.dataset.worker = slot + 1;
           setText(element.querySelector(".number"), slot + 1);
         }
-        return { slot, element, worker: this.#fixed ? slot + 1 : 0, key: "", stop: stopOf.worker, player: "", waiting: 0 };
+        return { slot, element, worker: this.#fixed ? slot + 1 : 0, key: "", stop: -0.45, player: "", waiting: 0 };
       });
       document.getElementById("diagram").style.setProperty("--middle", Math.min(2, Math.floor((count - 1) / 2)));
       this.#list.replaceChildren(...this.#lanes.map((lane) => lane.element));
@@ -605,13 +626,13 @@
     measure(box) {
       return this.#lanes.map((lane) => {
         const row2 = box(lane.element), track = box(lane.element.querySelector(".stops"));
-        Object.assign(lane, { y: track.y, from: track.left, step: (track.right - track.left) / stops.length });
+        Object.assign(lane, { y: track.y, from: track.left, step: (track.right - track.left) / this.#stops.length });
         return { slot: lane.slot, left: row2.left, y: track.y };
       });
     }
     // position returns where the key of a lane is.
     position(lane) {
-      return [lane.from + (Math.min(lane.stop, 4) + 0.5) * lane.step, lane.y];
+      return [lane.from + (lane.stop + 0.5) * lane.step, lane.y];
     }
   };
 
@@ -622,7 +643,7 @@
   var arrivals = { retry: "backoff-queue", drift: "" };
   var trackOf = ({ worker }) => worker ? "worker " : "event ";
   var root = document.getElementById("diagram");
-  var withArrow = /* @__PURE__ */ new Set(["neutron", "cache", "list", "failed", "done", "backoff-queue"]);
+  var withArrow = /* @__PURE__ */ new Set(["server", "cache", "list", "failed", "done", "backoff-queue"]);
   var Traffic = class {
     #motion = new Motion(document.getElementById("dots"));
     #stations;
@@ -635,12 +656,18 @@
     merged = /* @__PURE__ */ new Map();
     // key → adds that were merged while it waits
     followed = "";
+    #stages = [];
     // The stations are elements by stage; light(stage, failed) lights one up.
     constructor(stations2, light) {
       this.#stations = stations2;
       this.#light = light;
       new ResizeObserver(() => this.layout()).observe(root);
       document.fonts.ready.then(() => this.layout());
+    }
+    // The stages of a sync.
+    set stages(stages) {
+      this.#stages = stages;
+      this.workers.stages = stages;
     }
     get isMoving() {
       return this.#players.size > 0;
@@ -711,12 +738,12 @@
       return this.workers.show(workers, this.followed);
     }
     #pass({ stage, failed }) {
-      this.#light({ skipped: "handler", merged: "queue", done: "report" }[stage] ?? stage, failed);
+      this.#light({ skipped: "handler", merged: "queue", done: this.#stages.at(-1) }[stage] ?? stage, failed);
     }
     // visit moves a key from the stage where it was before to that of the moment.
     async #visit(player, moment, speed) {
       const { stage, key, worker, failed } = moment, followed2 = key === this.followed;
-      const options = { label: followed2 ? key : key.split("/")[1].replace(/^(.{15})..+/, "$1…"), failed, followed: followed2, speed };
+      const options = { label: followed2 ? key : key.split("/").at(-1).replace(/^(.{15})..+/, "$1…"), failed, followed: followed2, speed };
       const fly = async (line, more) => player.cleared || this.#motion.fly(line, this.#lines[line] ?? [], { ...options, ...more });
       if (worker && !player.lane) player.lane = await this.workers.enter(worker, key);
       const lane = player.lane;
@@ -731,13 +758,13 @@
       }[stage];
       if (stage === "watch") this.#light("kubernetes");
       if (way) await fly(way);
-      if (lane && stage === "neutron") await this.#request(lane, fly);
+      if (lane && stage === "server" && this.#lines.server) await this.#request(lane, fly);
       if (stage === "apply") player.hasSteps = true;
       if (lane && stage === "done" && player.hasSteps) await this.#leave("done", lane, fly);
       if (lane && stage === "backoff") await this.#leave("failed", lane, fly);
       if (player.cleared) return;
       this.#pass(moment);
-      if (stage === "actual" || stage === "neutron") this.#light("cache");
+      if (stage === "actual" || stage === "server") this.#light("cache");
       if (stage === "done" && player.hasSteps) this.#light("kubernetes");
       if (!lane) return;
       this.workers.move(lane, moment, this.followed);
@@ -753,19 +780,19 @@
       this.#lines[name] = [at, [rail[0][0], at[1]], ...rail.slice(1)];
       return fly(name);
     }
-    // request moves a small dot from the lane to Neutron and back.
+    // request moves a small dot from the lane to the server and back.
     async #request(lane, fly) {
-      const at = this.workers.position(lane), there = [at[0], this.#lines.neutron[0][1]];
+      const at = this.workers.position(lane), there = [at[0], this.#lines.server[0][1]];
       this.#lines[`request-${lane.slot}`] = [at, there];
       this.#lines[`response-${lane.slot}`] = [there, at];
       await fly(`request-${lane.slot}`, { small: true, failed: false });
-      this.#light("neutron");
+      this.#light("server");
       await fly(`response-${lane.slot}`, { small: true });
     }
     // layout draws the lines between the stations, where they are now.
     layout() {
       const frame = root.getBoundingClientRect();
-      if (!frame.width) return;
+      if (!frame.width || !this.#stages.length) return;
       const box = (element) => {
         const r = element.getBoundingClientRect();
         return { left: r.left - frame.left, right: r.right - frame.left, top: r.top - frame.top, bottom: r.bottom - frame.top, x: (r.left + r.right) / 2 - frame.left, y: (r.top + r.bottom) / 2 - frame.top };
@@ -773,12 +800,12 @@
       const boxes = (select) => Object.fromEntries(Object.entries(this.#stations).map(([stage, element]) => [stage, box(select(element))]));
       const shape = getComputedStyle(root).getPropertyValue("--shape").trim();
       this.#motion.labels = shape !== "narrow";
-      const { lines, labels } = routes(shape, frame.width, boxes((element) => element.querySelector(".node")), boxes((element) => element), this.workers.measure(box));
+      const { lines, labels } = routes(shape, frame.width, boxes((element) => element.querySelector(".node")), boxes((element) => element), this.workers.measure(box), this.#stages);
       this.#lines = lines;
       const paths = Object.entries(lines).map(([name, points]) => {
         const path = svg("path", { class: name.replace(/-\d+$/, ""), d: pathData(points) });
         if (withArrow.has(name)) path.setAttribute("marker-end", "url(#arrow)");
-        if (name === "neutron") path.setAttribute("marker-start", "url(#arrow)");
+        if (name === "server") path.setAttribute("marker-start", "url(#arrow)");
         return path;
       });
       const words = Object.entries(labels).map(([name, [x, y, anchor]]) => {
@@ -796,7 +823,7 @@
   var waitingAtMost = 6;
   var root2 = document.getElementById("diagram");
   var stations = Object.fromEntries([...root2.querySelectorAll("[data-stage]")].map((element) => [element.dataset.stage, element]));
-  var inWorker = ["desired", "actual", "plan", "apply", "report"];
+  var outside = root2.querySelector(".servers");
   var sum = (list2, field) => list2.reduce((total, item) => total + item[field], 0);
   function keyItem({ key, merged, followed: followed2 }) {
     const item = create("li", followed2 ? "followed" : "", keyLink(key));
@@ -817,17 +844,44 @@
     #announced = "";
     #explained = null;
     // the stage that a person points at
+    #stages = [];
+    // of a sync
     constructor(now) {
       this.#now = now;
-      for (const [stage, element] of Object.entries(stations)) {
-        const button = Object.assign(create("button", "name"), { type: "button" });
-        const [parts, steps] = ["parts", "steps"].map((name) => element.dataset[name]?.split(" ") ?? []);
-        element.prepend(create("h3", "", button), create("span", "node", ...steps.map((step) => create("i", "", step))), ...parts.map((part) => create("p", part)));
-        this.#explainOn(stage, button, element);
-      }
+      for (const stage in stations) this.#build(stage);
+      this.#setStages([...root2.querySelectorAll(".words [data-stage]")].map((element) => element.dataset.stage).slice(1));
       setInterval(() => this.#traffic.paused || this.#countDown(), 200);
       setInterval(() => this.#dim(), 100);
       setInterval(() => this.#announce(), 5e3);
+    }
+    // build fills the element of a station.
+    #build(stage) {
+      const element = stations[stage], button = Object.assign(create("button", "name"), { type: "button" });
+      const [parts, steps] = ["parts", "steps"].map((name) => element.dataset[name]?.split(" ") ?? []);
+      element.prepend(create("h3", "", button), create("span", "node", ...steps.map((step) => create("i", "", step))), ...parts.map((part) => create("p", part)));
+      this.#explainOn(stage, button, element);
+    }
+    // setStages shows the stages of a sync: those of the program.
+    #setStages(stages) {
+      if (stages.join() === this.#stages.join()) return;
+      for (const stage of this.#stages.filter((stage2) => !stages.includes(stage2))) {
+        stations[stage].remove();
+        delete stations[stage];
+      }
+      const words = root2.querySelector(".words");
+      stages.forEach((stage, i) => {
+        if (!stations[stage]) {
+          stations[stage] = create("section", "station");
+          Object.assign(stations[stage].dataset, { stage, steps: stage === "sync" ? "9 10 11" : "" });
+          this.#build(stage);
+        }
+        stations[stage].style.setProperty("--at", i);
+        words.append(stations[stage]);
+      });
+      root2.style.setProperty("--stages", stages.length);
+      this.#stages = stages;
+      this.#traffic.stages = stages;
+      this.retext();
     }
     set paused(paused) {
       this.#traffic.paused = paused;
@@ -855,7 +909,7 @@
     // retext shows everything in the current language.
     retext() {
       for (const [stage, element] of Object.entries(stations)) {
-        const [name, , explanation] = text().stations[stage];
+        const [name, explanation] = this.#words(stage);
         setText(element.querySelector(".name"), name);
         element.querySelector(".name").title = explanation;
         for (const step of element.querySelectorAll(".node i")) step.title = text().steps[step.textContent - 1];
@@ -864,29 +918,46 @@
       this.#headline();
       this.#traffic.layout();
     }
+    // words returns the name of a station, and what it does.
+    #words(stage) {
+      const servers = this.#state?.servers ?? [], cached = servers.find((server) => server.cache);
+      const [name, , explanation] = text().stations[stage] ?? [stage, "", ""];
+      if (stage === "server") return [servers.map((server) => server.name).join(", "), explanation];
+      return [stage === "cache" && cached ? text().cacheOf(cached.name) : name, explanation];
+    }
     // show displays a state. Dots on their way are not affected.
     show(state) {
       this.#state = state;
-      const t = text(), networks = state.informers.filter((i) => i.kind === "Network");
+      const t = text(), own = state.informers.filter((i) => i.resource === state.informers[0].resource);
+      this.#setStages(state.stages);
       root2.classList.toggle("standby", !state.process.leads);
-      const worst = ["waiting", "listing", "watching"].find((a) => networks.some((i) => i.activity === a)) ?? "listing";
+      const worst = ["waiting", "listing", "watching"].find((a) => own.some((i) => i.activity === a)) ?? "watching";
       stations.watch.dataset.activity = worst;
-      const one = networks.length === 1;
-      this.#count("watch", one ? networks[0].resourceVersion : networks.length, one ? "resourceVersion" : t.watchesOpen);
+      const one = own.length === 1;
+      this.#count("watch", one ? own[0].resourceVersion : own.length, one ? "resourceVersion" : t.watchesOpen);
       setText(stations.watch.querySelector(".more"), t.activities[worst]);
-      this.#count("indexer", sum(networks, "objects"));
+      this.#count("indexer", sum(own, "objects"));
       const h = state.handlers;
       this.#count("handler", h.added + h.updated + h.deleted);
       setText(stations.handler.querySelector(".more"), t.handlerKinds(h, number).join("\n"));
       this.#showQueue(state.queue);
-      for (const stage of inWorker) this.#count(stage, state.workers.filter((w) => w.stage === stage).length);
+      for (const stage of this.#stages) this.#count(stage, state.workers.filter((w) => w.stage === stage).length);
       const busy = this.#traffic.show(state.workers);
       this.#count("worker", busy, t.busy(number(busy), number(state.workers.length)));
-      const requests = sum(state.neutron.operations, "count");
-      this.#count("neutron", requests, `${unitOf("neutron", requests)}
-${t.inFlight(state.neutron.inFlight, state.neutron.limit)}`);
+      this.#showServers(state.servers);
       this.#countDown();
       this.#headline();
+    }
+    #showServers(servers) {
+      const shown = [servers.length > 0, servers.some((server) => server.cache)].join();
+      const requests = servers.reduce((total, server) => total + sum(server.operations, "count"), 0);
+      this.#count("server", requests, `${unitOf("server", requests)}
+${text().inFlight(sum(servers, "inFlight"), servers.length === 1 && servers[0].limit)}`);
+      for (const stage of ["server", "cache"]) setText(stations[stage].querySelector(".name"), this.#words(stage)[0]);
+      if (outside.dataset.shown === shown) return;
+      outside.dataset.shown = shown;
+      [outside.hidden, stations.cache.hidden] = [!servers.length, !servers.some((server) => server.cache)];
+      this.#traffic.layout();
     }
     #count(stage, value, unit) {
       const element = stations[stage];
@@ -894,7 +965,7 @@ ${t.inFlight(state.neutron.inFlight, state.neutron.limit)}`);
       const count = element.querySelector(".count");
       if (count) setText(count, typeof value === "string" ? value : number(value));
       count?.classList.toggle("long", count.textContent.length > 5);
-      const words = unit ?? unitOf(stage, value);
+      const words = unit ?? (text().stations[stage] && unitOf(stage, value));
       if (words) setText(element.querySelector(".unit"), words);
     }
     #showQueue(queue) {
@@ -918,8 +989,10 @@ ${text().merged(number(queue.merged))}`);
         setText(item.querySelector(".countdown"), left > 50 ? text().inSeconds((left / 1e3).toFixed(left < 1e4 ? 1 : 0)) : text().now);
         item.style.setProperty("--left", Math.max(0, Math.min(1, left / (new Date(until) - new Date(from) || 1))).toFixed(3));
       }
-      const t = text(), age = state.cache.refreshed ? t.listedAgo(duration(Math.max(0, Math.round((this.#now() - new Date(state.cache.refreshed)) / 1e3) * 1e3))) : t.neverListed;
-      this.#count("cache", state.cache.networks, `${unitOf("cache", state.cache.networks)}${t.subnets(number(state.cache.subnets))}
+      const t = text(), cache = state.servers.find((server) => server.cache)?.cache;
+      if (!cache) return;
+      const age = cache.refreshed ? t.listedAgo(duration(Math.max(0, Math.round((this.#now() - new Date(cache.refreshed)) / 1e3) * 1e3))) : t.neverListed;
+      this.#count("cache", cache.objects, `${cache.text}
 ${age}`);
     }
     // explainOn shows what a station does while a person points at it.
@@ -947,8 +1020,8 @@ ${age}`);
     }
     #headline() {
       const [kind, facts] = this.#summary(), t = text();
-      setText(document.getElementById("headline"), this.#explained ? t.stations[this.#explained][0] : t.headline[kind](facts));
-      setText(document.getElementById("explain"), this.#explained ? t.stations[this.#explained][2] : t.hint);
+      setText(document.getElementById("headline"), this.#explained ? this.#words(this.#explained)[0] : t.headline[kind](facts));
+      setText(document.getElementById("explain"), this.#explained ? this.#words(this.#explained)[1] : t.hint);
     }
     // announce gives screen readers a summary, when another kind of thing happens.
     #announce() {
@@ -978,8 +1051,8 @@ ${age}`);
   var panel = document.getElementById("journeys");
   function followed() {
     try {
-      const [, key = "", id = ""] = /^([^/]+\/[^/]+)(?:\/([^/]+))?$/.exec(decodeURIComponent(location.hash.slice(1))) ?? [];
-      return { key, id };
+      const [, key = "", id = ""] = /^([^/]*\/[^/]+)(?:\/([^/]+))?$/.exec(location.hash.slice(1)) ?? [];
+      return { key: decodeURIComponent(key).replace(/^\//, ""), id: decodeURIComponent(id) };
     } catch {
       return { key: "", id: "" };
     }
@@ -1030,7 +1103,8 @@ ${age}`);
     }
     #select() {
       const key = input.value.trim();
-      location.hash = !key || key.includes("/") ? key : "default/" + key;
+      const known = [...list.children].some((option) => option.value === key);
+      location.hash = !key ? "" : key.includes("/") || known ? addressOf(key) : "default/" + key;
     }
     // show displays the journeys of the followed key.
     show(journeys2) {
@@ -1063,7 +1137,7 @@ ${age}`);
       Object.assign(details.dataset, { id: journey.id, key: journey.key, begun: begin.toISOString() });
       summary.addEventListener("click", () => {
         this.#opened.set(journey.id, !details.open);
-        if (!details.open && journey.taken) history.replaceState(null, "", `#${journey.key}/${journey.id}`);
+        if (!details.open && journey.taken) history.replaceState(null, "", `#${addressOf(journey.key)}/${journey.id}`);
       });
       copy.addEventListener("click", () => navigator.clipboard.writeText(asText(details)).then(() => setText(copy, t.copied), () => setText(copy, t.notCopied)));
       return details;
@@ -1092,8 +1166,7 @@ ${age}`);
       const t = text(), entries = [this.#entry("queued", journey.queued, t.queued)];
       if (!journey.taken) return entries;
       entries.push(this.#entry("taken", journey.taken, t.taken(journey.worker), create("span", "aside", t.wait(duration(new Date(journey.taken) - new Date(journey.queued))))));
-      if (journey.desired) entries.push(this.#entry("", "", t.desired, create("span", "words", journey.desired)));
-      if (journey.actual) entries.push(this.#entry("", "", t.actual, create("span", "words", journey.actual)));
+      for (const { stage, text: text2 } of journey.found ?? []) entries.push(this.#entry("", "", t.found[stage] ?? stage, create("span", "words", text2)));
       for (const step of journey.steps ?? []) {
         const entry = this.#entry(step.error ? "step failed" : "step", step.begun, step.text, create("span", "aside", duration(step.milliseconds)), ...(step.requests ?? []).map((request) => this.#request(request, journey, end)));
         if (step.error) entry.lastChild.append(create("p", "error", step.error));
@@ -1135,7 +1208,7 @@ ${age}`);
   };
 
   // ../../pkg/glass/page/recording.js
-  var format2 = 1;
+  var format2 = 2;
   var period = 50;
   var Recording = class {
     steps = [];
@@ -1253,7 +1326,7 @@ ${age}`);
     now = () => Date.now() + this.#offset;
     // keys returns keys that begin with a text.
     async keys(prefix) {
-      const response = await fetch("api/keys?prefix=" + encodeURIComponent(prefix)).catch(() => null);
+      const response = await fetch(api("keys", { prefix })).catch(() => null);
       return response?.ok ? response.json() : [];
     }
     get paused() {
@@ -1269,7 +1342,7 @@ ${age}`);
       this.#key = key;
       this.#close();
       if (this.#paused) return void this.#lookUp(key);
-      const source = this.#source = new EventSource("api/stream" + (key ? "?key=" + encodeURIComponent(key) : ""));
+      const source = this.#source = new EventSource(api("stream", key ? { key } : {}));
       for (const type of ["state", "journeys", "moments"]) {
         source.addEventListener(type, (event) => this.#receive(type, JSON.parse(event.data)));
       }
@@ -1282,7 +1355,7 @@ ${age}`);
     }
     // lookUp shows the journeys of a key that is selected during a pause.
     async #lookUp(key) {
-      const response = key && await fetch("api/journeys?key=" + encodeURIComponent(key)).catch(() => null);
+      const response = key && await fetch(api("journeys", { key })).catch(() => null);
       if (response?.ok && key === this.#key) this.#listeners.journeys(await response.json());
     }
     #receive(type, value) {
@@ -1337,7 +1410,7 @@ ${age}`);
     create("span", "outcome", plan.outcome)
   );
   var informerRow = (i) => row(
-    i.namespace ? `${i.kind} (${i.namespace})` : i.kind,
+    i.namespace ? `${i.resource} (${i.namespace})` : i.resource,
     create("td", i.lastError ? "failed" : "", text().activities[i.activity], i.lastError && create("p", "", i.lastError)),
     i.resourceVersion,
     number(i.lists),
@@ -1346,14 +1419,20 @@ ${age}`);
   );
   function showTables(state) {
     const t = text(), p = state.process;
-    const operations = [...state.neutron.operations].sort((a, b) => b.count - a.count).slice(0, rowsAtMost);
+    const named = (server, o) => state.servers.length > 1 ? { ...o, name: `${server.name}: ${o.name}` } : o;
+    const operations = state.servers.flatMap((server) => server.operations.map((o) => named(server, o))).sort((a, b) => b.count - a.count).slice(0, rowsAtMost);
+    $("#requests").hidden = !state.servers.length;
+    setText($("#requests-title"), t.requestsTo(state.servers.map((server) => server.name).join(", ")));
     showList($("#operations tbody"), operations, operationRow, t.noRequests, emptyRow);
     showList($("#plans"), state.plans, planItem, t.noPlans, (words) => create("li", "empty", words));
     showList($("#watches tbody"), state.informers.slice(0, rowsAtMost), informerRow);
     setText($("#leader"), !p.lease ? t.alone : p.leads ? t.leads(p.lease) : t.standby(p.holder, p.lease));
     const seconds = Math.round((new Date(state.time) - new Date(p.started)) / 1e3);
     $("#process").dataset.version = p.version;
-    setText($("#process"), t.process(p, duration(seconds * 1e3)));
+    setText($("h1"), p.name || t.page);
+    document.title = p.name ? `${t.page}: ${p.name}` : t.page;
+    const instances = state.servers.filter((server) => server.instance).map((server) => `${server.name}: ${server.instance}`);
+    setText($("#process"), [t.process(p.version, duration(seconds * 1e3)), ...instances].filter(Boolean).join(t.comma));
   }
 
   // ../../pkg/glass/page/tour.js
@@ -1404,6 +1483,7 @@ ${age}`);
       last = state;
       diagram.show(state);
       showTables(state);
+      showControllers(state);
       $3("slow-control").hidden = !state.process.maySlowDown;
       if (document.activeElement !== $3("slow")) $3("slow").value = state.process.slowMilliseconds;
     },
@@ -1420,6 +1500,11 @@ ${age}`);
   var diagram = new Diagram(stream.now);
   var journeys = new Journeys(stream);
   var tour = isRecorded && new Tour(stream, (speed) => diagram.speed = stream.speed = speed);
+  function showControllers({ controllers, controller }) {
+    $3("controller-control").hidden = controllers.length < 2;
+    if (controllers.length !== $3("controller").length) $3("controller").replaceChildren(...controllers.map((name) => new Option(name)));
+    if (document.activeElement !== $3("controller")) $3("controller").value = controller;
+  }
   var darkByDefault = matchMedia("(prefers-color-scheme: dark)");
   var isDark = () => (localStorage.getItem("theme") ?? (darkByDefault.matches ? "dark" : "light")) === "dark";
   function showControls() {
@@ -1467,6 +1552,9 @@ ${age}`);
     const response = await fetch("api/slow?milliseconds=" + $3("slow").value, { method: "POST" }).catch(() => null);
     $3("slow").setCustomValidity(response?.ok ? "" : text().slowFailed);
     $3("slow").reportValidity();
+  });
+  $3("controller").addEventListener("change", () => {
+    location.href = "?controller=" + encodeURIComponent($3("controller").value);
   });
   addEventListener("hashchange", follow);
   retext();

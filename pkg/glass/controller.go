@@ -32,9 +32,11 @@ type Controller struct {
 
 // Config describes a controller.
 type Config struct {
-	// Name is that of the queue. If it is also a resource of an informer, in any case, such
-	// as Networks, the keys are those of its objects.
+	// Name is that of the queue.
 	Name string
+	// Resource is that of the objects of the keys, as it was passed to Informer. Defaults to
+	// the first one.
+	Resource string
 	// Workers is the number of workers. If it is 0, as many are shown as were busy at a time.
 	Workers int
 	// Stages are the stages of a sync, in their order. The program passes what a sync finds

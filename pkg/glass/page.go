@@ -92,8 +92,7 @@ func (r onlyRequests) Begin(ctx context.Context, begun observe.Work) (context.Co
 
 // Informer shows an informer, and the calls of the event handlers that are added to the
 // informer that it returns. The resource is the end of the path of its requests, such as
-// networks, or namespaces/shop/networks for those of one namespace. The first resource is
-// that of the keys, unless a controller has the name of another one.
+// networks, or namespaces/shop/networks for those of one namespace.
 func (p *Page) Informer(resource string, of cache.SharedIndexInformer) cache.SharedIndexInformer {
 	if p.isOff() {
 		return of

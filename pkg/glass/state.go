@@ -41,7 +41,7 @@ func (c *Controller) state() State {
 // informersFor returns all informers, those of the objects of a controller's keys first.
 func (p *Page) informersFor(c *Controller) []*informer {
 	informers := slices.Clone(p.informers)
-	isOwn := func(i *informer) bool { return strings.EqualFold(i.resource(), c.Name) }
+	isOwn := func(i *informer) bool { return i.resource() == c.Resource }
 	slices.SortStableFunc(informers, func(a, b *informer) int {
 		switch {
 		case isOwn(a) == isOwn(b):

@@ -23,24 +23,33 @@ import (
 
 	myv1 "github.com/samplecrd/network-controller/example/namespaceplus/apis/mygroup/v1"
 	"github.com/samplecrd/network-controller/example/namespaceplus/tenant"
+	"github.com/samplecrd/network-controller/pkg/glass"
 )
 
 func main() {
 	namespace := flag.String("namespace", "namespaceplus-system", "namespace of the Secret "+tenant.SecretName)
 	workers := flag.Int("workers", 4, "number of workers")
+	var debugPage glass.Options
+	debugPage.AddFlags(flag.CommandLine)
 	flag.Parse() // controller-runtime defines -kubeconfig
 	ctrl.SetLogger(klog.Background())
-	if err := run(*namespace, *workers); err != nil {
+	if err := run(*namespace, *workers, debugPage); err != nil {
 		fmt.Fprintln(os.Stderr, "runtime:", err)
 		os.Exit(1)
 	}
 }
 
-func run(namespace string, workers int) error {
+func run(namespace string, workers int, debugPage glass.Options) error {
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return err
 	}
+	ctx := ctrl.SetupSignalHandler()
+	page, err := debugPage.Serve(ctx, glass.Process{Name: "namespaceplus on controller-runtime"})
+	if err != nil {
+		return err
+	}
+	config.Wrap(page.Kubernetes)
 	config.QPS = -1 // the API server limits requests
 	if err := myv1.AddToScheme(scheme.Scheme); err != nil {
 		return err
@@ -50,7 +59,8 @@ func run(namespace string, workers int) error {
 		return err
 	}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme.Scheme, Metrics: server.Options{BindAddress: "0"}, Cache: cache.Options{ByObject: byObject},
+		Scheme: scheme.Scheme, Metrics: server.Options{BindAddress: "0"},
+		Cache: cache.Options{ByObject: byObject, NewInformer: informersOn(page)},
 	})
 	if err != nil {
 		return err
@@ -67,11 +77,11 @@ func run(namespace string, workers int) error {
 		r.kinds = append(r.kinds, kind)
 	}
 	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](200*time.Millisecond, time.Minute)
-	options := controller.Options{MaxConcurrentReconciles: workers, RateLimiter: backoff}
-	if err := r.SetupWithManager(manager, options); err != nil {
+	options := controller.Options{MaxConcurrentReconciles: workers, RateLimiter: backoff, NewQueue: queuesOn(page)}
+	if err := r.SetupWithManager(manager, options, page); err != nil {
 		return err
 	}
-	return manager.Start(ctrl.SetupSignalHandler())
+	return manager.Start(ctx)
 }
 
 // labeled makes the caches of the kinds that tenants have contain only their objects.

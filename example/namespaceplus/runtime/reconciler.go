@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	myv1 "github.com/samplecrd/network-controller/example/namespaceplus/apis/mygroup/v1"
 	applyv1 "github.com/samplecrd/network-controller/example/namespaceplus/client/applyconfiguration/mygroup/v1"
 	"github.com/samplecrd/network-controller/example/namespaceplus/tenant"
+	"github.com/samplecrd/network-controller/pkg/glass"
 )
 
 // Reconciler gives each NamespacePlus a namespace. The Manager contains what controller.go
@@ -32,14 +32,16 @@ type Reconciler struct {
 // SetupWithManager registers two controllers: one that gives, and one that notifies, so
 // that no tenant waits for a receiver. Owns would need an owner reference, which a
 // namespace has only if it is to be deleted: so a function maps the label to the tenant.
-func (r *Reconciler) SetupWithManager(manager ctrl.Manager, options controller.Options) error {
+func (r *Reconciler) SetupWithManager(manager ctrl.Manager, options controller.Options, page *glass.Page) error {
 	builder := ctrl.NewControllerManagedBy(manager).For(&myv1.NamespacePlus{}).WithOptions(options)
 	for _, kind := range r.kinds {
 		builder = builder.WatchesMetadata(metadataOf(kind), handler.EnqueueRequestsFromMapFunc(tenantOf))
 	}
 	notifications := ctrl.NewControllerManagedBy(manager).For(&myv1.NamespacePlus{}).
 		Named("notifications").WithOptions(options)
-	return errors.Join(builder.Complete(r), notifications.Complete(reconcile.Func(r.notify)))
+	giver := page.Controller(glass.Config{Name: "namespaceplus", Resource: "namespacepluses"})
+	notifier := page.Controller(glass.Config{Name: "notifications", Resource: "namespacepluses"})
+	return errors.Join(builder.Complete(syncsOn(giver, r.Reconcile)), notifications.Complete(syncsOn(notifier, r.notify)))
 }
 
 func tenantOf(_ context.Context, object client.Object) []ctrl.Request {
