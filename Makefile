@@ -42,12 +42,12 @@ demo: build hack-local ## Create, edit and delete a Network (KUBEBUILDER_ASSETS=
 	@exec $(WITH_KUBERNETES) build/bin/local demo
 
 .PHONY: demo-namespaceplus
-demo-namespaceplus: $(LOCAL) hack-local ## Give a tenant a namespace, break it, see it repaired (example/namespaceplus)
+demo-namespaceplus: control-plane hack-local ## Give a tenant a namespace, break it, see it repaired (example/namespaceplus)
 	@$(GO_BUILD) -o build/bin/namespaceplus ./example/namespaceplus
 	@exec build/bin/local demo-namespaceplus
 
 .PHONY: demo-portrule
-demo-portrule: $(LOCAL) hack-local ## Restrict a port of a node with a PortRule, in network namespaces (as root)
+demo-portrule: control-plane hack-local ## Restrict a port of a node with a PortRule, in network namespaces (as root)
 	@cd example/portrule && $(GO_BUILD) -o ../../build/bin/portrule .
 	@example/portrule/demo.sh
 

@@ -1,15 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -31,69 +35,76 @@ import (
 // Kubernetes. A deletion is the garbage collector's work, drift is an event, and a write
 // that is sent twice has the effect of one.
 type Controller struct {
-	clients       clients
-	tenants       listers.NamespacePlusLister
-	observed      map[tenant.Kind]cache.GenericLister
+	clients
+	namespace     string // of the controller
+	lister        listers.NamespacePlusLister
+	owned         map[tenant.Kind]kubeinformers.GenericInformer // the metadata of what tenants have
 	synced        []cache.DoneChecker
-	queue         workqueue.TypedRateLimitingInterface[string] // names of NamespacePluses
-	notifications workqueue.TypedRateLimitingInterface[string] // apart, so that no tenant waits for a receiver
+	queue         queue // names of NamespacePluses
+	notifications queue // apart, so that no tenant waits for a receiver
 }
+
+type queue = workqueue.TypedRateLimitingInterface[string]
+
+// patience is how long Run waits for the caches.
+const patience = 10 * time.Second
 
 // NewController returns a Controller. Start the informers after it.
 func NewController(
-	c clients, tenants informersv1.TypedNamespacePlusInformer, owned ownedInformers,
+	c clients, namespace string, tenants informersv1.NamespacePlusInformer,
+	owned map[tenant.Kind]kubeinformers.GenericInformer,
 ) (*Controller, error) {
+	newQueue := func(name string) queue {
+		backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[string](200*time.Millisecond, time.Minute)
+		return workqueue.NewTypedRateLimitingQueueWithConfig(backoff, workqueue.TypedRateLimitingQueueConfig[string]{Name: name})
+	}
 	controller := &Controller{
-		clients: c, tenants: tenants.Lister(), observed: map[tenant.Kind]cache.GenericLister{},
+		clients: c, namespace: namespace, lister: tenants.Lister(), owned: owned,
 		queue: newQueue("NamespacePluses"), notifications: newQueue("Notifications"),
 	}
-	add := func(changed *myv1.NamespacePlus) {
-		controller.queue.Add(changed.Name) // also after an own write: the sync finds nothing to do
-		controller.notifications.Add(changed.Name)
+	errs := []error{controller.watch(tenants.Informer(), func(changed metav1.Object) {
+		controller.queue.Add(changed.GetName()) // also after an own write: the sync finds nothing to do
+		controller.notifications.Add(changed.GetName())
+	})}
+	for _, informer := range owned {
+		// If somebody removes the label, the object leaves the watch, which is a deletion with
+		// the old label.
+		errs = append(errs, controller.watch(informer.Informer(), func(changed metav1.Object) {
+			controller.queue.Add(changed.GetLabels()[myv1.LabelTenant])
+		}))
 	}
-	registration, err := tenants.TypedInformer().AddTypedEventHandler(informersv1.NamespacePlusHandlerFuncs{
-		AddFunc: add, UpdateFunc: func(_, after *myv1.NamespacePlus) { add(after) },
-		DeleteFunc: func(deleted informersv1.DeletedNamespacePlus) { controller.queue.Add(deleted.GetName()) },
-	}, cache.HandlerOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("adding event handlers: %w", err)
-	}
-	controller.synced = append(controller.synced, registration.HasSyncedChecker())
-	for kind, informer := range owned {
-		controller.observed[kind] = informer.Lister()
-		registration, err := informer.Informer().AddEventHandler(controller.driftHandlers())
-		if err != nil {
-			return nil, fmt.Errorf("adding event handlers for %s: %w", kind.Resource, err)
-		}
-		controller.synced = append(controller.synced, registration.HasSyncedChecker())
-	}
-	return controller, nil
+	return controller, errors.Join(errs...)
 }
 
-// driftHandlers add the tenant of an object that somebody changed. If the label was
-// removed, the object leaves the watch, which is a deletion with the old label.
-func (c *Controller) driftHandlers() cache.ResourceEventHandler {
-	add := func(object any) {
+// watch calls a function with each object of an informer that changes, before and after.
+func (c *Controller) watch(informer cache.SharedIndexInformer, add func(metav1.Object)) error {
+	handle := func(object any) {
 		if missed, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = missed.Obj
 		}
 		if object, ok := object.(metav1.Object); ok {
-			c.queue.Add(object.GetLabels()[myv1.LabelTenant])
+			add(object)
 		}
 	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: add, UpdateFunc: func(before, after any) { add(before); add(after) }, DeleteFunc: add,
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: handle, UpdateFunc: func(before, after any) { handle(before); handle(after) }, DeleteFunc: handle,
+	})
+	if err != nil {
+		return fmt.Errorf("adding event handlers: %w", err)
 	}
+	c.synced = append(c.synced, registration.HasSyncedChecker())
+	return nil
 }
 
 // Run waits for the caches and runs workers until the context ends. A request that is cut
-// off then does no harm: the next process sends it again.
-func (c *Controller) Run(ctx context.Context, workers int) error {
+// off then does no harm: the next process sends it again. A cache that is still empty after
+// a while is a problem of each tenant, whose status says why (see observe).
+func (c *Controller) Run(ctx context.Context, workers int) {
 	logger := klog.FromContext(ctx)
 	logger.Info("Waiting for the informer caches to sync")
-	if !cache.WaitFor(ctx, "", c.synced...) {
-		return nil // stopped
-	}
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	cache.WaitFor(waiting, "", c.synced...)
+	cancel()
 	logger.Info("Starting workers", "count", workers)
 	var running sync.WaitGroup
 	for range workers {
@@ -104,13 +115,10 @@ func (c *Controller) Run(ctx context.Context, workers int) error {
 	c.queue.ShutDown()
 	c.notifications.ShutDown()
 	running.Wait()
-	return nil
 }
 
 // runWorker processes names until the queue is shut down.
-func runWorker(
-	ctx context.Context, queue workqueue.TypedRateLimitingInterface[string], handle func(context.Context, string) error,
-) {
+func runWorker(ctx context.Context, queue queue, handle func(context.Context, string) error) {
 	for {
 		name, shutdown := queue.Get()
 		if shutdown {
@@ -129,15 +137,12 @@ func runWorker(
 // syncHandler gives one tenant what its NamespacePlus requests. If nothing differs, it
 // sends no request.
 func (c *Controller) syncHandler(ctx context.Context, name string) error {
-	desired, err := c.tenants.Get(name)
-	if apierrors.IsNotFound(err) || err == nil && desired.DeletionTimestamp != nil {
-		return nil // the garbage collector deletes the namespace, if that is requested
-	}
-	if err != nil {
-		return fmt.Errorf("reading %s from the cache: %w", name, err)
+	desired, err := c.lister.Get(name)
+	if err != nil || desired.DeletionTimestamp != nil {
+		return ignoreNotFound(err) // the garbage collector deletes the namespace, if that is requested
 	}
 	err = c.reconcile(ctx, desired)
-	return errors.Join(err, c.writeStatus(ctx, desired, tenant.FieldManager, tenant.ReadyStatus(desired, err)))
+	return errors.Join(err, c.writeStatus(ctx, tenant.FieldManager, tenant.Ready(desired, err)))
 }
 
 // reconcile makes what exists match the spec. What is dropped goes first: it may be a
@@ -147,53 +152,49 @@ func (c *Controller) reconcile(ctx context.Context, desired *myv1.NamespacePlus)
 	if err != nil {
 		return err
 	}
-	observed, err := c.observe(desired.Name)
+	observed, err := c.observe(ctx, desired.Name)
 	if err != nil {
 		return err
 	}
-	created, err := c.ensureNamespace(ctx, desired, objects[0], observed)
-	if err != nil {
+	if err := c.ensureNamespace(ctx, desired, objects[0], observed); err != nil {
 		return err
 	}
 	var errs []error
-	for kind := range c.observed {
-		for _, object := range observed.Dropped(kind, objects) {
-			errs = append(errs, c.delete(ctx, kind, object))
-		}
+	for id, object := range observed.Dropped(objects) {
+		errs = append(errs, c.delete(ctx, id.Kind, object))
 	}
 	for _, object := range objects {
-		own := observed.Get(object.Kind, object.GetName())
-		switch {
-		case tenant.IsUpToDate(object, own), created && object.Kind == tenant.Namespace:
-			continue
-		case own == nil && errors.Join(errs...) != nil:
+		own := observed[tenant.IDOf(object)]
+		if tenant.IsUpToDate(object, own) || own == nil && errors.Join(errs...) != nil {
 			continue // nobody gets anything new while a limit is missing
 		}
-		force := object.Kind == tenant.Namespace || own != nil || desired.Spec.Adopt
-		errs = append(errs, c.apply(ctx, object, force))
+		errs = append(errs, c.apply(ctx, object, own != nil || desired.Spec.Adopt))
 	}
 	return errors.Join(errs...)
 }
 
 // observe reads what a tenant has from the caches.
-func (c *Controller) observe(name string) (tenant.Observed, error) {
+func (c *Controller) observe(ctx context.Context, name string) (tenant.Observed, error) {
 	observed, selector := tenant.Observed{}, labels.SelectorFromSet(labels.Set{myv1.LabelTenant: name})
-	for kind, lister := range c.observed {
-		var err error
-		objects := make([]runtime.Object, 1)
+	for kind, informer := range c.owned {
+		if !informer.Informer().HasSynced() { // a list says why
+			_, err := c.metadata.Resource(tenant.Resource(kind)).List(ctx, metav1.ListOptions{Limit: 1})
+			return nil, cmp.Or(err, fmt.Errorf("the cache of each %s is still empty", kind.Kind))
+		}
+		objects, err := informer.Lister().ByNamespace(name).List(selector)
 		if kind == tenant.Namespace {
-			objects[0], err = lister.Get(name)
-		} else {
-			objects, err = lister.ByNamespace(name).List(selector)
+			objects = make([]runtime.Object, 1)
+			objects[0], err = informer.Lister().Get(name)
 		}
 		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading %s from the cache: %w", kind.Resource, err)
+			return nil, fmt.Errorf("reading each %s from the cache: %w", kind.Kind, err)
 		}
 		for _, object := range objects {
-			observed[kind] = append(observed[kind], object.(*metav1.PartialObjectMetadata))
+			object := object.(metav1.Object)
+			observed[tenant.ID{Kind: kind, Name: object.GetName()}] = object
 		}
 	}
 	return observed, nil
@@ -202,77 +203,74 @@ func (c *Controller) observe(name string) (tenant.Observed, error) {
 // ensureNamespace makes sure that there is a namespace which may be changed. An apply
 // would take over one that exists; a create fails.
 func (c *Controller) ensureNamespace(
-	ctx context.Context, desired *myv1.NamespacePlus, object tenant.Object, observed tenant.Observed,
-) (created bool, err error) {
-	namespace := observed.Get(tenant.Namespace, desired.Name)
-	if namespace == nil {
-		_, err := c.clients.dynamic.Resource(object.Kind.GVR()).
-			Create(ctx, object.Unstructured, metav1.CreateOptions{FieldManager: tenant.FieldManager})
-		if !apierrors.IsAlreadyExists(err) {
-			return err == nil, err
+	ctx context.Context, desired *myv1.NamespacePlus, object *unstructured.Unstructured, observed tenant.Observed,
+) error {
+	id, namespaces := tenant.IDOf(object), c.objects.Resource(tenant.Resource(tenant.Namespace))
+	if observed[id] == nil {
+		created, err := namespaces.Create(ctx, object, metav1.CreateOptions{FieldManager: tenant.FieldManager})
+		if apierrors.IsAlreadyExists(err) {
+			// It is not ours, or has lost its label, or the cache does not have it yet.
+			created, err = namespaces.Get(ctx, desired.Name, metav1.GetOptions{})
 		}
-		// It is not ours, or has lost its label, or the cache does not have it yet.
-		namespace, err = c.clients.metadata.Resource(object.Kind.GVR()).Get(ctx, desired.Name, metav1.GetOptions{})
 		if err != nil {
-			return false, err
+			return err
 		}
+		observed[id] = created
 	}
-	return false, tenant.CheckNamespace(desired, namespace)
+	return tenant.CheckNamespace(desired, observed[id])
 }
 
 // apply writes all fields of an object. Without force, the API server rejects a value
 // that differs from that of another field manager.
-func (c *Controller) apply(ctx context.Context, object tenant.Object, force bool) error {
-	_, err := c.clients.dynamic.Resource(object.Kind.GVR()).Namespace(object.GetNamespace()).Apply(ctx, object.GetName(),
-		object.Unstructured, metav1.ApplyOptions{FieldManager: tenant.FieldManager, Force: force})
-	if err != nil {
-		return fmt.Errorf("applying %s %s: %w", object.Kind.Kind, object.GetName(), err)
+func (c *Controller) apply(ctx context.Context, object *unstructured.Unstructured, force bool) error {
+	name, namespace := object.GetName(), object.GetNamespace()
+	options := metav1.ApplyOptions{FieldManager: tenant.FieldManager, Force: force}
+	resource := c.objects.Resource(tenant.Resource(object.GroupVersionKind())).Namespace(namespace)
+	if _, err := resource.Apply(ctx, name, object, options); err != nil {
+		return fmt.Errorf("applying %s %s: %w", object.GetKind(), name, err)
 	}
-	logger := klog.FromContext(ctx)
-	logger.Info("Applied", "kind", object.Kind.Kind, "namespace", object.GetNamespace(), "name", object.GetName())
+	klog.FromContext(ctx).Info("Applied", "kind", object.GetKind(), "namespace", namespace, "name", name)
 	return nil
 }
 
 // delete deletes an object, but not another one that has its name meanwhile.
-func (c *Controller) delete(ctx context.Context, kind tenant.Kind, object *metav1.PartialObjectMetadata) error {
-	err := c.clients.dynamic.Resource(kind.GVR()).Namespace(object.Namespace).Delete(ctx, object.Name,
-		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &object.UID}})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("deleting %s %s: %w", kind.Kind, object.Name, err)
+func (c *Controller) delete(ctx context.Context, kind tenant.Kind, object metav1.Object) error {
+	name, namespace, uid := object.GetName(), object.GetNamespace(), object.GetUID()
+	err := c.objects.Resource(tenant.Resource(kind)).Namespace(namespace).Delete(ctx, name,
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if ignoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s %s: %w", kind.Kind, name, err)
 	}
-	klog.FromContext(ctx).Info("Deleted", "kind", kind.Kind, "namespace", object.Namespace, "name", object.Name)
+	klog.FromContext(ctx).Info("Deleted", "kind", kind.Kind, "namespace", namespace, "name", name)
 	return nil
 }
 
 // notify sends the notification of one tenant, if it is needed. A request cannot be taken
 // back: that it is needed is read once more, from the API server.
 func (c *Controller) notify(ctx context.Context, name string) error {
-	desired, err := c.tenants.Get(name)
+	desired, err := c.lister.Get(name)
 	if err == nil && tenant.NeedsNotification(desired) {
-		desired, err = c.clients.tenants.MygroupV1().NamespacePluses().Get(ctx, name, metav1.GetOptions{})
+		desired, err = c.tenants.MygroupV1().NamespacePluses().Get(ctx, name, metav1.GetOptions{})
 	}
 	if err != nil || !tenant.NeedsNotification(desired) {
 		return ignoreNotFound(err)
 	}
-	secrets := c.clients.kube.CoreV1().Secrets(c.clients.namespace)
-	secret, failure := secrets.Get(ctx, tenant.SecretName, metav1.GetOptions{})
+	secret, failure := c.kube.CoreV1().Secrets(c.namespace).Get(ctx, tenant.SecretName, metav1.GetOptions{})
 	if failure == nil {
 		failure = tenant.Notify(ctx, desired, secret)
 	}
-	return errors.Join(failure, c.writeStatus(ctx, desired, tenant.Notifier, tenant.NotifiedStatus(desired, failure)))
+	return errors.Join(failure, c.writeStatus(ctx, tenant.Notifier, tenant.Notified(desired, failure)))
 }
 
-// writeStatus applies the fields of the status that a field manager has, if they change.
-// The UID keeps it from writing to another object of the same name.
+// writeStatus applies the fields of the status that a field manager has.
 func (c *Controller) writeStatus(
-	ctx context.Context, of *myv1.NamespacePlus, manager string, status *tenant.Status,
+	ctx context.Context, manager string, object *applyv1.NamespacePlusApplyConfiguration,
 ) error {
-	if status == nil {
-		return nil
+	if object == nil {
+		return nil // no change
 	}
-	object := applyv1.NamespacePlus(of.Name).WithUID(of.UID).WithStatus(status)
-	_, err := c.clients.tenants.MygroupV1().NamespacePluses().
-		ApplyStatus(ctx, object, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	options := metav1.ApplyOptions{FieldManager: manager, Force: true}
+	_, err := c.tenants.MygroupV1().NamespacePluses().ApplyStatus(ctx, object, options)
 	return ignoreNotFound(err)
 }
 

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +20,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/util/workqueue"
 
 	myv1 "github.com/samplecrd/network-controller/example/namespaceplus/apis/mygroup/v1"
 	clientset "github.com/samplecrd/network-controller/example/namespaceplus/client/clientset/versioned"
@@ -44,15 +42,13 @@ func main() {
 
 // clients are the clients of the API server.
 type clients struct {
-	tenants   clientset.Interface
-	dynamic   dynamic.Interface  // writes objects of any kind
-	metadata  metadata.Interface // reads the metadata of objects of any kind
-	kube      kubernetes.Interface
-	namespace string // of the controller
+	tenants  clientset.Interface
+	objects  dynamic.Interface  // writes objects of any kind
+	metadata metadata.Interface // reads the metadata of objects of any kind
+	kube     kubernetes.Interface
 }
 
-func connect(kubeconfig, namespace string) (clients, error) {
-	c := clients{namespace: namespace}
+func connect(kubeconfig string) (c clients, err error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return c, err
@@ -61,35 +57,32 @@ func connect(kubeconfig, namespace string) (clients, error) {
 	config.UserAgent = tenant.FieldManager
 	var errs [4]error
 	c.tenants, errs[0] = clientset.NewForConfig(config)
-	c.dynamic, errs[1] = dynamic.NewForConfig(config)
+	c.objects, errs[1] = dynamic.NewForConfig(config)
 	c.metadata, errs[2] = metadata.NewForConfig(config)
 	c.kube, errs[3] = kubernetes.NewForConfig(config)
 	return c, errors.Join(errs[:]...)
 }
 
-// ownedInformers receive the metadata of the objects that tenants have.
-type ownedInformers map[tenant.Kind]kubeinformers.GenericInformer
-
 func run(ctx context.Context, kubeconfig, namespace string, workers int) error {
-	c, err := connect(kubeconfig, namespace)
+	c, err := connect(kubeconfig)
 	if err != nil {
 		return err
 	}
 	ofTenants := informers.NewSharedInformerFactory(c.tenants, 0)
 	labeled := func(options *metav1.ListOptions) { options.LabelSelector = myv1.LabelTenant }
 	ofOwned := metadatainformer.NewFilteredSharedInformerFactory(c.metadata, 0, metav1.NamespaceAll, labeled)
-	owned := ownedInformers{}
+	owned := map[tenant.Kind]kubeinformers.GenericInformer{}
 	for _, kind := range tenant.Kinds {
 		_, err := c.kube.Discovery().ServerResourcesForGroupVersion(kind.GroupVersion().String())
 		if apierrors.IsNotFound(err) && kind == tenant.Network {
 			continue // the CRD is not installed: an informer would wait for it
 		}
 		if err != nil {
-			return fmt.Errorf("looking for %s: %w", kind.Resource, err)
+			return fmt.Errorf("looking for %s: %w", kind.Kind, err)
 		}
-		owned[kind] = ofOwned.ForResource(kind.GVR())
+		owned[kind] = ofOwned.ForResource(tenant.Resource(kind))
 	}
-	controller, err := NewController(c, ofTenants.Mygroup().V1().NamespacePluses(), owned)
+	controller, err := NewController(c, namespace, ofTenants.Mygroup().V1().NamespacePluses(), owned)
 	if err != nil {
 		return err
 	}
@@ -97,13 +90,6 @@ func run(ctx context.Context, kubeconfig, namespace string, workers int) error {
 	ofOwned.Start(ctx.Done())
 	defer ofTenants.Shutdown()
 	defer ofOwned.Shutdown()
-	return controller.Run(ctx, workers)
-}
-
-// newQueue returns a queue that delays failed names by 200 ms at first, and a minute at
-// most.
-func newQueue(name string) workqueue.TypedRateLimitingInterface[string] {
-	return workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[string](200*time.Millisecond, time.Minute),
-		workqueue.TypedRateLimitingQueueConfig[string]{Name: name})
+	controller.Run(ctx, workers)
+	return nil
 }

@@ -2,11 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/samplecrd/network-controller/test/running"
 )
 
 const everything = `{
@@ -70,6 +77,40 @@ func TestDrift(t *testing.T) {
 	want(t, "^reader$", "get", "rolebinding", "namespaceplus-view", "-n", "drift", "-o", "jsonpath={.subjects[*].name}")
 	kubectl(t, "label", "namespace", "drift", "mygroup.my.domain/tenant-")
 	want(t, "^drift$", "get", "namespace", "drift", "-o", `jsonpath={.metadata.labels.mygroup\.my\.domain/tenant}`)
+
+	// It is created again when it is gone.
+	uid := kubectl(t, "get", "namespace", "drift", "-o", "jsonpath={.metadata.uid}")
+	kubectl(t, "delete", "namespace", "drift")
+	want(t, "^5", pods...)
+	if again := kubectl(t, "get", "namespace", "drift", "-o", "jsonpath={.metadata.uid}"); again == uid {
+		t.Error("the namespace was not deleted")
+	}
+	wantCondition(t, "drift", "Ready", "True Applied")
+}
+
+// TestTwoReplicas: without a leader, two replicas do the work twice, and then both are quiet.
+func TestTwoReplicas(t *testing.T) {
+	replicas := []*running.Program{start(t), start(t)}
+	mustApply(t, "replicas", everything)
+	mustApply(t, "replicas-marker", `{}`)
+	wantCondition(t, "replicas", "Ready", "True Applied")
+	wantCondition(t, "replicas-marker", "Ready", "True Applied")
+	for range 2 { // both have handled all events of the tenant when they have handled a later one
+		kubectl(t, "delete", "resourcequota", "namespaceplus", "-n", "replicas-marker")
+		want(t, "resourcequota", "get", "resourcequota", "-n", "replicas-marker", "-o", "name")
+	}
+	_, offset := requests(t, 0)
+	kubectl(t, "delete", "resourcequota", "namespaceplus", "-n", "replicas-marker")
+	want(t, "resourcequota", "get", "resourcequota", "-n", "replicas-marker", "-o", "name")
+	for _, replica := range replicas {
+		stop(replica)
+	}
+	sent, _ := requests(t, offset)
+	for _, one := range sent {
+		if (one.ObjectRef.Name == "replicas" || one.ObjectRef.Namespace == "replicas") && len(writes([]request{one})) > 0 {
+			t.Errorf("a replica sends %v", one)
+		}
+	}
 }
 
 // TestEditInUse: an edit changes and removes what the spec names, and nothing else: not
@@ -105,6 +146,9 @@ func TestTakeover(t *testing.T) {
 	}
 	mustApply(t, "taken", `{"adopt": true}`)
 	wantCondition(t, "taken", "Ready", "True Applied")
+	if err := apply(t, "taken", `{"deletionPolicy": "Delete"}`); err == nil || !strings.Contains(err.Error(), "cannot be taken back") {
+		t.Errorf("taking adopt back, so that Delete is possible, returns %v", err)
+	}
 	want(t, "theirs", "get", "-n", "taken", "configmap", "-o", "name")
 }
 
@@ -148,28 +192,69 @@ func TestDeletionWhileDown(t *testing.T) {
 // gets in while a limit is missing. With the permission, the tenant becomes ready.
 func TestForbidden(t *testing.T) {
 	start(t)
-	rules := kubectl(t, "get", "clusterrole", "namespaceplus", "-o", "json")
-	file := t.TempDir() + "/role.json"
-	allow := func(text string) {
-		t.Helper()
-		text = regexp.MustCompile(`"(resourceVersion|uid)": "[^"]*",?`).ReplaceAllString(text, "")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		kubectl(t, "replace", "-f", file)
-	}
-	t.Cleanup(func() { // the context of the test has ended
-		_, _ = cluster.Kubectl(context.Background(), "apply", "--server-side", "--force-conflicts", "-f", "deploy/rbac.yaml")
-	})
-	allow(strings.Replace(rules, `"resourcequotas",`, "", 1))
+	restore := withoutPermission(t, `"resourcequotas",`, "")
 	mustApply(t, "forbidden", everything)
 	wantCondition(t, "forbidden", "Ready", `False Forbidden: .*cannot (create|patch) resource "resourcequotas".*rbac.yaml`)
 	want(t, "^$", "get", "rolebindings", "-n", "forbidden", "-o", "name")
-	allow(rules)
+	restore()
 	wantCondition(t, "forbidden", "Ready", "True Applied")
 	if _, err := cluster.Kubectl(t.Context(), "create", "rolebinding", "x", "-n", "forbidden", "--clusterrole=cluster-admin", "--user=me", "--as="+identity); err == nil {
 		t.Error("the controller may bind cluster-admin")
 	}
+}
+
+// TestForbiddenNamespaces: a controller that may not even list namespaces says so, too.
+func TestForbiddenNamespaces(t *testing.T) {
+	if strings.Contains(filepath.Base(program), "runtime") {
+		t.Skip("a Manager of controller-runtime waits two minutes for its caches, and ends; no status says why")
+	}
+	restore := withoutPermission(t, `"namespaces"`, `"nodes"`)
+	want(t, "forbidden", "get", "namespaces", "--as="+identity)
+	start(t)
+	mustApply(t, "forbidden-namespaces", `{}`)
+	wantCondition(t, "forbidden-namespaces", "Ready", `False Forbidden: namespaces is forbidden: .*cannot list resource "namespaces".*rbac.yaml`)
+	restore()
+	wantCondition(t, "forbidden-namespaces", "Ready", "True Applied")
+}
+
+// withoutPermission changes the text of the controller's role. It returns what restores it.
+func withoutPermission(t *testing.T, before, after string) (restore func()) {
+	t.Helper()
+	role := regexp.MustCompile(`"(resourceVersion|uid)": "[^"]*",?`).
+		ReplaceAllString(kubectl(t, "get", "clusterrole", "namespaceplus", "-o", "json"), "")
+	file := t.TempDir() + "/role.json"
+	replace := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Error(err)
+		}
+		if _, err := cluster.Kubectl(context.Background(), "replace", "-f", file); err != nil { // also after the test
+			t.Error(err)
+		}
+	}
+	replace(strings.Replace(role, before, after, 1))
+	restore = sync.OnceFunc(func() { replace(role) })
+	t.Cleanup(restore)
+	return restore
+}
+
+// TestNotInstalled: without the CRD of Networks, a tenant gets everything else.
+func TestNotInstalled(t *testing.T) {
+	const crd = "crd/networks.samplecrd.k8s.io"
+	kubectl(t, "annotate", crd, "samplecrd.k8s.io/allow-deletion=true")
+	kubectl(t, "delete", crd)
+	t.Cleanup(func() { // the context of the test has ended
+		for _, args := range [][]string{
+			{"apply", "-f", "../../crd"}, {"wait", "--for=condition=Established", crd},
+		} {
+			if _, err := cluster.Kubectl(context.Background(), args...); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	start(t)
+	mustApply(t, "not-installed", everything)
+	wantCondition(t, "not-installed", "Ready", "False NotInstalled: applying Network namespaceplus: .*CustomResourceDefinition of Networks")
+	want(t, "resourcequota", "get", "resourcequota", "-n", "not-installed", "-o", "name")
 }
 
 // TestRejected: the API server rejects what is dangerous, with a sentence that says why.
@@ -201,8 +286,7 @@ func TestRejected(t *testing.T) {
 // TestNotification: a receiver gets a signed message, again with the same key until it
 // accepts it, and then never again. A redirect is no success, and the status has no path.
 func TestNotification(t *testing.T) {
-	_, _ = cluster.Kubectl(t.Context(), "delete", "secret", "namespaceplus-webhook", "-n", "namespaceplus-system")
-	kubectl(t, "create", "secret", "generic", "namespaceplus-webhook", "-n", "namespaceplus-system", "--from-literal=key="+webhookKey)
+	createWebhookKey(t)
 	r := newReceiver(t)
 	controller := start(t)
 	mustApply(t, "notified", fmt.Sprintf(`{"notification": {"url": "%s/secret-path"}}`, r.URL))
@@ -222,13 +306,64 @@ func TestNotification(t *testing.T) {
 			t.Errorf("the key %s was accepted %d times", key, times)
 		}
 	}
-	if len(r.keys) != 1 || len(r.bad) > 0 {
-		t.Errorf("accepted: %v, wrong: %v", r.keys, r.bad)
+	if len(r.keys) != 1 || len(r.attempted) != 1 || len(r.bad) > 0 {
+		t.Errorf("accepted: %v, attempted: %v, wrong: %v", r.keys, r.attempted, r.bad)
 	}
 	for _, text := range []string{controller.Log(), restarted.Log(), kubectl(t, "get", "namespaceplus", "notified", "-o", "jsonpath={.status}")} {
 		if strings.Contains(text, "secret-path") || strings.Contains(text, webhookKey) {
 			t.Errorf("a secret is in %s", text)
 		}
+	}
+}
+
+// TestNotificationRepeated: if the controller ends before it records that a notification was
+// accepted, it sends it again, with the same key.
+func TestNotificationRepeated(t *testing.T) {
+	createWebhookKey(t)
+	r := newReceiver(t)
+	r.accept()
+	r.mu.Lock()
+	r.hold = make(chan struct{})
+	r.mu.Unlock()
+	controller := start(t)
+	mustApply(t, "repeated", fmt.Sprintf(`{"notification": {"url": "%s"}}`, r.URL))
+	running.Eventually(t, func() error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if len(r.keys) == 0 {
+			return errors.New("nothing was received")
+		}
+		return nil
+	})
+	mustApply(t, "repeated-other", `{}`)
+	wantCondition(t, "repeated-other", "Ready", "True Applied") // nobody waits for a slow receiver
+	controller.Kill()
+	close(r.hold)
+	start(t)
+	wantCondition(t, "repeated", "Notified", "True Accepted")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.keys) != 1 {
+		t.Errorf("accepted: %v", r.keys)
+	}
+}
+
+// TestNotificationHostile: what a receiver sends is in no status and no log.
+func TestNotificationHostile(t *testing.T) {
+	createWebhookKey(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		connection, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_, _ = connection.Write([]byte("of the receiver\r\n\r\n"))
+			_ = connection.Close()
+		}
+	}))
+	t.Cleanup(server.Close)
+	controller := start(t)
+	mustApply(t, "hostile", fmt.Sprintf(`{"notification": {"url": "%s"}}`, server.URL))
+	wantCondition(t, "hostile", "Notified", "False Failed: .*no valid response")
+	if text := controller.Log() + kubectl(t, "get", "namespaceplus", "hostile", "-o", "jsonpath={.status}"); strings.Contains(text, "of the receiver") {
+		t.Error(text)
 	}
 }
 

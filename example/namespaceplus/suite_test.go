@@ -226,17 +226,25 @@ func writes(all []request) (changing []string) {
 // receiver receives notifications. Until it accepts, it responds with an error.
 type receiver struct {
 	*httptest.Server
-	mu       sync.Mutex
-	accepts  bool
-	keys     map[string]int // accepted
-	attempts int
-	bad      []string
+	mu        sync.Mutex
+	accepts   bool
+	hold      chan struct{}   // delays responses until it is closed, if it is not nil
+	attempted map[string]bool // keys
+	keys      map[string]int  // accepted
+	bad       []string
 }
 
 const webhookKey = "a key of the tests"
 
+// createWebhookKey creates the Secret with the key of signatures, again in each test.
+func createWebhookKey(t *testing.T) {
+	t.Helper()
+	kubectl(t, "delete", "secret", "namespaceplus-webhook", "-n", "namespaceplus-system", "--ignore-not-found")
+	kubectl(t, "create", "secret", "generic", "namespaceplus-webhook", "-n", "namespaceplus-system", "--from-literal=key="+webhookKey)
+}
+
 func newReceiver(t *testing.T) *receiver {
-	r := &receiver{keys: map[string]int{}}
+	r := &receiver{keys: map[string]int{}, attempted: map[string]bool{}}
 	r.Server = httptest.NewServer(r)
 	t.Cleanup(r.Close)
 	return r
@@ -248,7 +256,8 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	mac.Write(body)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.attempts++
+	key := request.Header.Get("Idempotency-Key")
+	r.attempted[key] = true
 	if signature := request.Header.Get("X-Namespaceplus-Signature"); signature != "sha256="+hex.EncodeToString(mac.Sum(nil)) {
 		r.bad = append(r.bad, "signature "+signature)
 	}
@@ -257,7 +266,12 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		w.WriteHeader(http.StatusTemporaryRedirect)
 		return
 	}
-	r.keys[request.Header.Get("Idempotency-Key")]++
+	r.keys[key]++
+	if hold := r.hold; hold != nil {
+		r.mu.Unlock()
+		<-hold
+		r.mu.Lock()
+	}
 }
 
 func (r *receiver) accept() {

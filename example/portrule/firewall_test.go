@@ -194,6 +194,41 @@ func (m *machine) serve(network, address string) {
 	}()
 }
 
+// serveUDP echoes datagrams to a port of the node.
+func (m *machine) serveUDP(address string) {
+	m.Helper()
+	var server net.PacketConn
+	m.inside(m.node, func() (err error) {
+		server, err = (&net.ListenConfig{}).ListenPacket(m.Context(), "udp", address)
+		return err
+	})
+	m.Cleanup(func() { _ = server.Close() })
+	go func() {
+		buffer := make([]byte, 1)
+		for {
+			_, from, err := server.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			_, _ = server.WriteTo(buffer, from)
+		}
+	}()
+}
+
+// passesUDP returns an error if a datagram does not pass.
+func (m *machine) passesUDP(from, to string) func() error {
+	return func() error {
+		var connection net.Conn
+		m.inside(m.client, func() (err error) {
+			dialer := net.Dialer{LocalAddr: &net.UDPAddr{IP: net.ParseIP(from)}}
+			connection, err = dialer.DialContext(m.Context(), "udp", to)
+			return err
+		})
+		defer func() { _ = connection.Close() }()
+		return echo(connection)
+	}
+}
+
 // inside calls a function in a network namespace.
 func (m *machine) inside(netns string, f func() error) {
 	m.Helper()

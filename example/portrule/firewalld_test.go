@@ -82,6 +82,9 @@ func TestFirewalld(t *testing.T) {
 	}
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", address)
 
+	empty := is("", "--policy", "portrule", "--list-rich-rules")
+	emptyForGood := is("", "--permanent", "--policy", "portrule", "--list-rich-rules")
+
 	stop := firewalld()
 	m.serve("tcp", web)
 	m.serve("tcp", serverAddress+":9090")
@@ -117,12 +120,22 @@ func TestFirewalld(t *testing.T) {
 	firewalld()
 	m.eventually(open...)
 
+	// An agent that removes its rules with itself removes those in firewalld, too.
+	m.stop()
+	m.removeRules = true
+	m.agent()
+	m.eventually(open...)
+	m.stop()
+	m.eventually(m.rejected(secondClient, web), empty, emptyForGood)
+	m.removeRules = false
+	m.agent()
+	m.eventually(open...)
+
 	// Deletion while the agent is down.
 	m.stop()
 	m.kubectl("delete", "ports", "web", "metrics")
 	m.agent()
-	m.eventually(m.rejected(secondClient, web),
-		is("", "--policy", "portrule", "--list-rich-rules"), is("", "--permanent", "--policy", "portrule", "--list-rich-rules"))
+	m.eventually(m.rejected(secondClient, web), empty, emptyForGood)
 	if after := ctl("--permanent", "--list-all"); after != zone {
 		t.Errorf("the zone was\n%sand is\n%s", zone, after)
 	}

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/client-go/rest"
 )
 
@@ -48,6 +51,40 @@ func TestAccess(t *testing.T) {
 	m.eventually(m.passes(firstClient, web))
 	if rules := m.ruleset(); rules != "" {
 		t.Errorf("without a PortRule, the table exists:\n%s", rules)
+	}
+}
+
+// UDP is not TCP: a rule for one does not concern the other.
+func TestUDP(t *testing.T) {
+	m := newMachine(t, "udp")
+	m.serve("tcp", web)
+	m.serveUDP(web)
+	m.agent()
+	m.eventually(m.passesUDP(firstClient, web))
+	m.rule("web", "{port: 8080, protocol: udp, host: 10.77.0.1, sources: [10.77.0.3/32]}")
+	m.eventually(m.applied("web", "True 1"))
+	m.eventually(m.passesUDP(secondClient, web), m.passes(firstClient, web), func() error {
+		if err := m.passesUDP(firstClient, web)(); !errors.Is(err, unix.EHOSTUNREACH) && !errors.Is(err, unix.EACCES) {
+			return fmt.Errorf("a datagram from %s is not rejected: %w", firstClient, err)
+		}
+		return nil
+	})
+}
+
+// The agent needs no capability but NET_ADMIN, as deploy/ grants it.
+func TestCapabilities(t *testing.T) {
+	m := newMachine(t, "capabilities")
+	m.inside(m.node, func() error {
+		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		data := [2]unix.CapUserData{{Effective: 1 << unix.CAP_NET_ADMIN, Permitted: 1 << unix.CAP_NET_ADMIN}}
+		if err := unix.Capset(&header, &data[0]); err != nil { // of this thread, which ends
+			return err
+		}
+		a := access{rule: "web", port: port{protocol: "tcp", number: 8080}, sources: []netip.Prefix{{}}}
+		return (&nft{}).Sync(t.Context(), []access{a})
+	})
+	if !strings.Contains(m.ruleset(), "dport 8080") {
+		t.Errorf("the rules are\n%s", m.ruleset())
 	}
 }
 

@@ -72,7 +72,7 @@ func run(namespace string, workers int, debugPage glass.Options) error {
 			continue // the CRD is not installed: the manager would wait for it, and then end
 		}
 		if err != nil {
-			return fmt.Errorf("looking for %s: %w", kind.Resource, err)
+			return fmt.Errorf("looking for %s: %w", kind.Kind, err)
 		}
 		r.kinds = append(r.kinds, kind)
 	}
@@ -97,6 +97,6 @@ func labeled() (map[client.Object]cache.ByObject, error) {
 // metadataOf returns an object whose type stands for the metadata of a kind.
 func metadataOf(kind tenant.Kind) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(kind.GroupVersionKind)
+	object.SetGroupVersionKind(kind)
 	return object
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,8 +56,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	err := r.reconcile(ctx, desired)
-	reporting := r.writeStatus(ctx, desired, tenant.FieldManager, tenant.ReadyStatus(desired, err))
-	return ctrl.Result{}, errors.Join(err, reporting)
+	return ctrl.Result{}, errors.Join(err, r.writeStatus(ctx, tenant.FieldManager, tenant.Ready(desired, err)))
 }
 
 // reconcile makes what exists match the spec.
@@ -69,31 +69,26 @@ func (r *Reconciler) reconcile(ctx context.Context, desired *myv1.NamespacePlus)
 	if err != nil {
 		return err
 	}
-	created, err := r.ensureNamespace(ctx, desired, objects[0], observed)
-	if err != nil {
+	if err := r.ensureNamespace(ctx, desired, objects[0], observed); err != nil {
 		return err
 	}
 	var errs []error
-	for _, kind := range r.kinds {
-		for _, object := range observed.Dropped(kind, objects) {
-			err := r.Delete(ctx, object, client.Preconditions{UID: &object.UID})
-			errs = append(errs, client.IgnoreNotFound(err))
-		}
+	for _, object := range observed.Dropped(objects) {
+		uid := object.GetUID()
+		err := r.Delete(ctx, object.(client.Object), client.Preconditions{UID: &uid})
+		errs = append(errs, client.IgnoreNotFound(err))
 	}
 	for _, object := range objects {
-		own := observed.Get(object.Kind, object.GetName())
-		switch {
-		case tenant.IsUpToDate(object, own), created && object.Kind == tenant.Namespace:
-			continue
-		case own == nil && errors.Join(errs...) != nil:
+		own := observed[tenant.IDOf(object)]
+		if tenant.IsUpToDate(object, own) || own == nil && errors.Join(errs...) != nil {
 			continue // nobody gets anything new while a limit is missing
 		}
 		options := []client.ApplyOption{client.FieldOwner(tenant.FieldManager)}
-		if object.Kind == tenant.Namespace || own != nil || desired.Spec.Adopt {
+		if own != nil || desired.Spec.Adopt {
 			options = append(options, client.ForceOwnership)
 		}
-		if err := r.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.Unstructured), options...); err != nil {
-			errs = append(errs, fmt.Errorf("applying %s %s: %w", object.Kind.Kind, object.GetName(), err))
+		if err := r.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...); err != nil {
+			errs = append(errs, fmt.Errorf("applying %s %s: %w", object.GetKind(), object.GetName(), err))
 		}
 	}
 	return errors.Join(errs...)
@@ -115,10 +110,10 @@ func (r *Reconciler) observe(ctx context.Context, name string) (tenant.Observed,
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading %s from the cache: %w", kind.Resource, err)
+			return nil, fmt.Errorf("reading each %s from the cache: %w", kind.Kind, err)
 		}
 		for i := range list.Items {
-			observed[kind] = append(observed[kind], &list.Items[i])
+			observed[tenant.ID{Kind: kind, Name: list.Items[i].Name}] = &list.Items[i]
 		}
 	}
 	return observed, nil
@@ -126,20 +121,21 @@ func (r *Reconciler) observe(ctx context.Context, name string) (tenant.Observed,
 
 // ensureNamespace makes sure that there is a namespace which may be changed.
 func (r *Reconciler) ensureNamespace(
-	ctx context.Context, desired *myv1.NamespacePlus, object tenant.Object, observed tenant.Observed,
-) (created bool, err error) {
-	namespace := observed.Get(tenant.Namespace, desired.Name)
-	if namespace == nil {
-		err := r.Create(ctx, object.DeepCopy(), client.FieldOwner(tenant.FieldManager))
-		if !apierrors.IsAlreadyExists(err) {
-			return err == nil, err
+	ctx context.Context, desired *myv1.NamespacePlus, object *unstructured.Unstructured, observed tenant.Observed,
+) error {
+	id := tenant.IDOf(object)
+	if observed[id] == nil {
+		created := object.DeepCopy()
+		err := r.Create(ctx, created, client.FieldOwner(tenant.FieldManager))
+		if apierrors.IsAlreadyExists(err) {
+			err = r.live.Get(ctx, client.ObjectKey{Name: desired.Name}, created)
 		}
-		namespace = metadataOf(tenant.Namespace)
-		if err := r.live.Get(ctx, client.ObjectKey{Name: desired.Name}, namespace); err != nil {
-			return false, err
+		if err != nil {
+			return err
 		}
+		observed[id] = created
 	}
-	return false, tenant.CheckNamespace(desired, namespace)
+	return tenant.CheckNamespace(desired, observed[id])
 }
 
 // notify sends the notification of one tenant, if it is needed.
@@ -158,17 +154,15 @@ func (r *Reconciler) notify(ctx context.Context, request ctrl.Request) (ctrl.Res
 	if failure == nil {
 		failure = tenant.Notify(ctx, desired, secret)
 	}
-	err = r.writeStatus(ctx, desired, tenant.Notifier, tenant.NotifiedStatus(desired, failure))
-	return ctrl.Result{}, errors.Join(failure, err)
+	return ctrl.Result{}, errors.Join(failure, r.writeStatus(ctx, tenant.Notifier, tenant.Notified(desired, failure)))
 }
 
-// writeStatus applies the fields of the status that a field manager has, if they change.
+// writeStatus applies the fields of the status that a field manager has.
 func (r *Reconciler) writeStatus(
-	ctx context.Context, of *myv1.NamespacePlus, manager string, status *tenant.Status,
+	ctx context.Context, manager string, object *applyv1.NamespacePlusApplyConfiguration,
 ) error {
-	if status == nil {
-		return nil
+	if object == nil {
+		return nil // no change
 	}
-	object := applyv1.NamespacePlus(of.Name).WithUID(of.UID).WithStatus(status)
 	return client.IgnoreNotFound(r.Status().Apply(ctx, object, client.FieldOwner(manager), client.ForceOwnership))
 }

@@ -2,6 +2,7 @@ package tenant
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,35 +18,36 @@ const (
 	Notifier = FieldManager + "-notifier"
 )
 
-// Observed is the metadata of the objects of a tenant, as far as they have its label.
-type Observed map[Kind][]*metav1.PartialObjectMetadata
-
-// Get returns an object, or nil.
-func (o Observed) Get(kind Kind, name string) *metav1.PartialObjectMetadata {
-	i := slices.IndexFunc(o[kind], func(object *metav1.PartialObjectMetadata) bool { return object.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return o[kind][i]
+// ID identifies an object of a tenant.
+type ID struct {
+	Kind Kind
+	Name string
 }
 
-// Dropped returns the objects of a kind that the controller has applied, and that are not
-// desired any more.
-func (o Observed) Dropped(kind Kind, desired []Object) (dropped []*metav1.PartialObjectMetadata) {
-	for _, object := range o[kind] {
-		isDesired := slices.ContainsFunc(desired, func(other Object) bool {
-			return other.Kind == kind && other.GetName() == object.Name
-		})
-		if !isDesired && object.DeletionTimestamp == nil && IsOurs(object) {
-			dropped = append(dropped, object)
-		}
+// IDOf returns the ID of an object.
+func IDOf(object *unstructured.Unstructured) ID {
+	return ID{object.GroupVersionKind(), object.GetName()}
+}
+
+// Observed are the objects of a tenant, as far as they have its label. Metadata is enough.
+type Observed map[ID]metav1.Object
+
+// Dropped returns the objects that the controller has applied, and that are not desired any
+// more.
+func (o Observed) Dropped(desired []*unstructured.Unstructured) Observed {
+	dropped := maps.Clone(o)
+	maps.DeleteFunc(dropped, func(_ ID, object metav1.Object) bool {
+		return object.GetDeletionTimestamp() != nil || !IsOurs(object)
+	})
+	for _, object := range desired {
+		delete(dropped, IDOf(object))
 	}
 	return dropped
 }
 
 // IsOurs reports whether the controller has applied an object.
-func IsOurs(object *metav1.PartialObjectMetadata) bool {
-	return slices.ContainsFunc(object.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+func IsOurs(object metav1.Object) bool {
+	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == FieldManager
 	})
 }
@@ -54,15 +56,15 @@ func IsOurs(object *metav1.PartialObjectMetadata) bool {
 // desired. It compares no values. Who changes a value takes the field over from its
 // manager: as long as the controller manages all fields, nobody has changed one. And the
 // hash says whether they are those of the present spec.
-func IsUpToDate(desired Object, observed *metav1.PartialObjectMetadata) bool {
-	if observed == nil || observed.Annotations[annotationHash] != desired.GetAnnotations()[annotationHash] {
+func IsUpToDate(desired *unstructured.Unstructured, observed metav1.Object) bool {
+	if observed == nil || observed.GetAnnotations()[annotationHash] != desired.GetAnnotations()[annotationHash] {
 		return false
 	}
 	fields := desired.DeepCopy().Object
 	for _, identity := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}} {
 		unstructured.RemoveNestedField(fields, identity...) // nobody manages these
 	}
-	return slices.ContainsFunc(observed.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(observed.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		var set map[string]any
 		return entry.Manager == FieldManager && entry.FieldsV1 != nil &&
 			json.Unmarshal(entry.FieldsV1.Raw, &set) == nil && contains(set, fields)

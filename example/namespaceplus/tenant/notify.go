@@ -5,13 +5,13 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -73,7 +73,7 @@ func Notify(ctx context.Context, tenant *myv1.NamespacePlus, secret *corev1.Secr
 	request.Header.Set("X-Namespaceplus-Signature", "sha256="+hex.EncodeToString(mac.Sum(nil)))
 	response, err := receivers.Do(request)
 	if err != nil {
-		return fmt.Errorf("sending a request to %s: %s", request.URL.Host, withoutURL(err))
+		return fmt.Errorf("sending a request to %s: %s", request.URL.Host, why(err))
 	}
 	_ = response.Body.Close()
 	if response.StatusCode/100 != 2 {
@@ -82,17 +82,14 @@ func Notify(ctx context.Context, tenant *myv1.NamespacePlus, secret *corev1.Secr
 	return nil
 }
 
-// withoutURL returns why a request failed, without URL and ports, which would make each
-// failure a change of the status.
-func withoutURL(err error) string {
-	if failed, ok := errors.AsType[*url.Error](err); ok {
-		if failed.Timeout() {
-			return fmt.Sprintf("no response within %v", notifyTimeout)
-		}
-		err = failed.Err
-	}
+// why returns why a request failed, in words of this machine only: it contains nothing that
+// a receiver has sent, and no port, which would make each failure a change of the status.
+func why(err error) string {
 	if failed, ok := errors.AsType[*net.OpError](err); ok {
-		err = failed.Err
+		return clip(failed.Err.Error())
 	}
-	return clip(err.Error())
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return "its certificate is not trusted"
+	}
+	return fmt.Sprintf("no valid response within %v", notifyTimeout)
 }

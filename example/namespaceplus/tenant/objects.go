@@ -6,17 +6,17 @@ package tenant
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"fmt"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
 
 	myv1 "github.com/samplecrd/network-controller/example/namespaceplus/apis/mygroup/v1"
 )
@@ -28,72 +28,59 @@ const objectName = "namespaceplus"
 const annotationHash = myv1.GroupName + "/applied-hash"
 
 // Kind is a kind of objects that a tenant gets.
-type Kind struct {
-	schema.GroupVersionKind
-	Resource string // plural
-}
+type Kind = schema.GroupVersionKind
 
-// GVR returns the resource.
-func (k Kind) GVR() schema.GroupVersionResource { return k.GroupVersion().WithResource(k.Resource) }
-
-func kind(gv schema.GroupVersion, name, resource string) Kind {
-	return Kind{gv.WithKind(name), resource}
+// Resource returns the resource of a kind.
+func Resource(kind Kind) schema.GroupVersionResource {
+	plural, _ := apimeta.UnsafeGuessKindToResource(kind) // it is right for these kinds
+	return plural
 }
 
 // The kinds of objects that a tenant gets.
 var (
-	Namespace           = kind(corev1.SchemeGroupVersion, "Namespace", "namespaces")
-	resourceQuota       = kind(corev1.SchemeGroupVersion, "ResourceQuota", "resourcequotas")
-	limitRange          = kind(corev1.SchemeGroupVersion, "LimitRange", "limitranges")
-	networkPolicy       = kind(networkingv1.SchemeGroupVersion, "NetworkPolicy", "networkpolicies")
-	podDisruptionBudget = kind(policyv1.SchemeGroupVersion, "PodDisruptionBudget", "poddisruptionbudgets")
-	roleBinding         = kind(rbacv1.SchemeGroupVersion, "RoleBinding", "rolebindings")
+	Namespace           = corev1.SchemeGroupVersion.WithKind("Namespace")
+	resourceQuota       = corev1.SchemeGroupVersion.WithKind("ResourceQuota")
+	limitRange          = corev1.SchemeGroupVersion.WithKind("LimitRange")
+	networkPolicy       = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
+	podDisruptionBudget = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
+	roleBinding         = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
 	// Network is the kind of another controller. Nothing of its code is imported: the two
 	// controllers cooperate through the object only.
-	Network = kind(schema.GroupVersion{Group: "samplecrd.k8s.io", Version: "v1"}, "Network", "networks")
+	Network = Kind{Group: "samplecrd.k8s.io", Version: "v1", Kind: "Network"}
 
 	Kinds = []Kind{Namespace, resourceQuota, limitRange, networkPolicy, podDisruptionBudget, roleBinding, Network}
 )
 
-// Object is an object with all fields that the controller applies, and no others.
-type Object struct {
-	*unstructured.Unstructured
-	Kind Kind
-}
-
 // Objects returns what a tenant gets, in the order in which it is applied: the namespace
-// first, and what limits the tenant before what lets somebody in.
-func Objects(tenant *myv1.NamespacePlus) ([]Object, error) {
+// first, and what limits the tenant before what lets somebody in. The objects have all
+// fields that the controller applies, and no others.
+func Objects(tenant *myv1.NamespacePlus) ([]*unstructured.Unstructured, error) {
 	spec, b := tenant.Spec, builder{tenant: tenant}
-	b.add(Namespace, tenant.Name, "", nil)
+	b.add(Namespace, tenant.Name, fields{})
 	if len(spec.ResourceQuota) > 0 {
-		b.add(resourceQuota, objectName, "spec", &corev1.ResourceQuotaSpec{Hard: spec.ResourceQuota})
+		b.add(resourceQuota, objectName, fields{"spec": fields{"hard": spec.ResourceQuota}})
 	}
 	if spec.LimitRange != nil {
-		b.add(limitRange, objectName, "spec", spec.LimitRange)
+		b.add(limitRange, objectName, fields{"spec": spec.LimitRange})
 	}
 	if len(spec.DefaultDeny) > 0 { // a policy that selects all Pods and allows nothing
-		b.add(networkPolicy, objectName, "spec", &networkingv1.NetworkPolicySpec{PolicyTypes: spec.DefaultDeny})
+		b.add(networkPolicy, objectName, fields{"spec": networkingv1.NetworkPolicySpec{PolicyTypes: spec.DefaultDeny}})
 	}
 	if spec.PodDisruptionBudget != nil {
-		budget := spec.PodDisruptionBudget.DeepCopy()
+		budget := *spec.PodDisruptionBudget
 		if budget.Selector == nil {
 			budget.Selector = &metav1.LabelSelector{} // all Pods; without a selector, it would be none
 		}
-		b.add(podDisruptionBudget, objectName, "spec", budget)
+		b.add(podDisruptionBudget, objectName, fields{"spec": budget})
 	}
 	for _, role := range []string{"admin", "edit", "view"} {
 		if subjects := subjectsWith(role, spec.Members); len(subjects) > 0 {
-			b.add(roleBinding, objectName+"-"+role, "", &struct {
-				RoleRef  rbacv1.RoleRef   `json:"roleRef"`
-				Subjects []rbacv1.Subject `json:"subjects"`
-			}{rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}, subjects})
+			ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
+			b.add(roleBinding, objectName+"-"+role, fields{"roleRef": ref, "subjects": subjects})
 		}
 	}
 	if spec.NetworkCIDR != "" {
-		b.add(Network, objectName, "spec", &struct {
-			CIDR string `json:"cidr"`
-		}{spec.NetworkCIDR})
+		b.add(Network, objectName, fields{"spec": fields{"cidr": spec.NetworkCIDR}})
 	}
 	return b.objects, b.err
 }
@@ -112,24 +99,19 @@ func subjectsWith(role string, members []myv1.Member) (subjects []rbacv1.Subject
 	return subjects
 }
 
+type fields = map[string]any
+
 // builder builds the objects of a tenant.
 type builder struct {
 	tenant  *myv1.NamespacePlus
-	objects []Object
+	objects []*unstructured.Unstructured
 	err     error
 }
 
-// add adds an object. Content has its fields, or those of one field.
-func (b *builder) add(kind Kind, name, field string, content any) {
-	object := &unstructured.Unstructured{Object: map[string]any{}}
-	if content != nil && b.err == nil {
-		var fields map[string]any
-		fields, b.err = runtime.DefaultUnstructuredConverter.ToUnstructured(content)
-		if object.Object = fields; field != "" {
-			object.Object = map[string]any{field: fields}
-		}
-	}
-	object.SetGroupVersionKind(kind.GroupVersionKind)
+// add adds an object. Its annotation is the hash of all else.
+func (b *builder) add(kind Kind, name string, content fields) {
+	object := &unstructured.Unstructured{Object: content}
+	object.SetGroupVersionKind(kind)
 	object.SetName(name)
 	object.SetLabels(map[string]string{myv1.LabelTenant: b.tenant.Name})
 	if kind != Namespace {
@@ -141,11 +123,9 @@ func (b *builder) add(kind Kind, name, field string, content any) {
 			*metav1.NewControllerRef(b.tenant, myv1.SchemeGroupVersion.WithKind("NamespacePlus")),
 		})
 	}
-	text, err := json.Marshal(object.Object) // sorts the fields
-	if err != nil && b.err == nil {
-		b.err = fmt.Errorf("building %s %s: %w", kind.Kind, name, err)
-	}
+	text, err := json.Marshal(content) // sorts the fields
+	b.err = errors.Join(b.err, err, json.Unmarshal(text, &object.Object))
 	hash := sha256.Sum256(text)
 	object.SetAnnotations(map[string]string{annotationHash: hex.EncodeToString(hash[:8])})
-	b.objects = append(b.objects, Object{object, kind})
+	b.objects = append(b.objects, object)
 }

@@ -2,6 +2,7 @@ package tenant
 
 import (
 	"errors"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,18 +14,15 @@ import (
 	applyv1 "github.com/samplecrd/network-controller/example/namespaceplus/client/applyconfiguration/mygroup/v1"
 )
 
-// Status are the fields of a status that one of its two writers has.
-type Status = applyv1.NamespacePlusStatusApplyConfiguration
-
 // Problem is an error that somebody else has to solve.
 type Problem struct{ Reason, Message string }
 
 func (p Problem) Error() string { return p.Message }
 
 // CheckNamespace returns a Problem if a namespace may not be changed.
-func CheckNamespace(tenant *myv1.NamespacePlus, namespace *metav1.PartialObjectMetadata) error {
+func CheckNamespace(tenant *myv1.NamespacePlus, namespace metav1.Object) error {
 	switch {
-	case namespace.DeletionTimestamp != nil:
+	case namespace.GetDeletionTimestamp() != nil:
 		return Problem{"NamespaceTerminating", "The namespace " + tenant.Name + " is being deleted. " +
 			"It is created again when it is gone"}
 	case !IsOurs(namespace) && !tenant.Spec.Adopt:
@@ -34,9 +32,9 @@ func CheckNamespace(tenant *myv1.NamespacePlus, namespace *metav1.PartialObjectM
 	return nil
 }
 
-// ReadyStatus returns the status to write after a sync, which may have failed, or nil if
-// it does not change.
-func ReadyStatus(tenant *myv1.NamespacePlus, failure error) *Status {
+// Ready returns what to apply after a sync, which may have failed, or nil if the status
+// does not change.
+func Ready(tenant *myv1.NamespacePlus, failure error) *applyv1.NamespacePlusApplyConfiguration {
 	ready := metav1.Condition{
 		Type: myv1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Applied",
 		Message: "The namespace has everything that the spec requests.",
@@ -45,8 +43,8 @@ func ReadyStatus(tenant *myv1.NamespacePlus, failure error) *Status {
 		ready.Status = metav1.ConditionFalse
 		ready.Reason, ready.Message = explain(failure)
 	}
-	if status, changed := withCondition(tenant, ready); changed {
-		return status
+	if object, changed := withCondition(tenant, ready); changed {
+		return object
 	}
 	return nil
 }
@@ -65,51 +63,44 @@ func explain(failure error) (reason, message string) {
 	case apierrors.IsConflict(failure): // the message names the other field manager
 		return "Conflict", message + "Delete the object, or set spec.adopt to true to overwrite it."
 	case apierrors.IsInvalid(failure), apierrors.IsBadRequest(failure):
-		return "Invalid", message + "Correct the spec."
+		return "Invalid", message + "Correct the spec, or delete the object that is in the way."
 	case apierrors.IsNotFound(failure) && apierrors.HasStatusCause(failure, metav1.CauseTypeUnexpectedServerResponse):
 		return "NotInstalled", message + "Install the CustomResourceDefinition of Networks, and restart the controller."
 	}
 	return "Failed", message + "The controller tries again."
 }
 
-// NotifiedStatus returns the status to write after an attempt to notify, or nil if it does
-// not change.
-func NotifiedStatus(tenant *myv1.NamespacePlus, failure error) *Status {
-	key, notified := IdempotencyKey(tenant), metav1.Condition{
+// Notified returns what to apply after an attempt to notify, or nil if the status does not
+// change.
+func Notified(tenant *myv1.NamespacePlus, failure error) *applyv1.NamespacePlusApplyConfiguration {
+	notified := metav1.Condition{
 		Type: myv1.ConditionNotified, Status: metav1.ConditionTrue, Reason: "Accepted",
 		Message: "The receiver has accepted the notification.",
 	}
 	if failure != nil {
-		key = tenant.Status.Notified // of another URL, or none
 		notified.Status, notified.Reason = metav1.ConditionFalse, "Failed"
 		notified.Message = "The notification failed: " + clip(failure.Error()) + ". The controller tries again."
 	}
-	status, changed := withCondition(tenant, notified)
-	if !changed && key == tenant.Status.Notified {
+	object, changed := withCondition(tenant, notified)
+	if failure == nil {
+		object.Status.WithNotified(IdempotencyKey(tenant))
+	} else if !changed {
 		return nil
 	}
-	if key != "" {
-		status.WithNotified(key)
-	}
-	return status
+	return object
 }
 
-// withCondition returns a status with one condition, and whether the object lacks it.
-func withCondition(tenant *myv1.NamespacePlus, c metav1.Condition) (*Status, bool) {
+// withCondition returns what to apply so that the status has a condition, and whether it
+// lacks it. The UID keeps it from writing to another object of the same name.
+func withCondition(tenant *myv1.NamespacePlus, c metav1.Condition) (*applyv1.NamespacePlusApplyConfiguration, bool) {
 	c.ObservedGeneration = tenant.Generation
 	conditions := tenant.DeepCopy().Status.Conditions
 	changed := apimeta.SetStatusCondition(&conditions, c)
 	c = *apimeta.FindStatusCondition(conditions, c.Type) // with the time of its last transition
-	return applyv1.NamespacePlusStatus().WithConditions(metav1ac.Condition().
-		WithType(c.Type).WithStatus(c.Status).WithReason(c.Reason).WithMessage(c.Message).
-		WithObservedGeneration(c.ObservedGeneration).WithLastTransitionTime(c.LastTransitionTime)), changed
+	return applyv1.NamespacePlus(tenant.Name).WithUID(tenant.UID).WithStatus(applyv1.NamespacePlusStatus().
+		WithConditions(metav1ac.Condition().WithType(c.Type).WithStatus(c.Status).WithReason(c.Reason).WithMessage(c.Message).
+			WithObservedGeneration(c.ObservedGeneration).WithLastTransitionTime(c.LastTransitionTime))), changed
 }
 
 // clip bounds what others contribute to a message.
-func clip(text string) string {
-	const most = 1000
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return text
-}
+func clip(text string) string { return strings.ToValidUTF8(text[:min(len(text), 1000)], "") }

@@ -52,10 +52,11 @@ type NamespacePlus struct {
 
 // NamespacePlusSpec is what a tenant gets.
 //
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.adopt) || !oldSelf.adopt || has(self.adopt) && self.adopt",fieldPath=".adopt",message="true cannot be taken back: the namespace may contain what is not the tenant's"
 // +kubebuilder:validation:XValidation:rule="!(has(self.adopt) && self.adopt && self.deletionPolicy == 'Delete')",fieldPath=".adopt",message="an adopted namespace may contain anything, so it is never deleted with this object: set deletionPolicy to Retain, or adopt to false"
 type NamespacePlusSpec struct {
 	// resourceQuota are the hard limits of the ResourceQuota. Defaults to no CPU, no
-	// memory and no Pods: nothing runs until somebody grants it.
+	// memory and no Pods: nothing runs until somebody grants it. An empty object is no quota.
 	// +optional
 	// +kubebuilder:default={cpu: "0", memory: "0", pods: "0"}
 	// +kubebuilder:validation:MaxProperties=64
@@ -96,7 +97,7 @@ type NamespacePlusSpec struct {
 	Notification *Notification `json:"notification,omitempty"`
 
 	// adopt permits the controller to use a namespace that exists already. Its contents
-	// stay. Defaults to false.
+	// stay. Defaults to false, and true cannot be taken back.
 	// +optional
 	Adopt bool `json:"adopt,omitempty"`
 
