@@ -51,6 +51,11 @@ demo-portrule: control-plane hack-local ## Restrict a port of a node with a Port
 	@cd example/portrule && $(GO_BUILD) -o ../../build/bin/portrule .
 	@example/portrule/demo.sh
 
+.PHONY: demo-aggregated
+demo-aggregated: build hack-local ## Show what Neutron really has with an aggregated API (example/aggregated)
+	@cd example/aggregated && $(GO_BUILD) -o ../../build/bin/neutron-api .
+	@exec $(WITH_KUBERNETES) build/bin/local demo-aggregated
+
 # OS_CLOUD has no effect on a local control plane. FLAGS=-cloud=name has.
 .PHONY: run
 run: check-flags hack-local ## Run the controller with FLAGS on a local control plane (KUBECONFIG=path: in that cluster)

@@ -5,6 +5,7 @@
 //	local run [-kubeconfig PATH] -- CONTROLLER [FLAGS]  run the controller in the foreground
 //	local cluster                                       run a Kubernetes without a controller
 //	local demo-namespaceplus                            play the walkthrough of example/namespaceplus
+//	local demo-aggregated                               play the walkthrough of example/aggregated
 //	local tour [-lang en|zh] [-yes]                     explain the path of a key, step by step
 //
 // They need what `make build` and `make control-plane` build. The environment variable
@@ -26,11 +27,12 @@ import (
 // the exit code. Signals can be passed on to another process.
 var commands = map[string]func(ctx context.Context, signals <-chan os.Signal, args []string) (exitCode int, err error){
 	"demo": demo, "run": run, "cluster": cluster, "tour": guide, "demo-namespaceplus": demoNamespacePlus,
+	"demo-aggregated": demoAggregated,
 }
 
 func main() {
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: local demo|demo-namespaceplus|run|cluster|tour [FLAGS]")
+		fmt.Fprintln(os.Stderr, "usage: local demo|demo-aggregated|demo-namespaceplus|run|cluster|tour [FLAGS]")
 		os.Exit(2)
 	}
 	name := os.Args[1]
