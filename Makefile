@@ -117,11 +117,14 @@ openstack: $(OPENSTACK) ## Run a real Keystone and Neutron on loopback until Ctr
 test-openstack: control-plane $(OPENSTACK) ## Run the contract and the stories on a real Keystone and Neutron (OPENSTACK_RELEASE=trixie: of that Debian)
 	@$(OPENSTACK) exec -- test/openstack/test.sh || { code=$$?; [[ $$code == 3 ]] || exit $$code; }
 
-# KUBERNETES_VERSION=v1.31.4: the version of kube-apiserver.
+# KUBERNETES_VERSION=v1.31.4: the version of kube-apiserver. Kubernetes 1.31 has errors in its
+# functions for ranges, and messages without the value: docs/operate/compatibility.md.
+KUBERNETES_DIFFERS = $(if $(filter v1.31.%,$(KUBERNETES_VERSION)),TestSpecs|TestMessagesAreOneLine|TestRules/cidr_has_addresses_of_hosts|TestUpdates/valid_to_an_invalid_field|TestWarnings/overlapping_range)
 .PHONY: test-kubernetes
 test-kubernetes: control-plane ## Test the CRD and the stories on another KUBERNETES_VERSION, such as v1.31.4
 	@hack/kubernetes/apiserver.sh $(KUBERNETES_VERSION) build/kubernetes/$(KUBERNETES_VERSION)
-	@KUBEBUILDER_ASSETS=$(CURDIR)/build/kubernetes/$(KUBERNETES_VERSION) go test -count=1 -timeout 30m ./pkg/apis/... ./test/stories
+	@KUBEBUILDER_ASSETS=$(CURDIR)/build/kubernetes/$(KUBERNETES_VERSION) \
+		go test -count=1 -timeout 30m -skip '$(or $(KUBERNETES_DIFFERS),^$$)' ./pkg/apis/... ./test/stories
 
 .PHONY: e2e
 e2e: node ## Test the installation on a real node (Debian 12, as root)
