@@ -23,6 +23,7 @@ import (
 	informersv1 "github.com/samplecrd/network-controller/example/namespaceplus/client/informers/externalversions/mygroup/v1"
 	listers "github.com/samplecrd/network-controller/example/namespaceplus/client/listers/mygroup/v1"
 	"github.com/samplecrd/network-controller/example/namespaceplus/tenant"
+	"github.com/samplecrd/network-controller/pkg/glass"
 )
 
 // Controller gives each NamespacePlus a namespace.
@@ -44,7 +45,11 @@ type Controller struct {
 	notifications queue // apart, so that no tenant waits for a receiver
 }
 
-type queue = workqueue.TypedRateLimitingInterface[string]
+// queue is a queue of names, which the debug page shows.
+type queue struct {
+	workqueue.TypedRateLimitingInterface[string]
+	shown *glass.Controller
+}
 
 // patience is how long Run waits for the caches.
 const patience = 10 * time.Second
@@ -56,20 +61,22 @@ func NewController(
 ) (*Controller, error) {
 	newQueue := func(name string) queue {
 		backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[string](200*time.Millisecond, time.Minute)
-		return workqueue.NewTypedRateLimitingQueueWithConfig(backoff, workqueue.TypedRateLimitingQueueConfig[string]{Name: name})
+		next := workqueue.NewTypedRateLimitingQueueWithConfig(backoff, workqueue.TypedRateLimitingQueueConfig[string]{Name: name})
+		shown := c.page.Controller(glass.Config{Name: name})
+		return queue{glass.Queue(shown, next, backoff), shown}
 	}
 	controller := &Controller{
 		clients: c, namespace: namespace, lister: tenants.Lister(), owned: owned,
 		queue: newQueue("NamespacePluses"), notifications: newQueue("Notifications"),
 	}
-	errs := []error{controller.watch(tenants.Informer(), func(changed metav1.Object) {
+	errs := []error{controller.watch("namespacepluses", tenants.Informer(), func(changed metav1.Object) {
 		controller.queue.Add(changed.GetName()) // also after an own write: the sync finds nothing to do
 		controller.notifications.Add(changed.GetName())
 	})}
-	for _, informer := range owned {
+	for kind, informer := range owned {
 		// If somebody removes the label, the object leaves the watch, which is a deletion with
 		// the old label.
-		errs = append(errs, controller.watch(informer.Informer(), func(changed metav1.Object) {
+		errs = append(errs, controller.watch(tenant.Resource(kind).Resource, informer.Informer(), func(changed metav1.Object) {
 			controller.queue.Add(changed.GetLabels()[myv1.LabelTenant])
 		}))
 	}
@@ -77,7 +84,7 @@ func NewController(
 }
 
 // watch calls a function with each object of an informer that changes, before and after.
-func (c *Controller) watch(informer cache.SharedIndexInformer, add func(metav1.Object)) error {
+func (c *Controller) watch(resource string, informer cache.SharedIndexInformer, add func(metav1.Object)) error {
 	handle := func(object any) {
 		if missed, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = missed.Obj
@@ -86,7 +93,7 @@ func (c *Controller) watch(informer cache.SharedIndexInformer, add func(metav1.O
 			add(object)
 		}
 	}
-	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	registration, err := c.page.Informer(resource, informer).AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: handle, UpdateFunc: func(before, after any) { handle(before); handle(after) }, DeleteFunc: handle,
 	})
 	if err != nil {
@@ -124,7 +131,9 @@ func runWorker(ctx context.Context, queue queue, handle func(context.Context, st
 		if shutdown {
 			return
 		}
-		if err := handle(ctx, name); err != nil && ctx.Err() == nil {
+		syncing, end := queue.shown.Sync(ctx, name)
+		err := handle(syncing, name)
+		if end(err); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Retrying with backoff", "namespaceplus", name)
 			queue.AddRateLimited(name)
 		} else {

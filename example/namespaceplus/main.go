@@ -25,34 +25,48 @@ import (
 	clientset "github.com/samplecrd/network-controller/example/namespaceplus/client/clientset/versioned"
 	informers "github.com/samplecrd/network-controller/example/namespaceplus/client/informers/externalversions"
 	"github.com/samplecrd/network-controller/example/namespaceplus/tenant"
+	"github.com/samplecrd/network-controller/pkg/glass"
 )
 
+type options struct {
+	kubeconfig, namespace string
+	workers               int
+	debugPage             glass.Options
+}
+
 func main() {
-	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "`path` of a kubeconfig file; not needed in a Pod")
-	namespace := flag.String("namespace", "namespaceplus-system", "namespace of the Secret "+tenant.SecretName)
-	workers := flag.Int("workers", 4, "number of workers")
+	var o options
+	flag.StringVar(&o.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "`path` of a kubeconfig file; not needed in a Pod")
+	flag.StringVar(&o.namespace, "namespace", "namespaceplus-system", "namespace of the Secret "+tenant.SecretName)
+	flag.IntVar(&o.workers, "workers", 4, "number of workers")
+	o.debugPage.AddFlags(flag.CommandLine)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *kubeconfig, *namespace, *workers); err != nil {
+	if err := run(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "namespaceplus:", err)
 		os.Exit(1) //nolint:gocritic // nothing is left that stop could end
 	}
 }
 
-// clients are the clients of the API server.
+// clients are the clients of the API server, and the page that shows what they do.
 type clients struct {
 	tenants  clientset.Interface
 	objects  dynamic.Interface  // writes objects of any kind
 	metadata metadata.Interface // reads the metadata of objects of any kind
 	kube     kubernetes.Interface
+	page     *glass.Page
 }
 
-func connect(kubeconfig string) (c clients, err error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+func connect(ctx context.Context, o options) (c clients, err error) {
+	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	if err != nil {
 		return c, err
 	}
+	if c.page, err = o.debugPage.Serve(ctx, glass.Process{Name: "namespaceplus"}); err != nil {
+		return c, err
+	}
+	config.Wrap(c.page.Kubernetes)
 	config.QPS = -1 // the API server limits requests
 	config.UserAgent = tenant.FieldManager
 	var errs [4]error
@@ -63,8 +77,8 @@ func connect(kubeconfig string) (c clients, err error) {
 	return c, errors.Join(errs[:]...)
 }
 
-func run(ctx context.Context, kubeconfig, namespace string, workers int) error {
-	c, err := connect(kubeconfig)
+func run(ctx context.Context, o options) error {
+	c, err := connect(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -82,7 +96,7 @@ func run(ctx context.Context, kubeconfig, namespace string, workers int) error {
 		}
 		owned[kind] = ofOwned.ForResource(tenant.Resource(kind))
 	}
-	controller, err := NewController(c, namespace, ofTenants.Mygroup().V1().NamespacePluses(), owned)
+	controller, err := NewController(c, o.namespace, ofTenants.Mygroup().V1().NamespacePluses(), owned)
 	if err != nil {
 		return err
 	}
@@ -90,6 +104,6 @@ func run(ctx context.Context, kubeconfig, namespace string, workers int) error {
 	ofOwned.Start(ctx.Done())
 	defer ofTenants.Shutdown()
 	defer ofOwned.Shutdown()
-	controller.Run(ctx, workers)
+	controller.Run(ctx, o.workers)
 	return nil
 }

@@ -210,10 +210,12 @@ func TestForbiddenNamespaces(t *testing.T) {
 	}
 	restore := withoutPermission(t, `"namespaces"`, `"nodes"`)
 	want(t, "forbidden", "get", "namespaces", "--as="+identity)
-	start(t)
+	controller := start(t)
 	mustApply(t, "forbidden-namespaces", `{}`)
 	wantCondition(t, "forbidden-namespaces", "Ready", `False Forbidden: namespaces is forbidden: .*cannot list resource "namespaces".*rbac.yaml`)
 	restore()
+	stop(controller) // it would try again, too, but not for up to a minute
+	start(t)
 	wantCondition(t, "forbidden-namespaces", "Ready", "True Applied")
 }
 
@@ -367,6 +369,21 @@ func TestNotificationHostile(t *testing.T) {
 	}
 }
 
+// TestDebugPage: the debug page shows what a tenant has cost.
+func TestDebugPage(t *testing.T) {
+	controller := running.Start(t, nil, program, "-kubeconfig="+kubeconfig, "-debug-bind-address=127.0.0.1:0")
+	url := controller.URL("the debug page")
+	mustApply(t, "shown", `{}`)
+	wantCondition(t, "shown", "Ready", "True Applied")
+	running.Eventually(t, func() error {
+		journeys, err := running.Get(url + "api/journeys?key=shown")
+		if err == nil && !strings.Contains(journeys, "patch resourcequotas") {
+			err = fmt.Errorf("the page shows %s", journeys)
+		}
+		return err
+	})
+}
+
 // TestRequests measures what a tenant costs. It prints a line for the page that compares
 // the two programs.
 func TestRequests(t *testing.T) {
@@ -374,12 +391,19 @@ func TestRequests(t *testing.T) {
 	_, before := requests(t, 0)
 	controller := start(t)
 	started, offset := requests(t, before)
+	var all []string
 	for i := range tenants {
-		mustApply(t, fmt.Sprintf("requests-%d", i), everything)
+		all = append(all, fmt.Sprintf(`{"apiVersion": "mygroup.my.domain/v1", "kind": "NamespacePlus",
+			"metadata": {"name": "requests-%d", "labels": {"test": "requests"}}, "spec": %s}`, i, everything))
 	}
-	for i := range tenants {
-		wantCondition(t, fmt.Sprintf("requests-%d", i), "Ready", "True Applied")
+	file := t.TempDir() + "/tenants.json"
+	list := `{"apiVersion": "v1", "kind": "List", "items": [` + strings.Join(all, ",") + `]}`
+	if err := os.WriteFile(file, []byte(list), 0o600); err != nil {
+		t.Fatal(err)
 	}
+	kubectl(t, "apply", "-f", file)
+	t.Cleanup(func() { _, _ = cluster.Kubectl(context.Background(), "delete", "--wait=false", "-f", file) })
+	kubectl(t, "wait", "--for=condition=Ready", "--timeout=2m", "namespaceplus", "-l", "test=requests")
 	mustApply(t, "requests-marker", `{}`) // the queue has handled everything before it
 	wantCondition(t, "requests-marker", "Ready", "True Applied")
 	sent, _ := requests(t, offset)
