@@ -223,8 +223,8 @@ test-browser: control-plane ## Test the debug page in a headless Chromium (needs
 	@go -C test/browser test -count=1 -timeout 20m ./...
 
 .PHONY: screenshots
-screenshots: control-plane ## Write the screenshots of the debug page in docs/images
-	@go -C test/browser test -count=1 -run TestScreenshots . -screenshots
+screenshots: control-plane ## Write the pictures of the debug page in docs/images, still and moving
+	@go -C test/browser test -count=1 -timeout 30m -run 'TestScreenshots|TestMovingPictures' . -screenshots
 
 # The benchmark and the programs that it measures.
 .PHONY: bench-programs

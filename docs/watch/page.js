@@ -445,7 +445,7 @@
       return (this.#pausedAt ?? document.timeline.currentTime) - this.#pauses;
     }
     // fly sends a dot along the points of a line, and resolves when it has arrived. The
-    // options are: key, failed, followed, speed and small.
+    // options are: label, failed, followed, isAtRight, speed and small.
     fly(name, points, options) {
       if (still.matches || document.hidden || points.length < 2) return Promise.resolve();
       const line = this.#lines.get(name) ?? { free: 0, dot: null };
@@ -486,7 +486,7 @@
     }
     #draw({ element, count, options }) {
       const [circle, label] = element.children;
-      element.className = ["dot", options.failed && "failed", options.followed && "followed", count > 1 ? "many" : options.small && "small"].filter(Boolean).join(" ");
+      element.className = ["dot", options.failed && "failed", options.followed && "followed", options.isAtRight && "right", count > 1 ? "many" : options.small && "small"].filter(Boolean).join(" ");
       setText(circle, count > 1 ? count : options.failed ? "!" : "");
       setText(label, this.labels && count === 1 && !options.small && (options.followed || this.#dots.size <= 8) ? options.label ?? "" : "");
     }
@@ -718,7 +718,11 @@
       player.ended = new Promise((end) => player.end = end);
       this.#players.set(name, player);
       while (player.stages.length) {
-        if (player.stages[0].stage === "worker") await this.#players.get("event " + key)?.ended;
+        if (player.stages[0].stage === "worker") {
+          player.isComing = true;
+          await this.#players.get("event " + key)?.ended;
+          player.isComing = false;
+        }
         await this.#visit(player, player.stages.shift(), 1 + Math.min(1.6, player.stages.length / 8 + this.#players.size / 20));
         if (player.stages.length || !player.lane || player.cleared) continue;
         player.idleSince = performance.now();
@@ -729,13 +733,15 @@
       if (!player.cleared) this.#players.delete(name);
       player.end();
     }
-    // show displays the workers of a state, and how many are busy. It ends the way of dots
-    // whose last moments did not arrive.
+    // show displays the workers of a state, and how many are busy. A worker does not have a
+    // key whose dot is still on its way to it. It ends the way of dots whose last moments
+    // did not arrive.
     show(workers) {
       for (const { key, lane, wake, idleSince } of this.#players.values()) {
         if (wake && performance.now() - idleSince > 1e3 && workers[lane.worker - 1]?.key !== key) wake();
       }
-      return this.workers.show(workers, this.followed);
+      const shown = workers.map((worker) => this.#players.get("worker " + worker.key)?.isComing ? { number: worker.number } : worker);
+      return this.workers.show(shown, this.followed);
     }
     #pass({ stage, failed }) {
       this.#light({ skipped: "handler", merged: "queue", done: this.#stages.at(-1) }[stage] ?? stage, failed);
@@ -778,7 +784,7 @@
       const rail = this.#lines[line], at = this.workers.position(lane), name = `${line}-${lane.slot}`;
       this.workers.depart(lane);
       this.#lines[name] = [at, [rail[0][0], at[1]], ...rail.slice(1)];
-      return fly(name);
+      return fly(name, { isAtRight: true });
     }
     // request moves a small dot from the lane to the server and back.
     async #request(lane, fly) {
@@ -842,6 +848,7 @@
     #state = null;
     #connection = "connecting";
     #announced = "";
+    #speed = 1;
     #explained = null;
     // the stage that a person points at
     #stages = [];
@@ -887,7 +894,7 @@
       this.#traffic.paused = paused;
     }
     set speed(speed) {
-      this.#traffic.speed = speed;
+      this.#speed = this.#traffic.speed = speed;
     }
     set followed(key) {
       this.#traffic.followed = key;
@@ -1034,7 +1041,7 @@ ${age}`);
       const element = stations[stage];
       if (!element) return;
       element.classList.toggle("failing", Boolean(failed));
-      element.litUntil = performance.now() + litFor;
+      element.litUntil = performance.now() + litFor / this.#speed;
       element.classList.add("lit");
     }
     #dim() {
@@ -1210,6 +1217,8 @@ ${age}`);
   // ../../pkg/glass/page/recording.js
   var format2 = 2;
   var period = 50;
+  var reading = 4e3;
+  var hurry = 10;
   var Recording = class {
     steps = [];
     length = 0;
@@ -1265,15 +1274,21 @@ ${age}`);
       });
     }
     #tick() {
-      const now = performance.now(), passed = (now - this.#last) * this.speed;
+      const now = performance.now(), passed = (now - this.#last) * this.speed * (this.#isStill() ? hurry : 1);
       if (this.#paused) return;
       [this.#position, this.#last] = [Math.min(this.length, this.#position + passed), now];
       this.#play(() => {
         const arrived = this.#advance(), has = (type) => arrived.some((frame) => frame[type]);
-        if (has("state")) this.#send("state", this.#state);
         if (has("moments")) this.#send("moments", arrived.flatMap(({ moments }) => moments ?? []));
+        if (has("state")) this.#send("state", this.#state);
         if (has("journeys")) this.#sendJourneys();
       });
+    }
+    // isStill reports whether nothing has moved for a while, and nothing will at once.
+    #isStill() {
+      const of = ({ moments }) => moments, { frames } = this.#tape ?? { frames: [] };
+      const before = frames.slice(0, this.#next).findLast(of)?.at ?? 0, after = frames.slice(this.#next).find(of)?.at ?? 0;
+      return this.#position - before > reading && after - this.#position > 10 * period;
     }
     // play stops, and says so, if the page of today cannot show what is recorded.
     #play(what) {

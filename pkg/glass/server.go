@@ -223,10 +223,11 @@ func (s *stream) run(ctx context.Context) {
 	defer ticker.Stop()
 	err := s.send("retry: 1000\n\n")
 	for period := 0; err == nil; period++ {
+		err = s.sendMoments() // before the state that they lead to
 		if period%statePeriods == 0 {
-			err = s.sendJSON("state", s.controller.state())
+			err = errors.Join(err, s.sendJSON("state", s.controller.state()))
 		}
-		if err = errors.Join(err, s.sendMoments(), s.sendJourneys()); err != nil {
+		if err = errors.Join(err, s.sendJourneys()); err != nil {
 			return
 		}
 		select {

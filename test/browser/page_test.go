@@ -202,6 +202,16 @@ func useKeyboard(p *tab, key string) {
 	}
 }
 
+// installChineseFont installs a font with Chinese characters, if there is none.
+func installChineseFont(t *testing.T) {
+	t.Helper()
+	if fonts, _ := exec.Command("fc-list", ":lang=zh-cn").Output(); len(fonts) == 0 {
+		if err := debian.Install(t.Context(), "fonts-wqy-microhei"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestScreenshots writes debug-page-light.png, debug-page-dark.png and debug-page-zh-CN.png to
 // docs/images: a busy moment, with a key that is followed and one that waits after an error.
 func TestScreenshots(t *testing.T) {
@@ -212,11 +222,7 @@ func TestScreenshots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fonts, _ := exec.Command("fc-list", ":lang=zh-cn").Output(); len(fonts) == 0 {
-		if err := debian.Install(t.Context(), "fonts-wqy-microhei"); err != nil {
-			t.Fatal(err)
-		}
-	}
+	installChineseFont(t)
 	s := newSite(t, "shop")
 	names := []string{"frontend", "cart", "catalog", "payments", "search", "reviews"}
 	s.create(names...)

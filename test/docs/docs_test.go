@@ -26,23 +26,25 @@ var (
 	fence    = regexp.MustCompile("(?ms)^ *```(\\w*)[^\n`]*\n(.*?)^ *```$")
 	heading  = regexp.MustCompile(`(?m)^(#+) (.*)$`)
 	link     = regexp.MustCompile(`\]\(([^):#]*)(?:#([^)]+))?\)`)
+	picture  = regexp.MustCompile(`(?:src|srcset)="([^":]+)"`)
 	code     = regexp.MustCompile("`([^`\n]+)`")
 	testName = regexp.MustCompile(`^((?:Test|Fuzz)[A-Z]\w*)(?:/([\w-]+))?$`)
 	target   = regexp.MustCompile(`\bmake (?:-s )?([a-z][a-z0-9-]*)`)
 	path     = regexp.MustCompile(`^(?:\.ci|crd|deploy|docs|example|hack|pkg|test)/[\w./-]*$`)
 )
 
-// TestLinks: each relative link leads to a file, and to a heading in it.
+// TestLinks: each relative link leads to a file, and to a heading in it; each picture exists.
 func TestLinks(t *testing.T) {
 	for file, text := range documents(t) {
-		for _, match := range link.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		text = fence.ReplaceAllString(text, "")
+		for _, match := range append(link.FindAllStringSubmatch(text, -1), picture.FindAllStringSubmatch(text, -1)...) {
 			linked := filepath.Join(filepath.Dir(file), match[1])
 			if match[1] == "" {
 				linked = file
 			}
 			if _, err := os.Stat(filepath.Join(root, linked)); err != nil {
 				t.Errorf("%s links to %s, which does not exist", file, match[1])
-			} else if match[2] != "" && !anchors(read(t, linked))[match[2]] {
+			} else if len(match) > 2 && match[2] != "" && !anchors(read(t, linked))[match[2]] {
 				t.Errorf("%s links to %s#%s, and there is no such heading", file, match[1], match[2])
 			}
 		}

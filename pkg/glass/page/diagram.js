@@ -31,6 +31,7 @@ export class Diagram {
 	#state = null;
 	#connection = "connecting";
 	#announced = "";
+	#speed = 1;
 	#explained = null; // the stage that a person points at
 	#stages = []; // of a sync
 
@@ -79,7 +80,7 @@ export class Diagram {
 	}
 
 	set speed(speed) {
-		this.#traffic.speed = speed;
+		this.#speed = this.#traffic.speed = speed;
 	}
 
 	set followed(key) {
@@ -240,7 +241,7 @@ export class Diagram {
 		const element = stations[stage];
 		if (!element) return;
 		element.classList.toggle("failing", Boolean(failed));
-		element.litUntil = performance.now() + litFor;
+		element.litUntil = performance.now() + litFor / this.#speed;
 		element.classList.add("lit");
 	}
 

@@ -67,7 +67,7 @@ export class Motion {
 	}
 
 	// fly sends a dot along the points of a line, and resolves when it has arrived. The
-	// options are: key, failed, followed, speed and small.
+	// options are: label, failed, followed, isAtRight, speed and small.
 	fly(name, points, options) {
 		if (still.matches || document.hidden || points.length < 2) return Promise.resolve();
 		const line = this.#lines.get(name) ?? { free: 0, dot: null };
@@ -108,7 +108,7 @@ export class Motion {
 
 	#draw({ element, count, options }) {
 		const [circle, label] = element.children;
-		element.className = ["dot", options.failed && "failed", options.followed && "followed", count > 1 ? "many" : options.small && "small"].filter(Boolean).join(" ");
+		element.className = ["dot", options.failed && "failed", options.followed && "followed", options.isAtRight && "right", count > 1 ? "many" : options.small && "small"].filter(Boolean).join(" ");
 		setText(circle, count > 1 ? count : options.failed ? "!" : "");
 		setText(label, this.labels && count === 1 && !options.small && (options.followed || this.#dots.size <= 8) ? options.label ?? "" : "");
 	}

@@ -3,6 +3,8 @@
 
 const format = 2; // recordingFormat of hack/local
 const period = 50; // milliseconds
+const reading = 4000; // milliseconds without a moment, after which the time until the next one is short
+const hurry = 10;
 
 export class Recording {
 	steps = [];
@@ -66,15 +68,22 @@ export class Recording {
 	}
 
 	#tick() {
-		const now = performance.now(), passed = (now - this.#last) * this.speed;
+		const now = performance.now(), passed = (now - this.#last) * this.speed * (this.#isStill() ? hurry : 1);
 		if (this.#paused) return;
 		[this.#position, this.#last] = [Math.min(this.length, this.#position + passed), now];
 		this.#play(() => {
 			const arrived = this.#advance(), has = (type) => arrived.some((frame) => frame[type]);
-			if (has("state")) this.#send("state", this.#state);
 			if (has("moments")) this.#send("moments", arrived.flatMap(({ moments }) => moments ?? []));
+			if (has("state")) this.#send("state", this.#state);
 			if (has("journeys")) this.#sendJourneys();
 		});
+	}
+
+	// isStill reports whether nothing has moved for a while, and nothing will at once.
+	#isStill() {
+		const of = ({ moments }) => moments, { frames } = this.#tape ?? { frames: [] };
+		const before = frames.slice(0, this.#next).findLast(of)?.at ?? 0, after = frames.slice(this.#next).find(of)?.at ?? 0;
+		return this.#position - before > reading && after - this.#position > 10 * period;
 	}
 
 	// play stops, and says so, if the page of today cannot show what is recorded.

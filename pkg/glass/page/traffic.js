@@ -96,7 +96,11 @@ export class Traffic {
 		player.ended = new Promise((end) => player.end = end);
 		this.#players.set(name, player);
 		while (player.stages.length) {
-			if (player.stages[0].stage === "worker") await this.#players.get("event " + key)?.ended; // its way to the queue
+			if (player.stages[0].stage === "worker") { // which it reaches after its way to the queue
+				player.isComing = true;
+				await this.#players.get("event " + key)?.ended;
+				player.isComing = false;
+			}
 			await this.#visit(player, player.stages.shift(), 1 + Math.min(1.6, player.stages.length / 8 + this.#players.size / 20));
 			if (player.stages.length || !player.lane || player.cleared) continue;
 			player.idleSince = performance.now();
@@ -108,13 +112,15 @@ export class Traffic {
 		player.end();
 	}
 
-	// show displays the workers of a state, and how many are busy. It ends the way of dots
-	// whose last moments did not arrive.
+	// show displays the workers of a state, and how many are busy. A worker does not have a
+	// key whose dot is still on its way to it. It ends the way of dots whose last moments
+	// did not arrive.
 	show(workers) {
 		for (const { key, lane, wake, idleSince } of this.#players.values()) {
 			if (wake && performance.now() - idleSince > 1000 && workers[lane.worker - 1]?.key !== key) wake();
 		}
-		return this.workers.show(workers, this.followed);
+		const shown = workers.map((worker) => this.#players.get("worker " + worker.key)?.isComing ? { number: worker.number } : worker);
+		return this.workers.show(shown, this.followed);
 	}
 
 	#pass({ stage, failed }) {
@@ -153,7 +159,7 @@ export class Traffic {
 		const rail = this.#lines[line], at = this.workers.position(lane), name = `${line}-${lane.slot}`;
 		this.workers.depart(lane);
 		this.#lines[name] = [at, [rail[0][0], at[1]], ...rail.slice(1)];
-		return fly(name);
+		return fly(name, { isAtRight: true });
 	}
 
 	// request moves a small dot from the lane to the server and back.

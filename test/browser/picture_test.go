@@ -1,0 +1,98 @@
+package browser
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// The page of the moving pictures is hardly wider than a README shows it. It plays slowly,
+// because a screenshot takes a while.
+const (
+	pictureWidth  = 1040
+	pictureSpeed  = 10 // percent
+	framesASecond = 12
+)
+
+// pictureParts are the parts of the recording that the pictures have: from an expression, in
+// milliseconds.
+var pictureParts = []struct {
+	from  string
+	lasts time.Duration
+}{
+	// An edit while Neutron fails.
+	{`when(frame => frame.at > recording.steps[4].at && has(frame, 'watch')) - 200`, 5300 * time.Millisecond},
+	// The last failure, and the retry that succeeds.
+	{`Math.max(...recording.frames.filter(frame => has(frame, 'backoff')).map(frame => frame.at)) + 50`, 5000 * time.Millisecond},
+}
+
+// TestMovingPictures writes watch-light.webp and the others to docs/images from the recording
+// in docs/watch: a key travels, its sync fails, and a retry succeeds.
+func TestMovingPictures(t *testing.T) {
+	if !*writeScreenshots {
+		t.Skip("make screenshots writes the pictures")
+	}
+	encoder, err := program("img2webp", "webp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	installChineseFont(t)
+	for name, l := range map[string]look{
+		"light": {}, "dark": {dark: true},
+		"light-zh-CN": {language: "zh-CN"}, "dark-zh-CN": {dark: true, language: "zh-CN"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l.width = pictureWidth
+			p := openTab(t, serveFiles(t), l)
+			args := append([]string{"-loop", "0", "-lossless", "-m", "4"}, p.film(t.TempDir())...)
+			if err := run(encoder, append(args, "-o", filepath.Join(root, "docs", "images", "watch-"+name+".webp"))...); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// slowly returns how long something takes on the page that is filmed.
+func slowly(d time.Duration) time.Duration { return d * 100 / pictureSpeed }
+
+// film writes the frames of a picture to a folder, and returns the encoder's arguments for them.
+func (p *tab) film(folder string) (args []string) {
+	p.Helper()
+	pictureHeight := evaluate[int64](p, `(() => {
+		const style = new CSSStyleSheet();
+		style.replaceSync('header, #tour, .panels, #explain { display: none !important } #now { min-height: 40px !important }');
+		document.adoptedStyleSheets.push(style);
+		position.step = 'any';
+		speed.append(new Option('', `+fmt.Sprint(pictureSpeed/100.)+`, true, true));
+		speed.dispatchEvent(new Event('change'));
+		window.has = (frame, stage) => frame.moments?.some(moment => moment.stage === stage);
+		window.when = (is) => recording.frames.find(is).at;
+		return Math.ceil(diagram.getBoundingClientRect().height) - 16;
+	})()`)
+	p.do(chromedp.EmulateViewport(pictureWidth, pictureHeight))
+	ticker := time.NewTicker(slowly(time.Second / framesASecond))
+	defer ticker.Stop()
+	for i, part := range pictureParts {
+		evaluate[bool](p, `(position.value = `+part.from+`, position.dispatchEvent(new Event('input')))`)
+		for begun, number := time.Now(), 0; time.Since(begun) < slowly(part.lasts); number++ {
+			shown := time.Now()
+			image, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+			file := filepath.Join(folder, fmt.Sprintf("%d-%03d.png", i, number))
+			if err == nil {
+				err = os.WriteFile(file, image, 0o600)
+			}
+			if err != nil {
+				p.Fatal(err)
+			}
+			<-ticker.C
+			args = append(args, "-d", strconv.Itoa(int(time.Since(shown).Milliseconds()*pictureSpeed/100)), file)
+		}
+	}
+	return args
+}
