@@ -98,7 +98,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestWrites: a write is rejected, and nothing reaches Neutron.
+// TestWrites: a write is rejected, and none reaches Neutron, also after a restart. To
+// Kubernetes, the account of the server may write nothing.
 func TestWrites(t *testing.T) {
 	s := newSite(t)
 	id := s.create("kept", "", "")
@@ -115,12 +116,14 @@ func TestWrites(t *testing.T) {
 			t.Errorf("kubectl %s: %v, want 405", strings.Join(args, " "), err)
 		}
 	}
+	s.program.Kill()
+	s.start()
+	s.want(metav1.ListOptions{}, "neutron-api/kept: Foreign")
 	for _, request := range s.neutron.Requests()[before:] {
 		if request.Method != http.MethodGet {
 			t.Errorf("%s %s was sent to Neutron", request.Method, request.Path)
 		}
 	}
-	s.want(metav1.ListOptions{}, "neutron-api/kept: Foreign")
 }
 
 // TestHostileInput: what cannot be served is the client's error, and no crash.
