@@ -1,6 +1,10 @@
 package glass
 
-import "time"
+import (
+	"time"
+
+	"github.com/samplecrd/network-controller/pkg/observe"
+)
 
 // State is what one controller of the process does now. The path /api/state returns it as
 // JSON, with ?controller=name for another one than the first. All counts begin with the
@@ -123,7 +127,7 @@ type Plan struct {
 }
 
 // Stage is a station on the path of a key.
-type Stage string
+type Stage = observe.Stage
 
 // The stages of each key, in the order of the path. Between StageWorker and StageDone are
 // those of Config, and StageSync if there are none.
@@ -145,11 +149,11 @@ const (
 // The stages of a sync for which the page has words. StagePlan and StageApply are reached
 // with each step that begins (observe.BeginStep), the others by observe.Reach.
 const (
-	StageDesired Stage = "desired" // the desired state is derived
-	StageActual  Stage = "actual"  // the actual state is observed
-	StagePlan    Stage = "plan"    // the next step is known
-	StageApply   Stage = "apply"   // a step is being applied
-	StageReport  Stage = "report"  // status and events are written
+	StageDesired = observe.Desired // the desired state is derived
+	StageActual  = observe.Actual  // the actual state is observed
+	StagePlan    = Stage("plan")   // the next step is known
+	StageApply   = Stage("apply")  // a step is being applied
+	StageReport  = observe.Report  // status and events are written
 )
 
 // Moment is the arrival of a key at a stage. The page moves a dot for it.

@@ -49,11 +49,10 @@ func (c *Controller) Reach(ctx context.Context, stage observe.Stage, text func()
 	}
 	w.change(func(j *Journey) {
 		hasSteps = len(j.Steps) > 0
-		switch stage {
-		case observe.Report:
+		if stage == StageReport {
 			j.Outcome = words
-		default:
-			j.find(Stage(stage), words)
+		} else {
+			j.find(stage, words)
 		}
 	})
 	switch {
@@ -62,7 +61,7 @@ func (c *Controller) Reach(ctx context.Context, stage observe.Stage, text func()
 	case stage == observe.Report && !hasSteps:
 		w.reach(ctx, StagePlan, "nothing to do", false)
 	}
-	w.reach(ctx, Stage(stage), words, failed)
+	w.reach(ctx, stage, words, failed)
 }
 
 // find notes what a stage has found. A stage that is reached again has found something else.

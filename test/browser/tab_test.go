@@ -47,6 +47,8 @@ func startBrowser(profile string) (browser context.Context, stop func(), err err
 		chromedp.ExecPath(chromium),
 		chromedp.UserDataDir(profile),
 		chromedp.WindowSize(1440, height),
+		chromedp.Flag("js-flags", "--expose-gc"),
+		chromedp.Flag("enable-precise-memory-info", true),
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 	)
 	if os.Geteuid() == 0 {

@@ -68,7 +68,7 @@ export class Journeys {
 	#select() {
 		const key = input.value.trim();
 		const known = [...list.children].some((option) => option.value === key);
-		location.hash = !key ? "" : key.includes("/") || known ? addressOf(key) : "default/" + key; // as with kubectl
+		location.hash = !key ? "" : key.includes("/") || known ? addressOf(key.replace(/^\//, "")) : "default/" + key; // as with kubectl
 	}
 
 	// show displays the journeys of the followed key.
