@@ -1,3 +1,34 @@
+// Package glass shows the path of a key through any controller: from the watch to the
+// informer's cache, the event handlers, the work queue, the workers, and the requests to
+// Kubernetes and to other servers. A page in a browser, a command in a terminal (RunFollow)
+// and JSON show the same data.
+//
+// A program wraps its transports, informers and queues, and serves the page: see the examples.
+// A key may be of any type that is comparable, and is shown as fmt.Sprint prints it. A program
+// may have several controllers.
+//
+// # Cost
+//
+// The zero Page wraps nothing, and so costs nothing. BenchmarkSync measures a sync with one
+// request, from Add to Done, on one core:
+//
+//	                CPU time  allocations  bytes
+//	without a page     2.5 µs            5    581
+//	with a page         15 µs           39  1,957
+//	with a stream       15 µs           39  2,048
+//
+// # Bounds
+//
+// For each controller, a Page keeps the last 200 journeys, 20 of them for one key, and at most
+// 20,000 keys that wait. Texts are cut at 400 bytes. That is at most about 5 MiB for journeys.
+// It serves at most 8 streams at a time. Under load, a stream has only some of the keys.
+//
+// # Secrets
+//
+// A Page keeps keys, resource versions, the part of an object that has changed (such as spec),
+// operations and status codes of requests, and the texts that the program passes: errors, what
+// a stage has found, and steps. It never keeps an object, a header, a query, or the body of a
+// request or response. It has no authentication: serve it to this machine only, as Serve does.
 package glass
 
 import (
