@@ -1111,7 +1111,7 @@ ${age}`);
     #select() {
       const key = input.value.trim();
       const known = [...list.children].some((option) => option.value === key);
-      location.hash = !key ? "" : key.includes("/") || known ? addressOf(key) : "default/" + key;
+      location.hash = !key ? "" : key.includes("/") || known ? addressOf(key.replace(/^\//, "")) : "default/" + key;
     }
     // show displays the journeys of the followed key.
     show(journeys2) {

@@ -116,7 +116,7 @@ func (program controller) try(t *testing.T, address string) {
 	apply(t, program.fails)
 	key := strings.TrimPrefix(program.keys[1], "/")
 	p.do(chromedp.Evaluate[chromedp.Void](`location.hash = ` + literal(program.keys[1])))
-	p.waitFor("the key waits for its retry", `document.querySelector('#backoff [data-key="`+key+`"] .countdown').textContent`)
+	p.waitFor("the key waits for its retry", `document.querySelector('#backoff [data-key="`+key+`"] .countdown')?.textContent`)
 	p.waitFor("its failure is listed", `document.querySelector('#journeys .failed')`)
 	mustKubectl(t, program.heal...)
 	p.waitFor("it succeeds", `!document.querySelector('#backoff li') && document.querySelector('#journeys details:not(.failed, .running)')`)
