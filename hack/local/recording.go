@@ -7,10 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -62,19 +62,21 @@ func startRecording(ctx context.Context, page, key string) (*recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // receive does
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("opening the stream to record: %w", err)
 	}
 	r := &recorder{tape: recording{Format: recordingFormat, Key: key, Began: time.Now()}}
-	go r.receive(response)
+	go func() {
+		defer func() { _ = response.Body.Close() }()
+		r.receive(response.Body)
+	}()
 	return r, nil
 }
 
 // receive records the events of the stream.
-func (r *recorder) receive(stream *http.Response) {
-	defer func() { _ = stream.Body.Close() }()
-	lines, event := bufio.NewScanner(stream.Body), ""
+func (r *recorder) receive(stream io.Reader) {
+	lines, event := bufio.NewScanner(stream), ""
 	lines.Buffer(nil, 8<<20)
 	for lines.Scan() {
 		switch name, value, _ := strings.Cut(lines.Text(), ": "); name {
@@ -218,7 +220,7 @@ func (r *recorder) write(path string) error {
 		return errors.New("the debug page sent nothing to record")
 	}
 	lines := make([]string, len(r.tape.Frames))
-	for i, next := range slices.All(r.tape.Frames) {
+	for i, next := range r.tape.Frames {
 		encoded, err := json.Marshal(next)
 		if err != nil {
 			return fmt.Errorf("encoding the recording: %w", err)
