@@ -44,7 +44,7 @@ func TestRecordingSteps(t *testing.T) {
 	for _, l := range []look{{width: 1440, dark: true}, {width: 390, language: "zh-CN"}} {
 		t.Run(l.String(), func(t *testing.T) {
 			p := openTab(t, serveFiles(t), l)
-			p.waitFor("a key is on its way", `observed.lit.includes('queue')`)
+			p.waitFor("a key is on its way", `observed.lit.includes('fifo')`)
 			p.do(chromedp.Click("#pause"))
 			for _, step := range []struct {
 				number int

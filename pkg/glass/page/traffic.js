@@ -100,6 +100,7 @@ export class Traffic {
 				player.isComing = true;
 				await this.#players.get("event " + key)?.ended;
 				player.isComing = false;
+				if (player.cleared) break;
 			}
 			await this.#visit(player, player.stages.shift(), 1 + Math.min(1.6, player.stages.length / 8 + this.#players.size / 20));
 			if (player.stages.length || !player.lane || player.cleared) continue;
