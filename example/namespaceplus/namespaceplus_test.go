@@ -244,6 +244,7 @@ func TestNotInstalled(t *testing.T) {
 	const crd = "crd/networks.samplecrd.k8s.io"
 	kubectl(t, "annotate", crd, "samplecrd.k8s.io/allow-deletion=true")
 	kubectl(t, "delete", crd)
+	want(t, "NotFound", "get", "--raw", "/apis/samplecrd.k8s.io")
 	t.Cleanup(func() { // the context of the test has ended
 		for _, args := range [][]string{
 			{"apply", "-f", "../../crd"}, {"wait", "--for=condition=Established", crd},
@@ -377,7 +378,7 @@ func TestDebugPage(t *testing.T) {
 	wantCondition(t, "shown", "Ready", "True Applied")
 	running.Eventually(t, func() error {
 		journeys, err := running.Get(url + "api/journeys?key=shown")
-		if err == nil && !strings.Contains(journeys, "patch resourcequotas") {
+		if err == nil && !strings.Contains(journeys, "patch namespacepluses status") {
 			err = fmt.Errorf("the page shows %s", journeys)
 		}
 		return err

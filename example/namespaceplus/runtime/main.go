@@ -54,13 +54,16 @@ func run(namespace string, workers int, debugPage glass.Options) error {
 	if err := myv1.AddToScheme(scheme.Scheme); err != nil {
 		return err
 	}
-	byObject, err := labeled()
+	labeled, err := labels.Parse(myv1.LabelTenant) // the caches contain only the objects of tenants
 	if err != nil {
 		return err
 	}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme.Scheme, Metrics: server.Options{BindAddress: "0"},
-		Cache: cache.Options{ByObject: byObject, NewInformer: informersOn(page)},
+		Cache: cache.Options{
+			NewInformer: informersOn(page), DefaultLabelSelector: labeled,
+			ByObject: map[client.Object]cache.ByObject{&myv1.NamespacePlus{}: {Label: labels.Everything()}},
+		},
 	})
 	if err != nil {
 		return err
@@ -82,16 +85,6 @@ func run(namespace string, workers int, debugPage glass.Options) error {
 		return err
 	}
 	return manager.Start(ctx)
-}
-
-// labeled makes the caches of the kinds that tenants have contain only their objects.
-func labeled() (map[client.Object]cache.ByObject, error) {
-	selector, err := labels.Parse(myv1.LabelTenant)
-	options := map[client.Object]cache.ByObject{}
-	for _, kind := range tenant.Kinds {
-		options[metadataOf(kind)] = cache.ByObject{Label: selector}
-	}
-	return options, err
 }
 
 // metadataOf returns an object whose type stands for the metadata of a kind.

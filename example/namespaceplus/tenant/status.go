@@ -64,7 +64,8 @@ func explain(failure error) (reason, message string) {
 		return "Conflict", message + "Delete the object, or set spec.adopt to true to overwrite it."
 	case apierrors.IsInvalid(failure), apierrors.IsBadRequest(failure):
 		return "Invalid", message + "Correct the spec, or delete the object that is in the way."
-	case apierrors.IsNotFound(failure) && apierrors.HasStatusCause(failure, metav1.CauseTypeUnexpectedServerResponse):
+	case apimeta.IsNoMatchError(failure), // of controller-runtime
+		apierrors.IsNotFound(failure) && apierrors.HasStatusCause(failure, metav1.CauseTypeUnexpectedServerResponse):
 		return "NotInstalled", message + "Install the CustomResourceDefinition of Networks, and restart the controller."
 	}
 	return "Failed", message + "The controller tries again."
