@@ -61,7 +61,8 @@ func NewController(
 ) (*Controller, error) {
 	newQueue := func(name string) queue {
 		backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[string](200*time.Millisecond, time.Minute)
-		next := workqueue.NewTypedRateLimitingQueueWithConfig(backoff, workqueue.TypedRateLimitingQueueConfig[string]{Name: name})
+		config := workqueue.TypedRateLimitingQueueConfig[string]{Name: name}
+		next := workqueue.NewTypedRateLimitingQueueWithConfig(backoff, config)
 		shown := c.page.Controller(glass.Config{Name: name})
 		return queue{glass.Queue(shown, next, backoff), shown}
 	}
@@ -76,7 +77,8 @@ func NewController(
 	for kind, informer := range owned {
 		// If somebody removes the label, the object leaves the watch, which is a deletion with
 		// the old label.
-		errs = append(errs, controller.watch(tenant.Resource(kind).Resource, informer.Informer(), func(changed metav1.Object) {
+		resource := tenant.Resource(kind).Resource
+		errs = append(errs, controller.watch(resource, informer.Informer(), func(changed metav1.Object) {
 			controller.queue.Add(changed.GetLabels()[myv1.LabelTenant])
 		}))
 	}

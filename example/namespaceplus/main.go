@@ -36,7 +36,7 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "`path` of a kubeconfig file; not needed in a Pod")
+	flag.StringVar(&o.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "`path` of a kubeconfig; not needed in a Pod")
 	flag.StringVar(&o.namespace, "namespace", "namespaceplus-system", "namespace of the Secret "+tenant.SecretName)
 	flag.IntVar(&o.workers, "workers", 4, "number of workers")
 	o.debugPage.AddFlags(flag.CommandLine)

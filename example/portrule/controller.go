@@ -72,7 +72,9 @@ func NewController(
 }
 
 // addHandlers adds the key after each event of an informer. Most updates do not matter.
-func addHandlers[T cache.Object](c *Controller, informer cache.SharedIndexInformer, matters func(before, after T) bool) error {
+func addHandlers[T cache.Object](
+	c *Controller, informer cache.SharedIndexInformer, matters func(before, after T) bool,
+) error {
 	handlers := cache.TypedResourceEventHandlerFuncs[T]{
 		AddFunc: func(T) { c.enqueue() },
 		UpdateFunc: func(before, after T) {
@@ -239,7 +241,9 @@ func fieldManager(node string) string { return "portrule-" + node }
 
 // apply writes the status of this node, or none. The UID keeps it from writing to another
 // object of the same name.
-func (c *Controller) apply(ctx context.Context, rule *v1.PortRule, status *applyv1.PortRuleStatusApplyConfiguration) error {
+func (c *Controller) apply(
+	ctx context.Context, rule *v1.PortRule, status *applyv1.PortRuleStatusApplyConfiguration,
+) error {
 	object := applyv1.PortRule(rule.Name).WithUID(rule.UID)
 	object.Status = status
 	written, err := c.client.ApplyStatus(ctx, object, metav1.ApplyOptions{FieldManager: fieldManager(c.node), Force: true})

@@ -63,7 +63,9 @@ func run(ctx context.Context, kubeconfig, node, netns string, removeRules bool) 
 }
 
 // runController runs the controller and its informers, until the context ends.
-func runController(ctx context.Context, config *rest.Config, node string, removeRules bool, firewalls ...firewall) error {
+func runController(
+	ctx context.Context, config *rest.Config, node string, removeRules bool, firewalls ...firewall,
+) error {
 	config = rest.CopyConfig(config)
 	config.QPS, config.UserAgent = -1, "portrule" // the API server has its own limits
 	client, err := clientset.NewForConfig(config)

@@ -77,7 +77,8 @@ func desiredTable(all []access) (t table) {
 	// The priority is before the tables of most others.
 	priority, policy := nftables.ChainPriority(-10), nftables.ChainPolicyAccept
 	t.chains = []nftables.Chain{{
-		Name: chainName, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookInput, Priority: &priority, Policy: &policy,
+		Name: chainName, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookInput,
+		Priority: &priority, Policy: &policy,
 	}}
 	accept := &expr.Verdict{Kind: expr.VerdictAccept}
 	t.add("a node to itself",
