@@ -293,11 +293,19 @@ func assemble(ctx context.Context, o options, c connections, observers observers
 // neutronCache describes the cache of Neutron's state for the debug page.
 func (p *parts) neutronCache() glass.Cache {
 	networks, subnets, listedAt := p.neutron.Size()
-	shown := glass.Cache{Objects: networks, Text: fmt.Sprintf("networks, %d subnets", subnets)}
+	text := fmt.Sprintf("%s, %d %s", plural(networks, "network"), subnets, plural(subnets, "subnet"))
+	shown := glass.Cache{Objects: networks, Text: text}
 	if !listedAt.IsZero() {
 		shown.Refreshed = &listedAt
 	}
 	return shown
+}
+
+func plural(count int, singular string) string {
+	if count == 1 {
+		return singular
+	}
+	return singular + "s"
 }
 
 // Run runs both controllers until the context ends, or one of them fails.
