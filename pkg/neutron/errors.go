@@ -30,6 +30,10 @@ var (
 // long for others, or another replica may be the leader.
 const NotSent = "NotSent"
 
+// NoCloud is the Type of an Error of a namespace that has no cloud, or whose cloud has not
+// accepted a login yet. The request was not sent.
+const NoCloud = "NoCloud"
+
 // OverQuota is the type of an error of a request that would exceed a quota of the project.
 const OverQuota = "OverQuota"
 

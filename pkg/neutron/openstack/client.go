@@ -33,6 +33,9 @@ type Options struct {
 	// Transport returns a RoundTripper that each request goes through, logins included,
 	// such as one that counts requests by their Operation.
 	Transport func(next http.RoundTripper) http.RoundTripper
+	// MaxList limits the size of a list with all its pages, in bytes. Defaults to
+	// maxResponse.
+	MaxList int64
 	// Skipped is called for each list that has skipped objects of others that it could not
 	// read, such as one with a negative MTU: with the kind, the number of the objects, and
 	// the reason for the first of them.
@@ -42,7 +45,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.Timeout, o.MaxList = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.MaxList, maxResponse)
 	if o.Transport == nil {
 		o.Transport = func(next http.RoundTripper) http.RoundTripper { return next }
 	}
@@ -109,7 +112,7 @@ func New(endpoint string, o Options) (neutron.Client, error) {
 	}
 	o = o.withDefaults()
 	identity := cmp.Or(o.CloudIdentity, "noauth/"+hostPort(base))
-	s := &session{cloud: identity, endpoint: base, transport: newTransport(nil, o.Transport)}
+	s := &session{cloud: identity, endpoint: base, transport: newTransport(&cloudConfig{}, o.Transport)}
 	return &client{openNeutron{s}, o}, nil
 }
 

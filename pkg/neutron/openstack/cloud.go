@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -40,21 +41,31 @@ func NewFromCloud(name string, o Options) (neutron.Client, error) {
 	if name == "" {
 		return nil, errors.New("no cloud is named; set -cloud or OS_CLOUD")
 	}
+	return newClient(o, func(context.Context, bool) (*cloudConfig, error) { return loadCloud(name) })
+}
+
+// newClient returns a client for the cloud of the settings that load returns.
+func newClient(o Options, load loader) (neutron.Client, error) {
 	o = o.withDefaults()
-	config, err := loadCloud(name, nil, o.Transport)
+	config, err := load(context.Background(), false)
 	if err != nil {
 		return nil, err
 	}
-	c := &cloud{name: name, wrap: o.Transport, timeout: o.Timeout, now: o.Now, checked: o.Now()}
+	config.transport = newTransport(config, o.Transport)
+	c := &cloud{load: load, wrap: o.Transport, timeout: o.Timeout, now: o.Now, checked: o.Now()}
 	c.config.Store(config)
 	return &client{c, o}, nil
 }
+
+// loader returns the latest settings of a cloud. Refused reports whether the last login
+// with those that it returned before has failed.
+type loader func(ctx context.Context, refused bool) (*cloudConfig, error)
 
 // cloud is the Neutron of a cloud, with its logins. gophercloud's own renewal of tokens
 // keeps the address and credentials of the first login, and one caller that gives up
 // fails the login for all.
 type cloud struct {
-	name    string
+	load    loader
 	timeout time.Duration
 	now     func() time.Time
 	wrap    func(http.RoundTripper) http.RoundTripper
@@ -98,7 +109,7 @@ func (c *cloud) secrets() []string {
 
 func (c *cloud) String() string {
 	config := c.config.Load()
-	text := fmt.Sprintf("cloud %s at %s, interface %s", c.name, config.identity, config.endpoint.Availability)
+	text := fmt.Sprintf("cloud %s at %s, interface %s", config.name, config.identity, config.endpoint.Availability)
 	if region := config.endpoint.Region; region != "" {
 		text += ", region " + region
 	}

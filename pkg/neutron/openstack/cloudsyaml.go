@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -22,9 +21,11 @@ import (
 	"gopkg.in/yaml.v2"
 )
 
-// cloudConfig holds the settings of one cloud in clouds.yaml and secure.yaml.
+// cloudConfig holds the settings of one cloud in clouds.yaml and secure.yaml, or in a Secret.
 type cloudConfig struct {
 	name      string
+	from      string     // what has the settings, for messages
+	addresses *Addresses // those that requests may go to, or nil for all
 	auth      gophercloud.AuthOptions
 	endpoint  gophercloud.EndpointOpts
 	identity  *url.URL // the Identity API, with its version
@@ -34,9 +35,8 @@ type cloudConfig struct {
 	transport *boundedTransport
 }
 
-// loadCloud reads the settings of a cloud. It returns old, which may be nil, if
-// nothing has changed. The errors name the files and hold no secret.
-func loadCloud(name string, old *cloudConfig, wrap func(http.RoundTripper) http.RoundTripper) (*cloudConfig, error) {
+// loadCloud reads the settings of a cloud. The errors name the files and hold no secret.
+func loadCloud(name string) (*cloudConfig, error) {
 	plain, secure, err := readCloudFiles()
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func loadCloud(name string, old *cloudConfig, wrap func(http.RoundTripper) http.
 		paths += " and " + secure.path
 		options = append(options, clouds.WithSecureYAML(bytes.NewReader(secure.content)))
 	}
-	config, err := parseCloud(secret.Cloud, entry.Cloud, options)
+	config, err := parseCloud(secret.Cloud, entry.Cloud, os.Getenv("OS_INTERFACE"), options)
 	if err != nil {
 		return nil, fmt.Errorf("cloud %q in %s: %w", name, paths, err)
 	}
@@ -61,16 +61,14 @@ func loadCloud(name string, old *cloudConfig, wrap func(http.RoundTripper) http.
 			return nil, fmt.Errorf("cloud %q in %s: network_endpoint_override %w", name, paths, err)
 		}
 	}
-	if old != nil && config.equal(old) {
-		return old, nil
-	}
-	config.name, config.transport = name, newTransport(config.tls, wrap)
+	config.name, config.from = name, "clouds.yaml"
 	return config, nil
 }
 
 // parseCloud has gophercloud merge the entry of a cloud in secure.yaml, which may
-// be empty, with the one in clouds.yaml, and checks the result.
-func parseCloud(secret, entry clouds.Cloud, options []clouds.ParseOption) (*cloudConfig, error) {
+// be empty, with the one in clouds.yaml, and checks the result. The preset is an interface
+// that overrides those of both.
+func parseCloud(secret, entry clouds.Cloud, preset string, options []clouds.ParseOption) (*cloudConfig, error) {
 	if secret.AuthInfo == nil && entry.AuthInfo == nil { // gophercloud would panic
 		return nil, errors.New("auth is missing")
 	}
@@ -81,7 +79,7 @@ func parseCloud(secret, entry clouds.Cloud, options []clouds.ParseOption) (*clou
 		return nil, errors.New(description{secrets: config.secrets}.clean(text))
 	}
 	// gophercloud takes an unknown interface for "public".
-	name := cmp.Or(os.Getenv("OS_INTERFACE"), secret.EndpointType, entry.EndpointType, secret.Interface, entry.Interface)
+	name := cmp.Or(preset, secret.EndpointType, entry.EndpointType, secret.Interface, entry.Interface)
 	if !slices.Contains([]string{"", "public", "internal", "admin"}, strings.TrimSuffix(name, "URL")) {
 		return nil, fmt.Errorf("interface is %.80q; set it to public, internal or admin", name)
 	}
@@ -182,8 +180,12 @@ func readCloudFile(path string) (cloudFile, error) {
 		return cloudFile{}, fmt.Errorf(
 			"reading the cloud configuration: %w (see OS_CLIENT_CONFIG_FILE and OS_CLIENT_SECURE_FILE)", err)
 	}
+	return parseCloudFile(path, content)
+}
+
+func parseCloudFile(path string, content []byte) (cloudFile, error) {
 	var all struct{ Clouds map[string]cloudEntry }
-	if err := yaml.Unmarshal(content, &all); err != nil { //nolint:gosec // the operator writes the file
+	if err := yaml.Unmarshal(content, &all); err != nil {
 		problem := "is not valid YAML"
 		if form := (*yaml.TypeError)(nil); errors.As(err, &form) {
 			problem = "does not have the structure of a clouds.yaml"

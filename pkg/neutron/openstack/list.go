@@ -157,7 +157,7 @@ func (l *listing[J, V]) readPages(ctx context.Context, c *client) error {
 		query[key] = values
 	}
 	read := map[string]bool{} // pages, by their marker
-	left := int64(maxResponse)
+	left := c.MaxList
 	ofProject := !l.shared && !query.Has("network_id")
 	for {
 		read[query.Get("marker")] = true

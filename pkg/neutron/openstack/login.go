@@ -104,7 +104,7 @@ func (c *cloud) sessionOrAttempt(ctx context.Context, rejected *session) (*sessi
 // before Keystone. If the files name another cloud or project, the session ends:
 // nothing may be changed in the previous one.
 func (c *cloud) renew(ctx context.Context, current *session, usable bool) (*session, *neutron.Error) {
-	config, broken := c.reload()
+	config, broken := c.reload(ctx)
 	if usable && current.config == config {
 		return current, nil
 	}
@@ -135,16 +135,15 @@ func (c *cloud) renew(ctx context.Context, current *session, usable bool) (*sess
 
 // reload reads the files. If they are unusable, it returns the previous
 // configuration and the reason.
-func (c *cloud) reload() (*cloudConfig, error) {
+func (c *cloud) reload(ctx context.Context) (*cloudConfig, error) {
 	old := c.config.Load()
-	config, err := loadCloud(c.name, old, c.wrap)
-	if err != nil {
+	config, err := c.load(ctx, c.failure != nil && c.failure.config == old)
+	if err != nil || config.equal(old) {
 		return old, err
 	}
-	if config != old {
-		old.transport.CloseIdleConnections()
-		c.config.Store(config)
-	}
+	old.transport.CloseIdleConnections()
+	config.transport = newTransport(config, c.wrap)
+	c.config.Store(config)
 	return config, nil
 }
 
@@ -182,8 +181,8 @@ func (c *cloud) loginOnce(ctx context.Context, config *cloudConfig) (*session, *
 		return nil, c.loginFailed(config, err)
 	case c.pinned != nil && c.pinned.cloud != s.cloud:
 		return nil, &neutron.Error{Op: opLogin, Class: neutron.ErrUnavailable, Type: otherCloud, Message: fmt.Sprintf(
-			"cloud %s of clouds.yaml is now %q, but the controller works in %q: restore clouds.yaml, or restart the controller",
-			c.name, s.cloud, c.pinned.cloud)}
+			"cloud %s of %s is now %q, but the controller works in %q: restore %[2]s, or restart the controller",
+			config.name, config.from, s.cloud, c.pinned.cloud)}
 	}
 	s.issued, c.pinned = c.now(), s
 	return s, nil
@@ -291,7 +290,7 @@ func (c *cloud) loginFailed(config *cloudConfig, err error) *neutron.Error {
 	failed.Class, failed.Keystone = neutron.ErrUnavailable, config.identity.String()
 	switch {
 	case failed.Type != "":
-		failed.Message += fmt.Sprintf(" (login to cloud %s of clouds.yaml)", config.name)
+		failed.Message += fmt.Sprintf(" (login to cloud %s of %s)", config.name, config.from)
 	case failed.Status < 500 && failed.Status != http.StatusRequestTimeout && failed.Status != http.StatusTooManyRequests:
 		failed.Message += fmt.Sprintf(" (%s does not respond like a Keystone; check auth_url)", d.host)
 	}

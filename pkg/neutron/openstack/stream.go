@@ -36,7 +36,7 @@ var errLongValue = unusable("it has a value of more than %d bytes", maxValue)
 func (r *limitedReader) Read(p []byte) (int, error) {
 	switch {
 	case r.read >= r.limit:
-		return 0, &http.MaxBytesError{Limit: maxResponse}
+		return 0, &http.MaxBytesError{Limit: r.limit}
 	case r.read >= r.allowed:
 		return 0, errLongValue
 	}

@@ -1,7 +1,6 @@
 package openstack
 
 import (
-	"crypto/tls"
 	"net"
 	"net/http"
 	"runtime/debug"
@@ -20,13 +19,17 @@ type boundedTransport struct {
 }
 
 // newTransport returns a new transport: http.DefaultTransport can be changed by
-// other packages.
-func newTransport(config *tls.Config, wrap func(http.RoundTripper) http.RoundTripper) *boundedTransport {
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+// other packages. With limited addresses, there is no proxy: it would connect for this
+// program, and to any address.
+func newTransport(config *cloudConfig, wrap func(http.RoundTripper) http.RoundTripper) *boundedTransport {
+	dialer, proxy := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}, http.ProxyFromEnvironment
+	if config.addresses != nil {
+		dialer.Control, proxy = config.addresses.control, nil
+	}
 	transport := &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
+		Proxy:                  proxy,
 		DialContext:            dialer.DialContext,
-		TLSClientConfig:        config,
+		TLSClientConfig:        config.tls,
 		TLSHandshakeTimeout:    10 * time.Second,
 		IdleConnTimeout:        90 * time.Second,
 		MaxIdleConns:           100,
