@@ -208,7 +208,7 @@ func (h *harness) newController(ctx context.Context) *parts {
 	if err != nil {
 		h.Fatal(err)
 	}
-	h.parts, err = assemble(ctx, o.forCluster(testCluster), connections{k, neutronClient}, observers)
+	h.parts, err = assemble(ctx, o.forCluster(testCluster), connections{k, neutronClient, alone.Fence()}, observers)
 	if err != nil {
 		h.Fatalf("creating a controller: %v", err)
 	}

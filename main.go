@@ -38,6 +38,7 @@ import (
 	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/scheme"
 	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
 	networkinformers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/clouds"
 	"github.com/samplecrd/network-controller/pkg/deployments"
 	"github.com/samplecrd/network-controller/pkg/drift"
 	"github.com/samplecrd/network-controller/pkg/glass"
@@ -130,8 +131,7 @@ func run(ctx context.Context, o options) error {
 	}
 	gate := newNeutronGate(o)
 	metrics.CountRequests(gate.Load)
-	wrap := neutronTransport(elector.Fence(), gate, observers.networks)
-	neutronClient, closeNeutron, err := connectNeutron(ctx, o, wrap)
+	neutronClient, closeNeutron, err := connectNeutron(ctx, o, neutronTransport(elector.Fence(), gate, observers.networks))
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,8 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return nil // stopped
 	}
-	parts, err := assemble(ctx, o.forCluster(cluster), connections{clients, neutronClient}, observers)
+	connections := connections{clients, neutronClient, elector.Fence()}
+	parts, err := assemble(ctx, o.forCluster(cluster), connections, observers)
 	if err != nil {
 		return err
 	}
@@ -169,7 +170,7 @@ func (p *parts) lead(ctx context.Context, o options, health *server.Health, elec
 	health.AddLiveCheck("lease", elector.Check)
 	return elector.Run(ctx, func(ctx context.Context) error {
 		p.leads.Store(true)
-		metrics.CountNetworks(p.networks.List)
+		metrics.CountNetworks(p.allNetworks.List)
 		return p.Run(ctx, o.workers, o.shutdownTimeout)
 	})
 }
@@ -247,12 +248,15 @@ func (c clients) resource() kube.Resource {
 // connections are what the controllers send requests with.
 type connections struct {
 	clients
-	neutron neutron.Client
+	neutron neutron.Client        // of the controller's own cloud
+	fence   *leaderelection.Fence // for the clients of other clouds
 }
 
 // parts are controllers that are not running yet, and what run needs of them.
 type parts struct {
 	*Controller
+	clouds      *clouds.Set // or nil
+	allNetworks *store.Networks
 	deployments *deployments.Controller
 	informers   *informerSet
 	watchdog    *watchdog.Watchdog
@@ -273,20 +277,40 @@ func assemble(ctx context.Context, o options, c connections, observers observers
 		return nil, err
 	}
 	recorder := kube.NewEventRecorder(ctx, c.kube, scheme.Scheme, controllerName)
-	neutronCache, realTime := neutron.NewCache(c.neutron, time.Now), clock.RealClock{}
 	guard := kube.NewCRDGuard(c.metadata, samplecrdv1.DefinitionName, samplecrdv1.AnnotationAllowDeletion)
 	o.reconcile.IsDefinitionDeleted = guard.BeingDeleted
-	reconciler := reconcile.New(c.networks, networks, neutronCache, recorder, realTime, o.reconcile)
-	detector := drift.New(neutronCache, networks, reconciler, recorder, observers.networks, realTime, o.drift)
-	controller := NewController(networks, reconciler, detector, observers.networks)
+	forCloud := func(cache *neutron.Cache, networks *store.Networks) *Controller {
+		reconciler := reconcile.New(c.networks, networks, cache, recorder, clock.RealClock{}, o.reconcile)
+		detector := drift.New(cache, networks, reconciler, recorder, observers.networks, clock.RealClock{}, o.drift)
+		return NewController(networks, reconciler, detector, observers.networks)
+	}
+	neutronCache := neutron.NewCache(c.neutron, time.Now)
+	set, ownNetworks, err := divide(o, c, networks, clouds.Config{
+		Connect: func() openstack.Options {
+			settings := o.neutronSettings(neutronTransport(c.fence, newNeutronGate(o), observers.networks))
+			settings.MaxList = maxListOfNamespaces
+			return settings
+		},
+		New: func(client neutron.Client, networks *store.Networks) clouds.Controller {
+			return ofCloud{forCloud(neutron.NewCache(client, time.Now), networks)}
+		},
+		Identity: func() (identity string, known bool) {
+			identity, known = neutronCache.KnownCloud()
+			return identity, known || !o.hasOwnNeutron()
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	controller := forCloud(neutronCache, ownNetworks)
 	forDeployments, err := deployments.New(deployments.Config{
 		Informers: informers.deployments, Networks: networks, Metadata: c.metadata, Client: c.networks,
 		Events: recorder, Options: o.deployments, Observer: observers.deployments,
 	})
 	observers.shown.Shows(controller.queue)
 	return &parts{
-		Controller: controller, deployments: forDeployments, informers: informers, watchdog: observers.watchdog,
-		neutron: neutronCache,
+		Controller: controller, clouds: set, allNetworks: networks,
+		deployments: forDeployments, informers: informers, watchdog: observers.watchdog, neutron: neutronCache,
 	}, err
 }
 
@@ -308,6 +332,40 @@ func plural(count int, singular string) string {
 	return singular + "s"
 }
 
+// divide returns the clouds of namespaces, and the Networks of all others. Without
+// -allowed-auth-urls, there are no such clouds, and these are all Networks.
+func divide(
+	o options, c connections, networks *store.Networks, config clouds.Config,
+) (*clouds.Set, *store.Networks, error) {
+	if !o.clouds.IsEnabled() {
+		return nil, networks, nil
+	}
+	config.Options, config.Networks, config.Secrets = o.clouds, networks, c.kube.CoreV1()
+	set, err := clouds.New(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	return set, set.Rest(), nil
+}
+
+// maxListOfNamespaces limits a list of Neutron's state in the cloud of a namespace, in
+// bytes. It has room for about 20,000 networks.
+const maxListOfNamespaces = 16 << 20
+
+// ofCloud is the Controller for a cloud of namespaces.
+type ofCloud struct{ *Controller }
+
+// IsIdle implements clouds.Controller.
+func (c ofCloud) IsIdle() bool { return c.reconciler.IsIdle() }
+
+// runNetworks runs the controller of Networks, and those for the clouds of namespaces.
+func (p *parts) runNetworks(ctx context.Context, workers int, timeout time.Duration) error {
+	if p.clouds == nil {
+		return p.Controller.Run(ctx, workers, timeout)
+	}
+	return p.clouds.Run(ctx, ofCloud{p.Controller}, workers, timeout)
+}
+
 // Run runs both controllers until the context ends, or one of them fails.
 func (p *parts) Run(ctx context.Context, workers int, timeout time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -317,7 +375,7 @@ func (p *parts) Run(ctx context.Context, workers int, timeout time.Duration) err
 		defer cancel()
 		ended <- p.deployments.Run(ctx, workers)
 	}()
-	err := p.Controller.Run(ctx, workers, timeout)
+	err := p.runNetworks(ctx, workers, timeout)
 	cancel()
 	return errors.Join(err, <-ended)
 }
@@ -386,6 +444,9 @@ func connectNeutron(
 	ctx context.Context, o options, wrap transport,
 ) (client neutron.Client, closeAll func(), err error) {
 	closeAll = func() {}
+	if !o.hasOwnNeutron() {
+		return openstack.NewUnavailable(func() string { return withoutNeutron }), closeAll, nil
+	}
 	if o.embeddedNeutron {
 		server := embedded.New(embedded.Options{With: []string{neutron.ExtensionDNS}})
 		if err := server.Listen(o.embeddedAddress); err != nil {
@@ -422,11 +483,19 @@ func neutronTransport(fence *leaderelection.Fence, gate *queue.Gate, observer ob
 	}
 }
 
+// withoutNeutron is what a Network in a namespace without a cloud waits for.
+const withoutNeutron = "the controller has no cloud of its own, and the namespace has no Secret " + clouds.SecretName +
+	" that the controller may read: see docs/operate/clouds.md"
+
+// neutronSettings returns the options for a client.
+func (o options) neutronSettings(wrap transport) openstack.Options {
+	return openstack.Options{Timeout: o.neutronTimeout, Transport: wrap, Skipped: metrics.Skipped()}
+}
+
 // newNeutronClient returns a client for the cloud or the endpoint of the options.
 func newNeutronClient(o options, wrap transport) (neutron.Client, error) {
-	settings := openstack.Options{
-		Timeout: o.neutronTimeout, CloudIdentity: o.neutronIdentity, Transport: wrap, Skipped: metrics.Skipped(),
-	}
+	settings := o.neutronSettings(wrap)
+	settings.CloudIdentity = o.neutronIdentity
 	if o.cloud != "" {
 		client, err := openstack.NewFromCloud(o.cloud, settings)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/samplecrd/network-controller/pkg/clouds"
 	"github.com/samplecrd/network-controller/pkg/commandline"
 	"github.com/samplecrd/network-controller/pkg/deployments"
 	"github.com/samplecrd/network-controller/pkg/drift"
@@ -40,6 +41,7 @@ type options struct {
 	preview        preview.Options // of the command plan
 	reconcile      reconcile.Options
 	drift          drift.Options
+	clouds         clouds.Options
 
 	workers         int
 	maxRequests     int // to Neutron at a time
@@ -84,6 +86,9 @@ var defaults = options{
 		Retry:        reconcile.DefaultRetryDelays(),
 	},
 	drift: drift.Options{StartTimeout: 30 * time.Second}, // 10,000 networks take about 10 seconds
+	clouds: clouds.Options{
+		CheckPeriod: 30 * time.Second, GracePeriod: time.Minute, MoveDelay: time.Minute, Workers: 8,
+	},
 }
 
 // wallClock is the clock of this machine, which somebody may set.
@@ -186,6 +191,7 @@ func (o *options) addNeutronFlags(flags *flag.FlagSet) {
 		fmt.Sprintf("Timeout of a single request to Neutron. At most %v.", maxNeutronTimeout))
 	flags.IntVar(&o.maxRequests, "neutron-max-requests", 16,
 		"Largest number of requests to Neutron at a time, from 1 to 100. The others wait for their turn.")
+	o.clouds.AddFlags(flags)
 }
 
 // addFlags adds the flags that belong to no package.
@@ -269,6 +275,7 @@ func (o options) validate(arguments []string, given map[string]bool) error {
 		o.kube.Validate(given),
 		o.leaderElection.Validate(),
 		o.deployments.Validate(),
+		o.clouds.Validate(),
 		o.server.Validate(),
 		o.tracing.Validate(),
 		o.debugPage.Validate(),
@@ -288,6 +295,7 @@ func (o *options) chooseNeutron(given map[string]bool, fromEnvironment string, i
 		o.embeddedNeutron = true
 	case fromEnvironment != "":
 		o.cloud = fromEnvironment
+	case o.clouds.IsEnabled() && !given["embedded-neutron"]: // each namespace needs its own cloud
 	case isInPod || given["embedded-neutron"]:
 		return errors.New("no Neutron configured: set -cloud or OS_CLOUD for a cloud in clouds.yaml, " +
 			"-neutron-endpoint for a Neutron without authentication, or -embedded-neutron for a trial " +
@@ -296,6 +304,11 @@ func (o *options) chooseNeutron(given map[string]bool, fromEnvironment string, i
 		o.embeddedNeutron = true
 	}
 	return nil
+}
+
+// hasOwnNeutron reports whether the controller has a Neutron for all namespaces.
+func (o options) hasOwnNeutron() bool {
+	return o.cloud != "" || o.neutronEndpoint != "" || o.embeddedNeutron
 }
 
 // isDemo reports whether the controller is outside of a cluster, with a Neutron on this

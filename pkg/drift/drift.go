@@ -165,9 +165,11 @@ func (d *Detector) resync(ctx context.Context) (pause time.Duration, err error) 
 	defer end(observe.Result{})
 	listing, err := d.neutron.Refresh(ctx)
 	pause = pauseAfter(listing.Took, d.options.ResyncPeriod, err)
-	metrics.ObserveListing(listing, pause, err)
+	if !isWithoutCloud(err) {
+		metrics.ObserveListing(listing, pause, err)
+	}
 	if err != nil {
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && !isWithoutCloud(err) {
 			logger.Error(err, "Refreshing the cache of Neutron's state failed; drift is not detected until it succeeds", "retryAfter", pause.Round(time.Second))
 		}
 		return pause, err
@@ -186,6 +188,12 @@ func (d *Detector) resync(ctx context.Context) (pause time.Duration, err error) 
 	return pause, nil
 }
 
+// isWithoutCloud reports whether there is nothing to list.
+func isWithoutCloud(err error) bool {
+	var failure *neutron.Error
+	return errors.As(err, &failure) && failure.Type == neutron.NoCloud
+}
+
 // maxRetryAfter bounds how long a server can stop the lists with Retry-After.
 const maxRetryAfter = 5 * time.Minute
 
@@ -197,7 +205,10 @@ func pauseAfter(took, period time.Duration, err error) time.Duration {
 	var failure *neutron.Error
 	if errors.As(err, &failure) {
 		pause = max(pause, min(failure.RetryAfter, maxRetryAfter))
-		if failure.Type == neutron.NotSent {
+		switch failure.Type {
+		case neutron.NoCloud:
+			return maxRetryAfter // nothing ever comes of it
+		case neutron.NotSent:
 			return pause // the list waited for other requests
 		}
 	}

@@ -118,6 +118,14 @@ func (r *Reconciler) StartedAt() time.Time {
 	return r.startedAt
 }
 
+// IsIdle reports whether the ledger is empty: nothing may exist in Neutron that no object
+// names.
+func (r *Reconciler) IsIdle() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.ledger) == 0
+}
+
 // Drift compares a Network with the cache of Neutron's state, without a request.
 // It reports whether the Network needs a sync, and whether the reason is a change
 // in Neutron. A Network whose last sync failed has its own retry: it needs a sync

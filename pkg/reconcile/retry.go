@@ -97,7 +97,7 @@ func (d RetryDelays) classify(err error) (retry Retry, delay time.Duration) {
 	var failure *neutron.Error
 	var waiting status.WaitError
 	switch {
-	case err == nil:
+	case err == nil, errors.Is(err, store.ErrElsewhere):
 		return RetryNever, 0
 	case errors.As(err, &waiting) && waiting.Left > 0:
 		return RetryLater, wait.Jitter(waiting.Left, 0.1)
@@ -148,7 +148,8 @@ func (r *Reconciler) LogFailure(ctx context.Context, key cache.ObjectName, err e
 // sync has to wait, or is paused.
 func isHarmless(err error) bool {
 	var blocked plan.Blocked
-	return errors.As(err, &blocked) && blocked.Reason == plan.ReasonPaused || errors.Is(err, store.ErrOutdated) || errors.Is(err, errDeleted) || apierrors.IsConflict(err) ||
+	return errors.As(err, &blocked) && blocked.Reason == plan.ReasonPaused || errors.Is(err, store.ErrOutdated) || errors.Is(err, store.ErrElsewhere) ||
+		errors.Is(err, errDeleted) || apierrors.IsConflict(err) ||
 		errors.Is(err, neutron.ErrConflict) || errors.As(err, new(status.WaitError))
 }
 

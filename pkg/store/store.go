@@ -51,6 +51,8 @@ type Networks struct {
 	observer observe.Observer
 	// own are the statuses that this process wrote last, by key.
 	own *utilcache.LRUExpireCache
+	// division is nil, unless these are a part of all Networks.
+	division *Division
 }
 
 // source is one informer of Networks.
@@ -174,6 +176,10 @@ func (n *Networks) AddHandlers(logger klog.Logger, handlers Handlers) error {
 
 // AddUnobserved is AddHandlers for another controller, which the observer does not see.
 func (n *Networks) AddUnobserved(logger klog.Logger, handlers Handlers) error {
+	if n.division != nil {
+		n.division.add(n, handlers)
+		return nil
+	}
 	for _, source := range n.sources {
 		if _, err := source.informer.TypedInformer().AddTypedEventHandler(handlers, cache.HandlerOptions{Logger: &logger}); err != nil {
 			return fmt.Errorf("adding event handlers for Networks: %w", err)
@@ -195,7 +201,7 @@ func (n *Networks) WaitForSync(ctx context.Context, except ...string) bool {
 }
 
 // Get returns a Network, or nil if it does not exist or its namespace is not
-// watched.
+// watched. It returns ErrElsewhere for one in another part of the Networks.
 func (n *Networks) Get(key cache.ObjectName) (*samplecrdv1.Network, error) {
 	source, watched := n.sources.For(key.Namespace)
 	if !watched {
@@ -204,6 +210,9 @@ func (n *Networks) Get(key cache.ObjectName) (*samplecrdv1.Network, error) {
 	object, exists, err := source.overlay.GetByKey(key.String())
 	if err != nil || !exists {
 		return nil, err
+	}
+	if !n.has(key.Namespace) {
+		return nil, ErrElsewhere
 	}
 	return object.(*samplecrdv1.Network), nil
 }
@@ -254,8 +263,14 @@ const (
 
 // List returns all Networks as the informers have received them.
 func (n *Networks) List() (all []*samplecrdv1.Network) {
+	if n.division != nil {
+		for _, namespace := range n.division.namespacesOf(n) {
+			all = append(all, n.in(namespace)...)
+		}
+		return all
+	}
 	for _, source := range n.sources {
-		some, _ := source.lister.List(labels.Everything()) // a list from memory does not fail
+		some, _ := source.lister.List(everything) // a list from memory does not fail
 		all = append(all, some...)
 	}
 	return all
@@ -266,7 +281,7 @@ func (n *Networks) Adopting(networkID string) (all []*samplecrdv1.Network) {
 	for _, source := range n.sources {
 		all = append(all, source.byIndex(byAdoptedNetwork, networkID)...)
 	}
-	return all
+	return slices.DeleteFunc(all, func(network *samplecrdv1.Network) bool { return !n.has(network.Namespace) })
 }
 
 // WithNetwork returns the Networks of a namespace whose status names a network that
@@ -290,8 +305,10 @@ func (s source) byIndex(index, value string) (all []*samplecrdv1.Network) {
 // If not, a Network that Get does not return may exist.
 func (n *Networks) IsComplete(namespace string) bool {
 	source, watched := n.sources.For(namespace)
-	return watched && cache.IsDone(source.synced)
+	return watched && cache.IsDone(source.synced) && n.has(namespace)
 }
+
+var everything = labels.Everything()
 
 // The indexes of Networks: by spec.networkID, and by namespace those for which a
 // network was created.

@@ -33,9 +33,9 @@ func ParseAddresses(list []string) (*Addresses, error) {
 // allows reports whether a URL is one of the list, or below one.
 func (a *Addresses) allows(u *url.URL) bool {
 	return slices.ContainsFunc(a.allowed, func(allowed *url.URL) bool {
-		rest, isBelow := strings.CutPrefix(u.Path, allowed.Path)
+		isBelow := strings.HasPrefix("/"+strings.TrimLeft(u.Path, "/")+"/", allowed.Path+"/")
 		return u.Scheme == allowed.Scheme && strings.EqualFold(hostPort(u), hostPort(allowed)) &&
-			isBelow && (rest == "" || rest[0] == '/') && !strings.Contains(u.Path, "..")
+			isBelow && !strings.Contains(u.Path, "..")
 	})
 }
 

@@ -1,0 +1,221 @@
+// Package clouds gives namespaces clouds of their own. A namespace with the Secret
+// samplecrd-cloud has its Networks reconciled by a controller for the cloud in that Secret.
+// Each cloud has a controller, which knows nothing of the others: its client, its cache of
+// Neutron's state, its ledger, its queue and its workers. So a cloud that is slow, dead or
+// hostile delays nobody else.
+//
+//	a namespace has                             its Networks belong to
+//	------------------------------------------  ----------------------------------------------
+//	a Secret whose login has succeeded          the controller of the cloud it leads to, which
+//	                                            several namespaces share
+//	one that is unusable, or is rejected        a controller without a cloud, which reports
+//	                                            that, or the one that they belonged to
+//	none that may be read, and never had one    the controller of the controller's own cloud
+//	none any more                               the same as before for GracePeriod, and until
+//	                                            no Network is being deleted; then the
+//	                                            controller's own cloud
+//
+// A Network records the cloud in which its network is. The controller of another cloud does
+// not touch it (the reason OtherCloud), so a move between clouds loses nothing.
+package clouds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
+	"github.com/samplecrd/network-controller/pkg/store"
+)
+
+// Controller reconciles the Networks of one cloud.
+type Controller interface {
+	WarmUp(ctx context.Context, skipNamespaces ...string) bool
+	Run(ctx context.Context, workers int, timeout time.Duration) error
+	// IsIdle reports whether nothing may exist in the cloud that no Network names.
+	IsIdle() bool
+}
+
+// Config is what a Set needs.
+type Config struct {
+	Options
+	Networks *store.Networks
+	Secrets  typedcorev1.SecretsGetter
+	// Connect returns the options for the client of another cloud.
+	Connect func() openstack.Options
+	// New returns a controller for the Networks of a cloud.
+	New func(client neutron.Client, networks *store.Networks) Controller
+	// Identity returns the identity of the controller's own cloud, which is empty if it has
+	// none, or false if it is unknown.
+	Identity func() (string, bool)
+}
+
+// Set has a controller for each cloud that a namespace has.
+type Set struct {
+	Config
+	addresses *openstack.Addresses
+	division  *store.Division
+	rest      *cloud // the controller's own, or none
+	running   sync.WaitGroup
+
+	mu      sync.Mutex
+	ctx     context.Context // of Run; nil before
+	timeout time.Duration
+	clouds  map[string]*cloud  // by Place
+	tenants map[string]*tenant // by namespace
+	failed  error              // of controllers that have ended
+}
+
+// cloud is a controller, and the namespaces whose Networks belong to it.
+type cloud struct {
+	Controller
+	set      *Set
+	place    string // empty for one that has no login
+	identity func() (string, bool)
+	part     *store.Networks
+	cancel   context.CancelFunc
+	members  map[string]*tenant // by namespace
+	turn     int                // of the member whose Secret is used
+}
+
+// New returns a Set.
+func New(config Config) (*Set, error) {
+	addresses, err := openstack.ParseAddresses(config.AllowedURLs)
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{Config: config, addresses: addresses, clouds: map[string]*cloud{}, tenants: map[string]*tenant{}}
+	s.division = config.Networks.Divide(s.want)
+	s.rest = &cloud{set: s, identity: config.Identity, part: s.division.NewPart(), members: map[string]*tenant{}}
+	return s, nil
+}
+
+// Rest returns the Networks of the namespaces without a cloud of their own.
+func (s *Set) Rest() *store.Networks { return s.rest.part }
+
+// Run runs the controllers, and the one for the namespaces without a cloud of their own. It
+// returns when the context and all of them have ended.
+func (s *Set) Run(ctx context.Context, own Controller, workers int, timeout time.Duration) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.mu.Lock()
+	s.ctx, s.timeout, s.rest.Controller = ctx, timeout, own
+	s.mu.Unlock()
+	if err := s.division.Start(klog.FromContext(ctx)); err != nil && ctx.Err() == nil {
+		return err
+	}
+	err := own.Run(ctx, workers, timeout)
+	s.mu.Lock()
+	cancel() // no tenant begins from now on
+	s.mu.Unlock()
+	s.running.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Join(err, s.failed)
+}
+
+// want begins to find the cloud of a namespace, if that has not begun.
+func (s *Set) want(namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx == nil || s.ctx.Err() != nil {
+		return
+	}
+	t := s.tenants[namespace]
+	if t == nil {
+		t = &tenant{set: s, namespace: namespace, kicked: make(chan struct{}, 1)}
+		s.tenants[namespace] = t
+		s.running.Go(func() { t.run(s.ctx) })
+	}
+	t.wantedAt = time.Now()
+}
+
+// begin begins a cloud. The caller holds the lock.
+func (s *Set) begin(place string, client neutron.Client, identity func() (string, bool)) *cloud {
+	c := &cloud{set: s, place: place, identity: identity, part: s.division.NewPart(), members: map[string]*tenant{}}
+	c.Controller = s.New(client, c.part)
+	if place != "" {
+		s.clouds[place] = c
+	}
+	ctx := s.ctx
+	if identity, known := identity(); known {
+		ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("cloud", identity))
+	}
+	ctx, c.cancel = context.WithCancel(ctx)
+	s.running.Go(func() {
+		defer s.division.Drop(c.part)
+		c.WarmUp(ctx)
+		if err := c.Run(ctx, s.Workers, s.timeout); err != nil {
+			s.mu.Lock()
+			s.failed = errors.Join(s.failed, err)
+			s.mu.Unlock()
+		}
+	})
+	return c
+}
+
+// enter makes a namespace belong to a cloud.
+func (s *Set) enter(t *tenant, c *cloud) {
+	s.mu.Lock()
+	old := t.cloud
+	if old == c {
+		s.mu.Unlock()
+		return
+	}
+	t.cloud = c
+	c.members[t.namespace] = t
+	s.leave(t, old)
+	s.mu.Unlock()
+	s.division.Assign(t.namespace, c.part)
+}
+
+// leave ends the membership of a namespace, and a cloud without members. The caller holds
+// the lock.
+func (s *Set) leave(t *tenant, c *cloud) {
+	if c == nil {
+		return
+	}
+	delete(c.members, t.namespace)
+	if len(c.members) == 0 && c != s.rest {
+		if c.place != "" {
+			delete(s.clouds, c.place)
+		}
+		c.cancel()
+	}
+}
+
+// isOwn reports whether a cloud has a login with a Secret. A nil one has not.
+func (c *cloud) isOwn() bool { return c != nil && c.place != "" }
+
+// mayBe reports whether two clouds may be one region and project.
+func (c *cloud) mayBe(other *cloud) bool {
+	a, isKnown := c.identity()
+	b, isOtherKnown := other.identity()
+	return !isKnown || !isOtherKnown || a == b
+}
+
+// latest returns the Credentials to log in with: those of one member, until they are
+// refused. Then the Secrets of all are read again.
+func (c *cloud) latest(_ context.Context, refused bool) (*openstack.Credentials, error) {
+	c.set.mu.Lock()
+	defer c.set.mu.Unlock()
+	namespaces := slices.Sorted(maps.Keys(c.members))
+	if len(namespaces) == 0 {
+		return nil, fmt.Errorf("no Secret %s leads to this cloud any more", SecretName)
+	}
+	if refused {
+		c.turn++
+		for _, member := range c.members {
+			member.kick()
+		}
+	}
+	return c.members[namespaces[c.turn%len(namespaces)]].credentials, nil
+}

@@ -1,0 +1,150 @@
+package openstack_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
+	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
+)
+
+// allowing returns the Addresses for URLs.
+func allowing(t *testing.T, urls ...string) *openstack.Addresses {
+	t.Helper()
+	addresses, err := openstack.ParseAddresses(urls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addresses
+}
+
+func parse(t *testing.T, cloudsYAML, ca string, urls ...string) (*openstack.Credentials, error) {
+	t.Helper()
+	return openstack.ParseCredentials(openstack.Source{
+		Name: "the Secret a/b", CloudsYAML: []byte(cloudsYAML), CACertificate: []byte(ca), Addresses: allowing(t, urls...),
+	})
+}
+
+// TestCredentials: what a tenant writes is used as it is, or rejected with an error that
+// names the field and holds no secret. Nothing of it reads a file or an environment variable.
+func TestCredentials(t *testing.T) {
+	f := useFiles(t)
+	f.write("ca.pem", "not a certificate")
+	f.write("clouds-public.yaml", "public-clouds: {vendor: {auth: {auth_url: 'https://k:5000'}}}")
+	const allowed = "https://k.example:5000"
+	with := func(url string, more ...string) string { return clouds(withPassword(url, password, more...)...) }
+	good := with(allowed + "/v3")
+	for name, test := range map[string]struct {
+		clouds, ca string
+		want       string // part of the error, or empty
+	}{
+		"one cloud":                   {clouds: good},
+		"the one named openstack":     {clouds: strings.Replace(good, "ours:", "openstack:", 1) + "  other: {}\n"},
+		"two, none named openstack":   {clouds: good + "  other: {}\n", want: `must have one cloud, or one with the name "openstack"; it has ["other" "ours"]`},
+		"none":                        {clouds: "clouds: {}", want: "it has none"},
+		"empty":                       {want: "it has none"},
+		"another port":                {clouds: with("https://k.example:5001"), want: "auth_url is not one that the administrator"},
+		"another scheme":              {clouds: with("http://k.example:5000"), want: "auth_url is not one that the administrator"},
+		"another host":                {clouds: with("https://k.example.evil:5000"), want: "auth_url is not one that the administrator"},
+		"user in the URL":             {clouds: with("https://k.example:5000@evil"), want: "auth_url "},
+		"the host in capitals":        {clouds: with("https://K.EXAMPLE:5000/v3")},
+		"a file as CA":                {clouds: with(allowed, "cacert: "+f.path("ca.pem")), want: "cacert names a file"},
+		"a file as certificate":       {clouds: with(allowed, "cert: /etc/passwd"), want: "cert names a file"},
+		"a file as key":               {clouds: with(allowed, "key: /etc/passwd"), want: "key names a file"},
+		"a profile":                   {clouds: with(allowed, "profile: vendor"), want: "profile names a file"},
+		"a public cloud":              {clouds: with(allowed, "cloud: vendor"), want: "cloud names a file"},
+		"a command to log in":         {clouds: with(allowed, "auth_type: v3oidcpassword"), want: `auth_type is "v3oidcpassword"`},
+		"an endpoint somewhere else":  {clouds: with(allowed, "network_endpoint_override: https://10.0.0.1"), want: "network_endpoint_override is not a URL that"},
+		"an endpoint that is allowed": {clouds: with(allowed, "network_endpoint_override: https://k.example:5000/network")},
+		"no certificate in cacert":    {clouds: good, ca: secret, want: "cacert of the Secret has no certificate"},
+		"no YAML":                     {clouds: "clouds: {ours: *" + secret, want: "is not valid YAML"},
+		"large":                       {clouds: good + "#" + strings.Repeat(" ", 64<<10), want: "is too large"},
+		"many aliases":                {clouds: billion(), want: "clouds.yaml in the Secret a/b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := parse(t, test.clouds, test.ca, allowed)
+			switch {
+			case test.want == "" && err != nil:
+				t.Errorf("error is %q", err)
+			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
+				t.Errorf("error is %v, want %q in it", err, test.want)
+			case err != nil && strings.Contains(err.Error(), secret):
+				t.Errorf("the error holds a secret: %v", err)
+			}
+		})
+	}
+	credentials, err := parse(t, good, "", allowed)
+	if text := fmt.Sprintf("%v %+v %#v %s", credentials, credentials, credentials, credentials); err != nil || strings.Contains(text, secret) {
+		t.Errorf("the text of credentials is %q (%v)", text, err)
+	}
+}
+
+// billion returns a YAML document that grows without end if its aliases are expanded.
+func billion() string {
+	text := "a0: &a0 [x,x,x,x,x,x,x,x,x]\n"
+	for i := range 9 {
+		text += fmt.Sprintf("a%d: &a%[1]d [*a%d,*a%[2]d,*a%[2]d,*a%[2]d,*a%[2]d,*a%[2]d,*a%[2]d,*a%[2]d,*a%[2]d]\n", i+1, i)
+	}
+	return text + "clouds: {ours: {regions: *a9}}\n"
+}
+
+// TestAllowedURLs: a URL is allowed if its scheme, host and port are those of one of the list,
+// and its path is the same or below.
+func TestAllowedURLs(t *testing.T) {
+	for name, test := range map[string]struct {
+		list, url string
+		allowed   bool
+	}{
+		"same":                      {"https://k/identity", "https://k/identity", true},
+		"with a version":            {"https://k/identity/v3", "https://k/identity/", true},
+		"below":                     {"https://k/identity", "https://k/identity/eu", true},
+		"any path":                  {"https://k", "https://k/identity/v3", true},
+		"the default port":          {"https://k:443", "https://k/v3", true},
+		"another path":              {"https://k/identity", "https://k/other", false},
+		"a path with this prefix":   {"https://k/identity", "https://k/identity2", false},
+		"a path that goes up":       {"https://k/identity", "https://k/identity/../other", false},
+		"a path that goes up, as %": {"https://k/identity", "https://k/identity/%2e%2e/other", false},
+		"a host with this prefix":   {"https://k", "https://k.evil", false},
+		"no encryption":             {"https://k", "http://k", false},
+		"one of two":                {"https://a,https://k", "https://k/v3", true},
+	} {
+		_, err := parse(t, clouds(withPassword(test.url, password)...), "", strings.Split(test.list, ",")...)
+		if allowed := err == nil; allowed != test.allowed {
+			t.Errorf("%s: allowed is %t, want %t (%v)", name, allowed, test.allowed, err)
+		}
+	}
+	if _, err := openstack.ParseAddresses([]string{"https://k", "ftp://me:" + secret + "@k"}); err == nil || strings.Contains(err.Error(), secret) {
+		t.Errorf("a URL that is none: error is %v", err)
+	}
+}
+
+// TestAddressesOfNames: a name that is allowed, and that resolves to this machine, leads nowhere.
+// Neither does the catalog. An IP address that is on the list does.
+func TestAddressesOfNames(t *testing.T) {
+	k := startKeystone(t, embedded.Options{})
+	login := func(urls ...string) (requests int, err error) {
+		k.requests()
+		credentials, err := parse(t, clouds(withPassword(urls[0], password)...), "", urls...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := openstack.NewFromCredentials(func(context.Context, bool) (*openstack.Credentials, error) { return credentials, nil }, openstack.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.Extensions(t.Context())
+		return len(k.requests()), err
+	}
+	port := k.URL[strings.LastIndex(k.URL, ":"):]
+	if _, err := login("http://localhost" + port); err == nil || !strings.Contains(err.Error(), "the address is one of this machine") {
+		t.Errorf("a name for this machine: error is %v", err)
+	}
+	if requests, err := login(k.URL); err == nil || !strings.Contains(err.Error(), "the address is one of this machine") || requests != 0 {
+		t.Errorf("a catalog that leads to this machine: error is %v after %d requests", err, requests)
+	}
+	if _, err := login(k.URL, k.front.URL); err != nil {
+		t.Errorf("addresses that are on the list: error is %v", err)
+	}
+}
