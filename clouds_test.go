@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,4 +107,171 @@ func TestCloudsOfNamespaces(t *testing.T) {
 		h.waitGone("example")
 	}
 	own.want(errors.Join(own.hasCounts(0, 0), hasNetworks(first, 0), hasNetworks(second, 0)))
+}
+
+// waitAssigned waits until the controller has read the Secret of a namespace and shows the
+// condition that follows.
+func (h *harness) createIn(condition, message string) {
+	h.Helper()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitCondition("example", condition, message)
+}
+
+// TestWithoutCloud: a namespace without a Secret waits if the controller has no cloud of its
+// own. It gets its network when the Secret comes.
+func TestWithoutCloud(t *testing.T) {
+	h, cloud := newTenants(t)
+	project := cloud.AddProject("first")
+	h.neutronURL = ""
+	h.startController()
+	h.createIn("NeutronUnavailable", "the namespace has no Secret samplecrd-cloud that the controller may read")
+	h.useCloud(project.CloudsYAML())
+	h.waitReady("example")
+	h.want(hasNetworks(project, 1))
+}
+
+// TestUnusableSecret: the Networks show why the Secret of their namespace cannot be used, and
+// nothing is made in the controller's own cloud. It is used when it has been corrected.
+func TestUnusableSecret(t *testing.T) {
+	h, cloud := newTenants(t)
+	project := cloud.AddProject("first")
+	good := project.CloudsYAML()
+	h.useCloud(strings.Replace(good, cloud.URL, "http://10.0.0.1:5000", 1))
+	h.startController()
+	h.createIn("NeutronUnavailable", "auth_url is not one that the administrator of the controller allows (-allowed-auth-urls)")
+	h.useCloud(strings.Replace(good, "password-of-first", "another-password", 1))
+	h.waitCondition("example", "NeutronUnavailable", "the login with the Secret samplecrd-cloud failed: The request requires authentication.")
+	h.want(errors.Join(h.hasCounts(0, 0), hasNetworks(project, 0)))
+	if err := h.hasLogged("-password"); err == nil {
+		t.Error("the log has a password")
+	}
+	h.useCloud(good)
+	h.waitReady("example")
+	h.want(errors.Join(h.hasCounts(0, 0), hasNetworks(project, 1)))
+}
+
+// TestSecretRotated: new credentials are used without a restart, and the Network notices nothing.
+func TestSecretRotated(t *testing.T) {
+	h, cloud := newTenants(t)
+	project := cloud.AddProject("first")
+	h.useCloud(project.CloudsYAML())
+	h.startController()
+	h.createIn(provisioned, "")
+	before := h.get("example").Status
+
+	project.SetPassword("another-password")
+	h.useCloud(project.CloudsYAML())
+	logins := cloud.Logins.Load()
+	h.eventually(func() error {
+		if cloud.Logins.Load() == logins {
+			return errors.New("nobody has logged in with the new password")
+		}
+		return nil
+	})
+	cloud.Revoke()
+	h.edit(`{"gateway":"10.0.0.9"}`)
+	if after := h.waitReady("example").Status; after.NetworkID != before.NetworkID {
+		t.Errorf("the network %s was replaced by %s", before.NetworkID, after.NetworkID)
+	}
+	h.want(hasNetworks(project, 1))
+}
+
+// TestSecretDeleted: without the Secret, the Network and its network stay, and nothing is made
+// in the controller's own cloud. A Secret for the same project continues where it was.
+func TestSecretDeleted(t *testing.T) {
+	h, cloud := newTenants(t)
+	project := cloud.AddProject("first")
+	h.useCloud(project.CloudsYAML())
+	h.startController()
+	h.createIn(provisioned, "")
+
+	h.loseCloud()
+	h.waitCondition("example", "OtherCloud", `the network is in the cloud "RegionOne/first-id"`)
+	h.delete("example")
+	h.edit(`{"gateway":"10.0.0.9"}`)
+	h.waitCondition("example", "OtherCloud", "-leave-cloud=RegionOne/first-id")
+	h.want(errors.Join(h.hasCounts(0, 0), hasNetworks(project, 1)))
+
+	h.useCloud(project.CloudsYAML())
+	h.waitGone("example")
+	h.want(errors.Join(h.hasCounts(0, 0), hasNetworks(project, 0)))
+}
+
+// TestNamespaceDeleted: the Secret of a namespace that is being deleted disappears before the
+// networks. They are deleted with it all the same.
+func TestNamespaceDeleted(t *testing.T) {
+	h, cloud := newTenants(t)
+	h.options.clouds.GracePeriod = time.Minute
+	project := cloud.AddProject("first")
+	h.useCloud(project.CloudsYAML())
+	h.startController()
+	h.createIn(provisioned, "")
+	h.loseCloud()
+	h.eventually(func() error { return h.hasLogged("The Secret of a namespace is gone") })
+	h.delete("example")
+	h.waitGone("example")
+	h.want(hasNetworks(project, 0))
+}
+
+// TestAnotherProjectInSecret: a Secret that leads to another project moves nothing there, and
+// deletes nothing.
+func TestAnotherProjectInSecret(t *testing.T) {
+	h, cloud := newTenants(t)
+	first, second := cloud.AddProject("first"), cloud.AddProject("second")
+	h.useCloud(first.CloudsYAML())
+	h.startController()
+	h.createIn(provisioned, "")
+	h.useCloud(second.CloudsYAML())
+	h.waitCondition("example", "OtherCloud", `but the controller is connected to "RegionOne/second-id"`)
+	h.want(errors.Join(hasNetworks(first, 1), hasNetworks(second, 0)))
+	h.create("another", "10.0.1.0/24", "")
+	h.waitReady("another")
+	h.want(errors.Join(hasNetworks(first, 1), hasNetworks(second, 1)))
+	h.useCloud(first.CloudsYAML())
+	h.waitReady("example")
+	h.waitCondition("another", "OtherCloud", `the network is in the cloud "RegionOne/second-id"`)
+}
+
+// TestCloudEnds: the controller of a cloud ends after its last Network, and begins again.
+func TestHangingCloud(t *testing.T) {
+	own, cloud := newTenants(t)
+	bad := keystone.Start()
+	t.Cleanup(bad.Close)
+	own.options.clouds.AllowedURLs = append(own.options.clouds.AllowedURLs, bad.URL)
+	a, b, c := own.tenant(), own.tenant(), own.tenant()
+	good := cloud.AddProject("good")
+	a.useCloud(good.CloudsYAML())
+	b.useCloud(bad.AddProject("bad").CloudsYAML())
+	c.useCloud(bad.AddProject("worse").CloudsYAML())
+	own.startWorkers(2)
+	const many = 20
+	name := func(i int) string { return fmt.Sprintf("n%d", i) }
+	b.create("example", "10.0.0.0/24", "")
+	b.waitReady("example")
+	bad.Hangs.Store(true) // c cannot log in, and b is logged in
+
+	round := func(prefix string) time.Duration {
+		began := time.Now()
+		for i := range many {
+			a.create(prefix+name(i), fmt.Sprintf("10.0.%d.0/24", i), "")
+		}
+		for i := range many {
+			a.waitReady(prefix + name(i))
+		}
+		return time.Since(began)
+	}
+	alone := round("alone-")
+	for i := range many {
+		b.create(name(i), fmt.Sprintf("10.1.%d.0/24", i), "")
+		c.create(name(i), fmt.Sprintf("10.1.%d.0/24", i), "")
+	}
+	own.create("example", "10.0.0.0/24", "")
+	beside := round("beside-")
+	own.waitReady("example")
+	t.Logf("%d Networks took %v, and %v beside two clouds that hang", many, alone, beside)
+	if beside > 3*alone+time.Second {
+		t.Errorf("%d Networks took %v, and %v beside two clouds that hang", many, alone, beside)
+	}
+	bad.Hangs.Store(false)
+	bad.CloseClientConnections()
 }

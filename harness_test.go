@@ -204,7 +204,14 @@ func (h *harness) newController(ctx context.Context) *parts {
 	if err != nil {
 		h.Fatal(err)
 	}
-	neutronClient, err := newNeutronClient(o, neutronTransport(alone.Fence(), newNeutronGate(o), observers.networks))
+	connect := newNeutronClient
+	if !o.hasOwnNeutron() {
+		connect = func(o options, wrap transport) (neutron.Client, error) {
+			client, _, err := connectNeutron(ctx, o, wrap)
+			return client, err
+		}
+	}
+	neutronClient, err := connect(o, neutronTransport(alone.Fence(), newNeutronGate(o), observers.networks))
 	if err != nil {
 		h.Fatal(err)
 	}

@@ -97,6 +97,8 @@ func (t *tenant) isOver() bool {
 func (t *tenant) check(ctx context.Context) time.Duration {
 	secret, err := t.read(ctx)
 	switch {
+	case ctx.Err() != nil:
+		return 0
 	case err != nil:
 		klog.FromContext(ctx).Error(err, "Reading the Secret of a namespace failed; the namespace keeps its cloud")
 		return readRetry

@@ -100,8 +100,12 @@ func (c *Cloud) serve(w http.ResponseWriter, r *http.Request) {
 		refuse(w)
 		return
 	}
+	// The embedded Neutron has one project.
+	r.URL.RawQuery = strings.Replace(r.URL.RawQuery, "project_id="+p.ID(), "project_id="+embeddedProject, 1)
 	p.Neutron.ServeHTTP(w, r)
 }
+
+const embeddedProject = "fake_project_id"
 
 func (c *Cloud) login(w http.ResponseWriter, r *http.Request) {
 	number := c.Logins.Add(1)
