@@ -23,11 +23,11 @@ type metric struct{ Name, Type, Text string }
 // metric without values, and returns those of the controller.
 func readMetrics() (all []metric, err error) {
 	metrics.SetVersion("")
-	metrics.SetCloud("")
 	metrics.ObserveReady(time.Second)
 	_, endRequest := metrics.Observer{}.Begin(context.Background(), observe.Work{Kind: observe.Request, Server: metrics.Neutron})
 	endRequest(observe.Result{})
-	metrics.ObserveListing(neutron.Listing{Quotas: map[string]neutron.Quota{"network": {}}}, time.Second, nil)
+	listing := neutron.Listing{Cloud: "RegionOne/project", Quotas: map[string]neutron.Quota{"network": {}}}
+	new(metrics.Cloud).ObserveListing(listing, time.Second, nil)
 	metrics.CountRequests(func() (inFlight, waiting int) { return 0, 0 })
 	metrics.CountNetworks(func() []*samplecrdv1.Network { return []*samplecrdv1.Network{{}} })
 

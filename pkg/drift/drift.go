@@ -75,6 +75,7 @@ type Detector struct {
 	observer   observe.Observer
 	clock      clock.WithTicker
 	options    Options
+	metrics    metrics.Cloud
 
 	running sync.WaitGroup
 	cancel  context.CancelFunc // ends the background work
@@ -141,6 +142,7 @@ func (d *Detector) Stop() {
 		d.running.Wait()
 	}()
 	d.wait(context.Background(), ended, stopTimeout)
+	d.metrics.Close()
 }
 
 // wait waits until a channel is closed, but not longer than a timeout. It reports
@@ -166,7 +168,7 @@ func (d *Detector) resync(ctx context.Context) (pause time.Duration, err error) 
 	listing, err := d.neutron.Refresh(ctx)
 	pause = pauseAfter(listing.Took, d.options.ResyncPeriod, err)
 	if !isWithoutCloud(err) {
-		metrics.ObserveListing(listing, pause, err)
+		d.metrics.ObserveListing(listing, pause, err)
 	}
 	if err != nil {
 		if ctx.Err() == nil && !isWithoutCloud(err) {
@@ -278,12 +280,11 @@ func (d *Detector) findOrphans(logger klog.Logger, now time.Time) (count int) {
 		}
 		count += len(ids)
 	}
-	metrics.Orphans.Set(float64(count))
 	retained := 0
 	for _, ids := range usage.Retained {
 		retained += len(ids)
 	}
-	metrics.Retained.Set(float64(retained))
+	d.metrics.SetOrphans(count, retained)
 	return count
 }
 
@@ -312,7 +313,7 @@ func (d *Detector) areTooMany(logger klog.Logger, due []cache.ObjectName, count 
 	if len(due) > 0 && limit > 0 && count > limit {
 		d.paused = count
 	}
-	metrics.OrphanDeletionsPaused.Set(float64(d.paused))
+	d.metrics.SetPaused(d.paused)
 	if d.paused == 0 || d.paused == before {
 		return d.paused > 0
 	}

@@ -18,7 +18,6 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // of queues, requests to Kubernetes, leader election, informers
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
-	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/observe"
 	"github.com/samplecrd/network-controller/pkg/status"
 )
@@ -26,12 +25,9 @@ import (
 const subsystem = "samplecrd"
 
 var (
-	// Orphans is the number of Neutron networks without a Network object.
-	Orphans = gauge("orphans", "Neutron networks that carry an owner marker of this cluster but have no Network object. Only the leader counts them.")
-	// OrphanDeletionsPaused is the number of orphans if it is too large to delete them.
-	OrphanDeletionsPaused = gauge("orphan_deletions_paused", "Orphaned Neutron networks that are not deleted because there are more than -max-orphan-deletions. It is 0 if there are fewer, or if none is due for deletion. Only the leader counts them.")
-	// Retained is the number of Neutron networks that were retained.
-	Retained = gauge("retained_networks", "Neutron networks of this cluster that deletionPolicy Retain has kept after the deletion of their Network. Only the leader counts them.")
+	orphans               = gauge("orphans", "Neutron networks that carry an owner marker of this cluster but have no Network object. Only the leader counts them.")
+	orphanDeletionsPaused = gauge("orphan_deletions_paused", "Orphaned Neutron networks that are not deleted because there are more than -max-orphan-deletions. It is 0 if there are fewer, or if none is due for deletion. Only the leader counts them.")
+	retained              = gauge("retained_networks", "Neutron networks of this cluster that deletionPolicy Retain has kept after the deletion of their Network. Only the leader counts them.")
 	// DriftDetected counts Networks that Neutron no longer matches.
 	DriftDetected = counter("drift_detected_total", "Networks for which a refresh of the cache of Neutron's state found a new difference from the spec.")
 	// DriftRepaired counts steps that reverted a change in Neutron.
@@ -74,7 +70,7 @@ func counter(name, help string) *metrics.Counter {
 }
 
 func init() {
-	legacyregistry.MustRegister(Orphans, OrphanDeletionsPaused, Retained, DriftDetected, DriftRepaired, skippedObjects, readyDuration, neutronDuration,
+	legacyregistry.MustRegister(orphans, orphanDeletionsPaused, retained, DriftDetected, DriftRepaired, skippedObjects, readyDuration, neutronDuration,
 		quotaLimit, quotaUsed, cacheObjects, cacheRefreshes, cacheDuration, cachePeriod, cacheTime, neutronInfo, buildInfo)
 	legacyregistry.CustomMustRegister(&scraped)
 	for _, result := range []string{"success", "failure"} { // so that their rate is 0 and not unknown
@@ -87,12 +83,6 @@ func init() {
 
 // SetVersion sets the version of the program.
 func SetVersion(version string) { buildInfo.WithLabelValues(version, runtime.Version()).Set(1) }
-
-// SetCloud sets the identity of the Neutron that is in use.
-func SetCloud(cloud string) {
-	neutronInfo.Reset() // after another login, it may be another project
-	neutronInfo.WithLabelValues(cloud).Set(1)
-}
 
 // ObserveReady records the time until a new Network was Ready.
 func ObserveReady(took time.Duration) { readyDuration.Observe(took.Seconds()) }
@@ -118,26 +108,6 @@ func observeNeutron(operation string, code int, took time.Duration) {
 		text = strconv.Itoa(code)
 	}
 	neutronDuration.WithLabelValues(operation, text).Observe(took.Seconds())
-}
-
-// ObserveListing records a refresh of the cache of Neutron's state, and the pause
-// until the next one.
-func ObserveListing(listing neutron.Listing, pause time.Duration, err error) {
-	cacheDuration.Set(listing.Took.Seconds())
-	cachePeriod.Set(pause.Seconds())
-	if err != nil {
-		cacheRefreshes.WithLabelValues("failure").Inc()
-		return
-	}
-	cacheRefreshes.WithLabelValues("success").Inc()
-	SetCloud(listing.Cloud)
-	cacheObjects.WithLabelValues("network").Set(float64(listing.Networks))
-	cacheObjects.WithLabelValues("subnet").Set(float64(listing.Subnets))
-	cacheTime.Set(float64(time.Now().Unix()))
-	for kind, quota := range listing.Quotas {
-		quotaLimit.WithLabelValues(kind).Set(float64(quota.Limit))
-		quotaUsed.WithLabelValues(kind).Set(float64(quota.Used))
-	}
 }
 
 // CountNetworks makes the metric samplecrd_networks count the Networks that list

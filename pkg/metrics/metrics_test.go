@@ -5,18 +5,37 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// TestSetCloud: the metrics contain the cloud in use, and no earlier one.
-func TestSetCloud(t *testing.T) {
-	SetCloud("embedded")
-	SetCloud("RegionOne/1234")
+// TestClouds: the metrics contain the clouds in use, and no earlier one. They add up what
+// the clouds have, and show the worst time.
+func TestClouds(t *testing.T) {
+	a, b, ended := &Cloud{}, &Cloud{}, &Cloud{}
+	a.ObserveListing(neutron.Listing{Cloud: "embedded"}, time.Second, nil)
+	a.ObserveListing(neutron.Listing{Cloud: "RegionOne/1234", Networks: 2, Took: 3 * time.Second}, time.Second, nil)
+	b.ObserveListing(neutron.Listing{Cloud: "RegionOne/5678", Networks: 5, Took: time.Second}, 2*time.Second, nil)
+	a.SetOrphans(1, 2)
+	b.SetOrphans(3, 0)
+	ended.ObserveListing(neutron.Listing{Cloud: "RegionOne/9", Networks: 9, Took: time.Hour}, time.Hour, nil)
+	ended.Close()
 	response := httptest.NewRecorder()
 	Handler().ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
-	got := regexp.MustCompile(`(?m)^samplecrd_neutron_info.*$`).FindAllString(response.Body.String(), -1)
-	if diff := cmp.Diff([]string{`samplecrd_neutron_info{cloud="RegionOne/1234"} 1`}, got); diff != "" {
+	got := regexp.MustCompile(`(?m)^samplecrd_(?:neutron_info|orphans|retained|neutron_cache_(?:objects|refresh_d|period)).*$`).FindAllString(response.Body.String(), -1)
+	if diff := cmp.Diff([]string{
+		`samplecrd_neutron_cache_objects{kind="network"} 7`,
+		`samplecrd_neutron_cache_objects{kind="subnet"} 0`,
+		`samplecrd_neutron_cache_period_seconds 2`,
+		`samplecrd_neutron_cache_refresh_duration_seconds 3`,
+		`samplecrd_neutron_info{cloud="RegionOne/1234"} 1`,
+		`samplecrd_neutron_info{cloud="RegionOne/5678"} 1`,
+		`samplecrd_orphans 4`,
+		`samplecrd_retained_networks 2`,
+	}, got); diff != "" {
 		t.Errorf("series (-want +got):\n%s", diff)
 	}
 }
