@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -341,6 +342,7 @@ func divide(
 		return nil, networks, nil
 	}
 	config.Options, config.Networks, config.Secrets = o.clouds, networks, c.kube.CoreV1()
+	config.MoveDelay = cmp.Or(config.MoveDelay, o.neutronTimeout+o.reconcile.MaxInFlight)
 	set, err := clouds.New(config)
 	if err != nil {
 		return nil, nil, err
@@ -513,6 +515,10 @@ func newNeutronClient(o options, wrap transport) (neutron.Client, error) {
 // neutronOfPlan returns a client for the Neutron that a controller uses. That can be the
 // embedded Neutron of another process.
 func neutronOfPlan(o options) (neutron.Client, error) {
+	if !o.hasOwnNeutron() {
+		return nil, errors.New("the controller has no cloud of its own, and plan does not read the Secrets of namespaces: " +
+			"set -cloud, with a clouds.yaml that has the cloud of the namespace, and -namespaces")
+	}
 	if o.embeddedNeutron {
 		if _, port, _ := net.SplitHostPort(o.embeddedAddress); port == "" || port == "0" {
 			return nil, errors.New("the Neutron of the controller is unknown: set -cloud, OS_CLOUD or -neutron-endpoint; " +

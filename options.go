@@ -87,7 +87,7 @@ var defaults = options{
 	},
 	drift: drift.Options{StartTimeout: 30 * time.Second}, // 10,000 networks take about 10 seconds
 	clouds: clouds.Options{
-		CheckPeriod: 30 * time.Second, GracePeriod: time.Minute, MoveDelay: time.Minute, Workers: 8,
+		CheckPeriod: 30 * time.Second, GracePeriod: time.Minute, Workers: 8,
 	},
 }
 

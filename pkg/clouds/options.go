@@ -29,7 +29,7 @@ type Options struct {
 	// GracePeriod is how long a namespace keeps its cloud after its Secret has disappeared.
 	GracePeriod time.Duration
 	// MoveDelay is how long nobody reconciles a namespace that gets new credentials for the
-	// project that it had: longer than a request to Neutron can take.
+	// project that it had: as long as Neutron may execute a request. Defaults to that.
 	MoveDelay time.Duration
 	// Workers is the number of Networks of a cloud that are reconciled concurrently.
 	Workers int

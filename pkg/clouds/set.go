@@ -21,7 +21,6 @@ package clouds
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -71,7 +70,6 @@ type Set struct {
 	timeout time.Duration
 	clouds  map[string]*cloud  // by Place
 	tenants map[string]*tenant // by namespace
-	failed  error              // of controllers that have ended
 }
 
 // cloud is a controller, and the namespaces whose Networks belong to it.
@@ -94,7 +92,7 @@ func New(config Config) (*Set, error) {
 	}
 	s := &Set{Config: config, addresses: addresses, clouds: map[string]*cloud{}, tenants: map[string]*tenant{}}
 	s.division = config.Networks.Divide(s.want)
-	s.rest = &cloud{set: s, identity: config.Identity, part: s.division.NewPart(), members: map[string]*tenant{}}
+	s.rest = &cloud{set: s, identity: config.Identity, part: s.division.Rest(), members: map[string]*tenant{}}
 	return s, nil
 }
 
@@ -117,9 +115,7 @@ func (s *Set) Run(ctx context.Context, own Controller, workers int, timeout time
 	cancel() // no tenant begins from now on
 	s.mu.Unlock()
 	s.running.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return errors.Join(err, s.failed)
+	return err
 }
 
 // want begins to find the cloud of a namespace, if that has not begun.
@@ -154,9 +150,7 @@ func (s *Set) begin(place string, client neutron.Client, identity func() (string
 		defer s.division.Drop(c.part)
 		c.WarmUp(ctx)
 		if err := c.Run(ctx, s.Workers, s.timeout); err != nil {
-			s.mu.Lock()
-			s.failed = errors.Join(s.failed, err)
-			s.mu.Unlock()
+			klog.FromContext(ctx).Error(err, "The controller of a cloud has failed")
 		}
 	})
 	return c

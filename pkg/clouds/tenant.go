@@ -88,6 +88,9 @@ func (t *tenant) isOver() bool {
 	t.set.mu.Unlock()
 	if over {
 		t.set.division.Assign(t.namespace, nil)
+		if len(t.set.division.In(t.namespace)) > 0 { // one came just now
+			t.set.want(t.namespace)
+		}
 	}
 	return over
 }

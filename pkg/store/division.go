@@ -2,8 +2,6 @@ package store
 
 import (
 	"errors"
-	"maps"
-	"slices"
 	"sync"
 
 	"k8s.io/client-go/tools/cache"
@@ -20,6 +18,7 @@ var ErrElsewhere = errors.New("another controller reconciles the Networks of the
 // contain nothing else. There is one event handler for all of them, however many there are.
 type Division struct {
 	all    *Networks
+	rest   *Networks
 	wanted func(namespace string)
 
 	mu       sync.RWMutex
@@ -29,10 +28,16 @@ type Division struct {
 
 // Divide returns a Division in which no namespace belongs to a part. Wanted is called, often
 // and from event handlers, with the namespaces that belong to none and of which there is a
-// Network, or somebody looks for one.
+// Network, or for which somebody asks the part Rest.
 func (n *Networks) Divide(wanted func(namespace string)) *Division {
-	return &Division{all: n, wanted: wanted, parts: map[string]*Networks{}, handlers: map[*Networks]Handlers{}}
+	d := &Division{all: n, wanted: wanted, parts: map[string]*Networks{}, handlers: map[*Networks]Handlers{}}
+	d.rest = d.NewPart()
+	return d
 }
+
+// Rest returns the part that is always there. Others are asked for namespaces by whoever writes
+// to their clouds, and cannot want one.
+func (d *Division) Rest() *Networks { return d.rest }
 
 // Start passes on events to the parts from now on.
 func (d *Division) Start(logger klog.Logger) error {
@@ -96,17 +101,6 @@ func (d *Division) Assign(namespace string, part *Networks) {
 	}
 }
 
-// Namespaces returns the namespaces that have a Network, sorted.
-func (d *Division) Namespaces() []string {
-	found := map[string]bool{}
-	for _, source := range d.all.sources {
-		for _, namespace := range source.informer.Informer().GetIndexer().ListIndexFuncValues(cache.NamespaceIndex) {
-			found[namespace] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(found))
-}
-
 // In returns the Networks of a namespace, whatever part it belongs to.
 func (d *Division) In(namespace string) []*samplecrdv1.Network { return d.all.in(namespace) }
 
@@ -155,7 +149,7 @@ func (n *Networks) has(namespace string) bool {
 	n.division.mu.RLock()
 	part := n.division.parts[namespace]
 	n.division.mu.RUnlock()
-	if part == nil {
+	if part == nil && n == n.division.rest {
 		n.division.wanted(namespace)
 	}
 	return part == n

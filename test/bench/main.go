@@ -38,6 +38,7 @@ type bench struct {
 	peers           []peer
 	n, most, rounds int
 	docs, atScale   bool
+	ofClouds        bool
 	results         results
 }
 
@@ -60,6 +61,7 @@ func parseFlags() (b *bench, err error) {
 	flag.BoolVar(&b.docs, "docs", false, "write docs/benchmarks.md, too")
 	flag.BoolVar(&b.atScale, "scale", false, "measure only what this controller and Kubernetes cost with many Networks: "+
 		"the table of docs/scale.md")
+	flag.BoolVar(&b.ofClouds, "clouds", false, "measure only what a cloud for each namespace costs: the table of docs/scale.md")
 	flag.Parse()
 	b.peers, err = selectPeers(allPeers(b.root), *only)
 	return b, err
@@ -139,6 +141,9 @@ func (b *bench) tenantStep(p peer, n, atATime int) step {
 func (b *bench) run(ctx context.Context) (err error) {
 	if b.atScale {
 		return b.scale(ctx)
+	}
+	if b.ofClouds {
+		return b.clouds(ctx)
 	}
 	if b.results, err = b.newResults(ctx); err != nil {
 		return err

@@ -20,6 +20,8 @@ type Cloud struct {
 	*httptest.Server
 	// Hangs makes all requests wait until their clients give up.
 	Hangs atomic.Bool
+	// Requests counts all requests.
+	Requests atomic.Int64
 	// Logins counts the requests for tokens.
 	Logins atomic.Int64
 
@@ -84,6 +86,7 @@ func (c *Cloud) Revoke() {
 }
 
 func (c *Cloud) serve(w http.ResponseWriter, r *http.Request) {
+	c.Requests.Add(1)
 	if c.Hangs.Load() {
 		_, _ = io.Copy(io.Discard, r.Body) // else the server does not notice that the client gives up
 		<-r.Context().Done()
