@@ -109,8 +109,7 @@ func TestCloudsOfNamespaces(t *testing.T) {
 	own.want(errors.Join(own.hasCounts(0, 0), hasNetworks(first, 0), hasNetworks(second, 0)))
 }
 
-// waitAssigned waits until the controller has read the Secret of a namespace and shows the
-// condition that follows.
+// createIn creates the Network example, and waits for its condition.
 func (h *harness) createIn(condition, message string) {
 	h.Helper()
 	h.create("example", "10.0.0.0/24", "")
@@ -232,7 +231,8 @@ func TestAnotherProjectInSecret(t *testing.T) {
 	h.waitCondition("another", "OtherCloud", `the network is in the cloud "RegionOne/second-id"`)
 }
 
-// TestCloudEnds: the controller of a cloud ends after its last Network, and begins again.
+// TestHangingCloud: two clouds that hang, one of them before its first login, delay neither
+// another cloud nor the controller's own, although there are fewer workers than requests.
 func TestHangingCloud(t *testing.T) {
 	own, cloud := newTenants(t)
 	bad := keystone.Start()
