@@ -103,12 +103,12 @@ func (c *Cloud) serve(w http.ResponseWriter, r *http.Request) {
 		refuse(w)
 		return
 	}
-	// The embedded Neutron has one project.
-	r.URL.RawQuery = strings.Replace(r.URL.RawQuery, "project_id="+p.ID(), "project_id="+embeddedProject, 1)
+	if query := r.URL.Query(); query.Get("project_id") == p.ID() {
+		query.Del("project_id") // the embedded Neutron has only this project, by another ID
+		r.URL.RawQuery = query.Encode()
+	}
 	p.Neutron.ServeHTTP(w, r)
 }
-
-const embeddedProject = "fake_project_id"
 
 func (c *Cloud) login(w http.ResponseWriter, r *http.Request) {
 	number := c.Logins.Add(1)
