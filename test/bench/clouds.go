@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -84,7 +86,7 @@ func (m *manyClouds) measure(ctx context.Context, have, n int) (c cloudCost, err
 		err = m.addCloud(ctx, fmt.Sprintf("tenant-%d", i))
 	}
 	if err == nil {
-		err = m.waitReady(ctx, n*networksOfCloud)
+		err = m.waitReady(ctx, n)
 	}
 	p.Stop(stopTime)
 	if err != nil {
@@ -153,23 +155,25 @@ func (m *manyClouds) addCloud(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// waitReady waits until a number of Networks is Ready.
-func (m *manyClouds) waitReady(ctx context.Context, want int) error {
-	return process.Poll(ctx, 2*time.Second, func(ctx context.Context) (bool, error) {
-		list, err := m.networks.SamplecrdV1().Networks("").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-		if err != nil {
-			return false, err
-		}
-		ready := 0
-		for _, network := range list.Items {
-			for _, condition := range network.Status.Conditions {
-				if condition.Type == samplecrdv1.ConditionReady && condition.Status == metav1.ConditionTrue {
-					ready++
-				}
+// waitReady waits until the Networks of a number of clouds are Ready.
+func (m *manyClouds) waitReady(ctx context.Context, n int) error {
+	for i := range n {
+		namespace := fmt.Sprintf("tenant-%d", i)
+		err := process.Poll(ctx, 2*time.Second, func(ctx context.Context) (bool, error) {
+			list, err := m.networks.SamplecrdV1().Networks(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+			if err != nil {
+				return false, err
 			}
+			isWaiting := func(network samplecrdv1.Network) bool {
+				return !meta.IsStatusConditionTrue(network.Status.Conditions, samplecrdv1.ConditionReady)
+			}
+			return !slices.ContainsFunc(list.Items, isWaiting), nil
+		})
+		if err != nil {
+			return err
 		}
-		return ready == want, nil
-	})
+	}
+	return nil
 }
 
 var secretGet = regexp.MustCompile(`(?m)^apiserver_request_total\{.*resource="secrets".*verb="GET".*\} (\S+)$`)
