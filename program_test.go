@@ -315,9 +315,14 @@ func TestChooseNeutron(t *testing.T) {
 		"embedded, in a pod":             {flag: "embedded-neutron", isInPod: true, want: options{embeddedNeutron: true}},
 		"embedded, and the environment":  {flag: "embedded-neutron", osCloud: "mine", want: options{embeddedNeutron: true}},
 		"an endpoint, and another cloud": {flag: "neutron-endpoint", osCloud: "mine"},
+		"clouds of namespaces":           {flag: "allowed-auth-urls", isInPod: true},
+		"those, and the environment":     {flag: "allowed-auth-urls", osCloud: "mine", want: options{cloud: "mine"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := options{embeddedNeutron: test.flag == "embedded-neutron"}
+			if test.flag == "allowed-auth-urls" {
+				o.clouds.AllowedURLs = []string{"https://keystone.example"}
+			}
 			err := o.chooseNeutron(map[string]bool{test.flag: true}, test.osCloud, test.isInPod)
 			if (err != nil) != test.fails || o.embeddedNeutron != test.want.embeddedNeutron || o.cloud != test.want.cloud {
 				t.Errorf("embedded: %v, cloud %q, error %v", o.embeddedNeutron, o.cloud, err)

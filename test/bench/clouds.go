@@ -57,11 +57,13 @@ func (b *bench) clouds(ctx context.Context) error {
 	defer func() { _ = cluster.Stop() }()
 	config := rest.CopyConfig(cluster.RESTConfig())
 	config.QPS = -1
-	m := &manyClouds{cluster: cluster, cloud: keystone.Start(), kube: kubernetes.NewForConfigOrDie(config), networks: clientset.NewForConfigOrDie(config)}
+	m := &manyClouds{cluster: cluster, cloud: keystone.Start()}
+	m.kube, m.networks = kubernetes.NewForConfigOrDie(config), clientset.NewForConfigOrDie(config)
 	defer m.cloud.Close()
 	m.args = []string{filepath.Join(b.root, "build/bin/samplecrd-controller"), "-kubeconfig=" + cluster.Kubeconfig(),
 		"-allowed-auth-urls=" + m.cloud.URL, "-leader-elect=false", "-deployment-networks=none"}
-	fmt.Println("| clouds | memory | peak | start: quiet after | CPU time | requests to Neutron | logins | at rest, in a minute: requests to Neutron | Secrets read | CPU time |")
+	fmt.Println("| clouds | memory | peak | start: quiet after | CPU time | requests to Neutron | logins " +
+		"| at rest, in a minute: requests to Neutron | Secrets read | CPU time |")
 	fmt.Println("|---|---|---|---|---|---|---|---|---|---|")
 	have := 0
 	for _, n := range cloudCounts {
@@ -70,8 +72,8 @@ func (b *bench) clouds(ctx context.Context) error {
 			return fmt.Errorf("%d clouds: %w", n, err)
 		}
 		have = n
-		fmt.Printf("| %d | %.0f MB | %.0f MB | %.1f s | %.1f s | %d | %d | %.0f | %.0f | %.2f s |\n", c.clouds, c.resident, c.peak,
-			c.quiet, c.cpu, c.startRequests, c.logins, c.restRequests, c.restGets, c.rests)
+		fmt.Printf("| %d | %.0f MB | %.0f MB | %.1f s | %.1f s | %d | %d | %.0f | %.0f | %.2f s |\n",
+			c.clouds, c.resident, c.peak, c.quiet, c.cpu, c.startRequests, c.logins, c.restRequests, c.restGets, c.rests)
 	}
 	return nil
 }
@@ -127,7 +129,8 @@ func (m *manyClouds) measure(ctx context.Context, have, n int) (c cloudCost, err
 // addCloud adds a namespace with its Secret and Networks.
 func (m *manyClouds) addCloud(ctx context.Context, namespace string) error {
 	created := metav1.CreateOptions{}
-	if _, err := m.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, created); err != nil {
+	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	if _, err := m.kube.CoreV1().Namespaces().Create(ctx, object, created); err != nil {
 		return err
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: clouds.SecretName},

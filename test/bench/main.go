@@ -61,7 +61,8 @@ func parseFlags() (b *bench, err error) {
 	flag.BoolVar(&b.docs, "docs", false, "write docs/benchmarks.md, too")
 	flag.BoolVar(&b.atScale, "scale", false, "measure only what this controller and Kubernetes cost with many Networks: "+
 		"the table of docs/scale.md")
-	flag.BoolVar(&b.ofClouds, "clouds", false, "measure only what a cloud for each namespace costs: the table of docs/scale.md")
+	flag.BoolVar(&b.ofClouds, "clouds", false, "measure only what a cloud for each namespace costs: "+
+		"the table of docs/scale.md")
 	flag.Parse()
 	b.peers, err = selectPeers(allPeers(b.root), *only)
 	return b, err

@@ -127,7 +127,9 @@ func (c *Credentials) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.c
 // NewFromCredentials returns a client like that of NewFromCloud, for the Credentials that
 // latest returns. Latest is called every few seconds, and after a failed login, with refused
 // as true.
-func NewFromCredentials(latest func(ctx context.Context, refused bool) (*Credentials, error), o Options) (neutron.Client, error) {
+func NewFromCredentials(
+	latest func(ctx context.Context, refused bool) (*Credentials, error), o Options,
+) (neutron.Client, error) {
 	return newClient(o, func(ctx context.Context, refused bool) (*cloudConfig, error) {
 		credentials, err := latest(ctx, refused)
 		if err != nil {
