@@ -117,9 +117,9 @@ func TestCost(t *testing.T) {
 	h.forgetRequests()
 	before := allocations()
 
-	h.forEach(many, 1, func(i int) { h.create(name(i), fmt.Sprintf("10.0.%d.0/24", i), "") })
+	h.forEach(many, 1, func(i int) { h.create(name(i), fmt.Sprintf("10.2.%d.0/24", i), "") })
 	h.waitCost("creating", many, costOfCreate)
-	h.forEach(many, 2, func(i int) { h.patch(name(i), fmt.Sprintf(`{"spec":{"gateway":"10.0.%d.9"}}`, i)) })
+	h.forEach(many, 2, func(i int) { h.patch(name(i), fmt.Sprintf(`{"spec":{"gateway":"10.2.%d.9"}}`, i)) })
 	h.waitCost("editing", many, costOfEdit)
 
 	allocated := allocations() - before

@@ -13,6 +13,15 @@ import (
 // NoteRanges finds the Networks with the range of an older one in their namespace: their
 // status says so. Two networks may have one range, but hardly ever on purpose.
 func (r *Reconciler) NoteRanges(networks []*samplecrdv1.Network) {
+	later := laterOfRange(networks)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.laterOfRange = later
+}
+
+// laterOfRange returns the keys of the Networks with the range of an older one in their
+// namespace.
+func laterOfRange(networks []*samplecrdv1.Network) map[cache.ObjectName]bool {
 	type location struct {
 		namespace string
 		cidr      netip.Prefix
@@ -34,9 +43,7 @@ func (r *Reconciler) NoteRanges(networks []*samplecrdv1.Network) {
 			later[cache.MetaObjectToName(pair[1])] = true
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.laterOfRange = later
+	return later
 }
 
 func byAge(a, b *samplecrdv1.Network) int {

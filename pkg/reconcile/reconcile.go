@@ -92,7 +92,9 @@ func (r *Reconciler) Start(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.startedAt, r.stopping = r.clock.Now(), ctx.Done()
-	for _, network := range r.networks.List() {
+	networks := r.networks.List()
+	r.laterOfRange = laterOfRange(networks) // so that a restart changes no status
+	for _, network := range networks {
 		if HasFinalizer(network) { // others have not been worked on yet
 			key := cache.MetaObjectToName(network)
 			r.memories[key] = memory{uid: network.UID}
