@@ -248,7 +248,7 @@ func TestHangingCloud(t *testing.T) {
 	name := func(i int) string { return fmt.Sprintf("n%d", i) }
 	b.create("example", "10.0.0.0/24", "")
 	b.waitReady("example")
-	bad.Hangs.Store(true) // c cannot log in, and b is logged in
+	bad.Stuck.Store(true) // c cannot log in, and b is logged in
 
 	round := func(prefix string) time.Duration {
 		began := time.Now()
@@ -272,6 +272,6 @@ func TestHangingCloud(t *testing.T) {
 	if beside > 3*alone+time.Second {
 		t.Errorf("%d Networks took %v, and %v beside two clouds that hang", many, alone, beside)
 	}
-	bad.Hangs.Store(false)
+	bad.Stuck.Store(false)
 	bad.CloseClientConnections()
 }

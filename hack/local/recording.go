@@ -62,7 +62,7 @@ func startRecording(ctx context.Context, page, key string) (*recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // the goroutine closes it
 	if err != nil {
 		return nil, fmt.Errorf("opening the stream to record: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 
 // SecretName is the name of the Secret that gives a namespace a cloud of its own. The
 // controller may have the right to read this one, and no other.
-const SecretName = "samplecrd-cloud"
+const SecretName = "samplecrd-cloud" //nolint:gosec // a name
 
 // The keys of the Secret. Cluster API and ORC use the same ones.
 const (

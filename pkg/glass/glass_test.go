@@ -26,12 +26,6 @@ import (
 
 func key(name string) cache.ObjectName { return cache.ObjectName{Namespace: "default", Name: name} }
 
-// keys is the line of a queue of a test.
-type keys []cache.ObjectName
-
-func (k *keys) Len() int                     { return len(*k) }
-func (k *keys) Front(int) []cache.ObjectName { return *k }
-
 func newTestPage(t *testing.T) (*Controller, *testclock.FakeClock) {
 	t.Helper()
 	fake := testclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))

@@ -175,10 +175,8 @@ func TestNoSecrets(t *testing.T) {
 	_ = response.Body.Close()
 	end(errors.New("the cloud said no"))
 	queue.Done(key)
-	served := ""
-	for _, path := range []string{"/api/state", "/api/keys", "/api/journeys?key=default/a"} {
-		served += get(page.Handler(), path)
-	}
+	handler := page.Handler()
+	served := get(handler, "/api/state") + get(handler, "/api/keys") + get(handler, "/api/journeys?key=default/a")
 	if strings.Contains(served, secret) || !strings.Contains(served, "418") || !strings.Contains(served, "the cloud said no") {
 		t.Errorf("the page serves %s", served)
 	}

@@ -72,7 +72,7 @@ func (c *Controller) queueState() QueueState {
 }
 
 func (c *Controller) workerStates() []Worker {
-	workers := make([]Worker, max(c.Config.Workers, len(c.busy), 1))
+	workers := make([]Worker, max(c.Workers, len(c.busy), 1))
 	for i := range workers {
 		workers[i].Number = i + 1
 		if i >= len(c.busy) || c.busy[i] == nil {

@@ -135,11 +135,11 @@ func (c *Cache) readQuotas(ctx context.Context) {
 	if !ok || c.now().Before(c.quotasDue) {
 		return
 	}
-	pause, err := quotaPeriod, error(nil)
-	if c.quotas, err = reader.Quotas(ctx); errors.Is(err, ErrRefused) || errors.Is(err, ErrNotFound) {
-		pause = 1000 * time.Hour
+	quotas, err := reader.Quotas(ctx)
+	c.quotas, c.quotasDue = quotas, c.now().Add(quotaPeriod)
+	if errors.Is(err, ErrRefused) || errors.Is(err, ErrNotFound) {
+		c.quotasDue = c.now().Add(1000 * time.Hour)
 	}
-	c.quotasDue = c.now().Add(pause)
 }
 
 func (c *Cache) list(ctx context.Context, before *content) (*content, error) {

@@ -56,6 +56,7 @@ func KnownReason(reason string) string {
 		plan.ReasonInvalidSpec, plan.ReasonAmbiguous, plan.ReasonNotOurs, plan.ReasonNotFound, plan.ReasonAdoptionNotAllowed,
 		plan.ReasonDrifted, plan.ReasonOtherCloud, plan.ReasonOtherCluster, plan.ReasonExtensionMissing, plan.ReasonSubnetPoolMismatch, plan.ReasonInUse, plan.ReasonNamespaceLimit, plan.ReasonDefinitionDeleted, plan.ReasonNotConverging:
 		return reason
+	case plan.ReasonPaused: // of another condition
 	}
 	return "Other"
 }

@@ -35,7 +35,7 @@ func (n *Networks) Divide(wanted func(namespace string)) *Division {
 	return d
 }
 
-// Rest returns the part that is always there. Others are asked for namespaces by whoever writes
+// Rest returns the part that is always there. Others are asked for namespaces by who writes
 // to their clouds, and cannot want one.
 func (d *Division) Rest() *Networks { return d.rest }
 

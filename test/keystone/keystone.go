@@ -18,8 +18,8 @@ import (
 // Cloud is an OpenStack with one region, RegionOne.
 type Cloud struct {
 	*httptest.Server
-	// Hangs makes all requests wait until their clients give up.
-	Hangs atomic.Bool
+	// Stuck makes all requests wait until their clients give up.
+	Stuck atomic.Bool
 	// Requests counts all requests.
 	Requests atomic.Int64
 	// Logins counts the requests for tokens.
@@ -87,7 +87,7 @@ func (c *Cloud) Revoke() {
 
 func (c *Cloud) serve(w http.ResponseWriter, r *http.Request) {
 	c.Requests.Add(1)
-	if c.Hangs.Load() {
+	if c.Stuck.Load() {
 		_, _ = io.Copy(io.Discard, r.Body) // else the server does not notice that the client gives up
 		<-r.Context().Done()
 		return

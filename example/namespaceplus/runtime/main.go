@@ -51,7 +51,7 @@ func run(namespace string, workers int, debugPage glass.Options) error {
 	}
 	config.Wrap(page.Kubernetes)
 	config.QPS = -1 // the API server limits requests
-	if err := myv1.AddToScheme(scheme.Scheme); err != nil {
+	if err := myv1.Install(scheme.Scheme); err != nil {
 		return err
 	}
 	labeled, err := labels.Parse(myv1.LabelTenant) // the caches contain only the objects of tenants

@@ -67,7 +67,7 @@ func IsUpToDate(desired *unstructured.Unstructured, observed metav1.Object) bool
 	return slices.ContainsFunc(observed.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		var set map[string]any
 		return entry.Manager == FieldManager && entry.FieldsV1 != nil &&
-			json.Unmarshal(entry.FieldsV1.Raw, &set) == nil && contains(set, fields)
+			json.Unmarshal(entry.FieldsV1.GetRawBytes(), &set) == nil && contains(set, fields)
 	})
 }
 

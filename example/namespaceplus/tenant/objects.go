@@ -120,7 +120,7 @@ func (b *builder) add(kind Kind, name string, content fields) {
 		// The garbage collector deletes the namespace after this object, also while this
 		// controller is down. The namespace takes everything in it along.
 		object.SetOwnerReferences([]metav1.OwnerReference{
-			*metav1.NewControllerRef(b.tenant, myv1.SchemeGroupVersion.WithKind("NamespacePlus")),
+			*metav1.NewControllerRef(b.tenant, schema.GroupVersion(myv1.GroupVersion).WithKind("NamespacePlus")),
 		})
 	}
 	text, err := json.Marshal(content) // sorts the fields

@@ -39,7 +39,7 @@ func (a *Addresses) allows(u *url.URL) bool {
 	})
 }
 
-// errForbiddenAddress does not repeat the address: it would tell whoever wrote the settings
+// errForbiddenAddress does not repeat the address: it would tell who wrote the settings
 // what a name resolves to inside of the cluster.
 var errForbiddenAddress = errors.New("the address is one of this machine, of its link, or of metadata, " +
 	"to which no Secret may lead")

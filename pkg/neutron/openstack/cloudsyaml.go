@@ -185,7 +185,7 @@ func readCloudFile(path string) (cloudFile, error) {
 
 func parseCloudFile(path string, content []byte) (cloudFile, error) {
 	var all struct{ Clouds map[string]cloudEntry }
-	if err := yaml.Unmarshal(content, &all); err != nil {
+	if err := yaml.Unmarshal(content, &all); err != nil { //nolint:gosec // into plain data; the library bounds aliases
 		problem := "is not valid YAML"
 		if form := (*yaml.TypeError)(nil); errors.As(err, &form) {
 			problem = "does not have the structure of a clouds.yaml"

@@ -83,11 +83,12 @@ func TestCredentials(t *testing.T) {
 
 // billion returns a YAML document that grows without end if its aliases are expanded.
 func billion() string {
-	text := "a0: &a0 [x,x,x,x,x,x,x,x,x]\n"
+	var text strings.Builder
+	text.WriteString("a0: &a0 [x,x,x,x,x,x,x,x,x]\n")
 	for i := range 9 {
-		text += fmt.Sprintf("a%d: &a%[1]d [*a%d,*a%[2]d,*a%[2]d,*a%[2]d,*a%[2]d,*a%[2]d,*a%[2]d,*a%[2]d,*a%[2]d]\n", i+1, i)
+		fmt.Fprintf(&text, "a%d: &a%[1]d [*a%d,*a%[2]d,*a%[2]d,*a%[2]d,*a%[2]d,*a%[2]d,*a%[2]d,*a%[2]d,*a%[2]d]\n", i+1, i)
 	}
-	return text + "clouds: {ours: {regions: *a9}}\n"
+	return text.String() + "clouds: {ours: {regions: *a9}}\n"
 }
 
 // TestAllowedURLs: a URL is allowed if its scheme, host and port are those of one of the list,

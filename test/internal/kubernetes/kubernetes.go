@@ -31,7 +31,7 @@ const (
 )
 
 // frontProxy is the folder with the credentials with which the API server passes requests
-// on to aggregated API servers. They have an authority of their own: whoever has a
+// on to aggregated API servers. They have an authority of their own: who has a
 // certificate of it can act as any user there.
 const frontProxy = "front-proxy"
 

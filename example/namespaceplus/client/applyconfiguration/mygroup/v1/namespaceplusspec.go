@@ -20,7 +20,7 @@ import (
 // NamespacePlusSpec is what a tenant gets.
 type NamespacePlusSpecApplyConfiguration struct {
 	// resourceQuota are the hard limits of the ResourceQuota. Defaults to no CPU, no
-	// memory and no Pods: nothing runs until somebody grants it.
+	// memory and no Pods: nothing runs until somebody grants it. An empty object is no quota.
 	ResourceQuota *corev1.ResourceList `json:"resourceQuota,omitempty"`
 	// limitRange is the spec of the LimitRange. Defaults to no LimitRange.
 	LimitRange *corev1.LimitRangeSpec `json:"limitRange,omitempty"`
@@ -39,7 +39,7 @@ type NamespacePlusSpecApplyConfiguration struct {
 	// time. Defaults to no message.
 	Notification *NotificationApplyConfiguration `json:"notification,omitempty"`
 	// adopt permits the controller to use a namespace that exists already. Its contents
-	// stay. Defaults to false.
+	// stay. Defaults to false, and true cannot be taken back.
 	Adopt *bool `json:"adopt,omitempty"`
 	// deletionPolicy specifies what happens to the namespace when this object is deleted:
 	// Retain keeps it with everything in it, Delete deletes it with everything in it.
