@@ -40,9 +40,14 @@ go -C hack/tools install k8s.io/kube-openapi/cmd/openapi-gen
 	cd example/aggregated
 	boilerplate=../../hack/boilerplate.go.txt
 	kube::codegen::gen_helpers --boilerplate "$boilerplate" v1alpha1
+	# The names of models only for our own package: a file of names is written beside the
+	# types, which are in the module cache for the others.
+	unused=$(mktemp -d)
+	"$GOBIN/openapi-gen" --go-header-file "$boilerplate" --output-dir "$unused" --report-filename /dev/null \
+		--output-pkg names --output-file zz_generated.openapi.go --output-model-name-file zz_generated.model_name.go ./v1alpha1
+	rm -r "$unused"
 	"$GOBIN/openapi-gen" --go-header-file "$boilerplate" --output-dir openapi --report-filename /dev/null \
-		--output-pkg github.com/samplecrd/network-controller/example/aggregated/openapi \
-		--output-file zz_generated.openapi.go --output-model-name-file zz_generated.model_name.go \
+		--output-pkg github.com/samplecrd/network-controller/example/aggregated/openapi --output-file zz_generated.openapi.go \
 		k8s.io/apimachinery/pkg/{apis/meta/v1,runtime,version} ./v1alpha1
 )
 

@@ -90,7 +90,7 @@ func (s *site) create(names ...string) {
 	for i, name := range names {
 		path := filepath.Join(s.dir, name+".yaml")
 		text := fmt.Sprintf("{apiVersion: samplecrd.k8s.io/v1, kind: Network, metadata: {name: %s}, spec: {cidr: 10.0.%d.0/24}}", name, i)
-		if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			s.Fatal(err)
 		}
 		s.kubectl("create", "-f", path)
@@ -114,7 +114,7 @@ func (s *site) setGateways(round int, names []string, but string) {
 			fmt.Fprintf(&text, "---\n{apiVersion: samplecrd.k8s.io/v1, kind: Network, metadata: {name: %s}, spec: {cidr: 10.0.%d.0/24, gateway: 10.0.%d.1%d}}\n", name, i, i, round)
 		}
 	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
 		s.Fatal(err)
 	}
 	s.kubectl("apply", "--server-side", "--force-conflicts", "-f", path)
