@@ -167,7 +167,7 @@ func TestNeutronDown(t *testing.T) {
 	s := newSite(t)
 	s.create("known", "", "")
 	s.want(metav1.ListOptions{}, "neutron-api/known: Foreign")
-	recover := s.neutron.Inject(embedded.Fault{Status: http.StatusServiceUnavailable})
+	restore := s.neutron.Inject(embedded.Fault{Status: http.StatusServiceUnavailable})
 	s.eventually(func() error {
 		output, warnings, err := cluster.KubectlWarnings(t.Context(), "get", "nn", "-A")
 		isShown := strings.Contains(string(output), "Foreign")
@@ -176,7 +176,7 @@ func TestNeutronDown(t *testing.T) {
 		}
 		return err
 	})
-	recover()
+	restore()
 	s.eventually(func() error {
 		_, warnings, err := cluster.KubectlWarnings(t.Context(), "get", "nn", "-A")
 		if err == nil && len(warnings) > 0 {
@@ -185,17 +185,17 @@ func TestNeutronDown(t *testing.T) {
 		return err
 	})
 
-	recover = s.neutron.Inject(embedded.Fault{Status: http.StatusServiceUnavailable})
+	restore = s.neutron.Inject(embedded.Fault{Status: http.StatusServiceUnavailable})
 	s.program.Kill()
 	s.start()
 	s.eventually(func() error {
 		_, err := s.client.List(t.Context(), metav1.ListOptions{})
 		if !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), "503") {
-			return fmt.Errorf("the error is %v, want 503 with the failure of Neutron", err)
+			return fmt.Errorf("the error is %w, want 503 with the failure of Neutron", err)
 		}
 		return nil
 	})
 	s.kubectl("wait", "--for=condition=Available", "--timeout=2m", "apiservice/v1alpha1.neutron.samplecrd.k8s.io")
-	recover()
+	restore()
 	s.want(metav1.ListOptions{}, "neutron-api/known: Foreign")
 }

@@ -131,6 +131,7 @@ func (v *view) objects(ctx context.Context, now metav1.Time) objects {
 			if known := before[key]; known != nil && known.Status.OrphanedSince != nil {
 				s.OrphanedSince = known.Status.OrphanedSince
 			}
+		case v1alpha1.StateRetained, v1alpha1.StateForeign: // as they are
 		}
 		all[key] = object
 	}

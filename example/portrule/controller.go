@@ -204,7 +204,7 @@ func (c *Controller) report(ctx context.Context, rule *v1.PortRule, concerned bo
 	conditions := slices.Clone(c.conditions(rule))
 	if !concerned {
 		if outcome != nil || conditions == nil {
-			return nil
+			return nil //nolint:nilerr // the rules that concern the node report it
 		}
 		return c.apply(ctx, rule, nil)
 	}

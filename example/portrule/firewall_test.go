@@ -61,31 +61,31 @@ func newMachine(t *testing.T, name string) *machine {
 	m := &machine{T: t, node: fmt.Sprintf("%s-%d", name, os.Getpid()), stop: func() {}, writes: &atomic.Int64{}}
 	m.client = m.node + "-clients"
 	for _, netns := range []string{m.node, m.client} {
-		m.command("ip", "netns", "add", netns)
-		t.Cleanup(func() { m.command("ip", "netns", "delete", netns) })
-		m.command("ip", "-n", netns, "link", "set", "lo", "up")
+		m.ip("netns", "add", netns)
+		t.Cleanup(func() { m.ip("netns", "delete", netns) })
+		m.ip("-n", netns, "link", "set", "lo", "up")
 	}
-	m.command("ip", "-n", m.node, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", m.client)
-	m.command("ip", "-n", m.node, "address", "add", serverAddress+"/24", "dev", "eth0")
+	m.ip("-n", m.node, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", m.client)
+	m.ip("-n", m.node, "address", "add", serverAddress+"/24", "dev", "eth0")
 	for _, address := range []string{firstClient, secondClient} {
-		m.command("ip", "-n", m.client, "address", "add", address+"/24", "dev", "eth0")
+		m.ip("-n", m.client, "address", "add", address+"/24", "dev", "eth0")
 	}
-	m.command("ip", "-n", m.node, "address", "add", "fd77::1/64", "dev", "eth0", "nodad")
-	m.command("ip", "-n", m.client, "address", "add", "fd77::2/64", "dev", "eth0", "nodad")
+	m.ip("-n", m.node, "address", "add", "fd77::1/64", "dev", "eth0", "nodad")
+	m.ip("-n", m.client, "address", "add", "fd77::2/64", "dev", "eth0", "nodad")
 	for _, netns := range []string{m.node, m.client} {
-		m.command("ip", "-n", netns, "link", "set", "eth0", "up")
+		m.ip("-n", netns, "link", "set", "eth0", "up")
 	}
 	m.apply(fmt.Sprintf("apiVersion: v1\nkind: Node\nmetadata: {name: %q, labels: {disk: ssd}}", m.node))
 	t.Cleanup(func() { m.stop() })
 	return m
 }
 
-// command runs a program and returns its output.
-func (m *machine) command(name string, args ...string) string {
+// ip runs the program ip and returns its output.
+func (m *machine) ip(args ...string) string {
 	m.Helper()
-	output, err := exec.Command(name, args...).CombinedOutput()
+	output, err := exec.Command("ip", args...).CombinedOutput()
 	if err != nil {
-		m.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, output)
+		m.Fatalf("ip %s: %v\n%s", strings.Join(args, " "), err, output)
 	}
 	return string(output)
 }
@@ -174,12 +174,12 @@ func (c *counted) Sync(ctx context.Context, desired []access) error {
 	return c.firewall.Sync(ctx, desired)
 }
 
-// serve accepts connections to a port of the node, and echoes what it receives.
-func (m *machine) serve(network, address string) {
+// serve accepts TCP connections to a port of the node, and echoes what it receives.
+func (m *machine) serve(address string) {
 	m.Helper()
 	var listener net.Listener
 	m.inside(m.node, func() (err error) {
-		listener, err = (&net.ListenConfig{}).Listen(m.Context(), network, address)
+		listener, err = (&net.ListenConfig{}).Listen(m.Context(), "tcp", address)
 		return err
 	})
 	m.Cleanup(func() { _ = listener.Close() })
@@ -321,7 +321,7 @@ func (m *machine) eventually(checks ...func() error) {
 // ruleset returns the rules of the node as text. Handles show whether a rule was replaced.
 func (m *machine) ruleset() string {
 	m.Helper()
-	return m.command("ip", "netns", "exec", m.node, "nft", "-a", "list", "ruleset")
+	return m.ip("netns", "exec", m.node, "nft", "-a", "list", "ruleset")
 }
 
 // applied returns an error unless the status of a rule has an entry of this node, with a
@@ -338,7 +338,7 @@ func (m *machine) applied(rule, want string) func() error {
 			got = fmt.Sprintf("%s %d %s: %s", condition.Status, condition.ObservedGeneration, condition.Reason, condition.Message)
 		}
 		if err != nil || !strings.HasPrefix(got, want) || want == "" && got != "" {
-			return fmt.Errorf("the status of %s for %s is %q (%v), want %q", rule, m.node, got, err, want)
+			return fmt.Errorf("the status of %s for %s is %q (%w), want %q", rule, m.node, got, err, want)
 		}
 		return nil
 	}

@@ -86,8 +86,8 @@ func TestFirewalld(t *testing.T) {
 	emptyForGood := is("", "--permanent", "--policy", "portrule", "--list-rich-rules")
 
 	stop := firewalld()
-	m.serve("tcp", web)
-	m.serve("tcp", serverAddress+":9090")
+	m.serve(web)
+	m.serve(serverAddress + ":9090")
 	m.eventually(m.rejected(secondClient, web)) // no zone opens it
 	ctl("--permanent", "--add-port=22/tcp")
 	zone := ctl("--permanent", "--list-all")

@@ -130,7 +130,7 @@ func within(prefix netip.Prefix, offset4, offset6 uint32) []expr.Any {
 	if prefix.Addr().Is6() {
 		family, offset = unix.NFPROTO_IPV6, offset6
 	}
-	length := uint32(len(address))
+	length := uint32(len(address)) //nolint:gosec // 4 or 16
 	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1}, equals(family),
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length},

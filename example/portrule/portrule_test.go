@@ -19,7 +19,7 @@ const web = serverAddress + ":8080"
 func TestAccess(t *testing.T) {
 	m := newMachine(t, "access")
 	for _, address := range []string{"10.77.0.1:8080", "[fd77::1]:8080", "10.77.0.1:9090", "10.77.0.1:7070"} {
-		m.serve("tcp", address)
+		m.serve(address)
 	}
 	m.agent(asServiceAccount(t))
 	m.eventually(m.passes(firstClient, web))
@@ -57,7 +57,7 @@ func TestAccess(t *testing.T) {
 // UDP is not TCP: a rule for one does not concern the other.
 func TestUDP(t *testing.T) {
 	m := newMachine(t, "udp")
-	m.serve("tcp", web)
+	m.serve(web)
 	m.serveUDP(web)
 	m.agent()
 	m.eventually(m.passesUDP(firstClient, web))
@@ -91,7 +91,7 @@ func TestCapabilities(t *testing.T) {
 // The deletion of a rule while no agent runs is noticed by the first list.
 func TestDeletionWhileDown(t *testing.T) {
 	m := newMachine(t, "down")
-	m.serve("tcp", web)
+	m.serve(web)
 	m.agent()
 	m.rule("web", "{port: 8080, sources: [10.77.0.3/32]}")
 	m.eventually(m.applied("web", "True 1"), m.rejected(firstClient, web))
@@ -128,10 +128,10 @@ func TestRestartWritesNothing(t *testing.T) {
 // What somebody else does to the table is undone at once, and tables of others stay.
 func TestDrift(t *testing.T) {
 	m := newMachine(t, "drift")
-	m.serve("tcp", web)
-	m.command("ip", "netns", "exec", m.node, "nft", "add table inet foreign; add chain inet foreign input { type filter hook input priority 0; }; "+
+	m.serve(web)
+	m.ip("netns", "exec", m.node, "nft", "add table inet foreign; add chain inet foreign input { type filter hook input priority 0; }; "+
 		"add rule inet foreign input tcp dport 22 counter accept")
-	foreign := m.command("ip", "netns", "exec", m.node, "nft", "-a", "list", "table", "inet", "foreign")
+	foreign := m.ip("netns", "exec", m.node, "nft", "-a", "list", "table", "inet", "foreign")
 	m.agent()
 	m.rule("web", "{port: 8080, sources: [10.77.0.3/32]}")
 	m.eventually(m.applied("web", "True 1"), m.rejected(firstClient, web))
@@ -143,7 +143,7 @@ func TestDrift(t *testing.T) {
 		"add chain inet portrule input { policy drop; }",
 	} {
 		before := m.tableHandle()
-		m.command("ip", "netns", "exec", m.node, "nft", drift)
+		m.ip("netns", "exec", m.node, "nft", drift)
 		m.eventually(func() error {
 			if m.tableHandle() == before {
 				return fmt.Errorf("%q was not undone", drift)
@@ -152,7 +152,7 @@ func TestDrift(t *testing.T) {
 		}, m.rejected(firstClient, web), m.passes(secondClient, web))
 	}
 	m.stop()
-	if after := m.command("ip", "netns", "exec", m.node, "nft", "-a", "list", "table", "inet", "foreign"); after != foreign {
+	if after := m.ip("netns", "exec", m.node, "nft", "-a", "list", "table", "inet", "foreign"); after != foreign {
 		t.Errorf("the table of others was\n%sand is\n%s", foreign, after)
 	}
 	if writes := m.writes.Load(); writes != 1 {
@@ -174,7 +174,7 @@ func (m *machine) tableHandle() string {
 func TestTwoNodes(t *testing.T) {
 	a, b := newMachine(t, "a"), newMachine(t, "b")
 	for _, m := range []*machine{a, b} {
-		m.serve("tcp", web)
+		m.serve(web)
 		m.agent(asServiceAccount(t))
 	}
 	a.rule("web", "{port: 8080, sources: [10.77.0.3/32], nodeSelector: {disk: ssd}}")
@@ -190,7 +190,7 @@ func TestTwoNodes(t *testing.T) {
 	a.eventually(a.applied("web", ""), a.passes(firstClient, web))
 	// A Node that is deleted does not remove rules: its labels are unknown.
 	b.kubectl("delete", "node", b.node)
-	b.command("ip", "netns", "exec", b.node, "nft", "list", "table", "inet", "portrule")
+	b.ip("netns", "exec", b.node, "nft", "list", "table", "inet", "portrule")
 	if a.writes.Load() != 2 || b.writes.Load() != 3 {
 		t.Errorf("the agents wrote %d and %d times, want 2 and 3", a.writes.Load(), b.writes.Load())
 	}
@@ -199,7 +199,7 @@ func TestTwoNodes(t *testing.T) {
 // With -remove-rules, an agent leaves nothing.
 func TestRemoveRules(t *testing.T) {
 	m := newMachine(t, "remove")
-	m.serve("tcp", web)
+	m.serve(web)
 	m.removeRules = true
 	m.agent()
 	m.rule("web", "{port: 8080, sources: [10.77.0.3/32]}")
@@ -215,7 +215,7 @@ func TestRemoveRules(t *testing.T) {
 // once it may.
 func TestForbidden(t *testing.T) {
 	m := newMachine(t, "forbidden")
-	m.serve("tcp", web)
+	m.serve(web)
 	const binding = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: guest}, " +
 		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %s}, " +
 		"subjects: [{kind: User, name: guest}]}"
@@ -233,7 +233,7 @@ func TestForbidden(t *testing.T) {
 // The API server rejects what no firewall understands, and a huge list is one transaction.
 func TestHostileInput(t *testing.T) {
 	m := newMachine(t, "hostile")
-	m.serve("tcp", web)
+	m.serve(web)
 	m.agent()
 	manifest := filepath.Join(t.TempDir(), "hostile.yaml")
 	for spec, want := range map[string]string{

@@ -31,7 +31,7 @@ type port struct {
 func accessOf(rule *v1.PortRule) (access, error) {
 	spec := rule.Spec
 	a := access{rule: rule.Name, permanent: spec.IsPermanent}
-	a.port = port{protocol: cmp.Or(spec.Protocol, "tcp"), number: uint16(spec.Port)}
+	a.port = port{protocol: cmp.Or(spec.Protocol, "tcp"), number: uint16(spec.Port)} //nolint:gosec // checked below
 	if protocols[a.port.protocol] == 0 || int32(a.port.number) != spec.Port || spec.Port == 0 {
 		return a, fmt.Errorf("spec: %s port %d does not exist", spec.Protocol, spec.Port)
 	}
