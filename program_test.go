@@ -287,7 +287,9 @@ func TestServed(t *testing.T) {
 		served[match[1]] = true
 	}
 	for _, match := range regexp.MustCompile("(?m)^\\| `(samplecrd_\\w+)").FindAllStringSubmatch(string(reference), -1) {
-		documented[match[1]] = true
+		if !strings.HasPrefix(match[1], "samplecrd_neutron_quota_") { // without a login, there is no project
+			documented[match[1]] = true
+		}
 	}
 	if diff := cmp.Diff(documented, served); diff != "" {
 		t.Errorf("metrics (-documented +served):\n%s", diff)

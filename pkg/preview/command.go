@@ -2,6 +2,7 @@ package preview
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -148,6 +149,9 @@ func (c Command) makePlan(ctx context.Context, stdin io.Reader) (p Plan, err err
 	selected, err := c.selectFrom(listed, stdin)
 	if err != nil {
 		return p, err
+	}
+	if len(selected.networks) == 0 && selected.errors != nil {
+		return p, errors.New(strings.Join(selected.errors, "; ")) // there is nothing to plan
 	}
 	networks, err := store.NewStatic(klog.FromContext(ctx), listed)
 	if err != nil {
