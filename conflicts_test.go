@@ -190,11 +190,14 @@ func TestLeaveCloud(t *testing.T) {
 	h.delete("deleted")
 	h.startController()
 	h.waitGone("deleted")
-	after := h.waitReady("example")
-	cloud := after.Annotations[samplecrdv1.AnnotationCloud]
-	if after.Status.NetworkID == before.Status.NetworkID || cloud != "RegionTwo/test" {
-		t.Errorf("the Network has the network %s in the cloud %q", after.Status.NetworkID, cloud)
-	}
+	h.eventually(func() error { // it was Ready before
+		after := h.waitReady("example")
+		cloud := after.Annotations[samplecrdv1.AnnotationCloud]
+		if after.Status.NetworkID == before.Status.NetworkID || cloud != "RegionTwo/test" {
+			return fmt.Errorf("the Network has the network %s in the cloud %q", after.Status.NetworkID, cloud)
+		}
+		return nil
+	})
 	h.want(h.hasNeutron("example", "192.168.0.0/16", "192.168.0.1"))
 	h.want(h.hasCounts(1, 1))
 	h.neutron = first
