@@ -3,7 +3,6 @@ package reconcile
 import (
 	"cmp"
 	"net/netip"
-	"slices"
 
 	"k8s.io/client-go/tools/cache"
 
@@ -34,14 +33,15 @@ func laterOfRange(networks []*samplecrdv1.Network) map[cache.ObjectName]bool {
 			continue
 		}
 		at := location{network.Namespace, cidr.Masked()}
-		if other := oldest[at]; other == nil {
+		older := oldest[at]
+		switch {
+		case older == nil:
 			oldest[at] = network
-		} else {
-			pair := []*samplecrdv1.Network{network, other}
-			slices.SortFunc(pair, byAge)
-			oldest[at] = pair[0]
-			later[cache.MetaObjectToName(pair[1])] = true
+			continue
+		case byAge(network, older) < 0:
+			oldest[at], network = network, older
 		}
+		later[cache.MetaObjectToName(network)] = true
 	}
 	return later
 }
