@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -249,8 +248,7 @@ func cachedOutcome(desired plan.Desired, cached plan.Actual) (outcome error, inS
 // isComplete reports whether a sync with this outcome leaves nothing to do: at
 // most, the cloud lacks an extension, or drift is reported.
 func isComplete(outcome error) bool {
-	var blocked plan.Blocked
-	return status.IsComplete(outcome) || errors.As(outcome, &blocked) && blocked.Reason == plan.ReasonDrifted
+	return status.IsComplete(outcome) || plan.IsBlockedBy(outcome, plan.ReasonDrifted)
 }
 
 // statusMatches reports whether the status says that the actual state was reached

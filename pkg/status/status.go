@@ -274,8 +274,7 @@ func HasMatched(network *samplecrdv1.Network) bool {
 // IsComplete reports whether everything possible is as desired after a sync with this
 // outcome: at most, the cloud lacks an extension.
 func IsComplete(outcome error) bool {
-	var blocked plan.Blocked
-	return outcome == nil || errors.As(outcome, &blocked) && blocked.Reason == plan.ReasonExtensionMissing
+	return outcome == nil || plan.IsBlockedBy(outcome, plan.ReasonExtensionMissing)
 }
 
 // IsReady reports whether the condition Ready is true.
