@@ -1,10 +1,6 @@
 package plan
 
-import (
-	"errors"
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // Blocked ends a plan: the controller cannot continue until a user changes something in
 // Kubernetes or Neutron. As an error, it is the outcome of a sync.
@@ -17,13 +13,6 @@ func (Blocked) kind() kind       { return kind{} }
 func (s Blocked) String() string { return fmt.Sprintf("blocked: %s: %s", s.Reason, s.Message) }
 func (s Blocked) intent() string { return s.String() }
 func (s Blocked) Error() string  { return s.String() }
-
-// IsBlockedBy reports whether the outcome of a sync is that its plan is blocked for one of
-// these reasons.
-func IsBlockedBy(outcome error, reasons ...Reason) bool {
-	var blocked Blocked
-	return errors.As(outcome, &blocked) && slices.Contains(reasons, blocked.Reason)
-}
 
 // blocked returns the end of a plan with a formatted message.
 func blocked(reason Reason, format string, values ...any) Step {

@@ -248,7 +248,7 @@ func cachedOutcome(desired plan.Desired, cached plan.Actual) (outcome error, inS
 // isComplete reports whether a sync with this outcome leaves nothing to do: at
 // most, the cloud lacks an extension, or drift is reported.
 func isComplete(outcome error) bool {
-	return status.IsComplete(outcome) || plan.IsBlockedBy(outcome, plan.ReasonDrifted)
+	return status.IsComplete(outcome) || status.IsBlockedBy(outcome, plan.ReasonDrifted)
 }
 
 // statusMatches reports whether the status says that the actual state was reached

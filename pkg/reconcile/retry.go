@@ -100,9 +100,9 @@ func (d RetryDelays) classify(err error) (retry Retry, delay time.Duration) {
 		return RetryNever, 0
 	case errors.As(err, &waiting) && waiting.Left > 0:
 		return RetryLater, wait.Jitter(waiting.Left, 0.1)
-	case plan.IsBlockedBy(err, endsWithChange...):
+	case status.IsBlockedBy(err, endsWithChange...):
 		return RetryNever, 0
-	case plan.IsBlockedBy(err, plan.ReasonNotConverging, plan.ReasonNamespaceLimit), errors.Is(err, neutron.ErrRefused):
+	case status.IsBlockedBy(err, plan.ReasonNotConverging, plan.ReasonNamespaceLimit), errors.Is(err, neutron.ErrRefused):
 		return RetryLater, wait.Jitter(d.Rejected, 0.5)
 	case errors.Is(err, neutron.ErrInUse), errors.As(err, &blocked):
 		return RetryLater, wait.Jitter(d.InUse, 0.5)
@@ -146,7 +146,7 @@ func (r *Reconciler) LogFailure(ctx context.Context, key cache.ObjectName, err e
 // isHarmless reports whether an error is no failure: an object changed concurrently, or a
 // sync has to wait, or is paused.
 func isHarmless(err error) bool {
-	return plan.IsBlockedBy(err, plan.ReasonPaused) || errors.Is(err, store.ErrOutdated) || errors.Is(err, store.ErrElsewhere) ||
+	return status.IsBlockedBy(err, plan.ReasonPaused) || errors.Is(err, store.ErrOutdated) || errors.Is(err, store.ErrElsewhere) ||
 		errors.Is(err, errDeleted) || apierrors.IsConflict(err) ||
 		errors.Is(err, neutron.ErrConflict) || errors.As(err, new(status.WaitError))
 }

@@ -271,10 +271,17 @@ func HasMatched(network *samplecrdv1.Network) bool {
 	return network.Status.MatchedGeneration != 0 && network.Status.MatchedGeneration == network.Generation
 }
 
+// IsBlockedBy reports whether the outcome of a sync is that its plan is blocked for one of
+// these reasons.
+func IsBlockedBy(outcome error, reasons ...plan.Reason) bool {
+	var blocked plan.Blocked
+	return errors.As(outcome, &blocked) && slices.Contains(reasons, blocked.Reason)
+}
+
 // IsComplete reports whether everything possible is as desired after a sync with this
 // outcome: at most, the cloud lacks an extension.
 func IsComplete(outcome error) bool {
-	return outcome == nil || plan.IsBlockedBy(outcome, plan.ReasonExtensionMissing)
+	return outcome == nil || IsBlockedBy(outcome, plan.ReasonExtensionMissing)
 }
 
 // IsReady reports whether the condition Ready is true.
