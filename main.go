@@ -150,7 +150,9 @@ func run(ctx context.Context, o options) error {
 	}
 	defer parts.informers.stop()
 	parts.forbidden = forbidden
-	page.Server(glass.Server{Name: metrics.Neutron, Limit: o.maxRequests, Instance: parts.neutron.KnownCloud, Cache: parts.neutronCache})
+	page.Server(glass.Server{
+		Name: metrics.Neutron, Limit: o.maxRequests, Instance: parts.neutron.KnownCloud, Cache: parts.neutronCache,
+	})
 	page.Leader(glass.Leader{Lease: elector.Lease(), Holder: elector.Holder, Leads: parts.leads.Load})
 	return parts.lead(ctx, o, health, elector)
 }

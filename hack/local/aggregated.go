@@ -40,12 +40,14 @@ func demoAggregated(ctx context.Context, _ <-chan os.Signal, _ []string) (exitCo
 	}
 	a := &aggregated{kubectl: of(c), cluster: c}
 	defer func() { err = errors.Join(err, a.stop()) }()
-	for _, part := range []func(context.Context) error{a.startController, a.register, a.showOwner, a.showDrift, a.showTenant} {
+	parts := []func(context.Context) error{a.startController, a.register, a.showOwner, a.showDrift, a.showTenant}
+	for _, part := range parts {
 		if err := part(ctx); err != nil {
 			return 1, err
 		}
 	}
-	title(fmt.Sprintf("All as expected in %.0f s. Next: docs/learn/19-an-api-without-storage.md", time.Since(begun).Seconds()))
+	title(fmt.Sprintf("All as expected in %.0f s. Next: docs/learn/19-an-api-without-storage.md",
+		time.Since(begun).Seconds()))
 	return 0, nil
 }
 
@@ -129,7 +131,8 @@ func (a *aggregated) registerAt(ctx context.Context, port string, certificate []
 	if err != nil {
 		return err
 	}
-	replacer := strings.NewReplacer("CA_BUNDLE", base64.StdEncoding.EncodeToString(certificate), "port: 6443", "port: "+port)
+	replacer := strings.NewReplacer(
+		"CA_BUNDLE", base64.StdEncoding.EncodeToString(certificate), "port: 6443", "port: "+port)
 	file := filepath.Join(a.cluster.Dir(), "apiservice.yaml")
 	if err := os.WriteFile(file, []byte(replacer.Replace(string(manifest))), 0o600); err != nil {
 		return err
@@ -147,7 +150,8 @@ func (a *aggregated) showOwner(ctx context.Context) error {
 		return err
 	}
 	fmt.Println("$ kubectl get nn -A --watch   (its output comes at the end)")
-	_, err := a.start("watch", a.cluster.KubectlPath(), "--kubeconfig="+a.cluster.Kubeconfig(), "get", "nn", "-A", "--watch")
+	_, err := a.start("watch", a.cluster.KubectlPath(),
+		"--kubeconfig="+a.cluster.Kubeconfig(), "get", "nn", "-A", "--watch")
 	return err
 }
 
@@ -197,13 +201,15 @@ func (a *aggregated) showDrift(ctx context.Context) error {
 // has printed.
 func (a *aggregated) showTenant(ctx context.Context) error {
 	title("5. Kubernetes decides who may see what: alice has the role view in one namespace")
-	if err := a.show(ctx, "create", "rolebinding", "alice", "--clusterrole=view", "--user=alice", "-n", "default"); err != nil {
+	binding := []string{"create", "rolebinding", "alice", "--clusterrole=view", "--user=alice", "-n", "default"}
+	if err := a.show(ctx, binding...); err != nil {
 		return err
 	}
 	if err := a.showOnce(ctx, "Owned", "get", "nn", "-n", "default", "--as=alice"); err != nil {
 		return err
 	}
-	for _, args := range [][]string{{"get", "nn", "-n", "team-b", "--as=alice"}, {"delete", "nn", "--all", "-n", "team-b"}} {
+	for _, args := range [][]string{{"get", "nn", "-n", "team-b", "--as=alice"},
+		{"delete", "nn", "--all", "-n", "team-b"}} {
 		fmt.Printf("$ %s\n", commandLine(args))
 		_, err := a.kubectl(ctx, args...)
 		if err == nil || !strings.Contains(err.Error(), "Forbidden") && !strings.Contains(err.Error(), "MethodNotAllowed") {

@@ -72,6 +72,7 @@ func demoNamespacePlus(ctx context.Context, _ <-chan os.Signal, _ []string) (exi
 			}
 		}
 	}
-	title(fmt.Sprintf("All as expected in %.0f s. Next: docs/learn/17-namespace-per-tenant.md", time.Since(begun).Seconds()))
+	title(fmt.Sprintf("All as expected in %.0f s. Next: docs/learn/17-namespace-per-tenant.md",
+		time.Since(begun).Seconds()))
 	return 0, nil
 }

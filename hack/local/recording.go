@@ -181,7 +181,10 @@ func (s step) recorded(at int64) recordedStep {
 // byLanguage returns the texts by the names of the languages on the page, without the line
 // breaks of a terminal.
 func (w words) byLanguage() map[string]string {
-	return map[string]string{"en": strings.ReplaceAll(w.english, "\n", " "), "zh-CN": strings.ReplaceAll(w.chinese, "\n", "")}
+	return map[string]string{
+		"en":    strings.ReplaceAll(w.english, "\n", " "),
+		"zh-CN": strings.ReplaceAll(w.chinese, "\n", ""),
+	}
 }
 
 // command records a command of the step.

@@ -75,7 +75,8 @@ func guide(ctx context.Context, _ <-chan os.Signal, args []string) (exitCode int
 	}
 	t.page = "http://" + address
 	controllerFlags := []string{
-		"-kubeconfig=" + c.Kubeconfig(), "-neutron-endpoint=" + t.neutron.URL(), "-debug-bind-address=" + address, "-resync-period=30s",
+		"-kubeconfig=" + c.Kubeconfig(), "-neutron-endpoint=" + t.neutron.URL(),
+		"-debug-bind-address=" + address, "-resync-period=30s",
 	}
 	if *record != "" { // less to wait for, and to show
 		controllerFlags = append(controllerFlags, "-resync-period=10s", "-workers=4")

@@ -16,8 +16,9 @@ var advices = map[string]advice{
 	},
 	"Pending": {
 		Status: "Unknown",
-		Cure:   "Wait a few seconds. If the reason stays, check that the controller runs, has a leader, and watches the namespace (`-namespaces`).",
-		Retry:  "Not applicable: no controller has started to reconcile the Network.",
+		Cure: "Wait a few seconds. If the reason stays, check that the controller runs, has a leader, and watches the " +
+			"namespace (`-namespaces`).",
+		Retry: "Not applicable: no controller has started to reconcile the Network.",
 	},
 	"Reconciling": {
 		Status: "False",
@@ -31,7 +32,8 @@ var advices = map[string]advice{
 	},
 	"NeutronUnavailable": {
 		Status: "False",
-		Cure:   "Restore the connection to the server that the message names, Neutron or Keystone. The message has the error.",
+		Cure: "Restore the connection to the server that the message names, Neutron or Keystone. " +
+			"The message has the error.",
 		Retry: "After 0.2 s, 0.4 s and so on, up to 2 minutes, or after the time in the response header `Retry-After`. " +
 			"After up to 30 seconds if an earlier create request may still complete.",
 	},
@@ -40,23 +42,28 @@ var advices = map[string]advice{
 		Cure: "Correct the credentials, or `auth_url`, in `clouds.yaml` or the Secret that contains it. " +
 			"The message contains the address of Keystone and its error. Application credentials expire.",
 		Retry: "After 0.2 s, 0.4 s and so on, up to 2 minutes. " +
-			"The login itself is repeated after 2 s, 4 s and so on, up to 2 minutes, and with the first retry after the files have changed.",
+			"The login itself is repeated after 2 s, 4 s and so on, up to 2 minutes, and with the first retry after the files " +
+			"have changed.",
 	},
 	"Refused": {
 		Status: "False",
-		Cure:   "Correct the spec, free or raise the quota of the OpenStack project, or ask its administrator for the permission. The message contains the error.",
+		Cure: "Correct the spec, free or raise the quota of the OpenStack project, or ask its administrator for the " +
+			"permission. The message contains the error.",
 		Retry: "After 5 to 7.5 minutes, and at once when the spec or the annotation `samplecrd.k8s.io/retry` changes. " +
 			"If it exceeded a quota, also when the controller has created or deleted something else.",
 	},
 	"InUse": {
 		Status: "False",
-		Cure:   "Delete the ports or subnets that the message names, detach the subnet from routers that the message names, or restore the previous spec. For a Network that is being deleted, `deletionPolicy: Retain` keeps the network instead.",
-		Retry:  "After 20 to 30 seconds.",
+		Cure: "Delete the ports or subnets that the message names, detach the subnet from routers that the message " +
+			"names, or restore the previous spec. For a Network that is being deleted, `deletionPolicy: Retain` keeps the " +
+			"network instead.",
+		Retry: "After 20 to 30 seconds.",
 	},
 	"Paused": {
 		Status: "unchanged",
-		Cure:   "Remove the annotation `samplecrd.k8s.io/paused`. The reason is that of the condition Reconciling; Ready stays as it was.",
-		Retry:  "Never.",
+		Cure: "Remove the annotation `samplecrd.k8s.io/paused`. The reason is that of the condition Reconciling; Ready " +
+			"stays as it was.",
+		Retry: "Never.",
 	},
 	"InvalidSpec": {
 		Status: "False",
@@ -65,9 +72,11 @@ var advices = map[string]advice{
 	},
 	"Ambiguous": {
 		Status: "False",
-		Cure: "For networks or subnets: delete the ones that are not needed, or remove the owner marker from their description. " +
+		Cure: "For networks or subnets: delete the ones that are not needed, or remove the owner marker from their " +
+			"description. " +
 			"For a network from before the Network was created: confirm it with the annotation that the message contains. " +
-			"The controller deletes only provable duplicates itself. For subnet pools and routers: set `spec.subnetPool.id` or `spec.router.id` instead of the name.",
+			"The controller deletes only provable duplicates itself. For subnet pools and routers: set `spec.subnetPool.id` " +
+			"or `spec.router.id` instead of the name.",
 		Retry: "After 20 to 30 seconds.",
 	},
 	"NotOurs": {
@@ -78,36 +87,42 @@ var advices = map[string]advice{
 	},
 	"OtherCloud": {
 		Status: "False",
-		Cure: "Connect the controller to the cloud that the message names, and restart it. To move the Network on purpose, set `-leave-cloud`: " +
+		Cure: "Connect the controller to the cloud that the message names, and restart it. To move the Network on purpose, " +
+			"set `-leave-cloud`: " +
 			"[the cloud of a Network](../operate/configure.md#the-cloud-of-a-network).",
 		Retry: "When the controller restarts.",
 	},
 	"OtherCluster": {
 		Status: "False",
-		Cure: "If this cluster replaces the other one, set its name with `-cluster-name`. If both share the OpenStack project, set `-other-clusters`: " +
+		Cure: "If this cluster replaces the other one, set its name with `-cluster-name`. If both share the OpenStack " +
+			"project, set `-other-clusters`: " +
 			"[other clusters in the project](../operate/configure.md#other-clusters-in-the-project).",
 		Retry: "After 20 to 30 seconds.",
 	},
 	"Drifted": {
 		Status: "False",
-		Cure:   "Set `spec.driftPolicy` to `Correct` to revert the change, or change the spec to keep it: [drift](../operate/configure.md#drift).",
-		Retry:  "At each refresh of the cache of Neutron's state.",
+		Cure: "Set `spec.driftPolicy` to `Correct` to revert the change, or change the spec to keep it: " +
+			"[drift](../operate/configure.md#drift).",
+		Retry: "At each refresh of the cache of Neutron's state.",
 	},
 	"NotFound": {
 		Status: "False",
-		Cure: "Create the network or subnet pool, or share it with the OpenStack project of the controller. If the spec has the wrong name or ID, " +
+		Cure: "Create the network or subnet pool, or share it with the OpenStack project of the controller. If the spec " +
+			"has the wrong name or ID, " +
 			"change `spec.subnetPool`, or create another Network: `spec.networkID` is immutable.",
 		Retry: "After 20 to 30 seconds.",
 	},
 	"AdoptionNotAllowed": {
 		Status: "False",
-		Cure:   "Create the Network without `spec.networkID`, or run the controller with `-allow-adoption` for its namespace.",
-		Retry:  "When the controller restarts.",
+		Cure: "Create the Network without `spec.networkID`, " +
+			"or run the controller with `-allow-adoption` for its namespace.",
+		Retry: "When the controller restarts.",
 	},
 	"ExtensionMissing": {
 		Status: "False",
-		Cure:   "Remove the field that the message names, or ask the administrator of the cloud to enable the extension. Everything else is as the spec requests.",
-		Retry:  "At each refresh of the cache of Neutron's state.",
+		Cure: "Remove the field that the message names, or ask the administrator of the cloud to enable the extension. " +
+			"Everything else is as the spec requests.",
+		Retry: "At each refresh of the cache of Neutron's state.",
 	},
 	"SubnetPoolMismatch": {
 		Status: "False",
@@ -116,19 +131,22 @@ var advices = map[string]advice{
 	},
 	"NamespaceLimit": {
 		Status: "False",
-		Cure: "Delete a Network of the namespace that is not needed. The administrator lists the retained and orphaned networks with `samplecrd-controller plan`, " +
+		Cure: "Delete a Network of the namespace that is not needed. The administrator lists the retained and orphaned " +
+			"networks with `samplecrd-controller plan`, " +
 			"deletes those that are not needed with `openstack network delete`, or raises `-max-networks-per-namespace`.",
 		Retry: "After 5 to 7.5 minutes, or at the first refresh of the cache of Neutron's state that shows fewer networks.",
 	},
 	"DefinitionDeleted": {
 		Status: "False",
-		Cure: "To keep the Neutron networks: set `spec.deletionPolicy` to `Retain`, and apply `crd/` again after the deletion. " +
+		Cure: "To keep the Neutron networks: set `spec.deletionPolicy` to `Retain`, and apply `crd/` again " +
+			"after the deletion. " +
 			"To delete everything, annotate the CustomResourceDefinition as the message says.",
 		Retry: "After 20 to 30 seconds.",
 	},
 	"NotConverging": {
 		Status: "False",
-		Cure:   "Read the controller's log with `-v=4` and the log of Neutron: Neutron's responses do not match the requests.",
-		Retry:  "After 5 to 7.5 minutes.",
+		Cure: "Read the controller's log with `-v=4` and the log of Neutron: " +
+			"Neutron's responses do not match the requests.",
+		Retry: "After 5 to 7.5 minutes.",
 	},
 }

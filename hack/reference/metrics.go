@@ -24,7 +24,8 @@ type metric struct{ Name, Type, Text string }
 func readMetrics() (all []metric, err error) {
 	metrics.SetVersion("")
 	metrics.ObserveReady(time.Second)
-	_, endRequest := metrics.Observer{}.Begin(context.Background(), observe.Work{Kind: observe.Request, Server: metrics.Neutron})
+	_, endRequest := metrics.Observer{}.Begin(context.Background(),
+		observe.Work{Kind: observe.Request, Server: metrics.Neutron})
 	endRequest(observe.Result{})
 	listing := neutron.Listing{Cloud: "RegionOne/project", Quotas: map[string]neutron.Quota{"network": {}}}
 	new(metrics.Cloud).ObserveListing(listing, time.Second, nil)

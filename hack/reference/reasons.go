@@ -58,7 +58,8 @@ func readReasons(folder string) ([]reason, error) {
 		all = append(all, reason{name, meanings[name], given})
 	}
 	if len(all) != len(advices) {
-		return nil, fmt.Errorf("hack/reference/advice.go has %d entries, but the code declares %d reasons", len(advices), len(all))
+		return nil, fmt.Errorf("hack/reference/advice.go has %d entries, but the code declares %d reasons",
+			len(advices), len(all))
 	}
 	return all, nil
 }

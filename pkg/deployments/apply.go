@@ -35,11 +35,13 @@ func (c *Controller) apply(
 	}
 	// An update or a deletion is decided on the live Deployment: the cache may be stale,
 	// and the garbage collector at work.
-	live, err := c.Metadata.Resource(Resource).Namespace(deployment.Namespace).Get(ctx, deployment.Name, metav1.GetOptions{})
+	live, err := c.Metadata.Resource(Resource).Namespace(deployment.Namespace).
+		Get(ctx, deployment.Name, metav1.GetOptions{})
 	if err != nil {
 		return "", c.failed(deployment, "reading the Deployment before updating its Network", err)
 	}
-	if now, _ := decide(live, c.Options.requestOf(live), network); now != action || requestChanged(deployment, thinned(live)) {
+	now, _ := decide(live, c.Options.requestOf(live), network)
+	if now != action || requestChanged(deployment, thinned(live)) {
 		return "", fmt.Errorf("updating the Network of a Deployment: %w", errOutdated)
 	}
 	if action == remove {
@@ -51,9 +53,11 @@ func (c *Controller) apply(
 func (c *Controller) create(ctx context.Context, deployment *metav1.PartialObjectMetadata) (problem string, err error) {
 	requested := c.Options.requestOf(deployment)
 	network := &samplecrdv1.Network{Spec: *requested.spec}
-	network.Namespace, network.Name, network.Labels = deployment.Namespace, deployment.Name, labelsFor(deployment, requested)
+	network.Namespace, network.Name, network.Labels = deployment.Namespace, deployment.Name,
+		labelsFor(deployment, requested)
 	network.OwnerReferences = []metav1.OwnerReference{ownerReference(deployment)}
-	_, err = c.Client.SamplecrdV1().Networks(network.Namespace).Create(ctx, network, metav1.CreateOptions{FieldManager: manager})
+	_, err = c.Client.SamplecrdV1().Networks(network.Namespace).Create(ctx, network,
+		metav1.CreateOptions{FieldManager: manager})
 	switch {
 	case apierrors.IsAlreadyExists(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return "", nil // its event will come, or the namespace is being deleted
@@ -74,7 +78,8 @@ func (c *Controller) update(
 	requested := c.Options.requestOf(deployment)
 	after := network.DeepCopy()
 	after.Spec = requested.specFor(network)
-	after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == deployment.UID })
+	after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences,
+		func(o metav1.OwnerReference) bool { return o.UID == deployment.UID })
 	after.OwnerReferences = append(after.OwnerReferences, ownerReference(deployment))
 	for name, value := range labelsFor(deployment, requested) {
 		metav1.SetMetaDataLabel(&after.ObjectMeta, name, value)
@@ -98,16 +103,19 @@ func (c *Controller) update(
 	case updated.Generation != network.Generation:
 		c.announce(ctx, deployment, "NetworkUpdated", "Updated the Network "+network.Name+": "+change+".")
 		c.Events.Event(updated, corev1.EventTypeNormal, "UpdatedForDeployment", status.Clip( // its users may have edited it
-			"Changed the spec to what the Deployment "+deployment.Name+" requests: "+change+". To change it, edit the annotations of the Deployment."))
+			"Changed the spec to what the Deployment "+deployment.Name+" requests: "+change+
+				". To change it, edit the annotations of the Deployment."))
 	case ownershipChanged(network, updated):
 		c.announce(ctx, deployment, "NetworkUpdated", "Took over the Network "+network.Name+".")
 	default:
-		c.warn(deployment, "Updates of the Network "+network.Name+" have no effect: check for a mutating admission webhook or policy that reverts them.")
+		c.warn(deployment, "Updates of the Network "+network.Name+
+			" have no effect: check for a mutating admission webhook or policy that reverts them.")
 	}
 	return "", nil
 }
 
-func (c *Controller) remove(ctx context.Context, deployment *metav1.PartialObjectMetadata, network *samplecrdv1.Network) error {
+func (c *Controller) remove(ctx context.Context, deployment *metav1.PartialObjectMetadata,
+	network *samplecrdv1.Network) error {
 	err := c.Client.SamplecrdV1().Networks(network.Namespace).Delete(ctx, network.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &network.UID, ResourceVersion: &network.ResourceVersion},
 	})
@@ -117,7 +125,8 @@ func (c *Controller) remove(ctx context.Context, deployment *metav1.PartialObjec
 	case err != nil:
 		return c.failed(deployment, "deleting the Network of a Deployment", err)
 	}
-	c.announce(ctx, deployment, "NetworkDeleted", "Deleted the Network "+network.Name+": the Deployment no longer requests it.")
+	c.announce(ctx, deployment, "NetworkDeleted", "Deleted the Network "+network.Name+
+		": the Deployment no longer requests it.")
 	return nil
 }
 
@@ -133,7 +142,8 @@ func (c *Controller) failed(deployment *metav1.PartialObjectMetadata, doing stri
 func rejection(err error) string { return fmt.Sprintf("The API server rejected the Network: %v.", err) }
 
 func (c *Controller) announce(ctx context.Context, deployment *metav1.PartialObjectMetadata, reason, change string) {
-	klog.FromContext(ctx).Info("Reconciled the Network of a Deployment", "reason", reason, "change", status.Printable(change))
+	klog.FromContext(ctx).Info("Reconciled the Network of a Deployment",
+		"reason", reason, "change", status.Printable(change))
 	c.Events.Event(reference(deployment), corev1.EventTypeNormal, reason, status.Clip(change))
 }
 

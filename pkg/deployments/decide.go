@@ -191,7 +191,8 @@ const (
 //	requests none,   owned, and created by default             keep: the flags changed
 //	by default
 //	requests none    any other, or missing                     keep
-func decide(deployment *metav1.PartialObjectMetadata, requested request, network *samplecrdv1.Network) (action, string) {
+func decide(deployment *metav1.PartialObjectMetadata, requested request,
+	network *samplecrdv1.Network) (action, string) {
 	is := relationOf(network, deployment)
 	requestedBefore := is == owned && network.Labels[samplecrdv1.LabelSource] == samplecrdv1.SourceAnnotation
 	switch {
@@ -239,7 +240,8 @@ func labelsFor(deployment *metav1.PartialObjectMetadata, requested request) map[
 func specText(spec samplecrdv1.NetworkSpec) string {
 	text := spec.CIDR
 	if pool := spec.SubnetPool; pool != nil {
-		text = plan.Desired{SubnetPool: &plan.SubnetPool{ID: pool.ID, Name: pool.Name, PrefixLength: int(pool.PrefixLength)}}.RangeText()
+		wanted := plan.SubnetPool{ID: pool.ID, Name: pool.Name, PrefixLength: int(pool.PrefixLength)}
+		text = plan.Desired{SubnetPool: &wanted}.RangeText()
 	}
 	if spec.Gateway != "" {
 		text += ", gateway " + spec.Gateway

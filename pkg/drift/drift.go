@@ -89,7 +89,8 @@ type Detector struct {
 }
 
 // New returns a Detector. The observer sees its lists.
-func New(neutron *neutron.Cache, networks *store.Networks, reconciler Reconciler, recorder record.EventRecorder, observer observe.Observer, clock clock.WithTicker, options Options) *Detector {
+func New(neutron *neutron.Cache, networks *store.Networks, reconciler Reconciler, recorder record.EventRecorder,
+	observer observe.Observer, clock clock.WithTicker, options Options) *Detector {
 	return &Detector{
 		neutron: neutron, networks: networks, reconciler: reconciler, events: recorder, observer: observer,
 		clock: clock, options: options, cancel: func() {},
@@ -126,7 +127,8 @@ func (d *Detector) Start(ctx context.Context, enqueue func(cache.ObjectName)) {
 		}
 	})
 	if !d.wait(ctx, listed, d.options.StartTimeout) && ctx.Err() == nil {
-		klog.FromContext(ctx).Info("Listing Neutron's state takes long; starting without it", "waited", d.options.StartTimeout)
+		klog.FromContext(ctx).Info("Listing Neutron's state takes long; starting without it",
+			"waited", d.options.StartTimeout)
 	}
 }
 
@@ -172,12 +174,14 @@ func (d *Detector) resync(ctx context.Context) (pause time.Duration, err error) 
 	}
 	if err != nil {
 		if ctx.Err() == nil && !isWithoutCloud(err) {
-			logger.Error(err, "Refreshing the cache of Neutron's state failed; drift is not detected until it succeeds", "retryAfter", pause.Round(time.Second))
+			logger.Error(err, "Refreshing the cache of Neutron's state failed; drift is not detected until it succeeds",
+				"retryAfter", pause.Round(time.Second))
 		}
 		return pause, err
 	}
 	logger.V(2).Info("Refreshed the cache of Neutron's state",
-		"networks", listing.Networks, "subnets", listing.Subnets, "duration", listing.Took, "nextRefresh", pause.Round(time.Second))
+		"networks", listing.Networks, "subnets", listing.Subnets, "duration", listing.Took,
+		"nextRefresh", pause.Round(time.Second))
 	// A list that began before this replica started leading may lack what the
 	// former leader did last.
 	if started := d.reconciler.StartedAt(); !started.IsZero() && listing.Began.After(started) {

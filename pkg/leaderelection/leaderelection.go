@@ -39,12 +39,18 @@ type Options struct {
 
 // AddFlags adds the flags of the options.
 func (o *Options) AddFlags(flags *flag.FlagSet, defaultName string) {
-	flags.BoolVar(&o.enabled, "leader-elect", true, "Reconcile only while holding a Lease, so that of all controllers of a cluster one reconciles. The others keep their caches up to date and wait.")
-	flags.StringVar(&o.namespace, "leader-elect-resource-namespace", metav1.NamespaceSystem, "The `namespace` of the Lease.")
-	flags.StringVar(&o.name, "leader-elect-resource-name", defaultName, "The `name` of the Lease. Controllers that reconcile at the same time, because they watch different namespaces (-namespaces), need different names.")
-	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "Duration after which another replica takes over a Lease that its holder no longer renews. Must be whole seconds.")
-	flags.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second, "Duration after which the leader exits if it cannot renew the Lease.")
-	flags.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second, "Interval between attempts to acquire or renew the Lease.")
+	flags.BoolVar(&o.enabled, "leader-elect", true, "Reconcile only while holding a Lease, so that of all controllers "+
+		"of a cluster one reconciles. The others keep their caches up to date and wait.")
+	flags.StringVar(&o.namespace, "leader-elect-resource-namespace", metav1.NamespaceSystem,
+		"The `namespace` of the Lease.")
+	flags.StringVar(&o.name, "leader-elect-resource-name", defaultName, "The `name` of the Lease. Controllers that "+
+		"reconcile at the same time, because they watch different namespaces (-namespaces), need different names.")
+	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second,
+		"Duration after which another replica takes over a Lease that its holder no longer renews. Must be whole seconds.")
+	flags.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second,
+		"Duration after which the leader exits if it cannot renew the Lease.")
+	flags.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second,
+		"Interval between attempts to acquire or renew the Lease.")
 }
 
 // IsEnabled reports whether only the holder of a Lease reconciles.
@@ -60,7 +66,8 @@ func (o Options) Validate() error {
 	case o.retryPeriod <= 0:
 		return fmt.Errorf("-leader-elect-retry-period is %v: it must be positive", o.retryPeriod)
 	case o.renewDeadline <= time.Duration(float64(o.retryPeriod)*leaderelection.JitterFactor):
-		return fmt.Errorf("-leader-elect-renew-deadline is %v: it must be more than %v times -leader-elect-retry-period (%v)", o.renewDeadline, leaderelection.JitterFactor, o.retryPeriod)
+		return fmt.Errorf("-leader-elect-renew-deadline is %v: it must be more than %v times -leader-elect-retry-period (%v)",
+			o.renewDeadline, leaderelection.JitterFactor, o.retryPeriod)
 	case o.leaseDuration%time.Second != 0:
 		return fmt.Errorf("-leader-elect-lease-duration is %v: it must be a whole number of seconds", o.leaseDuration)
 	case len(validation.IsDNS1123Subdomain(o.name)) > 0:
@@ -68,7 +75,8 @@ func (o Options) Validate() error {
 	case len(validation.IsDNS1123Label(o.namespace)) > 0:
 		return fmt.Errorf("-leader-elect-resource-namespace is %q, which is not a valid namespace name", o.namespace)
 	case o.leaseDuration <= o.renewDeadline:
-		return fmt.Errorf("-leader-elect-lease-duration is %v: it must be more than -leader-elect-renew-deadline (%v)", o.leaseDuration, o.renewDeadline)
+		return fmt.Errorf("-leader-elect-lease-duration is %v: it must be more than -leader-elect-renew-deadline (%v)",
+			o.leaseDuration, o.renewDeadline)
 	}
 	return nil
 }
@@ -97,7 +105,8 @@ type Elector struct {
 
 // New returns an Elector. If leader election is disabled, this replica is always the
 // leader. The wall clock is that of this machine, which somebody may set.
-func (o Options) New(ctx context.Context, config *rest.Config, wall clock.PassiveClock, health Health) (*Elector, error) {
+func (o Options) New(ctx context.Context, config *rest.Config, wall clock.PassiveClock,
+	health Health) (*Elector, error) {
 	if !o.enabled {
 		return &Elector{health: health, fence: &Fence{always: true}}, nil
 	}

@@ -81,7 +81,8 @@ func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRec
 		l.written(record, start)
 		l.observer.found(record.HolderIdentity)
 	case apierrors.IsForbidden(err):
-		l.observer.failed(fmt.Errorf("the Lease does not exist, and the controller may not create it: install it again with kubectl apply -k deploy/overlays/…: %w", err))
+		l.observer.failed(fmt.Errorf("the Lease does not exist, and the controller may not create it: install it again "+
+			"with kubectl apply -k deploy/overlays/…: %w", err))
 	default:
 		l.observer.failed(err)
 	}

@@ -25,53 +25,82 @@ import (
 const subsystem = "samplecrd"
 
 var (
-	orphans               = gauge("orphans", "Neutron networks that carry an owner marker of this cluster but have no Network object. Only the leader counts them.")
-	orphanDeletionsPaused = gauge("orphan_deletions_paused", "Orphaned Neutron networks that are not deleted because there are more than -max-orphan-deletions. It is 0 if there are fewer, or if none is due for deletion. Only the leader counts them.")
-	retained              = gauge("retained_networks", "Neutron networks of this cluster that deletionPolicy Retain has kept after the deletion of their Network. Only the leader counts them.")
+	orphans = gauge("orphans", "Neutron networks that carry an owner marker of this cluster but have no Network object. "+
+		"Only the leader counts them.")
+	orphanDeletionsPaused = gauge("orphan_deletions_paused",
+		"Orphaned Neutron networks that are not deleted because there are more than -max-orphan-deletions. "+
+			"It is 0 if there are fewer, or if none is due for deletion. Only the leader counts them.")
+	retained = gauge("retained_networks", "Neutron networks of this cluster that deletionPolicy Retain has kept after "+
+		"the deletion of their Network. Only the leader counts them.")
 	// DriftDetected counts Networks that Neutron no longer matches.
-	DriftDetected = counter("drift_detected_total", "Networks for which a refresh of the cache of Neutron's state found a new difference from the spec.")
+	DriftDetected = counter("drift_detected_total",
+		"Networks for which a refresh of the cache of Neutron's state found a new difference from the spec.")
 	// DriftRepaired counts steps that reverted a change in Neutron.
 	DriftRepaired = counter("drift_repaired_total", "Changes in Neutron by others that the controller reverted.")
 
-	skippedObjects = metrics.NewCounterVec(&metrics.CounterOpts{Subsystem: subsystem, Name: "neutron_skipped_objects_total",
-		Help: "Objects that lists of Neutron's state skipped, by kind (networks, subnets, ports). Their values are unusable, such as a negative MTU, and they carry no owner marker. Each list counts them again."}, []string{"kind"})
+	skippedObjects = counters("neutron_skipped_objects_total",
+		"Objects that lists of Neutron's state skipped, by kind (networks, subnets, ports). Their values are unusable, "+
+			"such as a negative MTU, and they carry no owner marker. Each list counts them again.", "kind")
 
-	readyDuration = metrics.NewHistogram(&metrics.HistogramOpts{Subsystem: subsystem, Name: "network_ready_duration_seconds",
-		Help: "Time from the creation of a Network until it was Ready for the first time. A Network that was already provisioned when this replica became the leader is not counted.", Buckets: []float64{0.5, 1, 2, 5, 10, 30, 60, 300, 600, 3600}})
-	neutronDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{Subsystem: subsystem, Name: "neutron_request_duration_seconds",
-		Help:    "Duration of requests to Neutron and Keystone until the response headers arrived, by operation and HTTP status code. The code is none if there was no response.",
-		Buckets: []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}}, []string{"operation", "code"})
+	readyDuration = metrics.NewHistogram(&metrics.HistogramOpts{
+		Subsystem: subsystem, Name: "network_ready_duration_seconds",
+		Help: "Time from the creation of a Network until it was Ready for the first time. A Network that was already " +
+			"provisioned when this replica became the leader is not counted.",
+		Buckets: []float64{0.5, 1, 2, 5, 10, 30, 60, 300, 600, 3600},
+	})
+	neutronDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
+		Subsystem: subsystem, Name: "neutron_request_duration_seconds",
+		Help: "Duration of requests to Neutron and Keystone until the response headers arrived, by operation and HTTP " +
+			"status code. The code is none if there was no response.",
+		Buckets: []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
+	}, []string{"operation", "code"})
 
-	cacheObjects = metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: subsystem, Name: "neutron_cache_objects",
-		Help: "Objects in the cache of Neutron's state after the last successful refresh, by kind (network, subnet)."}, []string{"kind"})
-	cacheRefreshes = metrics.NewCounterVec(&metrics.CounterOpts{Subsystem: subsystem, Name: "neutron_cache_refreshes_total",
-		Help: "Refreshes of the cache of Neutron's state, by result (success, failure)."}, []string{"result"})
-	cacheDuration = gauge("neutron_cache_refresh_duration_seconds", "Duration of the last refresh of the cache of Neutron's state.")
-	cachePeriod   = gauge("neutron_cache_period_seconds", "Current interval between two refreshes of the cache of Neutron's state. It exceeds -resync-period if a refresh takes more than a tenth of it. It is 0 before the first refresh has ended.")
-	cacheTime     = gauge("neutron_cache_last_success_timestamp_seconds", "Time of the last successful refresh of the cache of Neutron's state, in seconds since the Unix epoch.")
+	cacheObjects = gauges("neutron_cache_objects",
+		"Objects in the cache of Neutron's state after the last successful refresh, by kind (network, subnet).", "kind")
+	cacheRefreshes = counters("neutron_cache_refreshes_total",
+		"Refreshes of the cache of Neutron's state, by result (success, failure).", "result")
+	cacheDuration = gauge("neutron_cache_refresh_duration_seconds",
+		"Duration of the last refresh of the cache of Neutron's state.")
+	cachePeriod = gauge("neutron_cache_period_seconds",
+		"Current interval between two refreshes of the cache of Neutron's state. It exceeds -resync-period if a refresh "+
+			"takes more than a tenth of it. It is 0 before the first refresh has ended.")
+	cacheTime = gauge("neutron_cache_last_success_timestamp_seconds",
+		"Time of the last successful refresh of the cache of Neutron's state, in seconds since the Unix epoch.")
 
-	quotaLimit = metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: subsystem, Name: "neutron_quota_limit",
-		Help: "How many objects of a kind (network, subnet) the OpenStack project may have; negative without a limit. It is read every 5 minutes, if the cloud permits that."}, []string{"kind"})
-	quotaUsed = metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: subsystem, Name: "neutron_quota_used",
-		Help: "How many objects of a kind (network, subnet) the OpenStack project has, also those of others."}, []string{"kind"})
+	quotaLimit = gauges("neutron_quota_limit",
+		"How many objects of a kind (network, subnet) the OpenStack project may have; negative without a limit. "+
+			"It is read every 5 minutes, if the cloud permits that.", "kind")
+	quotaUsed = gauges("neutron_quota_used",
+		"How many objects of a kind (network, subnet) the OpenStack project has, also those of others.", "kind")
 
-	neutronInfo = metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: subsystem, Name: "neutron_info",
-		Help: "Always 1. The label contains the identity of the Neutron that is in use: region and project ID after a login, embedded for the embedded Neutron, noauth and the address otherwise. Before the first login, there is no series."}, []string{"cloud"})
-	buildInfo = metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: subsystem, Name: "build_info",
-		Help: "Always 1. The labels contain the version of the controller and of Go."}, []string{"version", "go_version"})
+	neutronInfo = gauges("neutron_info",
+		"Always 1. The label contains the identity of the Neutron that is in use: region and project ID after a login, "+
+			"embedded for the embedded Neutron, noauth and the address otherwise. Before the first login, there is no series.",
+		"cloud")
+	buildInfo = gauges("build_info", "Always 1. The labels contain the version of the controller and of Go.",
+		"version", "go_version")
 )
 
 func gauge(name, help string) *metrics.Gauge {
 	return metrics.NewGauge(&metrics.GaugeOpts{Subsystem: subsystem, Name: name, Help: help})
 }
 
+func gauges(name, help string, labels ...string) *metrics.GaugeVec {
+	return metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: subsystem, Name: name, Help: help}, labels)
+}
+
 func counter(name, help string) *metrics.Counter {
 	return metrics.NewCounter(&metrics.CounterOpts{Subsystem: subsystem, Name: name, Help: help})
 }
 
+func counters(name, help string, labels ...string) *metrics.CounterVec {
+	return metrics.NewCounterVec(&metrics.CounterOpts{Subsystem: subsystem, Name: name, Help: help}, labels)
+}
+
 func init() {
-	legacyregistry.MustRegister(orphans, orphanDeletionsPaused, retained, DriftDetected, DriftRepaired, skippedObjects, readyDuration, neutronDuration,
-		quotaLimit, quotaUsed, cacheObjects, cacheRefreshes, cacheDuration, cachePeriod, cacheTime, neutronInfo, buildInfo)
+	legacyregistry.MustRegister(orphans, orphanDeletionsPaused, retained, DriftDetected, DriftRepaired, skippedObjects,
+		readyDuration, neutronDuration, quotaLimit, quotaUsed, cacheObjects, cacheRefreshes, cacheDuration, cachePeriod,
+		cacheTime, neutronInfo, buildInfo)
 	legacyregistry.CustomMustRegister(&scraped)
 	for _, result := range []string{"success", "failure"} { // so that their rate is 0 and not unknown
 		cacheRefreshes.WithLabelValues(result)
@@ -128,9 +157,13 @@ type collector struct {
 }
 
 var (
-	networksDesc = desc("networks", "Networks by status and reason of their condition Ready. Only the leader counts them. A reason that the controller never sets counts as Other.", "ready", "reason")
-	inFlightDesc = desc("neutron_requests_in_flight", "Requests to Neutron that are in flight, without logins. There are at most -neutron-max-requests.")
-	waitingDesc  = desc("neutron_requests_waiting", "Requests to Neutron that wait because -neutron-max-requests are in flight.")
+	networksDesc = desc("networks",
+		"Networks by status and reason of their condition Ready. Only the leader counts them. "+
+			"A reason that the controller never sets counts as Other.", "ready", "reason")
+	inFlightDesc = desc("neutron_requests_in_flight",
+		"Requests to Neutron that are in flight, without logins. There are at most -neutron-max-requests.")
+	waitingDesc = desc("neutron_requests_waiting",
+		"Requests to Neutron that wait because -neutron-max-requests are in flight.")
 )
 
 func desc(name, help string, labels ...string) *metrics.Desc {

@@ -23,7 +23,8 @@ func Skipped() func(ctx context.Context, kind string, count int, reason string) 
 		defer mu.Unlock()
 		if now := (skipped{count, reason}); last[kind] != now {
 			last[kind] = now
-			klog.FromContext(ctx).Info("Skipped unusable objects of others in Neutron", "kind", kind, "count", count, "firstReason", reason)
+			klog.FromContext(ctx).Info("Skipped unusable objects of others in Neutron",
+				"kind", kind, "count", count, "firstReason", reason)
 		}
 	}
 }

@@ -16,7 +16,8 @@ type object interface {
 }
 
 // Handlers returns event handlers whose calls an observer sees.
-func Handlers[T object](observer Observer, next cache.TypedResourceEventHandlerDetailedFuncs[T]) cache.TypedResourceEventHandlerDetailedFuncs[T] {
+func Handlers[T object](observer Observer,
+	next cache.TypedResourceEventHandlerDetailedFuncs[T]) cache.TypedResourceEventHandlerDetailedFuncs[T] {
 	return cache.TypedResourceEventHandlerDetailedFuncs[T]{
 		AddFunc: func(object T, isInInitialList bool) {
 			handle(observer, cache.MetaObjectToName(object), added(object), func() { next.AddFunc(object, isInInitialList) })
@@ -42,7 +43,8 @@ type observedInformer struct {
 }
 
 // AddEventHandler implements cache.SharedInformer.
-func (i observedInformer) AddEventHandler(next cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+func (i observedInformer) AddEventHandler(
+	next cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	return i.SharedIndexInformer.AddEventHandler(handler{i.observer, next})
 }
 
@@ -133,7 +135,8 @@ func changed(before, after metav1.Object) string {
 		return "spec"
 	case !slices.Equal(before.GetFinalizers(), after.GetFinalizers()):
 		return "finalizers"
-	case !maps.Equal(before.GetAnnotations(), after.GetAnnotations()) || !maps.Equal(before.GetLabels(), after.GetLabels()):
+	case !maps.Equal(before.GetAnnotations(), after.GetAnnotations()) ||
+		!maps.Equal(before.GetLabels(), after.GetLabels()):
 		return "metadata"
 	}
 	return "status"

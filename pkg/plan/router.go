@@ -106,7 +106,8 @@ func selectRouter(desired Desired, actual Actual) (neutron.Router, Step) {
 		ids := sortedIDs(*actual.routers, func(r neutron.Router) string { return r.ID })
 		return neutron.Router{}, blocked(ReasonAmbiguous,
 			"Neutron has %d routers with the name %q (%s). "+
-				"Set spec.router.id to one of these IDs, and remove spec.router.name.", len(ids), router.Name, strings.Join(ids, ", "))
+				"Set spec.router.id to one of these IDs, and remove spec.router.name.",
+			len(ids), router.Name, strings.Join(ids, ", "))
 	}
 	return (*actual.routers)[0], nil
 }

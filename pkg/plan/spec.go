@@ -55,7 +55,8 @@ func parseCIDR(spec samplecrdv1.NetworkSpec) (cidr netip.Prefix, problem string)
 	needsNoRoom := spec.Gateway == samplecrdv1.GatewayNone && spec.EnableDHCP != nil && !*spec.EnableDHCP
 	if cidr.Bits() < 1 || cidr.Bits() > longest && !needsNoRoom {
 		return netip.Prefix{}, fmt.Sprintf("spec.cidr %q leaves no room for a gateway and a port, or is the "+
-			"whole address space: use a prefix length from /1 to /%d, or set gateway to None and enableDHCP to false", spec.CIDR, longest)
+			"whole address space: use a prefix length from /1 to /%d, or set gateway to None and enableDHCP to false",
+			spec.CIDR, longest)
 	}
 	cidr = cidr.Masked()
 	if isPartOf(cidr, "224.0.0.0/4", "ff00::/8", "127.0.0.0/8") || cidr.Addr().IsUnspecified() {

@@ -60,7 +60,8 @@ func newRequest() string { return strings.ToLower(rand.Text()[:8]) }
 func (p *Pass) applySteps(ctx context.Context) (outcome error) {
 	logger, began := klog.FromContext(ctx), p.clock.Now()
 	for range maxSteps {
-		p.found = p.found || p.network != nil && p.network.Status.NetworkID != "" && p.actual.HasNetwork(p.network.Status.NetworkID)
+		p.found = p.found || p.network != nil && p.network.Status.NetworkID != "" &&
+			p.actual.HasNetwork(p.network.Status.NetworkID)
 		step := plan.Next(p.desired, p.actual)
 		if ended, outcome := endOf(step, p.network); ended {
 			return outcome
@@ -317,7 +318,8 @@ func (p *Pass) setFinalizer(ctx context.Context, cloud string) error {
 	case latest.Generation != p.network.Generation:
 		return fmt.Errorf("updating finalizers: %w", errOutdated)
 	}
-	finalizers := slices.DeleteFunc(slices.Clone(latest.Finalizers), func(f string) bool { return f == samplecrdv1.Finalizer })
+	finalizers := slices.DeleteFunc(slices.Clone(latest.Finalizers),
+		func(f string) bool { return f == samplecrdv1.Finalizer })
 	metadata := map[string]any{
 		"uid":             latest.UID,
 		"resourceVersion": latest.ResourceVersion, // rejected if another client changed the list

@@ -191,5 +191,6 @@ func (a *account) counts(listedSince func(time.Time) bool) bool {
 }
 
 func (a *account) isEmpty() bool {
-	return len(a.requests) == 0 && a.released == nil && a.former == nil && a.router == "" && a.adopted == adopted{} && !a.isOrphan
+	return len(a.requests) == 0 && a.released == nil && a.former == nil && a.router == "" && a.adopted == adopted{} &&
+		!a.isOrphan
 }

@@ -141,7 +141,8 @@ func (r *Reconciler) claimQuotaRetry(network *samplecrdv1.Network) bool {
 	defer r.mu.Unlock()
 	key := cache.MetaObjectToName(network)
 	memory := r.memories[key]
-	if r.quota.retries == 0 || memory.rejected == nil || !memory.rejected.at.Before(r.quota.changedAt) || !memory.rejected.isOverQuota() {
+	if r.quota.retries == 0 || memory.rejected == nil || !memory.rejected.at.Before(r.quota.changedAt) ||
+		!memory.rejected.isOverQuota() {
 		return false
 	}
 	r.quota.retries--

@@ -176,7 +176,8 @@ func (r *Reconciler) rejection(key cache.ObjectName, network *samplecrdv1.Networ
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.memories[key].rejected
-	if network != nil && !HasFinalizer(network) || last == nil || last.edition != editionOf(network) || r.until(last.until) <= 0 {
+	if network != nil && !HasFinalizer(network) || last == nil || last.edition != editionOf(network) ||
+		r.until(last.until) <= 0 {
 		return nil
 	}
 	return last.outcome

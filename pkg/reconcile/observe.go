@@ -62,7 +62,8 @@ func isPaused(network *samplecrdv1.Network) bool {
 // reportsDrift reports whether a difference made in Neutron is to be reported
 // instead of corrected.
 func (r *Reconciler) reportsDrift(network *samplecrdv1.Network) bool {
-	return network.Spec.DriftPolicy == samplecrdv1.DriftPolicyReport || network.Spec.DriftPolicy == "" && r.options.ReportDrift
+	return network.Spec.DriftPolicy == samplecrdv1.DriftPolicyReport ||
+		network.Spec.DriftPolicy == "" && r.options.ReportDrift
 }
 
 func (r *Reconciler) owner(key cache.ObjectName) neutron.Owner {
@@ -73,14 +74,16 @@ func (r *Reconciler) owner(key cache.ObjectName) neutron.Owner {
 // spec.networkID. The reason is empty if it can.
 func (r *Reconciler) obstacleToAdoption(network *samplecrdv1.Network) plan.Blocked {
 	if !r.options.AllowAdoption.Has(network.Namespace) {
-		return plan.Blocked{Reason: plan.ReasonAdoptionNotAllowed, Message: "spec.networkID requests the adoption of an existing Neutron network, which this controller does not allow. " +
+		return plan.Blocked{Reason: plan.ReasonAdoptionNotAllowed, Message: "spec.networkID requests the adoption of an " +
+			"existing Neutron network, which this controller does not allow. " +
 			"Remove networkID to get a new network, or ask the administrator to set -allow-adoption=" + network.Namespace + "."}
 	}
 	for _, other := range r.networks.Adopting(network.Spec.NetworkID) {
 		mayHaveIt := r.options.AllowAdoption.Has(other.Namespace) || other.Status.NetworkID == other.Spec.NetworkID
 		if mayHaveIt && other.UID != network.UID && hasPrecedence(other, network) {
 			return plan.Blocked{Reason: plan.ReasonNotOurs, Message: fmt.Sprintf(
-				"Neutron network %s is already adopted by the Network %s/%s. Delete one of the two Networks.", network.Spec.NetworkID, other.Namespace, other.Name)}
+				"Neutron network %s is already adopted by the Network %s/%s. Delete one of the two Networks.",
+				network.Spec.NetworkID, other.Namespace, other.Name)}
 		}
 	}
 	return plan.Blocked{}
@@ -109,13 +112,15 @@ func (r *Reconciler) observe(key cache.ObjectName, network *samplecrdv1.Network,
 		return actual.After(plan.FindCloud{}, connected)
 	}
 	cached, known := r.fromCache(network, desired)
-	if !known || cached.NetworkID != "" && !cached.HasNetwork(cached.NetworkID) { // it is gone, or another replica has created it
+	// A network that the cache does not have is gone, or another replica has created it.
+	if !known || cached.NetworkID != "" && !cached.HasNetwork(cached.NetworkID) {
 		return r.unobserved(network)
 	}
 	if r.isCacheComplete(network) {
 		return cached
 	}
-	if _, inSync := cachedOutcome(desired, cached); inSync && (r.isListCurrent() || statusMatches(network, desired, cached)) {
+	_, inSync := cachedOutcome(desired, cached)
+	if inSync && (r.isListCurrent() || statusMatches(network, desired, cached)) {
 		return cached
 	}
 	return r.unobserved(network)
@@ -148,7 +153,8 @@ func (r *Reconciler) isCacheComplete(network *samplecrdv1.Network) bool {
 // unobserved returns the actual state as far as the object itself records it, with
 // what does not change.
 func (r *Reconciler) unobserved(network *samplecrdv1.Network) plan.Actual {
-	actual := plan.Actual{Finalizer: HasFinalizer(network), Cloud: recordedCloud(network), Record: status.RecordOf(network.Status)}
+	actual := plan.Actual{
+		Finalizer: HasFinalizer(network), Cloud: recordedCloud(network), Record: status.RecordOf(network.Status)}
 	if connected, ok := r.neutron.KnownCloud(); ok {
 		if r.options.LeaveCloud != "" && actual.Cloud == r.options.LeaveCloud && actual.Cloud != connected {
 			actual.Cloud, actual.Record = "", plan.Record{}
@@ -179,7 +185,8 @@ func recordedCloud(network *samplecrdv1.Network) string {
 // they have its namespace and name, and the administrator does not know the cluster.
 func (r *Reconciler) otherClusters(key cache.ObjectName, owners []neutron.Owner) (clusters []string) {
 	for _, owner := range owners {
-		if owner.String() == key.String() && owner.Cluster != r.options.Cluster && !slices.Contains(r.options.OtherClusters, owner.Cluster) {
+		if owner.String() == key.String() && owner.Cluster != r.options.Cluster &&
+			!slices.Contains(r.options.OtherClusters, owner.Cluster) {
 			clusters = append(clusters, owner.Cluster)
 		}
 	}

@@ -64,5 +64,6 @@ func (p *Pass) preview(ctx context.Context) (outcome error) {
 		}
 		p.applied, p.actual = append(p.applied, plan.MaskUnknown(step)), plan.Predict(p.actual, step)
 	}
-	return plan.Blocked{Reason: plan.ReasonNotConverging, Message: fmt.Sprintf("The plan has more than %d steps.", maxSteps)}
+	return plan.Blocked{
+		Reason: plan.ReasonNotConverging, Message: fmt.Sprintf("The plan has more than %d steps.", maxSteps)}
 }

@@ -78,7 +78,8 @@ type Reconciler struct {
 }
 
 // New returns a Reconciler.
-func New(client clientset.Interface, networks *store.Networks, neutron *neutron.Cache, recorder record.EventRecorder, clock clock.WithDelayedExecution, options Options) *Reconciler {
+func New(client clientset.Interface, networks *store.Networks, neutron *neutron.Cache, recorder record.EventRecorder,
+	clock clock.WithDelayedExecution, options Options) *Reconciler {
 	return &Reconciler{
 		client: client, networks: networks, neutron: neutron, events: recorder, clock: clock, options: options,
 		memories: map[cache.ObjectName]memory{}, ledger: map[cache.ObjectName]account{},
@@ -144,5 +145,6 @@ func (r *Reconciler) Drift(network *samplecrdv1.Network) (needsSync, drifted boo
 		after, relevant := status.For(network, desired, actual, outcome, r.now())
 		statusChanged = relevant && !equality.Semantic.DeepEqual(after, network.Status)
 	}
-	return wasInSync != inSync || statusChanged || r.hasRoomAgain(network) || r.claimQuotaRetry(network), wasInSync && !inSync
+	needed := wasInSync != inSync || statusChanged || r.hasRoomAgain(network) || r.claimQuotaRetry(network)
+	return needed, wasInSync && !inSync
 }

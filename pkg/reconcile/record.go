@@ -95,7 +95,8 @@ func (p *Pass) writeStatus(ctx context.Context, after samplecrdv1.NetworkStatus)
 	p.update(p.network, func(memory *memory) { memory.status = 0 }) // unknown, if there is no response
 	p.networks.WritesStatus(p.key, &after)
 	updated, err := p.client.SamplecrdV1().Networks(p.key.Namespace).
-		Patch(ctx, p.key.Name, types.MergePatchType, status.Patch(latest, after), metav1.PatchOptions{FieldManager: p.options.FieldManager}, "status")
+		Patch(ctx, p.key.Name, types.MergePatchType, status.Patch(latest, after),
+			metav1.PatchOptions{FieldManager: p.options.FieldManager}, "status")
 	if apierrors.IsNotFound(err) {
 		err = errDeleted
 	}

@@ -132,7 +132,8 @@ func (p *Pass) emitForbidden(err error) {
 		return
 	}
 	p.emit(p.network, status.Event{Type: corev1.EventTypeWarning, Reason: "Forbidden", Note: fmt.Sprintf(
-		"The API server rejected a request of the controller: %v. Check the controller's RBAC roles and the admission policies.", err)})
+		"The API server rejected a request of the controller: %v. Check the controller's RBAC roles and the admission "+
+			"policies.", err)})
 }
 
 // logStep logs a step that was applied. A step that changes nothing in Neutron is

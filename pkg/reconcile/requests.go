@@ -123,7 +123,8 @@ func (r *Reconciler) noteStep(key cache.ObjectName, a *account, made attempt) {
 // could not log in.
 func mayBeExecuted(err error) bool {
 	var failure *neutron.Error
-	return errors.As(err, &failure) && failure.Type == "" && failure.Keystone == "" && (failure.Status != 0 || !errors.Is(err, neutron.ErrRefused))
+	return errors.As(err, &failure) && failure.Type == "" && failure.Keystone == "" &&
+		(failure.Status != 0 || !errors.Is(err, neutron.ErrRefused))
 }
 
 // mayDuplicate reports whether a step creates something that a delayed request
@@ -151,14 +152,17 @@ func (p *Pass) checkPending(step plan.Step) error {
 		return nil
 	}
 	a := p.accountOf(p.key)
-	left, reason := p.until(a.pendingUntil()), "no response to an earlier create request arrived, and Neutron may still execute it"
+	left := p.until(a.pendingUntil())
+	reason := "no response to an earlier create request arrived, and Neutron may still execute it"
 	if former := p.until(p.formerUntil(a, p.network, p.found)); removes && former > left {
-		left, reason = former, "the controller has just started leading, and Neutron may still execute an earlier create request"
+		left = former
+		reason = "the controller has just started leading, and Neutron may still execute an earlier create request"
 	}
 	if left <= 0 {
 		return nil
 	}
-	return status.WaitError{Reason: fmt.Sprintf("%s; the controller checks again within %v", reason, p.options.MaxInFlight), Left: left}
+	return status.WaitError{
+		Reason: fmt.Sprintf("%s; the controller checks again within %v", reason, p.options.MaxInFlight), Left: left}
 }
 
 // formerUntil returns until when a request of a former leader may be pending, or the zero
@@ -171,7 +175,8 @@ func (r *Reconciler) formerUntil(a account, network *samplecrdv1.Network, found 
 		return time.Time{}
 	}
 	isSame := found && was.networkID == network.Status.NetworkID
-	if quiet := r.options.MaxInFlight + r.options.MaxClockSkew; isSame && !was.readySince.IsZero() && started.Sub(was.readySince) > quiet {
+	quiet := r.options.MaxInFlight + r.options.MaxClockSkew
+	if isSame && !was.readySince.IsZero() && started.Sub(was.readySince) > quiet {
 		return time.Time{}
 	}
 	return started.Add(r.options.MaxInFlight)

@@ -116,7 +116,8 @@ func (d RetryDelays) classify(err error) (retry Retry, delay time.Duration) {
 // with each failure and is spread by up to a quarter, so that Networks that failed together
 // are not retried together.
 func (r *Reconciler) Backoff() workqueue.TypedRateLimiter[cache.ObjectName] {
-	return spread{workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](200*time.Millisecond, r.options.Retry.MaxBackoff)}
+	return spread{workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](200*time.Millisecond,
+		r.options.Retry.MaxBackoff)}
 }
 
 type spread struct {
@@ -146,7 +147,8 @@ func (r *Reconciler) LogFailure(ctx context.Context, key cache.ObjectName, err e
 // isHarmless reports whether an error is no failure: an object changed concurrently, or a
 // sync has to wait, or is paused.
 func isHarmless(err error) bool {
-	return status.IsBlockedBy(err, plan.ReasonPaused) || errors.Is(err, store.ErrOutdated) || errors.Is(err, store.ErrElsewhere) ||
+	return status.IsBlockedBy(err, plan.ReasonPaused) || errors.Is(err, store.ErrOutdated) ||
+		errors.Is(err, store.ErrElsewhere) ||
 		errors.Is(err, errDeleted) || apierrors.IsConflict(err) ||
 		errors.Is(err, neutron.ErrConflict) || errors.As(err, new(status.WaitError))
 }

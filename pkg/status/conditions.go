@@ -16,15 +16,16 @@ const InvalidRequest = "InvalidRequest"
 
 // WithDeployment returns a status with the condition DeploymentInvalid, or without it if
 // the Deployment of the Network has no problem.
-func WithDeployment(status samplecrdv1.NetworkStatus, generation int64, problem string, now metav1.Time) samplecrdv1.NetworkStatus {
+func WithDeployment(status samplecrdv1.NetworkStatus, generation int64, problem string,
+	now metav1.Time) samplecrdv1.NetworkStatus {
 	status.Conditions = slices.Clone(status.Conditions)
 	if problem == "" {
 		meta.RemoveStatusCondition(&status.Conditions, samplecrdv1.ConditionDeploymentInvalid)
 		return status
 	}
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: samplecrdv1.ConditionDeploymentInvalid, Status: metav1.ConditionTrue, Reason: InvalidRequest, Message: Clip(problem),
-		ObservedGeneration: generation, LastTransitionTime: now,
+		Type: samplecrdv1.ConditionDeploymentInvalid, Status: metav1.ConditionTrue, Reason: InvalidRequest,
+		Message: Clip(problem), ObservedGeneration: generation, LastTransitionTime: now,
 	})
 	return status
 }
@@ -33,7 +34,8 @@ func WithDeployment(status samplecrdv1.NetworkStatus, generation int64, problem 
 // status stays as it is: it is written once, before the first step that changes
 // Neutron for a Network that is being deleted, or whose spec was edited after the
 // Network had been Ready. A new Network is in progress without it.
-func InProgress(network *samplecrdv1.Network, step plan.Step, now metav1.Time) (after samplecrdv1.NetworkStatus, needed bool) {
+func InProgress(network *samplecrdv1.Network, step plan.Step,
+	now metav1.Time) (after samplecrdv1.NetworkStatus, needed bool) {
 	was := ReadyOf(network.Status)
 	if !plan.ChangesNeutron(step) || was.ObservedGeneration == network.Generation {
 		return network.Status, false
@@ -58,8 +60,8 @@ func paused(network *samplecrdv1.Network, message string, now metav1.Time) sampl
 	status.ObservedGeneration, status.Conditions = network.Generation, slices.Clone(status.Conditions)
 	meta.RemoveStatusCondition(&status.Conditions, samplecrdv1.ConditionStalled)
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: samplecrdv1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: string(plan.ReasonPaused), Message: message,
-		ObservedGeneration: network.Generation, LastTransitionTime: now,
+		Type: samplecrdv1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: string(plan.ReasonPaused),
+		Message: message, ObservedGeneration: network.Generation, LastTransitionTime: now,
 	})
 	return status
 }
@@ -67,7 +69,8 @@ func paused(network *samplecrdv1.Network, message string, now metav1.Time) sampl
 // withConditions returns a status with the condition Ready and, as kstatus defines
 // them, Reconciling or Stalled: generic tools, such as kubectl wait, Flux and Argo CD,
 // derive from them whether to wait or to give up.
-func withConditions(status samplecrdv1.NetworkStatus, ready metav1.Condition, generation int64, now metav1.Time) samplecrdv1.NetworkStatus {
+func withConditions(status samplecrdv1.NetworkStatus, ready metav1.Condition, generation int64,
+	now metav1.Time) samplecrdv1.NetworkStatus {
 	ready.ObservedGeneration, ready.LastTransitionTime = generation, now
 	status.ObservedGeneration, status.Conditions = generation, slices.Clone(status.Conditions)
 	meta.SetStatusCondition(&status.Conditions, ready)

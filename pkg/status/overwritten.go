@@ -33,6 +33,7 @@ func Overwritten(writer, ours string) Event {
 	}
 	return Event{
 		Type: corev1.EventTypeWarning, Reason: "StatusOverwritten",
-		Note: Clip(who + " has written the status of this Network, which belongs to the controller. The controller corrects it, and waits longer each time, up to about ten minutes. " + cure),
+		Note: Clip(who + " has written the status of this Network, which belongs to the controller. The controller " +
+			"corrects it, and waits longer each time, up to about ten minutes. " + cure),
 	}
 }

@@ -54,7 +54,9 @@ func KnownReason(reason string) string {
 	switch plan.Reason(reason) {
 	case Provisioned, Refused, NeutronUnavailable, LoginRejected, Pending, Reconciling, Deleting,
 		plan.ReasonInvalidSpec, plan.ReasonAmbiguous, plan.ReasonNotOurs, plan.ReasonNotFound, plan.ReasonAdoptionNotAllowed,
-		plan.ReasonDrifted, plan.ReasonOtherCloud, plan.ReasonOtherCluster, plan.ReasonExtensionMissing, plan.ReasonSubnetPoolMismatch, plan.ReasonInUse, plan.ReasonNamespaceLimit, plan.ReasonDefinitionDeleted, plan.ReasonNotConverging:
+		plan.ReasonDrifted, plan.ReasonOtherCloud, plan.ReasonOtherCluster, plan.ReasonExtensionMissing,
+		plan.ReasonSubnetPoolMismatch, plan.ReasonInUse, plan.ReasonNamespaceLimit, plan.ReasonDefinitionDeleted,
+		plan.ReasonNotConverging:
 		return reason
 	case plan.ReasonPaused: // of another condition
 	}
@@ -159,7 +161,8 @@ func RecordOf(status samplecrdv1.NetworkStatus) plan.Record {
 
 func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condition, relevant bool) {
 	no := func(reason, message string) (metav1.Condition, bool) {
-		return metav1.Condition{Type: samplecrdv1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: Clip(message)}, true
+		return metav1.Condition{
+			Type: samplecrdv1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: Clip(message)}, true
 	}
 	var blocked plan.Blocked
 	var failure *neutron.Error
@@ -177,7 +180,8 @@ func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condi
 	case errors.As(outcome, &blocked):
 		return no(string(blocked.Reason), blocked.Message)
 	case isWaiting:
-		return no(NeutronUnavailable, cannot(stepOf(outcome), &neutron.Error{Op: "continue"})+" yet: "+sentence(waiting.Reason))
+		return no(NeutronUnavailable, cannot(stepOf(outcome), &neutron.Error{Op: "continue"})+" yet: "+
+			sentence(waiting.Reason))
 	case !errors.As(outcome, &failure):
 		return metav1.Condition{}, false
 	case errors.Is(failure, neutron.ErrInUse):

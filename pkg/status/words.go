@@ -74,13 +74,15 @@ func refusedMessage(step plan.Step, failure *neutron.Error) string {
 	case failure.Type == neutron.OverQuota:
 		cure = " Free quota of the OpenStack project, or raise the quota."
 	case failure.Status == http.StatusForbidden:
-		cure = " The OpenStack policy does not permit this request with the controller's credentials: an administrator must change the policy or the credentials."
+		cure = " The OpenStack policy does not permit this request with the controller's credentials: an administrator " +
+			"must change the policy or the credentials."
 	case failure.Status == http.StatusUnauthorized:
 		cure = " The access rules of the application credential do not permit this request:" +
 			" an administrator must create another application credential, and write it to clouds.yaml or its Secret."
 	}
 	return cannot(step, failure) + ": Neutron rejected the request" + answer(failure) + cure +
-		" The controller retries within 8 minutes, and at once when the spec or the annotation " + samplecrdv1.AnnotationRetry + " changes."
+		" The controller retries within 8 minutes, and at once when the spec or the annotation " +
+		samplecrdv1.AnnotationRetry + " changes."
 }
 
 func loginRejectedMessage(step plan.Step, failure *neutron.Error) string {

@@ -14,7 +14,8 @@ func NewStatic(logger klog.Logger, listed ByNamespace[[]*samplecrdv1.Network]) (
 	networks, done := &Networks{sources: ByNamespace[source]{}}, make(chan struct{})
 	close(done)
 	for namespace, all := range listed {
-		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc,
+			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 		if err := indexer.AddIndexers(indexers); err != nil {
 			return nil, err
 		}

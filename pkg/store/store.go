@@ -67,9 +67,11 @@ type source struct {
 
 // New returns the Networks of these informers, which must not have been started.
 func New(
-	logger klog.Logger, from ByNamespace[informers.TypedNetworkInformer], onWatchError cache.WatchErrorHandlerWithContext, observer observe.Observer,
+	logger klog.Logger, from ByNamespace[informers.TypedNetworkInformer], onWatchError cache.WatchErrorHandlerWithContext,
+	observer observe.Observer,
 ) (*Networks, error) {
-	networks := &Networks{sources: ByNamespace[source]{}, observer: observer, own: utilcache.NewLRUExpireCache(maxOwnEvents)}
+	networks := &Networks{sources: ByNamespace[source]{}, observer: observer,
+		own: utilcache.NewLRUExpireCache(maxOwnEvents)}
 	for namespace, informer := range from {
 		source, err := newSource(logger, informer, onWatchError, observer)
 		if err != nil {
@@ -80,7 +82,8 @@ func New(
 	return networks, nil
 }
 
-func newSource(logger klog.Logger, informer informers.TypedNetworkInformer, onWatchError cache.WatchErrorHandlerWithContext, observer observe.Observer) (source, error) {
+func newSource(logger klog.Logger, informer informers.TypedNetworkInformer,
+	onWatchError cache.WatchErrorHandlerWithContext, observer observe.Observer) (source, error) {
 	shared := informer.Informer()
 	if err := shared.AddIndexers(indexers); err != nil {
 		return source{}, fmt.Errorf("adding an index: %w", err)
@@ -90,7 +93,8 @@ func newSource(logger klog.Logger, informer informers.TypedNetworkInformer, onWa
 	}
 	if err := shared.SetTransform(func(object any) (any, error) {
 		if network, ok := object.(*samplecrdv1.Network); ok {
-			observer.Happened(cache.MetaObjectToName(network), observe.Event{Type: observe.Received, ResourceVersion: network.ResourceVersion})
+			observer.Happened(cache.MetaObjectToName(network),
+				observe.Event{Type: observe.Received, ResourceVersion: network.ResourceVersion})
 		}
 		return strip(object)
 	}); err != nil {
@@ -104,7 +108,8 @@ func newSource(logger klog.Logger, informer informers.TypedNetworkInformer, onWa
 	if err != nil {
 		return source{}, fmt.Errorf("adding an event handler: %w", err)
 	}
-	return source{informer: informer, lister: informer.Lister(), overlay: overlay, synced: registration.HasSyncedChecker()}, nil
+	return source{informer: informer, lister: informer.Lister(), overlay: overlay,
+		synced: registration.HasSyncedChecker()}, nil
 }
 
 // strip is the transform of the informers: it drops metadata that the controller does
@@ -116,7 +121,8 @@ func strip(object any) (any, error) {
 		network.ManagedFields = nil
 		network.Annotations = shared(keep(network.Annotations,
 			samplecrdv1.AnnotationCloud, samplecrdv1.AnnotationRetry, samplecrdv1.AnnotationPaused))
-		network.Labels = keep(network.Labels, samplecrdv1.LabelManagedBy, samplecrdv1.LabelDeployment, samplecrdv1.LabelSource)
+		network.Labels = keep(network.Labels, samplecrdv1.LabelManagedBy, samplecrdv1.LabelDeployment,
+			samplecrdv1.LabelSource)
 		intern(&network.Namespace, &network.Status.Cloud)
 		for i := range network.Finalizers {
 			intern(&network.Finalizers[i])
@@ -181,7 +187,8 @@ func (n *Networks) AddUnobserved(logger klog.Logger, handlers Handlers) error {
 		return nil
 	}
 	for _, source := range n.sources {
-		if _, err := source.informer.TypedInformer().AddTypedEventHandler(handlers, cache.HandlerOptions{Logger: &logger}); err != nil {
+		if _, err := source.informer.TypedInformer().AddTypedEventHandler(handlers,
+			cache.HandlerOptions{Logger: &logger}); err != nil {
 			return fmt.Errorf("adding event handlers for Networks: %w", err)
 		}
 	}

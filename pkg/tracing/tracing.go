@@ -26,7 +26,9 @@ type Options struct {
 
 // AddFlags adds the flags of the options.
 func (o *Options) AddFlags(flags *flag.FlagSet) {
-	flags.StringVar(&o.endpoint, "tracing-endpoint", "", "The `URL` of an OpenTelemetry collector that accepts OTLP over HTTP, such as http://127.0.0.1:4318. The environment variable OTEL_EXPORTER_OTLP_HEADERS holds its credentials. If empty, tracing is disabled.")
+	flags.StringVar(&o.endpoint, "tracing-endpoint", "", "The `URL` of an OpenTelemetry collector that accepts OTLP "+
+		"over HTTP, such as http://127.0.0.1:4318. The environment variable OTEL_EXPORTER_OTLP_HEADERS holds its "+
+		"credentials. If empty, tracing is disabled.")
 	flags.Float64Var(&o.ratio, "tracing-sampling-ratio", 1, "Fraction of syncs to trace, from 0 to 1.")
 }
 
@@ -39,9 +41,11 @@ func (o Options) Validate() error {
 	case o.endpoint == "":
 		return nil
 	case err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "":
-		return errors.New("-tracing-endpoint must be a URL that begins with http:// or https://, such as http://127.0.0.1:4318")
+		return errors.New("-tracing-endpoint must be a URL that begins with http:// or https://, such as " +
+			"http://127.0.0.1:4318")
 	case address.User != nil || address.RawQuery != "":
-		return errors.New("-tracing-endpoint contains a user name, a password or a query: set them in the environment variable OTEL_EXPORTER_OTLP_HEADERS")
+		return errors.New("-tracing-endpoint contains a user name, a password or a query: set them in the environment " +
+			"variable OTEL_EXPORTER_OTLP_HEADERS")
 	}
 	return nil
 }

@@ -42,7 +42,8 @@ func (r *results) Goals() string {
 	}
 	for _, one := range r.Besides {
 		factor := one.Together.Ready.P99 / one.Alone.Ready.P99
-		figure := fmt.Sprintf("a new Network beside %s that another tenant creates, %d at a time, p99", number(one.N), one.AtATime)
+		figure := fmt.Sprintf("a new Network beside %s that another tenant creates, %d at a time, p99", number(one.N),
+			one.AtATime)
 		g.add(figure, fmt.Sprintf("at most %d times its time alone", maxTenantFactor), fmt.Sprintf("%.1f times", factor),
 			factor <= maxTenantFactor)
 	}

@@ -178,7 +178,8 @@ func (o *Options) complete() error {
 		return o.completeAssets()
 	}
 	if _, err := os.Stat(o.Program); errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("the program of the local cluster, %s, does not exist: run `make control-plane` (the first build takes about ten minutes) or `make test`", o.Program)
+		return fmt.Errorf("the program of the local cluster, %s, does not exist: run `make control-plane` (the first build "+
+			"takes about ten minutes) or `make test`", o.Program)
 	} else if err != nil {
 		return fmt.Errorf("finding the program of the local cluster: %w", err)
 	}
@@ -265,7 +266,8 @@ func (c *Cluster) startControllerManager(ctx context.Context) error {
 	if c.controllers, err = c.startProcess("kube-controller-manager", kubernetes.ControllerManagerArgs()); err != nil {
 		return err
 	}
-	if err := c.api.WaitFor(ctx, "/api/v1/namespaces/default/serviceaccounts/default", c.controllers, c.apiServer, c.etcd); err != nil {
+	if err := c.api.WaitFor(ctx, "/api/v1/namespaces/default/serviceaccounts/default", c.controllers, c.apiServer,
+		c.etcd); err != nil {
 		return fmt.Errorf("waiting for kube-controller-manager: %w", err)
 	}
 	return nil
@@ -313,7 +315,9 @@ func (c *Cluster) PIDs() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	pids := map[string]int{}
-	for name, p := range map[string]*process.Process{"etcd": c.etcd, "kube-apiserver": c.apiServer, "kube-controller-manager": c.controllers} {
+	programs := map[string]*process.Process{
+		"etcd": c.etcd, "kube-apiserver": c.apiServer, "kube-controller-manager": c.controllers}
+	for name, p := range programs {
 		if p != nil {
 			pids[name] = p.PID()
 		}

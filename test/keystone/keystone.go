@@ -150,5 +150,6 @@ func (p *Project) isPassword(password string) bool {
 func refuse(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusUnauthorized)
-	_, _ = io.WriteString(w, `{"error":{"code":401,"title":"Unauthorized","message":"The request requires authentication."}}`)
+	_, _ = io.WriteString(w,
+		`{"error":{"code":401,"title":"Unauthorized","message":"The request requires authentication."}}`)
 }

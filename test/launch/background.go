@@ -43,7 +43,9 @@ func StartProgram(folder, name string, command ...string) (*Controller, error) {
 // environment is that of this process, but outside of a pod: there, the embedded
 // Neutron would not be the default.
 func environment() []string {
-	return slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "KUBERNETES_SERVICE_HOST=") })
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "KUBERNETES_SERVICE_HOST=")
+	})
 }
 
 // Eventually waits until a check passes. It returns the last error, with the end of the

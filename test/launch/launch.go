@@ -56,7 +56,8 @@ func StartCluster(ctx context.Context, options controlplane.Options) (*Cluster, 
 	if options.Assets != "" && options.ControllerManager {
 		if _, err := exec.LookPath(filepath.Join(options.Assets, "kube-controller-manager")); err != nil {
 			options.ControllerManager = false
-			fmt.Printf("%s has no kube-controller-manager: objects are not garbage-collected, and Deployments create no Pods.\n", options.Assets)
+			fmt.Printf("%s has no kube-controller-manager: objects are not garbage-collected, and Deployments create no Pods.\n",
+				options.Assets)
 		}
 	}
 	cluster, err := controlplane.Start(ctx, options)

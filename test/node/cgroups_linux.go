@@ -76,12 +76,13 @@ func removeCgroups(runFolder string) error {
 	}
 	for _, hierarchy := range hierarchies {
 		var groups []string
-		err := filepath.WalkDir(filepath.Join(hierarchy, cgroupRoot(runFolder)), func(path string, entry fs.DirEntry, err error) error {
-			if err == nil && entry.IsDir() {
-				groups = append(groups, path)
-			}
-			return err
-		})
+		err := filepath.WalkDir(filepath.Join(hierarchy, cgroupRoot(runFolder)),
+			func(path string, entry fs.DirEntry, err error) error {
+				if err == nil && entry.IsDir() {
+					groups = append(groups, path)
+				}
+				return err
+			})
 		if err != nil && !isMissing(err) {
 			return fmt.Errorf("finding cgroups: %w", err)
 		}

@@ -60,7 +60,8 @@ func packPause(path string) error {
 	if err != nil {
 		return err
 	}
-	manifest, err := json.Marshal([]object{{"Config": "config.json", "RepoTags": []string{pauseImage}, "Layers": []string{"layer.tar"}}})
+	manifest, err := json.Marshal([]object{{"Config": "config.json", "RepoTags": []string{pauseImage},
+		"Layers": []string{"layer.tar"}}})
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,8 @@ import (
 )
 
 // namespaces are those that the node does not share with the machine.
-const namespaces = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC
+const namespaces = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET |
+	syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC
 
 // keep starts process 1 of the namespaces, ends it when the process that the node
 // is for has ended, waits for it, and removes what is outside of the namespaces.

@@ -84,7 +84,8 @@ func startNode(ctx context.Context, dir string, o options) error {
 	if err := api.WaitFor(ctx, "/readyz"); err != nil {
 		return s.explain(ctx, "kube-apiserver", err)
 	}
-	s.keepRunning("kube-controller-manager", append([]string{program, "kube-controller-manager"}, kubernetes.ControllerManagerArgs()...)...)
+	s.keepRunning("kube-controller-manager", append([]string{program, "kube-controller-manager"},
+		kubernetes.ControllerManagerArgs()...)...)
 	s.keepRunning("kube-scheduler", append([]string{components, "kube-scheduler"}, schedulerArgs...)...)
 	if err := waitForContainerd(ctx); err != nil {
 		return s.explain(ctx, "containerd", err)

@@ -25,7 +25,8 @@ const (
 // furnish makes what the programs of a node need in the namespaces of this process.
 func furnish(ctx context.Context) error {
 	for _, step := range []func() error{
-		func() error { return mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE) }, // other namespaces don't see the mounts below
+		func() error { return mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE) },
+		// other namespaces don't see the mounts below
 		func() error {
 			return mount("proc", "/proc", "proc", syscall.MS_NOSUID|syscall.MS_NODEV|syscall.MS_NOEXEC)
 		},

@@ -133,7 +133,8 @@ func (c *cloud) run(ctx context.Context, program process.Program) error {
 }
 
 // serve starts a server and waits until it answers a request with a status.
-func (c *cloud) serve(ctx context.Context, s *server, args []string, path string, want int, began time.Time) (err error) {
+func (c *cloud) serve(ctx context.Context, s *server, args []string, path string, want int,
+	began time.Time) (err error) {
 	if s.process, err = c.launch(process.Program{Name: s.File, Args: args}); err != nil {
 		return err
 	}

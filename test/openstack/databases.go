@@ -17,7 +17,8 @@ import (
 func (c *cloud) makeDatabases(ctx context.Context) error {
 	return together(ctx,
 		func(ctx context.Context) error {
-			return c.emptyDatabase(ctx, "python3-neutron", c.createNeutronSchema, c.neutronNoAuth.database(), c.neutron.database())
+			return c.emptyDatabase(ctx, "python3-neutron", c.createNeutronSchema, c.neutronNoAuth.database(),
+				c.neutron.database())
 		},
 		func(ctx context.Context) error {
 			return c.emptyDatabase(ctx, "python3-keystone", c.createKeystoneSchema, c.keystone.database())
@@ -31,7 +32,8 @@ func (s server) database() string {
 }
 
 // emptyDatabase makes empty databases with the schema of a package.
-func (c *cloud) emptyDatabase(ctx context.Context, packageName string, create func(ctx context.Context, path string) error, paths ...string) error {
+func (c *cloud) emptyDatabase(ctx context.Context, packageName string,
+	create func(ctx context.Context, path string) error, paths ...string) error {
 	kept := filepath.Join(c.root, packageName+".sqlite")
 	if c.root == "" {
 		version, err := debian.VersionOf(ctx, packageName)

@@ -30,7 +30,8 @@ type keystoneConfig struct {
 
 // createKeystoneSchema creates Keystone's tables.
 func (c *cloud) createKeystoneSchema(ctx context.Context, path string) error {
-	if err := c.writeFile("keystone-schema.conf", "keystone.conf", keystoneConfig{server: c.keystone, Database: path, Life: 1}); err != nil {
+	if err := c.writeFile("keystone-schema.conf", "keystone.conf",
+		keystoneConfig{server: c.keystone, Database: path, Life: 1}); err != nil {
 		return err
 	}
 	return c.manageKeystone(ctx, "keystone-schema.conf", nil, "db_sync")
@@ -51,7 +52,8 @@ func (c *cloud) startKeystones(ctx context.Context, began time.Time) error {
 	}
 	// The password is in the environment, because every user can read command lines.
 	err := c.manageKeystone(ctx, "keystone.conf", []string{"OS_BOOTSTRAP_PASSWORD=" + c.passwords.Admin}, "bootstrap",
-		"--bootstrap-region-id", region, "--bootstrap-public-url", c.keystone.URL()+"/v3", "--bootstrap-internal-url", c.keystone.URL()+"/v3")
+		"--bootstrap-region-id", region,
+		"--bootstrap-public-url", c.keystone.URL()+"/v3", "--bootstrap-internal-url", c.keystone.URL()+"/v3")
 	if err != nil {
 		return err
 	}
@@ -74,7 +76,8 @@ func (c *cloud) configureKeystones() error {
 		{server: c.keystoneShort, Life: shortLife},
 	} {
 		config.Database = c.keystone.database()
-		config.wsgi = wsgi{Application: "keystone.server.wsgi:initialize_public_application()", Variable: "OS_KEYSTONE_CONFIG_FILES", Threads: 8}
+		config.wsgi = wsgi{Application: "keystone.server.wsgi:initialize_public_application()",
+			Variable: "OS_KEYSTONE_CONFIG_FILES", Threads: 8}
 		if err := c.writeFile(config.File+".conf", "keystone.conf", config); err != nil {
 			return err
 		}

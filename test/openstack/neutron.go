@@ -14,7 +14,8 @@ var neutronSchema string
 // createNeutronSchema creates Neutron's tables from its models. Its migrations do
 // not work on SQLite.
 func (c *cloud) createNeutronSchema(ctx context.Context, path string) error {
-	return c.run(ctx, process.Program{Name: "neutron-schema", Args: []string{python, "-W", "ignore", "-c", neutronSchema, path}})
+	return c.run(ctx, process.Program{Name: "neutron-schema",
+		Args: []string{python, "-W", "ignore", "-c", neutronSchema, path}})
 }
 
 // neutronConfig has the values in the configuration of a Neutron.
@@ -34,8 +35,9 @@ type neutronConfig struct {
 // server of its own, later ones are an application for uWSGI.
 func (c *cloud) startNeutron(ctx context.Context, s *server, authStrategy string, want int, began time.Time) error {
 	config := neutronConfig{
-		server: *s, AuthStrategy: authStrategy, Database: s.database(), Keystone: c.keystone.URL(), Password: c.passwords.Neutron,
-		DNS: authStrategy == "keystone",
+		server: *s, AuthStrategy: authStrategy, Database: s.database(), Keystone: c.keystone.URL(),
+		Password: c.passwords.Neutron,
+		DNS:      authStrategy == "keystone",
 	}
 	args := []string{python, "-W", "ignore", "/usr/bin/neutron-server", "--config-file", s.File + ".conf"}
 	if c.root != "" {

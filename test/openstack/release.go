@@ -25,7 +25,8 @@ exec unshare --root="$root" --wd="$PWD" "$@"
 // that was started.
 func (c *cloud) inRoot(program process.Program) process.Program {
 	if c.root != "" {
-		program.Args = append([]string{"/usr/bin/unshare", "--mount", "sh", "-euc", enter, "sh", c.root, filepath.Dir(c.dir)}, program.Args...)
+		inside := []string{"/usr/bin/unshare", "--mount", "sh", "-euc", enter, "sh", c.root, filepath.Dir(c.dir)}
+		program.Args = append(inside, program.Args...)
 	}
 	return program
 }

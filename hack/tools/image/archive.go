@@ -63,7 +63,8 @@ func newBundle(paths []string, r release) (v1.Image, error) {
 		return nil, err
 	}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), fluxConfig)
-	image, err = mutate.Append(image, mutate.Addendum{Layer: static.NewLayer(compressed, fluxContent), MediaType: fluxContent})
+	image, err = mutate.Append(image, mutate.Addendum{
+		Layer: static.NewLayer(compressed, fluxContent), MediaType: fluxContent})
 	if err != nil {
 		return nil, fmt.Errorf("adding the manifests: %w", err)
 	}

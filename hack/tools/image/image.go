@@ -100,7 +100,8 @@ func writeTar(w io.Writer, binary []byte, modified time.Time) error {
 }
 
 func writeFile(out *tar.Writer, name string, content []byte, mode int64, modified time.Time) error {
-	if err := out.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: int64(len(content)), ModTime: modified}); err != nil {
+	header := tar.Header{Name: name, Mode: mode, Size: int64(len(content)), ModTime: modified}
+	if err := out.WriteHeader(&header); err != nil {
 		return err
 	}
 	_, err := out.Write(content)

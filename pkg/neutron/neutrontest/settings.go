@@ -317,11 +317,15 @@ func testSubnetPool(s *suite) {
 		status int
 		typ    string
 	}{
-		"an exhausted pool":  {neutron.FromPool{SubnetPoolID: four, IPVersion: 4, PrefixLength: 24}, neutron.ErrRefused, 500, "SubnetAllocationError"},
-		"a large range":      {neutron.FromPool{SubnetPoolID: four, IPVersion: 4, PrefixLength: 7}, neutron.ErrRefused, 400, "MinPrefixSubnetAllocationError"},
-		"a small range":      {neutron.FromPool{SubnetPoolID: four, IPVersion: 4, PrefixLength: 29}, neutron.ErrRefused, 400, "MaxPrefixSubnetAllocationError"},
+		"an exhausted pool": {neutron.FromPool{SubnetPoolID: four, IPVersion: 4, PrefixLength: 24}, neutron.ErrRefused, 500,
+			"SubnetAllocationError"},
+		"a large range": {neutron.FromPool{SubnetPoolID: four, IPVersion: 4, PrefixLength: 7}, neutron.ErrRefused, 400,
+			"MinPrefixSubnetAllocationError"},
+		"a small range": {neutron.FromPool{SubnetPoolID: four, IPVersion: 4, PrefixLength: 29}, neutron.ErrRefused, 400,
+			"MaxPrefixSubnetAllocationError"},
 		"another IP version": {neutron.FromPool{SubnetPoolID: four, IPVersion: 6}, neutron.ErrRefused, 400, "BadRequest"},
-		"a missing pool":     {neutron.FromPool{SubnetPoolID: missing, IPVersion: 4}, neutron.ErrNotFound, 404, "SubnetPoolNotFound"},
+		"a missing pool": {neutron.FromPool{SubnetPoolID: missing, IPVersion: 4}, neutron.ErrNotFound, 404,
+			"SubnetPoolNotFound"},
 	} {
 		_, err = s.tryFromPool(network, test.from, neutron.SubnetSettings{})
 		s.want("creating from "+name, err, test.class, test.status, test.typ)

@@ -18,7 +18,8 @@ func (c *client) Quotas(ctx context.Context) (map[string]neutron.Quota, error) {
 	var response struct {
 		Quota map[string]struct{ Limit, Used *int }
 	}
-	err = c.write(ctx, request{op: "read quotas", method: http.MethodGet, path: []string{"quotas", s.project, "details"}}, &response)
+	err = c.write(ctx, request{
+		op: "read quotas", method: http.MethodGet, path: []string{"quotas", s.project, "details"}}, &response)
 	if err != nil {
 		return nil, err
 	}

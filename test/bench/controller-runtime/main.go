@@ -26,8 +26,10 @@ import (
 
 func main() {
 	// controller-runtime defines -kubeconfig.
-	endpoint := flag.String("neutron-endpoint", "", "`URL` of a Neutron without authentication; defaults to an embedded Neutron")
-	address := flag.String("embedded-neutron-address", "", "loopback `address` of the embedded Neutron; defaults to a free port")
+	endpoint := flag.String("neutron-endpoint", "", "`URL` of a Neutron without authentication; defaults to an embedded "+
+		"Neutron")
+	address := flag.String("embedded-neutron-address", "", "loopback `address` of the embedded Neutron; defaults to a "+
+		"free port")
 	workers := flag.Int("workers", 5, "number of Networks that are reconciled concurrently")
 	resync := flag.Duration("resync-period", 30*time.Second, "time until a change in Neutron is noticed")
 	flag.Parse()
@@ -63,7 +65,8 @@ func run(endpoint string, workers int, resync time.Duration) error {
 	if err != nil {
 		return err
 	}
-	r := &Reconciler{Client: manager.GetClient(), Neutron: neutronClient, Events: manager.GetEventRecorder("network-controller"), Resync: resync}
+	r := &Reconciler{Client: manager.GetClient(), Neutron: neutronClient,
+		Events: manager.GetEventRecorder("network-controller"), Resync: resync}
 	if err := r.SetupWithManager(manager, workers); err != nil {
 		return err
 	}

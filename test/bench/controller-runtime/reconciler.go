@@ -73,7 +73,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // converge plans and applies one step after the other, until none is left.
-func (r *Reconciler) converge(ctx context.Context, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual) (plan.Actual, error) {
+func (r *Reconciler) converge(ctx context.Context, network *samplecrdv1.Network, desired plan.Desired,
+	actual plan.Actual) (plan.Actual, error) {
 	for {
 		step := plan.Next(desired, actual)
 		switch step := step.(type) {

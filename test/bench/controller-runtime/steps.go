@@ -15,7 +15,8 @@ import (
 )
 
 // apply applies a step, and returns the actual state after it.
-func (r *Reconciler) apply(ctx context.Context, network *samplecrdv1.Network, actual plan.Actual, step plan.Step) (plan.Actual, error) {
+func (r *Reconciler) apply(ctx context.Context, network *samplecrdv1.Network, actual plan.Actual,
+	step plan.Step) (plan.Actual, error) {
 	result, err := r.request(ctx, network, step)
 	if err != nil {
 		return actual, err
@@ -24,7 +25,8 @@ func (r *Reconciler) apply(ctx context.Context, network *samplecrdv1.Network, ac
 }
 
 // request sends the request of a step, and returns what its response contains.
-func (r *Reconciler) request(ctx context.Context, network *samplecrdv1.Network, step plan.Step) (result any, err error) {
+func (r *Reconciler) request(ctx context.Context, network *samplecrdv1.Network,
+	step plan.Step) (result any, err error) {
 	switch step := step.(type) {
 	case plan.FindNetwork:
 		return r.Neutron.Networks(ctx, step.Filter)
@@ -63,7 +65,8 @@ func (r *Reconciler) patch(ctx context.Context, network *samplecrdv1.Network, ch
 }
 
 // report writes the status, if it changes, and then records an Event.
-func (r *Reconciler) report(ctx context.Context, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, outcome error) error {
+func (r *Reconciler) report(ctx context.Context, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual,
+	outcome error) error {
 	after, changed := status.For(network, desired, actual, outcome, metav1.Now())
 	if !changed {
 		return nil
@@ -74,7 +77,8 @@ func (r *Reconciler) report(ctx context.Context, network *samplecrdv1.Network, d
 		return client.IgnoreNotFound(err)
 	}
 	if outcome == nil {
-		r.Events.Eventf(network, nil, corev1.EventTypeNormal, "Provisioned", "Sync", "The network and its subnet match the spec.")
+		r.Events.Eventf(network, nil, corev1.EventTypeNormal, "Provisioned", "Sync",
+			"The network and its subnet match the spec.")
 	}
 	return nil
 }

@@ -79,7 +79,8 @@ func Extract(ctx context.Context, release, folder string, packages ...string) er
 	if err := Install(ctx, "mmdebstrap"); err != nil {
 		return err
 	}
-	mirrors, err := linesOf(ctx, "apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Release: "+codename)
+	mirrors, err := linesOf(ctx, "apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages",
+		"Release: "+codename)
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,8 @@ func Extract(ctx context.Context, release, folder string, packages ...string) er
 	if err := os.RemoveAll(unfinished); err != nil {
 		return err
 	}
-	output, err := exec.CommandContext(ctx, "mmdebstrap", append(args, release, unfinished, mirrors[0])...).CombinedOutput()
+	args = append(args, release, unfinished, mirrors[0])
+	output, err := exec.CommandContext(ctx, "mmdebstrap", args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("extracting packages of %s: %w\n%s", release, err, bytes.TrimSpace(output))
 	}
@@ -130,7 +132,8 @@ func VersionOf(ctx context.Context, name string) (string, error) {
 
 // missingOf returns those of the packages that are not installed.
 func missingOf(ctx context.Context, packages []string) ([]string, error) {
-	query := exec.CommandContext(ctx, "dpkg-query", append([]string{"-W", "-f", "${Package} ${db:Status-Status}\n"}, packages...)...)
+	query := exec.CommandContext(ctx, "dpkg-query", append([]string{"-W", "-f", "${Package} ${db:Status-Status}\n"},
+		packages...)...)
 	output, err := query.Output()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) { // the exit code is not 0 if it does not know a package
@@ -145,7 +148,8 @@ func missingOf(ctx context.Context, packages []string) ([]string, error) {
 // aptGet runs apt-get. It is not interrupted: a half-installed package would be
 // in the way of the next run.
 func aptGet(ctx context.Context, args ...string) error {
-	command := exec.Command("apt-get", append([]string{"-q", "-o", "DPkg::Lock::Timeout=400"}, args...)...) //nolint:noctx // see above
+	args = append([]string{"-q", "-o", "DPkg::Lock::Timeout=400"}, args...)
+	command := exec.Command("apt-get", args...) //nolint:noctx // see above
 	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 	output, err := command.CombinedOutput()
 	if ctx.Err() != nil {

@@ -68,7 +68,8 @@ func gateway(network *samplecrdv1.Network) string {
 }
 
 // printer returns handlers that print each event after some work.
-func printer(ctx context.Context, name string, work time.Duration, cached func(name string) string) networkinformers.NetworkHandlerFuncs {
+func printer(ctx context.Context, name string, work time.Duration,
+	cached func(name string) string) networkinformers.NetworkHandlerFuncs {
 	event := func(format string, args ...any) {
 		select {
 		case <-time.After(work):

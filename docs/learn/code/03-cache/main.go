@@ -101,7 +101,8 @@ func write(ctx context.Context, cached listers.NetworkNamespaceLister, server ty
 }
 
 // compare reads an object from the cache and from the API server.
-func compare(ctx context.Context, cached listers.NetworkNamespaceLister, server typedv1.NetworkInterface, counter *requests) error {
+func compare(ctx context.Context, cached listers.NetworkNamespaceLister, server typedv1.NetworkInterface,
+	counter *requests) error {
 	before, begun := counter.Load(), time.Now()
 	for range 10_000 {
 		if _, err := cached.Get(name); err != nil {

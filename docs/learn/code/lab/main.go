@@ -58,7 +58,8 @@ func run(ctx context.Context, address string) error {
 	l := &lab{cluster: cluster, neutron: embedded.New(embedded.Options{}), release: func() {}, recover: func() {}}
 	server := &http.Server{Handler: l.routes(), ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(listener) }() // ends with Close
-	log.Printf("Ready: export KUBECONFIG=%s. Neutron is at http://%s. Ctrl-C ends both.", cluster.Kubeconfig(), listener.Addr())
+	log.Printf("Ready: export KUBECONFIG=%s. Neutron is at http://%s. Ctrl-C ends both.",
+		cluster.Kubeconfig(), listener.Addr())
 
 	<-ctx.Done()
 	_ = server.Close()
