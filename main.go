@@ -97,13 +97,18 @@ func main() {
 	}
 }
 
-// run runs the controller until the context ends.
-func run(ctx context.Context, o options) error {
-	klog.FromContext(ctx).Info("Starting", "version", version, "flags", o.given)
+// prepareProcess sets what belongs to the process and not to a part of it.
+func prepareProcess() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
 	metrics.SetVersion(version)
+}
+
+// run runs the controller until the context ends.
+func run(ctx context.Context, o options) error {
+	klog.FromContext(ctx).Info("Starting", "version", version, "flags", o.given)
+	prepareProcess()
 	health := server.NewHealth()
 	if err := errors.Join(o.server.ServeHealth(ctx, health), o.server.ServeProfiles(ctx)); err != nil {
 		return err
@@ -283,8 +288,13 @@ func assemble(ctx context.Context, o options, c connections, observers observers
 	guard := kube.NewCRDGuard(c.metadata, samplecrdv1.DefinitionName, samplecrdv1.AnnotationAllowDeletion)
 	o.reconcile.IsDefinitionDeleted = guard.BeingDeleted
 	forCloud := func(cache *neutron.Cache, networks *store.Networks) *Controller {
-		reconciler := reconcile.New(c.networks, networks, cache, recorder, clock.RealClock{}, o.reconcile)
-		detector := drift.New(cache, networks, reconciler, recorder, observers.networks, clock.RealClock{}, o.drift)
+		reconciler := reconcile.New(reconcile.Dependencies{
+			Client: c.networks, Networks: networks, Neutron: cache, Events: recorder, Clock: clock.RealClock{},
+		}, o.reconcile)
+		detector := drift.New(drift.Dependencies{
+			Neutron: cache, Networks: networks, Reconciler: reconciler, Events: recorder,
+			Observer: observers.networks, Clock: clock.RealClock{},
+		}, o.drift)
 		return NewController(networks, reconciler, detector, observers.networks)
 	}
 	neutronCache := neutron.NewCache(c.neutron, time.Now)

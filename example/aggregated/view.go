@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -107,7 +106,7 @@ func (v *view) list(ctx context.Context) error {
 		return err
 	}
 	v.snapshot = snapshot
-	v.reconciler = reconcile.New(nil, v.networks, listed, &record.FakeRecorder{}, clock.RealClock{},
+	v.reconciler = reconcile.New(reconcile.Dependencies{Networks: v.networks, Neutron: listed, Clock: clock.RealClock{}},
 		reconcile.Options{Cluster: v.cluster, AllowAdoption: reconcile.Namespaces{metav1.NamespaceAll}})
 	return nil
 }

@@ -88,12 +88,21 @@ type Detector struct {
 	paused int
 }
 
-// New returns a Detector. The observer sees its lists.
-func New(neutron *neutron.Cache, networks *store.Networks, reconciler Reconciler, recorder record.EventRecorder,
-	observer observe.Observer, clock clock.WithTicker, options Options) *Detector {
+// Dependencies are what a Detector works with. The observer sees its lists.
+type Dependencies struct {
+	Neutron    *neutron.Cache
+	Networks   *store.Networks
+	Reconciler Reconciler
+	Events     record.EventRecorder
+	Observer   observe.Observer
+	Clock      clock.WithTicker
+}
+
+// New returns a Detector.
+func New(d Dependencies, options Options) *Detector {
 	return &Detector{
-		neutron: neutron, networks: networks, reconciler: reconciler, events: recorder, observer: observer,
-		clock: clock, options: options, cancel: func() {},
+		neutron: d.Neutron, networks: d.Networks, reconciler: d.Reconciler, events: d.Events, observer: d.Observer,
+		clock: d.Clock, options: options, cancel: func() {},
 	}
 }
 

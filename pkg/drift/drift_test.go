@@ -126,10 +126,15 @@ func newWorld(t *testing.T) *world {
 	if !networks.WaitForSync(t.Context()) {
 		t.Fatal("the informer did not sync")
 	}
-	w := &world{recorder: record.NewFakeRecorder(10), neutron: &lists{listed: make(chan struct{}, 100), take: func() {}}, leader: &leader{}, clock: testingclock.NewFakeClock(time.Unix(1_000_000, 0))}
+	w := &world{
+		recorder: record.NewFakeRecorder(10), neutron: &lists{listed: make(chan struct{}, 100), take: func() {}},
+		leader: &leader{}, clock: testingclock.NewFakeClock(time.Unix(1_000_000, 0)),
+	}
 	w.watchdog = watchdog.New(w.clock)
-	w.Detector = New(neutron.NewCache(w.neutron, w.clock.Now), networks, w.leader, w.recorder, w.watchdog, w.clock,
-		Options{Cluster: "c1", ResyncPeriod: period, StartTimeout: time.Minute, OrphanGracePeriod: grace})
+	w.Detector = New(Dependencies{
+		Neutron: neutron.NewCache(w.neutron, w.clock.Now), Networks: networks, Reconciler: w.leader, Events: w.recorder,
+		Observer: w.watchdog, Clock: w.clock,
+	}, Options{Cluster: "c1", ResyncPeriod: period, StartTimeout: time.Minute, OrphanGracePeriod: grace})
 	w.Detector.enqueue = w.enqueue
 	return w
 }

@@ -177,28 +177,17 @@ func (e *Elector) Run(ctx context.Context, work func(context.Context) error) err
 	electing, endElection := context.WithCancel(context.WithoutCancel(ctx))
 	defer endElection()
 	began, ended := make(chan struct{}), make(chan error, 1)
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock:          e.lock,
-		Name:          e.options.name,
-		LeaseDuration: e.options.leaseDuration,
-		RenewDeadline: e.options.renewDeadline,
-		RetryPeriod:   e.options.retryPeriod,
-		WatchDog:      e.watchDog,
-		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(leading context.Context) {
-				e.health.ReadyAs("")
-				close(began)
-				working, stop := context.WithCancel(ctx)
-				defer stop()
-				context.AfterFunc(leading, stop)
-				if working.Err() != nil { // the program was stopped at the same moment
-					ended <- nil
-					return
-				}
-				ended <- work(working)
-			},
-			OnStoppedLeading: func() {},
-		},
+	elector, err := e.newElector(func(leading context.Context) {
+		e.health.ReadyAs("")
+		close(began)
+		working, stop := context.WithCancel(ctx)
+		defer stop()
+		context.AfterFunc(leading, stop)
+		if working.Err() != nil { // the program was stopped at the same moment
+			ended <- nil
+			return
+		}
+		ended <- work(working)
 	})
 	if err != nil {
 		return fmt.Errorf("setting up leader election: %w", err)
@@ -222,6 +211,19 @@ func (e *Elector) Run(ctx context.Context, work func(context.Context) error) err
 		e.logger.Error(err, "Releasing the lease failed; it will expire")
 	}
 	return nil
+}
+
+// newElector returns client-go's elector, which calls lead once it holds the Lease.
+func (e *Elector) newElector(lead func(context.Context)) (*leaderelection.LeaderElector, error) {
+	return leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock:          e.lock,
+		Name:          e.options.name,
+		LeaseDuration: e.options.leaseDuration,
+		RenewDeadline: e.options.renewDeadline,
+		RetryPeriod:   e.options.retryPeriod,
+		WatchDog:      e.watchDog,
+		Callbacks:     leaderelection.LeaderCallbacks{OnStartedLeading: lead, OnStoppedLeading: func() {}},
+	})
 }
 
 // awaitEnd waits until the work has ended, or until the context ends before it began.

@@ -165,8 +165,9 @@ func (c Command) makePlan(ctx context.Context, stdin io.Reader) (p Plan, err err
 	if _, err := neutronCache.Refresh(ctx); err != nil {
 		return p, fmt.Errorf("reading Neutron's state: %w", err)
 	}
-	recorder := &record.FakeRecorder{}
-	reconciler := reconcile.New(networkClient, networks, neutronCache, recorder, clock.RealClock{}, c.Reconcile(cluster))
+	reconciler := reconcile.New(reconcile.Dependencies{
+		Client: networkClient, Networks: networks, Neutron: neutronCache, Events: &record.FakeRecorder{}, Clock: clock.RealClock{},
+	}, c.Reconcile(cluster))
 	return New(ctx, Input{
 		Cluster: cluster, Networks: networks, Selected: selected.networks, Invalid: selected.errors, Neutron: snapshot,
 		Reconciler: reconciler, DeleteOrphans: c.DeleteOrphans,

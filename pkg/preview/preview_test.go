@@ -129,7 +129,10 @@ func planFor(t testing.TB, r *reader, options reconcile.Options, networks ...*sa
 		t.Fatal(err)
 	}
 	options.Cluster = cluster
-	reconciler := reconcile.New(fake.NewClientset(), listed, neutronCache, &record.FakeRecorder{}, clock.RealClock{}, options)
+	reconciler := reconcile.New(reconcile.Dependencies{
+		Client: fake.NewClientset(), Networks: listed, Neutron: neutronCache, Events: &record.FakeRecorder{},
+		Clock: clock.RealClock{},
+	}, options)
 	return New(t.Context(), Input{
 		Cluster: cluster, Networks: listed, Selected: networks, Neutron: snapshot, Reconciler: reconciler, DeleteOrphans: r.deleteOrphans,
 	})

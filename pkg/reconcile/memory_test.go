@@ -54,7 +54,9 @@ func newReconciler(t *testing.T, networks ...*samplecrdv1.Network) (*Reconciler,
 		}
 	}
 	clock := testingclock.NewFakeClock(time.Unix(1_000_000, 0))
-	return New(nil, known, neutron.NewCache(nil, clock.Now), nil, clock, Options{MaxInFlight: maxInFlight, MaxLateness: maxLateness, Retry: DefaultRetryDelays()}), clock
+	dependencies := Dependencies{Networks: known, Neutron: neutron.NewCache(nil, clock.Now), Clock: clock}
+	options := Options{MaxInFlight: maxInFlight, MaxLateness: maxLateness, Retry: DefaultRetryDelays()}
+	return New(dependencies, options), clock
 }
 
 func object(uid types.UID, networkID string) *samplecrdv1.Network {

@@ -77,11 +77,19 @@ type Reconciler struct {
 	stopping  <-chan struct{}
 }
 
+// Dependencies are what a Reconciler works with.
+type Dependencies struct {
+	Client   clientset.Interface
+	Networks *store.Networks
+	Neutron  *neutron.Cache
+	Events   record.EventRecorder
+	Clock    clock.WithDelayedExecution
+}
+
 // New returns a Reconciler.
-func New(client clientset.Interface, networks *store.Networks, neutron *neutron.Cache, recorder record.EventRecorder,
-	clock clock.WithDelayedExecution, options Options) *Reconciler {
+func New(d Dependencies, options Options) *Reconciler {
 	return &Reconciler{
-		client: client, networks: networks, neutron: neutron, events: recorder, clock: clock, options: options,
+		client: d.Client, networks: d.Networks, neutron: d.Neutron, events: d.Events, clock: d.Clock, options: options,
 		memories: map[cache.ObjectName]memory{}, ledger: map[cache.ObjectName]account{},
 	}
 }
@@ -142,7 +150,7 @@ func (r *Reconciler) Drift(network *samplecrdv1.Network) (needsSync, drifted boo
 	outcome, inSync := cachedOutcome(desired, actual)
 	statusChanged := false
 	if inSync && wasInSync {
-		after, relevant := status.For(network, desired, actual, outcome, r.now())
+		after, relevant := status.For(network, status.Found{Desired: desired, Actual: actual, Outcome: outcome}, r.now())
 		statusChanged = relevant && !equality.Semantic.DeepEqual(after, network.Status)
 	}
 	needed := wasInSync != inSync || statusChanged || r.hasRoomAgain(network) || r.claimQuotaRetry(network)

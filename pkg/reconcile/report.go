@@ -64,7 +64,8 @@ func (p *Pass) reportDeleted() error {
 // an event if there is a new problem.
 func (p *Pass) reportStatus(ctx context.Context) error {
 	before := p.network.Status
-	after, relevant := status.For(p.network, p.desired, p.actual, p.outcome, p.now())
+	found := status.Found{Desired: p.desired, Actual: p.actual, Outcome: p.outcome}
+	after, relevant := status.For(p.network, found, p.now())
 	if !relevant || equality.Semantic.DeepEqual(after, before) {
 		if relevant {
 			p.update(p.network, func(memory *memory) { memory.status, memory.correction.pending = status.Hash(after), false })

@@ -73,29 +73,35 @@ type WaitError struct {
 // Error returns the reason.
 func (e WaitError) Error() string { return "waiting: " + e.Reason }
 
-// For returns the status that a Network should have after a sync with this outcome. The
-// outcome is nil if the plan ended with [plan.Nothing]. A transient outcome that the next
-// sync is likely to resolve, such as a concurrent change, is not relevant: it leaves the
-// status as it is.
+// Found is what a sync found. The outcome is nil if the plan ended with [plan.Nothing].
+type Found struct {
+	Desired plan.Desired
+	Actual  plan.Actual
+	Outcome error
+}
+
+// For returns the status that a Network should have after a sync. A transient outcome that
+// the next sync is likely to resolve, such as a concurrent change, is not relevant: it
+// leaves the status as it is.
 func For(
-	network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual, outcome error, now metav1.Time,
+	network *samplecrdv1.Network, found Found, now metav1.Time,
 ) (after samplecrdv1.NetworkStatus, relevant bool) {
 	var blocked plan.Blocked
-	if errors.As(outcome, &blocked) && blocked.Reason == plan.ReasonPaused {
+	if errors.As(found.Outcome, &blocked) && blocked.Reason == plan.ReasonPaused {
 		return paused(network, blocked.Message, now), true
 	}
-	ready, relevant := readyCondition(desired, outcome)
+	ready, relevant := readyCondition(found.Desired, found.Outcome)
 	if !relevant {
 		return network.Status, false
 	}
-	record := actual.Ours(desired)
+	record := found.Actual.Ours(found.Desired)
 	ready.Message += provisionedMessage(ready, record)
-	if ready.Reason == Provisioned && desired.SharesRange {
+	if ready.Reason == Provisioned && found.Desired.SharesRange {
 		ready.Message += " An older Network of this namespace has the same range."
 	}
 	after = recordStatus(record)
 	after.Conditions, after.MatchedGeneration = network.Status.Conditions, network.Status.MatchedGeneration
-	if IsComplete(outcome) {
+	if IsComplete(found.Outcome) {
 		after.MatchedGeneration = network.Generation
 	}
 	return withConditions(after, ready, network.Generation, now), true

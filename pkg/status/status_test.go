@@ -126,7 +126,7 @@ func TestFor(t *testing.T) {
 			if network.Generation = 7; test.before.Status == metav1.ConditionTrue {
 				network.Status.MatchedGeneration = 7
 			}
-			got, relevant := status.For(network, test.desired, actual, test.outcome, now)
+			got, relevant := status.For(network, status.Found{Desired: test.desired, Actual: actual, Outcome: test.outcome}, now)
 
 			want := *network.Status.DeepCopy()
 			if text, message, changes := strings.Cut(test.want, ": "); changes {
@@ -177,7 +177,7 @@ func TestRecord(t *testing.T) {
 	for name, record := range map[string]plan.Record{"all": all, "no gateway, no name": bare, "nothing": {}} {
 		t.Run(name, func(t *testing.T) {
 			network := &samplecrdv1.Network{}
-			written, _ := status.For(network, plan.DesiredFor(owner, samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}), plan.Actual{Record: record}, &neutron.Error{Class: neutron.ErrUnavailable}, now)
+			written, _ := status.For(network, status.Found{Desired: plan.DesiredFor(owner, samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}), Actual: plan.Actual{Record: record}, Outcome: &neutron.Error{Class: neutron.ErrUnavailable}}, now)
 			if diff := cmp.Diff(record, status.RecordOf(written), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 				t.Errorf("the record after a way through the status (-want +got):\n%s", diff)
 			}
@@ -199,7 +199,7 @@ func TestStatusNamesObservedNetwork(t *testing.T) {
 	network.Generation = 2
 	known := plan.Actual{Finalizer: true}.After(plan.RetainNetwork{}, neutron.Network{ID: "net-2", Description: owner.Marker()})
 
-	got, relevant := status.For(network, present, known, &neutron.Error{Class: neutron.ErrUnavailable}, now)
+	got, relevant := status.For(network, status.Found{Desired: present, Actual: known, Outcome: &neutron.Error{Class: neutron.ErrUnavailable}}, now)
 
 	if !relevant || got.NetworkID != "net-2" || got.SubnetID != "" || got.ObservedGeneration != 2 {
 		t.Errorf("For() = %+v, relevant = %v; want networkID net-2, no subnetID, observedGeneration 2", got, relevant)
@@ -245,7 +245,7 @@ func TestMessagesFit(t *testing.T) {
 	network := &samplecrdv1.Network{}
 	long := &neutron.Error{Class: neutron.ErrRefused, Message: strings.Repeat("网络", 1000)}
 
-	written, _ := status.For(network, present, actual, long, now)
+	written, _ := status.For(network, status.Found{Desired: present, Actual: actual, Outcome: long}, now)
 
 	message := meta.FindStatusCondition(written.Conditions, samplecrdv1.ConditionReady).Message
 	if len(message) > 1024 || !utf8.ValidString(message) || !strings.HasSuffix(message, "…") {

@@ -111,9 +111,13 @@ func TestJourneyAsText(t *testing.T) {
 		p := s.open(t, l)
 		p.follow(key)
 		p.waitFor("a journey has failed", `document.querySelector('#journeys .failed:not(:first-child)')`)
-		p.do(chromedp.Click("#pause"), chromedp.Click("#journeys .failed:not(:first-child) summary"))
-		p.do(chromedp.Click("#journeys .failed:not(:first-child) .copy"))
-		p.waitFor("the page says that it is copied", `/^(Copied|已复制)$/.test(document.querySelector('#journeys .failed:not(:first-child) .copy').textContent)`)
+		p.do(chromedp.Click("#pause"))
+		// Another journey can arrive until the page is paused: from here on, it is this one.
+		journey := `#journeys [data-id="` +
+			evaluate[string](p, `document.querySelector('#journeys .failed:not(:first-child)').dataset.id`) + `"]`
+		p.do(chromedp.Click(journey+" summary"), chromedp.Click(journey+" .copy"))
+		p.waitFor("the page says that it is copied",
+			`/^(Copied|已复制)$/.test(document.querySelector('`+journey+` .copy').textContent)`)
 		copied := p.paste()
 		address := evaluate[string](p, `location.href`)
 		id := address[strings.LastIndex(address, "/")+1:]

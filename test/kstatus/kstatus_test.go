@@ -50,7 +50,7 @@ type state struct {
 // after returns the Network after a sync with an outcome.
 func after(network *samplecrdv1.Network, outcome error) *samplecrdv1.Network {
 	network = network.DeepCopy()
-	network.Status, _ = status.For(network, desired, plan.Actual{}, outcome, now)
+	network.Status, _ = status.For(network, status.Found{Desired: desired, Actual: plan.Actual{}, Outcome: outcome}, now)
 	return network
 }
 

@@ -67,7 +67,7 @@ func (r *Reconciler) patch(ctx context.Context, network *samplecrdv1.Network, ch
 // report writes the status, if it changes, and then records an Event.
 func (r *Reconciler) report(ctx context.Context, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual,
 	outcome error) error {
-	after, changed := status.For(network, desired, actual, outcome, metav1.Now())
+	after, changed := status.For(network, status.Found{Desired: desired, Actual: actual, Outcome: outcome}, metav1.Now())
 	if !changed {
 		return nil
 	}

@@ -85,11 +85,10 @@ func printer(ctx context.Context, name string, work time.Duration,
 			event("updated %s %s → %s (in the cache: %s)", after.Name, gateway(before), gateway(after), cached(after.Name))
 		},
 		DeleteFunc: func(deleted networkinformers.DeletedNetwork) {
-			seen := "its deletion was received"
+			name, seen := deleted.GetObjectName().Name, "its deletion was received"
 			if deleted.FinalStateUnknown != nil {
 				seen = "it is missing in the new list: DeletedFinalStateUnknown"
 			}
-			name := deleted.GetObjectName().Name
 			event("deleted %s, %s (in the cache: %s)", name, seen, cached(name))
 		},
 	}
