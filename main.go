@@ -97,8 +97,9 @@ func main() {
 	}
 }
 
-// prepareProcess sets what belongs to the process and not to a part of it.
-func prepareProcess() {
+// begin logs the start, and sets what belongs to the process and not to a part of it.
+func begin(ctx context.Context, o options) {
+	klog.FromContext(ctx).Info("Starting", "version", version, "flags", o.given)
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
@@ -107,8 +108,7 @@ func prepareProcess() {
 
 // run runs the controller until the context ends.
 func run(ctx context.Context, o options) error {
-	klog.FromContext(ctx).Info("Starting", "version", version, "flags", o.given)
-	prepareProcess()
+	begin(ctx, o)
 	health := server.NewHealth()
 	if err := errors.Join(o.server.ServeHealth(ctx, health), o.server.ServeProfiles(ctx)); err != nil {
 		return err
@@ -148,8 +148,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return nil // stopped
 	}
-	connections := connections{clients, neutronClient, elector.Fence()}
-	parts, err := assemble(ctx, o.forCluster(cluster), connections, observers)
+	parts, err := assemble(ctx, o.forCluster(cluster), connections{clients, neutronClient, elector.Fence()}, observers)
 	if err != nil {
 		return err
 	}

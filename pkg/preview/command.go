@@ -166,7 +166,8 @@ func (c Command) makePlan(ctx context.Context, stdin io.Reader) (p Plan, err err
 		return p, fmt.Errorf("reading Neutron's state: %w", err)
 	}
 	reconciler := reconcile.New(reconcile.Dependencies{
-		Client: networkClient, Networks: networks, Neutron: neutronCache, Events: &record.FakeRecorder{}, Clock: clock.RealClock{},
+		Client: networkClient, Networks: networks, Neutron: neutronCache, Events: &record.FakeRecorder{},
+		Clock: clock.RealClock{},
 	}, c.Reconcile(cluster))
 	return New(ctx, Input{
 		Cluster: cluster, Networks: networks, Selected: selected.networks, Invalid: selected.errors, Neutron: snapshot,

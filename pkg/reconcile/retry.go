@@ -131,6 +131,8 @@ func (s spread) When(key cache.ObjectName) time.Duration {
 // LogFailure logs how a sync ended and what follows. What passes by itself, such as
 // a concurrent change, is no error. An outcome that is the same as the one before is
 // logged only with -v=2: a Network that waits for its user would fill the log.
+//
+//nolint:revive // the last ones are keys and values, as for any logger
 func (r *Reconciler) LogFailure(ctx context.Context, key cache.ObjectName, err error, next string, values ...any) {
 	logger, text := klog.FromContext(ctx), status.Printable(err.Error())
 	retry, _ := r.Retry(err)

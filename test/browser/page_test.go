@@ -110,11 +110,11 @@ func TestJourneyAsText(t *testing.T) {
 	for _, l := range []look{{width: 1440}, {width: 390, language: "zh-CN"}} {
 		p := s.open(t, l)
 		p.follow(key)
-		p.waitFor("a journey has failed", `document.querySelector('#journeys .failed:not(:first-child)')`)
+		p.waitFor("a journey has failed", `document.querySelector('#journeys > .failed:not(:first-child)')`)
 		p.do(chromedp.Click("#pause"))
 		// Another journey can arrive until the page is paused: from here on, it is this one.
 		journey := `#journeys [data-id="` +
-			evaluate[string](p, `document.querySelector('#journeys .failed:not(:first-child)').dataset.id`) + `"]`
+			evaluate[string](p, `document.querySelector('#journeys > .failed:not(:first-child)').dataset.id`) + `"]`
 		p.do(chromedp.Click(journey+" summary"), chromedp.Click(journey+" .copy"))
 		p.waitFor("the page says that it is copied",
 			`/^(Copied|已复制)$/.test(document.querySelector('`+journey+` .copy').textContent)`)

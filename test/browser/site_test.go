@@ -27,9 +27,16 @@ type site struct {
 	controller *process.Process
 }
 
-// newSite starts a controller for a namespace, which it creates.
+// sites counts the sites of each namespace.
+var sites = map[string]int{}
+
+// newSite starts a controller for a namespace, which it creates. With -count, each time
+// has a namespace of its own, since Networks stay in the one before.
 func newSite(t testing.TB, namespace string) *site {
 	t.Helper()
+	if sites[namespace]++; sites[namespace] > 1 {
+		namespace = fmt.Sprintf("%s-%d", namespace, sites[namespace])
+	}
 	s := &site{TB: t, namespace: namespace, dir: t.TempDir(), neutron: faults.New(embedded.New(embedded.Options{}))}
 	s.kubectl("create", "namespace", namespace)
 	s.server = httptest.NewServer(s.neutron)
