@@ -123,7 +123,17 @@ func TestWithoutCloud(t *testing.T) {
 	project := cloud.AddProject("first")
 	h.neutronURL = ""
 	h.startController()
-	h.createIn("NeutronUnavailable", "the namespace has no Secret samplecrd-cloud that the controller may read")
+	h.createIn("NoCloud", "the controller has no cloud of its own, and finds no Secret samplecrd-cloud in the namespace "+
+		"that it may read. Create that Secret with the key clouds.yaml, and the Role and RoleBinding of deploy/cloud-of-namespace")
+	h.useCloud("")
+	h.waitCondition("example", "NoCloud", "the Secret "+h.namespace+"/samplecrd-cloud has no clouds.yaml")
+	h.useCloud(project.CloudsYAML())
+	h.waitReady("example")
+	h.want(hasNetworks(project, 1))
+
+	h.loseCloud()
+	h.waitCondition("example", "NoCloud", "finds no Secret samplecrd-cloud")
+	h.want(hasNetworks(project, 1))
 	h.useCloud(project.CloudsYAML())
 	h.waitReady("example")
 	h.want(hasNetworks(project, 1))
@@ -137,9 +147,9 @@ func TestUnusableSecret(t *testing.T) {
 	good := project.CloudsYAML()
 	h.useCloud(strings.Replace(good, cloud.URL, "http://10.0.0.1:5000", 1))
 	h.startController()
-	h.createIn("NeutronUnavailable", "auth_url is not one that the administrator of the controller allows (-allowed-auth-urls)")
+	h.createIn("NoCloud", "auth_url is not one that the administrator of the controller allows (-allowed-auth-urls)")
 	h.useCloud(strings.Replace(good, "password-of-first", "another-password", 1))
-	h.waitCondition("example", "NeutronUnavailable", "the login with the Secret samplecrd-cloud failed: The request requires authentication.")
+	h.waitCondition("example", "LoginRejected", "The request requires authentication.")
 	h.want(errors.Join(h.hasCounts(0, 0), hasNetworks(project, 0)))
 	if err := h.hasLogged("-password"); err == nil {
 		t.Error("the log has a password")
@@ -147,6 +157,13 @@ func TestUnusableSecret(t *testing.T) {
 	h.useCloud(good)
 	h.waitReady("example")
 	h.want(errors.Join(h.hasCounts(0, 0), hasNetworks(project, 1)))
+
+	h.useCloud("clouds: {a: {}, b: {}}")
+	h.eventually(func() error { return h.hasLogged(`must have one cloud, or one with the name \"openstack\"`) })
+	project.SetPassword("changed-in-keystone-only")
+	cloud.Revoke()
+	h.edit(`{"gateway":"10.0.0.9"}`)
+	h.waitCondition("example", "LoginRejected", `the changed cloud configuration is unusable: clouds.yaml in the Secret `)
 }
 
 // TestSecretRotated: new credentials are used without a restart, and the Network notices nothing.

@@ -368,6 +368,9 @@ const maxListOfNamespaces = 16 << 20
 // ofCloud is the Controller for a cloud of namespaces.
 type ofCloud struct{ *Controller }
 
+// ForgetNamespace implements clouds.Controller.
+func (c ofCloud) ForgetNamespace(namespace string) { c.reconciler.ForgetNamespace(namespace) }
+
 // IsIdle implements clouds.Controller.
 func (c ofCloud) IsIdle() bool { return c.reconciler.IsIdle() }
 
@@ -458,7 +461,7 @@ func connectNeutron(
 ) (client neutron.Client, closeAll func(), err error) {
 	closeAll = func() {}
 	if !o.hasOwnNeutron() {
-		return openstack.NewUnavailable(func() string { return withoutNeutron }), closeAll, nil
+		return openstack.NewUnavailable(func() neutron.Error { return neutron.Error{Message: withoutNeutron} }), closeAll, nil
 	}
 	if o.embeddedNeutron {
 		server := embedded.New(embedded.Options{With: []string{neutron.ExtensionDNS}})
@@ -497,8 +500,9 @@ func neutronTransport(fence *leaderelection.Fence, gate *queue.Gate, observer ob
 }
 
 // withoutNeutron is what a Network in a namespace without a cloud waits for.
-const withoutNeutron = "the controller has no cloud of its own, and the namespace has no Secret " + clouds.SecretName +
-	" that the controller may read: see docs/operate/clouds.md"
+const withoutNeutron = "the controller has no cloud of its own, and finds no Secret " + clouds.SecretName +
+	" in the namespace that it may read. Create that Secret with the key clouds.yaml, and the Role and RoleBinding of " +
+	"deploy/cloud-of-namespace, which let the controller read it (docs/operate/clouds.md)"
 
 // neutronSettings returns the options for a client.
 func (o options) neutronSettings(wrap transport) openstack.Options {

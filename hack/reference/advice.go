@@ -45,6 +45,12 @@ var advices = map[string]advice{
 			"The login itself is repeated after 2 s, 4 s and so on, up to 2 minutes, and with the first retry after the files " +
 			"have changed.",
 	},
+	"NoCloud": {
+		Status: "False",
+		Cure: "Create or correct the Secret that the message names, and let the controller read it: " +
+			"[a cloud for each namespace](../operate/clouds.md).",
+		Retry: "When the Secret can be used. The controller reads it every half minute.",
+	},
 	"Refused": {
 		Status: "False",
 		Cure: "Correct the spec, free or raise the quota of the OpenStack project, or ask its administrator for the " +

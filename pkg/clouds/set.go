@@ -39,6 +39,9 @@ import (
 type Controller interface {
 	WarmUp(ctx context.Context, skipNamespaces ...string) bool
 	Run(ctx context.Context, workers int, timeout time.Duration) error
+	// ForgetNamespace is called before Networks of a namespace belong to the controller: what
+	// it remembers of them may be from an earlier time.
+	ForgetNamespace(namespace string)
 	// IsIdle reports whether nothing may exist in the cloud that no Network names.
 	IsIdle() bool
 }
@@ -168,6 +171,7 @@ func (s *Set) enter(t *tenant, c *cloud) {
 	c.members[t.namespace] = t
 	s.leave(t, old)
 	s.mu.Unlock()
+	c.ForgetNamespace(t.namespace)
 	s.division.Assign(t.namespace, c.part)
 }
 
@@ -211,5 +215,6 @@ func (c *cloud) latest(_ context.Context, refused bool) (*openstack.Credentials,
 			member.kick()
 		}
 	}
-	return c.members[namespaces[c.turn%len(namespaces)]].credentials, nil
+	member := c.members[namespaces[c.turn%len(namespaces)]]
+	return member.credentials, member.unusable // an error matters only if the login of the client fails, too
 }

@@ -29,7 +29,8 @@ type tenant struct {
 	// The lock of the Set protects these.
 	wantedAt    time.Time
 	credentials *openstack.Credentials
-	problem     string // why there is no login, if the cloud is one without
+	problem     error // why there is no login, if the cloud is one without
+	unusable    error // why the latest Secret is not the one in use, or nil
 
 	// Only the goroutine uses these.
 	cloud      *cloud        // that the namespace belongs to, or nil
@@ -180,7 +181,7 @@ func (t *tenant) use(ctx context.Context, secret *corev1.Secret) error {
 	if err != nil {
 		return err
 	}
-	identity, err := t.login(ctx, client)
+	identity, err := t.login(ctx, client, credentials.Keystone())
 	if err != nil {
 		return err
 	}
@@ -192,7 +193,7 @@ func (t *tenant) use(ctx context.Context, secret *corev1.Secret) error {
 		login.leadsTo(c)
 		klog.FromContext(ctx).Info("Using the cloud of a namespace", "identity", identity, "secret", SecretName)
 	}
-	t.credentials = credentials
+	t.credentials, t.unusable = credentials, nil
 	t.set.mu.Unlock()
 	t.move(ctx, c)
 	return nil
@@ -200,7 +201,7 @@ func (t *tenant) use(ctx context.Context, secret *corev1.Secret) error {
 
 // login returns the identity of a cloud after a login. If the login takes long, the Networks
 // show it meanwhile.
-func (t *tenant) login(ctx context.Context, client neutron.Client) (identity string, err error) {
+func (t *tenant) login(ctx context.Context, client neutron.Client, keystone string) (identity string, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -212,7 +213,8 @@ func (t *tenant) login(ctx context.Context, client neutron.Client) (identity str
 	case <-done:
 	case <-timer.C:
 		if !t.cloud.isOwn() {
-			t.show("the login with the Secret " + SecretName + " takes long")
+			t.show(&neutron.Error{Op: "login", Class: neutron.ErrUnavailable, Keystone: keystone,
+				Message: "the login with the Secret " + SecretName + " takes long"})
 		}
 		<-done
 	}
@@ -248,20 +250,18 @@ func (t *tenant) leaveLogin() {
 // keeps it, and the login that it has, while that works.
 func (t *tenant) report(ctx context.Context, err error) {
 	klog.FromContext(ctx).Error(err, "The Secret of a namespace cannot be used", "secret", SecretName)
-	var failure *neutron.Error
-	text := err.Error()
-	if errors.As(err, &failure) {
-		text = "the login with the Secret " + SecretName + " failed: " + failure.Message
-	}
+	t.set.mu.Lock()
+	t.unusable = err
+	t.set.mu.Unlock()
 	if !t.cloud.isOwn() {
-		t.show(text)
+		t.show(err)
 	}
 }
 
 // show makes the conditions of the Networks show a problem.
-func (t *tenant) show(problem string) {
+func (t *tenant) show(problem error) {
 	t.set.mu.Lock()
-	c, isSame := t.cloud, t.problem == problem
+	c, isSame := t.cloud, t.problem != nil && t.problem.Error() == problem.Error()
 	t.problem = problem
 	if c.isOwn() || c != nil && c != t.set.rest && isSame || t.set.ctx.Err() != nil {
 		t.set.mu.Unlock()
@@ -278,10 +278,17 @@ func (t *tenant) show(problem string) {
 	t.set.division.Assign(t.namespace, c.part) // again, if it is the same
 }
 
-func (t *tenant) theProblem() string {
+// theProblem returns the failure of a login as it is. Anything else, the namespace's user has
+// to correct in the Secret.
+func (t *tenant) theProblem() neutron.Error {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
-	return t.problem
+	var failure *neutron.Error
+	if errors.As(t.problem, &failure) {
+		return *failure
+	}
+	return neutron.Error{Message: fmt.Sprintf("%v. Correct the Secret, which the controller reads again every %v",
+		t.problem, t.set.CheckPeriod)}
 }
 
 // login are the Credentials of a client: those of one namespace until its cloud is known,

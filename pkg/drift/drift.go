@@ -205,8 +205,7 @@ func (d *Detector) resync(ctx context.Context) (pause time.Duration, err error) 
 
 // isWithoutCloud reports whether there is nothing to list.
 func isWithoutCloud(err error) bool {
-	var failure *neutron.Error
-	return errors.As(err, &failure) && failure.Type == neutron.NoCloud
+	return errors.Is(err, neutron.ErrNoCloud)
 }
 
 // maxRetryAfter bounds how long a server can stop the lists with Retry-After.
@@ -220,10 +219,10 @@ func pauseAfter(took, period time.Duration, err error) time.Duration {
 	var failure *neutron.Error
 	if errors.As(err, &failure) {
 		pause = max(pause, min(failure.RetryAfter, maxRetryAfter))
-		switch failure.Type {
-		case neutron.NoCloud:
+		switch {
+		case isWithoutCloud(err):
 			return maxRetryAfter // nothing ever comes of it
-		case neutron.NotSent:
+		case failure.Type == neutron.NotSent:
 			return pause // the list waited for other requests
 		}
 	}

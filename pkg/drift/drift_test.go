@@ -248,6 +248,7 @@ func TestPause(t *testing.T) {
 	unavailable := func(after time.Duration, kind string) error {
 		return &neutron.Error{Class: neutron.ErrUnavailable, RetryAfter: after, Type: kind}
 	}
+	withoutCloud := &neutron.Error{Class: neutron.ErrUnavailable, Cause: neutron.ErrNoCloud}
 	const short = period * 3 / 4
 	for name, test := range map[string]struct {
 		err         error
@@ -261,6 +262,7 @@ func TestPause(t *testing.T) {
 		"an hour until Retry-After": {unavailable(time.Hour, ""), 0, maxRetryAfter, maxRetryAfter},
 		"timed out":                 {unavailable(0, ""), 15 * time.Second, 135 * time.Second, 135 * time.Second},
 		"waited, and was not sent":  {unavailable(0, neutron.NotSent), 15 * time.Second, short, period},
+		"without a cloud":           {withoutCloud, 0, maxRetryAfter, maxRetryAfter},
 		"another error":             {errors.New("closed"), 0, short, period},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -30,9 +30,9 @@ var (
 // long for others, or another replica may be the leader.
 const NotSent = "NotSent"
 
-// NoCloud is the Type of an Error of a namespace that has no cloud, or whose cloud has not
-// accepted a login yet. The request was not sent.
-const NoCloud = "NoCloud"
+// ErrNoCloud is the Cause of an Error of a namespace that has no cloud, or whose cloud has
+// not accepted a login yet. The request was not sent.
+var ErrNoCloud = errors.New("no cloud")
 
 // OverQuota is the type of an error of a request that would exceed a quota of the project.
 const OverQuota = "OverQuota"
@@ -59,7 +59,7 @@ type Error struct {
 	// RetryAfter is how long the server requests not to be called, or 0.
 	RetryAfter time.Duration
 	// Cause is the underlying error if there was no response, such as
-	// context.Canceled, or nil. It is not part of the text.
+	// context.Canceled or ErrNoCloud, or nil. It is not part of the text.
 	Cause error
 }
 
@@ -85,6 +85,10 @@ func (e *Error) IsLoginRejected() bool {
 	}
 	return false
 }
+
+// IsWithoutCloud reports whether no cloud is configured for the namespace. If one is, and its
+// login fails, the Error is that of the login.
+func (e *Error) IsWithoutCloud() bool { return errors.Is(e.Cause, ErrNoCloud) && e.Keystone == "" }
 
 // Unwrap returns the class and the cause.
 func (e *Error) Unwrap() []error {

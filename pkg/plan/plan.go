@@ -229,7 +229,8 @@ func nextStep(desired Desired, actual Actual) Step {
 func otherCloud(actual Actual) Step {
 	return blocked(ReasonOtherCloud,
 		"the network is in the cloud %q, but the controller is connected to %q. Nothing is changed in either. "+
-			"Connect the controller to %q again. "+
+			"Connect the controller to %q again, "+
+			"with its own settings or with the Secret samplecrd-cloud of the namespace. "+
 			"To create the network in %q and leave the existing one, start the controller with -leave-cloud=%s.",
 		actual.Cloud, actual.connected, actual.Cloud, actual.connected, actual.Cloud)
 }

@@ -152,7 +152,7 @@ func checkNext(t *testing.T, rows map[string]row) {
 // Steps and ends of many rows.
 var (
 	otherCloud = plan.Blocked{Reason: plan.ReasonOtherCloud, Message: `the network is in the cloud "RegionTwo/p1", but the controller is connected to "RegionOne/p1". Nothing is changed in either. ` +
-		`Connect the controller to "RegionTwo/p1" again. To create the network in "RegionOne/p1" and leave the existing one, start the controller with -leave-cloud=RegionTwo/p1.`}
+		`Connect the controller to "RegionTwo/p1" again, with its own settings or with the Secret samplecrd-cloud of the namespace. To create the network in "RegionOne/p1" and leave the existing one, start the controller with -leave-cloud=RegionTwo/p1.`}
 	older = plan.Blocked{Reason: plan.ReasonAmbiguous, Message: "Neutron network net-1 had a marker of this Network before this Network was created. " +
 		"If they belong together, for example because this Network was deleted by force and created again, confirm it: " +
 		"kubectl annotate network -n default example samplecrd.k8s.io/cloud=RegionOne/p1. Otherwise change the description of the Neutron network, or delete it."}

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"errors"
+	"maps"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -95,6 +96,14 @@ func (r *Reconciler) forget(key cache.ObjectName) {
 	if rejected != nil && r.until(rejected.until) > 0 {
 		r.memories[key] = memory{rejected: rejected}
 	}
+}
+
+// ForgetNamespace ends the memory of all Networks of a namespace, which another Reconciler has
+// worked on since.
+func (r *Reconciler) ForgetNamespace(namespace string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.memories, func(key cache.ObjectName, _ memory) bool { return key.Namespace == namespace })
 }
 
 func (r *Reconciler) wasInSync(network *samplecrdv1.Network) bool {

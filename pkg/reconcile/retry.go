@@ -102,7 +102,8 @@ func (d RetryDelays) classify(err error) (retry Retry, delay time.Duration) {
 		return RetryLater, wait.Jitter(waiting.Left, 0.1)
 	case status.IsBlockedBy(err, endsWithChange...):
 		return RetryNever, 0
-	case status.IsBlockedBy(err, plan.ReasonNotConverging, plan.ReasonNamespaceLimit), errors.Is(err, neutron.ErrRefused):
+	case status.IsBlockedBy(err, plan.ReasonNotConverging, plan.ReasonNamespaceLimit), errors.Is(err, neutron.ErrRefused),
+		errors.Is(err, neutron.ErrNoCloud): // a cloud comes with another controller
 		return RetryLater, wait.Jitter(d.Rejected, 0.5)
 	case errors.Is(err, neutron.ErrInUse), errors.As(err, &blocked):
 		return RetryLater, wait.Jitter(d.InUse, 0.5)

@@ -23,6 +23,7 @@ import (
 // spec or another flag are not retried.
 func TestRetry(t *testing.T) {
 	blocked := func(reason plan.Reason) error { return plan.Blocked{Reason: reason} }
+	withoutCloud := &neutron.Error{Class: neutron.ErrUnavailable, Cause: neutron.ErrNoCloud}
 	failed := func(kind error, after time.Duration) error { return &neutron.Error{Class: kind, RetryAfter: after} }
 	for name, test := range map[string]struct {
 		err         error
@@ -40,6 +41,7 @@ func TestRetry(t *testing.T) {
 		"unavailable":             {failed(neutron.ErrUnavailable, 0), RetrySoon, 0, 0},
 		"unavailable for so long": {failed(neutron.ErrUnavailable, 10*time.Second), RetryLater, 10 * time.Second, 11 * time.Second},
 		"unavailable for ever":    {failed(neutron.ErrUnavailable, time.Hour), RetryLater, 5 * time.Minute, 6 * time.Minute},
+		"without a cloud":         {withoutCloud, RetryLater, 5 * time.Minute, 8 * time.Minute},
 		"waiting":                 {status.WaitError{Left: time.Minute}, RetryLater, time.Minute, 66 * time.Second},
 		"waiting, who knows":      {status.WaitError{}, RetrySoon, 0, 0},
 		"changed concurrently":    {failed(neutron.ErrConflict, 0), RetrySoon, 0, 0},

@@ -40,6 +40,9 @@ const (
 	NeutronUnavailable = "NeutronUnavailable"
 	// LoginRejected: Keystone rejects the credentials of the controller.
 	LoginRejected = "LoginRejected"
+	// NoCloud: the controller has no cloud of its own, and the namespace has no usable Secret
+	// that leads to one.
+	NoCloud = "NoCloud"
 	// Reconciling: the spec was edited, and the controller is changing Neutron
 	// accordingly.
 	Reconciling = "Reconciling"
@@ -52,7 +55,7 @@ const (
 // never writes it: everybody who can write a status can set any reason.
 func KnownReason(reason string) string {
 	switch plan.Reason(reason) {
-	case Provisioned, Refused, NeutronUnavailable, LoginRejected, Pending, Reconciling, Deleting,
+	case Provisioned, Refused, NeutronUnavailable, LoginRejected, NoCloud, Pending, Reconciling, Deleting,
 		plan.ReasonInvalidSpec, plan.ReasonAmbiguous, plan.ReasonNotOurs, plan.ReasonNotFound, plan.ReasonAdoptionNotAllowed,
 		plan.ReasonDrifted, plan.ReasonOtherCloud, plan.ReasonOtherCluster, plan.ReasonExtensionMissing,
 		plan.ReasonSubnetPoolMismatch, plan.ReasonInUse, plan.ReasonNamespaceLimit, plan.ReasonDefinitionDeleted,
@@ -173,10 +176,12 @@ func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condi
 	var blocked plan.Blocked
 	var failure *neutron.Error
 	var waiting WaitError
-	isWaiting := errors.As(outcome, &waiting)
+	isWaiting, isFailure := errors.As(outcome, &waiting), errors.As(outcome, &failure)
 	switch {
 	case outcome == nil && desired.Absent:
 		return metav1.Condition{}, false // the object is about to disappear
+	case isFailure && failure.IsWithoutCloud():
+		return no(NoCloud, noCloudMessage(desired.Owner.Namespace, stepOf(outcome), failure))
 	case desired.ReportDrift && (isWaiting || errors.Is(outcome, neutron.ErrUnavailable)):
 		return metav1.Condition{}, false // the condition still says that Neutron matched the spec
 	case outcome == nil:
@@ -188,7 +193,7 @@ func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condi
 	case isWaiting:
 		return no(NeutronUnavailable, cannot(stepOf(outcome), &neutron.Error{Op: "continue"})+" yet: "+
 			sentence(waiting.Reason))
-	case !errors.As(outcome, &failure):
+	case !isFailure:
 		return metav1.Condition{}, false
 	case errors.Is(failure, neutron.ErrInUse):
 		return no(InUse, inUseMessage(stepOf(outcome), failure))

@@ -65,6 +65,11 @@ func TestFor(t *testing.T) {
 			Keystone: "https://keystone.example/v3",
 		})
 	}
+	withoutCloud := func(keystone, message string) error {
+		return failed(createNetwork, neutron.Error{
+			Op: "login", Class: neutron.ErrUnavailable, Cause: neutron.ErrNoCloud, Keystone: keystone, Message: message,
+		})
+	}
 	used := func(step plan.Step, message string, ports ...string) error {
 		return failed(step, neutron.Error{Class: neutron.ErrInUse, Message: message, Ports: ports})
 	}
@@ -100,6 +105,14 @@ func TestFor(t *testing.T) {
 			"Stalled LoginRejected: Cannot create the Neutron network: Keystone at https://keystone.example/v3 rejected the login (401 Unauthorized): The password is wrong. " +
 				"Check auth_url and the credentials in clouds.yaml, or in the Secret that contains it. The controller retries at least every two minutes, and needs no restart."},
 
+		"no Secret": {present, withoutCloud("", "there is no Secret"), pending,
+			"Stalled NoCloud: Cannot create the Neutron network: the namespace default has no cloud: there is no Secret."},
+		"no Secret, and drift is reported": {
+			plan.Desired{Owner: owner, ReportDrift: true}, withoutCloud("", "there is no Secret"), good,
+			"Stalled NoCloud: Cannot create the Neutron network: the namespace default has no cloud: there is no Secret."},
+		"the first login with a Secret": {present, withoutCloud("https://keystone.example/v3", "it takes long"), pending,
+			waiting + "create the Neutron network: " +
+				"Keystone at https://keystone.example/v3 is unavailable: it takes long." + untilDone},
 		"Keystone unavailable": {present, login(503, "", "Service Unavailable"), pending,
 			waiting + "create the Neutron network: Keystone at https://keystone.example/v3 is unavailable (503): Service Unavailable." + untilDone},
 		"another problem than before": {present, failure(neutron.ErrUnavailable), bad,

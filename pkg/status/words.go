@@ -91,6 +91,10 @@ func loginRejectedMessage(step plan.Step, failure *neutron.Error) string {
 		" The controller retries at least every two minutes, and needs no restart."
 }
 
+func noCloudMessage(namespace string, step plan.Step, failure *neutron.Error) string {
+	return cannot(step, failure) + ": the namespace " + namespace + " has no cloud: " + sentence(failure.Message)
+}
+
 func unavailableMessage(step plan.Step, failure *neutron.Error) string {
 	server := "Neutron"
 	if failure.Keystone != "" {

@@ -83,6 +83,8 @@ var loginRejected = &neutron.Error{
 	Op: "login", Class: neutron.ErrUnavailable, Status: 401, Keystone: "https://keystone.example/v3",
 }
 
+var withoutCloud = &neutron.Error{Op: "login", Class: neutron.ErrUnavailable, Cause: neutron.ErrNoCloud}
+
 func states(t *testing.T) []state {
 	fresh := newNetwork(t)
 	ready := after(fresh, nil)
@@ -90,6 +92,7 @@ func states(t *testing.T) []state {
 		{"new", fresh, kstatus.InProgressStatus, ""},
 		{"new, and Neutron is unavailable", after(fresh, failed(neutron.ErrUnavailable)), kstatus.InProgressStatus, "NeutronUnavailable"},
 		{"new, and the login is rejected", after(fresh, loginRejected), kstatus.FailedStatus, "LoginRejected"},
+		{"new, and without a cloud", after(fresh, withoutCloud), kstatus.FailedStatus, "NoCloud"},
 		{"new, and rejected", after(fresh, failed(neutron.ErrRefused)), kstatus.FailedStatus, "Refused"},
 		{"ready", ready, kstatus.CurrentStatus, ""},
 		{"ready, and its Deployment is invalid", withInvalidDeployment(ready), kstatus.CurrentStatus, ""},

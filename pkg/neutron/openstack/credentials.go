@@ -49,6 +49,9 @@ func ParseCredentials(s Source) (*Credentials, error) {
 		return nil, fmt.Errorf("%s is too large: at most %d bytes of clouds.yaml and %d of cacert are used",
 			s.Name, maxCloudsYAML, maxCACertificate)
 	}
+	if len(s.CloudsYAML) == 0 {
+		return nil, fmt.Errorf("%s has no clouds.yaml: write one into its key clouds.yaml", s.Name)
+	}
 	file, err := parseCloudFile("clouds.yaml in "+s.Name, s.CloudsYAML)
 	if err != nil {
 		return nil, err
@@ -121,6 +124,9 @@ func (c *Credentials) Place(cloud string) string {
 		c.config.endpoint.Availability, override, c.authority, !c.config.tls.InsecureSkipVerify)
 }
 
+// Keystone returns the address of the Identity service.
+func (c *Credentials) Keystone() string { return c.config.identity.String() }
+
 // Format writes only what the Credentials come from, for every verb: the fields hold secrets.
 func (c *Credentials) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.config.from) }
 
@@ -141,15 +147,17 @@ func NewFromCredentials(
 }
 
 // NewUnavailable returns a client that sends no request, for a namespace without a cloud. All
-// its requests fail for the reason given.
-func NewUnavailable(reason func() string) neutron.Client {
-	return &client{unavailable{reason}, Options{}.withDefaults()}
+// its requests fail with the problem: a failed login, or a message.
+func NewUnavailable(problem func() neutron.Error) neutron.Client {
+	return &client{unavailable{problem}, Options{}.withDefaults()}
 }
 
-type unavailable struct{ reason func() string }
+type unavailable struct{ problem func() neutron.Error }
 
 func (u unavailable) login(context.Context, *session) (*session, error) {
-	return nil, &neutron.Error{Op: opLogin, Class: neutron.ErrUnavailable, Type: neutron.NoCloud, Message: u.reason()}
+	failed := u.problem()
+	failed.Op, failed.Class, failed.Cause = opLogin, neutron.ErrUnavailable, neutron.ErrNoCloud
+	return nil, &failed
 }
 func (unavailable) check(string, *session, int, bool) (again bool, _ error) { return false, nil }
 func (unavailable) host() string                                            { return "Neutron" }

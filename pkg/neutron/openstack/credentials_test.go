@@ -44,7 +44,7 @@ func TestCredentials(t *testing.T) {
 		"the one named openstack":     {clouds: strings.Replace(good, "ours:", "openstack:", 1) + "  other: {}\n"},
 		"two, none named openstack":   {clouds: good + "  other: {}\n", want: `must have one cloud, or one with the name "openstack"; it has ["other" "ours"]`},
 		"none":                        {clouds: "clouds: {}", want: "it has none"},
-		"empty":                       {want: "it has none"},
+		"empty":                       {want: "the Secret a/b has no clouds.yaml"},
 		"another port":                {clouds: with("https://k.example:5001"), want: "auth_url is not one that the administrator"},
 		"another scheme":              {clouds: with("http://k.example:5000"), want: "auth_url is not one that the administrator"},
 		"another host":                {clouds: with("https://k.example.evil:5000"), want: "auth_url is not one that the administrator"},
