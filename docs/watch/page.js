@@ -61,7 +61,6 @@
       "AddRateLimited: adds the key of a failed sync, later"
     ],
     activities: { watching: "watching", listing: "listing", waiting: "waiting after an error" },
-    version: (v) => `version ${v}`,
     watchesOpen: "watches",
     cacheOf: (name) => `Cache of ${name}'s state`,
     listedAgo: (age) => `listed ${age} ago`,
@@ -71,13 +70,11 @@
     moreKeys: (n) => `and ${n} more`,
     busy: (n, all) => `${n} of ${all} busy`,
     inFlight: (n, limit) => limit ? `${n} of ${limit} at a time` : `${n} now`,
-    workerCell: (w) => `Worker ${w.number}: ${w.key ? `${[w.key, w.step || w.stage].filter(Boolean).join(", ")}` : "waits for a key"}`,
     listArrow: "list, watch",
     keyArrow: "key",
     statusArrow: "status, events",
     retryArrow: "retry",
     inSeconds: (s) => `in ${s} s`,
-    now: "now",
     waits: (n) => n ? `failure ${n}` : "retry later",
     headline: {
       connecting: () => "Connecting to the controller.",
@@ -109,10 +106,8 @@
     failed: "Failed",
     succeeded: "Done",
     merge: (n) => `${n} events, one sync`,
-    olderCauses: (n) => `and ${n} earlier events`,
+    moreCauses: (n) => `and ${n} more`,
     causes: { added: "Event: added", updated: "Event: updated", deleted: "Event: deleted", event: "Event", start: "Start: every object is queued once", drift: "Drift: the actual state differs", retry: "Retry after a failure" },
-    changed: (what) => `changed: ${what}`,
-    queued: "Queued",
     taken: (n) => `Taken by worker ${n}`,
     wait: (t) => `waited ${t}`,
     found: { desired: "Desired", actual: "Actual" },
@@ -200,7 +195,6 @@
       "AddRateLimited：同步失败的 key，稍后再放进队列"
     ],
     activities: { watching: "watch 中", listing: "list 中", waiting: "出错后等待" },
-    version: (v) => `版本 ${v}`,
     watchesOpen: "个 watch",
     cacheOf: (name) => `${name} 状态的缓存`,
     listedAgo: (age) => `${age}前列举`,
@@ -210,13 +204,11 @@
     moreKeys: (n) => `还有 ${n} 个`,
     busy: (n, all) => `${all} 个中 ${n} 个在忙`,
     inFlight: (n, limit) => limit ? `并发 ${n}，最多 ${limit}` : `并发 ${n}`,
-    workerCell: (w) => `worker ${w.number}：${w.key ? `${[w.key, w.step || w.stage].filter(Boolean).join("，")}` : "等待 key"}`,
     listArrow: "list、watch",
     keyArrow: "key",
     statusArrow: "status、event",
     retryArrow: "重试",
     inSeconds: (s) => `${s} 秒后`,
-    now: "现在",
     waits: (n) => n ? `第 ${n} 次失败` : "稍后重试",
     headline: {
       connecting: () => "正在连接控制器。",
@@ -248,10 +240,8 @@
     failed: "失败",
     succeeded: "完成",
     merge: (n) => `${n} 个事件，一次同步`,
-    olderCauses: (n) => `以及更早的 ${n} 个事件`,
+    moreCauses: (n) => `另有 ${n} 个`,
     causes: { added: "事件：新增", updated: "事件：修改", deleted: "事件：删除", event: "事件", start: "启动：每个对象进一次队列", drift: "漂移：实际状态有差异", retry: "失败后重试" },
-    changed: (what) => `变化：${what}`,
-    queued: "进入队列",
     taken: (n) => `由 worker ${n} 取走`,
     wait: (t) => `等了 ${t}`,
     found: { desired: "期望状态", actual: "实际状态" },
@@ -338,6 +328,13 @@
     for (const element of [...parent.children]) if (!elements.includes(element)) element.remove();
     elements.forEach((element, i) => parent.children[i] !== element && parent.insertBefore(element, parent.children[i] ?? null));
   }
+  function showCountdowns(now) {
+    for (const element of document.querySelectorAll(".countdown")) {
+      const until = new Date(element.dataset.until), left = until - now;
+      setText(element, left > 50 ? text().inSeconds((left / 1e3).toFixed(left < 1e4 ? 1 : 0)) : clockTime(until));
+      element.parentElement.style.setProperty("--left", Math.max(0, Math.min(1, left / (until - new Date(element.from) || 1))).toFixed(3));
+    }
+  }
 
   // ../../pkg/glass/page/lines.js
   var nameHeight = 46;
@@ -348,7 +345,7 @@
     const first = lanes[0]?.y ?? asks.y, to = Math.min(Math.max(asks.x, server.left + 16), server.right - 16);
     const bottom = backoff.bottom + 24, join = queue.left - 4;
     const words = shape === "narrow" ? station.worker.top : asks.top - nameHeight;
-    const lines = {
+    const lines2 = {
       "kubernetes-watch": straight(node.kubernetes, node.watch),
       "watch-fifo": straight(node.watch, node.fifo),
       "fifo-indexer": straight(node.fifo, node.indexer),
@@ -358,9 +355,9 @@
       done: [[end, first], [end, bottom], [kubernetes.x, bottom], [kubernetes.x, kubernetes.bottom + 4]],
       "backoff-queue": [[backoff.left, backoff.y], [join, backoff.y], [join, node.queue.y], [node.queue.left - 2, node.queue.y]]
     };
-    if (server.right > server.left) lines.server = [[to, server.bottom + 3], [to, words]];
-    if (cache.right > cache.left) lines.list = [[server.left, server.top + 20], [cache.right + 2, server.top + 20]];
-    if (lines.list && node.actual) lines.cache = [[node.actual.x, cache.bottom], [node.actual.x, words]];
+    if (server.right > server.left) lines2.server = [[to, server.bottom + 3], [to, words]];
+    if (cache.right > cache.left) lines2.list = [[server.left, server.top + 20], [cache.right + 2, server.top + 20]];
+    if (lines2.list && node.actual) lines2.cache = [[node.actual.x, cache.bottom], [node.actual.x, words]];
     const labels = {
       listArrow: [kubernetes.right + 6, node.watch.y - 13, "start"],
       keyArrow: [(node.handler.x + join) / 2 + 8, node.queue.y - 9, "middle"],
@@ -369,20 +366,20 @@
     };
     if (shape === "medium") {
       const turn = station.handler.bottom + 14, left = queue.left - 12;
-      lines["handler-queue"] = [[node.handler.x, node.handler.y], [end, node.handler.y], [end, turn], [left, turn], [left, node.queue.y], [node.queue.x, node.queue.y]];
-      lines["backoff-queue"][1][0] = lines["backoff-queue"][2][0] = left;
-      lines.done = [[end, first], [end, bottom], [2, bottom], [2, kubernetes.y], [kubernetes.left - 2, kubernetes.y]];
+      lines2["handler-queue"] = [[node.handler.x, node.handler.y], [end, node.handler.y], [end, turn], [left, turn], [left, node.queue.y], [node.queue.x, node.queue.y]];
+      lines2["backoff-queue"][1][0] = lines2["backoff-queue"][2][0] = left;
+      lines2.done = [[end, first], [end, bottom], [2, bottom], [2, kubernetes.y], [kubernetes.left - 2, kubernetes.y]];
       labels.keyArrow = [left + 12, turn - 9, "start"];
       labels.statusArrow[0] = 16;
     } else if (shape === "narrow") {
-      lines.failed[0][0] = lines.failed[1][0] = width - 9;
-      lines.done = [[width - 2, first], [width - 2, kubernetes.y], [kubernetes.right + 2, kubernetes.y]];
-      lines["backoff-queue"] = [[backoff.left, backoff.y], [4, backoff.y], [4, node.queue.y], [node.queue.left - 2, node.queue.y]];
+      lines2.failed[0][0] = lines2.failed[1][0] = width - 9;
+      lines2.done = [[width - 2, first], [width - 2, kubernetes.y], [kubernetes.right + 2, kubernetes.y]];
+      lines2["backoff-queue"] = [[backoff.left, backoff.y], [4, backoff.y], [4, node.queue.y], [node.queue.left - 2, node.queue.y]];
       labels.statusArrow = [width - 8, kubernetes.bottom + 16, "end"];
       delete labels.listArrow, delete labels.keyArrow, delete labels.retryArrow;
     }
-    for (const lane of lanes) lines[`lane-${lane.slot}`] = laneRoute(shape, node.queue, lane);
-    return { lines, labels };
+    lanes.forEach((lane, i) => lines2[`lane-${i + 1}`] = laneRoute(shape, node.queue, lane));
+    return { lines: lines2, labels };
   }
   function laneRoute(shape, from, to) {
     const between = shape === "narrow" ? from.x : to.left - 8;
@@ -448,17 +445,17 @@
     // options are: label, failed, followed, isAtRight, speed and small.
     fly(name, points, options) {
       if (still.matches || document.hidden || points.length < 2) return Promise.resolve();
-      const line = this.#lines.get(name) ?? { free: 0, dot: null };
-      this.#lines.set(name, line);
-      const now = this.#clock, wait = Math.max(0, line.free - now), speed = options.speed ?? 1;
-      if (this.#dots.has(line.dot) && (wait > patience / speed || this.#dots.size >= most)) {
-        line.dot.count++;
-        this.#draw(line.dot);
-        return line.dot.arrived;
+      const line2 = this.#lines.get(name) ?? { free: 0, dot: null };
+      this.#lines.set(name, line2);
+      const now = this.#clock, wait = Math.max(0, line2.free - now), speed = options.speed ?? 1;
+      if (this.#dots.has(line2.dot) && (wait > patience / speed || this.#dots.size >= most)) {
+        line2.dot.count++;
+        this.#draw(line2.dot);
+        return line2.dot.arrived;
       }
       if (this.#dots.size >= most) return Promise.resolve();
-      const dot = line.dot = { count: 1, options, element: create("div", "", create("b"), create("span")) };
-      line.free = now + wait + Math.max(leastGap, gap / speed);
+      const dot = line2.dot = { count: 1, options, element: create("div", "", create("b"), create("span")) };
+      line2.free = now + wait + Math.max(leastGap, gap / speed);
       this.#dots.add(dot);
       this.#draw(dot);
       this.#layer.append(dot.element);
@@ -493,169 +490,84 @@
   };
 
   // ../../pkg/glass/page/workers.js
-  var lanesAtMost = 6;
+  var lanesAtMost = 16;
+  var before = -0.45;
+  var list = document.getElementById("lanes");
   var Workers = class {
-    #list = document.getElementById("lanes");
-    #cells = document.getElementById("cells");
-    #lanes = [];
-    #count = 0;
-    #stops = [];
-    // the stages of a sync
-    #onBuild;
-    // onBuild is called after the number of lanes has changed.
-    constructor(onBuild) {
-      this.#onBuild = onBuild;
-    }
-    set stages(stages) {
-      this.#stops = stages;
-      if (this.#count) this.#build();
+    lanes = [];
+    followed = "";
+    #stages = [];
+    // of a sync
+    // resize shows a number of workers, and the stages of a sync. It returns whether that is new.
+    resize(count, stages) {
+      const shown = Math.min(count, lanesAtMost);
+      if (shown === this.lanes.length && stages.join() === this.#stages.join()) return false;
+      this.#stages = stages;
+      this.lanes = Array.from({ length: shown }, (_, i) => {
+        const element = Object.assign(document.createElement("li"), { className: "lane" });
+        element.innerHTML = `<span class="number">${i + 1}</span><span class="key"></span><span class="step"></span><span class="stops" aria-hidden="true">${"<i></i>".repeat(stages.length)}<b><b></b></b></span>`;
+        element.dataset.worker = i + 1;
+        return { element, key: "", stop: before, failed: false, hasSteps: false };
+      });
+      document.getElementById("diagram").style.setProperty("--middle", Math.min(2, Math.floor((shown - 1) / 2)));
+      list.replaceChildren(...this.lanes.map((lane) => lane.element));
+      return true;
     }
     // stopOf returns where a stage is in a lane.
     #stopOf(stage) {
-      const last2 = this.#stops.length - 1, at = this.#stops.indexOf(stage);
-      return at >= 0 ? at : { worker: -0.45, server: Math.max(this.#stops.indexOf("apply"), 0), done: last2, backoff: last2 }[stage];
+      const at = this.#stages.indexOf(stage);
+      return at >= 0 ? at : { worker: before, server: Math.max(this.#stages.indexOf("apply"), 0) }[stage];
     }
-    // show displays the workers of a state. A lane with a dot on its way stays as it is.
-    // It returns how many workers are shown as busy.
-    show(workers, followed2) {
-      if (workers.length !== this.#count) {
-        this.#count = workers.length;
-        this.#build();
+    // set shows that the key of a lane is at a stage.
+    set(lane, { key, stage, step, failed }) {
+      if (lane.key !== key) {
+        lane.element.querySelector(".key").replaceWith(keyLink(key));
+        [lane.key, lane.failed, lane.hasSteps, lane.stop] = [key, false, false, before];
       }
-      for (const lane of this.#lanes) {
-        if (!lane.player && !workers[lane.worker - 1]?.key) this.#clear(lane);
-      }
-      for (const worker of workers.filter((worker2) => worker2.key)) {
-        const lane = this.#laneOf(worker.number);
-        if (lane && !lane.player) this.#set(lane, worker.key, worker.stage, worker.step ?? "", followed2);
-      }
-      const shown = workers.map((worker) => worker.key ? worker : { ...worker, key: this.#lanes.find((lane) => lane.worker === worker.number)?.key });
-      this.#showCells(shown, followed2);
-      return shown.filter((worker) => worker.key).length;
-    }
-    // enter reserves the lane of a worker for a dot, when those before have left. It
-    // returns null if all lanes are in use, or if too many wait already.
-    async enter(worker, key) {
-      const lane = this.#laneOf(worker);
-      if (!lane || lane.waiting >= (this.#count === 1 ? 20 : 2)) return null;
-      lane.waiting++;
-      while (lane.player) await lane.left;
-      lane.waiting--;
-      this.#give(lane, worker);
-      lane.player = key;
-      lane.left = new Promise((leave) => lane.leave = leave);
-      return lane;
-    }
-    // leave makes a lane free for the next dot.
-    leave(lane) {
-      if (!lane?.player) return;
-      lane.player = "";
-      this.#clear(lane);
-      lane.leave();
-    }
-    #laneOf(worker) {
-      const lane = this.#lanes.find((lane2) => lane2.worker === worker) ?? this.#lanes.find((lane2) => !lane2.worker);
-      if (lane && !lane.worker) this.#give(lane, worker);
-      return lane;
-    }
-    #give(lane, worker) {
-      lane.worker = worker;
-      lane.element.dataset.worker = worker;
-      setText(lane.element.querySelector(".number"), worker);
-    }
-    get #fixed() {
-      return this.#count <= lanesAtMost;
-    }
-    // move shows that the key of a lane has reached a stage.
-    move(lane, moment, followed2) {
-      if (moment.stage === "done" || moment.stage === "backoff") return;
-      lane.failed = lane.failed || moment.failed;
-      this.#set(lane, moment.key, moment.stage, { worker: "", apply: moment.text, server: moment.text }[moment.stage], followed2);
-    }
-    // depart hides the dot of a lane, because another one moves on from there.
-    depart(lane) {
-      lane.element.classList.add("departed");
-    }
-    #set(lane, key, stage, step, followed2) {
-      if (lane.key !== key) lane.element.querySelector(".key").replaceWith(keyLink(key));
-      lane.key = key;
+      lane.failed ||= failed;
+      lane.hasSteps ||= stage === "apply";
       lane.stop = this.#stopOf(stage) ?? lane.stop;
       lane.element.style.setProperty("--stop", lane.stop);
-      lane.element.className = ["lane", "busy", key === followed2 && "followed", lane.failed && "failed"].filter(Boolean).join(" ");
-      if (step !== void 0) setText(lane.element.querySelector(".step"), step);
+      lane.element.className = ["lane", "busy", key === this.followed && "followed", lane.failed && "failed"].filter(Boolean).join(" ");
+      setText(lane.element.querySelector(".step"), step ?? "");
     }
-    #clear(lane) {
-      if (!this.#fixed && lane.worker) {
-        lane.worker = 0;
-        delete lane.element.dataset.worker;
-        setText(lane.element.querySelector(".number"), "");
-      }
+    clear(lane) {
       if (!lane.key) return;
       lane.key = "";
-      lane.failed = false;
       lane.element.className = "lane";
       lane.element.querySelector(".key").replaceWith(Object.assign(document.createElement("span"), { className: "key" }));
       setText(lane.element.querySelector(".step"), "");
     }
-    #build() {
-      const count = this.#fixed ? this.#count : lanesAtMost;
-      this.#lanes = Array.from({ length: count }, (_, slot) => {
-        const element = document.createElement("li");
-        element.className = "lane";
-        element.innerHTML = `<span class="number"></span><span class="key"></span><span class="step"></span><span class="stops" aria-hidden="true">${"<i></i>".repeat(this.#stops.length)}<b><b></b></b></span>`;
-        if (this.#fixed) {
-          element.dataset.worker = slot + 1;
-          setText(element.querySelector(".number"), slot + 1);
-        }
-        return { slot, element, worker: this.#fixed ? slot + 1 : 0, key: "", stop: -0.45, player: "", waiting: 0 };
-      });
-      document.getElementById("diagram").style.setProperty("--middle", Math.min(2, Math.floor((count - 1) / 2)));
-      this.#list.replaceChildren(...this.#lanes.map((lane) => lane.element));
-      this.#cells.replaceChildren(...Array.from({ length: this.#count > lanesAtMost ? this.#count : 0 }, () => document.createElement("li")));
-      this.#onBuild();
-    }
-    #showCells(workers, followed2) {
-      [...this.#cells.children].forEach((cell, i) => {
-        const worker = workers[i], title = text().workerCell(worker);
-        cell.className = [worker.key && "busy", worker.key && worker.key === followed2 && "followed"].filter(Boolean).join(" ");
-        if (cell.title !== title) cell.title = title;
-        setText(cell, worker.number);
-      });
-    }
     // measure notes where the lanes are, and returns where the key enters each.
     measure(box) {
-      return this.#lanes.map((lane) => {
+      return this.lanes.map((lane) => {
         const row2 = box(lane.element), track = box(lane.element.querySelector(".stops"));
-        Object.assign(lane, { y: track.y, from: track.left, step: (track.right - track.left) / this.#stops.length });
-        return { slot: lane.slot, left: row2.left, y: track.y };
+        Object.assign(lane, { y: track.y, from: track.left, step: (track.right - track.left) / this.#stages.length });
+        return { left: row2.left, y: track.y };
       });
     }
     // position returns where the key of a lane is.
-    position(lane) {
-      return [lane.from + (lane.stop + 0.5) * lane.step, lane.y];
-    }
+    position = (lane) => [lane.from + (lane.stop + 0.5) * lane.step, lane.y];
   };
 
   // ../../pkg/glass/page/traffic.js
-  var playersAtMost = 40;
-  var stagesAtMost = 60;
+  var tracksAtMost = 40;
+  var momentsAtMost = 40;
   var mergedAtMost = 500;
-  var arrivals = { retry: "backoff-queue", drift: "" };
-  var trackOf = ({ worker }) => worker ? "worker " : "event ";
   var root = document.getElementById("diagram");
   var withArrow = /* @__PURE__ */ new Set(["server", "cache", "list", "failed", "done", "backoff-queue"]);
   var Traffic = class {
-    #motion = new Motion(document.getElementById("dots"));
+    motion = new Motion(document.getElementById("dots"));
+    workers = new Workers();
+    merged = /* @__PURE__ */ new Map();
+    // key → adds that were merged while it waits
     #stations;
     #light;
     #lines = {};
     // name → points
-    #players = /* @__PURE__ */ new Map();
-    // track and key → a dot, with the stages that it has still to visit
-    workers = new Workers(() => this.layout());
-    merged = /* @__PURE__ */ new Map();
-    // key → adds that were merged while it waits
-    followed = "";
+    // A key has a dot on its way to the queue, by the name of the key, and each worker has one
+    // in its lane, by the number of the worker. A track has the moments that are still to visit.
+    #tracks = /* @__PURE__ */ new Map();
     #stages = [];
     // The stations are elements by stage; light(stage, failed) lights one up.
     constructor(stations2, light) {
@@ -664,152 +576,123 @@
       new ResizeObserver(() => this.layout()).observe(root);
       document.fonts.ready.then(() => this.layout());
     }
-    // The stages of a sync.
-    set stages(stages) {
-      this.#stages = stages;
-      this.workers.stages = stages;
-    }
     get isMoving() {
-      return this.#players.size > 0;
-    }
-    get paused() {
-      return this.#motion.paused;
-    }
-    set paused(paused) {
-      this.#motion.paused = paused;
-    }
-    set speed(speed) {
-      this.#motion.speed = speed;
+      return this.#tracks.size > 0;
     }
     // clear removes all dots at once.
     clear() {
-      for (const player of this.#players.values()) {
-        player.cleared = true;
-        player.stages.length = 0;
-        player.wake?.();
+      for (const track of this.#tracks.values()) {
+        track.cleared = true;
+        track.moments.length = 0;
       }
-      this.#players.clear();
+      this.#tracks.clear();
       this.merged.clear();
-      this.#motion.finish();
+      this.motion.finish();
+      for (const lane of this.workers.lanes) this.workers.clear(lane);
     }
     // play moves dots for the moments. If there are too many, stations light up without.
     play(moments) {
       for (const moment of moments) {
-        this.#noteMerged(moment);
+        const { stage, key, worker } = moment, name = worker ?? key, track = this.#tracks.get(name);
+        if (stage === "merged" && this.merged.size < mergedAtMost) this.merged.set(key, (this.merged.get(key) ?? 0) + 1);
+        if (stage === "worker") this.merged.delete(key);
         if (document.hidden) continue;
-        const player = this.#players.get(trackOf(moment) + moment.key);
-        if (!player && this.#players.size < playersAtMost) this.#start(moment);
-        else if (player && player.stages.length < stagesAtMost) this.#extend(player, moment);
-        else this.#pass(moment);
+        if (track ? track.moments.length >= momentsAtMost : this.#tracks.size >= tracksAtMost) this.#pass(moment);
+        else if (track) track.moments.push(moment);
+        else this.#start(name, { moments: [moment], cleared: false });
       }
     }
-    #noteMerged({ stage, key }) {
-      if (stage === "merged" && this.merged.size < mergedAtMost) this.merged.set(key, (this.merged.get(key) ?? 0) + 1);
-      if (stage === "worker") this.merged.delete(key);
-    }
-    #extend(player, moment) {
-      player.stages.push(moment);
-      player.wake?.();
-    }
-    // start moves the dot of a key until it has visited all its stages. In the lane of a
-    // worker, it waits for the next one.
-    async #start(first) {
-      const { key } = first, name = trackOf(first) + key, player = { key, stages: [first], lane: null, hasSteps: false, wake: null, idleSince: 0 };
-      player.ended = new Promise((end) => player.end = end);
-      this.#players.set(name, player);
-      while (player.stages.length) {
-        if (player.stages[0].stage === "worker") {
-          player.isComing = true;
-          await this.#players.get("event " + key)?.ended;
-          player.isComing = false;
-          if (player.cleared) break;
+    #start(name, track) {
+      const run = async () => {
+        while (track.moments.length) {
+          await this.#visit(track, track.moments.shift(), 1 + Math.min(1.6, track.moments.length / 8 + this.#tracks.size / 20));
         }
-        await this.#visit(player, player.stages.shift(), 1 + Math.min(1.6, player.stages.length / 8 + this.#players.size / 20));
-        if (player.stages.length || !player.lane || player.cleared) continue;
-        player.idleSince = performance.now();
-        await new Promise((wake) => player.wake = wake);
-        player.wake = null;
-      }
-      this.workers.leave(player.lane);
-      if (!player.cleared) this.#players.delete(name);
-      player.end();
+        if (!track.cleared) this.#tracks.delete(name);
+      };
+      this.#tracks.set(name, track);
+      track.ended = run();
     }
-    // show displays the workers of a state, and how many are busy. A worker does not have a
-    // key whose dot is still on its way to it. It ends the way of dots whose last moments
-    // did not arrive.
-    show(workers) {
-      for (const { key, lane, wake, idleSince } of this.#players.values()) {
-        if (wake && performance.now() - idleSince > 1e3 && workers[lane.worker - 1]?.key !== key) wake();
-      }
-      const shown = workers.map((worker) => this.#players.get("worker " + worker.key)?.isComing ? { number: worker.number } : worker);
-      return this.workers.show(shown, this.followed);
+    // show displays the workers of a state. A lane with a dot on its way stays as it is.
+    show(workers, stages) {
+      this.#stages = stages;
+      if (this.workers.resize(workers.length, stages)) this.layout();
+      this.workers.lanes.forEach((lane, i) => {
+        if (this.#tracks.has(i + 1)) return;
+        if (workers[i].key) this.workers.set(lane, workers[i]);
+        else this.workers.clear(lane);
+      });
     }
     #pass({ stage, failed }) {
       this.#light({ skipped: "handler", merged: "queue", done: this.#stages.at(-1) }[stage] ?? stage, failed);
     }
     // visit moves a key from the stage where it was before to that of the moment.
-    async #visit(player, moment, speed) {
-      const { stage, key, worker, failed } = moment, followed2 = key === this.followed;
+    async #visit(track, moment, speed) {
+      const { stage, key, worker, failed } = moment, lane = this.workers.lanes[worker - 1], followed2 = key === this.workers.followed;
       const options = { label: followed2 ? key : key.split("/").at(-1).replace(/^(.{15})..+/, "$1…"), failed, followed: followed2, speed };
-      const fly = async (line, more) => player.cleared || this.#motion.fly(line, this.#lines[line] ?? [], { ...options, ...more });
-      if (worker && !player.lane) player.lane = await this.workers.enter(worker, key);
-      const lane = player.lane;
+      const fly = async (line2, more) => track.cleared || this.motion.fly(line2, this.#lines[line2] ?? [], { ...options, ...more });
+      if (stage === "worker") await this.#tracks.get(key)?.ended;
+      if (stage === "worker" && lane) this.workers.clear(lane);
+      const toQueue = { retry: "backoff-queue", drift: "" }[moment.text] ?? "handler-queue";
       const way = {
         watch: "kubernetes-watch",
         fifo: "watch-fifo",
         indexer: "fifo-indexer",
         handler: "indexer-handler",
-        queue: arrivals[moment.text] ?? "handler-queue",
-        merged: arrivals[moment.text] ?? "handler-queue",
-        worker: lane && `lane-${lane.slot}`
+        queue: toQueue,
+        merged: toQueue,
+        worker: lane && `lane-${worker}`
       }[stage];
       if (stage === "watch") this.#light("kubernetes");
       if (way) await fly(way);
-      if (lane && stage === "server" && this.#lines.server) await this.#request(lane, fly);
-      if (stage === "apply") player.hasSteps = true;
-      if (lane && stage === "done" && player.hasSteps) await this.#leave("done", lane, fly);
-      if (lane && stage === "backoff") await this.#leave("failed", lane, fly);
-      if (player.cleared) return;
+      const isLast = stage === "done" || stage === "backoff", writes = stage === "backoff" || lane?.hasSteps;
+      if (lane && stage === "server" && this.#lines.server) await this.#request(lane, worker, fly);
+      if (lane && isLast && writes) await this.#leave(stage === "done" ? "done" : "failed", lane, worker, fly);
+      if (track.cleared) return;
       this.#pass(moment);
       if (stage === "actual" || stage === "server") this.#light("cache");
-      if (stage === "done" && player.hasSteps) this.#light("kubernetes");
+      if (stage === "done" && writes) this.#light("kubernetes");
       if (!lane) return;
-      this.workers.move(lane, moment, this.followed);
-      await this.#motion.wait(190 / speed);
-      if (stage !== "done" && stage !== "backoff") return;
-      this.workers.leave(lane);
-      player.lane = null;
+      if (isLast) return this.workers.clear(lane);
+      this.workers.set(lane, { key, stage, failed, step: stage === "apply" || stage === "server" ? moment.text : "" });
+      await this.motion.wait(190 / speed);
     }
     // leave moves a dot out of the lane of a worker, over the rail of a line.
-    #leave(line, lane, fly) {
-      const rail = this.#lines[line], at = this.workers.position(lane), name = `${line}-${lane.slot}`;
-      this.workers.depart(lane);
+    #leave(line2, lane, worker, fly) {
+      const rail = this.#lines[line2], at = this.workers.position(lane), name = `${line2}-${worker}`;
+      lane.element.classList.add("departed");
       this.#lines[name] = [at, [rail[0][0], at[1]], ...rail.slice(1)];
       return fly(name, { isAtRight: true });
     }
     // request moves a small dot from the lane to the server and back.
-    async #request(lane, fly) {
+    async #request(lane, worker, fly) {
       const at = this.workers.position(lane), there = [at[0], this.#lines.server[0][1]];
-      this.#lines[`request-${lane.slot}`] = [at, there];
-      this.#lines[`response-${lane.slot}`] = [there, at];
-      await fly(`request-${lane.slot}`, { small: true, failed: false });
+      this.#lines[`request-${worker}`] = [at, there];
+      this.#lines[`response-${worker}`] = [there, at];
+      await fly(`request-${worker}`, { small: true, failed: false });
       this.#light("server");
-      await fly(`response-${lane.slot}`, { small: true });
+      await fly(`response-${worker}`, { small: true });
     }
     // layout draws the lines between the stations, where they are now.
     layout() {
       const frame = root.getBoundingClientRect();
       if (!frame.width || !this.#stages.length) return;
       const box = (element) => {
-        const r = element.getBoundingClientRect();
-        return { left: r.left - frame.left, right: r.right - frame.left, top: r.top - frame.top, bottom: r.bottom - frame.top, x: (r.left + r.right) / 2 - frame.left, y: (r.top + r.bottom) / 2 - frame.top };
+        const { left, right, top, bottom } = element.getBoundingClientRect();
+        return {
+          left: left - frame.left,
+          right: right - frame.left,
+          top: top - frame.top,
+          bottom: bottom - frame.top,
+          x: (left + right) / 2 - frame.left,
+          y: (top + bottom) / 2 - frame.top
+        };
       };
       const boxes = (select) => Object.fromEntries(Object.entries(this.#stations).map(([stage, element]) => [stage, box(select(element))]));
       const shape = getComputedStyle(root).getPropertyValue("--shape").trim();
-      this.#motion.labels = shape !== "narrow";
-      const { lines, labels } = routes(shape, frame.width, boxes((element) => element.querySelector(".node")), boxes((element) => element), this.workers.measure(box), this.#stages);
-      this.#lines = lines;
-      const paths = Object.entries(lines).map(([name, points]) => {
+      this.motion.labels = shape !== "narrow";
+      const { lines: lines2, labels } = routes(shape, frame.width, boxes((element) => element.querySelector(".node")), boxes((element) => element), this.workers.measure(box), this.#stages);
+      this.#lines = lines2;
+      const paths = Object.entries(lines2).map(([name, points]) => {
         const path = svg("path", { class: name.replace(/-\d+$/, ""), d: pathData(points) });
         if (withArrow.has(name)) path.setAttribute("marker-end", "url(#arrow)");
         if (name === "server") path.setAttribute("marker-start", "url(#arrow)");
@@ -831,25 +714,26 @@
   var root2 = document.getElementById("diagram");
   var stations = Object.fromEntries([...root2.querySelectorAll("[data-stage]")].map((element) => [element.dataset.stage, element]));
   var outside = root2.querySelector(".servers");
-  var sum = (list2, field) => list2.reduce((total, item) => total + item[field], 0);
+  var sum = (list3, field) => list3.reduce((total, item) => total + item[field], 0);
   function keyItem({ key, merged, followed: followed2 }) {
     const item = create("li", followed2 ? "followed" : "", keyLink(key));
     item.dataset.merged = merged;
     return item;
   }
-  function waitingItem(waiting) {
-    const why = create("span", "why", text().waits(waiting.failures));
-    const item = create("li", waiting.followed ? "followed" : "", keyLink(waiting.key), why, create("span", "countdown"), create("span", "bar"));
-    item.dataset.key = waiting.key;
-    return Object.assign(item, { waiting });
+  function waitingItem({ key, failures, from, until, followed: followed2 }) {
+    const countdown = Object.assign(create("span", "countdown"), { from });
+    countdown.dataset.until = until;
+    const item = create("li", followed2 ? "followed" : "", keyLink(key), create("span", "why", text().waits(failures)), countdown, create("span", "bar"));
+    item.dataset.key = key;
+    return item;
   }
   var Diagram = class {
+    connection = "connecting";
+    speed = 1;
     #traffic = new Traffic(stations, (stage, failed) => this.#light(stage, failed));
     #now;
     #state = null;
-    #connection = "connecting";
     #announced = "";
-    #speed = 1;
     #explained = null;
     // the stage that a person points at
     #stages = [];
@@ -858,16 +742,23 @@
       this.#now = now;
       for (const stage in stations) this.#build(stage);
       this.#setStages([...root2.querySelectorAll(".words [data-stage]")].map((element) => element.dataset.stage).slice(1));
-      setInterval(() => this.#traffic.paused || this.#countDown(), 200);
-      setInterval(() => this.#dim(), 100);
+      setInterval(() => this.motion.paused || this.#dim(), 100);
       setInterval(() => this.#announce(), 5e3);
     }
-    // build fills the element of a station.
+    get motion() {
+      return this.#traffic.motion;
+    }
+    // build fills the element of a station, which explains itself while a person points at it.
     #build(stage) {
       const element = stations[stage], button = Object.assign(create("button", "name"), { type: "button" });
       const [parts, steps] = ["parts", "steps"].map((name) => element.dataset[name]?.split(" ") ?? []);
       element.prepend(create("h3", "", button), create("span", "node", ...steps.map((step) => create("i", "", step))), ...parts.map((part) => create("p", part)));
-      this.#explainOn(stage, button, element);
+      for (const [on, target, type] of [[stage, element, "pointerenter"], [null, element, "pointerleave"], [stage, button, "focus"], [null, button, "blur"]]) {
+        target.addEventListener(type, () => {
+          this.#explained = on;
+          this.headline();
+        });
+      }
     }
     // setStages shows the stages of a sync: those of the program.
     #setStages(stages) {
@@ -876,7 +767,6 @@
         stations[stage].remove();
         delete stations[stage];
       }
-      const words = root2.querySelector(".words");
       stages.forEach((stage, i) => {
         if (!stations[stage]) {
           stations[stage] = create("section", "station");
@@ -884,21 +774,14 @@
           this.#build(stage);
         }
         stations[stage].style.setProperty("--at", i);
-        words.append(stations[stage]);
+        root2.querySelector(".words").append(stations[stage]);
       });
       root2.style.setProperty("--stages", stages.length);
       this.#stages = stages;
-      this.#traffic.stages = stages;
       this.retext();
     }
-    set paused(paused) {
-      this.#traffic.paused = paused;
-    }
-    set speed(speed) {
-      this.#speed = this.#traffic.speed = speed;
-    }
     set followed(key) {
-      this.#traffic.followed = key;
+      this.#traffic.workers.followed = key;
       if (this.#state) this.show(this.#state);
     }
     play(moments) {
@@ -909,11 +792,6 @@
       this.#traffic.clear();
       for (const element of Object.values(stations)) element.classList.remove("lit", "failing");
     }
-    set connection(connection2) {
-      this.#connection = connection2;
-      if (connection2 === "broken") this.#state = null;
-      this.#headline();
-    }
     // retext shows everything in the current language.
     retext() {
       for (const [stage, element] of Object.entries(stations)) {
@@ -923,7 +801,7 @@
         for (const step of element.querySelectorAll(".node i")) step.title = text().steps[step.textContent - 1];
       }
       if (this.#state) this.show(this.#state);
-      this.#headline();
+      this.headline();
       this.#traffic.layout();
     }
     // words returns the name of a station, and what it does.
@@ -936,35 +814,43 @@
     // show displays a state. Dots on their way are not affected.
     show(state) {
       this.#state = state;
-      const t = text(), own = state.informers.filter((i) => i.resource === state.informers[0].resource);
+      const t = text(), { process, handlers, workers, servers } = state;
       this.#setStages(state.stages);
-      root2.classList.toggle("standby", !state.process.leads);
-      const worst = ["waiting", "listing", "watching"].find((a) => own.some((i) => i.activity === a)) ?? "watching";
-      stations.watch.dataset.activity = worst;
-      const one = own.length === 1;
-      this.#count("watch", one ? own[0].resourceVersion : own.length, one ? "resourceVersion" : t.watchesOpen);
-      setText(stations.watch.querySelector(".more"), t.activities[worst]);
-      this.#count("indexer", sum(own, "objects"));
-      const h = state.handlers;
-      this.#count("handler", h.added + h.updated + h.deleted);
-      setText(stations.handler.querySelector(".more"), t.handlerKinds(h, number).join("\n"));
+      root2.classList.toggle("standby", !process.leads);
+      this.#showInformers(state.informers);
+      this.#count("handler", handlers.added + handlers.updated + handlers.deleted);
+      setText(stations.handler.querySelector(".more"), t.handlerKinds(handlers, number).join("\n"));
       this.#showQueue(state.queue);
-      for (const stage of this.#stages) this.#count(stage, state.workers.filter((w) => w.stage === stage).length);
-      const busy = this.#traffic.show(state.workers);
-      this.#count("worker", busy, t.busy(number(busy), number(state.workers.length)));
-      this.#showServers(state.servers);
-      this.#countDown();
-      this.#headline();
+      const busy = workers.filter((worker) => worker.key).length;
+      this.#count("worker", busy, t.busy(number(busy), number(workers.length)));
+      for (const stage of this.#stages) this.#count(stage, workers.filter((worker) => worker.stage === stage).length);
+      this.#traffic.show(workers, this.#stages);
+      this.#showServers(servers);
+      this.headline();
+    }
+    #showInformers(informers) {
+      const own = informers.filter(({ resource }) => resource === informers[0].resource);
+      const worst = ["waiting", "listing", "watching"].find((a) => own.some(({ activity }) => activity === a)) ?? "watching";
+      stations.watch.dataset.activity = worst;
+      if (own.length === 1) this.#count("watch", own[0].resourceVersion, "resourceVersion");
+      else this.#count("watch", own.length, text().watchesOpen);
+      setText(stations.watch.querySelector(".more"), text().activities[worst]);
+      this.#count("indexer", sum(own, "objects"));
     }
     #showServers(servers) {
-      const shown = [servers.length > 0, servers.some((server) => server.cache)].join();
+      const t = text(), cache = servers.find((server) => server.cache)?.cache, shown = [servers.length > 0, Boolean(cache)].join();
       const requests = servers.reduce((total, server) => total + sum(server.operations, "count"), 0);
       this.#count("server", requests, `${unitOf("server", requests)}
-${text().inFlight(sum(servers, "inFlight"), servers.length === 1 && servers[0].limit)}`);
+${t.inFlight(sum(servers, "inFlight"), servers.length === 1 && servers[0].limit)}`);
+      if (cache) {
+        const seconds = Math.max(0, Math.round((this.#now() - new Date(cache.refreshed)) / 1e3));
+        this.#count("cache", cache.objects, `${cache.text}
+${cache.refreshed ? t.listedAgo(duration(seconds * 1e3)) : t.neverListed}`);
+      }
       for (const stage of ["server", "cache"]) setText(stations[stage].querySelector(".name"), this.#words(stage)[0]);
       if (outside.dataset.shown === shown) return;
       outside.dataset.shown = shown;
-      [outside.hidden, stations.cache.hidden] = [!servers.length, !servers.some((server) => server.cache)];
+      [outside.hidden, stations.cache.hidden] = [!servers.length, !cache];
       this.#traffic.layout();
     }
     #count(stage, value, unit) {
@@ -977,59 +863,34 @@ ${text().inFlight(sum(servers, "inFlight"), servers.length === 1 && servers[0].l
       if (words) setText(element.querySelector(".unit"), words);
     }
     #showQueue(queue) {
+      const t = text(), { merged, workers } = this.#traffic;
       this.#count("queue", queue.depth, `${unitOf("queue", queue.depth)}
-${text().merged(number(queue.merged))}`);
-      const followed2 = this.#traffic.followed;
-      const front = queue.front.slice(0, keysAtMost).map((key) => ({ key, merged: this.#traffic.merged.get(key) ?? "", followed: key === followed2 }));
+${t.merged(number(queue.merged))}`);
+      const front = queue.front.slice(0, keysAtMost).map((key) => ({ key, merged: merged.get(key) ?? "", followed: key === workers.followed }));
       showList(stations.queue.querySelector(".keys"), front, keyItem);
       const more = queue.depth - front.length;
-      setText(stations.queue.querySelector(".more"), more > 0 ? text().moreKeys(number(more)) : "");
+      setText(stations.queue.querySelector(".more"), more > 0 ? t.moreKeys(number(more)) : "");
       this.#count("backoff", queue.waitingCount);
-      const waiting = queue.waiting.slice(0, waitingAtMost).map((item) => ({ ...item, followed: item.key === followed2 }));
+      const waiting = queue.waiting.slice(0, waitingAtMost).map((item) => ({ ...item, followed: item.key === workers.followed }));
       showList(document.getElementById("backoff"), waiting, waitingItem);
     }
-    // countDown shows how long each key waits, and how old the cache is.
-    #countDown() {
-      const state = this.#state;
-      if (!state) return;
-      for (const item of document.getElementById("backoff").children) {
-        const { from, until } = item.waiting, left = new Date(until) - this.#now();
-        setText(item.querySelector(".countdown"), left > 50 ? text().inSeconds((left / 1e3).toFixed(left < 1e4 ? 1 : 0)) : text().now);
-        item.style.setProperty("--left", Math.max(0, Math.min(1, left / (new Date(until) - new Date(from) || 1))).toFixed(3));
-      }
-      const t = text(), cache = state.servers.find((server) => server.cache)?.cache;
-      if (!cache) return;
-      const age = cache.refreshed ? t.listedAgo(duration(Math.max(0, Math.round((this.#now() - new Date(cache.refreshed)) / 1e3) * 1e3))) : t.neverListed;
-      this.#count("cache", cache.objects, `${cache.text}
-${age}`);
-    }
-    // explainOn shows what a station does while a person points at it.
-    #explainOn(stage, button, element) {
-      const explain = (on) => () => {
-        this.#explained = on ? stage : null;
-        this.#headline();
-      };
-      element.addEventListener("pointerenter", explain(true));
-      element.addEventListener("pointerleave", explain(false));
-      button.addEventListener("focus", explain(true));
-      button.addEventListener("blur", explain(false));
-    }
+    // summary returns what happens now, as the name of a headline and the facts in it.
     #summary() {
       const s = this.#state;
-      if (this.#connection !== "open") return [this.#connection, {}];
+      if (this.connection !== "open") return [this.connection, {}];
       if (!s) return ["connecting", {}];
-      const busy = s.workers.filter((w) => w.key).length, activity = stations.watch.dataset.activity;
-      const facts = { busy: busy && number(busy), depth: s.queue.depth && number(s.queue.depth), waiting: number(s.queue.waitingCount), objects: stations.indexer.querySelector(".count").textContent, holder: s.process.holder };
+      const { depth, waitingCount } = s.queue, { activity } = stations.watch.dataset, busy = s.workers.filter((worker) => worker.key).length;
+      const facts = { busy: busy && number(busy), depth: depth && number(depth), waiting: number(waitingCount), objects: stations.indexer.querySelector(".count").textContent, holder: s.process.holder };
       if (activity !== "watching") return [activity, facts];
       if (!s.process.leads) return ["standby", facts];
-      if (busy || s.queue.depth) return ["working", facts];
+      if (busy || depth) return ["working", facts];
       if (this.#traffic.isMoving) return ["moving", facts];
-      return [s.queue.waitingCount ? "failing" : "rest", facts];
+      return [waitingCount ? "failing" : "rest", facts];
     }
-    #headline() {
-      const [kind, facts] = this.#summary(), t = text();
-      setText(document.getElementById("headline"), this.#explained ? this.#words(this.#explained)[0] : t.headline[kind](facts));
-      setText(document.getElementById("explain"), this.#explained ? this.#words(this.#explained)[1] : t.hint);
+    headline() {
+      const [kind, facts] = this.#summary(), [name, explanation] = this.#explained ? this.#words(this.#explained) : [text().headline[kind](facts), text().hint];
+      setText(document.getElementById("headline"), name);
+      setText(document.getElementById("explain"), explanation);
     }
     // announce gives screen readers a summary, when another kind of thing happens.
     #announce() {
@@ -1042,11 +903,10 @@ ${age}`);
       const element = stations[stage];
       if (!element) return;
       element.classList.toggle("failing", Boolean(failed));
-      element.litUntil = performance.now() + litFor / this.#speed;
+      element.litUntil = performance.now() + litFor / this.speed;
       element.classList.add("lit");
     }
     #dim() {
-      if (this.#traffic.paused) return;
       for (const element of Object.values(stations)) {
         if (element.litUntil < performance.now()) element.classList.remove("lit", "failing");
       }
@@ -1055,8 +915,9 @@ ${age}`);
 
   // ../../pkg/glass/page/journeys.js
   var input = document.getElementById("follow");
-  var list = document.getElementById("suggestions");
+  var list2 = document.getElementById("suggestions");
   var panel = document.getElementById("journeys");
+  var hidden = /* @__PURE__ */ new Set(["plan", "sync", "report", "done", "backoff"]);
   function followed() {
     try {
       const [, key = "", id = ""] = /^([^/]*\/[^/]+)(?:\/([^/]+))?$/.exec(location.hash.slice(1)) ?? [];
@@ -1066,25 +927,64 @@ ${age}`);
     }
   }
   function asText(details) {
-    const words = (element) => [...element.children].map((part) => (part.matches(".request, .error") ? "\n	" : "") + (words(part) || part.textContent)).filter(Boolean).join("  ").replaceAll("  \n", "\n");
-    const lines = [...details.querySelectorAll(".timeline li")].map((line) => `${line.firstChild.textContent.padStart(9)}  ${words(line.lastChild)}`);
+    const words = ({ children }) => [...children].map((part) => part.textContent).filter(Boolean).join("  ");
+    const lines2 = [...details.querySelectorAll(".timeline li")].map((line2) => `${line2.firstChild.textContent.padStart(9)}  ${words(line2.lastChild)}`);
     const { begun, key, id } = details.dataset, outcome = details.querySelector(".outcome").textContent;
-    return [document.querySelector("h1").textContent + " " + document.getElementById("process").dataset.version, `${begun}  ${key} (${id})`, outcome, ...lines, ""].join("\n");
+    const program = document.querySelector("h1").textContent + " " + document.getElementById("process").dataset.version;
+    return [program, `${begun}  ${key} (${id})`, outcome, ...lines2, ""].join("\n");
+  }
+  var aside = (words) => words && create("span", "aside", words);
+  function entry(className, time, begun, title, ...more) {
+    const when = create("time", "", time && "+" + duration(Math.max(0, new Date(time) - begun)));
+    if (time) when.title = clockTime(time);
+    return create("li", className, when, create("div", "", create("strong", "", title), ...more));
+  }
+  function request({ text: text2, time, milliseconds }, journey, begun) {
+    const of = (ms) => 100 * ms / Math.max(1, new Date(journey.ended ?? time) - begun);
+    const bar = create("span", "bar", create("i")), from = new Date(time) - begun - milliseconds;
+    bar.firstChild.style.left = `${Math.min(99, Math.max(0, of(from)))}%`;
+    bar.firstChild.style.width = `${Math.min(100, Math.max(1, of(milliseconds)))}%`;
+    return create("li", "request", create("time"), create("div", "", create("span", "", text2), create("span", "ms", duration(milliseconds)), bar));
+  }
+  function line(moment, journey, begun) {
+    const t = text(), { stage, time, milliseconds } = moment;
+    if (stage === "queue" || stage === "merged") {
+      const [cause, details] = moment.text.split(/[:,] (.*)/);
+      return entry("queued", time, begun, t.causes[cause] ?? cause, aside(details));
+    }
+    if (stage === "worker") return entry("taken", time, begun, t.taken(moment.worker), aside(t.wait(duration(new Date(time) - begun))));
+    if (stage === "apply" && moment.failed) return entry("step failed", time, begun, t.failed, create("span", "error", moment.text));
+    if (stage === "apply") return entry("step", time, begun, moment.text, aside(milliseconds && duration(milliseconds)));
+    if (stage === "kubernetes" || stage === "server") return request(moment, journey, begun);
+    if (!moment.text || hidden.has(stage)) return null;
+    return entry("", "", begun, t.found[stage] ?? stage, create("span", "words", moment.text));
+  }
+  function lines(journey, begun) {
+    const t = text(), { adds, ended, failed, retry } = journey, isCause = ({ stage }) => stage === "queue" || stage === "merged";
+    const causes = journey.moments.filter(isCause), more = adds - causes.length;
+    const found = causes.map((moment) => line(moment, journey, begun));
+    if (adds > 1) found.push(entry("merged", "", begun, t.merge(number(adds)), aside(more > 0 && t.moreCauses(number(more)))));
+    found.push(...journey.moments.filter((moment) => !isCause(moment)).map((moment) => line(moment, journey, begun)).filter(Boolean));
+    if (ended) found.push(entry(failed ? "outcome failed" : "outcome", ended, begun, failed ? t.failed : t.succeeded, create("span", "words", journey.outcome)));
+    if (retry) {
+      const countdown = create("span", "countdown");
+      countdown.dataset.until = retry.until;
+      found.push(entry("retry", "", begun, t.retry, countdown, aside(retry.failures > 0 && t.retryFailures(number(retry.failures)))));
+    }
+    return found;
   }
   var Journeys = class {
-    #source;
+    #keys;
     #key = "";
     #journeys = [];
     #id = "";
     // of the journey in the address
     #opened = /* @__PURE__ */ new Map();
     // ID of a journey → whether a person opened or closed it
-    #begin;
-    // of the journey that is being rendered
     #typing = 0;
-    // The source has the controller's time, now, and its keys.
-    constructor(source) {
-      this.#source = source;
+    // keys returns the keys that begin with a text.
+    constructor(keys) {
+      this.#keys = keys;
       input.addEventListener("input", (event) => {
         clearTimeout(this.#typing);
         if (event.inputType === "insertReplacementText") this.#select();
@@ -1096,7 +996,6 @@ ${age}`);
         location.hash = "";
         input.focus();
       });
-      setInterval(() => this.#countDown(), 200);
     }
     follow({ key, id }) {
       this.#opened.clear();
@@ -1106,16 +1005,16 @@ ${age}`);
       this.show([]);
     }
     async #suggest() {
-      const typed = input.value.trim(), keys = await this.#source.keys(typed);
-      if (typed === input.value.trim()) list.replaceChildren(...keys.map((key) => new Option("", key)));
+      const typed = input.value.trim(), keys = await this.#keys(typed);
+      if (typed === input.value.trim()) list2.replaceChildren(...keys.map((key) => new Option("", key)));
     }
     #select() {
       const key = input.value.trim();
-      const known = [...list.children].some((option) => option.value === key);
+      const known = [...list2.children].some((option) => option.value === key);
       location.hash = !key ? "" : key.includes("/") || known ? addressOf(key.replace(/^\//, "")) : "default/" + key;
     }
     // show displays the journeys of the followed key.
-    show(journeys2) {
+    show(journeys2 = this.#journeys) {
       this.#journeys = journeys2;
       const words = this.#key ? text().noJourneys(this.#key) : text().followHint, inAddress = journeys2.some(({ id }) => id === this.#id);
       showList(panel, this.#key ? journeys2 : [], (journey) => this.#journey(journey), words, (words2) => create("p", "empty", words2));
@@ -1123,179 +1022,107 @@ ${age}`);
       [...panel.querySelectorAll("details")].forEach((details, i) => {
         details.open = this.#opened.get(details.dataset.id) ?? (inAddress ? details.dataset.id === this.#id : i === 0);
       });
-      this.#countDown();
-    }
-    retext() {
-      this.show(this.#journeys);
     }
     #journey(journey) {
-      const t = text(), end = new Date(journey.ended ?? this.#source.now()), begin = this.#begin = new Date(journey.causes[0]?.time ?? journey.queued);
-      const outcome = journey.ended ? journey.outcome || t.succeeded : journey.taken ? t.running : t.waitsForWorker;
+      const t = text(), { id, key, ended, failed, moments } = journey, begun = new Date(moments[0]?.time ?? Date.now());
+      const outcome = ended ? journey.outcome || t.succeeded : id === "pending" ? t.waitsForWorker : t.running;
       const summary = create(
         "summary",
         "",
         create("span", "sign"),
-        create("time", "", clockTime(begin)),
+        create("time", "", clockTime(begun)),
         create("span", "outcome", outcome),
-        create("span", "total", journey.ended && duration(end - begin))
+        create("span", "total", ended && duration(new Date(ended) - begun))
       );
-      const timeline = create("ol", "timeline", ...this.#causes(journey), ...this.#stages(journey, end), ...this.#ending(journey));
       const copy = Object.assign(create("button", "copy", t.copy), { type: "button" });
-      const details = create("details", journey.failed ? "journey failed" : journey.ended ? "journey" : "journey running", summary, copy, timeline);
-      Object.assign(details.dataset, { id: journey.id, key: journey.key, begun: begin.toISOString() });
-      summary.addEventListener("click", () => {
-        this.#opened.set(journey.id, !details.open);
-        if (!details.open && journey.taken) history.replaceState(null, "", `#${addressOf(journey.key)}/${journey.id}`);
-      });
-      copy.addEventListener("click", () => navigator.clipboard.writeText(asText(details)).then(() => setText(copy, t.copied), () => setText(copy, t.notCopied)));
-      return details;
-    }
-    // entry returns a line of a timeline, with the time since the first event.
-    #entry(className, time, title, ...more) {
-      const when = create("time", "", time && "+" + duration(Math.max(0, new Date(time) - this.#begin)));
-      if (time) when.title = clockTime(time);
-      return create("li", className, when, create("div", "", create("strong", "", title), ...more));
-    }
-    #causes(journey) {
-      const t = text(), shown = journey.causes.slice(-5);
-      const entries = shown.map((cause) => this.#entry(
-        "cause",
-        cause.time,
-        t.causes[cause.type] ?? cause.type,
-        create("span", "aside", [cause.changed && t.changed(cause.changed), cause.resourceVersion && t.version(cause.resourceVersion)].filter(Boolean).join(", "))
-      ));
-      if (journey.causeCount > 1) {
-        const earlier = journey.causeCount - shown.length;
-        entries.push(this.#entry("merged", "", t.merge(number(journey.causeCount)), earlier > 0 && create("span", "aside", t.olderCauses(number(earlier)))));
-      }
-      return entries;
-    }
-    #stages(journey, end) {
-      const t = text(), entries = [this.#entry("queued", journey.queued, t.queued)];
-      if (!journey.taken) return entries;
-      entries.push(this.#entry("taken", journey.taken, t.taken(journey.worker), create("span", "aside", t.wait(duration(new Date(journey.taken) - new Date(journey.queued))))));
-      for (const { stage, text: text2 } of journey.found ?? []) entries.push(this.#entry("", "", t.found[stage] ?? stage, create("span", "words", text2)));
-      for (const step of journey.steps ?? []) {
-        const entry = this.#entry(step.error ? "step failed" : "step", step.begun, step.text, create("span", "aside", duration(step.milliseconds)), ...(step.requests ?? []).map((request) => this.#request(request, journey, end)));
-        if (step.error) entry.lastChild.append(create("p", "error", step.error));
-        entries.push(entry);
-      }
-      return entries;
-    }
-    // request shows a request with a bar for its part of the sync.
-    #request(request, journey, end) {
-      const from = new Date(journey.taken), all = Math.max(1, end - from);
-      const bar = create("span", "bar", create("i"));
-      bar.firstChild.style.left = `${Math.min(99, Math.max(0, 100 * (new Date(request.begun) - from) / all))}%`;
-      bar.firstChild.style.width = `${Math.min(100, Math.max(1, 100 * request.milliseconds / all))}%`;
-      return create(
-        "span",
-        "request",
-        create("span", "", `${request.server}: ${request.operation}`),
-        create("span", "code", request.code ? String(request.code) : text().noCode),
-        create("span", "ms", duration(request.milliseconds)),
-        bar
+      const details = create(
+        "details",
+        failed ? "journey failed" : ended ? "journey" : "journey running",
+        summary,
+        copy,
+        create("ol", "timeline", ...lines(journey, begun))
       );
-    }
-    #ending(journey) {
-      const t = text(), entries = [];
-      if (journey.ended) entries.push(this.#entry(journey.failed ? "outcome failed" : "outcome", journey.ended, journey.failed ? t.failed : t.succeeded, create("span", "words", journey.outcome)));
-      if (journey.retry) {
-        const countdown = create("span", "countdown");
-        countdown.dataset.until = journey.retry.until;
-        entries.push(this.#entry("retry", "", t.retry, countdown, journey.retry.failures > 0 && create("span", "aside", t.retryFailures(number(journey.retry.failures)))));
-      }
-      return entries;
-    }
-    #countDown() {
-      for (const countdown of panel.querySelectorAll(".countdown")) {
-        const left = new Date(countdown.dataset.until) - this.#source.now();
-        setText(countdown, left > 0 ? text().inSeconds((left / 1e3).toFixed(left < 1e4 ? 1 : 0)) : clockTime(countdown.dataset.until));
-      }
+      Object.assign(details.dataset, { id, key, begun: begun.toISOString() });
+      summary.addEventListener("click", () => {
+        this.#opened.set(id, !details.open);
+        if (!details.open && id !== "pending") history.replaceState(null, "", `#${addressOf(key)}/${id}`);
+      });
+      const say = (words) => () => setText(copy, words);
+      copy.addEventListener("click", () => navigator.clipboard.writeText(asText(details)).then(say(t.copied), say(t.notCopied)));
+      return details;
     }
   };
 
   // ../../pkg/glass/page/recording.js
-  var format2 = 2;
+  var format2 = 3;
   var period = 50;
   var reading = 4e3;
   var hurry = 10;
+  function complete(frames) {
+    let state = {}, journeys2 = [];
+    const known = ({ id }) => journeys2.find((journey) => journey.id === id);
+    return frames.map((frame) => {
+      state = { ...state, ...frame.state };
+      journeys2 = frame.journeys?.map((changed) => ({ ...known(changed), ...changed })) ?? journeys2;
+      return { at: frame.at, moments: frame.moments ?? [], state, journeys: journeys2 };
+    });
+  }
   var Recording = class {
+    kind = "recorded";
     steps = [];
     length = 0;
     // in milliseconds
+    position = 0;
     speed = 1;
+    paused = false;
     #tape = null;
+    #frames = [];
     #listeners;
     #key = "";
-    #paused = false;
-    #position = 0;
-    #last = 0;
-    // when the position was set
     #next = 0;
     // frame
-    #state = {};
-    #journeys = [];
     // The listeners are those of a Stream, position, and reset for another position than the next.
     constructor(listeners) {
       this.#listeners = listeners;
       const tape = globalThis.recording;
       if (tape?.format !== format2 || !tape.frames?.length) return;
-      [this.#tape, this.steps, this.length] = [tape, tape.steps, Math.ceil(tape.frames.at(-1).at / 1e3 + 1) * 1e3];
+      [this.#tape, this.#frames, this.steps, this.length] = [tape, complete(tape.frames), tape.steps, Math.ceil(tape.frames.at(-1).at / 1e3 + 1) * 1e3];
       if (!location.hash) history.replaceState(null, "", "#" + tape.key);
-      setInterval(() => this.#tick(), period);
+      let last2 = performance.now();
+      setInterval(() => {
+        const now = performance.now(), passed = (now - last2) * this.speed * (this.#isStill() ? hurry : 1);
+        last2 = now;
+        if (!this.paused) this.#play(Math.min(this.length, this.position + passed));
+      }, period);
     }
-    kind = "recorded";
-    now = () => new Date(this.#tape?.began).getTime() + this.#position;
+    now = () => new Date(this.#tape?.began).getTime() + this.position;
     keys = async () => this.#tape ? [this.#tape.key] : [];
-    get position() {
-      return this.#position;
-    }
-    get paused() {
-      return this.#paused;
-    }
-    set paused(paused) {
-      this.#paused = paused;
-      this.#last = performance.now();
-    }
     connect(key) {
       this.#key = key;
-      if (!this.#tape) return this.#listeners.connection("broken");
-      this.#listeners.connection("open");
-      this.jump(this.#position);
+      this.#listeners.connection(this.#tape ? "open" : "broken");
+      this.jump(this.position);
     }
-    // jump continues at another position.
+    // jump continues at another position, without the dots that were on their way.
     jump(position) {
-      [this.#next, this.#state, this.#journeys, this.#position, this.#last] = [0, {}, [], position, performance.now()];
-      this.#play(() => {
-        this.#listeners.reset();
-        this.#advance();
-        this.#send("state", this.#state);
-        this.#sendJourneys();
-      });
-    }
-    #tick() {
-      const now = performance.now(), passed = (now - this.#last) * this.speed * (this.#isStill() ? hurry : 1);
-      if (this.#paused) return;
-      [this.#position, this.#last] = [Math.min(this.length, this.#position + passed), now];
-      this.#play(() => {
-        const arrived = this.#advance(), has = (type) => arrived.some((frame) => frame[type]);
-        if (has("moments")) this.#send("moments", arrived.flatMap(({ moments }) => moments ?? []));
-        if (has("state")) this.#send("state", this.#state);
-        if (has("journeys")) this.#sendJourneys();
-      });
+      this.#next = 0;
+      this.#listeners.reset();
+      this.#play(position, true);
     }
     // isStill reports whether nothing has moved for a while, and nothing will at once.
     #isStill() {
-      const of = ({ moments }) => moments, { frames } = this.#tape ?? { frames: [] };
-      const before = frames.slice(0, this.#next).findLast(of)?.at ?? 0, after = frames.slice(this.#next).find(of)?.at ?? 0;
-      return this.#position - before > reading && after - this.#position > 10 * period;
+      const moves = ({ moments }) => moments.length > 0;
+      const before2 = this.#frames.slice(0, this.#next).findLast(moves)?.at ?? 0, after = this.#frames.slice(this.#next).find(moves)?.at ?? 0;
+      return this.position - before2 > reading && after - this.position > 10 * period;
     }
-    // play stops, and says so, if the page of today cannot show what is recorded.
-    #play(what) {
+    // play shows what arrived until a position. It stops, and says so, if the page of today
+    // cannot show what is recorded.
+    #play(position, isJump) {
       if (!this.#tape) return;
+      const end = Math.max(1, this.#frames.findLastIndex(({ at }) => at <= position) + 1), arrived = this.#frames.slice(this.#next, end);
+      [this.position, this.#next] = [position, end];
       try {
-        what();
+        if (!isJump) this.#listeners.moments(arrived.flatMap(({ moments }) => moments));
+        if (arrived.length) this.#show(arrived.at(-1));
         this.#listeners.position();
       } catch (error) {
         this.#tape = null;
@@ -1303,21 +1130,9 @@ ${age}`);
         console.warn("The recording cannot be played:", error);
       }
     }
-    // advance returns the frames until the position, and applies what they change.
-    #advance() {
-      const { frames } = this.#tape, from = this.#next;
-      for (; frames[this.#next]?.at <= this.#position; this.#next++) {
-        const { state, journeys: journeys2 } = frames[this.#next];
-        this.#state = { ...this.#state, ...state };
-        this.#journeys = journeys2?.map((changed) => ({ ...this.#journeys.find(({ id }) => id === changed.id), ...changed })) ?? this.#journeys;
-      }
-      return frames.slice(from, this.#next);
-    }
-    #sendJourneys() {
-      this.#send("journeys", this.#key === this.#tape.key ? this.#journeys : []);
-    }
-    #send(type, value) {
-      this.#listeners[type](type === "state" ? { ...value, time: new Date(this.now()).toISOString() } : value);
+    #show({ state, journeys: journeys2 }) {
+      this.#listeners.state({ ...state, time: new Date(this.now()).toISOString() });
+      this.#listeners.journeys(this.#key === this.#tape.key ? journeys2 : []);
     }
   };
 
@@ -1492,7 +1307,6 @@ ${age}`);
   // ../../pkg/glass/page/page.js
   var $3 = (id) => document.getElementById(id);
   var last = null;
-  var connection = "connecting";
   var isRecorded = document.documentElement.dataset.source === "recording";
   var stream = new (isRecorded ? Recording : Stream)({
     state(state) {
@@ -1504,18 +1318,18 @@ ${age}`);
       if (document.activeElement !== $3("slow")) $3("slow").value = state.process.slowMilliseconds;
     },
     moments: (moments) => diagram.play(moments),
-    journeys: (list2) => journeys.show(list2),
+    journeys: (list3) => journeys.show(list3),
     connection(to) {
-      connection = to;
       diagram.connection = to;
+      diagram.headline();
       showControls();
     },
     reset: () => diagram.clear(),
     position: () => tour.show()
   });
   var diagram = new Diagram(stream.now);
-  var journeys = new Journeys(stream);
-  var tour = isRecorded && new Tour(stream, (speed) => diagram.speed = stream.speed = speed);
+  var journeys = new Journeys(stream.keys);
+  var tour = isRecorded && new Tour(stream, (speed) => diagram.speed = diagram.motion.speed = stream.speed = speed);
   function showControllers({ controllers, controller }) {
     $3("controller-control").hidden = controllers.length < 2;
     if (controllers.length !== $3("controller").length) $3("controller").replaceChildren(...controllers.map((name) => new Option(name)));
@@ -1524,7 +1338,7 @@ ${age}`);
   var darkByDefault = matchMedia("(prefers-color-scheme: dark)");
   var isDark = () => (localStorage.getItem("theme") ?? (darkByDefault.matches ? "dark" : "light")) === "dark";
   function showControls() {
-    const t = text();
+    const t = text(), { connection } = diagram;
     $3("connection").dataset.state = connection;
     setText($3("connection"), connection === "open" ? stream.paused ? t.paused : t[stream.kind] : t[connection]);
     $3("pause").setAttribute("aria-pressed", stream.paused);
@@ -1540,7 +1354,7 @@ ${age}`);
     $3("slow").replaceChildren(...[0, 300, 800, 1500, 3e3].map((ms) => new Option(ms ? text().seconds(number(ms / 1e3)) : text().off, ms)));
     $3("slow").value = chosen || last?.process.slowMilliseconds || 0;
     diagram.retext();
-    journeys.retext();
+    journeys.show();
     if (tour) tour.retext();
     if (last) showTables(last);
     showControls();
@@ -1552,7 +1366,7 @@ ${age}`);
     stream.connect(at.key);
   }
   $3("pause").addEventListener("click", () => {
-    diagram.paused = stream.paused = !stream.paused;
+    diagram.motion.paused = stream.paused = !stream.paused;
     showControls();
   });
   $3("theme").addEventListener("click", () => {
@@ -1573,6 +1387,7 @@ ${age}`);
     location.href = "?controller=" + encodeURIComponent($3("controller").value);
   });
   addEventListener("hashchange", follow);
+  setInterval(() => stream.paused || showCountdowns(stream.now()), 200);
   retext();
   follow();
 })();

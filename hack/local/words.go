@@ -21,7 +21,7 @@ type step struct {
 }
 
 func succeeded(j journey) bool { return !j.Failed }
-func repaired(j journey) bool  { return !j.Failed && len(j.Steps) > 0 }
+func repaired(j journey) bool  { return !j.Failed && len(j.Steps()) > 0 }
 func retried(j journey) bool   { return j.Failed && j.Retry != nil && j.Retry.Failures >= 3 }
 
 var steps = []step{

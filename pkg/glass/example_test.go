@@ -58,7 +58,7 @@ func ExampleController_Sync() {
 	queue.Done(key)
 
 	fmt.Println(journeys(page, key))
-	// Output: a-thing: compare: a-thing has 2 of 3 replicas; create replica 3: no room; failed: no room
+	// Output: a-thing: compare: a-thing has 2 of 3 replicas; plan: create replica 3; apply: create replica 3; apply: no room; backoff: no room
 }
 
 // The page can be mounted anywhere, with other servers than Kubernetes and several

@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/samplecrd/network-controller/pkg/commandline"
+	"github.com/samplecrd/network-controller/pkg/observe"
 )
 
 // RunFollow runs the command follow of a program: it follows a key in the page of any program
@@ -28,13 +28,9 @@ func RunFollow(ctx context.Context, program string, args []string, stdout, stder
 		flags.StringVar(&f.controller, "controller", "",
 			"The `name` of the controller, if the program has several. Defaults to the first one.")
 	})
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		f.key, args = args[0], args[1:]
-	}
 	err := flags.Parse(args)
-	if rest := flags.Args(); err == nil && f.key == "" && len(rest) > 0 { // the flags came first
-		f.key = rest[0]
-		err = flags.Parse(rest[1:])
+	if rest := flags.Args(); err == nil && len(rest) > 0 { // the key, and the flags after it
+		f.key, err = observe.NameOf(rest[0]).String(), flags.Parse(rest[1:])
 	}
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -46,7 +42,7 @@ A key is the namespace and name of an object. Without a key, the command lists s
 Example:
   `+program+` follow default/example -address=127.0.0.1:8123`)
 		return 0
-	case err == nil && len(flags.Args()) > 0:
+	case err == nil && f.key != "" && len(flags.Args()) > 0:
 		err = errors.New("follow accepts one key, such as default/example")
 	case err == nil:
 		err = f.run(ctx)
@@ -74,42 +70,35 @@ const reconnectPause = time.Second
 // run prints one line for each stage that the key reaches, until the context ends. If the
 // connection ends, it connects again.
 func (f *follower) run(ctx context.Context) error {
-	host, port, err := net.SplitHostPort(strings.TrimSuffix(strings.TrimPrefix(f.address, "http://"), "/"))
-	if err != nil || !isLoopback(host) {
-		return fmt.Errorf("-address is %q: it must be a loopback address with a port, such as 127.0.0.1:8123; "+
-			"use kubectl port-forward for a controller in a cluster", f.address)
+	f.address = strings.TrimSuffix(strings.TrimPrefix(f.address, "http://"), "/")
+	if err := checkAddress("-address", f.address); err != nil {
+		return err
 	}
-	f.address = net.JoinHostPort(host, port)
-	if f.key == "" {
-		return f.listKeys(ctx)
-	}
-	key, err := parseKey(f.key)
+	keys, err := f.keys(ctx)
 	if err != nil {
 		return err
 	}
-	f.key = nameOf(key)
-	if err := f.checkKey(ctx); err != nil {
-		return err
+	if f.key == "" {
+		f.print("Name the key to follow:\n  " + strings.Join(keys, "\n  "))
+		return nil
 	}
-	for connected := false; ctx.Err() == nil; {
-		stream, err := f.get(ctx, "stream", "key", f.key)
-		switch {
-		case err == nil:
-			connected = true
+	if !slices.Contains(keys, f.key) {
+		f.print(f.key + " does not exist in this controller; waiting for its first event")
+	}
+	for {
+		if stream, err := f.get(ctx, "stream", "key", f.key); err == nil {
 			f.print("Following " + f.key + "; Ctrl-C ends")
 			f.printMoments(stream)
 			if ctx.Err() == nil {
 				f.print("The connection has ended; connecting again")
 			}
-		case !connected && ctx.Err() == nil:
-			return err
 		}
 		select {
 		case <-ctx.Done():
+			return nil
 		case <-time.After(reconnectPause):
 		}
 	}
-	return nil
 }
 
 func (f *follower) print(text string) { _, _ = fmt.Fprintln(f.out, text) }
@@ -138,12 +127,13 @@ func (f *follower) get(ctx context.Context, path, parameter, value string) (io.R
 	if response.StatusCode == http.StatusNotFound && f.controller != "" {
 		return nil, errors.New(words)
 	}
-	return nil, fmt.Errorf("the response is not that of a debug page: %s: %s; "+errNoPage, response.Status, words, f.address)
+	return nil, fmt.Errorf("the response is not that of a debug page: %s: %s; "+errNoPage,
+		response.Status, words, f.address)
 }
 
-// keys returns keys that begin with a text.
-func (f *follower) keys(ctx context.Context, prefix string) (keys []string, err error) {
-	body, err := f.get(ctx, "keys", "prefix", prefix)
+// keys returns keys that begin with the key, or any.
+func (f *follower) keys(ctx context.Context) (keys []string, err error) {
+	body, err := f.get(ctx, "keys", "prefix", f.key)
 	if err != nil {
 		return nil, err
 	}
@@ -151,28 +141,10 @@ func (f *follower) keys(ctx context.Context, prefix string) (keys []string, err 
 	if err := json.NewDecoder(io.LimitReader(body, 1<<20)).Decode(&keys); err != nil {
 		return nil, fmt.Errorf("reading the keys: %w", err)
 	}
+	for i, key := range keys {
+		keys[i] = clip(key)
+	}
 	return keys, nil
-}
-
-func (f *follower) listKeys(ctx context.Context) error {
-	keys, err := f.keys(ctx, "")
-	if err != nil {
-		return err
-	}
-	f.print("Name the key to follow:")
-	for _, key := range keys {
-		f.print("  " + clip(key))
-	}
-	return nil
-}
-
-// checkKey tells a person if there is no such key. It may come later.
-func (f *follower) checkKey(ctx context.Context) error {
-	keys, err := f.keys(ctx, f.key)
-	if err == nil && !slices.Contains(keys, f.key) {
-		f.print(f.key + " does not exist in this controller; waiting for its first event")
-	}
-	return err
 }
 
 // maxLine bounds a line of the stream, which has at most a second's moments.
@@ -193,8 +165,8 @@ func (f *follower) printMoments(stream io.ReadCloser) {
 			continue
 		}
 		for _, moment := range some {
-			if text := moment.line(); moment.Key == f.key && text != "" {
-				f.print(text)
+			if words := moment.words(); moment.Key == f.key && words != "" {
+				f.print(moment.Time.Local().Format("15:04:05.000") + "  " + words)
 			}
 		}
 	}
@@ -203,33 +175,27 @@ func (f *follower) printMoments(stream io.ReadCloser) {
 // stageWords describes the stages in a terminal. Stages of a sync have their names as words, and
 // those that would repeat another line have none.
 var stageWords = map[Stage]string{
-	StageWatch: "the API server sent it", StageHandler: "event handler",
+	StageWatch: "the API server sent it", StageFIFO: "", StageIndexer: "", StageHandler: "event handler",
 	StageSkipped: "  nothing to do for the handler", StageQueue: "added to the queue",
-	StageMerged: "is in the queue already", StageWorker: "taken by worker",
+	StageMerged: "is in the queue already", StageWorker: "taken by worker", StageSync: "", StageApply: "",
 	StageDone: "done", StageBackoff: "failed; waiting for the retry",
 }
 
-var repeated = []Stage{StageFIFO, StageIndexer, StageSync, StageApply}
-
-// line returns a moment as a line, or nothing.
-func (m Moment) line() string {
+// words describes a moment in a terminal, or is empty.
+func (m Moment) words() string {
 	words, ok := stageWords[m.Stage]
 	switch {
-	case slices.Contains(repeated, m.Stage):
-		return ""
-	case m.Stage == StageServer:
-		return m.at() + "  " + clip(m.Text) // the text begins with its name
+	case m.Stage == StageApply && m.Failed:
+		words = "  the step failed"
+	case m.Stage == StageKubernetes || m.Stage == StageServer: // the text begins with its name
+		return fmt.Sprintf("  %s in %.0f ms", clip(m.Text), m.Milliseconds)
+	case m.Stage == StageWorker:
+		return fmt.Sprintf("%s %d", words, m.Worker)
 	case !ok:
 		words = "  " + string(m.Stage)
 	}
-	line := m.at() + words
-	if m.Stage == StageWorker {
-		return line + fmt.Sprintf(" %d", m.Worker)
+	if words != "" && m.Text != "" {
+		words += ": " + clip(m.Text)
 	}
-	if m.Text != "" {
-		line += ": " + clip(m.Text)
-	}
-	return line
+	return words
 }
-
-func (m Moment) at() string { return m.Time.Local().Format("15:04:05.000") + "  " }

@@ -33,14 +33,10 @@ func journeys(page *glass.Page, key string) string {
 	}
 	j := found[0]
 	words := []string{}
-	for _, found := range j.Found {
-		words = append(words, string(found.Stage)+": "+found.Text)
-	}
-	for _, step := range j.Steps {
-		words = append(words, step.Text+": "+step.Error)
-	}
-	if j.Failed {
-		words = append(words, "failed: "+j.Outcome)
+	for _, moment := range j.Moments {
+		if moment.Text != "" && moment.Stage != glass.StageQueue {
+			words = append(words, string(moment.Stage)+": "+moment.Text)
+		}
 	}
 	return j.Key + ": " + strings.Join(words, "; ")
 }
@@ -87,7 +83,7 @@ func testQueue[K comparable](t *testing.T, key K, want string) {
 		if waiting := state(t, page, "things").Queue; waiting.WaitingCount != 1 || waiting.Waiting[0].Key != want || waiting.Waiting[0].Failures != 1 {
 			t.Errorf("the queue is %+v, want a retry", waiting)
 		}
-		if found := journeys(page, strings.ReplaceAll(want, " ", "%20")); !strings.HasPrefix(found, want+": failed: the sync has failed") {
+		if found := journeys(page, strings.ReplaceAll(want, " ", "%20")); !strings.HasPrefix(found, want+": merged: event; backoff: the sync has failed") {
 			t.Errorf("the journey is %q", found)
 		}
 		<-time.After(time.Second)
@@ -127,7 +123,7 @@ func TestControllers(t *testing.T) {
 		}
 		var found []glass.Journey
 		body := get(page.Handler(), "/api/journeys?key=default/a&controller="+name)
-		if err := json.Unmarshal([]byte(body), &found); err != nil || len(found) != 1 || found[0].Causes[0].Type != "added" {
+		if err := json.Unmarshal([]byte(body), &found); err != nil || len(found) != 1 || found[0].Moments[0].Text != "added, resourceVersion 1" {
 			t.Errorf("the journeys of %s are %s, want one because of the event", name, body)
 		}
 	}

@@ -2,14 +2,9 @@ package glass
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"net"
-
-	"k8s.io/client-go/tools/cache"
-
-	"github.com/samplecrd/network-controller/pkg/observe"
 )
 
 // Options configure the debug page.
@@ -30,14 +25,19 @@ func (o Options) Validate() error {
 	if o.address == "" {
 		return nil
 	}
-	host, port, err := net.SplitHostPort(o.address)
+	return checkAddress("-debug-bind-address", o.address)
+}
+
+// checkAddress returns an error unless an address is one of this machine (or pod) only.
+func checkAddress(flag, address string) error {
+	host, port, err := net.SplitHostPort(address)
 	if err != nil || port == "" || !isLoopback(host) {
-		return fmt.Errorf("-debug-bind-address is %q: it must be a loopback address with a port, such as 127.0.0.1:8123, "+
-			"because the page has no authentication; to see it from another machine, use kubectl port-forward or ssh -L",
-			o.address)
+		return fmt.Errorf("%s is %q: it must be a loopback address with a port, such as 127.0.0.1:8123, because "+
+			"the page has no authentication; to see the page of another machine, use kubectl port-forward or ssh -L",
+			flag, address)
 	}
-	if _, err := net.ResolveTCPAddr("tcp", o.address); err != nil {
-		return fmt.Errorf("-debug-bind-address is %q: it must have a port from 0 to 65535, such as 127.0.0.1:8123", o.address)
+	if _, err := net.ResolveTCPAddr("tcp", address); err != nil {
+		return fmt.Errorf("%s is %q: it must have a port from 0 to 65535, such as 127.0.0.1:8123", flag, address)
 	}
 	return nil
 }
@@ -58,13 +58,4 @@ func (o Options) Serve(ctx context.Context, process Process) (*Page, error) {
 		return nil, fmt.Errorf("-debug-bind-address: %w", err)
 	}
 	return page, nil
-}
-
-// parseKey parses a key as the page shows it.
-func parseKey(text string) (cache.ObjectName, error) {
-	key := observe.NameOf(text)
-	if key.Name == "" {
-		return key, errors.New("key must be a key of the queue, such as default/example")
-	}
-	return key, nil
 }

@@ -20,6 +20,7 @@ type Page struct {
 	process Process
 	stopped <-chan struct{} // closed when the process stops
 	slow    atomic.Int64    // milliseconds that each stage holds a key
+	streams atomic.Int32    // that are open
 
 	mu          sync.Mutex
 	leader      Leader
@@ -61,7 +62,7 @@ func (p *Page) Kubernetes(next http.RoundTripper) http.RoundTripper {
 	if p.isOff() {
 		return next
 	}
-	return observe.Transport(onlyRequests{p: p}, observe.Kubernetes, observe.KubernetesOperation)(next)
+	return observe.Transport(pageObserver{p: p}, observe.Kubernetes, observe.KubernetesOperation)(next)
 }
 
 // Server shows another server that the controllers use, and returns a function that wraps
@@ -76,18 +77,7 @@ func (p *Page) Server(of Server) func(http.RoundTripper) http.RoundTripper {
 	if of.Operation == nil {
 		of.Operation = func(request *http.Request) string { return request.Method }
 	}
-	return observe.Transport(onlyRequests{p: p}, of.Name, of.Operation)
-}
-
-// onlyRequests is the observer of the transports of a page.
-type onlyRequests struct {
-	observe.Nothing
-	p *Page
-}
-
-// Begin implements observe.Observer.
-func (r onlyRequests) Begin(ctx context.Context, begun observe.Work) (context.Context, func(observe.Result)) {
-	return ctx, r.p.beginRequest(ctx, begun)
+	return observe.Transport(pageObserver{p: p}, of.Name, of.Operation)
 }
 
 // Informer shows an informer, and the calls of the event handlers that are added to the
@@ -100,21 +90,24 @@ func (p *Page) Informer(resource string, of cache.SharedIndexInformer) cache.Sha
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.informers = append(p.informers, &informer{path: "/" + resource, informer: of})
-	return observe.Informer(events{p: p}, of)
+	return observe.Informer(pageObserver{p: p}, of)
 }
 
-// events is the observer of the informers of a page: it does not know which controller an
-// event is for.
-type events struct {
+// pageObserver is the observer of the transports and informers of a page, which do not know
+// what controller an event is for.
+type pageObserver struct {
 	observe.Nothing
 	p *Page
 }
 
-// Happened implements observe.Observer.
-func (e events) Happened(key cache.ObjectName, event observe.Event) {
-	e.p.mu.Lock()
-	controllers := slices.Clone(e.p.controllers)
-	e.p.mu.Unlock()
+func (o pageObserver) Begin(ctx context.Context, begun observe.Work) (context.Context, func(observe.Result)) {
+	return ctx, o.p.beginRequest(ctx, begun)
+}
+
+func (o pageObserver) Happened(key cache.ObjectName, event observe.Event) {
+	o.p.mu.Lock()
+	controllers := slices.Clone(o.p.controllers)
+	o.p.mu.Unlock()
 	for _, c := range controllers {
 		c.Happened(key, event)
 	}

@@ -38,12 +38,8 @@ func (q *queue[K]) Get() (key K, shutdown bool) {
 	if key, shutdown = q.Queue.Get(); shutdown {
 		return key, shutdown
 	}
-	c, name := q.controller, observe.NameOf(key)
 	id := fmt.Sprintf("%08x", rand.Uint32()) //nolint:gosec // it only distinguishes syncs
-	ctx, _ := c.beginSync(context.Background(), observe.Work{Kind: observe.Sync, Key: name, ID: id})
-	c.page.mu.Lock()
-	c.running[name] = workOf(ctx)
-	c.page.mu.Unlock()
+	q.controller.beginSync(context.Background(), observe.Work{Kind: observe.Sync, Key: observe.NameOf(key), ID: id})
 	return key, false
 }
 
@@ -55,22 +51,24 @@ func (q *queue[K]) AddRateLimited(key K) {
 
 // Done ends the sync of a key.
 func (q *queue[K]) Done(key K) {
-	c, name := q.controller, observe.NameOf(key)
-	c.page.mu.Lock()
-	w := c.running[name]
-	delete(c.running, name)
-	c.page.mu.Unlock()
-	if w != nil {
+	if w := q.controller.running(key); w != nil {
 		w.end(context.Background(), w.err)
 	}
 	q.Queue.Done(key)
+}
+
+// running returns the sync of a key that runs, or nil.
+func (c *Controller) running(key any) *work {
+	c.page.mu.Lock()
+	defer c.page.mu.Unlock()
+	return c.syncOf(observe.NameOf(key))
 }
 
 // failed notes the error of a running sync, unless there is one already.
 func (c *Controller) failed(key any, err error) {
 	c.page.mu.Lock()
 	defer c.page.mu.Unlock()
-	if w := c.running[observe.NameOf(key)]; w != nil && (w.err == nil || errors.Is(w.err, errUnknown)) {
+	if w := c.syncOf(observe.NameOf(key)); w != nil && (w.err == nil || errors.Is(w.err, errUnknown)) {
 		w.err = err
 	}
 }
@@ -82,10 +80,7 @@ func (c *Controller) Sync(ctx context.Context, key any) (context.Context, func(e
 	if c.page.isOff() {
 		return ctx, func(error) {}
 	}
-	c.page.mu.Lock()
-	w := c.running[observe.NameOf(key)]
-	c.page.mu.Unlock()
-	if w != nil {
+	if w := c.running(key); w != nil {
 		ctx = observe.NewContext(context.WithValue(ctx, workKey{}, w), c)
 	}
 	return ctx, func(err error) {

@@ -2,12 +2,12 @@ package glass
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"k8s.io/client-go/tools/cache"
 
@@ -57,30 +57,37 @@ func (p *Page) serverOf(name string) *server {
 // operation are the requests of one operation to a server.
 type operation struct {
 	Operation
-	durations [100]time.Duration // the last ones
+	durations [100]float64 // the last ones, in milliseconds
 }
 
-// note counts a request that has ended.
-func (s *server) note(name string, took time.Duration, code int) {
-	of := s.operations[name]
-	if of == nil {
-		if len(s.operations) >= maxOperations {
+// begin counts a request. The function that it returns ends it, and needs the lock.
+func (s *server) begin(name string) (end func(Moment, observe.Result)) {
+	s.inFlight++
+	return func(ended Moment, result observe.Result) {
+		s.inFlight--
+		of := s.operations[name]
+		if of == nil && len(s.operations) < maxOperations {
+			of = &operation{Operation: Operation{Name: name}}
+			s.operations[name] = of
+		}
+		if of == nil {
 			return
 		}
-		of = &operation{Operation: Operation{Name: name}}
-		s.operations[name] = of
-	}
-	of.durations[of.Count%len(of.durations)] = took
-	of.Count++
-	if of.LastCode = code; code == 0 || code >= 400 {
-		of.Errors++
+		of.durations[of.Count%len(of.durations)] = ended.Milliseconds
+		of.Count++
+		if of.LastCode = result.Code; ended.Failed {
+			of.Errors++
+		}
 	}
 }
 
 func (s *server) state() ServerState {
 	state := ServerState{Name: s.Name, InFlight: s.inFlight, Limit: s.Limit, Operations: []Operation{}}
 	for _, name := range slices.Sorted(maps.Keys(s.operations)) {
-		state.Operations = append(state.Operations, s.operations[name].summary())
+		of := s.operations[name]
+		last := slices.Sorted(slices.Values(of.durations[:min(of.Count, len(of.durations))]))
+		of.P50Milliseconds, of.P99Milliseconds = last[(len(last)-1)/2], last[(len(last)-1)*99/100]
+		state.Operations = append(state.Operations, of.Operation)
 	}
 	if s.Instance != nil {
 		state.Instance, _ = s.Instance()
@@ -92,27 +99,12 @@ func (s *server) state() ServerState {
 	return state
 }
 
-// summary returns the operation with its latencies.
-func (o *operation) summary() Operation {
-	some := slices.Clone(o.durations[:min(o.Count, len(o.durations))])
-	slices.Sort(some)
-	summary := o.Operation
-	summary.P50Milliseconds = milliseconds(some[(len(some)-1)/2])
-	summary.P99Milliseconds = milliseconds(some[(len(some)-1)*99/100])
-	return summary
-}
-
 // informer is what is known of an informer. Its fields need the lock of the Page.
 type informer struct {
 	path           string // the end of that of its requests
 	informer       cache.SharedIndexInformer
 	lists, watches int
 	lastError      string
-}
-
-// sends reports whether a request can be one of the informer.
-func (i *informer) sends(request *http.Request) bool {
-	return request.Method == http.MethodGet && strings.HasSuffix(request.URL.Path, i.path)
 }
 
 // resource returns the name of the resource.
@@ -134,78 +126,64 @@ func (i *informer) state() Informer {
 	}
 }
 
-// beginRequest records a request: of an informer, of a sync, or to another server than
-// Kubernetes. A request of a sync that belongs to no step is a step of its own.
-func (p *Page) beginRequest(ctx context.Context, sent observe.Work) func(observe.Result) {
-	w := workOf(ctx)
-	if w == nil && sent.Server == observe.Kubernetes {
-		return p.beginList(sent.Request)
-	}
-	begun, name := p.clock.Now(), clip(sent.Name)
-	end := func(time.Duration, int) {}
-	if sent.Server != observe.Kubernetes {
-		end = p.beginCall(sent.Server, name)
-	}
-	return func(result observe.Result) {
-		took := p.clock.Since(begun)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		end(took, result.Code)
-		if w == nil {
-			return
-		}
-		step, inStep := ctx.Value(stepKey{}).(*JourneyStep)
-		if !inStep {
-			step = &JourneyStep{Text: name, Begun: begun, Milliseconds: milliseconds(took)}
-			w.journey.addStep(step)
-		}
-		if len(step.Requests) < maxRequestsOfStep {
-			step.Requests = append(step.Requests, JourneyRequest{
-				Server: sent.Server, Operation: name, Begun: begun, Milliseconds: milliseconds(took), Code: result.Code,
-			})
-		}
-	}
-}
-
-// beginCall counts a request to a server. The function that it returns needs the lock.
-func (p *Page) beginCall(name, operation string) (end func(time.Duration, int)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	of := p.serverOf(name)
-	of.inFlight++
-	return func(took time.Duration, code int) {
-		of.inFlight--
-		of.note(operation, took, code)
-	}
-}
-
-// beginList counts a list or watch, if an informer sends it. The function that it returns
-// records the result.
-func (p *Page) beginList(request *http.Request) func(observe.Result) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	at := slices.IndexFunc(p.informers, func(i *informer) bool { return i.sends(request) })
-	if at < 0 {
-		return func(observe.Result) {}
-	}
-	of, query := p.informers[at], request.URL.Query()
+// begin counts a list or watch. The function that it returns ends it, and needs the lock.
+func (i *informer) begin(request *http.Request) (end func(Moment, observe.Result)) {
+	query := request.URL.Query()
 	isWatch := query.Get("watch") != ""
 	if isWatch {
-		of.watches++
+		i.watches++
 	}
 	if !isWatch || query.Get("sendInitialEvents") == "true" {
-		of.lists++
+		i.lists++
 	}
-	return func(result observe.Result) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
+	return func(ended Moment, result observe.Result) {
 		switch {
 		case result.Err != nil:
-			of.lastError = clip(result.Err.Error())
-		case result.Code >= 400:
-			of.lastError = "the API server returned " + strconv.Itoa(result.Code) + " " + http.StatusText(result.Code)
+			i.lastError = clip(result.Err.Error())
+		case ended.Failed:
+			i.lastError = "the API server returned " + strconv.Itoa(result.Code) + " " + http.StatusText(result.Code)
 		default:
-			of.lastError = ""
+			i.lastError = ""
 		}
 	}
+}
+
+// beginRequest records a request: of an informer, of a sync, or to another server than
+// Kubernetes.
+func (p *Page) beginRequest(ctx context.Context, sent observe.Work) func(observe.Result) {
+	w, begun := workOf(ctx), p.clock.Now()
+	count := p.count(sent, w == nil)
+	return func(result observe.Result) {
+		ended := Moment{
+			Stage: StageServer, Text: fmt.Sprintf("%s: %s: %d", sent.Server, clip(sent.Name), result.Code),
+			Failed: result.Code == 0 || result.Code >= 400, Milliseconds: milliseconds(p.clock.Since(begun)),
+		}
+		if sent.Server == observe.Kubernetes {
+			ended.Stage = StageKubernetes
+		}
+		if result.Code == 0 {
+			ended.Text = fmt.Sprintf("%s: %s: no response", sent.Server, clip(sent.Name))
+		}
+		p.mu.Lock()
+		count(ended, result)
+		p.mu.Unlock()
+		if w != nil {
+			w.record(&ended)
+		}
+	}
+}
+
+// count counts a request where it belongs. The function that it returns needs the lock.
+func (p *Page) count(sent observe.Work, ofInformer bool) (end func(Moment, observe.Result)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if sent.Server != observe.Kubernetes {
+		return p.serverOf(sent.Server).begin(clip(sent.Name))
+	}
+	for _, of := range p.informers {
+		if ofInformer && sent.Request.Method == http.MethodGet && strings.HasSuffix(sent.Request.URL.Path, of.path) {
+			return of.begin(sent.Request)
+		}
+	}
+	return func(Moment, observe.Result) {}
 }

@@ -18,6 +18,8 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/samplecrd/network-controller/pkg/observe"
 )
 
 //go:embed page
@@ -29,8 +31,8 @@ func (p *Page) Serve(ctx context.Context, address string) error {
 	if p.isOff() {
 		return nil
 	}
-	if host, _, err := net.SplitHostPort(address); err != nil || !isLoopback(host) {
-		return fmt.Errorf("serving the debug page on %q: it must be a loopback address with a port, such as 127.0.0.1:8123", address)
+	if err := checkAddress("the address of the debug page", address); err != nil {
+		return err
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -71,39 +73,35 @@ func (p *Page) Handler() http.Handler {
 	if p.isOff() {
 		return http.NotFoundHandler()
 	}
-	mux := http.NewServeMux()
 	root, err := fs.Sub(files, "page")
 	if err != nil {
 		panic(err) // the folder is embedded
 	}
+	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(root))
-	mux.HandleFunc("GET /api/state", p.ofController(func(w http.ResponseWriter, _ *http.Request, c *Controller) {
-		writeJSON(w, c.state())
-	}))
-	mux.HandleFunc("GET /api/keys", p.ofController(func(w http.ResponseWriter, request *http.Request, c *Controller) {
-		writeJSON(w, c.keysWith(request.URL.Query().Get("prefix")))
-	}))
-	mux.HandleFunc("GET /api/journeys", p.ofController(func(w http.ResponseWriter, request *http.Request, c *Controller) {
-		key, err := parseKey(request.URL.Query().Get("key"))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		writeJSON(w, json.RawMessage(c.journeysOf(key)))
-	}))
-	places := make(chan struct{}, maxStreams)
-	mux.HandleFunc("GET /api/stream", p.ofController(func(w http.ResponseWriter, request *http.Request, c *Controller) {
-		(&streams{controller: c, places: places}).ServeHTTP(w, request)
-	}))
+	for path, data := range map[string]func(*Controller, *http.Request) any{
+		"state":    func(c *Controller, _ *http.Request) any { return c.state() },
+		"keys":     func(c *Controller, request *http.Request) any { return c.keysWith(request.FormValue("prefix")) },
+		"journeys": func(c *Controller, request *http.Request) any { return c.journeysOf(keyOf(request)) },
+	} {
+		mux.HandleFunc("GET /api/"+path, p.ofController(func(w http.ResponseWriter, request *http.Request, c *Controller) {
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(data(c, request)) // it fails if the client has gone
+		}))
+	}
+	mux.HandleFunc("GET /api/stream", p.ofController(serveStream))
 	mux.HandleFunc("POST /api/slow", p.serveSlow)
 	return guard(mux)
 }
+
+// keyOf returns the key that a request is about, or an empty one.
+func keyOf(request *http.Request) cache.ObjectName { return observe.NameOf(request.FormValue("key")) }
 
 // ofController serves what a request asks about the controller that it names, or else the
 // first one.
 func (p *Page) ofController(serve func(http.ResponseWriter, *http.Request, *Controller)) http.HandlerFunc {
 	return func(w http.ResponseWriter, request *http.Request) {
-		name := request.URL.Query().Get("controller")
+		name := request.FormValue("controller")
 		p.mu.Lock()
 		c, controllers := p.controllerOf(name), p.controllers
 		p.mu.Unlock()
@@ -160,119 +158,75 @@ func (p *Page) serveSlow(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-func writeJSON(w http.ResponseWriter, value any) {
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(value) // it fails if the client has gone
-}
-
-// maxStreams bounds the streams at a time.
-const maxStreams = 8
-
-// streams serve server-sent events.
-type streams struct {
-	controller *Controller
-	places     chan struct{}
-}
-
-// ServeHTTP implements http.Handler.
-func (s *streams) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	var key cache.ObjectName
-	if text := request.URL.Query().Get("key"); text != "" {
-		var err error
-		if key, err = parseKey(text); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-	}
-	select {
-	case s.places <- struct{}{}:
-		defer func() { <-s.places }()
-	default:
-		w.Header().Set("Retry-After", "5")
-		http.Error(w, fmt.Sprintf("there are %d streams already: close a page", maxStreams), http.StatusServiceUnavailable)
-		return
-	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	one := stream{controller: s.controller, w: w, control: http.NewResponseController(w), key: key}
-	one.run(request.Context())
-}
-
 const (
+	maxStreams    = 8 // at a time
 	momentsPeriod = 100 * time.Millisecond
 	statePeriods  = 3 // of the moments, from one state to the next
 	// writeTimeout ends the stream of a client that does not read.
 	writeTimeout = 10 * time.Second
 )
 
-// stream is one stream.
-type stream struct {
-	controller *Controller
-	w          io.Writer
-	control    *http.ResponseController
-	key        cache.ObjectName // whose journeys are sent, or empty
-	journeys   []byte           // that were sent last
-	moments    int              // that were sent, or are too old
-}
-
-// run sends events until the context ends or the client has gone.
-func (s *stream) run(ctx context.Context) {
-	begin, end := s.controller.moments.read(s.key)
+// serveStream serves server-sent events, with the journeys of a key if the request names one.
+func serveStream(w http.ResponseWriter, request *http.Request, c *Controller) {
+	open := c.page.streams.Add(1)
+	defer c.page.streams.Add(-1)
+	if open > maxStreams {
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, fmt.Sprintf("there are %d streams already: close a page", maxStreams), http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	s := stream{controller: c, w: w, key: keyOf(request)}
+	begin, end := c.moments.read(s.key)
 	defer end()
 	s.moments = begin
-	ticker := s.controller.page.clock.NewTicker(momentsPeriod)
+	ticker := c.page.clock.NewTicker(momentsPeriod)
 	defer ticker.Stop()
-	err := s.send("retry: 1000\n\n")
-	for period := 0; err == nil; period++ {
-		err = s.sendMoments() // before the state that they lead to
-		if period%statePeriods == 0 {
-			err = errors.Join(err, s.sendJSON("state", s.controller.state()))
-		}
-		if err = errors.Join(err, s.sendJourneys()); err != nil {
-			return
-		}
+	for period := 0; s.send(period%statePeriods == 0) == nil; period++ {
 		select {
-		case <-ctx.Done():
+		case <-request.Context().Done():
 			return
 		case <-ticker.C():
 		}
 	}
 }
 
-func (s *stream) sendMoments() error {
+// stream is one stream.
+type stream struct {
+	controller *Controller
+	w          http.ResponseWriter
+	key        cache.ObjectName // whose journeys are sent, or empty
+	journeys   json.RawMessage  // that were sent last
+	moments    int              // that were sent, or are too old
+}
+
+// send sends what is new. It takes a bounded time.
+func (s *stream) send(withState bool) error {
+	var text bytes.Buffer
+	add := func(event string, value any) {
+		encoded, _ := json.Marshal(value) // it has only types that can be encoded
+		fmt.Fprintf(&text, "event: %s\ndata: %s\n\n", event, encoded)
+	}
 	some, count := s.controller.moments.since(s.moments)
-	if s.moments = count; len(some) == 0 {
-		return nil
+	if s.moments = count; len(some) > 0 {
+		add("moments", some) // before the state that they lead to
 	}
-	return s.sendJSON("moments", some)
-}
-
-func (s *stream) sendJourneys() error {
-	if s.key.Name == "" {
-		return nil
+	if withState {
+		add("state", s.controller.state())
 	}
-	journeys := s.controller.journeysOf(s.key)
-	if bytes.Equal(journeys, s.journeys) {
-		return nil
+	if s.key.Name != "" {
+		journeys := s.controller.journeysOf(s.key)
+		if !bytes.Equal(journeys, s.journeys) {
+			add("journeys", journeys)
+		}
+		s.journeys = journeys
 	}
-	s.journeys = journeys
-	return s.sendJSON("journeys", json.RawMessage(journeys))
-}
-
-func (s *stream) sendJSON(event string, value any) error {
-	encoded, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Errorf("encoding %s: %w", event, err)
-	}
-	return s.send("event: " + event + "\ndata: " + string(encoded) + "\n\n")
-}
-
-// send sends a text. It takes a bounded time.
-func (s *stream) send(text string) error {
-	if err := s.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+	control := http.NewResponseController(s.w)
+	if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return fmt.Errorf("setting a deadline: %w", err)
 	}
-	if _, err := io.WriteString(s.w, text); err != nil {
+	if _, err := text.WriteTo(s.w); err != nil {
 		return fmt.Errorf("sending: %w", err)
 	}
-	return s.control.Flush()
+	return control.Flush()
 }

@@ -29,7 +29,8 @@ func (c *Controller) state() State {
 	for _, other := range p.controllers {
 		state.Controllers = append(state.Controllers, other.Name)
 	}
-	for _, of := range p.informersFor(c) {
+	own, others := p.informersFor(c)
+	for _, of := range append(own, others...) {
 		state.Informers = append(state.Informers, of.state())
 	}
 	for _, of := range p.servers {
@@ -38,35 +39,40 @@ func (c *Controller) state() State {
 	return state
 }
 
-// informersFor returns all informers, those of the objects of a controller's keys first.
-func (p *Page) informersFor(c *Controller) []*informer {
-	informers := slices.Clone(p.informers)
-	isOwn := func(i *informer) bool { return i.resource() == c.Resource }
-	slices.SortStableFunc(informers, func(a, b *informer) int {
-		switch {
-		case isOwn(a) == isOwn(b):
-			return 0
-		case isOwn(a):
-			return -1
+// informersFor returns the informers of the objects of a controller's keys, and the others.
+func (p *Page) informersFor(c *Controller) (own, others []*informer) {
+	resource := c.Resource
+	if resource == "" && len(p.informers) > 0 {
+		resource = p.informers[0].resource()
+	}
+	for _, of := range p.informers {
+		if of.resource() == resource {
+			own = append(own, of)
+		} else {
+			others = append(others, of)
 		}
-		return 1
-	})
-	return informers
+	}
+	return own, others
 }
 
 func (c *Controller) queueState() QueueState {
-	queue := QueueState{
-		Depth: c.line.Len(), Front: []string{}, Merged: c.merged, Waiting: []Waiting{}, WaitingCount: len(c.waiting),
-	}
-	for _, key := range c.line.Front(maxFront) {
-		queue.Front = append(queue.Front, nameOf(key))
-	}
-	sooner := func(a, b Waiting) int { return a.Until.Compare(b.Until) }
-	for _, one := range c.waiting {
-		if at, _ := slices.BinarySearchFunc(queue.Waiting, *one, sooner); at < maxWaiting {
-			queue.Waiting = slices.Insert(queue.Waiting, at, *one)
-			queue.Waiting = queue.Waiting[:min(len(queue.Waiting), maxWaiting)]
+	queue := QueueState{Front: []string{}, Merged: c.merged, Waiting: []Waiting{}, WaitingCount: len(c.waiting)}
+	if c.line != nil {
+		queue.Depth = c.line.Len()
+		for _, key := range c.line.Front(maxFront) {
+			queue.Front = append(queue.Front, nameOf(key))
 		}
+	} else {
+		earlier := func(a, b *Journey) int { return a.Moments[0].Time.Compare(b.Moments[0].Time) }
+		pending := slices.SortedFunc(maps.Values(c.pending), earlier)
+		queue.Depth = len(pending)
+		for _, journey := range pending[:min(len(pending), maxFront)] {
+			queue.Front = append(queue.Front, journey.Key)
+		}
+	}
+	waiting := slices.SortedFunc(maps.Values(c.waiting), func(a, b *Waiting) int { return a.Until.Compare(b.Until) })
+	for _, one := range waiting[:min(len(waiting), maxWaiting)] {
+		queue.Waiting = append(queue.Waiting, *one)
 	}
 	return queue
 }
@@ -75,13 +81,13 @@ func (c *Controller) workerStates() []Worker {
 	workers := make([]Worker, max(c.Workers, len(c.busy), 1))
 	for i := range workers {
 		workers[i].Number = i + 1
-		if i >= len(c.busy) || c.busy[i] == nil {
+		if i >= len(c.busy) || c.busy[i] == nil || c.busy[i].last == nil {
 			continue
 		}
-		w := c.busy[i]
-		workers[i].Key, workers[i].Stage = w.journey.Key, w.stage
-		if steps := w.journey.Steps; len(steps) > 0 && (w.stage == StageApply || w.stage == StageServer) {
-			workers[i].Step = steps[len(steps)-1].Text
+		last := c.busy[i].last
+		workers[i].Key, workers[i].Stage = last.Key, last.Stage
+		if last.Stage == StageApply || last.Stage == StageServer {
+			workers[i].Step = last.Text
 		}
 	}
 	return workers
@@ -90,14 +96,12 @@ func (c *Controller) workerStates() []Worker {
 func (c *Controller) plans() []Plan {
 	plans := []Plan{}
 	for _, journey := range slices.Backward(c.journeys) {
-		if journey.Ended == nil || len(journey.Steps) == 0 || len(plans) == maxPlans {
-			continue
+		steps := journey.Steps()
+		if journey.Ended != nil && len(steps) > 0 && len(plans) < maxPlans {
+			plans = append(plans, Plan{
+				Time: *journey.Ended, Key: journey.Key, Steps: steps, Outcome: journey.Outcome, Failed: journey.Failed,
+			})
 		}
-		plan := Plan{Time: *journey.Ended, Key: journey.Key, Outcome: journey.Outcome, Failed: journey.Failed}
-		for _, step := range journey.Steps {
-			plan.Steps = append(plan.Steps, step.Text)
-		}
-		plans = append(plans, plan)
 	}
 	return plans
 }
@@ -110,19 +114,16 @@ func (c *Controller) keysWith(prefix string) []string {
 	for _, journey := range slices.Backward(c.journeys) {
 		keys = append(keys, journey.Key)
 	}
-	for key := range c.pending {
-		listed = append(listed, nameOf(key))
+	for _, journey := range c.pending {
+		listed = append(listed, journey.Key)
 	}
-	informers := c.page.informersFor(c)
+	own, _ := c.page.informersFor(c)
 	c.page.mu.Unlock()
-	for _, informer := range informers {
-		if informer.resource() == informers[0].resource() {
-			listed = append(listed, informer.informer.GetStore().ListKeys()...)
-		}
+	for _, informer := range own {
+		listed = append(listed, informer.informer.GetStore().ListKeys()...)
 	}
 	slices.Sort(listed)
-	keys = append(keys, listed...)
-	for _, key := range keys {
+	for _, key := range append(keys, listed...) {
 		if len(found) < maxListedKeys && strings.HasPrefix(key, prefix) && !slices.Contains(found, key) {
 			found = append(found, key)
 		}

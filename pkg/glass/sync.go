@@ -3,31 +3,25 @@ package glass
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/samplecrd/network-controller/pkg/observe"
 )
 
-// work is the sync of a key. Its journey, stage and error need the lock of the Page.
+// work is the sync of a key. Its journey, last moment and error need the lock of the Page.
 type work struct {
 	*Controller
 	key     cache.ObjectName
 	worker  int
 	journey *Journey
-	stage   Stage
+	last    *Moment
 	err     error // of a sync that Queue has begun
 }
 
 type workKey struct{}
-
-type stepKey struct{}
 
 // workOf returns the sync of a context, or nil.
 func workOf(ctx context.Context) *work {
@@ -35,67 +29,67 @@ func workOf(ctx context.Context) *work {
 	return of
 }
 
-// Reach implements observe.Observer.
+func (c *Controller) Begin(ctx context.Context, begun observe.Work) (context.Context, func(observe.Result)) {
+	switch w := workOf(ctx); {
+	case c.page.isOff():
+	case begun.Kind == observe.Sync:
+		return c.beginSync(ctx, begun)
+	case begun.Kind == observe.Step && w != nil:
+		return ctx, w.beginStep(ctx, clip(begun.Text.String()))
+	case begun.Kind == observe.Request:
+		return ctx, c.page.beginRequest(ctx, begun)
+	}
+	return ctx, func(observe.Result) {}
+}
+
 func (c *Controller) Reach(ctx context.Context, stage observe.Stage, text func() string, err error) {
 	w := workOf(ctx)
 	if c.page.isOff() || w == nil {
 		return
 	}
-	words, failed, hasSteps := "", err != nil, false
-	if failed {
-		words = clip(err.Error())
+	found := Moment{Stage: stage, Failed: err != nil}
+	if err != nil {
+		found.Text = clip(err.Error())
 	} else {
-		words = clip(text())
+		found.Text = clip(text())
 	}
-	w.change(func(j *Journey) {
-		hasSteps = len(j.Steps) > 0
-		if stage == StageReport {
-			j.Outcome = words
-		} else {
-			j.find(stage, words)
+	if stage == StageReport && w.setOutcome(found.Text) {
+		planned := Moment{Stage: StagePlan, Text: found.Text, Failed: found.Failed}
+		if err == nil {
+			planned.Text = "nothing to do"
 		}
-	})
-	switch {
-	case stage == observe.Report && !hasSteps && failed:
-		w.reach(ctx, StagePlan, words, true)
-	case stage == observe.Report && !hasSteps:
-		w.reach(ctx, StagePlan, "nothing to do", false)
+		w.reach(ctx, planned)
 	}
-	w.reach(ctx, stage, words, failed)
+	w.reach(ctx, found)
 }
 
-// find notes what a stage has found. A stage that is reached again has found something else.
-func (j *Journey) find(stage Stage, text string) {
-	at := slices.IndexFunc(j.Found, func(found Found) bool { return found.Stage == stage })
-	switch {
-	case at >= 0:
-		j.Found[at].Text = text
-	case len(j.Found) < maxFound:
-		j.Found = append(j.Found, Found{Stage: stage, Text: text})
-	}
+// setOutcome sets the outcome, and reports whether the sync had no step.
+func (w *work) setOutcome(text string) bool {
+	w.page.mu.Lock()
+	defer w.page.mu.Unlock()
+	w.journey.Outcome = text
+	isStep := func(m *Moment) bool { return m.Stage == StageApply }
+	return !slices.ContainsFunc(w.journey.Moments, isStep)
 }
 
 // beginSync records that a worker took a key.
 func (c *Controller) beginSync(ctx context.Context, begun observe.Work) (context.Context, func(observe.Result)) {
-	now := c.page.clock.Now()
-	w := &work{Controller: c, key: begun.Key}
 	c.page.mu.Lock()
-	w.journey = c.pending[begun.Key]
+	w := &work{Controller: c, key: begun.Key, journey: c.pending[begun.Key]}
 	if delete(c.pending, begun.Key); w.journey == nil {
-		w.journey = &Journey{Key: nameOf(begun.Key), Causes: []Cause{}, Queued: now}
+		w.journey = &Journey{Key: nameOf(begun.Key), Moments: []*Moment{}}
 	}
 	free := slices.Index(c.busy, nil) // the first worker without a key
 	if free < 0 {
 		free, c.busy = len(c.busy), append(c.busy, nil)
 	}
-	c.busy[free], w.worker = w, free+1
-	w.journey.ID, w.journey.Taken, w.journey.Worker = begun.ID, &now, w.worker
+	c.busy[free], w.worker, w.journey.ID = w, free+1, begun.ID
 	c.keep(w.journey)
 	c.page.mu.Unlock()
 	ctx = context.WithValue(ctx, workKey{}, w)
-	w.reach(ctx, StageWorker, "", false)
+	w.reach(ctx, Moment{Stage: StageWorker})
 	if c.Stages[0] == StageSync {
-		w.reach(ctx, StageSync, "", false)
+		w.reach(ctx, Moment{Stage: StageSync})
 	}
 	return ctx, func(result observe.Result) { w.end(ctx, result.Err) }
 }
@@ -103,7 +97,7 @@ func (c *Controller) beginSync(ctx context.Context, begun observe.Work) (context
 // keep adds a journey to those that are kept, and drops an old one if there are too many.
 func (c *Controller) keep(journey *Journey) {
 	c.journeys = append(c.journeys, journey)
-	oldest, ofKey := -1, 0
+	oldest, ofKey := 0, 0
 	for i, other := range slices.Backward(c.journeys) {
 		if other.Key == journey.Key {
 			oldest, ofKey = i, ofKey+1
@@ -117,9 +111,9 @@ func (c *Controller) keep(journey *Journey) {
 	}
 }
 
-// journeysOf returns the journeys of a key as JSON, the newest first. If the key was added
-// since a worker took it, the first one has no worker.
-func (c *Controller) journeysOf(key cache.ObjectName) []byte {
+// journeysOf returns the journeys of a key as JSON, the newest first, or of all keys if it is
+// empty. If the key was added since a worker took it, the first one has no worker.
+func (c *Controller) journeysOf(key cache.ObjectName) json.RawMessage {
 	c.page.mu.Lock()
 	defer c.page.mu.Unlock()
 	found := []*Journey{}
@@ -127,7 +121,7 @@ func (c *Controller) journeysOf(key cache.ObjectName) []byte {
 		found = append(found, pending)
 	}
 	for _, journey := range slices.Backward(c.journeys) {
-		if journey.Key == nameOf(key) {
+		if key.Name == "" || journey.Key == nameOf(key) {
 			found = append(found, journey)
 		}
 	}
@@ -136,91 +130,58 @@ func (c *Controller) journeysOf(key cache.ObjectName) []byte {
 }
 
 // reach records that the sync reaches a stage, and holds it there in slow motion.
-func (w *work) reach(ctx context.Context, stage Stage, text string, failed bool) {
-	w.change(func(*Journey) { w.stage = stage })
-	moment := Moment{Time: w.page.clock.Now(), Stage: stage, Text: text, Worker: w.worker, Failed: failed}
-	w.moments.add(moment, w.key)
+func (w *work) reach(ctx context.Context, moment Moment) {
+	w.record(&moment)
 	w.page.hold(ctx)
 }
 
-// change changes the journey.
-func (w *work) change(change func(*Journey)) {
+// record records a moment of the sync, in its journey as well.
+func (w *work) record(moment *Moment) {
+	moment.Time, moment.Key, moment.Worker = w.page.clock.Now(), w.journey.Key, w.worker
 	w.page.mu.Lock()
 	defer w.page.mu.Unlock()
-	change(w.journey)
+	w.last = moment
+	if len(w.journey.Moments) < maxMoments {
+		w.journey.Moments = append(w.journey.Moments, moment)
+	}
+	w.moments.add(*moment, w.key)
 }
 
-// beginStep records that a step begins.
-func (w *work) beginStep(ctx context.Context, text string) (context.Context, func(observe.Result)) {
-	w.reach(ctx, StagePlan, text, false)
-	step := &JourneyStep{Text: text, Begun: w.page.clock.Now()}
-	w.change(func(j *Journey) { j.addStep(step) })
-	w.reach(ctx, StageApply, text, false)
-	w.change(func(*Journey) { step.Begun = w.page.clock.Now() }) // it was held
-	return context.WithValue(ctx, stepKey{}, step), func(result observe.Result) {
-		sent := ""
-		w.change(func(*Journey) { sent = step.end(w.page.clock.Since(step.Begun), result.Err) })
-		if sent != "" {
-			w.reach(ctx, StageServer, sent, result.Err != nil)
+// beginStep records that a step begins. The function that it returns ends it.
+func (w *work) beginStep(ctx context.Context, text string) func(observe.Result) {
+	w.reach(ctx, Moment{Stage: StagePlan, Text: text})
+	step := &Moment{Stage: StageApply, Text: text}
+	w.record(step)
+	w.page.hold(ctx)
+	begun := w.page.clock.Now()
+	return func(result observe.Result) {
+		w.page.mu.Lock()
+		step.Milliseconds = milliseconds(w.page.clock.Since(begun))
+		w.page.mu.Unlock()
+		if result.Err != nil {
+			w.record(&Moment{Stage: StageApply, Text: clip(result.Err.Error()), Failed: true})
 		}
+		w.page.hold(ctx)
 	}
-}
-
-// addStep adds a step, unless there are too many.
-func (j *Journey) addStep(step *JourneyStep) {
-	if len(j.Steps) < maxSteps {
-		j.Steps = append(j.Steps, step)
-	}
-}
-
-// end ends a step. It returns the last request to another server than Kubernetes, if any.
-func (s *JourneyStep) end(took time.Duration, err error) (sent string) {
-	s.Milliseconds = milliseconds(took)
-	if err != nil {
-		s.Error = clip(err.Error())
-	}
-	for _, request := range s.Requests {
-		if request.Server != observe.Kubernetes {
-			sent = fmt.Sprintf("%s: %s: %d in %.0f ms", request.Server, request.Operation, request.Code, request.Milliseconds)
-		}
-	}
-	return sent
 }
 
 // end ends the sync with the error to retry, or nil.
 func (w *work) end(ctx context.Context, err error) {
-	now, stage, outcome := w.page.clock.Now(), StageDone, ""
-	w.change(func(j *Journey) {
-		if err != nil {
-			j.Outcome = clip(err.Error())
-		}
-		if j.Retry != nil {
-			stage = StageBackoff
-		}
-		j.Ended, j.Failed, outcome = &now, err != nil, j.Outcome
-	})
-	w.reach(ctx, stage, outcome, err != nil)
-	w.change(func(*Journey) { w.busy[w.worker-1] = nil })
+	now, moment := w.page.clock.Now(), Moment{Stage: StageDone, Failed: err != nil}
+	w.page.mu.Lock()
+	journey := w.journey
+	if err != nil {
+		journey.Outcome = clip(err.Error())
+	}
+	if journey.Retry != nil {
+		moment.Stage = StageBackoff
+	}
+	journey.Ended, journey.Failed, moment.Text = &now, err != nil, journey.Outcome
+	w.page.mu.Unlock()
+	w.reach(ctx, moment)
+	w.page.mu.Lock()
+	defer w.page.mu.Unlock()
+	w.busy[w.worker-1] = nil
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-// unquote reverts what Quote escapes although it is printable.
-var unquote = strings.NewReplacer(`\"`, `"`, `\\`, `\`)
-
-// clip escapes what is not printable in a text, which must not move the cursor of a terminal
-// or forge a line, and makes it short.
-func clip(text string) string {
-	cut := func(text string) string {
-		if len(text) <= maxTextBytes {
-			return text
-		}
-		end := maxTextBytes - len("…")
-		for !utf8.RuneStart(text[end]) {
-			end--
-		}
-		return text[:end] + "…"
-	}
-	quoted := strconv.Quote(strings.ToValidUTF8(cut(text), "�"))
-	return cut(unquote.Replace(quoted[1 : len(quoted)-1]))
-}

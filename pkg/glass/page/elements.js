@@ -1,4 +1,5 @@
 // elements.js: helpers that create and change elements.
+import { clockTime, text } from "./texts.js";
 
 // setText changes a text only if it is another one.
 export function setText(element, value) {
@@ -41,4 +42,13 @@ export function showList(parent, items, render, words, renderWords) {
 	});
 	for (const element of [...parent.children]) if (!elements.includes(element)) element.remove();
 	elements.forEach((element, i) => parent.children[i] !== element && parent.insertBefore(element, parent.children[i] ?? null));
+}
+
+// showCountdowns shows how long it is until the times of all countdowns.
+export function showCountdowns(now) {
+	for (const element of document.querySelectorAll(".countdown")) {
+		const until = new Date(element.dataset.until), left = until - now;
+		setText(element, left > 50 ? text().inSeconds((left / 1000).toFixed(left < 10e3 ? 1 : 0)) : clockTime(until));
+		element.parentElement.style.setProperty("--left", Math.max(0, Math.min(1, left / (until - new Date(element.from) || 1))).toFixed(3));
+	}
 }

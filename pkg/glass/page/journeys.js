@@ -6,6 +6,7 @@ import { clockTime, duration, number, text } from "./texts.js";
 const input = document.getElementById("follow");
 const list = document.getElementById("suggestions");
 const panel = document.getElementById("journeys");
+const hidden = new Set(["plan", "sync", "report", "done", "backoff"]); // stages that other lines have
 
 // followed returns the key in the address, #namespace/name or #/name, and the journey, if its ID
 // is there, too. They are empty if the address is malformed.
@@ -20,24 +21,73 @@ export function followed() {
 
 // asText returns what the page shows of a journey, for a bug report.
 function asText(details) {
-	const words = (element) => [...element.children].map((part) => (part.matches(".request, .error") ? "\n\t" : "") + (words(part) || part.textContent)).filter(Boolean).join("  ").replaceAll("  \n", "\n");
+	const words = ({ children }) => [...children].map((part) => part.textContent).filter(Boolean).join("  ");
 	const lines = [...details.querySelectorAll(".timeline li")].map((line) => `${line.firstChild.textContent.padStart(9)}  ${words(line.lastChild)}`);
 	const { begun, key, id } = details.dataset, outcome = details.querySelector(".outcome").textContent;
-	return [document.querySelector("h1").textContent + " " + document.getElementById("process").dataset.version, `${begun}  ${key} (${id})`, outcome, ...lines, ""].join("\n");
+	const program = document.querySelector("h1").textContent + " " + document.getElementById("process").dataset.version;
+	return [program, `${begun}  ${key} (${id})`, outcome, ...lines, ""].join("\n");
+}
+
+const aside = (words) => words && create("span", "aside", words);
+
+// entry returns a line of a timeline, with the time since the first event.
+function entry(className, time, begun, title, ...more) {
+	const when = create("time", "", time && "+" + duration(Math.max(0, new Date(time) - begun)));
+	if (time) when.title = clockTime(time);
+	return create("li", className, when, create("div", "", create("strong", "", title), ...more));
+}
+
+// request returns a line with a bar for its part of the sync.
+function request({ text, time, milliseconds }, journey, begun) {
+	const of = (ms) => 100 * ms / Math.max(1, new Date(journey.ended ?? time) - begun);
+	const bar = create("span", "bar", create("i")), from = new Date(time) - begun - milliseconds;
+	bar.firstChild.style.left = `${Math.min(99, Math.max(0, of(from)))}%`;
+	bar.firstChild.style.width = `${Math.min(100, Math.max(1, of(milliseconds)))}%`;
+	return create("li", "request", create("time"), create("div", "", create("span", "", text), create("span", "ms", duration(milliseconds)), bar));
+}
+
+// line returns a moment as a line of a timeline, unless another line has it.
+function line(moment, journey, begun) {
+	const t = text(), { stage, time, milliseconds } = moment;
+	if (stage === "queue" || stage === "merged") {
+		const [cause, details] = moment.text.split(/[:,] (.*)/);
+		return entry("queued", time, begun, t.causes[cause] ?? cause, aside(details));
+	}
+	if (stage === "worker") return entry("taken", time, begun, t.taken(moment.worker), aside(t.wait(duration(new Date(time) - begun))));
+	if (stage === "apply" && moment.failed) return entry("step failed", time, begun, t.failed, create("span", "error", moment.text));
+	if (stage === "apply") return entry("step", time, begun, moment.text, aside(milliseconds && duration(milliseconds)));
+	if (stage === "kubernetes" || stage === "server") return request(moment, journey, begun);
+	if (!moment.text || hidden.has(stage)) return null;
+	return entry("", "", begun, t.found[stage] ?? stage, create("span", "words", moment.text));
+}
+
+// lines returns all lines of a journey.
+function lines(journey, begun) {
+	const t = text(), { adds, ended, failed, retry } = journey, isCause = ({ stage }) => stage === "queue" || stage === "merged";
+	const causes = journey.moments.filter(isCause), more = adds - causes.length;
+	const found = causes.map((moment) => line(moment, journey, begun));
+	if (adds > 1) found.push(entry("merged", "", begun, t.merge(number(adds)), aside(more > 0 && t.moreCauses(number(more)))));
+	found.push(...journey.moments.filter((moment) => !isCause(moment)).map((moment) => line(moment, journey, begun)).filter(Boolean));
+	if (ended) found.push(entry(failed ? "outcome failed" : "outcome", ended, begun, failed ? t.failed : t.succeeded, create("span", "words", journey.outcome)));
+	if (retry) {
+		const countdown = create("span", "countdown");
+		countdown.dataset.until = retry.until;
+		found.push(entry("retry", "", begun, t.retry, countdown, aside(retry.failures > 0 && t.retryFailures(number(retry.failures)))));
+	}
+	return found;
 }
 
 export class Journeys {
-	#source;
+	#keys;
 	#key = "";
 	#journeys = [];
 	#id = ""; // of the journey in the address
 	#opened = new Map(); // ID of a journey → whether a person opened or closed it
-	#begin; // of the journey that is being rendered
 	#typing = 0;
 
-	// The source has the controller's time, now, and its keys.
-	constructor(source) {
-		this.#source = source;
+	// keys returns the keys that begin with a text.
+	constructor(keys) {
+		this.#keys = keys;
 		input.addEventListener("input", (event) => {
 			clearTimeout(this.#typing);
 			if (event.inputType === "insertReplacementText") this.#select(); // one of the suggestions
@@ -49,7 +99,6 @@ export class Journeys {
 			location.hash = "";
 			input.focus();
 		});
-		setInterval(() => this.#countDown(), 200);
 	}
 
 	follow({ key, id }) {
@@ -61,7 +110,7 @@ export class Journeys {
 	}
 
 	async #suggest() {
-		const typed = input.value.trim(), keys = await this.#source.keys(typed);
+		const typed = input.value.trim(), keys = await this.#keys(typed);
 		if (typed === input.value.trim()) list.replaceChildren(...keys.map((key) => new Option("", key)));
 	}
 
@@ -72,7 +121,7 @@ export class Journeys {
 	}
 
 	// show displays the journeys of the followed key.
-	show(journeys) {
+	show(journeys = this.#journeys) {
 		this.#journeys = journeys;
 		const words = this.#key ? text().noJourneys(this.#key) : text().followHint, inAddress = journeys.some(({ id }) => id === this.#id);
 		showList(panel, this.#key ? journeys : [], (journey) => this.#journey(journey), words, (words) => create("p", "empty", words));
@@ -80,86 +129,23 @@ export class Journeys {
 		[...panel.querySelectorAll("details")].forEach((details, i) => {
 			details.open = this.#opened.get(details.dataset.id) ?? (inAddress ? details.dataset.id === this.#id : i === 0);
 		});
-		this.#countDown();
-	}
-
-	retext() {
-		this.show(this.#journeys);
 	}
 
 	#journey(journey) {
-		const t = text(), end = new Date(journey.ended ?? this.#source.now()), begin = this.#begin = new Date(journey.causes[0]?.time ?? journey.queued);
-		const outcome = journey.ended ? journey.outcome || t.succeeded : journey.taken ? t.running : t.waitsForWorker;
-		const summary = create("summary", "", create("span", "sign"), create("time", "", clockTime(begin)),
-			create("span", "outcome", outcome), create("span", "total", journey.ended && duration(end - begin)));
-		const timeline = create("ol", "timeline", ...this.#causes(journey), ...this.#stages(journey, end), ...this.#ending(journey));
+		const t = text(), { id, key, ended, failed, moments } = journey, begun = new Date(moments[0]?.time ?? Date.now());
+		const outcome = ended ? journey.outcome || t.succeeded : id === "pending" ? t.waitsForWorker : t.running;
+		const summary = create("summary", "", create("span", "sign"), create("time", "", clockTime(begun)),
+			create("span", "outcome", outcome), create("span", "total", ended && duration(new Date(ended) - begun)));
 		const copy = Object.assign(create("button", "copy", t.copy), { type: "button" });
-		const details = create("details", journey.failed ? "journey failed" : journey.ended ? "journey" : "journey running", summary, copy, timeline);
-		Object.assign(details.dataset, { id: journey.id, key: journey.key, begun: begin.toISOString() });
+		const details = create("details", failed ? "journey failed" : ended ? "journey" : "journey running",
+			summary, copy, create("ol", "timeline", ...lines(journey, begun)));
+		Object.assign(details.dataset, { id, key, begun: begun.toISOString() });
 		summary.addEventListener("click", () => {
-			this.#opened.set(journey.id, !details.open);
-			if (!details.open && journey.taken) history.replaceState(null, "", `#${addressOf(journey.key)}/${journey.id}`);
+			this.#opened.set(id, !details.open);
+			if (!details.open && id !== "pending") history.replaceState(null, "", `#${addressOf(key)}/${id}`);
 		});
-		copy.addEventListener("click", () => navigator.clipboard.writeText(asText(details)).then(() => setText(copy, t.copied), () => setText(copy, t.notCopied)));
+		const say = (words) => () => setText(copy, words);
+		copy.addEventListener("click", () => navigator.clipboard.writeText(asText(details)).then(say(t.copied), say(t.notCopied)));
 		return details;
-	}
-
-	// entry returns a line of a timeline, with the time since the first event.
-	#entry(className, time, title, ...more) {
-		const when = create("time", "", time && "+" + duration(Math.max(0, new Date(time) - this.#begin)));
-		if (time) when.title = clockTime(time);
-		return create("li", className, when, create("div", "", create("strong", "", title), ...more));
-	}
-
-	#causes(journey) {
-		const t = text(), shown = journey.causes.slice(-5);
-		const entries = shown.map((cause) => this.#entry("cause", cause.time, t.causes[cause.type] ?? cause.type,
-			create("span", "aside", [cause.changed && t.changed(cause.changed), cause.resourceVersion && t.version(cause.resourceVersion)].filter(Boolean).join(", "))));
-		if (journey.causeCount > 1) {
-			const earlier = journey.causeCount - shown.length;
-			entries.push(this.#entry("merged", "", t.merge(number(journey.causeCount)), earlier > 0 && create("span", "aside", t.olderCauses(number(earlier)))));
-		}
-		return entries;
-	}
-
-	#stages(journey, end) {
-		const t = text(), entries = [this.#entry("queued", journey.queued, t.queued)];
-		if (!journey.taken) return entries;
-		entries.push(this.#entry("taken", journey.taken, t.taken(journey.worker), create("span", "aside", t.wait(duration(new Date(journey.taken) - new Date(journey.queued))))));
-		for (const { stage, text } of journey.found ?? []) entries.push(this.#entry("", "", t.found[stage] ?? stage, create("span", "words", text)));
-		for (const step of journey.steps ?? []) {
-			const entry = this.#entry(step.error ? "step failed" : "step", step.begun, step.text, create("span", "aside", duration(step.milliseconds)), ...(step.requests ?? []).map((request) => this.#request(request, journey, end)));
-			if (step.error) entry.lastChild.append(create("p", "error", step.error));
-			entries.push(entry);
-		}
-		return entries;
-	}
-
-	// request shows a request with a bar for its part of the sync.
-	#request(request, journey, end) {
-		const from = new Date(journey.taken), all = Math.max(1, end - from);
-		const bar = create("span", "bar", create("i"));
-		bar.firstChild.style.left = `${Math.min(99, Math.max(0, 100 * (new Date(request.begun) - from) / all))}%`;
-		bar.firstChild.style.width = `${Math.min(100, Math.max(1, 100 * request.milliseconds / all))}%`;
-		return create("span", "request", create("span", "", `${request.server}: ${request.operation}`),
-			create("span", "code", request.code ? String(request.code) : text().noCode), create("span", "ms", duration(request.milliseconds)), bar);
-	}
-
-	#ending(journey) {
-		const t = text(), entries = [];
-		if (journey.ended) entries.push(this.#entry(journey.failed ? "outcome failed" : "outcome", journey.ended, journey.failed ? t.failed : t.succeeded, create("span", "words", journey.outcome)));
-		if (journey.retry) {
-			const countdown = create("span", "countdown");
-			countdown.dataset.until = journey.retry.until;
-			entries.push(this.#entry("retry", "", t.retry, countdown, journey.retry.failures > 0 && create("span", "aside", t.retryFailures(number(journey.retry.failures)))));
-		}
-		return entries;
-	}
-
-	#countDown() {
-		for (const countdown of panel.querySelectorAll(".countdown")) {
-			const left = new Date(countdown.dataset.until) - this.#source.now();
-			setText(countdown, left > 0 ? text().inSeconds((left / 1000).toFixed(left < 10e3 ? 1 : 0)) : clockTime(countdown.dataset.until));
-		}
 	}
 }

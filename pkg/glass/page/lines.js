@@ -44,7 +44,7 @@ export function routes(shape, width, node, station, lanes, stages) {
 		labels.statusArrow = [width - 8, kubernetes.bottom + 16, "end"];
 		delete labels.listArrow, delete labels.keyArrow, delete labels.retryArrow;
 	}
-	for (const lane of lanes) lines[`lane-${lane.slot}`] = laneRoute(shape, node.queue, lane);
+	lanes.forEach((lane, i) => lines[`lane-${i + 1}`] = laneRoute(shape, node.queue, lane));
 	return { lines, labels };
 }
 

@@ -16,12 +16,12 @@ import { followed, Journeys } from "./journeys.js";
 import { Recording } from "./recording.js";
 import { Stream } from "./stream.js";
 import { showTables } from "./tables.js";
+import { setText, showCountdowns } from "./elements.js";
 import { language, number, setLanguage, text } from "./texts.js";
-import { setText } from "./elements.js";
 import { Tour } from "./tour.js";
 
 const $ = (id) => document.getElementById(id);
-let last = null, connection = "connecting";
+let last = null;
 
 // docs/watch has a recording in place of a stream.
 const isRecorded = document.documentElement.dataset.source === "recording";
@@ -37,16 +37,16 @@ const stream = new (isRecorded ? Recording : Stream)({
 	moments: (moments) => diagram.play(moments),
 	journeys: (list) => journeys.show(list),
 	connection(to) {
-		connection = to;
 		diagram.connection = to;
+		diagram.headline();
 		showControls();
 	},
 	reset: () => diagram.clear(),
 	position: () => tour.show(),
 });
 const diagram = new Diagram(stream.now);
-const journeys = new Journeys(stream);
-const tour = isRecorded && new Tour(stream, (speed) => diagram.speed = stream.speed = speed);
+const journeys = new Journeys(stream.keys);
+const tour = isRecorded && new Tour(stream, (speed) => diagram.speed = diagram.motion.speed = stream.speed = speed);
 
 // showControllers lets a person choose between the controllers of the process.
 function showControllers({ controllers, controller }) {
@@ -59,7 +59,7 @@ const darkByDefault = matchMedia("(prefers-color-scheme: dark)");
 const isDark = () => (localStorage.getItem("theme") ?? (darkByDefault.matches ? "dark" : "light")) === "dark";
 
 function showControls() {
-	const t = text();
+	const t = text(), { connection } = diagram;
 	$("connection").dataset.state = connection;
 	setText($("connection"), connection === "open" ? stream.paused ? t.paused : t[stream.kind] : t[connection]);
 	$("pause").setAttribute("aria-pressed", stream.paused);
@@ -76,7 +76,7 @@ function retext() {
 	$("slow").replaceChildren(...[0, 300, 800, 1500, 3000].map((ms) => new Option(ms ? text().seconds(number(ms / 1000)) : text().off, ms)));
 	$("slow").value = chosen || last?.process.slowMilliseconds || 0;
 	diagram.retext();
-	journeys.retext();
+	journeys.show();
 	if (tour) tour.retext();
 	if (last) showTables(last);
 	showControls();
@@ -90,7 +90,7 @@ function follow() {
 }
 
 $("pause").addEventListener("click", () => {
-	diagram.paused = stream.paused = !stream.paused;
+	diagram.motion.paused = stream.paused = !stream.paused;
 	showControls();
 });
 $("theme").addEventListener("click", () => {
@@ -111,6 +111,7 @@ $("controller").addEventListener("change", () => {
 	location.href = "?controller=" + encodeURIComponent($("controller").value);
 });
 addEventListener("hashchange", follow);
+setInterval(() => stream.paused || showCountdowns(stream.now()), 200);
 
 retext();
 follow();

@@ -1,96 +1,83 @@
 // recording.js: plays what the stream of a tour sent, in place of a stream, for a page
 // without a controller: see docs/watch. `make recording` writes it.
 
-const format = 2; // recordingFormat of hack/local
+const format = 3; // recordingFormat of hack/local
 const period = 50; // milliseconds
 const reading = 4000; // milliseconds without a moment, after which the time until the next one is short
 const hurry = 10;
 
+// complete returns the frames with whole states and journeys, of which a tape has the changes.
+function complete(frames) {
+	let state = {}, journeys = [];
+	const known = ({ id }) => journeys.find((journey) => journey.id === id);
+	return frames.map((frame) => {
+		state = { ...state, ...frame.state };
+		journeys = frame.journeys?.map((changed) => ({ ...known(changed), ...changed })) ?? journeys;
+		return { at: frame.at, moments: frame.moments ?? [], state, journeys };
+	});
+}
+
 export class Recording {
+	kind = "recorded";
 	steps = [];
 	length = 0; // in milliseconds
+	position = 0;
 	speed = 1;
+	paused = false;
 	#tape = null;
+	#frames = [];
 	#listeners;
 	#key = "";
-	#paused = false;
-	#position = 0;
-	#last = 0; // when the position was set
 	#next = 0; // frame
-	#state = {};
-	#journeys = [];
 
 	// The listeners are those of a Stream, position, and reset for another position than the next.
 	constructor(listeners) {
 		this.#listeners = listeners;
 		const tape = globalThis.recording;
 		if (tape?.format !== format || !tape.frames?.length) return;
-		[this.#tape, this.steps, this.length] = [tape, tape.steps, Math.ceil(tape.frames.at(-1).at / 1000 + 1) * 1000];
+		[this.#tape, this.#frames, this.steps, this.length] = [tape, complete(tape.frames), tape.steps, Math.ceil(tape.frames.at(-1).at / 1000 + 1) * 1000];
 		if (!location.hash) history.replaceState(null, "", "#" + tape.key);
-		setInterval(() => this.#tick(), period);
+		let last = performance.now();
+		setInterval(() => {
+			const now = performance.now(), passed = (now - last) * this.speed * (this.#isStill() ? hurry : 1);
+			last = now;
+			if (!this.paused) this.#play(Math.min(this.length, this.position + passed));
+		}, period);
 	}
 
-	kind = "recorded";
-
-	now = () => new Date(this.#tape?.began).getTime() + this.#position;
+	now = () => new Date(this.#tape?.began).getTime() + this.position;
 
 	keys = async () => this.#tape ? [this.#tape.key] : [];
 
-	get position() {
-		return this.#position;
-	}
-
-	get paused() {
-		return this.#paused;
-	}
-
-	set paused(paused) {
-		this.#paused = paused;
-		this.#last = performance.now();
-	}
-
 	connect(key) {
 		this.#key = key;
-		if (!this.#tape) return this.#listeners.connection("broken");
-		this.#listeners.connection("open");
-		this.jump(this.#position);
+		this.#listeners.connection(this.#tape ? "open" : "broken");
+		this.jump(this.position);
 	}
 
-	// jump continues at another position.
+	// jump continues at another position, without the dots that were on their way.
 	jump(position) {
-		[this.#next, this.#state, this.#journeys, this.#position, this.#last] = [0, {}, [], position, performance.now()];
-		this.#play(() => {
-			this.#listeners.reset();
-			this.#advance();
-			this.#send("state", this.#state);
-			this.#sendJourneys();
-		});
-	}
-
-	#tick() {
-		const now = performance.now(), passed = (now - this.#last) * this.speed * (this.#isStill() ? hurry : 1);
-		if (this.#paused) return;
-		[this.#position, this.#last] = [Math.min(this.length, this.#position + passed), now];
-		this.#play(() => {
-			const arrived = this.#advance(), has = (type) => arrived.some((frame) => frame[type]);
-			if (has("moments")) this.#send("moments", arrived.flatMap(({ moments }) => moments ?? []));
-			if (has("state")) this.#send("state", this.#state);
-			if (has("journeys")) this.#sendJourneys();
-		});
+		this.#next = 0;
+		this.#listeners.reset();
+		this.#play(position, true);
 	}
 
 	// isStill reports whether nothing has moved for a while, and nothing will at once.
 	#isStill() {
-		const of = ({ moments }) => moments, { frames } = this.#tape ?? { frames: [] };
-		const before = frames.slice(0, this.#next).findLast(of)?.at ?? 0, after = frames.slice(this.#next).find(of)?.at ?? 0;
-		return this.#position - before > reading && after - this.#position > 10 * period;
+		const moves = ({ moments }) => moments.length > 0;
+		const before = this.#frames.slice(0, this.#next).findLast(moves)?.at ?? 0, after = this.#frames.slice(this.#next).find(moves)?.at ?? 0;
+		return this.position - before > reading && after - this.position > 10 * period;
 	}
 
-	// play stops, and says so, if the page of today cannot show what is recorded.
-	#play(what) {
+	// play shows what arrived until a position. It stops, and says so, if the page of today
+	// cannot show what is recorded.
+	#play(position, isJump) {
 		if (!this.#tape) return;
+		const end = Math.max(1, this.#frames.findLastIndex(({ at }) => at <= position) + 1), arrived = this.#frames.slice(this.#next, end);
+		[this.position, this.#next] = [position, end];
 		try {
-			what();
+			if (!isJump) this.#listeners.moments(arrived.flatMap(({ moments }) => moments));
+			if (arrived.length) this.#show(arrived.at(-1));
 			this.#listeners.position();
 		} catch (error) {
 			this.#tape = null;
@@ -99,22 +86,8 @@ export class Recording {
 		}
 	}
 
-	// advance returns the frames until the position, and applies what they change.
-	#advance() {
-		const { frames } = this.#tape, from = this.#next;
-		for (; frames[this.#next]?.at <= this.#position; this.#next++) {
-			const { state, journeys } = frames[this.#next];
-			this.#state = { ...this.#state, ...state };
-			this.#journeys = journeys?.map((changed) => ({ ...this.#journeys.find(({ id }) => id === changed.id), ...changed })) ?? this.#journeys;
-		}
-		return frames.slice(from, this.#next);
-	}
-
-	#sendJourneys() {
-		this.#send("journeys", this.#key === this.#tape.key ? this.#journeys : []);
-	}
-
-	#send(type, value) {
-		this.#listeners[type](type === "state" ? { ...value, time: new Date(this.now()).toISOString() } : value);
+	#show({ state, journeys }) {
+		this.#listeners.state({ ...state, time: new Date(this.now()).toISOString() });
+		this.#listeners.journeys(this.#key === this.#tape.key ? journeys : []);
 	}
 }

@@ -5,24 +5,22 @@ import { Motion, pathData, svg } from "./motion.js";
 import { text } from "./texts.js";
 import { Workers } from "./workers.js";
 
-const playersAtMost = 40; // keys whose dots are shown one by one
-const stagesAtMost = 60; // that a dot has still to visit
+const tracksAtMost = 40; // whose dots are shown
+const momentsAtMost = 40; // that a dot has still to visit
 const mergedAtMost = 500;
-const arrivals = { retry: "backoff-queue", drift: "" }; // lines to the queue by the cause of an add, if not from a handler
-// A key has two dots at most: while a worker has it, its next event may arrive.
-const trackOf = ({ worker }) => worker ? "worker " : "event ";
 const root = document.getElementById("diagram");
 const withArrow = new Set(["server", "cache", "list", "failed", "done", "backoff-queue"]);
 
 export class Traffic {
-	#motion = new Motion(document.getElementById("dots"));
+	motion = new Motion(document.getElementById("dots"));
+	workers = new Workers();
+	merged = new Map(); // key → adds that were merged while it waits
 	#stations;
 	#light;
 	#lines = {}; // name → points
-	#players = new Map(); // track and key → a dot, with the stages that it has still to visit
-	workers = new Workers(() => this.layout());
-	merged = new Map(); // key → adds that were merged while it waits
-	followed = "";
+	// A key has a dot on its way to the queue, by the name of the key, and each worker has one
+	// in its lane, by the number of the worker. A track has the moments that are still to visit.
+	#tracks = new Map();
 	#stages = [];
 
 	// The stations are elements by stage; light(stage, failed) lights one up.
@@ -33,95 +31,55 @@ export class Traffic {
 		document.fonts.ready.then(() => this.layout());
 	}
 
-	// The stages of a sync.
-	set stages(stages) {
-		this.#stages = stages;
-		this.workers.stages = stages;
-	}
-
 	get isMoving() {
-		return this.#players.size > 0;
-	}
-
-	get paused() {
-		return this.#motion.paused;
-	}
-
-	set paused(paused) {
-		this.#motion.paused = paused;
-	}
-
-	set speed(speed) {
-		this.#motion.speed = speed;
+		return this.#tracks.size > 0;
 	}
 
 	// clear removes all dots at once.
 	clear() {
-		for (const player of this.#players.values()) {
-			player.cleared = true;
-			player.stages.length = 0;
-			player.wake?.();
+		for (const track of this.#tracks.values()) {
+			track.cleared = true;
+			track.moments.length = 0;
 		}
-		this.#players.clear();
+		this.#tracks.clear();
 		this.merged.clear();
-		this.#motion.finish();
+		this.motion.finish();
+		for (const lane of this.workers.lanes) this.workers.clear(lane);
 	}
 
 	// play moves dots for the moments. If there are too many, stations light up without.
 	play(moments) {
 		for (const moment of moments) {
-			this.#noteMerged(moment);
+			const { stage, key, worker } = moment, name = worker ?? key, track = this.#tracks.get(name);
+			if (stage === "merged" && this.merged.size < mergedAtMost) this.merged.set(key, (this.merged.get(key) ?? 0) + 1);
+			if (stage === "worker") this.merged.delete(key);
 			if (document.hidden) continue;
-			const player = this.#players.get(trackOf(moment) + moment.key);
-			if (!player && this.#players.size < playersAtMost) this.#start(moment);
-			else if (player && player.stages.length < stagesAtMost) this.#extend(player, moment);
-			else this.#pass(moment);
+			if (track ? track.moments.length >= momentsAtMost : this.#tracks.size >= tracksAtMost) this.#pass(moment);
+			else if (track) track.moments.push(moment);
+			else this.#start(name, { moments: [moment], cleared: false });
 		}
 	}
 
-	#noteMerged({ stage, key }) {
-		if (stage === "merged" && this.merged.size < mergedAtMost) this.merged.set(key, (this.merged.get(key) ?? 0) + 1);
-		if (stage === "worker") this.merged.delete(key);
-	}
-
-	#extend(player, moment) {
-		player.stages.push(moment);
-		player.wake?.();
-	}
-
-	// start moves the dot of a key until it has visited all its stages. In the lane of a
-	// worker, it waits for the next one.
-	async #start(first) {
-		const { key } = first, name = trackOf(first) + key, player = { key, stages: [first], lane: null, hasSteps: false, wake: null, idleSince: 0 };
-		player.ended = new Promise((end) => player.end = end);
-		this.#players.set(name, player);
-		while (player.stages.length) {
-			if (player.stages[0].stage === "worker") { // which it reaches after its way to the queue
-				player.isComing = true;
-				await this.#players.get("event " + key)?.ended;
-				player.isComing = false;
-				if (player.cleared) break;
+	#start(name, track) {
+		const run = async () => {
+			while (track.moments.length) {
+				await this.#visit(track, track.moments.shift(), 1 + Math.min(1.6, track.moments.length / 8 + this.#tracks.size / 20));
 			}
-			await this.#visit(player, player.stages.shift(), 1 + Math.min(1.6, player.stages.length / 8 + this.#players.size / 20));
-			if (player.stages.length || !player.lane || player.cleared) continue;
-			player.idleSince = performance.now();
-			await new Promise((wake) => player.wake = wake);
-			player.wake = null;
-		}
-		this.workers.leave(player.lane);
-		if (!player.cleared) this.#players.delete(name);
-		player.end();
+			if (!track.cleared) this.#tracks.delete(name);
+		};
+		this.#tracks.set(name, track);
+		track.ended = run();
 	}
 
-	// show displays the workers of a state, and how many are busy. A worker does not have a
-	// key whose dot is still on its way to it. It ends the way of dots whose last moments
-	// did not arrive.
-	show(workers) {
-		for (const { key, lane, wake, idleSince } of this.#players.values()) {
-			if (wake && performance.now() - idleSince > 1000 && workers[lane.worker - 1]?.key !== key) wake();
-		}
-		const shown = workers.map((worker) => this.#players.get("worker " + worker.key)?.isComing ? { number: worker.number } : worker);
-		return this.workers.show(shown, this.followed);
+	// show displays the workers of a state. A lane with a dot on its way stays as it is.
+	show(workers, stages) {
+		this.#stages = stages;
+		if (this.workers.resize(workers.length, stages)) this.layout();
+		this.workers.lanes.forEach((lane, i) => {
+			if (this.#tracks.has(i + 1)) return;
+			if (workers[i].key) this.workers.set(lane, workers[i]);
+			else this.workers.clear(lane);
+		});
 	}
 
 	#pass({ stage, failed }) {
@@ -129,48 +87,46 @@ export class Traffic {
 	}
 
 	// visit moves a key from the stage where it was before to that of the moment.
-	async #visit(player, moment, speed) {
-		const { stage, key, worker, failed } = moment, followed = key === this.followed;
+	async #visit(track, moment, speed) {
+		const { stage, key, worker, failed } = moment, lane = this.workers.lanes[worker - 1], followed = key === this.workers.followed;
 		const options = { label: followed ? key : key.split("/").at(-1).replace(/^(.{15})..+/, "$1…"), failed, followed, speed };
-		const fly = async (line, more) => player.cleared || this.#motion.fly(line, this.#lines[line] ?? [], { ...options, ...more });
-		if (worker && !player.lane) player.lane = await this.workers.enter(worker, key);
-		const lane = player.lane;
+		const fly = async (line, more) => track.cleared || this.motion.fly(line, this.#lines[line] ?? [], { ...options, ...more });
+		if (stage === "worker") await this.#tracks.get(key)?.ended; // its way to the queue
+		if (stage === "worker" && lane) this.workers.clear(lane);
+		const toQueue = { retry: "backoff-queue", drift: "" }[moment.text] ?? "handler-queue"; // from where the cause is
 		const way = { watch: "kubernetes-watch", fifo: "watch-fifo", indexer: "fifo-indexer", handler: "indexer-handler",
-			queue: arrivals[moment.text] ?? "handler-queue", merged: arrivals[moment.text] ?? "handler-queue", worker: lane && `lane-${lane.slot}` }[stage];
+			queue: toQueue, merged: toQueue, worker: lane && `lane-${worker}` }[stage];
 		if (stage === "watch") this.#light("kubernetes");
 		if (way) await fly(way);
-		if (lane && stage === "server" && this.#lines.server) await this.#request(lane, fly);
-		if (stage === "apply") player.hasSteps = true;
-		if (lane && stage === "done" && player.hasSteps) await this.#leave("done", lane, fly);
-		if (lane && stage === "backoff") await this.#leave("failed", lane, fly);
-		if (player.cleared) return;
+		const isLast = stage === "done" || stage === "backoff", writes = stage === "backoff" || lane?.hasSteps; // without a step, it writes nothing
+		if (lane && stage === "server" && this.#lines.server) await this.#request(lane, worker, fly);
+		if (lane && isLast && writes) await this.#leave(stage === "done" ? "done" : "failed", lane, worker, fly);
+		if (track.cleared) return;
 		this.#pass(moment);
 		if (stage === "actual" || stage === "server") this.#light("cache");
-		if (stage === "done" && player.hasSteps) this.#light("kubernetes"); // a sync without a step writes nothing
+		if (stage === "done" && writes) this.#light("kubernetes");
 		if (!lane) return;
-		this.workers.move(lane, moment, this.followed);
-		await this.#motion.wait(190 / speed);
-		if (stage !== "done" && stage !== "backoff") return;
-		this.workers.leave(lane);
-		player.lane = null;
+		if (isLast) return this.workers.clear(lane);
+		this.workers.set(lane, { key, stage, failed, step: stage === "apply" || stage === "server" ? moment.text : "" });
+		await this.motion.wait(190 / speed);
 	}
 
 	// leave moves a dot out of the lane of a worker, over the rail of a line.
-	#leave(line, lane, fly) {
-		const rail = this.#lines[line], at = this.workers.position(lane), name = `${line}-${lane.slot}`;
-		this.workers.depart(lane);
+	#leave(line, lane, worker, fly) {
+		const rail = this.#lines[line], at = this.workers.position(lane), name = `${line}-${worker}`;
+		lane.element.classList.add("departed");
 		this.#lines[name] = [at, [rail[0][0], at[1]], ...rail.slice(1)];
 		return fly(name, { isAtRight: true });
 	}
 
 	// request moves a small dot from the lane to the server and back.
-	async #request(lane, fly) {
+	async #request(lane, worker, fly) {
 		const at = this.workers.position(lane), there = [at[0], this.#lines.server[0][1]];
-		this.#lines[`request-${lane.slot}`] = [at, there];
-		this.#lines[`response-${lane.slot}`] = [there, at];
-		await fly(`request-${lane.slot}`, { small: true, failed: false });
+		this.#lines[`request-${worker}`] = [at, there];
+		this.#lines[`response-${worker}`] = [there, at];
+		await fly(`request-${worker}`, { small: true, failed: false });
 		this.#light("server");
-		await fly(`response-${lane.slot}`, { small: true });
+		await fly(`response-${worker}`, { small: true });
 	}
 
 	// layout draws the lines between the stations, where they are now.
@@ -178,12 +134,13 @@ export class Traffic {
 		const frame = root.getBoundingClientRect();
 		if (!frame.width || !this.#stages.length) return;
 		const box = (element) => {
-			const r = element.getBoundingClientRect();
-			return { left: r.left - frame.left, right: r.right - frame.left, top: r.top - frame.top, bottom: r.bottom - frame.top, x: (r.left + r.right) / 2 - frame.left, y: (r.top + r.bottom) / 2 - frame.top };
+			const { left, right, top, bottom } = element.getBoundingClientRect();
+			return { left: left - frame.left, right: right - frame.left, top: top - frame.top, bottom: bottom - frame.top,
+				x: (left + right) / 2 - frame.left, y: (top + bottom) / 2 - frame.top };
 		};
 		const boxes = (select) => Object.fromEntries(Object.entries(this.#stations).map(([stage, element]) => [stage, box(select(element))]));
 		const shape = getComputedStyle(root).getPropertyValue("--shape").trim();
-		this.#motion.labels = shape !== "narrow";
+		this.motion.labels = shape !== "narrow";
 		const { lines, labels } = routes(shape, frame.width, boxes((element) => element.querySelector(".node")), boxes((element) => element), this.workers.measure(box), this.#stages);
 		this.#lines = lines;
 		const paths = Object.entries(lines).map(([name, points]) => {
