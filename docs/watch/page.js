@@ -1316,9 +1316,13 @@ ${t.merged(number(queue.merged))}`);
       showControllers(state);
       $3("slow-control").hidden = !state.process.maySlowDown;
       if (document.activeElement !== $3("slow")) $3("slow").value = state.process.slowMilliseconds;
+      showCountdowns(stream.now());
     },
     moments: (moments) => diagram.play(moments),
-    journeys: (list3) => journeys.show(list3),
+    journeys(list3) {
+      journeys.show(list3);
+      showCountdowns(stream.now());
+    },
     connection(to) {
       diagram.connection = to;
       diagram.headline();

@@ -89,7 +89,7 @@ func (p *Page) Informer(resource string, of cache.SharedIndexInformer) cache.Sha
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.informers = append(p.informers, &informer{path: "/" + resource, informer: of})
+	p.informers = append(p.informers, newInformer(resource, of))
 	return observe.Informer(pageObserver{p: p}, of)
 }
 

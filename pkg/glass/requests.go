@@ -2,7 +2,6 @@ package glass
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -60,24 +59,21 @@ type operation struct {
 	durations [100]float64 // the last ones, in milliseconds
 }
 
-// begin counts a request. The function that it returns ends it, and needs the lock.
-func (s *server) begin(name string) (end func(Moment, observe.Result)) {
-	s.inFlight++
-	return func(ended Moment, result observe.Result) {
-		s.inFlight--
-		of := s.operations[name]
-		if of == nil && len(s.operations) < maxOperations {
-			of = &operation{Operation: Operation{Name: name}}
-			s.operations[name] = of
-		}
-		if of == nil {
-			return
-		}
-		of.durations[of.Count%len(of.durations)] = ended.Milliseconds
-		of.Count++
-		if of.LastCode = result.Code; ended.Failed {
-			of.Errors++
-		}
+// ended counts a request that has ended.
+func (s *server) ended(name string, code int, moment Moment) {
+	s.inFlight--
+	of := s.operations[name]
+	if of == nil && len(s.operations) < maxOperations {
+		of = &operation{Operation: Operation{Name: name}}
+		s.operations[name] = of
+	}
+	if of == nil {
+		return
+	}
+	of.durations[of.Count%len(of.durations)] = moment.Milliseconds
+	of.Count++
+	if of.LastCode = code; moment.Failed {
+		of.Errors++
 	}
 }
 
@@ -101,89 +97,92 @@ func (s *server) state() ServerState {
 
 // informer is what is known of an informer. Its fields need the lock of the Page.
 type informer struct {
-	path           string // the end of that of its requests
-	informer       cache.SharedIndexInformer
-	lists, watches int
-	lastError      string
+	Informer
+	path   string // the end of that of its requests
+	shared cache.SharedIndexInformer
 }
 
-// resource returns the name of the resource.
-func (i *informer) resource() string { return i.path[strings.LastIndex(i.path, "/")+1:] }
+func newInformer(path string, shared cache.SharedIndexInformer) *informer {
+	namespace, resource, found := strings.Cut(strings.TrimPrefix(path, "namespaces/"), "/")
+	if !found {
+		namespace, resource = "", path
+	}
+	return &informer{Informer{Resource: resource, Namespace: namespace}, "/" + path, shared}
+}
 
 func (i *informer) state() Informer {
-	activity := "listing"
+	state := i.Informer
+	state.ResourceVersion, state.Objects = i.shared.LastSyncResourceVersion(), len(i.shared.GetStore().ListKeys())
 	switch {
-	case i.lastError != "":
-		activity = "waiting"
-	case i.informer.HasSynced():
-		activity = "watching"
+	case state.LastError != "":
+		state.Activity = "waiting"
+	case i.shared.HasSynced():
+		state.Activity = "watching"
+	default:
+		state.Activity = "listing"
 	}
-	namespace, _, _ := strings.Cut(strings.TrimPrefix(i.path, "/namespaces/"), "/")
-	return Informer{
-		Resource: i.resource(), Namespace: namespace, Activity: activity,
-		Lists: i.lists, Watches: i.watches, LastError: i.lastError,
-		ResourceVersion: i.informer.LastSyncResourceVersion(), Objects: len(i.informer.GetStore().ListKeys()),
-	}
+	return state
 }
 
-// begin counts a list or watch. The function that it returns ends it, and needs the lock.
-func (i *informer) begin(request *http.Request) (end func(Moment, observe.Result)) {
+// ended counts a list or watch that has ended, or has begun to send events.
+func (i *informer) ended(request *http.Request, result observe.Result) {
 	query := request.URL.Query()
 	isWatch := query.Get("watch") != ""
 	if isWatch {
-		i.watches++
+		i.Watches++
 	}
 	if !isWatch || query.Get("sendInitialEvents") == "true" {
-		i.lists++
+		i.Lists++
 	}
-	return func(ended Moment, result observe.Result) {
-		switch {
-		case result.Err != nil:
-			i.lastError = clip(result.Err.Error())
-		case ended.Failed:
-			i.lastError = "the API server returned " + strconv.Itoa(result.Code) + " " + http.StatusText(result.Code)
-		default:
-			i.lastError = ""
-		}
+	switch {
+	case result.Err != nil:
+		i.LastError = clip(result.Err.Error())
+	case result.Code >= 400:
+		i.LastError = "the API server returned " + strconv.Itoa(result.Code) + " " + http.StatusText(result.Code)
+	default:
+		i.LastError = ""
 	}
+}
+
+// informerOf returns the informer that sends a request, or nil.
+func (p *Page) informerOf(request *http.Request) *informer {
+	at := slices.IndexFunc(p.informers, func(i *informer) bool {
+		return request.Method == http.MethodGet && strings.HasSuffix(request.URL.Path, i.path)
+	})
+	if at < 0 {
+		return nil
+	}
+	return p.informers[at]
 }
 
 // beginRequest records a request: of an informer, of a sync, or to another server than
 // Kubernetes.
 func (p *Page) beginRequest(ctx context.Context, sent observe.Work) func(observe.Result) {
-	w, begun := workOf(ctx), p.clock.Now()
-	count := p.count(sent, w == nil)
+	w, begun, name := workOf(ctx), p.clock.Now(), clip(sent.Name)
+	if sent.Server != observe.Kubernetes {
+		p.mu.Lock()
+		p.serverOf(sent.Server).inFlight++
+		p.mu.Unlock()
+	}
 	return func(result observe.Result) {
+		code := "no response"
+		if result.Code != 0 {
+			code = strconv.Itoa(result.Code)
+		}
 		ended := Moment{
-			Stage: StageServer, Text: fmt.Sprintf("%s: %s: %d", sent.Server, clip(sent.Name), result.Code),
-			Failed: result.Code == 0 || result.Code >= 400, Milliseconds: milliseconds(p.clock.Since(begun)),
-		}
-		if sent.Server == observe.Kubernetes {
-			ended.Stage = StageKubernetes
-		}
-		if result.Code == 0 {
-			ended.Text = fmt.Sprintf("%s: %s: no response", sent.Server, clip(sent.Name))
+			Stage: StageKubernetes, Text: sent.Server + ": " + name + ": " + code, Failed: result.Code == 0 || result.Code >= 400,
+			Milliseconds: milliseconds(p.clock.Since(begun)),
 		}
 		p.mu.Lock()
-		count(ended, result)
+		if sent.Server != observe.Kubernetes {
+			ended.Stage = StageServer
+			p.serverOf(sent.Server).ended(name, result.Code, ended)
+		} else if of := p.informerOf(sent.Request); w == nil && of != nil {
+			of.ended(sent.Request, result)
+		}
 		p.mu.Unlock()
 		if w != nil {
 			w.record(&ended)
 		}
 	}
-}
-
-// count counts a request where it belongs. The function that it returns needs the lock.
-func (p *Page) count(sent observe.Work, ofInformer bool) (end func(Moment, observe.Result)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if sent.Server != observe.Kubernetes {
-		return p.serverOf(sent.Server).begin(clip(sent.Name))
-	}
-	for _, of := range p.informers {
-		if ofInformer && sent.Request.Method == http.MethodGet && strings.HasSuffix(sent.Request.URL.Path, of.path) {
-			return of.begin(sent.Request)
-		}
-	}
-	return func(Moment, observe.Result) {}
 }

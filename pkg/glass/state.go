@@ -43,10 +43,10 @@ func (c *Controller) state() State {
 func (p *Page) informersFor(c *Controller) (own, others []*informer) {
 	resource := c.Resource
 	if resource == "" && len(p.informers) > 0 {
-		resource = p.informers[0].resource()
+		resource = p.informers[0].Resource
 	}
 	for _, of := range p.informers {
-		if of.resource() == resource {
+		if of.Resource == resource {
 			own = append(own, of)
 		} else {
 			others = append(others, of)
@@ -120,7 +120,7 @@ func (c *Controller) keysWith(prefix string) []string {
 	own, _ := c.page.informersFor(c)
 	c.page.mu.Unlock()
 	for _, informer := range own {
-		listed = append(listed, informer.informer.GetStore().ListKeys()...)
+		listed = append(listed, informer.shared.GetStore().ListKeys()...)
 	}
 	slices.Sort(listed)
 	for _, key := range append(keys, listed...) {

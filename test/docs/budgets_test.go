@@ -10,11 +10,11 @@ import (
 // budgets are the most that this repository may contain, without generated files. They
 // follow the repository down. To raise one is a decision: what is it worth to a reader?
 var budgets = map[string]int{
-	"lines of the program":                           21_100,
+	"lines of the program":                           20_900,
 	"lines of the embedded Neutron":                  2_100,
 	"lines of tests":                                 30_100,
 	"lines that support tests, tools and lessons":    15_400,
-	"lines of the debug page":                        2_050,
+	"lines of the debug page":                        1_770,
 	"lines of YAML":                                  2_900,
 	"Go files in the root":                           3,
 	"test files in the root":                         7,

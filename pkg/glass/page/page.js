@@ -33,9 +33,13 @@ const stream = new (isRecorded ? Recording : Stream)({
 		showControllers(state);
 		$("slow-control").hidden = !state.process.maySlowDown;
 		if (document.activeElement !== $("slow")) $("slow").value = state.process.slowMilliseconds;
+		showCountdowns(stream.now());
 	},
 	moments: (moments) => diagram.play(moments),
-	journeys: (list) => journeys.show(list),
+	journeys(list) {
+		journeys.show(list);
+		showCountdowns(stream.now());
+	},
 	connection(to) {
 		diagram.connection = to;
 		diagram.headline();
