@@ -11,16 +11,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	kubeinformers "k8s.io/client-go/informers"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	myv1 "github.com/samplecrd/network-controller/example/namespaceplus/apis/mygroup/v1"
-	applyv1 "github.com/samplecrd/network-controller/example/namespaceplus/client/applyconfiguration/mygroup/v1"
-	informersv1 "github.com/samplecrd/network-controller/example/namespaceplus/client/informers/externalversions/mygroup/v1"
+	informers "github.com/samplecrd/network-controller/example/namespaceplus/client/informers/externalversions"
 	listers "github.com/samplecrd/network-controller/example/namespaceplus/client/listers/mygroup/v1"
 	"github.com/samplecrd/network-controller/example/namespaceplus/tenant"
 	"github.com/samplecrd/network-controller/pkg/glass"
@@ -37,111 +35,112 @@ import (
 // that is sent twice has the effect of one.
 type Controller struct {
 	clients
-	namespace     string // of the controller
-	lister        listers.NamespacePlusLister
-	owned         map[tenant.Kind]kubeinformers.GenericInformer // the metadata of what tenants have
-	synced        []cache.DoneChecker
-	queue         queue // names of NamespacePluses
-	notifications queue // apart, so that no tenant waits for a receiver
+	lister    listers.NamespacePlusLister
+	owned     map[tenant.Kind]cache.SharedIndexInformer // the metadata of what tenants have
+	informers []cache.SharedIndexInformer               // of all of these
+	queues    []queue
 }
 
-// queue is a queue of names, which the debug page shows.
+// queue is a queue of names, which the debug page shows, and what to do with them.
 type queue struct {
 	workqueue.TypedRateLimitingInterface[string]
-	shown *glass.Controller
+	shown  *glass.Controller
+	handle func(context.Context, string) error
 }
 
-// patience is how long Run waits for the caches.
-const patience = 10 * time.Second
+const workers = 4 // of each queue
 
-// NewController returns a Controller. Start the informers after it.
-func NewController(
-	c clients, namespace string, tenants informersv1.NamespacePlusInformer,
-	owned map[tenant.Kind]kubeinformers.GenericInformer,
-) (*Controller, error) {
-	newQueue := func(name string) queue {
-		backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[string](200*time.Millisecond, time.Minute)
-		config := workqueue.TypedRateLimitingQueueConfig[string]{Name: name}
-		next := workqueue.NewTypedRateLimitingQueueWithConfig(backoff, config)
-		shown := c.page.Controller(glass.Config{Name: name})
-		return queue{glass.Queue(shown, next, backoff), shown}
-	}
-	controller := &Controller{
-		clients: c, namespace: namespace, lister: tenants.Lister(), owned: owned,
-		queue: newQueue("NamespacePluses"), notifications: newQueue("Notifications"),
-	}
-	errs := []error{controller.watch("namespacepluses", tenants.Informer(), func(changed metav1.Object) {
-		controller.queue.Add(changed.GetName()) // also after an own write: the sync finds nothing to do
-		controller.notifications.Add(changed.GetName())
-	})}
-	for kind, informer := range owned {
-		// If somebody removes the label, the object leaves the watch, which is a deletion with
-		// the old label.
-		resource := tenant.Resource(kind).Resource
-		errs = append(errs, controller.watch(resource, informer.Informer(), func(changed metav1.Object) {
-			controller.queue.Add(changed.GetLabels()[myv1.LabelTenant])
-		}))
+// NewController returns a Controller of tenants that get objects of some kinds.
+func NewController(c clients, kinds []tenant.Kind) (*Controller, error) {
+	tenants := informers.NewSharedInformerFactory(c.tenants, 0).Mygroup().V1().NamespacePluses()
+	controller := &Controller{clients: c, lister: tenants.Lister(), owned: map[tenant.Kind]cache.SharedIndexInformer{}}
+	syncs := controller.newQueue("NamespacePluses", controller.syncHandler)
+	notifications := controller.newQueue("Notifications", controller.notify) // no tenant waits for a receiver
+	errs := []error{controller.watch("namespacepluses", tenants.Informer(), syncs, notifications)}
+	labeled := func(options *metav1.ListOptions) { options.LabelSelector = myv1.LabelTenant }
+	for _, kind := range kinds {
+		resource, index := tenant.Resource(kind), cache.Indexers{cache.NamespaceIndex: tenantOf}
+		informer := metadatainformer.NewFilteredMetadataInformer(c.metadata, resource, "", 0, index, labeled).Informer()
+		controller.owned[kind] = informer
+		errs = append(errs, controller.watch(resource.Resource, informer, syncs))
 	}
 	return controller, errors.Join(errs...)
 }
 
-// watch calls a function with each object of an informer that changes, before and after.
-func (c *Controller) watch(resource string, informer cache.SharedIndexInformer, add func(metav1.Object)) error {
-	handle := func(object any) {
-		if missed, ok := object.(cache.DeletedFinalStateUnknown); ok {
-			object = missed.Obj
-		}
-		if object, ok := object.(metav1.Object); ok {
-			add(object)
-		}
-	}
-	registration, err := c.page.Informer(resource, informer).AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: handle, UpdateFunc: func(before, after any) { handle(before); handle(after) }, DeleteFunc: handle,
-	})
-	if err != nil {
-		return fmt.Errorf("adding event handlers: %w", err)
-	}
-	c.synced = append(c.synced, registration.HasSyncedChecker())
-	return nil
+func (c *Controller) newQueue(name string, handle func(context.Context, string) error) queue {
+	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[string](200*time.Millisecond, time.Minute)
+	config := workqueue.TypedRateLimitingQueueConfig[string]{Name: name}
+	next := workqueue.NewTypedRateLimitingQueueWithConfig(backoff, config)
+	shown := c.page.Controller(glass.Config{Name: name})
+	c.queues = append(c.queues, queue{glass.Queue(shown, next, backoff), shown, handle})
+	return c.queues[len(c.queues)-1]
 }
 
-// Run waits for the caches and runs workers until the context ends. A request that is cut
-// off then does no harm: the next process sends it again. A cache that is still empty after
-// a while is a problem of each tenant, whose status says why (see observe).
-func (c *Controller) Run(ctx context.Context, workers int) {
-	logger := klog.FromContext(ctx)
-	logger.Info("Waiting for the informer caches to sync")
-	waiting, cancel := context.WithTimeout(ctx, patience)
-	cache.WaitFor(waiting, "", c.synced...)
-	cancel()
-	logger.Info("Starting workers", "count", workers)
+// tenantOf is an index function. What is not in the namespace of a tenant has the tenant's name.
+func tenantOf(object any) ([]string, error) {
+	name, err := cache.DeletionHandlingObjectToName(object)
+	return []string{cmp.Or(name.Namespace, name.Name)}, err
+}
+
+// watch adds the tenant to queues after each event of an informer, also after an own write:
+// the sync finds nothing to do. An object that loses the label is deleted from the watch.
+func (c *Controller) watch(resource string, informer cache.SharedIndexInformer, queues ...queue) error {
+	add := func(object any) {
+		names, _ := tenantOf(object) // all that informers pass has a name
+		for _, queue := range queues {
+			queue.Add(names[0])
+		}
+	}
+	c.informers = append(c.informers, informer)
+	_, err := c.page.Informer(resource, informer).AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: add, UpdateFunc: func(_, after any) { add(after) }, DeleteFunc: add,
+	})
+	return err
+}
+
+// Run runs the informers and, when their caches are filled, workers until the context ends.
+// A request that is cut off then does no harm: the next process sends it again. A cache that
+// is still empty after a while is a problem of each tenant, whose status says why (see observe).
+func (c *Controller) Run(ctx context.Context) {
 	var running sync.WaitGroup
-	for range workers {
-		running.Go(func() { runWorker(ctx, c.queue, c.syncHandler) })
-		running.Go(func() { runWorker(ctx, c.notifications, c.notify) })
+	var synced []cache.DoneChecker
+	for _, informer := range c.informers {
+		running.Go(func() { informer.RunWithContext(ctx) })
+		synced = append(synced, informer.HasSyncedChecker())
+	}
+	klog.FromContext(ctx).Info("Waiting for the informer caches to sync")
+	waiting, cancel := context.WithTimeout(ctx, 10*time.Second)
+	cache.WaitFor(waiting, "", synced...)
+	cancel()
+	klog.FromContext(ctx).Info("Starting workers", "count", workers)
+	for _, queue := range c.queues {
+		for range workers {
+			running.Go(func() { queue.work(ctx) })
+		}
 	}
 	<-ctx.Done()
-	c.queue.ShutDown()
-	c.notifications.ShutDown()
+	for _, queue := range c.queues {
+		queue.ShutDown()
+	}
 	running.Wait()
 }
 
-// runWorker processes names until the queue is shut down.
-func runWorker(ctx context.Context, queue queue, handle func(context.Context, string) error) {
+// work handles names until the queue is shut down.
+func (q queue) work(ctx context.Context) {
 	for {
-		name, shutdown := queue.Get()
+		name, shutdown := q.Get()
 		if shutdown {
 			return
 		}
-		syncing, end := queue.shown.Sync(ctx, name)
-		err := handle(syncing, name)
+		syncing, end := q.shown.Sync(ctx, name)
+		err := q.handle(syncing, name)
 		if end(err); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Retrying with backoff", "namespaceplus", name)
-			queue.AddRateLimited(name)
+			q.AddRateLimited(name)
 		} else {
-			queue.Forget(name)
+			q.Forget(name)
 		}
-		queue.Done(name)
+		q.Done(name)
 	}
 }
 
@@ -150,56 +149,64 @@ func runWorker(ctx context.Context, queue queue, handle func(context.Context, st
 func (c *Controller) syncHandler(ctx context.Context, name string) error {
 	desired, err := c.lister.Get(name)
 	if err != nil || desired.DeletionTimestamp != nil {
-		return ignoreNotFound(err) // the garbage collector deletes the namespace, if that is requested
+		return utilerrors.FilterOut(err, apierrors.IsNotFound) // the garbage collector deletes what is to be deleted
 	}
-	err = c.reconcile(ctx, desired)
-	return errors.Join(err, c.writeStatus(ctx, tenant.FieldManager, tenant.Ready(desired, err)))
+	return c.report(ctx, desired, myv1.ConditionReady, c.reconcile(ctx, desired))
 }
 
 // reconcile makes what exists match the spec. What is dropped goes first: it may be a
 // permission.
 func (c *Controller) reconcile(ctx context.Context, desired *myv1.NamespacePlus) error {
-	objects, err := tenant.Objects(desired)
-	if err != nil {
-		return err
-	}
+	objects, invalid := tenant.Objects(desired)
 	observed, err := c.observe(ctx, desired.Name)
-	if err != nil {
+	if err := errors.Join(invalid, err); err != nil {
 		return err
 	}
-	if err := c.ensureNamespace(ctx, desired, objects[0], observed); err != nil {
+	namespace := tenant.IDOf(objects[0])
+	if observed[namespace] == nil {
+		if observed[namespace], err = c.createNamespace(ctx, objects[0]); err != nil {
+			return err
+		}
+	}
+	if err := tenant.CheckNamespace(desired, observed[namespace]); err != nil {
 		return err
 	}
 	var errs []error
-	for id, object := range observed.Dropped(objects) {
-		errs = append(errs, c.delete(ctx, id.Kind, object))
+	for id, object := range observed {
+		if !tenant.IsDropped(id, object, objects) {
+			continue
+		}
+		klog.FromContext(ctx).Info("Deleting", "kind", id.Kind.Kind, "object", klog.KObj(object))
+		thisOne := metav1.NewPreconditionDeleteOptions(string(object.GetUID())) // another may have its name meanwhile
+		err := c.objects.Resource(tenant.Resource(id.Kind)).Namespace(object.GetNamespace()).Delete(ctx, id.Name, *thisOne)
+		errs = append(errs, utilerrors.FilterOut(err, apierrors.IsNotFound))
 	}
 	for _, object := range objects {
-		own := observed[tenant.IDOf(object)]
+		id := tenant.IDOf(object)
+		own := observed[id]
 		if tenant.IsUpToDate(object, own) || own == nil && errors.Join(errs...) != nil {
 			continue // nobody gets anything new while a limit is missing
 		}
-		errs = append(errs, c.apply(ctx, object, own != nil || desired.Spec.Adopt))
+		klog.FromContext(ctx).Info("Applying", "kind", id.Kind.Kind, "object", klog.KObj(object))
+		// Without force, the API server rejects a value that differs from that of another manager.
+		options := metav1.ApplyOptions{FieldManager: tenant.FieldManager, Force: own != nil || desired.Spec.Adopt}
+		client := c.objects.Resource(tenant.Resource(id.Kind)).Namespace(object.GetNamespace())
+		if _, err := client.Apply(ctx, id.Name, object, options); err != nil {
+			errs = append(errs, fmt.Errorf("applying %s %s: %w", id.Kind.Kind, id.Name, err))
+		}
 	}
 	return errors.Join(errs...)
 }
 
 // observe reads what a tenant has from the caches.
 func (c *Controller) observe(ctx context.Context, name string) (tenant.Observed, error) {
-	observed, selector := tenant.Observed{}, labels.SelectorFromSet(labels.Set{myv1.LabelTenant: name})
+	observed := tenant.Observed{}
 	for kind, informer := range c.owned {
-		if !informer.Informer().HasSynced() { // a list says why
+		if !informer.HasSynced() { // a list says why
 			_, err := c.metadata.Resource(tenant.Resource(kind)).List(ctx, metav1.ListOptions{Limit: 1})
 			return nil, cmp.Or(err, fmt.Errorf("the cache of each %s is still empty", kind.Kind))
 		}
-		objects, err := informer.Lister().ByNamespace(name).List(selector)
-		if kind == tenant.Namespace {
-			objects = make([]runtime.Object, 1)
-			objects[0], err = informer.Lister().Get(name)
-		}
-		if apierrors.IsNotFound(err) {
-			continue
-		}
+		objects, err := informer.GetIndexer().ByIndex(cache.NamespaceIndex, name)
 		if err != nil {
 			return nil, fmt.Errorf("reading each %s from the cache: %w", kind.Kind, err)
 		}
@@ -211,49 +218,15 @@ func (c *Controller) observe(ctx context.Context, name string) (tenant.Observed,
 	return observed, nil
 }
 
-// ensureNamespace makes sure that there is a namespace which may be changed. An apply
-// would take over one that exists; a create fails.
-func (c *Controller) ensureNamespace(
-	ctx context.Context, desired *myv1.NamespacePlus, object *unstructured.Unstructured, observed tenant.Observed,
-) error {
-	id, namespaces := tenant.IDOf(object), c.objects.Resource(tenant.Resource(tenant.Namespace))
-	if observed[id] == nil {
-		created, err := namespaces.Create(ctx, object, metav1.CreateOptions{FieldManager: tenant.FieldManager})
-		if apierrors.IsAlreadyExists(err) {
-			// It is not ours, or has lost its label, or the cache does not have it yet.
-			created, err = namespaces.Get(ctx, desired.Name, metav1.GetOptions{})
-		}
-		if err != nil {
-			return err
-		}
-		observed[id] = created
+// createNamespace returns the namespace of a tenant. An apply would take over one of somebody
+// else; a create fails.
+func (c *Controller) createNamespace(ctx context.Context, object *unstructured.Unstructured) (metav1.Object, error) {
+	namespaces := c.objects.Resource(tenant.Resource(tenant.Namespace))
+	created, err := namespaces.Create(ctx, object, metav1.CreateOptions{FieldManager: tenant.FieldManager})
+	if apierrors.IsAlreadyExists(err) { // not ours, or it has lost its label, or is not in the cache yet
+		return namespaces.Get(ctx, object.GetName(), metav1.GetOptions{})
 	}
-	return tenant.CheckNamespace(desired, observed[id])
-}
-
-// apply writes all fields of an object. Without force, the API server rejects a value
-// that differs from that of another field manager.
-func (c *Controller) apply(ctx context.Context, object *unstructured.Unstructured, force bool) error {
-	name, namespace := object.GetName(), object.GetNamespace()
-	options := metav1.ApplyOptions{FieldManager: tenant.FieldManager, Force: force}
-	resource := c.objects.Resource(tenant.Resource(object.GroupVersionKind())).Namespace(namespace)
-	if _, err := resource.Apply(ctx, name, object, options); err != nil {
-		return fmt.Errorf("applying %s %s: %w", object.GetKind(), name, err)
-	}
-	klog.FromContext(ctx).Info("Applied", "kind", object.GetKind(), "namespace", namespace, "name", name)
-	return nil
-}
-
-// delete deletes an object, but not another one that has its name meanwhile.
-func (c *Controller) delete(ctx context.Context, kind tenant.Kind, object metav1.Object) error {
-	name, namespace, uid := object.GetName(), object.GetNamespace(), object.GetUID()
-	err := c.objects.Resource(tenant.Resource(kind)).Namespace(namespace).Delete(ctx, name,
-		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-	if ignoreNotFound(err) != nil {
-		return fmt.Errorf("deleting %s %s: %w", kind.Kind, name, err)
-	}
-	klog.FromContext(ctx).Info("Deleted", "kind", kind.Kind, "namespace", namespace, "name", name)
-	return nil
+	return created, err
 }
 
 // notify sends the notification of one tenant, if it is needed. A request cannot be taken
@@ -264,30 +237,23 @@ func (c *Controller) notify(ctx context.Context, name string) error {
 		desired, err = c.tenants.MygroupV1().NamespacePluses().Get(ctx, name, metav1.GetOptions{})
 	}
 	if err != nil || !tenant.NeedsNotification(desired) {
-		return ignoreNotFound(err)
+		return utilerrors.FilterOut(err, apierrors.IsNotFound)
 	}
-	secret, failure := c.kube.CoreV1().Secrets(c.namespace).Get(ctx, tenant.SecretName, metav1.GetOptions{})
+	secret, failure := c.kube.CoreV1().Secrets(tenant.SecretNamespace).Get(ctx, tenant.SecretName, metav1.GetOptions{})
 	if failure == nil {
 		failure = tenant.Notify(ctx, desired, secret)
 	}
-	return errors.Join(failure, c.writeStatus(ctx, tenant.Notifier, tenant.Notified(desired, failure)))
+	return c.report(ctx, desired, myv1.ConditionNotified, failure)
 }
 
-// writeStatus applies the fields of the status that a field manager has.
-func (c *Controller) writeStatus(
-	ctx context.Context, manager string, object *applyv1.NamespacePlusApplyConfiguration,
-) error {
+// report writes a condition into the status, if it changes. Each condition has a field
+// manager of its own, so neither of their writers needs the version of the other.
+func (c *Controller) report(ctx context.Context, desired *myv1.NamespacePlus, condition string, failure error) error {
+	object := tenant.Report(desired, condition, failure)
 	if object == nil {
-		return nil // no change
+		return failure
 	}
-	options := metav1.ApplyOptions{FieldManager: manager, Force: true}
+	options := metav1.ApplyOptions{FieldManager: tenant.FieldManager + "-" + condition, Force: true}
 	_, err := c.tenants.MygroupV1().NamespacePluses().ApplyStatus(ctx, object, options)
-	return ignoreNotFound(err)
-}
-
-func ignoreNotFound(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return errors.Join(failure, utilerrors.FilterOut(err, apierrors.IsNotFound))
 }

@@ -6,48 +6,21 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
-	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
-	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/rest"
 
-	myv1 "github.com/samplecrd/network-controller/example/namespaceplus/apis/mygroup/v1"
+	lesson "github.com/samplecrd/network-controller/docs/learn/code/start"
 	clientset "github.com/samplecrd/network-controller/example/namespaceplus/client/clientset/versioned"
-	informers "github.com/samplecrd/network-controller/example/namespaceplus/client/informers/externalversions"
 	"github.com/samplecrd/network-controller/example/namespaceplus/tenant"
 	"github.com/samplecrd/network-controller/pkg/glass"
 )
 
-type options struct {
-	kubeconfig, namespace string
-	workers               int
-	debugPage             glass.Options
-}
-
-func main() {
-	var o options
-	flag.StringVar(&o.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "`path` of a kubeconfig; not needed in a Pod")
-	flag.StringVar(&o.namespace, "namespace", "namespaceplus-system", "namespace of the Secret "+tenant.SecretName)
-	flag.IntVar(&o.workers, "workers", 4, "number of workers")
-	o.debugPage.AddFlags(flag.CommandLine)
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, o); err != nil {
-		fmt.Fprintln(os.Stderr, "namespaceplus:", err)
-		os.Exit(1) //nolint:gocritic // nothing is left that stop could end
-	}
-}
+func main() { lesson.MainWithPage(run) }
 
 // clients are the clients of the API server, and the page that shows what they do.
 type clients struct {
@@ -58,52 +31,28 @@ type clients struct {
 	page     *glass.Page
 }
 
-func connect(ctx context.Context, o options) (c clients, err error) {
-	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
-	if err != nil {
-		return c, err
-	}
-	if c.page, err = o.debugPage.Serve(ctx, glass.Process{Name: "namespaceplus"}); err != nil {
-		return c, err
-	}
-	config.Wrap(c.page.Kubernetes)
+// run connects the parts.
+func run(ctx context.Context, config *rest.Config, page *glass.Page) error {
 	config.QPS = -1 // the API server limits requests
 	config.UserAgent = tenant.FieldManager
-	var errs [4]error
+	c, errs := clients{page: page}, [4]error{}
 	c.tenants, errs[0] = clientset.NewForConfig(config)
 	c.objects, errs[1] = dynamic.NewForConfig(config)
 	c.metadata, errs[2] = metadata.NewForConfig(config)
 	c.kube, errs[3] = kubernetes.NewForConfig(config)
-	return c, errors.Join(errs[:]...)
-}
-
-func run(ctx context.Context, o options) error {
-	c, err := connect(ctx, o)
-	if err != nil {
+	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}
-	ofTenants := informers.NewSharedInformerFactory(c.tenants, 0)
-	labeled := func(options *metav1.ListOptions) { options.LabelSelector = myv1.LabelTenant }
-	ofOwned := metadatainformer.NewFilteredSharedInformerFactory(c.metadata, 0, metav1.NamespaceAll, labeled)
-	owned := map[tenant.Kind]kubeinformers.GenericInformer{}
-	for _, kind := range tenant.Kinds {
-		_, err := c.kube.Discovery().ServerResourcesForGroupVersion(kind.GroupVersion().String())
-		if apierrors.IsNotFound(err) && kind == tenant.Network {
-			continue // the CRD is not installed: an informer would wait for it
-		}
-		if err != nil {
-			return fmt.Errorf("looking for %s: %w", kind.Kind, err)
-		}
-		owned[kind] = ofOwned.ForResource(tenant.Resource(kind))
+	kinds := tenant.Kinds
+	_, err := c.kube.Discovery().ServerResourcesForGroupVersion(tenant.Network.GroupVersion().String())
+	if err == nil {
+		kinds = append(kinds, tenant.Network)
+	} else if !apierrors.IsNotFound(err) { // without the CRD, an informer would wait for it
+		return fmt.Errorf("looking for the kind Network: %w", err)
 	}
-	controller, err := NewController(c, o.namespace, ofTenants.Mygroup().V1().NamespacePluses(), owned)
-	if err != nil {
-		return err
+	controller, err := NewController(c, kinds)
+	if err == nil {
+		controller.Run(ctx)
 	}
-	ofTenants.StartWithContext(ctx)
-	ofOwned.Start(ctx.Done())
-	defer ofTenants.Shutdown()
-	defer ofOwned.Shutdown()
-	controller.Run(ctx, o.workers)
-	return nil
+	return err
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	clientset "github.com/samplecrd/network-controller/example/portrule/client/clientset/versioned"
+	"github.com/samplecrd/network-controller/pkg/glass"
 	"github.com/samplecrd/network-controller/test/controlplane"
 )
 
@@ -52,13 +53,14 @@ type machine struct {
 	writes *atomic.Int64
 
 	removeRules bool // with the agent
+	page        *glass.Page
 }
 
 const serverAddress, firstClient, secondClient = "10.77.0.1", "10.77.0.2", "10.77.0.3"
 
 func newMachine(t *testing.T, name string) *machine {
 	t.Helper()
-	m := &machine{T: t, node: fmt.Sprintf("%s-%d", name, os.Getpid()), stop: func() {}, writes: &atomic.Int64{}}
+	m := &machine{T: t, node: fmt.Sprintf("%s-%d", name, os.Getpid()), stop: func() {}, writes: &atomic.Int64{}, page: new(glass.Page)}
 	m.client = m.node + "-clients"
 	for _, netns := range []string{m.node, m.client} {
 		m.ip("netns", "add", netns)
@@ -133,16 +135,24 @@ func (m *machine) agent(change ...func(*rest.Config)) {
 	for _, f := range change {
 		f(config)
 	}
+	config.Wrap(m.page.Kubernetes)
 	netns, err := os.Open("/run/netns/" + m.node)
 	if err != nil {
 		m.Fatal(err)
 	}
-	kernel := &counted{firewall: &nft{netns: int(netns.Fd())}}
+	kernel := &nft{netns: int(netns.Fd())}
+	var syncs atomic.Int64
+	counted := func(ctx context.Context, desired []access) error {
+		defer syncs.Add(1)
+		return kernel.Sync(ctx, desired)
+	}
+	agent := options{
+		node: m.node, removeRules: m.removeRules, page: m.page,
+		firewalls: []func(context.Context, []access) error{counted, syncFirewalld}, watch: kernel.Watch,
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() {
-		ended <- runController(ctx, config, m.node, m.removeRules, kernel, firewalld{})
-	}()
+	go func() { ended <- run(ctx, config, agent) }()
 	m.stop = func() {
 		m.stop = func() {}
 		cancel()
@@ -152,7 +162,7 @@ func (m *machine) agent(change ...func(*rest.Config)) {
 		_ = netns.Close()
 	}
 	m.eventually(func() error {
-		if kernel.syncs.Load() == 0 {
+		if syncs.Load() == 0 {
 			return errors.New("the agent has not synced yet")
 		}
 		return nil
@@ -162,17 +172,6 @@ func (m *machine) agent(change ...func(*rest.Config)) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// counted counts the syncs of a firewall that have ended.
-type counted struct {
-	firewall
-	syncs atomic.Int64
-}
-
-func (c *counted) Sync(ctx context.Context, desired []access) error {
-	defer c.syncs.Add(1)
-	return c.firewall.Sync(ctx, desired)
-}
 
 // serve accepts TCP connections to a port of the node, and echoes what it receives.
 func (m *machine) serve(address string) {
@@ -334,7 +333,7 @@ func (m *machine) applied(rule, want string) func() error {
 	return func() error {
 		object, err := client.FirewalldV1().PortRules().Get(m.Context(), rule, metav1.GetOptions{})
 		got := ""
-		for _, condition := range (&Controller{node: m.node}).conditions(object) {
+		for _, condition := range (&Controller{options: options{node: m.node}}).conditions(object) {
 			got = fmt.Sprintf("%s %d %s: %s", condition.Status, condition.ObservedGeneration, condition.Reason, condition.Message)
 		}
 		if err != nil || !strings.HasPrefix(got, want) || want == "" && got != "" {

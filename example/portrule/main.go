@@ -7,84 +7,58 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	coreinformers "k8s.io/client-go/informers/core/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
 
-	clientset "github.com/samplecrd/network-controller/example/portrule/client/clientset/versioned"
-	informersv1 "github.com/samplecrd/network-controller/example/portrule/client/informers/externalversions/firewalld/v1"
+	lesson "github.com/samplecrd/network-controller/docs/learn/code/start"
+	"github.com/samplecrd/network-controller/pkg/glass"
 )
+
+// options are what an agent is started with.
+type options struct {
+	node        string
+	removeRules bool        // when the agent stops
+	page        *glass.Page // shows the queue, if that is requested
+	// firewalls make each firewall of the node as desired. They read what is there, and change
+	// it if it differs.
+	firewalls []func(ctx context.Context, desired []access) error
+	// watch calls a function after a change that others may have made, until the context or
+	// the connection ends.
+	watch func(ctx context.Context, changed func()) error
+}
 
 // resyncPeriod is the pause between two looks at the firewall, beside those after an event.
 var resyncPeriod = time.Minute
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", "", "`path` of a kubeconfig file; defaults to the configuration of the pod")
-	node := flag.String("node", os.Getenv("NODE_NAME"), "`name` of this node; defaults to $NODE_NAME")
+	var o options
+	flag.StringVar(&o.node, "node", os.Getenv("NODE_NAME"), "`name` of this node; defaults to $NODE_NAME")
+	flag.BoolVar(&o.removeRules, "remove-rules", false, "remove all rules from the node when the agent stops")
 	netns := flag.String("netns", "", "`path` of a network namespace in place of that of the process; firewalld has none")
-	removeRules := flag.Bool("remove-rules", false, "remove all rules from the node when the agent stops")
-	klog.InitFlags(nil)
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *kubeconfig, *node, *netns, *removeRules)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "portrule:", err)
-		os.Exit(1)
-	}
-}
-
-// run connects the parts.
-func run(ctx context.Context, kubeconfig, node, netns string, removeRules bool) error {
-	if node == "" || len(fieldManager(node)) > 128 {
-		return fmt.Errorf("-node: %q is not the name of a node with at most 119 characters", node)
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return err
-	}
-	if netns == "" {
-		return runController(ctx, config, node, removeRules, &nft{}, firewalld{})
-	}
-	file, err := os.Open(netns) //nolint:gosec // the administrator names it
-	if err != nil {
-		return fmt.Errorf("-netns: %w", err)
-	}
-	defer func() { _ = file.Close() }()
-	return runController(ctx, config, node, removeRules, &nft{netns: int(file.Fd())})
-}
-
-// runController runs the controller and its informers, until the context ends.
-func runController(
-	ctx context.Context, config *rest.Config, node string, removeRules bool, firewalls ...firewall,
-) error {
-	config = rest.CopyConfig(config)
-	config.QPS, config.UserAgent = -1, "portrule" // the API server has its own limits
-	client, err := clientset.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	kube, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	rules := informersv1.NewPortRuleInformer(client, 0, cache.Indexers{})
-	nodes := coreinformers.NewFilteredNodeInformer(kube, 0, cache.Indexers{}, func(options *metav1.ListOptions) {
-		options.FieldSelector = "metadata.name=" + node
+	lesson.MainWithPage(func(ctx context.Context, config *rest.Config, page *glass.Page) error {
+		kernel := &nft{}
+		o.page, o.watch, o.firewalls = page, kernel.Watch, append(o.firewalls, kernel.Sync, syncFirewalld)
+		if *netns != "" {
+			file, err := os.Open(*netns)
+			if err != nil {
+				return fmt.Errorf("-netns: %w", err)
+			}
+			defer func() { _ = file.Close() }()
+			kernel.netns, o.firewalls = int(file.Fd()), o.firewalls[:1]
+		}
+		return run(ctx, config, o)
 	})
-	c, err := NewController(ctx, node, client.FirewalldV1().PortRules(), rules, nodes, firewalls...)
-	if err != nil {
-		return err
+}
+
+// run runs the controller until the context ends.
+func run(ctx context.Context, config *rest.Config, o options) error {
+	if o.node == "" || len(fieldManager(o.node)) > 128 {
+		return fmt.Errorf("-node: %q is not the name of a node with at most 119 characters", o.node)
 	}
-	go rules.RunWithContext(ctx)
-	go nodes.RunWithContext(ctx)
-	return c.Run(ctx, removeRules)
+	c, err := NewController(ctx, config, o)
+	if err == nil {
+		err = c.Run(ctx)
+	}
+	return err
 }

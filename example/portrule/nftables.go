@@ -16,11 +16,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-const (
-	tableName  = "portrule"
-	chainName  = "input"
-	bufferSize = 16 << 20 // a table is sent at once
-)
+const tableName = "portrule"
+const bufferSize = 16 << 20 // a table is sent at once
 
 var protocols = map[string]byte{"tcp": unix.IPPROTO_TCP, "udp": unix.IPPROTO_UDP}
 
@@ -77,7 +74,7 @@ func desiredTable(all []access) (t table) {
 	// The priority is before the tables of most others.
 	priority, policy := nftables.ChainPriority(-10), nftables.ChainPolicyAccept
 	t.chains = []nftables.Chain{{
-		Name: chainName, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookInput,
+		Name: "input", Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookInput,
 		Priority: &priority, Policy: &policy,
 	}}
 	accept := &expr.Verdict{Kind: expr.VerdictAccept}
@@ -90,15 +87,17 @@ func desiredTable(all []access) (t table) {
 			Mask: binaryutil.NativeEndian.PutUint32(expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED),
 		},
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)}, accept)
+	reject := &expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_ADMIN_PROHIBITED}
+	var others table
+	rejected := map[port]bool{}
 	for _, a := range all {
-		for _, source := range a.sources {
-			t.add(a.rule, append(a.port.match(source), accept)...)
+		t.add(a.rule, append(a.port.match(a.source), accept)...)
+		if !rejected[a.port] {
+			others.add("all others", append(a.port.match(netip.Prefix{}), reject)...)
+			rejected[a.port] = true
 		}
 	}
-	for _, p := range portsOf(all) {
-		reject := &expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_ADMIN_PROHIBITED}
-		t.add("all others", append(p.match(netip.Prefix{}), reject)...)
-	}
+	t.rules = append(t.rules, others.rules...) // what is accepted comes first
 	return t
 }
 
@@ -183,7 +182,8 @@ func readTable(conn *nftables.Conn) (t table, err error) {
 }
 
 // Watch calls a function after each change of nftables. The sync finds out whether it was
-// one of the table: to read it costs less than to decide it here.
+// one of the table: to read it costs less than to decide it here. A change of firewalld is
+// one of nftables, too.
 func (n *nft) Watch(ctx context.Context, changed func()) error {
 	conn, err := n.connect()
 	if err != nil {

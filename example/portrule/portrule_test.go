@@ -3,7 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/netip"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 	"k8s.io/client-go/rest"
+
+	"github.com/samplecrd/network-controller/pkg/glass"
+	"github.com/samplecrd/network-controller/test/running"
 )
 
 const web = serverAddress + ":8080"
@@ -80,7 +83,7 @@ func TestCapabilities(t *testing.T) {
 		if err := unix.Capset(&header, &data[0]); err != nil { // of this thread, which ends
 			return err
 		}
-		a := access{rule: "web", port: port{protocol: "tcp", number: 8080}, sources: []netip.Prefix{{}}}
+		a := access{rule: "web", port: port{protocol: "tcp", number: 8080}}
 		return (&nft{}).Sync(t.Context(), []access{a})
 	})
 	if !strings.Contains(m.ruleset(), "dport 8080") {
@@ -270,4 +273,21 @@ func TestHostileInput(t *testing.T) {
 	m.eventually(m.rejected(firstClient, web))
 	m.rule("web", "{port: 8080, sources: [10.77.0.0/24, 10.77.0.2/32, 10.77.0.0/25]}") // they overlap
 	m.eventually(m.passes(firstClient, web))
+}
+
+// The debug page shows the one key of the agent, and what a sync of it has cost.
+func TestDebugPage(t *testing.T) {
+	m := newMachine(t, "page")
+	m.page = glass.New(t.Context(), glass.Process{Name: "portrule"})
+	server := httptest.NewServer(m.page.Handler())
+	t.Cleanup(server.Close)
+	m.agent()
+	m.rule("web", "{port: 8080}")
+	m.eventually(m.applied("web", "True 1"), func() error {
+		journeys, err := running.Get(server.URL + "/api/journeys?controller=Nodes&key=" + m.node)
+		if err == nil && !strings.Contains(journeys, "patch ports status") {
+			err = fmt.Errorf("the page shows %s", journeys)
+		}
+		return err
+	})
 }

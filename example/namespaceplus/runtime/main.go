@@ -27,19 +27,17 @@ import (
 )
 
 func main() {
-	namespace := flag.String("namespace", "namespaceplus-system", "namespace of the Secret "+tenant.SecretName)
-	workers := flag.Int("workers", 4, "number of workers")
 	var debugPage glass.Options
 	debugPage.AddFlags(flag.CommandLine)
 	flag.Parse() // controller-runtime defines -kubeconfig
 	ctrl.SetLogger(klog.Background())
-	if err := run(*namespace, *workers, debugPage); err != nil {
+	if err := run(debugPage); err != nil {
 		fmt.Fprintln(os.Stderr, "runtime:", err)
 		os.Exit(1)
 	}
 }
 
-func run(namespace string, workers int, debugPage glass.Options) error {
+func run(debugPage glass.Options) error {
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return err
@@ -68,19 +66,15 @@ func run(namespace string, workers int, debugPage glass.Options) error {
 	if err != nil {
 		return err
 	}
-	r := &Reconciler{Client: manager.GetClient(), live: manager.GetAPIReader(), namespace: namespace}
-	for _, kind := range tenant.Kinds {
-		_, err := manager.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-		if meta.IsNoMatchError(err) && kind == tenant.Network {
-			continue // the CRD is not installed: the manager would wait for it, and then end
-		}
-		if err != nil {
-			return fmt.Errorf("looking for %s: %w", kind.Kind, err)
-		}
-		r.kinds = append(r.kinds, kind)
+	r := &Reconciler{Client: manager.GetClient(), live: manager.GetAPIReader(), kinds: tenant.Kinds}
+	_, err = manager.GetRESTMapper().RESTMapping(tenant.Network.GroupKind(), tenant.Network.Version)
+	if err == nil {
+		r.kinds = append(r.kinds, tenant.Network)
+	} else if !meta.IsNoMatchError(err) { // without the CRD, the manager would wait for it, and then end
+		return fmt.Errorf("looking for the kind Network: %w", err)
 	}
 	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](200*time.Millisecond, time.Minute)
-	options := controller.Options{MaxConcurrentReconciles: workers, RateLimiter: backoff, NewQueue: queuesOn(page)}
+	options := controller.Options{MaxConcurrentReconciles: 4, RateLimiter: backoff, NewQueue: queuesOn(page)}
 	if err := r.SetupWithManager(manager, options, page); err != nil {
 		return err
 	}

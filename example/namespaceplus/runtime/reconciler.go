@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	myv1 "github.com/samplecrd/network-controller/example/namespaceplus/apis/mygroup/v1"
-	applyv1 "github.com/samplecrd/network-controller/example/namespaceplus/client/applyconfiguration/mygroup/v1"
 	"github.com/samplecrd/network-controller/example/namespaceplus/tenant"
 	"github.com/samplecrd/network-controller/pkg/glass"
 )
@@ -26,7 +25,6 @@ import (
 type Reconciler struct {
 	client.Client               // reads from the caches
 	live          client.Reader // reads from the API server
-	namespace     string        // of the controller
 	kinds         []tenant.Kind
 }
 
@@ -55,25 +53,30 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.Get(ctx, request.NamespacedName, desired); err != nil || desired.DeletionTimestamp != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	err := r.reconcile(ctx, desired)
-	return ctrl.Result{}, errors.Join(err, r.writeStatus(ctx, tenant.FieldManager, tenant.Ready(desired, err)))
+	return ctrl.Result{}, r.report(ctx, desired, myv1.ConditionReady, r.reconcile(ctx, desired))
 }
 
 // reconcile makes what exists match the spec.
 func (r *Reconciler) reconcile(ctx context.Context, desired *myv1.NamespacePlus) error {
-	objects, err := tenant.Objects(desired)
-	if err != nil {
-		return err
-	}
+	objects, invalid := tenant.Objects(desired)
 	observed, err := r.observe(ctx, desired.Name)
-	if err != nil {
+	if err := errors.Join(invalid, err); err != nil {
 		return err
 	}
-	if err := r.ensureNamespace(ctx, desired, objects[0], observed); err != nil {
+	namespace := tenant.IDOf(objects[0])
+	if observed[namespace] == nil {
+		if observed[namespace], err = r.createNamespace(ctx, objects[0]); err != nil {
+			return err
+		}
+	}
+	if err := tenant.CheckNamespace(desired, observed[namespace]); err != nil {
 		return err
 	}
 	var errs []error
-	for _, object := range observed.Dropped(objects) {
+	for id, object := range observed {
+		if !tenant.IsDropped(id, object, objects) {
+			continue
+		}
 		uid := object.GetUID()
 		err := r.Delete(ctx, object.(client.Object), client.Preconditions{UID: &uid})
 		errs = append(errs, client.IgnoreNotFound(err))
@@ -119,23 +122,14 @@ func (r *Reconciler) observe(ctx context.Context, name string) (tenant.Observed,
 	return observed, nil
 }
 
-// ensureNamespace makes sure that there is a namespace which may be changed.
-func (r *Reconciler) ensureNamespace(
-	ctx context.Context, desired *myv1.NamespacePlus, object *unstructured.Unstructured, observed tenant.Observed,
-) error {
-	id := tenant.IDOf(object)
-	if observed[id] == nil {
-		created := object.DeepCopy()
-		err := r.Create(ctx, created, client.FieldOwner(tenant.FieldManager))
-		if apierrors.IsAlreadyExists(err) {
-			err = r.live.Get(ctx, client.ObjectKey{Name: desired.Name}, created)
-		}
-		if err != nil {
-			return err
-		}
-		observed[id] = created
+// createNamespace returns the namespace of a tenant.
+func (r *Reconciler) createNamespace(ctx context.Context, object *unstructured.Unstructured) (metav1.Object, error) {
+	created := object.DeepCopy()
+	err := r.Create(ctx, created, client.FieldOwner(tenant.FieldManager))
+	if apierrors.IsAlreadyExists(err) {
+		err = r.live.Get(ctx, client.ObjectKeyFromObject(object), created)
 	}
-	return tenant.CheckNamespace(desired, observed[id])
+	return created, err
 }
 
 // notify sends the notification of one tenant, if it is needed.
@@ -150,19 +144,19 @@ func (r *Reconciler) notify(ctx context.Context, request ctrl.Request) (ctrl.Res
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	secret := &corev1.Secret{} // with r.Get, the Manager would list and watch all Secrets
-	failure := r.live.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: tenant.SecretName}, secret)
+	failure := r.live.Get(ctx, client.ObjectKey{Namespace: tenant.SecretNamespace, Name: tenant.SecretName}, secret)
 	if failure == nil {
 		failure = tenant.Notify(ctx, desired, secret)
 	}
-	return ctrl.Result{}, errors.Join(failure, r.writeStatus(ctx, tenant.Notifier, tenant.Notified(desired, failure)))
+	return ctrl.Result{}, r.report(ctx, desired, myv1.ConditionNotified, failure)
 }
 
-// writeStatus applies the fields of the status that a field manager has.
-func (r *Reconciler) writeStatus(
-	ctx context.Context, manager string, object *applyv1.NamespacePlusApplyConfiguration,
-) error {
+// report writes a condition into the status, if it changes.
+func (r *Reconciler) report(ctx context.Context, desired *myv1.NamespacePlus, condition string, failure error) error {
+	object := tenant.Report(desired, condition, failure)
 	if object == nil {
-		return nil // no change
+		return failure
 	}
-	return client.IgnoreNotFound(r.Status().Apply(ctx, object, client.FieldOwner(manager), client.ForceOwnership))
+	manager := client.FieldOwner(tenant.FieldManager + "-" + condition)
+	return errors.Join(failure, client.IgnoreNotFound(r.Status().Apply(ctx, object, manager, client.ForceOwnership)))
 }

@@ -2,21 +2,15 @@ package tenant
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-const (
-	// FieldManager is the name under which the controller applies fields. Fields that it has
-	// under this name are the proof that an object is its own.
-	FieldManager = "namespaceplus"
-	// Notifier is the field manager of what is known about notifications. The status has
-	// two writers, and neither needs the version of the other.
-	Notifier = FieldManager + "-notifier"
-)
+// FieldManager is the name under which the controller applies fields. Fields that it has
+// under this name are the proof that an object is its own.
+const FieldManager = "namespaceplus"
 
 // ID identifies an object of a tenant.
 type ID struct {
@@ -32,17 +26,10 @@ func IDOf(object *unstructured.Unstructured) ID {
 // Observed are the objects of a tenant, as far as they have its label. Metadata is enough.
 type Observed map[ID]metav1.Object
 
-// Dropped returns the objects that the controller has applied, and that are not desired any
-// more.
-func (o Observed) Dropped(desired []*unstructured.Unstructured) Observed {
-	dropped := maps.Clone(o)
-	maps.DeleteFunc(dropped, func(_ ID, object metav1.Object) bool {
-		return object.GetDeletionTimestamp() != nil || !IsOurs(object)
-	})
-	for _, object := range desired {
-		delete(dropped, IDOf(object))
-	}
-	return dropped
+// IsDropped reports whether the controller has applied an object that is not desired any more.
+func IsDropped(id ID, object metav1.Object, desired []*unstructured.Unstructured) bool {
+	return IsOurs(object) && object.GetDeletionTimestamp() == nil &&
+		!slices.ContainsFunc(desired, func(one *unstructured.Unstructured) bool { return IDOf(one) == id })
 }
 
 // IsOurs reports whether the controller has applied an object.

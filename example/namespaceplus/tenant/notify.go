@@ -20,8 +20,8 @@ import (
 	myv1 "github.com/samplecrd/network-controller/example/namespaceplus/apis/mygroup/v1"
 )
 
-// SecretName is the name of the Secret whose field key signs notifications.
-const SecretName = "namespaceplus-webhook"
+// SecretNamespace and SecretName identify the Secret whose field key signs notifications.
+const SecretNamespace, SecretName = "namespaceplus-system", "namespaceplus-webhook"
 
 // notifyTimeout limits a notification. Meanwhile, the receiver has a worker for itself.
 const notifyTimeout = 5 * time.Second
@@ -55,7 +55,7 @@ func IdempotencyKey(tenant *myv1.NamespacePlus) string {
 func Notify(ctx context.Context, tenant *myv1.NamespacePlus, secret *corev1.Secret) error {
 	key := secret.Data["key"]
 	if len(key) == 0 {
-		return fmt.Errorf("the Secret %s in the namespace of the controller has no field key: add a random one", SecretName)
+		return fmt.Errorf("the Secret %s/%s has no field key: add a random one", SecretNamespace, SecretName)
 	}
 	event := map[string]string{"event": "NamespaceReady", "namespace": tenant.Name, "uid": string(tenant.UID)}
 	body, err := json.Marshal(event)

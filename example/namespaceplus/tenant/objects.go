@@ -4,6 +4,7 @@
 package tenant
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -48,84 +49,71 @@ var (
 	// controllers cooperate through the object only.
 	Network = Kind{Group: "samplecrd.k8s.io", Version: "v1", Kind: "Network"}
 
-	Kinds = []Kind{Namespace, resourceQuota, limitRange, networkPolicy, podDisruptionBudget, roleBinding, Network}
+	// Kinds are those that every API server has.
+	Kinds = []Kind{Namespace, resourceQuota, limitRange, networkPolicy, podDisruptionBudget, roleBinding}
 )
 
 // Objects returns what a tenant gets, in the order in which it is applied: the namespace
 // first, and what limits the tenant before what lets somebody in. The objects have all
 // fields that the controller applies, and no others.
-func Objects(tenant *myv1.NamespacePlus) ([]*unstructured.Unstructured, error) {
-	spec, b := tenant.Spec, builder{tenant: tenant}
-	b.add(Namespace, tenant.Name, fields{})
+func Objects(tenant *myv1.NamespacePlus) (objects []*unstructured.Unstructured, err error) {
+	add := func(kind Kind, name string, content fields) {
+		object, invalid := newObject(tenant, kind, name, content)
+		objects, err = append(objects, object), errors.Join(err, invalid)
+	}
+	spec := tenant.Spec
+	add(Namespace, tenant.Name, fields{})
 	if len(spec.ResourceQuota) > 0 {
-		b.add(resourceQuota, objectName, fields{"spec": fields{"hard": spec.ResourceQuota}})
+		add(resourceQuota, objectName, fields{"spec": fields{"hard": spec.ResourceQuota}})
 	}
 	if spec.LimitRange != nil {
-		b.add(limitRange, objectName, fields{"spec": spec.LimitRange})
+		add(limitRange, objectName, fields{"spec": spec.LimitRange})
 	}
 	if len(spec.DefaultDeny) > 0 { // a policy that selects all Pods and allows nothing
-		b.add(networkPolicy, objectName, fields{"spec": networkingv1.NetworkPolicySpec{PolicyTypes: spec.DefaultDeny}})
+		add(networkPolicy, objectName, fields{"spec": networkingv1.NetworkPolicySpec{PolicyTypes: spec.DefaultDeny}})
 	}
 	if spec.PodDisruptionBudget != nil {
 		budget := *spec.PodDisruptionBudget
-		if budget.Selector == nil {
-			budget.Selector = &metav1.LabelSelector{} // all Pods; without a selector, it would be none
-		}
-		b.add(podDisruptionBudget, objectName, fields{"spec": budget})
+		budget.Selector = cmp.Or(budget.Selector, &metav1.LabelSelector{}) // all Pods; nil would be none
+		add(podDisruptionBudget, objectName, fields{"spec": budget})
 	}
 	for _, role := range []string{"admin", "edit", "view"} {
-		if subjects := subjectsWith(role, spec.Members); len(subjects) > 0 {
+		var subjects []rbacv1.Subject
+		for _, m := range spec.Members {
+			if m.Role == role { // the API server adds the API group
+				subjects = append(subjects, rbacv1.Subject{Kind: m.Kind, Name: m.Name, Namespace: m.Namespace})
+			}
+		}
+		if len(subjects) > 0 {
 			ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
-			b.add(roleBinding, objectName+"-"+role, fields{"roleRef": ref, "subjects": subjects})
+			add(roleBinding, objectName+"-"+role, fields{"roleRef": ref, "subjects": subjects})
 		}
 	}
 	if spec.NetworkCIDR != "" {
-		b.add(Network, objectName, fields{"spec": fields{"cidr": spec.NetworkCIDR}})
+		add(Network, objectName, fields{"spec": fields{"cidr": spec.NetworkCIDR}})
 	}
-	return b.objects, b.err
-}
-
-func subjectsWith(role string, members []myv1.Member) (subjects []rbacv1.Subject) {
-	for _, member := range members {
-		if member.Role != role {
-			continue
-		}
-		subject := rbacv1.Subject{Kind: member.Kind, Name: member.Name, Namespace: member.Namespace}
-		if member.Kind != rbacv1.ServiceAccountKind {
-			subject.APIGroup = rbacv1.GroupName
-		}
-		subjects = append(subjects, subject)
-	}
-	return subjects
+	return objects, err
 }
 
 type fields = map[string]any
 
-// builder builds the objects of a tenant.
-type builder struct {
-	tenant  *myv1.NamespacePlus
-	objects []*unstructured.Unstructured
-	err     error
-}
-
-// add adds an object. Its annotation is the hash of all else.
-func (b *builder) add(kind Kind, name string, content fields) {
+// newObject returns an object of a tenant. Its annotation is the hash of all else.
+func newObject(tenant *myv1.NamespacePlus, kind Kind, name string, content fields) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{Object: content}
 	object.SetGroupVersionKind(kind)
 	object.SetName(name)
-	object.SetLabels(map[string]string{myv1.LabelTenant: b.tenant.Name})
+	object.SetLabels(map[string]string{myv1.LabelTenant: tenant.Name})
 	if kind != Namespace {
-		object.SetNamespace(b.tenant.Name)
-	} else if b.tenant.Spec.DeletionPolicy == myv1.Delete {
+		object.SetNamespace(tenant.Name)
+	} else if tenant.Spec.DeletionPolicy == myv1.Delete {
 		// The garbage collector deletes the namespace after this object, also while this
 		// controller is down. The namespace takes everything in it along.
-		object.SetOwnerReferences([]metav1.OwnerReference{
-			*metav1.NewControllerRef(b.tenant, schema.GroupVersion(myv1.GroupVersion).WithKind("NamespacePlus")),
-		})
+		owner := schema.GroupVersion(myv1.GroupVersion).WithKind("NamespacePlus")
+		object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(tenant, owner)})
 	}
 	text, err := json.Marshal(content) // sorts the fields
-	b.err = errors.Join(b.err, err, json.Unmarshal(text, &object.Object))
 	hash := sha256.Sum256(text)
+	err = errors.Join(err, json.Unmarshal(text, &object.Object))
 	object.SetAnnotations(map[string]string{annotationHash: hex.EncodeToString(hash[:8])})
-	b.objects = append(b.objects, object)
+	return object, err
 }

@@ -1,7 +1,8 @@
 package tenant
 
 import (
-	"errors"
+	"cmp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,93 +15,71 @@ import (
 	applyv1 "github.com/samplecrd/network-controller/example/namespaceplus/client/applyconfiguration/mygroup/v1"
 )
 
-// Problem is an error that somebody else has to solve.
-type Problem struct{ Reason, Message string }
+// cures say what to do about a failure, whose message names the object: the verb and the
+// resource, or the other field manager. The controller tries again in any case.
+var cures = map[metav1.StatusReason]string{
+	"NamespaceExists":            "To give it to the tenant as it is, set spec.adopt to true. Or choose another name.",
+	"NamespaceTerminating":       "It is created again when it is gone.",
+	"NotInstalled":               "Install the CustomResourceDefinition of Networks, and restart the controller.",
+	metav1.StatusReasonForbidden: "Grant it to the controller, as deploy/rbac.yaml does.",
+	metav1.StatusReasonConflict:  "Delete the object, or set spec.adopt to true to overwrite it.",
+	metav1.StatusReasonInvalid:   "Correct the spec, or delete the object that is in the way.",
+}
 
-func (p Problem) Error() string { return p.Message }
+// successes are the conditions if nothing has failed.
+var successes = map[string]metav1.Condition{
+	myv1.ConditionReady:    {Reason: "Applied", Message: "The namespace has everything that the spec requests."},
+	myv1.ConditionNotified: {Reason: "Accepted", Message: "The receiver has accepted the notification."},
+}
 
-// CheckNamespace returns a Problem if a namespace may not be changed.
+// CheckNamespace returns an error if a namespace may not be changed.
 func CheckNamespace(tenant *myv1.NamespacePlus, namespace metav1.Object) error {
-	switch {
-	case namespace.GetDeletionTimestamp() != nil:
-		return Problem{"NamespaceTerminating", "The namespace " + tenant.Name + " is being deleted. " +
-			"It is created again when it is gone"}
-	case !IsOurs(namespace) && !tenant.Spec.Adopt:
-		return Problem{"NamespaceExists", "The namespace " + tenant.Name + " exists, and this controller has not made it. " +
-			"To give it to the tenant as it is, set spec.adopt to true. Otherwise choose another name"}
+	if tenant.Spec.Adopt || IsOurs(namespace) {
+		return nil
 	}
-	return nil
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Reason: "NamespaceExists", Message: "The namespace " + tenant.Name + " exists, and this controller has not made it",
+	}}
 }
 
-// Ready returns what to apply after a sync, which may have failed, or nil if the status
-// does not change.
-func Ready(tenant *myv1.NamespacePlus, failure error) *applyv1.NamespacePlusApplyConfiguration {
-	ready := metav1.Condition{
-		Type: myv1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Applied",
-		Message: "The namespace has everything that the spec requests.",
-	}
+// Report returns what to apply to the status after a sync or a notification, which may have
+// failed, or nil if the status does not change. The UID keeps it from writing to another
+// object of the same name.
+func Report(tenant *myv1.NamespacePlus, condition string, failure error) *applyv1.NamespacePlusApplyConfiguration {
+	c := successes[condition]
+	c.Type, c.Status, c.ObservedGeneration = condition, metav1.ConditionTrue, tenant.Generation
 	if failure != nil {
-		ready.Status = metav1.ConditionFalse
-		ready.Reason, ready.Message = explain(failure)
+		c.Status = metav1.ConditionFalse
+		c.Reason, c.Message = explain(failure)
 	}
-	if object, changed := withCondition(tenant, ready); changed {
-		return object
-	}
-	return nil
-}
-
-// explain returns the reason of an error, and what to do.
-func explain(failure error) (reason, message string) {
-	message = clip(failure.Error()) + ". "
-	problem, isProblem := errors.AsType[Problem](failure)
-	switch {
-	case isProblem:
-		return problem.Reason, message
-	case apierrors.HasStatusCause(failure, corev1.NamespaceTerminatingCause):
-		return "NamespaceTerminating", message
-	case apierrors.IsForbidden(failure): // the message of the API server names the verb and the resource
-		return "Forbidden", message + "Grant it to the controller, as deploy/rbac.yaml does."
-	case apierrors.IsConflict(failure): // the message names the other field manager
-		return "Conflict", message + "Delete the object, or set spec.adopt to true to overwrite it."
-	case apierrors.IsInvalid(failure), apierrors.IsBadRequest(failure):
-		return "Invalid", message + "Correct the spec, or delete the object that is in the way."
-	case apimeta.IsNoMatchError(failure), // of controller-runtime
-		apierrors.IsNotFound(failure) && apierrors.HasStatusCause(failure, metav1.CauseTypeUnexpectedServerResponse):
-		return "NotInstalled", message + "Install the CustomResourceDefinition of Networks, and restart the controller."
-	}
-	return "Failed", message + "The controller tries again."
-}
-
-// Notified returns what to apply after an attempt to notify, or nil if the status does not
-// change.
-func Notified(tenant *myv1.NamespacePlus, failure error) *applyv1.NamespacePlusApplyConfiguration {
-	notified := metav1.Condition{
-		Type: myv1.ConditionNotified, Status: metav1.ConditionTrue, Reason: "Accepted",
-		Message: "The receiver has accepted the notification.",
-	}
-	if failure != nil {
-		notified.Status, notified.Reason = metav1.ConditionFalse, "Failed"
-		notified.Message = "The notification failed: " + clip(failure.Error()) + ". The controller tries again."
-	}
-	object, changed := withCondition(tenant, notified)
-	if failure == nil {
-		object.Status.WithNotified(IdempotencyKey(tenant))
+	conditions := slices.Clone(tenant.Status.Conditions)
+	status, changed := applyv1.NamespacePlusStatus(), apimeta.SetStatusCondition(&conditions, c)
+	if condition == myv1.ConditionNotified && failure == nil {
+		status.WithNotified(IdempotencyKey(tenant))
 	} else if !changed {
 		return nil
 	}
-	return object
+	c = *apimeta.FindStatusCondition(conditions, condition) // with the time of its last transition
+	return applyv1.NamespacePlus(tenant.Name).WithUID(tenant.UID).WithStatus(status.WithConditions(
+		metav1ac.Condition().WithType(c.Type).WithStatus(c.Status).WithReason(c.Reason).WithMessage(c.Message).
+			WithObservedGeneration(c.ObservedGeneration).WithLastTransitionTime(c.LastTransitionTime)))
 }
 
-// withCondition returns what to apply so that the status has a condition, and whether it
-// lacks it. The UID keeps it from writing to another object of the same name.
-func withCondition(tenant *myv1.NamespacePlus, c metav1.Condition) (*applyv1.NamespacePlusApplyConfiguration, bool) {
-	c.ObservedGeneration = tenant.Generation
-	conditions := tenant.DeepCopy().Status.Conditions
-	changed := apimeta.SetStatusCondition(&conditions, c)
-	c = *apimeta.FindStatusCondition(conditions, c.Type) // with the time of its last transition
-	return applyv1.NamespacePlus(tenant.Name).WithUID(tenant.UID).WithStatus(applyv1.NamespacePlusStatus().
-		WithConditions(metav1ac.Condition().WithType(c.Type).WithStatus(c.Status).WithReason(c.Reason).WithMessage(c.Message).
-			WithObservedGeneration(c.ObservedGeneration).WithLastTransitionTime(c.LastTransitionTime))), changed
+// explain returns the reason of a failure, and what to do.
+func explain(failure error) (reason, message string) {
+	kind := apierrors.ReasonForError(failure)
+	switch {
+	case apierrors.HasStatusCause(failure, corev1.NamespaceTerminatingCause):
+		kind = "NamespaceTerminating"
+	case kind == metav1.StatusReasonBadRequest:
+		kind = metav1.StatusReasonInvalid
+	case apimeta.IsNoMatchError(failure), // of controller-runtime
+		apierrors.IsNotFound(failure) && apierrors.HasStatusCause(failure, metav1.CauseTypeUnexpectedServerResponse):
+		kind = "NotInstalled"
+	case cures[kind] == "":
+		kind = "Failed"
+	}
+	return string(kind), clip(failure.Error()) + ". " + cmp.Or(cures[kind], "The controller tries again.")
 }
 
 // clip bounds what others contribute to a message.

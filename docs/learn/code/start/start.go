@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/samplecrd/network-controller/pkg/glass"
 )
 
 // Main parses the flags of the program and -kubeconfig, calls a function until Ctrl-C, and
@@ -30,4 +32,19 @@ func Main(run func(ctx context.Context, config *rest.Config) error) {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", filepath.Base(os.Args[0]), err)
 		os.Exit(1)
 	}
+}
+
+// MainWithPage is Main for a program with a debug page, which shows the requests that are
+// sent with the config.
+func MainWithPage(run func(ctx context.Context, config *rest.Config, page *glass.Page) error) {
+	var options glass.Options
+	options.AddFlags(flag.CommandLine)
+	Main(func(ctx context.Context, config *rest.Config) error {
+		page, err := options.Serve(ctx, glass.Process{Name: filepath.Base(os.Args[0])})
+		if err != nil {
+			return err
+		}
+		config.Wrap(page.Kubernetes)
+		return run(ctx, config, page)
+	})
 }
