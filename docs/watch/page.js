@@ -414,9 +414,7 @@
     #dots = /* @__PURE__ */ new Set();
     #lines = /* @__PURE__ */ new Map();
     // name of a line → its last dot and when the next one may start
-    #pausedAt = null;
-    #pauses = 0;
-    // milliseconds of all pauses
+    #paused = false;
     speed = 1;
     labels = true;
     // whether there is room for the names of keys
@@ -424,12 +422,10 @@
       this.#layer = layer;
     }
     get paused() {
-      return this.#pausedAt !== null;
+      return this.#paused;
     }
     set paused(paused) {
-      const now = document.timeline.currentTime;
-      if (this.paused) this.#pauses += now - this.#pausedAt;
-      this.#pausedAt = paused ? now : null;
+      this.#paused = paused;
       for (const animation of this.#layer.getAnimations({ subtree: true })) paused ? animation.pause() : animation.play();
     }
     // finish ends all movements at once.
@@ -437,17 +433,13 @@
       for (const animation of this.#layer.getAnimations({ subtree: true })) animation.finish();
       this.#lines.clear();
     }
-    // clock returns the time without pauses.
-    get #clock() {
-      return (this.#pausedAt ?? document.timeline.currentTime) - this.#pauses;
-    }
     // fly sends a dot along the points of a line, and resolves when it has arrived. The
     // options are: label, failed, followed, isAtRight, speed and small.
     fly(name, points, options) {
       if (still.matches || document.hidden || points.length < 2) return Promise.resolve();
       const line2 = this.#lines.get(name) ?? { free: 0, dot: null };
       this.#lines.set(name, line2);
-      const now = this.#clock, wait = Math.max(0, line2.free - now), speed = options.speed ?? 1;
+      const now = document.timeline.currentTime, wait = Math.max(0, line2.free - now), speed = options.speed ?? 1;
       if (this.#dots.has(line2.dot) && (wait > patience / speed || this.#dots.size >= most)) {
         line2.dot.count++;
         this.#draw(line2.dot);

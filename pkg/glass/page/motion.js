@@ -35,8 +35,7 @@ export class Motion {
 	#layer;
 	#dots = new Set();
 	#lines = new Map(); // name of a line → its last dot and when the next one may start
-	#pausedAt = null;
-	#pauses = 0; // milliseconds of all pauses
+	#paused = false;
 	speed = 1;
 	labels = true; // whether there is room for the names of keys
 
@@ -45,13 +44,11 @@ export class Motion {
 	}
 
 	get paused() {
-		return this.#pausedAt !== null;
+		return this.#paused;
 	}
 
 	set paused(paused) {
-		const now = document.timeline.currentTime;
-		if (this.paused) this.#pauses += now - this.#pausedAt;
-		this.#pausedAt = paused ? now : null;
+		this.#paused = paused;
 		for (const animation of this.#layer.getAnimations({ subtree: true })) paused ? animation.pause() : animation.play();
 	}
 
@@ -61,18 +58,13 @@ export class Motion {
 		this.#lines.clear();
 	}
 
-	// clock returns the time without pauses.
-	get #clock() {
-		return (this.#pausedAt ?? document.timeline.currentTime) - this.#pauses;
-	}
-
 	// fly sends a dot along the points of a line, and resolves when it has arrived. The
 	// options are: label, failed, followed, isAtRight, speed and small.
 	fly(name, points, options) {
 		if (still.matches || document.hidden || points.length < 2) return Promise.resolve();
 		const line = this.#lines.get(name) ?? { free: 0, dot: null };
 		this.#lines.set(name, line);
-		const now = this.#clock, wait = Math.max(0, line.free - now), speed = options.speed ?? 1;
+		const now = document.timeline.currentTime, wait = Math.max(0, line.free - now), speed = options.speed ?? 1;
 		if (this.#dots.has(line.dot) && (wait > patience / speed || this.#dots.size >= most)) {
 			line.dot.count++;
 			this.#draw(line.dot);
