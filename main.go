@@ -76,7 +76,7 @@ func main() {
 	context.AfterFunc(ctx, stop)
 
 	if len(os.Args) > 1 && os.Args[1] == followCommand {
-		os.Exit(glass.RunFollow(ctx, controllerName, os.Args[2:], os.Stdout, os.Stderr))
+		os.Exit(glass.RunFollow(ctx, append([]string{controllerName}, os.Args[2:]...), os.Stdout, os.Stderr))
 	}
 	options, err := parseOptions(os.Args[1:])
 	switch {

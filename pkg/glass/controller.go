@@ -127,7 +127,7 @@ func (c *Controller) Happened(key cache.ObjectName, event observe.Event) {
 		c.added(key, event.Cause, now)
 	case observe.Delayed:
 		c.delayed(key, &Waiting{Key: nameOf(key), Failures: event.Failures, From: now, Until: now.Add(event.Delay)})
-	case observe.Due:
+	default: // observe.Due
 		delete(c.waiting, key)
 		c.added(key, "retry", now)
 	}

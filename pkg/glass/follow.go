@@ -19,8 +19,10 @@ import (
 )
 
 // RunFollow runs the command follow of a program: it follows a key in the page of any program
-// until the context ends, and returns the exit code. Without a key, it prints some.
-func RunFollow(ctx context.Context, program string, args []string, stdout, stderr io.Writer) int {
+// until the context ends, and returns the exit code. Without a key, it prints some. The
+// arguments begin with the name of the program.
+func RunFollow(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	program := args[0]
 	f, flags := follower{out: stdout}, commandline.New(program+" follow")
 	flags.Group("Follow", func(flags *flag.FlagSet) {
 		flags.StringVar(&f.address, "address", "127.0.0.1:8123",
@@ -28,7 +30,7 @@ func RunFollow(ctx context.Context, program string, args []string, stdout, stder
 		flags.StringVar(&f.controller, "controller", "",
 			"The `name` of the controller, if the program has several. Defaults to the first one.")
 	})
-	err := flags.Parse(args)
+	err := flags.Parse(args[1:])
 	if rest := flags.Args(); err == nil && len(rest) > 0 { // the key, and the flags after it
 		f.key, err = observe.NameOf(rest[0]).String(), flags.Parse(rest[1:])
 	}

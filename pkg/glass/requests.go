@@ -170,8 +170,8 @@ func (p *Page) beginRequest(ctx context.Context, sent observe.Work) func(observe
 			code = strconv.Itoa(result.Code)
 		}
 		ended := Moment{
-			Stage: StageKubernetes, Text: sent.Server + ": " + name + ": " + code, Failed: result.Code == 0 || result.Code >= 400,
-			Milliseconds: milliseconds(p.clock.Since(begun)),
+			Stage: StageKubernetes, Text: sent.Server + ": " + name + ": " + code,
+			Failed: result.Code == 0 || result.Code >= 400, Milliseconds: milliseconds(p.clock.Since(begun)),
 		}
 		p.mu.Lock()
 		if sent.Server != observe.Kubernetes {
