@@ -368,8 +368,10 @@ const maxListOfNamespaces = 16 << 20
 // ofCloud is the Controller for a cloud of namespaces.
 type ofCloud struct{ *Controller }
 
-// ForgetNamespace implements clouds.Controller.
-func (c ofCloud) ForgetNamespace(namespace string) { c.reconciler.ForgetNamespace(namespace) }
+// TakeOver implements clouds.Controller.
+func (c ofCloud) TakeOver(namespace string, networks []*samplecrdv1.Network) {
+	c.reconciler.TakeOver(namespace, networks)
+}
 
 // IsIdle implements clouds.Controller.
 func (c ofCloud) IsIdle() bool { return c.reconciler.IsIdle() }
@@ -379,6 +381,7 @@ func (p *parts) runNetworks(ctx context.Context, workers int, timeout time.Durat
 	if p.clouds == nil {
 		return p.Controller.Run(ctx, workers, timeout)
 	}
+	p.clouds.SkipNamespaces = p.forbidden
 	return p.clouds.Run(ctx, ofCloud{p.Controller}, workers, timeout)
 }
 

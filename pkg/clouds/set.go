@@ -7,29 +7,31 @@
 //	a namespace has                             its Networks belong to
 //	------------------------------------------  ----------------------------------------------
 //	a Secret whose login has succeeded          the controller of the cloud it leads to, which
-//	                                            several namespaces share
+//	                                            namespaces with equal credentials share
 //	one that is unusable, or is rejected        a controller without a cloud, which reports
 //	                                            that, or the one that they belonged to
 //	none that may be read, and never had one    the controller of the controller's own cloud
-//	none any more                               the same as before for GracePeriod, and until
-//	                                            no Network is being deleted; then the
-//	                                            controller's own cloud
+//	none any more                               the same as before for GracePeriod, and as long
+//	                                            as a Network is being deleted or a request has
+//	                                            no response; then the controller's own cloud.
+//	                                            New ones wait meanwhile
 //
 // A Network records the cloud in which its network is. The controller of another cloud does
 // not touch it (the reason OtherCloud), so a move between clouds loses nothing.
+//
+// Nobody acts with the credentials of somebody else: two namespaces with other users in the
+// same project have a controller each.
 package clouds
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/klog/v2"
 
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 	"github.com/samplecrd/network-controller/pkg/store"
@@ -39,9 +41,9 @@ import (
 type Controller interface {
 	WarmUp(ctx context.Context, skipNamespaces ...string) bool
 	Run(ctx context.Context, workers int, timeout time.Duration) error
-	// ForgetNamespace is called before Networks of a namespace belong to the controller: what
-	// it remembers of them may be from an earlier time.
-	ForgetNamespace(namespace string)
+	// TakeOver is called before the Networks of a namespace belong to the controller: what it
+	// remembers of them may be from an earlier time.
+	TakeOver(namespace string, networks []*samplecrdv1.Network)
 	// IsIdle reports whether nothing may exist in the cloud that no Network names.
 	IsIdle() bool
 }
@@ -55,6 +57,8 @@ type Config struct {
 	Connect func() openstack.Options
 	// New returns a controller for the Networks of a cloud.
 	New func(client neutron.Client, networks *store.Networks) Controller
+	// SkipNamespaces are those for whose Networks no controller waits.
+	SkipNamespaces []string
 	// Identity returns the identity of the controller's own cloud, which is empty if it has
 	// none, or false if it is unknown.
 	Identity func() (string, bool)
@@ -71,7 +75,7 @@ type Set struct {
 	mu      sync.Mutex
 	ctx     context.Context // of Run; nil before
 	timeout time.Duration
-	clouds  map[string]*cloud  // by Place
+	clouds  map[*cloud]bool    // those with a login
 	tenants map[string]*tenant // by namespace
 }
 
@@ -79,13 +83,26 @@ type Set struct {
 type cloud struct {
 	Controller
 	set      *Set
-	place    string // empty for one that has no login
+	login    *login // or nil
 	identity func() (string, bool)
 	part     *store.Networks
 	cancel   context.CancelFunc
 	members  map[string]*tenant // by namespace
-	turn     int                // of the member whose Secret is used
 }
+
+// login is where a Secret has led to. All members of its cloud have equal credentials.
+type login struct {
+	credentials *openstack.Credentials
+	identity    string // of the cloud
+}
+
+// isSame reports whether somebody who logs in as one of both acts as the other one.
+func (l login) isSame(other login) bool {
+	return l.identity == other.identity && l.credentials.Equal(other.credentials)
+}
+
+// place identifies where a login leads.
+func (l login) place() string { return l.credentials.Place(l.identity) }
 
 // New returns a Set.
 func New(config Config) (*Set, error) {
@@ -93,7 +110,7 @@ func New(config Config) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{Config: config, addresses: addresses, clouds: map[string]*cloud{}, tenants: map[string]*tenant{}}
+	s := &Set{Config: config, addresses: addresses, clouds: map[*cloud]bool{}, tenants: map[string]*tenant{}}
 	s.division = config.Networks.Divide(s.want)
 	s.rest = &cloud{set: s, identity: config.Identity, part: s.division.Rest(), members: map[string]*tenant{}}
 	return s, nil
@@ -137,21 +154,29 @@ func (s *Set) want(namespace string) {
 	t.wantedAt = time.Now()
 }
 
-// begin begins a cloud. The caller holds the lock.
-func (s *Set) begin(place string, client neutron.Client, identity func() (string, bool)) *cloud {
-	c := &cloud{set: s, place: place, identity: identity, part: s.division.NewPart(), members: map[string]*tenant{}}
-	c.Controller = s.New(client, c.part)
-	if place != "" {
-		s.clouds[place] = c
+// find returns the cloud whose members log in like this, or nil. The caller holds the lock.
+func (s *Set) find(l login) *cloud {
+	for c := range s.clouds {
+		if c.login.isSame(l) {
+			return c
+		}
 	}
+	return nil
+}
+
+// begin begins a cloud, without a login if that is nil. The caller holds the lock.
+func (s *Set) begin(client neutron.Client, l *login) *cloud {
+	c := &cloud{set: s, login: l, part: s.division.NewPart(), members: map[string]*tenant{}}
+	c.Controller, c.identity = s.New(client, c.part), func() (string, bool) { return "", false }
 	ctx := s.ctx
-	if identity, known := identity(); known {
-		ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("cloud", identity))
+	if l != nil {
+		s.clouds[c], c.identity = true, func() (string, bool) { return l.identity, true }
+		ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("cloud", l.identity))
 	}
 	ctx, c.cancel = context.WithCancel(ctx)
 	s.running.Go(func() {
 		defer s.division.Drop(c.part)
-		c.WarmUp(ctx)
+		c.WarmUp(ctx, s.SkipNamespaces...)
 		if err := c.Run(ctx, s.Workers, s.timeout); err != nil {
 			klog.FromContext(ctx).Error(err, "The controller of a cloud has failed")
 		}
@@ -159,20 +184,23 @@ func (s *Set) begin(place string, client neutron.Client, identity func() (string
 	return c
 }
 
-// enter makes a namespace belong to a cloud.
-func (s *Set) enter(t *tenant, c *cloud) {
+// enter makes a namespace belong to a cloud. It returns false if the cloud has ended, or if
+// its members log in otherwise by now.
+func (s *Set) enter(t *tenant, c *cloud, l *login) bool {
 	s.mu.Lock()
-	old := t.cloud
-	if old == c {
+	if l != nil && (!s.clouds[c] || !c.login.isSame(*l)) {
 		s.mu.Unlock()
-		return
+		return false
 	}
-	t.cloud = c
-	c.members[t.namespace] = t
-	s.leave(t, old)
+	if old := t.cloud; old != c {
+		t.cloud = c
+		c.members[t.namespace] = t
+		s.leave(t, old)
+	}
 	s.mu.Unlock()
-	c.ForgetNamespace(t.namespace)
+	c.TakeOver(t.namespace, s.division.In(t.namespace))
 	s.division.Assign(t.namespace, c.part)
+	return true
 }
 
 // leave ends the membership of a namespace, and a cloud without members. The caller holds
@@ -183,15 +211,13 @@ func (s *Set) leave(t *tenant, c *cloud) {
 	}
 	delete(c.members, t.namespace)
 	if len(c.members) == 0 && c != s.rest {
-		if c.place != "" {
-			delete(s.clouds, c.place)
-		}
+		delete(s.clouds, c)
 		c.cancel()
 	}
 }
 
-// isOwn reports whether a cloud has a login with a Secret. A nil one has not.
-func (c *cloud) isOwn() bool { return c != nil && c.place != "" }
+// hasLogin reports whether a cloud has a login with a Secret. A nil one has not.
+func (c *cloud) hasLogin() bool { return c != nil && c.login != nil }
 
 // mayBe reports whether two clouds may be one region and project.
 func (c *cloud) mayBe(other *cloud) bool {
@@ -200,21 +226,19 @@ func (c *cloud) mayBe(other *cloud) bool {
 	return !isKnown || !isOtherKnown || a == b
 }
 
-// latest returns the Credentials to log in with: those of one member, until they are
-// refused. Then the Secrets of all are read again.
-func (c *cloud) latest(_ context.Context, refused bool) (*openstack.Credentials, error) {
+// latest returns the Credentials of the members, and why the latest Secret is not in use. If
+// they are refused, the Secrets are read again.
+func (c *cloud) latest(refused bool) (*openstack.Credentials, error) {
 	c.set.mu.Lock()
 	defer c.set.mu.Unlock()
-	namespaces := slices.Sorted(maps.Keys(c.members))
-	if len(namespaces) == 0 {
-		return nil, fmt.Errorf("no Secret %s leads to this cloud any more", SecretName)
-	}
-	if refused {
-		c.turn++
-		for _, member := range c.members {
+	var unusable error
+	for _, member := range c.members {
+		if unusable = member.unusable; refused {
 			member.kick()
 		}
 	}
-	member := c.members[namespaces[c.turn%len(namespaces)]]
-	return member.credentials, member.unusable // an error matters only if the login of the client fails, too
+	if len(c.members) > 1 {
+		unusable = nil // that of one namespace does not concern the others
+	}
+	return c.login.credentials, unusable
 }

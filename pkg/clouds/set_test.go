@@ -44,6 +44,7 @@ type world struct {
 	first, second *keystone.Project
 	version       int  // of the latest Secret
 	isAway        bool // the API server
+	isBusy        bool // a request to Neutron has no response
 
 	mu      sync.Mutex
 	running map[*controller]bool
@@ -62,9 +63,14 @@ func (w *world) newController(client neutron.Client, part *store.Networks) *cont
 	return &controller{w: w, client: client, part: part, added: map[string]bool{}}
 }
 
-func (*controller) WarmUp(context.Context, ...string) bool { return true }
-func (*controller) ForgetNamespace(string)                 {}
-func (*controller) IsIdle() bool                           { return true }
+func (c *controller) WarmUp(_ context.Context, skipNamespaces ...string) bool {
+	if !slices.Equal(skipNamespaces, []string{"forbidden"}) {
+		c.w.Errorf("a cloud waits for all namespaces but %q", skipNamespaces)
+	}
+	return true
+}
+func (*controller) TakeOver(string, []*samplecrdv1.Network) {}
+func (c *controller) IsIdle() bool                          { return !c.w.isBusy }
 
 func (c *controller) Run(ctx context.Context, _ int, _ time.Duration) error {
 	err := c.part.AddHandlers(klog.FromContext(ctx), store.Handlers{
@@ -100,7 +106,7 @@ func (w *world) served() string {
 			}
 		}
 		for _, network := range c.part.List() {
-			if c.added[network.Namespace] {
+			if _, err := c.part.Get(cache.MetaObjectToName(network)); err == nil && c.added[network.Namespace] {
 				namespaces[network.Namespace] = true
 			}
 		}
@@ -122,8 +128,10 @@ func (s inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // The actions of users.
 
-func (w *world) addNetwork(namespace string) {
-	network := &samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "example"}}
+func (w *world) addNetwork(namespace string, finalizers ...string) {
+	network := &samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: "example", Finalizers: finalizers,
+	}}
 	_, err := w.networks.SamplecrdV1().Networks(namespace).Create(w.Context(), network, metav1.CreateOptions{})
 	w.must(err)
 }
@@ -135,7 +143,7 @@ func (w *world) deleteNetwork(namespace string) {
 // beginDeletion marks the Network of a namespace as being deleted.
 func (w *world) beginDeletion(namespace string) {
 	network := &samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: "example", DeletionTimestamp: &metav1.Time{Time: time.Now()}, Finalizers: []string{"test/wait"},
+		Namespace: namespace, Name: "example", DeletionTimestamp: &metav1.Time{Time: time.Now()}, Finalizers: []string{samplecrdv1.Finalizer},
 	}}
 	_, err := w.networks.SamplecrdV1().Networks(namespace).Update(w.Context(), network, metav1.UpdateOptions{})
 	w.must(err)
@@ -191,7 +199,8 @@ func (w *world) start(identity string) (stop func()) {
 		New: func(client neutron.Client, part *store.Networks) clouds.Controller {
 			return w.newController(client, part)
 		},
-		Identity: func() (string, bool) { return identity, true },
+		Identity:       func() (string, bool) { return identity, true },
+		SkipNamespaces: []string{"forbidden"},
 	})
 	w.must(err)
 	ctx, cancel := context.WithCancel(w.Context())
@@ -228,9 +237,19 @@ func TestSet(t *testing.T) {
 			}
 		}
 	}
-	network := func(namespace string) func(*world) { return func(w *world) { w.addNetwork(namespace) } }
+	network := func(namespace string) func(*world) {
+		return func(w *world) { w.addNetwork(namespace, samplecrdv1.Finalizer) }
+	}
+	newNetwork := func(w *world) { w.addNetwork("a") }
+	gone := func(w *world) { w.deleteNetwork("a") }
+	busy := func(is bool) func(*world) { return func(w *world) { w.isBusy = is } }
 	toFirst := func(namespace string) func(*world) {
 		return func(w *world) { w.setSecret(namespace, w.first.CloudsYAML()) }
+	}
+	asAnother := func(namespace string) func(*world) { // the server trims a password
+		return func(w *world) {
+			w.setSecret(namespace, strings.Replace(w.first.CloudsYAML(), "password-of-first", "password-of-first ", 1))
+		}
 	}
 	toSecond := func(w *world) { w.setSecret("a", w.second.CloudsYAML()) }
 	secret := func(text string) func(*world) { return func(w *world) { w.setSecret("a", text) } }
@@ -245,25 +264,40 @@ func TestSet(t *testing.T) {
 	}
 	const inFirst, bad = first + ": a, own:", "none, as the Secret a/samplecrd-cloud has no clouds"
 	for name, steps := range map[string][]step{
-		"no Secret": {{network("a"), 0, "own: a"}},
+		"no Secret": {{network("a"), 3 * time.Second, "own: a"}},
 		"the API server fails": {
 			{both(func(w *world) { w.isAway = true }, network("a")), time.Hour, "own:"},
-			{func(w *world) { w.isAway = false }, 3 * time.Second, "own: a"},
+			{func(w *world) { w.isAway = false }, 10 * time.Second, "own: a"},
 		},
 		"a cloud begins with the first Network, and ends after the last": {
 			{toFirst("a"), time.Hour, "own:"},
 			{network("a"), 0, inFirst},
-			{func(w *world) { w.deleteNetwork("a") }, 4 * time.Minute, first + ":, own:"},
+			{gone, 4 * time.Minute, first + ":, own:"},
 			{nothing, 2 * time.Minute, "own:"},
 			{network("a"), 0, inFirst},
 		},
 		"two namespaces share a project": {
-			{both(toFirst("a"), toFirst("b"), network("a"), network("b"), network("c")), 0, first + ": a b, own: c"},
+			{both(toFirst("a"), toFirst("b"), network("a"), network("b"), network("c")), 3 * time.Second, first + ": a b, own: c"},
 			{withoutSecret, 2 * time.Minute, first + ": b, own: a c"},
 			{began(2), 0, first + ": b, own: a c"},
 		},
+		"two users of a project": {
+			{both(toFirst("a"), asAnother("b"), network("a"), network("b")), 0, first + ": a, " + first + ": b, own:"},
+			{both(withoutSecret, gone), 2 * time.Minute, first + ": b, own:"},
+		},
+		"one of two namespaces gets another user": {
+			{both(toFirst("a"), toFirst("b"), network("a"), network("b")), 0, first + ": a b, own:"},
+			{asAnother("b"), checkPeriod, first + ":, " + first + ": a, own:"}, // requests of the first user end
+			{nothing, moveDelay, first + ": a, " + first + ": b, own:"},
+			{asAnother("a"), checkPeriod + moveDelay, first + ": a b, own:"},
+			{began(3), 0, first + ": a b, own:"},
+		},
+		"the Secret comes a little later than the Network": {
+			{network("a"), 0, "own:"},
+			{toFirst("a"), 3 * time.Second, inFirst},
+		},
 		"the Secret comes later": {
-			{network("a"), 0, "own: a"},
+			{network("a"), 3 * time.Second, "own: a"},
 			{toFirst("a"), checkPeriod, inFirst},
 		},
 		"the Secret is deleted": {
@@ -274,7 +308,22 @@ func TestSet(t *testing.T) {
 		"the Secret is deleted, and a Network is, too": {
 			{both(toFirst("a"), network("a")), 0, inFirst},
 			{both(func(w *world) { w.beginDeletion("a") }, withoutSecret), time.Hour, inFirst},
-			{func(w *world) { w.deleteNetwork("a") }, 6 * time.Minute, "own:"},
+			{gone, 6 * time.Minute, "own:"},
+		},
+		"the Secret is deleted, and a new Network comes": {
+			{both(toFirst("a"), network("a")), 0, inFirst},
+			{withoutSecret, checkPeriod, inFirst},
+			{both(gone, newNetwork), 0, first + ":, own:"},
+			{nothing, gracePeriod + checkPeriod, "own: a"},
+		},
+		"the Secret is deleted while a request has no response": {
+			{both(toFirst("a"), network("a")), 0, inFirst},
+			{both(busy(true), withoutSecret), 10 * time.Minute, inFirst},
+			{busy(false), checkPeriod, "own: a"},
+		},
+		"the Secret is deleted while a cloud is dead": {
+			{both(toFirst("a"), network("a")), 0, inFirst},
+			{both(busy(true), withoutSecret), 22 * time.Minute, "own: a"},
 		},
 		"the Secret is deleted, and comes back in time": {
 			{both(toFirst("a"), network("a")), 0, inFirst},
@@ -293,6 +342,11 @@ func TestSet(t *testing.T) {
 			{both(toFirst("a"), network("a")), 0, inFirst},
 			{toSecond, checkPeriod, second + ": a, own:"},
 		},
+		"another project while a request has no response": {
+			{both(toFirst("a"), network("a")), 0, inFirst},
+			{both(busy(true), toSecond), 10 * time.Minute, inFirst},
+			{busy(false), checkPeriod, second + ": a, own:"},
+		},
 		"another Secret that is unusable": {
 			{both(toFirst("a"), network("a")), 0, inFirst},
 			{secret(""), time.Hour, inFirst},
@@ -302,7 +356,7 @@ func TestSet(t *testing.T) {
 			{toFirst("a"), checkPeriod, inFirst},
 		},
 		"an unusable Secret is deleted": {
-			{both(secret(""), network("a"), network("b")), 0, bad + ": a, own: b"},
+			{both(secret(""), network("a"), network("b")), 3 * time.Second, bad + ": a, own: b"},
 			{withoutSecret, checkPeriod, "own: a b"},
 		},
 		"Keystone accepts the login later": {
@@ -316,7 +370,7 @@ func TestSet(t *testing.T) {
 	// Both would create the network of a Network, so the requests of the first one end first.
 	t.Run("to the project that the controller itself has", func(t *testing.T) {
 		run(t, first, []step{
-			{network("a"), 0, "own: a"},
+			{network("a"), 3 * time.Second, "own: a"},
 			{toFirst("a"), checkPeriod, first + ":, own:"},
 			{nothing, moveDelay, first + ": a, own:"},
 		})

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,15 +27,15 @@ type tenant struct {
 	kicked    chan struct{}
 
 	// The lock of the Set protects these.
-	wantedAt    time.Time
-	credentials *openstack.Credentials
-	problem     error // why there is no login, if the cloud is one without
-	unusable    error // why the latest Secret is not the one in use, or nil
+	wantedAt time.Time
+	problem  error // why there is no login, if the cloud is one without
+	unusable error // why the latest Secret is not the one in use, or nil
 
 	// Only the goroutine uses these.
 	cloud      *cloud        // that the namespace belongs to, or nil
 	version    string        // of the Secret that was used last
-	goneSince  time.Time     // when the Secret was found to be gone, or zero
+	isAbsent   bool          // the Secret was when it was read last
+	leaving    time.Time     // since when the Secret does not lead to the cloud, or zero
 	retryLogin time.Duration // after another failed login
 	loginAt    time.Time     // not before
 	former     *cloud        // the last one with a login that the namespace has left
@@ -49,6 +49,9 @@ const (
 	maxLoginRetry = 2 * time.Minute
 	// showLogin is how long a first login takes until the Networks show it.
 	showLogin = 3 * time.Second
+	// maxStay is how long a namespace stays in a cloud to which its Secret no longer leads, if
+	// a request there has no response: longer than Neutron may take to execute one.
+	maxStay = 20 * time.Minute
 	// forget is how long a namespace without Networks is known after somebody looked for one.
 	forget = 5 * time.Minute
 )
@@ -77,7 +80,7 @@ func (t *tenant) run(ctx context.Context) {
 // isOver reports whether the namespace needs no cloud any more. If so, it leaves its cloud.
 func (t *tenant) isOver() bool {
 	c := t.cloud
-	if c == nil || c.isOwn() && !c.IsIdle() {
+	if c == nil || c.hasLogin() && !c.IsIdle() {
 		return false
 	}
 	t.set.mu.Lock()
@@ -105,12 +108,15 @@ func (t *tenant) check(ctx context.Context) time.Duration {
 		return 0
 	case err != nil:
 		klog.FromContext(ctx).Error(err, "Reading the Secret of a namespace failed; the namespace keeps its cloud")
-		return readRetry
+		return wait.Jitter(readRetry, 1)
+	case secret == nil && t.cloud == nil && !t.isAbsent:
+		t.isAbsent = true // is it just not there yet?
+		return min(readRetry, t.set.CheckPeriod)
 	case secret == nil:
 		t.withoutSecret(ctx)
 		return t.pause()
 	}
-	t.goneSince = time.Time{}
+	t.isAbsent = false
 	switch isNew := secret.ResourceVersion != t.version; {
 	case !isNew && t.retryLogin == 0:
 		return t.pause()
@@ -122,7 +128,7 @@ func (t *tenant) check(ctx context.Context) time.Duration {
 	if err := t.use(ctx, secret); err != nil && ctx.Err() == nil {
 		t.report(ctx, err)
 		t.retryLogin = min(max(minLoginRetry, 2*t.retryLogin), maxLoginRetry)
-		t.loginAt = time.Now().Add(t.retryLogin)
+		t.loginAt = time.Now().Add(wait.Jitter(t.retryLogin, 0.25))
 		return min(t.set.CheckPeriod, t.retryLogin)
 	}
 	t.retryLogin = 0
@@ -133,8 +139,10 @@ func (t *tenant) check(ctx context.Context) time.Duration {
 // are not all read at once.
 func (t *tenant) pause() time.Duration { return wait.Jitter(t.set.CheckPeriod*3/4, 1.0/3) }
 
-// read returns the Secret, or nil if there is none that the controller may read.
+// read returns the Secret, or nil if there is none that the controller may read. client-go
+// logs the bodies of responses from -v=8 on: so this request has a silent logger.
 func (t *tenant) read(ctx context.Context) (*corev1.Secret, error) {
+	ctx = klog.NewContext(ctx, klog.Logger{})
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	secret, err := t.set.Secrets.Secrets(t.namespace).Get(ctx, SecretName, metav1.GetOptions{})
@@ -151,20 +159,48 @@ func (t *tenant) read(ctx context.Context) (*corev1.Secret, error) {
 // cloud of its own keeps it for a while, with the Secret as it was: who deletes a namespace
 // deletes the Secret first, and the networks need it to be deleted.
 func (t *tenant) withoutSecret(ctx context.Context) {
-	if t.cloud.isOwn() {
+	if t.cloud.hasLogin() {
 		logger := klog.FromContext(ctx)
-		if t.goneSince.IsZero() {
-			t.goneSince = time.Now()
+		if t.leaving.IsZero() {
 			logger.Info("The Secret of a namespace is gone; the namespace keeps its cloud for a while", "secret", SecretName)
 		}
-		isDeleted := func(n *samplecrdv1.Network) bool { return n.DeletionTimestamp != nil }
-		if time.Since(t.goneSince) < t.set.GracePeriod || slices.ContainsFunc(t.set.division.In(t.namespace), isDeleted) {
+		if t.mustStay(t.set.GracePeriod) || t.mustDelete() {
 			return
 		}
 		logger.Info("The namespace has no cloud of its own any more", "secret", SecretName)
 	}
 	t.version, t.retryLogin = "", 0
-	t.move(ctx, t.set.rest)
+	t.move(ctx, t.set.rest, nil)
+}
+
+// mustStay reports whether a namespace that leaves its cloud has to stay: for a time, and
+// while something may exist there that no Network names. Nothing new is begun meanwhile.
+func (t *tenant) mustStay(atLeast time.Duration) bool {
+	if t.leaving.IsZero() {
+		t.leaving = time.Now()
+	}
+	since := time.Since(t.leaving)
+	if since >= atLeast && (t.cloud.IsIdle() || since >= maxStay) {
+		return false
+	}
+	t.set.division.Limit(t.namespace, isBegun)
+	return true
+}
+
+// mustDelete reports whether Networks are being deleted. Until they are gone, nothing else
+// continues.
+func (t *tenant) mustDelete() bool {
+	isDeleted := func(n *samplecrdv1.Network) bool { return n.DeletionTimestamp != nil && isBegun(n) }
+	if !slices.ContainsFunc(t.set.division.In(t.namespace), isDeleted) {
+		return false
+	}
+	t.set.division.Limit(t.namespace, isDeleted)
+	return true
+}
+
+// isBegun reports whether something may have been requested for a Network.
+func isBegun(network *samplecrdv1.Network) bool {
+	return slices.Contains(network.Finalizers, samplecrdv1.Finalizer)
 }
 
 // use logs in with a Secret, and enters the cloud that it leads to.
@@ -176,26 +212,42 @@ func (t *tenant) use(ctx context.Context, secret *corev1.Secret) error {
 	if err != nil {
 		return err
 	}
-	login := &login{credentials: credentials}
-	client, err := openstack.NewFromCredentials(login.latest, t.set.Connect())
+	var used atomic.Pointer[cloud] // the one of this client
+	client, err := openstack.NewFromCredentials(func(_ context.Context, refused bool) (*openstack.Credentials, error) {
+		if c := used.Load(); c != nil {
+			return c.latest(refused)
+		}
+		return credentials, nil
+	}, t.set.Connect())
 	if err != nil {
 		return err
 	}
-	identity, err := t.login(ctx, client, credentials.Keystone())
-	if err != nil {
+	l := login{credentials: credentials}
+	if l.identity, err = t.login(ctx, client, credentials.Keystone()); err != nil {
 		return err
 	}
-	place := credentials.Place(identity)
+	if t.cloud.hasLogin() && t.cloud.login.place() != l.place() && t.mustStay(0) {
+		t.version = "" // the next check tries again
+		return nil
+	}
 	t.set.mu.Lock()
-	c := t.set.clouds[place]
-	if c == nil {
-		c = t.set.begin(place, client, func() (string, bool) { return identity, true })
-		login.leadsTo(c)
-		klog.FromContext(ctx).Info("Using the cloud of a namespace", "identity", identity, "secret", SecretName)
+	c := t.set.find(l)
+	switch {
+	case c != nil:
+	case t.cloud.hasLogin() && t.cloud.login.place() == l.place() && len(t.cloud.members) == 1:
+		c = t.cloud // its client uses the new credentials soon
+		c.login.credentials = credentials
+	default:
+		c = t.set.begin(client, &login{credentials, l.identity})
+		used.Store(c)
+		klog.FromContext(ctx).Info("Using the cloud of a namespace", "identity", l.identity, "secret", SecretName)
 	}
-	t.credentials, t.unusable = credentials, nil
+	t.unusable = nil
 	t.set.mu.Unlock()
-	t.move(ctx, c)
+	if !t.move(ctx, c, &l) {
+		t.version = ""
+		t.kick()
+	}
 	return nil
 }
 
@@ -212,7 +264,10 @@ func (t *tenant) login(ctx context.Context, client neutron.Client, keystone stri
 	select {
 	case <-done:
 	case <-timer.C:
-		if !t.cloud.isOwn() {
+		t.set.mu.Lock()
+		isNew := t.problem == nil // one that is known is not replaced in between
+		t.set.mu.Unlock()
+		if isNew && !t.cloud.hasLogin() {
 			t.show(&neutron.Error{Op: "login", Class: neutron.ErrUnavailable, Keystone: keystone,
 				Message: "the login with the Secret " + SecretName + " takes long"})
 		}
@@ -223,8 +278,13 @@ func (t *tenant) login(ctx context.Context, client neutron.Client, keystone stri
 
 // move enters another cloud. If both may be the same project, what the controller of the
 // first one has requested there has to end first: both would create a network. Otherwise,
-// the cloud that a Network records keeps the second one from it.
-func (t *tenant) move(ctx context.Context, c *cloud) {
+// the cloud that a Network records keeps the second one from it. It returns false if the
+// cloud cannot be entered any more.
+func (t *tenant) move(ctx context.Context, c *cloud, l *login) bool {
+	isEntered := t.cloud == c && t.leaving.IsZero()
+	if t.leaving = (time.Time{}); isEntered {
+		return true
+	}
 	if t.cloud != c {
 		t.leaveLogin()
 	}
@@ -232,16 +292,16 @@ func (t *tenant) move(ctx context.Context, c *cloud) {
 		t.set.division.Assign(t.namespace, nil)
 		select {
 		case <-ctx.Done():
-			return
+			return true
 		case <-time.After(left):
 		}
 	}
-	t.set.enter(t, c)
+	return t.set.enter(t, c, l)
 }
 
 // leaveLogin notes that the namespace leaves its cloud now, if that has a login.
 func (t *tenant) leaveLogin() {
-	if t.cloud.isOwn() || t.cloud == t.set.rest {
+	if t.cloud.hasLogin() || t.cloud == t.set.rest {
 		t.former, t.leftAt = t.cloud, time.Now()
 	}
 }
@@ -253,7 +313,7 @@ func (t *tenant) report(ctx context.Context, err error) {
 	t.set.mu.Lock()
 	t.unusable = err
 	t.set.mu.Unlock()
-	if !t.cloud.isOwn() {
+	if !t.cloud.hasLogin() {
 		t.show(err)
 	}
 }
@@ -263,19 +323,18 @@ func (t *tenant) show(problem error) {
 	t.set.mu.Lock()
 	c, isSame := t.cloud, t.problem != nil && t.problem.Error() == problem.Error()
 	t.problem = problem
-	if c.isOwn() || c != nil && c != t.set.rest && isSame || t.set.ctx.Err() != nil {
+	if c.hasLogin() || c != nil && c != t.set.rest && isSame || t.set.ctx.Err() != nil {
 		t.set.mu.Unlock()
 		return
 	}
 	if c == nil || c == t.set.rest {
-		c = t.set.begin("", openstack.NewUnavailable(t.theProblem), func() (string, bool) { return "", false })
+		c = t.set.begin(openstack.NewUnavailable(t.theProblem), nil)
 	}
 	t.set.mu.Unlock()
 	if t.cloud != c {
 		t.leaveLogin()
 	}
-	t.set.enter(t, c)
-	t.set.division.Assign(t.namespace, c.part) // again, if it is the same
+	t.set.enter(t, c, nil) // again, if it is the same
 }
 
 // theProblem returns the failure of a login as it is. Anything else, the namespace's user has
@@ -289,28 +348,4 @@ func (t *tenant) theProblem() neutron.Error {
 	}
 	return neutron.Error{Message: fmt.Sprintf("%v. Correct the Secret, which the controller reads again every %v",
 		t.problem, t.set.CheckPeriod)}
-}
-
-// login are the Credentials of a client: those of one namespace until its cloud is known,
-// and then those of all namespaces of the cloud.
-type login struct {
-	mu          sync.Mutex
-	credentials *openstack.Credentials
-	cloud       *cloud
-}
-
-func (l *login) leadsTo(c *cloud) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.cloud = c
-}
-
-func (l *login) latest(ctx context.Context, refused bool) (*openstack.Credentials, error) {
-	l.mu.Lock()
-	c := l.cloud
-	l.mu.Unlock()
-	if c == nil {
-		return l.credentials, nil
-	}
-	return c.latest(ctx, refused)
 }

@@ -98,12 +98,16 @@ func (r *Reconciler) forget(key cache.ObjectName) {
 	}
 }
 
-// ForgetNamespace ends the memory of all Networks of a namespace, which another Reconciler has
-// worked on since.
-func (r *Reconciler) ForgetNamespace(namespace string) {
+// TakeOver is called before the Reconciler works on the Networks of a namespace, which another
+// one has worked on: it forgets what it knew of them.
+func (r *Reconciler) TakeOver(namespace string, networks []*samplecrdv1.Network) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.memories, func(key cache.ObjectName, _ memory) bool { return key.Namespace == namespace })
+	if r.laterOfRange == nil {
+		r.laterOfRange = map[cache.ObjectName]bool{}
+	}
+	maps.Copy(r.laterOfRange, laterOfRange(networks)) // so that a restart changes no status
 }
 
 func (r *Reconciler) wasInSync(network *samplecrdv1.Network) bool {

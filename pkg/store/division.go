@@ -11,8 +11,8 @@ import (
 )
 
 // ErrElsewhere is the error of a Network whose namespace belongs to another part of the
-// Networks: another controller reconciles it.
-var ErrElsewhere = errors.New("another controller reconciles the Networks of the namespace")
+// Networks, or leaves this one.
+var ErrElsewhere = errors.New("another controller reconciles the Network, or it waits for one")
 
 // Division divides Networks into parts by their namespaces. A part is like Networks that
 // contain nothing else. There is one event handler for all of them, however many there are.
@@ -23,14 +23,19 @@ type Division struct {
 
 	mu       sync.RWMutex
 	parts    map[string]*Networks // by namespace
+	limits   map[string]limit     // by namespace
 	handlers map[*Networks]Handlers
 }
+
+// limit reports whether a Network is still reconciled.
+type limit func(*samplecrdv1.Network) bool
 
 // Divide returns a Division in which no namespace belongs to a part. Wanted is called, often
 // and from event handlers, with the namespaces that belong to none and of which there is a
 // Network, or for which somebody asks the part Rest.
 func (n *Networks) Divide(wanted func(namespace string)) *Division {
-	d := &Division{all: n, wanted: wanted, parts: map[string]*Networks{}, handlers: map[*Networks]Handlers{}}
+	d := &Division{all: n, wanted: wanted,
+		parts: map[string]*Networks{}, limits: map[string]limit{}, handlers: map[*Networks]Handlers{}}
 	d.rest = d.NewPart()
 	return d
 }
@@ -86,9 +91,11 @@ func (d *Division) Drop(part *Networks) {
 }
 
 // Assign makes a namespace belong to a part, or to none if the part is nil. The handlers of
-// the part receive all Networks of the namespace, also if it belonged to it before.
+// the part receive all Networks of the namespace, also if it belonged to it before. A limit
+// ends.
 func (d *Division) Assign(namespace string, part *Networks) {
 	d.mu.Lock()
+	delete(d.limits, namespace)
 	if part == nil {
 		delete(d.parts, namespace)
 	} else {
@@ -99,6 +106,14 @@ func (d *Division) Assign(namespace string, part *Networks) {
 	if ok {
 		d.all.replay(namespace, handlers)
 	}
+}
+
+// Limit makes the part of a namespace reconcile only those Networks for which reconciled
+// returns true, until the namespace is assigned again.
+func (d *Division) Limit(namespace string, reconciled func(*samplecrdv1.Network) bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.limits[namespace] = reconciled
 }
 
 // In returns the Networks of a namespace, whatever part it belongs to.
@@ -139,6 +154,17 @@ func (n *Networks) in(namespace string) []*samplecrdv1.Network {
 	}
 	all, _ := source.lister.Networks(namespace).List(everything) // a list from memory does not fail
 	return all
+}
+
+// reconciles reports whether a Network is one of these, and is not kept from them by a limit.
+func (n *Networks) reconciles(network *samplecrdv1.Network) bool {
+	if !n.has(network.Namespace) || n.division == nil {
+		return n.division == nil
+	}
+	n.division.mu.RLock()
+	defer n.division.mu.RUnlock()
+	reconciled := n.division.limits[network.Namespace]
+	return reconciled == nil || reconciled(network)
 }
 
 // has reports whether a namespace belongs to these Networks.

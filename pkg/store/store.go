@@ -218,10 +218,11 @@ func (n *Networks) Get(key cache.ObjectName) (*samplecrdv1.Network, error) {
 	if err != nil || !exists {
 		return nil, err
 	}
-	if !n.has(key.Namespace) {
+	network := object.(*samplecrdv1.Network)
+	if !n.reconciles(network) {
 		return nil, ErrElsewhere
 	}
-	return object.(*samplecrdv1.Network), nil
+	return network, nil
 }
 
 // ErrOutdated ends a sync of an object that has changed since it was read. The retry

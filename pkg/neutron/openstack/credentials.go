@@ -124,6 +124,11 @@ func (c *Credentials) Place(cloud string) string {
 		c.config.endpoint.Availability, override, c.authority, !c.config.tls.InsecureSkipVerify)
 }
 
+// Equal reports whether both lead to the same login.
+func (c *Credentials) Equal(other *Credentials) bool {
+	return c.config.equal(other.config) && c.authority == other.authority
+}
+
 // Keystone returns the address of the Identity service.
 func (c *Credentials) Keystone() string { return c.config.identity.String() }
 
