@@ -146,13 +146,19 @@ func TestUnusableSecret(t *testing.T) {
 	project := cloud.AddProject("first")
 	good := project.CloudsYAML()
 	h.useCloud(strings.Replace(good, cloud.URL, "http://10.0.0.1:5000", 1))
+	h.verbosity = 10 // client-go logs bodies
 	h.startController()
 	h.createIn("NoCloud", "auth_url is not one that the administrator of the controller allows (-allowed-auth-urls)")
 	h.useCloud(strings.Replace(good, "password-of-first", "another-password", 1))
 	h.waitCondition("example", "LoginRejected", "The request requires authentication.")
 	h.want(errors.Join(h.hasCounts(0, 0), hasNetworks(project, 0)))
-	if err := h.hasLogged("-password"); err == nil {
-		t.Error("the log has a password")
+	for _, text := range []string{"another-password", `Response Body namespace="`} { // of what reads Secrets
+		if err := h.hasLogged(text); err == nil {
+			t.Errorf("the log has %s", text)
+		}
+	}
+	if err := h.hasLogged("Response Body"); err != nil {
+		t.Error(err) // else this test shows nothing
 	}
 	h.useCloud(good)
 	h.waitReady("example")

@@ -77,9 +77,10 @@ type harness struct {
 	args    []string // flags of the next controllers
 	options options  // without the flags
 
-	*parts // of the latest controller
-	log    ktesting.Buffer
-	writes writes
+	*parts    // of the latest controller
+	log       ktesting.Buffer
+	verbosity int // of the next log
+	writes    writes
 }
 
 func newHarness(t *testing.T) *harness {
@@ -273,7 +274,7 @@ func (h *harness) startWorkers(workers int) (stop func()) {
 
 // newLogger returns a logger whose text is that of the latest controller.
 func (h *harness) newLogger() klog.Logger {
-	logger := ktesting.NewLogger(h.T, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	logger := ktesting.NewLogger(h.T, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(h.verbosity)))
 	h.log = logger.GetSink().(ktesting.Underlier).GetBuffer()
 	return logger
 }

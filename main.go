@@ -373,6 +373,9 @@ func (c ofCloud) TakeOver(namespace string, networks []*samplecrdv1.Network) {
 	c.reconciler.TakeOver(namespace, networks)
 }
 
+// HasRequests implements clouds.Controller.
+func (c ofCloud) HasRequests(namespace string) bool { return c.reconciler.HasRequests(namespace) }
+
 // IsIdle implements clouds.Controller.
 func (c ofCloud) IsIdle() bool { return c.reconciler.IsIdle() }
 

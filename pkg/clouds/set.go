@@ -12,9 +12,9 @@
 //	                                            that, or the one that they belonged to
 //	none that may be read, and never had one    the controller of the controller's own cloud
 //	none any more                               the same as before for GracePeriod, and as long
-//	                                            as a Network is being deleted or a request has
-//	                                            no response; then the controller's own cloud.
-//	                                            New ones wait meanwhile
+//	                                            as a Network is being deleted or a request may
+//	                                            still be executed; then the controller's own
+//	                                            cloud. New Networks wait meanwhile
 //
 // A Network records the cloud in which its network is. The controller of another cloud does
 // not touch it (the reason OtherCloud), so a move between clouds loses nothing.
@@ -44,6 +44,9 @@ type Controller interface {
 	// TakeOver is called before the Networks of a namespace belong to the controller: what it
 	// remembers of them may be from an earlier time.
 	TakeOver(namespace string, networks []*samplecrdv1.Network)
+	// HasRequests reports whether a request for a Network of a namespace may have made
+	// something that its status does not name yet.
+	HasRequests(namespace string) bool
 	// IsIdle reports whether nothing may exist in the cloud that no Network names.
 	IsIdle() bool
 }

@@ -70,6 +70,7 @@ func (c *controller) WarmUp(_ context.Context, skipNamespaces ...string) bool {
 	return true
 }
 func (*controller) TakeOver(string, []*samplecrdv1.Network) {}
+func (c *controller) HasRequests(string) bool               { return c.w.isBusy }
 func (c *controller) IsIdle() bool                          { return !c.w.isBusy }
 
 func (c *controller) Run(ctx context.Context, _ int, _ time.Duration) error {

@@ -174,13 +174,14 @@ func (t *tenant) withoutSecret(ctx context.Context) {
 }
 
 // mustStay reports whether a namespace that leaves its cloud has to stay: for a time, and
-// while something may exist there that no Network names. Nothing new is begun meanwhile.
+// while something may exist there that its Networks do not name. Nothing new is begun
+// meanwhile.
 func (t *tenant) mustStay(atLeast time.Duration) bool {
 	if t.leaving.IsZero() {
 		t.leaving = time.Now()
 	}
 	since := time.Since(t.leaving)
-	if since >= atLeast && (t.cloud.IsIdle() || since >= maxStay) {
+	if since >= atLeast && (!t.cloud.HasRequests(t.namespace) || since >= maxStay) {
 		return false
 	}
 	t.set.division.Limit(t.namespace, isBegun)

@@ -129,6 +129,19 @@ func (r *Reconciler) StartedAt() time.Time {
 	return r.startedAt
 }
 
+// HasRequests reports whether a request for an object of a namespace may have made something
+// that its status does not name yet.
+func (r *Reconciler) HasRequests(namespace string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, account := range r.ledger {
+		if key.Namespace == namespace && len(account.requests) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // IsIdle reports whether the ledger is empty: nothing may exist in Neutron that no object
 // names.
 func (r *Reconciler) IsIdle() bool {

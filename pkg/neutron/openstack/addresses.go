@@ -62,7 +62,10 @@ func (a *Addresses) control(_, address string, _ syscall.RawConn) error {
 }
 
 var (
-	nat64     = netip.MustParsePrefix("64:ff9b::/96") // an IPv4 address follows
+	nat64      = netip.MustParsePrefix("64:ff9b::/96") // an IPv4 address follows
+	translated = []netip.Prefix{                       // others with an IPv4 address in them
+		netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"),
+	}
 	thisHost  = netip.MustParsePrefix("0.0.0.0/8")
 	broadcast = netip.MustParseAddr("255.255.255.255")
 	// metadataServices are those of clouds that are not link-local.
@@ -76,6 +79,7 @@ func isForbidden(address netip.Addr) bool {
 		address = netip.AddrFrom4([4]byte(bytes[12:]))
 	}
 	return !address.IsValid() || address.IsLoopback() || address.IsUnspecified() || address.IsLinkLocalUnicast() ||
+		slices.ContainsFunc(translated, func(p netip.Prefix) bool { return p.Contains(address) }) ||
 		address.IsMulticast() || thisHost.Contains(address) || address == broadcast ||
 		slices.Contains(metadataServices, address)
 }

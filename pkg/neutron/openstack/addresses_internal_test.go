@@ -13,7 +13,7 @@ func TestForbiddenAddresses(t *testing.T) {
 		"224.0.0.1": true, "255.255.255.255": true, "ff02::1": true,
 		"::ffff:127.0.0.1": true, "::ffff:169.254.169.254": true, "64:ff9b::7f00:1": true, "64:ff9b::a9fe:a9fe": true,
 		"10.0.0.1": false, "192.168.1.1": false, "203.0.113.9": false, "2001:db8::1": false, "fd00::1": false,
-		"64:ff9b::cb00:7109": false,
+		"64:ff9b::cb00:7109": false, "64:ff9b:1::7f00:1": true, "2002:7f00:1::": true,
 	} {
 		if got := isForbidden(netip.MustParseAddr(address)); got != want {
 			t.Errorf("%s: forbidden is %t, want %t", address, got, want)

@@ -185,17 +185,25 @@ func readCloudFile(path string) (cloudFile, error) {
 
 func parseCloudFile(path string, content []byte) (cloudFile, error) {
 	var all struct{ Clouds map[string]cloudEntry }
-	if err := yaml.Unmarshal(content, &all); err != nil { //nolint:gosec // into plain data; the library bounds aliases
-		problem := "is not valid YAML"
-		if form := (*yaml.TypeError)(nil); errors.As(err, &form) {
-			problem = "does not have the structure of a clouds.yaml"
-		}
-		if line := yamlLine.FindStringSubmatch(err.Error()); line != nil {
-			problem += "; see line " + line[1]
-		}
-		return cloudFile{}, fmt.Errorf("%s %s", path, problem)
+	if err := unmarshal(path, content, &all); err != nil {
+		return cloudFile{}, err
 	}
 	return cloudFile{path, content, all.Clouds}, nil
+}
+
+func unmarshal(path string, content []byte, into any) error {
+	err := yaml.Unmarshal(content, into) //nolint:gosec // into plain data; the library bounds aliases
+	if err == nil {
+		return nil
+	}
+	problem := "is not valid YAML"
+	if form := (*yaml.TypeError)(nil); errors.As(err, &form) {
+		problem = "does not have the structure of a clouds.yaml"
+	}
+	if line := yamlLine.FindStringSubmatch(err.Error()); line != nil {
+		problem += "; see line " + line[1]
+	}
+	return fmt.Errorf("%s %s", path, problem)
 }
 
 var yamlLine = regexp.MustCompile(`\bline (\d+):`)

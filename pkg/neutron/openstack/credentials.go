@@ -12,8 +12,10 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
+	"gopkg.in/yaml.v2"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
@@ -52,7 +54,11 @@ func ParseCredentials(s Source) (*Credentials, error) {
 	if len(s.CloudsYAML) == 0 {
 		return nil, fmt.Errorf("%s has no clouds.yaml: write one into its key clouds.yaml", s.Name)
 	}
-	file, err := parseCloudFile("clouds.yaml in "+s.Name, s.CloudsYAML)
+	path := "clouds.yaml in " + s.Name
+	if err := s.reduce(path); err != nil {
+		return nil, err
+	}
+	file, err := parseCloudFile(path, s.CloudsYAML)
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +76,42 @@ func ParseCredentials(s Source) (*Credentials, error) {
 		return nil, fmt.Errorf("cloud %q of %s: %w", name, file.path, err)
 	}
 	return &Credentials{config, sha256.Sum256(s.CACertificate)}, nil
+}
+
+// usedFields are those of a cloud that have an effect, or are rejected.
+type usedFields struct {
+	Auth         *clouds.AuthInfo `yaml:"auth,omitempty"`
+	AuthType     string           `yaml:"auth_type,omitempty"`
+	Region       string           `yaml:"region_name,omitempty"`
+	EndpointType string           `yaml:"endpoint_type,omitempty"`
+	Interface    string           `yaml:"interface,omitempty"`
+	Verify       *bool            `yaml:"verify,omitempty"`
+	Override     string           `yaml:"network_endpoint_override,omitempty"`
+	CACert       string           `yaml:"cacert,omitempty"`
+	Cert         string           `yaml:"cert,omitempty"`
+	Key          string           `yaml:"key,omitempty"`
+	Profile      string           `yaml:"profile,omitempty"`
+	Cloud        string           `yaml:"cloud,omitempty"`
+}
+
+// reducing lets one file at a time be as large as its aliases make it.
+var reducing sync.Mutex
+
+// reduce replaces the aliases in clouds.yaml, and drops all other fields: the regions of
+// gophercloud take 200 bytes for each element, and an alias repeats thousands of them.
+func (s *Source) reduce(path string) error {
+	reducing.Lock()
+	defer reducing.Unlock()
+	var all struct{ Clouds map[string]usedFields }
+	if err := unmarshal(path, s.CloudsYAML, &all); err != nil {
+		return err
+	}
+	reduced, err := yaml.Marshal(all)
+	if err != nil || len(reduced) > maxCloudsYAML {
+		return fmt.Errorf("%s is too large: at most %d bytes are used, without aliases", path, maxCloudsYAML)
+	}
+	s.CloudsYAML = reduced
+	return nil
 }
 
 func (s Source) parse(name string, entry cloudEntry) (*cloudConfig, error) {

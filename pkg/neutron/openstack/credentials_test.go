@@ -3,6 +3,7 @@ package openstack_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -78,6 +79,23 @@ func TestCredentials(t *testing.T) {
 	credentials, err := parse(t, good, "", allowed)
 	if text := fmt.Sprintf("%v %+v %#v %s", credentials, credentials, credentials, credentials); err != nil || strings.Contains(text, secret) {
 		t.Errorf("the text of credentials is %q (%v)", text, err)
+	}
+}
+
+// TestMemoryOfCredentials: aliases do not repeat what is large in memory.
+func TestMemoryOfCredentials(t *testing.T) {
+	const url, most = "https://k.example:5000", 24 << 20
+	regions := "regions: &large [" + strings.Repeat("~,", 12_000) + "]"
+	text := strings.Replace(clouds(withPassword(url, password, regions)...), "ours:", "openstack:", 1)
+	for i := range 25 {
+		text += fmt.Sprintf("  c%d: {regions: *large}\n", i)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := parse(t, text, "", url)
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; err != nil || used > most {
+		t.Errorf("%d MB were allocated, want at most %d MB (error: %v)", used>>20, most>>20, err)
 	}
 }
 
