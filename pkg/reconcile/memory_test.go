@@ -484,3 +484,25 @@ func TestProgressAfterStop(t *testing.T) {
 		})
 	}
 }
+
+// TestTakeOver: what another Reconciler has worked on since is forgotten, and what the status
+// says of a range stays true: a start writes nothing.
+func TestTakeOver(t *testing.T) {
+	r, clock := newReconciler(t)
+	network := func(name string, age time.Duration) *samplecrdv1.Network {
+		return &samplecrdv1.Network{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, CreationTimestamp: metav1.NewTime(clock.Now().Add(-age))},
+			Spec:       samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"},
+		}
+	}
+	older, younger := network("older", time.Hour), network("younger", time.Minute)
+	r.memories[cache.MetaObjectToName(older)] = memory{inSync: true}
+	r.memories[cache.NewObjectName("b", "older")] = memory{inSync: true}
+	r.TakeOver("a", []*samplecrdv1.Network{younger, older})
+	if len(r.memories) != 1 {
+		t.Errorf("the memories are %v, want only that of the other namespace", r.memories)
+	}
+	if r.sharesRange(cache.MetaObjectToName(older)) || !r.sharesRange(cache.MetaObjectToName(younger)) {
+		t.Error("the younger Network does not have the range of the older one")
+	}
+}
