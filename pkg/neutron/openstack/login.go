@@ -196,7 +196,11 @@ func (c *cloudConfig) login(ctx context.Context, first string) (*session, error)
 	provider.HTTPClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	provider.UserAgent.Prepend(userAgent)
 	auth := c.auth // gophercloud writes into it
-	err := gopher.AuthenticateV3(withOperation(ctx, opLogin), provider, &auth, gophercloud.EndpointOpts{})
+	op := opLogin
+	if c.addresses != nil {
+		op = opLoginWithCredentials
+	}
+	err := gopher.AuthenticateV3(withOperation(ctx, op), provider, &auth, gophercloud.EndpointOpts{})
 	if err != nil {
 		return nil, err
 	}

@@ -8,8 +8,12 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// opLogin is the Operation of a login, and the Op of its error.
-const opLogin = "login"
+// opLogin is the Operation of a login, and the Op of its error. One with Credentials has an
+// Operation of its own: alerts are for those of the administrator.
+const (
+	opLogin                = "login"
+	opLoginWithCredentials = "login of a namespace"
+)
 
 type operationKey struct{}
 
@@ -27,7 +31,10 @@ func Operation(request *http.Request) string {
 }
 
 // IsLogin reports whether a request is a login. All other requests wait for it.
-func IsLogin(request *http.Request) bool { return Operation(request) == opLogin }
+func IsLogin(request *http.Request) bool {
+	op := Operation(request)
+	return op == opLogin || op == opLoginWithCredentials
+}
 
 // Fenced returns the error of a write that a former leader must not send, and nil for a
 // request that changes nothing: a read or a login.
