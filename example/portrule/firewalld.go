@@ -21,7 +21,7 @@ const policyName = "portrule" // all in it is the agent's
 func syncFirewalld(ctx context.Context, all []access) error {
 	bus, err := dbus.ConnectSystemBus(dbus.WithContext(ctx))
 	if err != nil {
-		return nil //nolint:nilerr // without D-Bus, there is no firewalld
+		return nil // without D-Bus, there is no firewalld
 	}
 	defer func() { _ = bus.Close() }()
 	var runs bool
