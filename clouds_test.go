@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -297,4 +299,42 @@ func TestHangingCloud(t *testing.T) {
 	}
 	bad.Stuck.Store(false)
 	bad.CloseClientConnections()
+}
+
+// TestPlanOfClouds: the command plan reads one cloud and names it: that of the Secret of the only
+// namespace, or the controller's own. It leaves out what is in another one.
+func TestPlanOfClouds(t *testing.T) {
+	own, cloud := newTenants(t)
+	own.flags("-cluster-name=" + testCluster)
+	a, b := own.beside(), own.tenant()
+	a.useCloud(cloud.AddProject("first").CloudsYAML())
+	own.create("example", "10.0.0.0/24", "")
+	a.create("example", "10.0.0.0/24", "")
+	a.flags("-namespaces=" + a.namespace)
+	a.wantPlan(2, "This is the cloud RegionOne/first-id, of the namespace "+a.namespace+".", "Plan: 2 to create")
+	own.wantPlan(2, "This is the cloud "+own.cloud+", of the controller.", "Plan: 2 to create")
+	b.useCloud("clouds: {}")
+	b.create("example", "10.0.0.0/24", "")
+	own.wantPlan(1, "not in this plan: clouds.yaml in the Secret "+b.namespace+"/samplecrd-cloud", "Plan: 2 to create")
+	b.useCloud(cloud.AddProject("second").CloudsYAML())
+	own.wantPlan(1, "the namespace "+b.namespace+" has a cloud of its own: plan it with -namespaces="+b.namespace)
+}
+
+// wantPlan runs the command plan, and checks its exit code and its output.
+func (h *harness) wantPlan(code int, texts ...string) {
+	h.Helper()
+	output, err := os.Create(filepath.Join(h.TempDir(), "plan"))
+	if err != nil {
+		h.Fatal(err)
+	}
+	defer func() { _ = output.Close() }()
+	if got := h.parse().previewCommand().Run(h.Context(), nil, output, output); got != code {
+		h.Errorf("the exit code of plan is %d, want %d", got, code)
+	}
+	text, err := os.ReadFile(output.Name())
+	for _, want := range texts {
+		if err != nil || !strings.Contains(string(text), want) {
+			h.Errorf("plan prints (%v):\n%s\nwant %q in it", err, text, want)
+		}
+	}
 }

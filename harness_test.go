@@ -175,21 +175,29 @@ func (h *harness) newNamespace() string {
 // assembled counts the controllers of this process, whose informers have unique names.
 var assembled atomic.Int64
 
-// newController returns a controller for the test's namespace. (It does not call parseOptions,
-// which changes klog: all controllers of this process share that.)
-func (h *harness) newController(ctx context.Context) *parts {
+// parse returns the options with the flags.
+func (h *harness) parse() options {
 	h.Helper()
 	o, flags := h.options, flag.NewFlagSet(controllerName, flag.ContinueOnError)
 	o.kube.AddFlags(flags)
 	o.addNeutronFlags(flags)
 	o.addFlags(flags)
+	o.preview.AddFlags(flags)
 	o.deployments.AddFlags(flags)
 	o.leaderElection.AddFlags(flags, controllerName)
 	if err := flags.Parse(h.args); err != nil {
 		h.Fatal(err)
 	}
-	o.name = fmt.Sprint(controllerName, "-", assembled.Add(1))
 	o.neutronEndpoint, o.neutronIdentity = h.neutronURL, h.cloud
+	return o
+}
+
+// newController returns a controller for the test's namespace. (It does not call parseOptions,
+// which changes klog: all controllers of this process share that.)
+func (h *harness) newController(ctx context.Context) *parts {
+	h.Helper()
+	o := h.parse()
+	o.name = fmt.Sprint(controllerName, "-", assembled.Add(1))
 	transports := []transport{h.writes.count}
 	if handle := h.toKubernetes; handle != nil {
 		transports = append(transports, func(next http.RoundTripper) http.RoundTripper {

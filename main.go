@@ -537,8 +537,8 @@ func newNeutronClient(o options, wrap transport) (neutron.Client, error) {
 // embedded Neutron of another process.
 func neutronOfPlan(o options) (neutron.Client, error) {
 	if !o.hasOwnNeutron() {
-		return nil, errors.New("the controller has no cloud of its own, and plan does not read the Secrets of namespaces: " +
-			"set -cloud, with a clouds.yaml that has the cloud of the namespace, and -namespaces")
+		return nil, errors.New("the controller has no cloud of its own: set -namespaces to one namespace with the Secret " +
+			clouds.SecretName)
 	}
 	if o.embeddedNeutron {
 		if _, port, _ := net.SplitHostPort(o.embeddedAddress); port == "" || port == "0" {
@@ -547,8 +547,12 @@ func neutronOfPlan(o options) (neutron.Client, error) {
 		}
 		o.neutronEndpoint, o.neutronIdentity = "http://"+o.embeddedAddress, "embedded"
 	}
+	return newNeutronClient(o, transportOfPlan(o))
+}
+
+func transportOfPlan(o options) transport {
 	neverOpen := new(leaderelection.Fence) // a plan changes nothing
-	return newNeutronClient(o, neutronTransport(neverOpen, newNeutronGate(o), observe.Nothing{}))
+	return neutronTransport(neverOpen, newNeutronGate(o), observe.Nothing{})
 }
 
 // tryNeutron sends a request that changes nothing, and logs the result.

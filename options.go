@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -336,5 +338,10 @@ func (o options) previewCommand() preview.Command {
 		Neutron:       func() (neutron.Client, error) { return neutronOfPlan(o) },
 		Reconcile:     func(cluster string) reconcile.Options { return o.forCluster(cluster).reconcile },
 		DeleteOrphans: o.deleteOrphans,
+
+		NamespacesHaveClouds: o.clouds.IsEnabled(),
+		OfNamespace: func(ctx context.Context, c kubernetes.Interface, namespace string) (neutron.Client, error) {
+			return o.clouds.ClientOf(ctx, c.CoreV1().Secrets(namespace), o.neutronSettings(transportOfPlan(o)))
+		},
 	}
 }

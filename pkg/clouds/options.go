@@ -1,11 +1,17 @@
 package clouds
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
 	"github.com/samplecrd/network-controller/pkg/kube"
+	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 )
 
@@ -53,3 +59,28 @@ func (o Options) Validate() error {
 
 // IsEnabled reports whether namespaces can have clouds of their own.
 func (o Options) IsEnabled() bool { return len(o.AllowedURLs) > 0 }
+
+// ClientOf returns a client for the cloud that a namespace has of its own, or nil if it has
+// none: the controller, in whose Pod this may be, may not read a Secret there.
+func (o Options) ClientOf(
+	ctx context.Context, secrets typedcorev1.SecretInterface, settings openstack.Options,
+) (neutron.Client, error) {
+	addresses, err := openstack.ParseAddresses(o.AllowedURLs)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := secrets.Get(ctx, SecretName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err) && kube.IsInPod():
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("whether the namespace has a cloud of its own is unknown "+
+			"(run plan in a Pod of the controller, or get the right to read the Secret): %w", err)
+	}
+	credentials, err := credentialsIn(secret, addresses)
+	if err != nil {
+		return nil, err
+	}
+	return openstack.NewFromCredentials(
+		func(context.Context, bool) (*openstack.Credentials, error) { return credentials, nil }, settings)
+}

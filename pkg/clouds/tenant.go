@@ -206,10 +206,7 @@ func isBegun(network *samplecrdv1.Network) bool {
 
 // use logs in with a Secret, and enters the cloud that it leads to.
 func (t *tenant) use(ctx context.Context, secret *corev1.Secret) error {
-	credentials, err := openstack.ParseCredentials(openstack.Source{
-		Name:       fmt.Sprintf("the Secret %s/%s", t.namespace, SecretName),
-		CloudsYAML: secret.Data[keyCloudsYAML], CACertificate: secret.Data[keyCACertificate], Addresses: t.set.addresses,
-	})
+	credentials, err := credentialsIn(secret, t.set.addresses)
 	if err != nil {
 		return err
 	}
@@ -250,6 +247,13 @@ func (t *tenant) use(ctx context.Context, secret *corev1.Secret) error {
 		t.kick()
 	}
 	return nil
+}
+
+func credentialsIn(secret *corev1.Secret, addresses *openstack.Addresses) (*openstack.Credentials, error) {
+	return openstack.ParseCredentials(openstack.Source{
+		Name:       fmt.Sprintf("the Secret %s/%s", secret.Namespace, secret.Name),
+		CloudsYAML: secret.Data[keyCloudsYAML], CACertificate: secret.Data[keyCACertificate], Addresses: addresses,
+	})
 }
 
 // login returns the identity of a cloud after a login. If the login takes long, the Networks

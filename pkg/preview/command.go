@@ -109,6 +109,10 @@ type Command struct {
 	Explain func(error) error
 	// Neutron connects to the controller's Neutron.
 	Neutron func() (neutron.Client, error)
+	// NamespacesHaveClouds is true if a namespace can have a cloud of its own. OfNamespace
+	// returns a client for it, or nil if the namespace has none.
+	NamespacesHaveClouds bool
+	OfNamespace          func(ctx context.Context, client kubernetes.Interface, namespace string) (neutron.Client, error)
 	// Reconcile returns the options of the controller in a cluster.
 	Reconcile func(cluster string) reconcile.Options
 	// DeleteOrphans is true if the controller deletes orphans.
@@ -134,11 +138,10 @@ func (c Command) makePlan(ctx context.Context, stdin io.Reader) (p Plan, err err
 	if err := c.validate(); err != nil {
 		return p, err
 	}
-	neutronClient, err := c.Neutron()
-	if err != nil {
+	if _, err := c.Neutron(); err != nil && !c.NamespacesHaveClouds {
 		return p, err
 	}
-	cluster, networkClient, err := c.connect(ctx)
+	cluster, kubeClient, networkClient, err := c.connect(ctx)
 	if err != nil {
 		return p, err
 	}
@@ -147,6 +150,10 @@ func (c Command) makePlan(ctx context.Context, stdin io.Reader) (p Plan, err err
 		return p, err
 	}
 	selected, err := c.selectFrom(listed, stdin)
+	if err != nil {
+		return p, err
+	}
+	neutronClient, whose, err := c.chooseNeutron(ctx, kubeClient, &selected)
 	if err != nil {
 		return p, err
 	}
@@ -169,30 +176,34 @@ func (c Command) makePlan(ctx context.Context, stdin io.Reader) (p Plan, err err
 		Client: networkClient, Networks: networks, Neutron: neutronCache, Events: &record.FakeRecorder{},
 		Clock: clock.RealClock{},
 	}, c.Reconcile(cluster))
+	cloud, _ := neutronCache.KnownCloud()
 	return New(ctx, Input{
-		Cluster: cluster, Networks: networks, Selected: selected.networks, Invalid: selected.errors, Neutron: snapshot,
+		Cluster: cluster, Cloud: cloud, CloudOf: whose, Neutron: snapshot,
+		Networks: networks, Selected: selected.networks, Invalid: selected.errors,
 		Reconciler: reconciler, DeleteOrphans: c.DeleteOrphans,
 	}), ctx.Err()
 }
 
-// connect returns the name of the cluster, and a client for its Networks.
-func (c Command) connect(ctx context.Context) (cluster string, networks clientset.Interface, err error) {
+// connect returns the name of the cluster, and clients for it and its Networks.
+func (c Command) connect(
+	ctx context.Context,
+) (cluster string, kubeClient kubernetes.Interface, networks clientset.Interface, err error) {
 	config, err := c.Kube.Config(ctx, c.Program, onlyReads)
 	if err != nil {
-		return "", nil, err
+		return "", nil, nil, err
 	}
 	config = kube.WithTimeout(config)
-	kubeClient, err := kubernetes.NewForConfig(config)
+	kubeClient, err = kubernetes.NewForConfig(config)
 	if err != nil {
-		return "", nil, fmt.Errorf("creating a client for Kubernetes: %w", err)
+		return "", nil, nil, fmt.Errorf("creating a client for Kubernetes: %w", err)
 	}
 	if networks, err = clientset.NewForConfig(config); err != nil {
-		return "", nil, fmt.Errorf("creating a client for Networks: %w", err)
+		return "", nil, nil, fmt.Errorf("creating a client for Networks: %w", err)
 	}
 	if cluster, err = c.Kube.ClusterName(ctx, kubeClient); err != nil {
-		return "", nil, c.Explain(err)
+		return "", nil, nil, c.Explain(err)
 	}
-	return cluster, networks, nil
+	return cluster, kubeClient, networks, nil
 }
 
 // onlyReads returns a transport that rejects every request that could change

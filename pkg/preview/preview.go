@@ -29,6 +29,8 @@ import (
 type Input struct {
 	// Cluster identifies the Kubernetes cluster in owner markers.
 	Cluster string
+	// Cloud is the identity of the cloud, and CloudOf whose it is, if there can be several.
+	Cloud, CloudOf string
 	// Networks are all Networks of the watched namespaces.
 	Networks *store.Networks
 	// Selected are the Networks to preview. Invalid are the errors of others.
@@ -44,7 +46,11 @@ type Input struct {
 
 // Plan is what the controller would do.
 type Plan struct {
-	Cluster  string    `json:"cluster"`
+	Cluster string `json:"cluster"`
+	// Cloud is the identity of the cloud that was read, and CloudOf whose it is. Both are
+	// empty if namespaces have no clouds of their own.
+	Cloud    string    `json:"cloud,omitempty"`
+	CloudOf  string    `json:"cloudOf,omitempty"`
 	Networks []Network `json:"networks"`
 	// NotInKubernetes are the networks in Neutron with an owner marker of this
 	// cluster, or one of a retained network, whose Network does not exist.
@@ -137,6 +143,9 @@ func New(ctx context.Context, in Input) Plan {
 			orphans[key] = true
 			p.Networks = append(p.Networks, in.networkPlan(ctx, key, nil))
 		}
+	}
+	if in.CloudOf != "" {
+		p.Cloud, p.CloudOf = in.Cloud, in.CloudOf
 	}
 	p.Summary = p.summarize()
 	return p

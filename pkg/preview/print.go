@@ -86,6 +86,9 @@ func (p Plan) text(colours palette) string {
 	if p.Errors != nil {
 		out.WriteString("\n")
 	}
+	if text := p.cloudText(); text != "" {
+		out.WriteString(colours.line("", "%s", text))
+	}
 	out.WriteString(colours.line(bold, "%s", p.Summary.String()))
 	return out.String()
 }
