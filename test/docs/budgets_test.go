@@ -12,7 +12,7 @@ import (
 var budgets = map[string]int{
 	"lines of the program":                           21_150,
 	"lines of the embedded Neutron":                  2_100,
-	"lines of tests":                                 30_850,
+	"lines of tests":                                 30_900,
 	"lines that support tests, tools and lessons":    15_300,
 	"lines of the debug page":                        1_770,
 	"lines of YAML":                                  2_900,

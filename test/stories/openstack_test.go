@@ -1,8 +1,13 @@
 package stories
 
 import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +17,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/yaml"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
@@ -206,4 +212,244 @@ func TestRealKeystoneAway(t *testing.T) {
 	o.checkNeutron("default/example-network 192.168.0.0/16 192.168.0.1")
 	o.mustKubectl("delete", "network", "example-network", "--timeout=60s")
 	o.checkNeutron("")
+}
+
+// cloudConfig is a cloud in a clouds.yaml.
+type cloudConfig struct {
+	Region string `json:"region_name"`
+	Auth   struct {
+		URL             string `json:"auth_url"`
+		User            string `json:"username"`
+		Password        string `json:"password"`
+		Project         string `json:"project_name"`
+		UserDomainID    string `json:"user_domain_id"`
+		ProjectDomainID string `json:"project_domain_id"`
+	} `json:"auth"`
+}
+
+// readCloud returns a cloud in a clouds.yaml, with its password in the secure.yaml beside it.
+func readCloud(t *testing.T, file, name string) (c cloudConfig) {
+	t.Helper()
+	for _, file := range []string{file, filepath.Join(filepath.Dir(file), "secure.yaml")} {
+		text, err := os.ReadFile(file)
+		var all struct{ Clouds map[string]json.RawMessage }
+		if err := errors.Join(err, yaml.Unmarshal(text, &all)); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(all.Clouds[name], &c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// secret returns the contents of a Secret for the cloud.
+func (c *cloudConfig) secret(namespace string) string {
+	text, _ := json.Marshal(map[string]any{"clouds": map[string]any{"openstack": c}})
+	secret, _ := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "stringData": map[string]string{"clouds.yaml": string(text)},
+		"metadata": map[string]string{"namespace": namespace, "name": "samplecrd-cloud"},
+	})
+	return string(secret)
+}
+
+// connect returns a client for the cloud, with the password that it has at each login.
+func (c *cloudConfig) connect(t *testing.T) neutron.Client {
+	t.Helper()
+	addresses, err := openstack.ParseAddresses(c.urls(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := openstack.NewFromCredentials(func(context.Context, bool) (*openstack.Credentials, error) {
+		text, _ := json.Marshal(map[string]any{"clouds": map[string]any{"openstack": c}})
+		return openstack.ParseCredentials(openstack.Source{Name: t.Name(), CloudsYAML: text, Addresses: addresses})
+	}, openstack.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// login is the answer of Keystone to a login.
+type login struct {
+	Token struct {
+		User    struct{ ID string }
+		Catalog []struct {
+			Type      string
+			Endpoints []struct{ URL string }
+		}
+	}
+	token string
+}
+
+// logIn logs in at Keystone, as the controller does it.
+func (c *cloudConfig) logIn() (l login, err error) {
+	type object = map[string]any
+	domain := object{"id": c.Auth.UserDomainID}
+	header, err := post(c.Auth.URL+"/auth/tokens", "", object{"auth": object{
+		"identity": object{"methods": []string{"password"}, "password": object{
+			"user": object{"name": c.Auth.User, "password": c.Auth.Password, "domain": domain},
+		}},
+		"scope": object{"project": object{"name": c.Auth.Project, "domain": domain}},
+	}}, &l)
+	l.token = header.Get("X-Subject-Token")
+	return l, err
+}
+
+// urls returns the addresses of Keystone and of Neutron: those on this machine have to be
+// allowed one by one.
+func (c *cloudConfig) urls(t *testing.T) []string {
+	t.Helper()
+	l, err := c.logIn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	urls := []string{c.Auth.URL}
+	for _, service := range l.Token.Catalog {
+		if service.Type == "network" {
+			urls = append(urls, service.Endpoints[0].URL)
+		}
+	}
+	return urls
+}
+
+// setPassword changes the password of the user in Keystone, which revokes the user's tokens.
+func (c *cloudConfig) setPassword(password string) error {
+	l, err := c.logIn()
+	if err != nil {
+		return err
+	}
+	change := map[string]map[string]string{"user": {"password": password, "original_password": c.Auth.Password}}
+	if _, err := post(c.Auth.URL+"/users/"+l.Token.User.ID+"/password", l.token, change, nil); err != nil {
+		return err
+	}
+	c.Auth.Password = password
+	return nil
+}
+
+// post sends a request to Keystone.
+func post(url, token string, body, answer any) (http.Header, error) {
+	text, _ := json.Marshal(body)
+	request, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-Auth-Token", token)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode/100 != 2 {
+		return nil, fmt.Errorf("%s: %s", url, response.Status)
+	}
+	if answer != nil {
+		err = json.NewDecoder(response.Body).Decode(answer)
+	}
+	return response.Header, err
+}
+
+// TestRealClouds makes the networks of two namespaces with one controller in two projects,
+// each with the Secret of its namespace. A password changes meanwhile. The second project is in
+// another OpenStack if there is one:
+//
+//	build/bin/openstack exec -- bash -c 'OPENSTACK_SECOND_CLIENT_CONFIG_FILE=$OS_CLIENT_CONFIG_FILE \
+//		build/bin/openstack exec -- go test ./test/stories -run TestRealClouds'
+func TestRealClouds(t *testing.T) {
+	o := newRealOpenStack(t)
+	file := os.Getenv("OS_CLIENT_CONFIG_FILE")
+	red := readCloud(t, file, "ours")
+	blue := readCloud(t, cmp.Or(os.Getenv("OPENSTACK_SECOND_CLIENT_CONFIG_FILE"), file), "other-tenant")
+	tenants := map[string]*cloudConfig{"red": &red, "blue": &blue}
+	defer func() {
+		if t.Failed() {
+			t.Log(o.mustKubectl("describe", "networks", "-A"))
+		}
+	}()
+	c := o.start("", "-allowed-auth-urls="+strings.Join(append(red.urls(t), blue.urls(t)...), ","))
+	clients := map[string]neutron.Client{}
+	for namespace, cloud := range tenants {
+		clients[namespace] = cloud.connect(t)
+		o.mustKubectl("create", "namespace", namespace)
+		o.mustKubectl("apply", "-n", namespace, "-f", "../../example/example-network.yaml")
+		o.mustKubectl("wait", "-n", namespace, "network/example-network", "--timeout=60s",
+			"--for=jsonpath={.status.conditions[0].reason}=NoCloud")
+	}
+	for namespace, cloud := range tenants {
+		o.applyIn(namespace, cloud.secret(namespace))
+	}
+	o.wantInOwnProjects(clients, "192.168.0.1")
+
+	before := blue.Auth.Password
+	t.Cleanup(func() {
+		if err := blue.setPassword(before); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := blue.setPassword("another-" + before); err != nil {
+		t.Fatal(err)
+	}
+	o.applyIn("blue", blue.secret("blue"))
+	for namespace := range tenants {
+		o.mustKubectl("patch", "-n", namespace, "network", "example-network", "--type=merge",
+			"--patch", `{"spec":{"gateway":"192.168.0.9"}}`)
+	}
+	o.wantInOwnProjects(clients, "192.168.0.9")
+
+	for namespace := range tenants {
+		o.mustKubectl("delete", "-n", namespace, "network", "example-network", "--timeout=60s")
+	}
+	o.wantInOwnProjects(clients, "")
+	if strings.Contains(c.log(), before) {
+		t.Error("a password is in the log")
+	}
+}
+
+// applyIn applies a manifest that is not in a file of the repository.
+func (o *realOpenStack) applyIn(namespace, manifest string) {
+	o.Helper()
+	file := filepath.Join(o.TempDir(), "manifest.json")
+	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+		o.Fatal(err)
+	}
+	o.mustKubectl("apply", "-n", namespace, "-f", file)
+}
+
+// wantInOwnProjects checks that each project has the network of its namespace, with this
+// gateway, and none of another namespace. Without a gateway, it must have none.
+func (o *realOpenStack) wantInOwnProjects(clients map[string]neutron.Client, gateway string) {
+	o.Helper()
+	for namespace, client := range clients {
+		if gateway != "" {
+			o.mustKubectl("wait", "-n", namespace, "--for=condition=Ready", "network/example-network", "--timeout=90s")
+		}
+		for other := range clients {
+			want := ""
+			if other == namespace {
+				want = gateway
+			}
+			if got := o.gateways(client, other+"/example-network"); got != want {
+				o.Errorf("the project of %s has networks of %s with the gateways %q, want %q", namespace, other, got, want)
+			}
+		}
+	}
+}
+
+// gateways returns those of the subnets of the networks with a name.
+func (o *realOpenStack) gateways(client neutron.Client, name string) string {
+	o.Helper()
+	var all []string
+	networks, err := client.Networks(o.Context(), neutron.NetworkFilter{Name: name})
+	for _, network := range networks {
+		subnets, failed := client.Subnets(o.Context(), neutron.SubnetFilter{NetworkID: network.ID})
+		err = errors.Join(err, failed)
+		for _, subnet := range subnets {
+			all = append(all, subnet.Gateway.String())
+		}
+	}
+	if err != nil {
+		o.Fatal(err)
+	}
+	return strings.Join(all, " ")
 }
