@@ -20,8 +20,11 @@ import (
 	myv1 "github.com/samplecrd/network-controller/example/namespaceplus/apis/mygroup/v1"
 )
 
-// SecretNamespace and SecretName identify the Secret whose field key signs notifications.
-const SecretNamespace, SecretName = "namespaceplus-system", "namespaceplus-webhook"
+// SecretName is the name of the Secret whose field key signs notifications.
+const SecretName = "namespaceplus-webhook"
+
+// SecretNamespace is the namespace of that Secret.
+const SecretNamespace = "namespaceplus-system"
 
 // notifyTimeout limits a notification. Meanwhile, the receiver has a worker for itself.
 const notifyTimeout = 5 * time.Second
