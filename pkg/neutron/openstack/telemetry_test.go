@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -69,9 +70,9 @@ func TestNoSecretsInTelemetry(t *testing.T) {
 	for _, want := range []string{
 		`samplecrd_neutron_request_duration_seconds_count{code="400",operation="list networks"}`,
 		`samplecrd_neutron_request_duration_seconds_count{code="401",operation="login"}`,
-		`samplecrd_neutron_skipped_objects_total{kind="networks"} 1`,
+		`samplecrd_neutron_skipped_objects_total{kind="networks"}`,
 	} {
-		if !strings.Contains(text, want) {
+		if !regexp.MustCompile(regexp.QuoteMeta(want) + " [1-9]").MatchString(text) {
 			t.Errorf("the metrics lack %s:\n%s", want, text)
 		}
 	}
