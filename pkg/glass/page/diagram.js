@@ -128,10 +128,11 @@ export class Diagram {
 		this.#count("handler", handlers.added + handlers.updated + handlers.deleted);
 		setText(stations.handler.querySelector(".more"), t.handlerKinds(handlers, number).join("\n"));
 		this.#showQueue(state.queue);
-		const busy = workers.filter((worker) => worker.key).length;
+		this.#traffic.show(workers, this.#stages);
+		const { lanes } = this.#traffic.workers; // in which a dot may still be on its way
+		const busy = workers.filter(({ key }, i) => key || lanes[i]?.key).length;
 		this.#count("worker", busy, t.busy(number(busy), number(workers.length)));
 		for (const stage of this.#stages) this.#count(stage, workers.filter((worker) => worker.stage === stage).length);
-		this.#traffic.show(workers, this.#stages);
 		this.#showServers(servers);
 		this.headline();
 	}
