@@ -28,7 +28,8 @@ func main() {
 }
 
 func writeAll(folder string) error {
-	all, err := template.New("").Funcs(template.FuncMap{"cell": cell, "lower": strings.ToLower, "notice": func() string { return notice }}).ParseFS(templates, "*.md.tmpl")
+	functions := template.FuncMap{"cell": cell, "lower": strings.ToLower, "notice": func() string { return notice }}
+	all, err := template.New("").Funcs(functions).ParseFS(templates, "*.md.tmpl")
 	if err != nil {
 		return fmt.Errorf("reading the templates: %w", err)
 	}

@@ -293,7 +293,8 @@ func (t *tenant) move(ctx context.Context, c *cloud, l *login) bool {
 	if t.cloud != c {
 		t.leaveLogin()
 	}
-	if left := time.Until(t.leftAt.Add(t.set.MoveDelay)); t.former != nil && t.former != c && left > 0 && t.former.mayBe(c) {
+	left := time.Until(t.leftAt.Add(t.set.MoveDelay))
+	if t.former != nil && t.former != c && left > 0 && t.former.mayBe(c) {
 		t.set.division.Assign(t.namespace, nil)
 		select {
 		case <-ctx.Done():

@@ -69,7 +69,8 @@ func publish() {
 	total, oldest := Cloud{quotas: map[string]neutron.Quota{}}, []int64{}
 	neutronInfo.Reset() // after another login, it may be another project
 	for c := range maps.Keys(clouds.all) {
-		total.orphans, total.paused, total.retained = total.orphans+c.orphans, total.paused+c.paused, total.retained+c.retained
+		total.orphans, total.paused = total.orphans+c.orphans, total.paused+c.paused
+		total.retained += c.retained
 		total.networks, total.subnets = total.networks+c.networks, total.subnets+c.subnets
 		total.took, total.pause = max(total.took, c.took), max(total.pause, c.pause)
 		oldest = append(oldest, c.listedAt)

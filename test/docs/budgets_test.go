@@ -10,7 +10,7 @@ import (
 // budgets are the most that this repository may contain, without generated files. They
 // follow the repository down. To raise one is a decision: what is it worth to a reader?
 var budgets = map[string]int{
-	"lines of the program":                           21_150,
+	"lines of the program":                           21_200,
 	"lines of the embedded Neutron":                  2_100,
 	"lines of tests":                                 30_900,
 	"lines that support tests, tools and lessons":    15_300,

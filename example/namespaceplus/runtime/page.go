@@ -19,9 +19,17 @@ import (
 // The debug page sees a program on controller-runtime through three of its options: how it
 // makes informers and queues, and what a reconciler is. These functions are all that it needs.
 
+type (
+	request     = ctrl.Request
+	newInformer = func(
+		toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer
+	newQueue = func(string, workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request]
+)
+
 // informersOn shows the informers of the Manager's cache.
-func informersOn(page *glass.Page) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
-	return func(from toolscache.ListerWatcher, object runtime.Object, resync time.Duration, by toolscache.Indexers) toolscache.SharedIndexInformer {
+func informersOn(page *glass.Page) newInformer {
+	return func(from toolscache.ListerWatcher, object runtime.Object, resync time.Duration,
+		by toolscache.Indexers) toolscache.SharedIndexInformer {
 		informer := toolscache.NewSharedIndexInformer(from, object, resync, by)
 		kind, err := apiutil.GVKForObject(object, scheme.Scheme)
 		if err != nil {
@@ -33,9 +41,9 @@ func informersOn(page *glass.Page) func(toolscache.ListerWatcher, runtime.Object
 }
 
 // queuesOn shows the queues of the Manager's controllers.
-func queuesOn(page *glass.Page) func(string, workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {
-	return func(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {
-		config := workqueue.TypedRateLimitingQueueConfig[ctrl.Request]{Name: name}
+func queuesOn(page *glass.Page) newQueue {
+	return func(name string, limiter workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request] {
+		config := workqueue.TypedRateLimitingQueueConfig[request]{Name: name}
 		queue := workqueue.NewTypedRateLimitingQueueWithConfig(limiter, config)
 		return glass.Queue(page.Controller(glass.Config{Name: name}), queue, limiter)
 	}
@@ -43,9 +51,9 @@ func queuesOn(page *glass.Page) func(string, workqueue.TypedRateLimiter[ctrl.Req
 
 // syncsOn shows the requests and the errors of a reconciler in its journeys.
 func syncsOn(controller *glass.Controller, next reconcile.Func) reconcile.Func {
-	return func(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
-		ctx, end := controller.Sync(ctx, request)
+	return func(ctx context.Context, key request) (result ctrl.Result, err error) {
+		ctx, end := controller.Sync(ctx, key)
 		defer func() { end(err) }()
-		return next(ctx, request)
+		return next(ctx, key)
 	}
 }

@@ -131,7 +131,8 @@ func (s Source) parse(name string, entry cloudEntry) (*cloudConfig, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.tls = &tls.Config{InsecureSkipVerify: entry.Verify != nil && !*entry.Verify} //nolint:gosec // the tenant's choice
+	unverified := entry.Verify != nil && !*entry.Verify
+	config.tls = &tls.Config{InsecureSkipVerify: unverified} //nolint:gosec // the tenant's choice
 	if len(s.CACertificate) > 0 {
 		config.tls.RootCAs = x509.NewCertPool()
 		if !config.tls.RootCAs.AppendCertsFromPEM(s.CACertificate) {

@@ -88,13 +88,14 @@ func TestCredentials(t *testing.T) {
 func TestMemoryOfCredentials(t *testing.T) {
 	const url, most = "https://k.example:5000", 24 << 20
 	regions := "regions: &large [" + strings.Repeat("~,", 12_000) + "]"
-	text := strings.Replace(clouds(withPassword(url, password, regions)...), "ours:", "openstack:", 1)
+	var text strings.Builder
+	text.WriteString(strings.Replace(clouds(withPassword(url, password, regions)...), "ours:", "openstack:", 1))
 	for i := range 25 {
-		text += fmt.Sprintf("  c%d: {regions: *large}\n", i)
+		fmt.Fprintf(&text, "  c%d: {regions: *large}\n", i)
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := parse(t, text, "", url)
+	_, err := parse(t, text.String(), "", url)
 	runtime.ReadMemStats(&after)
 	if used := after.TotalAlloc - before.TotalAlloc; err != nil || used > most {
 		t.Errorf("%d MB were allocated, want at most %d MB (error: %v)", used>>20, most>>20, err)

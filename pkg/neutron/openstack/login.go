@@ -198,7 +198,7 @@ func (c *cloudConfig) login(ctx context.Context, first string) (*session, error)
 	auth := c.auth // gophercloud writes into it
 	op := opLogin
 	if c.addresses != nil {
-		op = opLoginWithCredentials
+		op = opLoginOfNamespace
 	}
 	err := gopher.AuthenticateV3(withOperation(ctx, op), provider, &auth, gophercloud.EndpointOpts{})
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 // opLogin is the Operation of a login, and the Op of its error. One with Credentials has an
 // Operation of its own: alerts are for those of the administrator.
 const (
-	opLogin                = "login"
-	opLoginWithCredentials = "login of a namespace"
+	opLogin            = "login"
+	opLoginOfNamespace = "login of a namespace"
 )
 
 type operationKey struct{}
@@ -33,7 +33,7 @@ func Operation(request *http.Request) string {
 // IsLogin reports whether a request is a login. All other requests wait for it.
 func IsLogin(request *http.Request) bool {
 	op := Operation(request)
-	return op == opLogin || op == opLoginWithCredentials
+	return op == opLogin || op == opLoginOfNamespace
 }
 
 // Fenced returns the error of a write that a former leader must not send, and nil for a
