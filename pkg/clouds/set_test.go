@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,9 +43,9 @@ type world struct {
 	networks      *networkfake.Clientset
 	cloud         *keystone.Cloud
 	first, second *keystone.Project
-	version       int  // of the latest Secret
-	isAway        bool // the API server
-	isBusy        bool // a request to Neutron has no response
+	version       int         // of the latest Secret
+	isAway        atomic.Bool // the API server
+	isBusy        atomic.Bool // a request to Neutron has no response
 
 	mu      sync.Mutex
 	running map[*controller]bool
@@ -70,8 +71,8 @@ func (c *controller) WarmUp(_ context.Context, skipNamespaces ...string) bool {
 	return true
 }
 func (*controller) TakeOver(string, []*samplecrdv1.Network) {}
-func (c *controller) HasRequests(string) bool               { return c.w.isBusy }
-func (c *controller) IsIdle() bool                          { return !c.w.isBusy }
+func (c *controller) HasRequests(string) bool               { return c.w.isBusy.Load() }
+func (c *controller) IsIdle() bool                          { return !c.w.isBusy.Load() }
 
 func (c *controller) Run(ctx context.Context, _ int, _ time.Duration) error {
 	err := c.part.AddHandlers(klog.FromContext(ctx), store.Handlers{
@@ -243,7 +244,7 @@ func TestSet(t *testing.T) {
 	}
 	newNetwork := func(w *world) { w.addNetwork("a") }
 	gone := func(w *world) { w.deleteNetwork("a") }
-	busy := func(is bool) func(*world) { return func(w *world) { w.isBusy = is } }
+	busy := func(is bool) func(*world) { return func(w *world) { w.isBusy.Store(is) } }
 	toFirst := func(namespace string) func(*world) {
 		return func(w *world) { w.setSecret(namespace, w.first.CloudsYAML()) }
 	}
@@ -267,8 +268,8 @@ func TestSet(t *testing.T) {
 	for name, steps := range map[string][]step{
 		"no Secret": {{network("a"), 3 * time.Second, "own: a"}},
 		"the API server fails": {
-			{both(func(w *world) { w.isAway = true }, network("a")), time.Hour, "own:"},
-			{func(w *world) { w.isAway = false }, 10 * time.Second, "own: a"},
+			{both(func(w *world) { w.isAway.Store(true) }, network("a")), time.Hour, "own:"},
+			{func(w *world) { w.isAway.Store(false) }, 10 * time.Second, "own: a"},
 		},
 		"a cloud begins with the first Network, and ends after the last": {
 			{toFirst("a"), time.Hour, "own:"},
@@ -388,7 +389,7 @@ func run(t *testing.T, identity string, steps []step) {
 			cloud: cloud, first: cloud.AddProject("first"), second: cloud.AddProject("second"),
 		}
 		w.kube.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return w.isAway, nil, errors.New("the API server is away")
+			return w.isAway.Load(), nil, errors.New("the API server is away")
 		})
 		defer w.start(identity)()
 		synctest.Wait()
