@@ -444,7 +444,7 @@ func TestTraceExport(t *testing.T) {
 func (h *harness) createTraced(collector http.HandlerFunc, args ...string) {
 	h.Helper()
 	server := httptest.NewServer(collector)
-	h.Cleanup(server.Close)
+	defer server.Close() // waits for requests in flight
 	p := h.startProgram(append(args, "-tracing-endpoint="+server.URL)...)
 	p.WaitFor("Starting workers")
 	h.create("example", "10.0.0.0/24", "")
