@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -9,70 +10,55 @@ import (
 )
 
 // Actual is the known part of the actual state. The zero value is empty, and each
-// response from Neutron adds to it. Unknown is different from absent: absent
-// means that a response did not contain the object.
+// response from Neutron adds to it. Unknown is different from absent: a list is nil if
+// nobody has looked, and empty if a response had none.
 //
-// It is a value: each method returns the new state and leaves the receiver
-// unchanged.
+// It is a value: each method returns the new state and leaves the receiver unchanged.
 type Actual struct {
 	// Finalizer reports whether the object in Kubernetes has our finalizer.
 	Finalizer bool
-	// Cloud is the cloud that the object records, in which its network is. It is
-	// empty if the object records none.
+	// Cloud is the cloud that the object records, in which its network is.
 	Cloud string
-	// MarkedSubnets are the IDs of the subnets that were seen with our owner marker,
-	// possibly some time ago.
+	// MarkedSubnets are the IDs of the subnets that had our owner marker at some time.
 	MarkedSubnets []string
 	// Record is the content of the object's status.
 	Record
 	// Cached is true if the networks and what is on them come from the cache of
 	// Neutron's state: see [isSafeFromCache].
 	Cached bool
-
-	// OtherClusters are the clusters that own a network whose object has the
-	// namespace and name of this one.
+	// OtherClusters are the clusters that own a network whose object has the namespace and
+	// name of this one, unless that is unknown.
 	OtherClusters []string
-	// OthersUnknown is true if OtherClusters is unknown.
 	OthersUnknown bool
 
-	// isNew is true after our finalizer was added to an object that did not have it.
-	isNew bool
-	// confirmed is true after a request with the revision of the cached network: no
-	// other client has changed it, or a subnet on it.
-	confirmed bool
-	// ended are the requests of the networks that the plan has deleted or retained. left
-	// are the IDs of duplicates that stay because they are in use.
-	ended, left []string
+	isNew     bool     // our finalizer was added to an object that did not have it
+	confirmed bool     // a request with its revision proved that the cached network is current
+	ended     []string // the requests of the networks that the plan has deleted or retained
+	left      []string // the IDs of duplicates that stay because they are in use
 
 	connected  string                      // the cloud that requests go to; empty if unknown
-	byName     *[]neutron.Network          // found by the name that our networks have
-	byID       *[]neutron.Network          // found by ID: one, or none
+	extensions []string                    // of this Neutron
+	byName     []neutron.Network           // found by the name that our networks have
+	byID       []neutron.Network           // found by ID: one, or none
+	pools      []neutron.SubnetPool        // found by the name or ID in the spec
+	routers    []neutron.Router            // found by the name or ID in the spec
 	subnets    map[string][]neutron.Subnet // by the ID of their network
-	pools      *[]neutron.SubnetPool       // found by the name or ID in the spec
-	extensions *[]string
+	ports      map[string][]neutron.Port   // by the ID of their network
+	interfaces []neutron.RouterInterface   // of the networks, and new subnets, in interfacesOn
 
-	routers *[]neutron.Router // found by the name or ID in the spec
-	// interfaces are those of the networks, and of new subnets, whose IDs are in
-	// interfacesOn.
-	interfaces   []neutron.RouterInterface
 	interfacesOn map[string]bool
-	ports        map[string][]neutron.Port // by the ID of their network
 }
 
-// Record is what the status of an object records of its network and subnet. An
-// unknown value is empty.
+// Record is what the status of an object records. An unknown value is empty.
 type Record struct {
 	NetworkID, SubnetID string
-	// NetworkCloud is the cloud in which the network is.
-	NetworkCloud string
-	CIDR         netip.Prefix
-	Gateway      netip.Addr // the zero Addr if there is a CIDR but no gateway
-	// SubnetPoolID is the subnet pool that allocated the range. SubnetPoolName is
-	// the name in the spec that led to this ID.
+	NetworkCloud        string
+	CIDR                netip.Prefix
+	Gateway             netip.Addr // the zero Addr if there is a CIDR but no gateway
+	// SubnetPoolID allocated the range. SubnetPoolName is the name in the spec that led to it.
 	SubnetPoolID, SubnetPoolName string
 	MTU                          int
-	// DefaultMTU is the MTU that Neutron chose for the network.
-	DefaultMTU int
+	DefaultMTU                   int // the one that Neutron chose for the network
 	// Tags are those that the controller added to the network, or was about to add.
 	Tags []string
 	// RouterID is the router to which the controller attached the subnet, or was about
@@ -80,9 +66,8 @@ type Record struct {
 	RouterID, RouterName string
 }
 
-// After returns the state after a step has succeeded. The result is what Neutron returned:
-// the objects of a step that reads, or the object that was created or updated. It is nil for
-// all other steps.
+// After returns the state after a step has succeeded, with what Neutron returned: the objects
+// of a step that reads, or the object that was created or updated; nil for all other steps.
 func (a Actual) After(step Step, result any) Actual {
 	if IsRead(step) {
 		return a.afterRead(step, result)
@@ -108,9 +93,10 @@ func (a Actual) After(step Step, result any) Actual {
 	case DeleteNetwork:
 		return a.afterDeletion(step.ID)
 	case AddTag:
-		return a.withTag(step.ID, step.Tag, true)
+		return a.withTags(step.ID, func(tags []string) []string { return append(slices.Clone(tags), step.Tag) })
 	case RemoveTag:
-		return a.withTag(step.ID, step.Tag, false)
+		isOther := func(tag string) bool { return tag != step.Tag }
+		return a.withTags(step.ID, func(tags []string) []string { return filter(tags, isOther) })
 
 	case CreateSubnet: // no router has it
 		return a.withSubnet(result.(neutron.Subnet)).withKnownInterfaces(result.(neutron.Subnet).ID)
@@ -130,12 +116,15 @@ func (a Actual) After(step Step, result any) Actual {
 	return a
 }
 
+// found returns what a request found: a list that is not nil.
+func found[T any](result any) []T { return append([]T{}, result.([]T)...) }
+
 func (a Actual) afterRead(step Step, result any) Actual {
 	switch step := step.(type) {
 	case FindCloud:
 		a.connected = result.(string)
 	case FindExtensions:
-		a.extensions = new(result.([]string))
+		a.extensions = found[string](result)
 	case FindOtherClusters:
 		a.OtherClusters, a.OthersUnknown = result.([]string), false
 	case FindNetwork:
@@ -143,16 +132,16 @@ func (a Actual) afterRead(step Step, result any) Actual {
 			a = a.WithoutCache()
 		}
 		if step.Filter.ID != "" {
-			a.byID = new(result.([]neutron.Network))
+			a.byID = found[neutron.Network](result)
 		} else {
-			a.byName = new(result.([]neutron.Network))
+			a.byName = found[neutron.Network](result)
 		}
 	case FindSubnets:
 		a.subnets = withKey(a.subnets, step.Filter.NetworkID, result.([]neutron.Subnet))
 	case FindSubnetPool:
-		a.pools = new(result.([]neutron.SubnetPool))
+		a.pools = found[neutron.SubnetPool](result)
 	case FindRouter:
-		a.routers = new(result.([]neutron.Router))
+		a.routers = found[neutron.Router](result)
 	case FindRouterInterfaces:
 		isElsewhere := func(i neutron.RouterInterface) bool { return i.NetworkID != step.NetworkID }
 		a.interfaces = append(filter(a.interfaces, isElsewhere), result.([]neutron.RouterInterface)...)
@@ -186,39 +175,37 @@ func (a Actual) withNetwork(network neutron.Network, hasDefaultMTU bool) Actual 
 		a.DefaultMTU = mtuOf(network)
 	}
 	a = a.withEndOf(network.ID, neutron.RequestOf(network.Description)).withoutNetwork(network.ID)
-	a.confirmed = true
-	a.byName = new(append(slices.Clone(valueOf(a.byName)), network))
+	a.byName = append(a.byName, network)
 	return a
 }
 
 func (a Actual) afterDeletion(networkID string) Actual {
 	a = a.withEndOf(networkID, "").withoutNetwork(networkID)
-	a.subnets, a.confirmed = withKey(a.subnets, networkID, nil), true
+	a.subnets = withKey(a.subnets, networkID, nil)
 	if networkID == a.NetworkID {
-		a.byID = new([]neutron.Network)
+		a.byID = []neutron.Network{}
 	}
 	return a
 }
 
-func (a Actual) withTag(networkID, tag string, added bool) Actual {
-	return a.withEditedNetworks(func(networks []neutron.Network) []neutron.Network {
-		for i := range networks {
-			if networks[i].ID != networkID {
-				continue
-			}
-			networks[i].Tags = filter(networks[i].Tags, func(t string) bool { return t != tag })
-			if added {
-				networks[i].Tags = append(networks[i].Tags, tag)
+// withTags returns the state after the tags of a network were edited.
+func (a Actual) withTags(networkID string, edit func(tags []string) []string) Actual {
+	for _, networks := range []*[]neutron.Network{&a.byName, &a.byID} {
+		*networks = slices.Clone(*networks)
+		for i, network := range *networks {
+			if network.ID == networkID {
+				(*networks)[i].Tags = edit(network.Tags)
 			}
 		}
-		return networks
-	})
+	}
+	return a
 }
 
 // withEndOf returns the state after a network was deleted, or got another owner marker.
 // From then on, another network of the request that it had is a copy.
 func (a Actual) withEndOf(id, request string) Actual {
-	for _, network := range valueOf(a.byName) {
+	a.confirmed = true
+	for _, network := range a.byName {
 		if before := neutron.RequestOf(network.Description); network.ID == id && (before != request || before == "") {
 			a.ended = append(slices.Clone(a.ended), before)
 		}
@@ -227,17 +214,8 @@ func (a Actual) withEndOf(id, request string) Actual {
 }
 
 func (a Actual) withoutNetwork(id string) Actual {
-	return a.withEditedNetworks(func(networks []neutron.Network) []neutron.Network {
-		return filter(networks, func(n neutron.Network) bool { return n.ID != id })
-	})
-}
-
-func (a Actual) withEditedNetworks(edit func([]neutron.Network) []neutron.Network) Actual {
-	for _, list := range []**[]neutron.Network{&a.byName, &a.byID} {
-		if *list != nil {
-			*list = new(edit(slices.Clone(**list)))
-		}
-	}
+	isOther := func(n neutron.Network) bool { return n.ID != id }
+	a.byName, a.byID = filter(a.byName, isOther), filter(a.byID, isOther)
 	return a
 }
 
@@ -263,12 +241,9 @@ func (a Actual) withKnownInterfaces(id string) Actual {
 
 // withKey returns a copy of a map with another value.
 func withKey[V any](values map[string]V, key string, value V) map[string]V {
-	changed := map[string]V{key: value}
-	for k, v := range values {
-		if k != key {
-			changed[k] = v
-		}
-	}
+	changed := map[string]V{}
+	maps.Copy(changed, values)
+	changed[key] = value
 	return changed
 }
 
@@ -286,7 +261,7 @@ func (a Actual) RequestOf(networkID string) string {
 // Marked returns the networks that were found whose owner marker names a request of the
 // owner.
 func (a Actual) Marked(desired Desired) []neutron.Network {
-	return filter(valueOf(a.byName), func(n neutron.Network) bool {
+	return filter(a.byName, func(n neutron.Network) bool {
 		return neutron.RequestOf(n.Description) != "" && desired.Owner.HasMarker(n.Description)
 	})
 }
@@ -294,7 +269,7 @@ func (a Actual) Marked(desired Desired) []neutron.Network {
 // NetworkOf returns the ID of the network whose owner marker names a request, or an empty
 // string.
 func (a Actual) NetworkOf(request string) string {
-	for _, network := range valueOf(a.byName) {
+	for _, network := range a.byName {
 		if neutron.RequestOf(network.Description) == request {
 			return network.ID
 		}
@@ -304,7 +279,7 @@ func (a Actual) NetworkOf(request string) string {
 
 // network returns a network that was found, by its ID, or an empty one.
 func (a Actual) network(id string) neutron.Network {
-	found := slices.Concat(valueOf(a.byName), valueOf(a.byID))
+	found := slices.Concat(a.byName, a.byID)
 	if i := slices.IndexFunc(found, func(n neutron.Network) bool { return n.ID == id }); i >= 0 {
 		return found[i]
 	}
@@ -345,14 +320,7 @@ func (a Actual) hasExtension(extension string) (has, known bool) {
 	case a.extensions == nil:
 		return false, false
 	}
-	return slices.Contains(*a.extensions, extension), true
-}
-
-func valueOf[T any](list *[]T) []T {
-	if list == nil {
-		return nil
-	}
-	return *list
+	return slices.Contains(a.extensions, extension), true
 }
 
 func mtuOf(network neutron.Network) int {

@@ -8,65 +8,47 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// Desired is the desired state of one Network object, as values that can be
-// compared: 192.168.0.0/16 and 192.168.1.0/16 are two texts for one range. A
-// field that the spec omits gets Neutron's default, unless documented otherwise.
+// Desired is the desired state of one Network object, as values that can be compared:
+// 192.168.0.0/16 and 192.168.1.0/16 are two texts for one range. A field that the spec
+// omits gets Neutron's default, unless documented otherwise.
 type Desired struct {
-	Owner neutron.Owner
-	// Absent is true if the object is being deleted, or does not exist.
-	Absent bool
-	// Gone is true if the object does not exist. Then only networks with a claim count.
-	Gone bool
-	// Claims are those of the controller to networks that no status names.
-	Claims Claims
+	Owner   neutron.Owner
+	Absent  bool   // the object is being deleted, or does not exist
+	Gone    bool   // it does not exist; then only networks with a claim count
+	Claims  Claims // of the controller to networks that no status names
+	Leave   Leave  // what stays in Neutron when the object is deleted
+	Adopted string // the ID of an existing network to use; empty to create one
 	// Request names, in the owner marker, the request with which this plan creates or
 	// takes over a network. It is empty if the plan is not applied.
 	Request string
-	// Leave selects what stays in Neutron then.
-	Leave Leave
-	// Adopted is the ID of an existing network to use instead of a new one. It is
-	// empty if the controller creates the network.
-	Adopted string
-	// Obstacle blocks the plan for a reason outside of Neutron. Its Reason is
-	// empty if there is none. ReasonPaused blocks also a deletion.
+	// Obstacle blocks the plan for a reason outside of Neutron, if its Reason is not empty.
+	// ReasonPaused blocks also a deletion.
 	Obstacle Blocked
-	// Invalid is a sentence that explains why the spec cannot be met. It is empty
-	// for a valid spec.
+	// Invalid is a sentence that explains why the spec cannot be met. It is empty for a
+	// valid spec.
 	Invalid string
-
-	// ReportDrift is true if Neutron matched this spec before, and a later difference
-	// is to be reported instead of corrected.
+	// ReportDrift is true if Neutron matched this spec before, and a later difference is to
+	// be reported instead of corrected.
 	ReportDrift bool
 	// SharesRange is true if an older Network of the namespace has the same range. The plan
 	// is the same, and the status says so.
 	SharesRange bool
-	// Edited is true if the spec was different at an earlier time.
-	Edited bool
-	// Settings are those of the network; nil for each one that the spec omits.
-	Settings neutron.NetworkSettings
-	// Tags are the tags that the network must have, sorted. Other tags stay.
-	Tags []string
+	Edited      bool // the spec was different at an earlier time
 
-	// CIDR is the range of the subnet, without host bits. It is the zero Prefix if
-	// SubnetPool is set.
-	CIDR netip.Prefix
-	// SubnetPool allocates the range, if it is not nil.
-	SubnetPool *SubnetPool
-	// Gateway is the address of the gateway. It is the zero Addr if the spec omits
-	// it.
-	Gateway netip.Addr
-	// NoGateway is true if the subnet must not have a gateway.
-	NoGateway bool
-	// Pools are the allocation pools. They are nil if the spec omits them.
-	Pools []neutron.Pool
-	// DHCP is nil if the spec omits it.
-	DHCP        *bool
+	Settings neutron.NetworkSettings // nil for each one that the spec omits
+	Tags     []string                // that the network must have, sorted; other tags stay
+
+	CIDR        netip.Prefix // without host bits; the zero Prefix if there is a SubnetPool
+	SubnetPool  *SubnetPool  // allocates the range, if it is not nil
+	Gateway     netip.Addr   // the zero Addr if the spec omits it
+	NoGateway   bool         // the subnet must not have a gateway
+	Pools       []neutron.Pool
+	DHCP        *bool // nil if the spec omits it
 	Nameservers []netip.Addr
 	HostRoutes  []neutron.HostRoute
-	// AddressMode and RAMode are those of IPv6.
-	AddressMode, RAMode string
-	// Router is the router to which the subnet is attached, or nil for none.
-	Router *Router
+	AddressMode string  // of IPv6
+	RAMode      string  // of IPv6
+	Router      *Router // to which the subnet is attached; nil for none
 }
 
 // SubnetPool is a subnet pool by its ID or by its name.
@@ -84,11 +66,9 @@ type Leave int
 const (
 	// LeaveNothing deletes the network, with the subnet on it.
 	LeaveNothing Leave = iota
-	// LeaveNetwork keeps an adopted network, and deletes the subnet that was
-	// created on it.
+	// LeaveNetwork keeps an adopted network, and deletes the subnet that was created on it.
 	LeaveNetwork
-	// LeaveAll keeps the network and all subnets on it, for the next object of the
-	// same name.
+	// LeaveAll keeps the network and all subnets on it, for the next object of the same name.
 	LeaveAll
 )
 
@@ -111,13 +91,8 @@ type Claims struct {
 // Has reports whether there is a claim to the network with a description.
 func (c Claims) Has(description string) bool {
 	request := neutron.RequestOf(description)
-	switch {
-	case c.Orphans || slices.Contains(c.Requests, request):
-		return true
-	case request == "":
-		return false
-	}
-	return c.Released && !slices.Contains(c.Seen, request)
+	appeared := c.Released && request != "" && !slices.Contains(c.Seen, request)
+	return c.Orphans || appeared || slices.Contains(c.Requests, request)
 }
 
 func (d Desired) mayTakeOver() bool { return !d.Absent || d.Leave == LeaveAll }

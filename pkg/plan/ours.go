@@ -15,29 +15,27 @@ import (
 // network is unknown or ambiguous.
 func selectNetwork(desired Desired, actual Actual) (network *neutron.Network, others []neutron.Network, step Step) {
 	id, found := desired.Adopted, actual.byID
-	switch {
-	case desired.Adopted == "" && actual.byName == nil:
-		return nil, nil, FindNetwork{neutron.NetworkFilter{Name: desired.Owner.String()}}
-	case desired.Adopted == "":
+	if desired.Adopted == "" {
+		if actual.byName == nil {
+			return nil, nil, FindNetwork{neutron.NetworkFilter{Name: desired.Owner.String()}}
+		}
 		id = actual.NetworkID
-		if ours := desired.networksOf(actual, *actual.byName); len(ours) > 0 {
-			found = &ours
+		if ours := desired.networksOf(actual); len(ours) > 0 {
+			found = ours
 		}
 	}
 	switch {
-	case found == nil && id == "":
-		return nil, nil, nil
-	case found == nil:
+	case found == nil && id != "":
 		return nil, nil, FindNetwork{neutron.NetworkFilter{ID: id}}
-	case len(*found) == 0:
+	case len(found) == 0:
 		return nil, nil, nil
 	}
-	kept, others := selectDuplicate(*found, actual.NetworkID)
+	kept, others := selectDuplicate(found, actual.NetworkID)
 	if desired.Gone {
 		return &kept, nil, nil // one after the other
 	}
 	if kept.ID != actual.NetworkID && !areDuplicates(desired, actual, kept, others) {
-		return nil, nil, ambiguous("networks", networkIDs(*found), desired.Owner, actual.NetworkID)
+		return nil, nil, ambiguous("networks", networkIDs(found), desired.Owner, actual.NetworkID)
 	}
 	return &kept, others, nil
 }
@@ -46,16 +44,16 @@ func selectNetwork(desired Desired, actual Actual) (network *neutron.Network, ot
 // its name: the ones with its owner marker, and the one that waits for it, unless one of
 // the others is in use. An object that is deleted with its network must not delete what an
 // earlier object retained.
-func (d Desired) networksOf(actual Actual, named []neutron.Network) []neutron.Network {
+func (d Desired) networksOf(actual Actual) []neutron.Network {
 	isRetained := func(n neutron.Network) bool { return d.Owner.HasRetainedMarker(n.Description) }
 	isUsed := func(n neutron.Network) bool { return n.ID == actual.NetworkID || len(n.SubnetIDs) > 0 }
-	ours := filter(named, func(n neutron.Network) bool {
+	ours := filter(actual.byName, func(n neutron.Network) bool {
 		isInStatus := isRetained(n) && n.ID == actual.NetworkID && d.mayTakeOver()
 		hasClaim := !d.Gone || d.Claims.Has(n.Description)
 		return (d.Owner.HasMarker(n.Description) || isInStatus) && hasClaim && !actual.isLeft(d, n)
 	})
 	if d.mayTakeOver() && !slices.ContainsFunc(ours, isUsed) {
-		return append(filter(named, isRetained), ours...) // ours are of requests that Neutron executed late
+		return append(filter(actual.byName, isRetained), ours...) // ours are of requests that Neutron executed late
 	}
 	return ours
 }
@@ -84,8 +82,7 @@ func selectDuplicate(networks []neutron.Network, inStatus string) (kept neutron.
 		_, isRetained := neutron.ParseRetainedMarker(n.Description)
 		return isRetained || neutron.IsTakenOver(n.Description)
 	}
-	sorted := slices.Clone(networks)
-	slices.SortFunc(sorted, func(a, b neutron.Network) int {
+	sorted := slices.SortedFunc(slices.Values(networks), func(a, b neutron.Network) int {
 		return cmp.Or(
 			trueFirst(a.ID == inStatus, b.ID == inStatus),
 			trueFirst(wasRetained(a), wasRetained(b)),
@@ -250,6 +247,13 @@ func ambiguous(kind string, ids []string, owner neutron.Owner, inStatus string) 
 		len(ids), kind, owner, strings.Join(ids, ", "), hint)
 }
 
+// ambiguousName reports several objects of one name, which a field of the spec has.
+func ambiguousName(kind, name string, ids []string, field string) Step {
+	return blocked(ReasonAmbiguous,
+		"Neutron has %d %s with the name %q (%s). Set %s.id to one of these IDs, and remove %[5]s.name.",
+		len(ids), kind, name, strings.Join(ids, ", "), field)
+}
+
 // ourSubnets returns the subnets that belong to the object: those with its owner
 // marker; or else the one with the desired range, on a network that is to be
 // adopted. The range alone is no reason to delete a subnet with its network, and
@@ -284,12 +288,11 @@ func (a Actual) foreignSubnets(desired Desired, network neutron.Network) (foreig
 	ours := subnetIDs(a.ourSubnets(desired, subnets))
 	if !known {
 		ours = a.MarkedSubnets
-		known = !slices.ContainsFunc(network.SubnetIDs, func(id string) bool { return !slices.Contains(ours, id) })
 	}
 	isForeign := func(id string) bool { return !slices.Contains(ours, id) }
 	foreign = filter(slices.Concat(network.SubnetIDs, subnetIDs(subnets)), isForeign)
 	slices.Sort(foreign)
-	return slices.Compact(foreign), known
+	return slices.Compact(foreign), known || len(foreign) == 0
 }
 
 // selectSubnet returns the subnet to keep out of several with our owner marker,
@@ -303,8 +306,7 @@ func selectSubnet(desired Desired, actual Actual, ours []neutron.Subnet) (
 	if len(ours) == 1 { // as usual
 		return ours[0], nil, true
 	}
-	sorted := slices.Clone(ours)
-	slices.SortFunc(sorted, func(a, b neutron.Subnet) int {
+	sorted := slices.SortedFunc(slices.Values(ours), func(a, b neutron.Subnet) int {
 		return cmp.Or(
 			trueFirst(hasDesiredRange(desired, actual, a), hasDesiredRange(desired, actual, b)),
 			trueFirst(a.ID == actual.SubnetID, b.ID == actual.SubnetID),
@@ -312,15 +314,9 @@ func selectSubnet(desired Desired, actual Actual, ours []neutron.Subnet) (
 			cmp.Compare(a.ID, b.ID))
 	})
 	kept, others = sorted[0], sorted[1:]
-	for _, other := range others {
-		if other.Name != desired.Owner.String() || !desired.has(other) {
-			return kept, others, false
-		}
-	}
-	// Subnets with another range are deleted first: every process decides this in
-	// the same way.
-	slices.Reverse(others)
-	return kept, others, true
+	isOther := func(s neutron.Subnet) bool { return s.Name != desired.Owner.String() || !desired.has(s) }
+	slices.Reverse(others) // those with another range are deleted first: every process decides this in the same way
+	return kept, others, !slices.ContainsFunc(others, isOther)
 }
 
 // hasDesiredRange reports whether a subnet has the desired range, or a range from
@@ -345,8 +341,8 @@ func (a Actual) subnetPoolID(desired Desired) (id string, known bool) {
 		return pool.ID, true
 	case pool.Name == a.SubnetPoolName && a.SubnetPoolID != "":
 		return a.SubnetPoolID, true
-	case a.pools != nil && len(*a.pools) == 1:
-		return (*a.pools)[0].ID, true
+	case len(a.pools) == 1:
+		return a.pools[0].ID, true
 	}
 	return "", false
 }

@@ -1,31 +1,30 @@
-// Package plan decides the next step for one Network, and applies nothing
-// itself. It is a pure function from the desired state and the known actual state
-// to the next step. The caller applies the step, adds its result to the actual state
-// ([Actual.After]), and calls it again until it returns [Nothing] or [Blocked].
+// Package plan decides the next step for one Network, and applies nothing itself. It is a
+// pure function from the desired state and the known actual state to the next step. The
+// caller applies the step, adds its result to the actual state ([Actual.After]), and calls
+// it again until it returns [Nothing] or [Blocked].
 //
-// Every step is one request, so a process can only die between two steps. The
-// next process finds the actual state as it is, and the plan continues from
-// there.
+// Every step is one request, so a process can only die between two steps. The next process
+// finds the actual state as it is, and the plan continues from there.
 package plan
 
-// Next returns the next step to the desired state.
+// Next returns the next step to the desired state. What a row depends on and nobody has
+// looked for yet is looked for first, by the step that begins with Find.
 //
-//	desired  finalizer  actual state, as far as it is known        next step
+//	desired  finalizer  actual state                               next step
 //	-------  ---------  -----------------------------------------  ----------------
 //	absent   no         any                                        Nothing
-//	absent   yes        the connected cloud is unknown             FindCloud
-//	absent   yes        another cloud is recorded                  Blocked: OtherCloud
-//	absent   yes        network not looked for by its name         FindNetwork
-//	absent   yes        none with our marker, ID not looked for    FindNetwork
+//	invalid  any        any                                        Blocked: InvalidSpec
+//	any      any        another cloud is recorded                  Blocked: OtherCloud
+//	obstacle any        any                                        Blocked
+//
 //	absent   yes        no network                                 RemoveFinalizer
-//	absent   yes        several with our marker: duplicates        FindSubnets, DeleteNetwork
+//	absent   yes        several with our marker: duplicates        DeleteNetwork
 //	absent   yes        several with our marker otherwise, none
 //	                    in the status                              Blocked: Ambiguous
 //	absent   yes        several with our marker otherwise, or a
 //	                    duplicate in use                           as if there were no others
 //	absent   yes        a network with the ID, but without our
 //	                    marker and our subnet                      Blocked: NotOurs
-//	absent   yes        network with unknown subnets               FindSubnets
 //	absent   yes        network with a foreign subnet              Blocked: InUse
 //	absent   yes        network with no subnet but ours            DeleteNetwork
 //
@@ -39,32 +38,18 @@ package plan
 //	absent   yes        any other                                  RemoveFinalizer
 //
 //	absent, and the network was adopted:
-//	absent   yes        network not looked for by its ID           FindNetwork
-//	absent   yes        no network                                 RemoveFinalizer
-//	absent   yes        network stays, subnets not looked for      FindSubnets
 //	absent   yes        network stays, our subnet on it            DeleteSubnet
 //	absent   yes        network stays, no subnet of ours           RemoveFinalizer
-//	absent   yes        network is deleted                         as one that we created;
-//	                                                               a subnet is ours if it has
-//	                                                               our marker, or if the
-//	                                                               status names it
+//	absent   yes        network is deleted                         as one that we created
 //	absent   yes        network is deleted, but the status never
 //	                    named it                                   as if it stays
 //
-//	invalid  any        any                                        Blocked: InvalidSpec
-//	obstacle any        any                                        Blocked
-//
-//	present  any        the connected cloud is unknown             FindCloud
-//	present  any        another cloud is recorded                  Blocked: OtherCloud
-//	present  yes        no cloud is recorded                       AddFinalizer
-//	present  no         network not looked for                     FindNetwork
-//	present  no         no cloud is recorded, a network with our
-//	                    marker that names no request               Blocked: Ambiguous
-//	present  no         no cloud is recorded, a network with our
-//	                    marker, or retained, with a foreign subnet Blocked: Ambiguous
+//	present  no         a network with our marker that names no
+//	                    request, and no cloud is recorded          Blocked: Ambiguous
+//	present  no         a network with our marker, or retained,
+//	                    with a foreign subnet, and no cloud        Blocked: Ambiguous
 //	present  no         any other                                  AddFinalizer
-//	present  yes        network not looked for by its name         FindNetwork
-//	present  yes        none with our marker, ID not looked for    FindNetwork
+//	present  yes        no cloud is recorded                       AddFinalizer
 //	present  yes        no network, but one of the same object in
 //	                    another cluster                            Blocked: OtherCluster
 //	present  yes        no network                                 CreateNetwork
@@ -73,12 +58,11 @@ package plan
 //	present  yes        a network with the ID but not our marker   Blocked: NotOurs
 //	present  yes        our network, with another name, marker,
 //	                    MTU, state, port security or DNS domain    UpdateNetwork
-//	present  yes        our network, subnets not looked for        FindSubnets
 //	present  yes        our network, none of our subnets           CreateSubnet
 //	present  yes        our subnet, with another CIDR, subnet pool,
 //	                    prefix length or IPv6 mode                 DeleteSubnet
-//	present  yes        the same, and both can exist               FindPorts, CreateSubnet,
-//	                                                               DeleteSubnet
+//	present  yes        the same, and both can exist               CreateSubnet first
+//	present  yes        the same, and ports use the old one        Blocked: InUse
 //	present  yes        our subnet, with another gateway, pools,
 //	                    DHCP, name servers, host routes or name    UpdateSubnet
 //	present  yes        several subnets with our marker and name   DeleteSubnet
@@ -87,42 +71,34 @@ package plan
 //	present  yes        our network, without a tag                 AddTag
 //	present  yes        our network, with a tag that we added and
 //	                    that is no longer desired                  RemoveTag
-//	present  yes        all as desired, but a duplicate            FindSubnets, DeleteNetwork
+//	present  yes        all as desired, but a duplicate            DeleteNetwork
 //	present  yes        the same, and it was taken over            RetainNetwork
 //	present  yes        all as desired, but others with our marker Blocked: Ambiguous
 //	present  yes        all as desired, except for what this
 //	                    Neutron does not support                   Blocked: ExtensionMissing
 //	present  yes        all as desired                             Nothing
 //
-//	present, and a field requires an extension of Neutron:
-//	present  yes        extensions not looked for                  FindExtensions
-//
 //	present, and a subnet pool allocates the range:
 //	present  yes        this Neutron has no subnet pools           Blocked: ExtensionMissing
-//	present  yes        subnet pool not looked for                 FindSubnetPool
 //	present  yes        no such subnet pool                        Blocked: NotFound
 //	present  yes        several with the name                      Blocked: Ambiguous
-//	present  yes        another IP version than the spec requires  Blocked: SubnetPoolMismatch
-//	present  yes        two subnets from it, none in the status    the older one is recorded
-//	                                                               in the status first
+//	present  yes        it does not fit the spec                   Blocked: SubnetPoolMismatch
 //
-//	absent, and a router is desired or recorded in the status:
-//	absent   yes        subnets or router interfaces not looked for FindSubnets,
-//	                                                               FindRouterInterfaces
-//	absent   yes        our subnet on the recorded router, ports
-//	                    not looked for                             FindPorts
-//	absent   yes        our subnet on it, and ports use what is
-//	                    deleted: the subnet, or the network        Blocked: InUse
-//	absent   yes        our subnet on it, and no port uses that    DetachRouter
+//	present, and adopting:
+//	present  yes        no network                                 Blocked: NotFound
+//	present  yes        network with an owner marker               Blocked: NotOurs
+//	present  yes        a subnet with the desired range            as our own, but fields that
+//	                                                               the spec omits are kept, and
+//	                                                               the subnet is never deleted
+//
+//	a router is desired or recorded in the status:
+//	absent   yes        our subnet on the recorded router          DetachRouter
+//	absent   yes        the same, and ports use what is deleted    Blocked: InUse
 //	absent   yes        adopted subnet on it, network stays        DetachRouter
 //	absent   yes        network on a router that is not recorded   Blocked: InUse
-//
-//	present, and a router is desired or recorded in the status:
-//	present  yes        router interfaces not looked for           FindRouterInterfaces
 //	present  yes        our subnet on the desired router           Nothing
 //	present  yes        the same, not recorded, and the network
 //	                    was taken over                             RecordRouter
-//	present  yes        router not looked for                      FindExtensions, FindRouter
 //	present  yes        this Neutron has no routers                Blocked: ExtensionMissing,
 //	                                                               after all other steps
 //	present  yes        no such router                             Blocked: NotFound
@@ -132,20 +108,8 @@ package plan
 //	present  yes        router that is not recorded                RecordRouter
 //	present  yes        router that is recorded                    AttachRouter
 //	present  yes        recorded, not desired, not attached        RecordRouter (none)
-//	present  yes        gateway to change, and our subnet on the
-//	                    recorded router                            DetachRouter
-//	present  yes        subnet to delete, and on the recorded
-//	                    router                                     FindPorts, then DetachRouter
-//	                                                               or Blocked: InUse
-//
-//	present, and adopting:
-//	present  yes        network not looked for by its ID           FindNetwork
-//	present  yes        no network                                 Blocked: NotFound
-//	present  yes        network with an owner marker               Blocked: NotOurs
-//	present  yes        network, none of our subnets               CreateSubnet
-//	present  yes        a subnet with the desired range            as our own, but fields that
-//	                                                               the spec omits are kept, and
-//	                                                               the subnet is never deleted
+//	present  yes        gateway to change, or subnet to delete,
+//	                    and our subnet on the recorded router      DetachRouter
 //
 // Networks are looked for by the name that ours have first, because an earlier attempt
 // may have created one whose response was lost; only those with our owner marker count.
@@ -157,45 +121,18 @@ package plan
 // A state from the cache of Neutron's state may be out of date. Then a step that is
 // not safe in spite of that is preceded by a FindNetwork ([isSafeFromCache]).
 //
-// With ReportDrift, a step that would change Neutron is reported and not taken,
-// except for the deletion of a duplicate.
+// With ReportDrift, a step that corrects Neutron is reported and not taken.
 func Next(desired Desired, actual Actual) Step {
 	step := nextStep(desired, actual)
-	if desired.ReportDrift && !desired.Absent && !deletesDuplicate(step) && (prepares(step) || ChangesNeutron(step)) {
-		return drifted(step)
+	if desired.ReportDrift && !desired.Absent && isCorrection(step) {
+		return blocked(ReasonDrifted,
+			"Neutron no longer matches the spec. The next step to correct it would be: %s. "+
+				"To correct it, set spec.driftPolicy to Correct. To keep the change, change the spec.", step)
 	}
 	if actual.Cached && !isSafeFromCache(actual, step) {
 		return nextStep(desired, actual.WithoutCache())
 	}
 	return step
-}
-
-// deletesDuplicate reports whether a step deletes what the controller itself created
-// twice.
-func deletesDuplicate(step Step) bool {
-	switch step := step.(type) {
-	case DeleteNetwork:
-		return step.DuplicateOf != ""
-	case DeleteSubnet:
-		return step.Duplicate
-	}
-	return false
-}
-
-// prepares reports whether a step records in Kubernetes what the next one changes in
-// Neutron.
-func prepares(step Step) bool {
-	switch step.(type) {
-	case RecordTags, RecordRouter:
-		return true
-	}
-	return false
-}
-
-func drifted(step Step) Step {
-	return blocked(ReasonDrifted,
-		"Neutron no longer matches the spec. The next step to correct it would be: %s. "+
-			"To correct it, set spec.driftPolicy to Correct. To keep the change, change the spec.", step)
 }
 
 func nextStep(desired Desired, actual Actual) Step {
@@ -209,7 +146,12 @@ func nextStep(desired Desired, actual Actual) Step {
 	case actual.connected == "":
 		return FindCloud{}
 	case actual.Cloud != "" && actual.Cloud != actual.connected:
-		return otherCloud(actual)
+		return blocked(ReasonOtherCloud,
+			"the network is in the cloud %q, but the controller is connected to %q. Nothing is changed in either. "+
+				"Connect the controller to %[1]q again, "+
+				"with its own settings or with the Secret samplecrd-cloud of the namespace. "+
+				"To create the network in %[2]q and leave the existing one, start the controller with -leave-cloud=%[1]s.",
+			actual.Cloud, actual.connected)
 	case desired.Absent && desired.Leave == LeaveAll:
 		return stepToRetained(desired, actual)
 	case desired.Absent && desired.Leave == LeaveNetwork:
@@ -224,15 +166,18 @@ func nextStep(desired Desired, actual Actual) Step {
 	return stepToPresent(desired, actual)
 }
 
-// otherCloud reports that the network of the object is in another cloud than the
-// one that requests go to. Nothing is created, and the finalizer stays.
-func otherCloud(actual Actual) Step {
-	return blocked(ReasonOtherCloud,
-		"the network is in the cloud %q, but the controller is connected to %q. Nothing is changed in either. "+
-			"Connect the controller to %q again, "+
-			"with its own settings or with the Secret samplecrd-cloud of the namespace. "+
-			"To create the network in %q and leave the existing one, start the controller with -leave-cloud=%s.",
-		actual.Cloud, actual.connected, actual.Cloud, actual.connected, actual.Cloud)
+// isCorrection reports whether a step changes Neutron, or records in Kubernetes what the
+// next one changes. To delete what the controller itself created twice is no correction.
+func isCorrection(step Step) bool {
+	switch step := step.(type) {
+	case RecordTags, RecordRouter:
+		return true
+	case DeleteNetwork:
+		return step.DuplicateOf == ""
+	case DeleteSubnet:
+		return !step.Duplicate
+	}
+	return ChangesNeutron(step)
 }
 
 // isSafeFromCache reports whether a step may follow from a state that comes from the
@@ -249,14 +194,13 @@ func otherCloud(actual Actual) Step {
 //   - A network that was deleted at the cached revision was the one in the cache.
 func isSafeFromCache(actual Actual, step Step) bool {
 	switch step := step.(type) {
-	case Nothing, FindCloud, FindExtensions, FindSubnetPool, FindRouter, FindOtherClusters, AddFinalizer:
+	case Nothing, FindCloud, FindExtensions, FindSubnetPool, FindRouter, FindOtherClusters, AddFinalizer,
+		UpdateNetwork, UpdateSubnet, RetainNetwork:
 		return true
 	case Blocked:
 		return step.Reason == ReasonExtensionMissing // everything else is as desired
 	case CreateNetwork:
 		return actual.isNew
-	case UpdateNetwork, UpdateSubnet, RetainNetwork:
-		return true
 	case DeleteNetwork:
 		return step.DuplicateOf == ""
 	case RemoveFinalizer:

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
@@ -35,31 +36,31 @@ func Predict(actual Actual, step Step) Actual {
 // MaskUnknown returns a step without the values that Predict invented: those that an
 // object has before its update, if an earlier step of the plan creates it.
 func MaskUnknown(step Step) Step {
-	mask := func(id string, changes []Change) []Change {
-		if id != KnownAfterCreate {
-			return changes
-		}
-		masked := slices.Clone(changes)
-		for i := range masked {
-			masked[i].From = KnownAfterCreate
-		}
-		return masked
-	}
 	switch step := step.(type) {
 	case UpdateNetwork:
-		step.Changes = mask(step.ID, step.Changes)
+		step.Changes = maskedChanges(step.ID, step.Changes)
 		return step
 	case UpdateSubnet:
-		step.Changes = mask(step.ID, step.Changes)
+		step.Changes = maskedChanges(step.ID, step.Changes)
 		return step
 	case AttachRouter:
 		address := netip.PrefixFrom(step.Interface.Address, step.Interface.Address.BitLen())
-		if isPartOf(address, "0.0.0.0/8", "::/8") { // of unknownRange
+		if isPartOf(address, "0.0.0.0/8", "::/8") { // of predictedSubnet
 			step.Interface.Address = netip.Addr{}
 		}
 		return step
 	}
 	return step
+}
+
+func maskedChanges(id string, changes []Change) []Change {
+	changes = slices.Clone(changes)
+	for i := range changes {
+		if id == KnownAfterCreate {
+			changes[i].From = KnownAfterCreate
+		}
+	}
+	return changes
 }
 
 // predictedNetwork returns a network as Neutron creates it. A setting that the
@@ -68,19 +69,13 @@ func predictedNetwork(request neutron.NewNetwork) neutron.Network {
 	created := neutron.Network{
 		ID: KnownAfterCreate, Name: request.Name, Description: request.Description, NetworkSettings: request.NetworkSettings,
 	}
-	if created.AdminStateUp == nil {
-		created.AdminStateUp = new(true)
-	}
+	created.AdminStateUp = cmp.Or(created.AdminStateUp, new(true))
 	return created
 }
 
 func updatedNetwork(network neutron.Network, update neutron.NetworkUpdate) neutron.Network {
-	if update.Name != "" {
-		network.Name = update.Name
-	}
-	if update.Description != "" {
-		network.Description = update.Description
-	}
+	network.Name = cmp.Or(update.Name, network.Name)
+	network.Description = cmp.Or(update.Description, network.Description)
 	for _, s := range settings {
 		if s.isSet(update.NetworkSettings) {
 			s.set(&network.NetworkSettings, update.NetworkSettings)
@@ -93,65 +88,40 @@ func updatedNetwork(network neutron.Network, update neutron.NetworkUpdate) neutr
 	return network
 }
 
-// predictedSubnet returns a subnet as Neutron creates it. If a subnet pool allocates
-// the range, the range has the right length, and begins with an address that no
-// subnet can have.
+// predictedSubnet returns a subnet as Neutron creates it. A range from a subnet pool begins
+// with an address that no subnet can have.
 func predictedSubnet(request neutron.NewSubnet) neutron.Subnet {
 	created := neutron.Subnet{
 		ID: KnownAfterCreate, NetworkID: request.NetworkID, Name: request.Name, Description: request.Description,
 		CIDR: request.CIDR, DHCP: true, AddressMode: request.AddressMode, RAMode: request.RAMode,
 	}
 	if pool := request.FromPool; pool != nil {
-		created.SubnetPoolID, created.CIDR = pool.SubnetPoolID, unknownRange(pool.IPVersion, pool.PrefixLength)
+		created.SubnetPoolID = pool.SubnetPoolID
+		created.CIDR = netip.PrefixFrom(netip.IPv4Unspecified(), cmp.Or(pool.PrefixLength, 24))
+		if pool.IPVersion == 6 {
+			created.CIDR = netip.PrefixFrom(netip.IPv6Unspecified(), cmp.Or(pool.PrefixLength, 64))
+		}
 	}
-	created.Gateway = created.CIDR.Addr().Next()
-	if request.Gateway != nil {
-		created.Gateway = *request.Gateway
-	}
+	created.Gateway = *cmp.Or(request.Gateway, new(created.CIDR.Addr().Next()))
 	created.Pools = Pools(created.CIDR, created.Gateway)
 	setSubnetSettings(&created, request.SubnetSettings)
 	return created
 }
 
-// unknownRange returns a range of an IP version. The length is 0 for the default of
-// the subnet pool.
-func unknownRange(version, length int) netip.Prefix {
-	first, byDefault := netip.IPv4Unspecified(), 24
-	if version == 6 {
-		first, byDefault = netip.IPv6Unspecified(), 64
-	}
-	if length == 0 {
-		length = byDefault
-	}
-	return netip.PrefixFrom(first, length)
-}
-
 func updatedSubnet(subnet neutron.Subnet, update neutron.SubnetUpdate) neutron.Subnet {
-	if update.Name != "" {
-		subnet.Name = update.Name
-	}
-	if update.Description != "" {
-		subnet.Description = update.Description
-	}
+	subnet.Name = cmp.Or(update.Name, subnet.Name)
+	subnet.Description = cmp.Or(update.Description, subnet.Description)
 	setSubnetSettings(&subnet, update.SubnetSettings)
 	subnet.Revision++
 	return subnet
 }
 
 func setSubnetSettings(subnet *neutron.Subnet, to neutron.SubnetSettings) {
-	if to.Gateway != nil {
-		subnet.Gateway = *to.Gateway
-	}
+	subnet.Gateway = *cmp.Or(to.Gateway, &subnet.Gateway)
+	subnet.DHCP = *cmp.Or(to.DHCP, &subnet.DHCP)
+	subnet.Nameservers = *cmp.Or(to.Nameservers, &subnet.Nameservers)
+	subnet.HostRoutes = *cmp.Or(to.HostRoutes, &subnet.HostRoutes)
 	if to.Pools != nil {
 		subnet.Pools = to.Pools
-	}
-	if to.DHCP != nil {
-		subnet.DHCP = *to.DHCP
-	}
-	if to.Nameservers != nil {
-		subnet.Nameservers = *to.Nameservers
-	}
-	if to.HostRoutes != nil {
-		subnet.HostRoutes = *to.HostRoutes
 	}
 }

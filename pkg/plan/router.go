@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
@@ -12,41 +11,33 @@ import (
 // records a router before the subnet is attached to it. Only that router is ever
 // detached, and only from a subnet of ours.
 
-// stepToRouter attaches our subnet to the desired router, and detaches it from the one
-// that the status records. It returns nil if nothing is left to do, or if this Neutron
-// has no routers.
+// stepToRouter attaches our subnet, which stepToSubnet has found to be as desired, to the
+// desired router, and detaches it from the one that the status records. It returns nil if
+// nothing is left to do, or if this Neutron has no routers.
 func stepToRouter(desired Desired, actual Actual, network neutron.Network) Step {
 	if desired.Router == nil && actual.RouterID == "" {
 		return nil
 	}
 	subnets, _ := actual.subnetsOf(network)
-	ours := actual.ourSubnets(desired, subnets)
-	if len(ours) == 0 {
-		return nil
-	}
-	subnet, _, _ := selectSubnet(desired, actual, ours)
+	subnet, _, _ := selectSubnet(desired, actual, actual.ourSubnets(desired, subnets))
 	attached, known := actual.interfacesOf(subnet)
 	if !known {
 		return FindRouterInterfaces{network.ID}
 	}
-	routerID := ""
-	if desired.Router != nil {
-		id, _ := actual.routerID(desired)
-		if _, done := interfaceTo(id, attached); !done {
-			if has, known := actual.hasExtension(neutron.ExtensionRouter); !known {
-				return FindExtensions{}
-			} else if !has {
-				return nil
-			}
-			router, step := selectRouter(desired, actual)
-			if step != nil {
-				return step
-			}
-			id = router.ID
-		}
-		routerID = id
-	}
+	routerID, _ := actual.routerID(desired)
 	_, isDone := interfaceTo(routerID, attached)
+	if desired.Router != nil && !isDone {
+		if has, known := actual.hasExtension(neutron.ExtensionRouter); !known {
+			return FindExtensions{}
+		} else if !has {
+			return nil
+		}
+		router, step := selectRouter(desired, actual)
+		if step != nil {
+			return step
+		}
+		routerID = router.ID
+	}
 	if isDone && actual.RouterID == "" && neutron.IsTakenOver(network.Description) {
 		return RecordRouter{ID: routerID, Name: desired.Router.Name} // the object that retained the network attached it
 	}
@@ -98,18 +89,15 @@ func selectRouter(desired Desired, actual Actual) (neutron.Router, Step) {
 	switch {
 	case actual.routers == nil:
 		return neutron.Router{}, FindRouter{neutron.RouterFilter{ID: router.ID, Name: router.Name}}
-	case len(*actual.routers) == 0:
+	case len(actual.routers) == 0:
 		return neutron.Router{}, blocked(ReasonNotFound,
 			"router %q, which spec.router names, does not exist in the controller's project. "+
 				"Create it (openstack router create), or set spec.router to an existing one.", router.Name+router.ID)
-	case len(*actual.routers) > 1:
-		ids := sortedIDs(*actual.routers, func(r neutron.Router) string { return r.ID })
-		return neutron.Router{}, blocked(ReasonAmbiguous,
-			"Neutron has %d routers with the name %q (%s). "+
-				"Set spec.router.id to one of these IDs, and remove spec.router.name.",
-			len(ids), router.Name, strings.Join(ids, ", "))
+	case len(actual.routers) > 1:
+		ids := sortedIDs(actual.routers, func(r neutron.Router) string { return r.ID })
+		return neutron.Router{}, ambiguousName("routers", router.Name, ids, "spec.router")
 	}
-	return (*actual.routers)[0], nil
+	return actual.routers[0], nil
 }
 
 // stepToOtherGateway detaches the router that the status records before a subnet gets
@@ -230,8 +218,8 @@ func (a Actual) routerID(desired Desired) (id string, known bool) {
 		return "", false
 	case router.ID != "":
 		return router.ID, true
-	case a.routers != nil && len(*a.routers) == 1:
-		return (*a.routers)[0].ID, true
+	case len(a.routers) == 1:
+		return a.routers[0].ID, true
 	case router.Name == a.RouterName && a.RouterID != "":
 		return a.RouterID, true
 	}

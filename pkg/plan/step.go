@@ -187,7 +187,7 @@ type UpdateNetwork struct {
 func (UpdateNetwork) kind() kind       { return kind{Update, true, "Changed network"} }
 func (s UpdateNetwork) intent() string { return changeIntent(s.Changes) }
 func (s UpdateNetwork) String() string {
-	return fmt.Sprintf("update network %s: %s", s.ID, joinTexts(s.Changes, Change.String, ", "))
+	return "update network " + s.ID + ": " + changesText(s.Changes)
 }
 
 // RetainNetwork gives our network the retained marker, for the next object of the same
@@ -279,10 +279,8 @@ type UpdateSubnet struct {
 }
 
 func (UpdateSubnet) kind() kind       { return kind{Update, true, "Changed subnet"} }
+func (s UpdateSubnet) String() string { return "update subnet: " + changesText(s.Changes) }
 func (s UpdateSubnet) intent() string { return changeIntent(s.Changes) }
-func (s UpdateSubnet) String() string {
-	return "update subnet: " + joinTexts(s.Changes, Change.String, ", ")
-}
 
 // DeleteSubnet deletes our subnet. For describes the subnet that replaces it, if there is
 // one. Duplicate is true if there already is another one of ours.
@@ -350,7 +348,7 @@ func (c Change) String() string { return fmt.Sprintf("%s %s → %s", c.What, c.F
 
 func changeIntent(changes []Change) string {
 	text := func(c Change) string { return fmt.Sprintf("%s from %s to %s", c.What, c.From, c.To) }
-	return "change " + joinTexts(changes, text, " and ")
+	return "change " + listText(changes, text)
 }
 
 func idOrName(id, name string) string {

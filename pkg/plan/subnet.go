@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
@@ -189,17 +188,14 @@ func selectSubnetPool(desired Desired, actual Actual) (pool neutron.SubnetPool, 
 			return pool, FindSubnetPool{neutron.SubnetPoolFilter{ID: id}}
 		}
 		return pool, FindSubnetPool{neutron.SubnetPoolFilter{Name: wanted.Name}}
-	case len(*actual.pools) == 0:
+	case len(actual.pools) == 0:
 		return pool, blocked(ReasonNotFound,
 			"subnet pool %q, which spec.subnetPool names, does not exist, or the controller's project cannot see it.", name)
-	case len(*actual.pools) > 1:
-		ids := sortedIDs(*actual.pools, func(p neutron.SubnetPool) string { return p.ID })
-		return pool, blocked(ReasonAmbiguous,
-			"Neutron has %d subnet pools with the name %q (%s). "+
-				"Set spec.subnetPool.id to one of these IDs, and remove spec.subnetPool.name.",
-			len(ids), wanted.Name, strings.Join(ids, ", "))
+	case len(actual.pools) > 1:
+		ids := sortedIDs(actual.pools, func(p neutron.SubnetPool) string { return p.ID })
+		return pool, ambiguousName("subnet pools", wanted.Name, ids, "spec.subnetPool")
 	}
-	pool = (*actual.pools)[0]
+	pool = actual.pools[0]
 	if conflict := desired.versionConflict(pool.IPVersion); conflict != "" {
 		return pool, blocked(ReasonSubnetPoolMismatch,
 			"subnet pool %q allocates IPv%d ranges, but %s.", name, pool.IPVersion, conflict)
@@ -271,7 +267,7 @@ func changeSettings(desired Desired, update *neutron.SubnetSettings, from, to ne
 	if !samePools(from.Pools, to.Pools) {
 		update.Pools = to.Pools
 		if update.Gateway == nil || desired.Pools != nil {
-			note("allocation pools", poolsText(from.Pools), poolsText(to.Pools))
+			note("allocation pools", listText(from.Pools, poolText), listText(to.Pools, poolText))
 		}
 	}
 	if from.DHCP != to.DHCP {

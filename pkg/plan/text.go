@@ -19,22 +19,18 @@ func allocationText(pool string, prefixLength int) string {
 }
 
 func modesText(addressMode, raMode string) string {
-	var words []string
-	if addressMode != "" {
-		words = append(words, "address mode "+addressMode)
-	}
-	if raMode != "" {
-		words = append(words, "RA mode "+raMode)
-	}
-	if words == nil {
+	switch {
+	case addressMode+raMode == "":
 		return ""
+	case raMode == "":
+		return " with address mode " + addressMode
+	case addressMode == "":
+		return " with RA mode " + raMode
 	}
-	return " with " + strings.Join(words, " and ")
+	return fmt.Sprintf(" with address mode %s and RA mode %s", addressMode, raMode)
 }
 
-func poolsText(pools []neutron.Pool) string {
-	return listText(pools, func(p neutron.Pool) string { return p.Start.String() + "-" + p.End.String() })
-}
+func poolText(pool neutron.Pool) string { return pool.Start.String() + "-" + pool.End.String() }
 
 func routeText(route neutron.HostRoute) string {
 	return route.Destination.String() + " via " + route.NextHop.String()
@@ -51,15 +47,15 @@ func routerText(i neutron.RouterInterface) string {
 	return fmt.Sprintf("subnet %s to router %s", i.SubnetID, i.RouterID)
 }
 
+func changesText(changes []Change) string {
+	return strings.Join(textsOf(changes, Change.String), ", ")
+}
+
 func listText[T any](values []T, text func(T) string) string {
 	if len(values) == 0 {
 		return "none"
 	}
-	return joinTexts(values, text, " and ")
-}
-
-func joinTexts[T any](values []T, text func(T) string, separator string) string {
-	return strings.Join(textsOf(values, text), separator)
+	return strings.Join(textsOf(values, text), " and ")
 }
 
 func textsOf[T any](values []T, text func(T) string) (texts []string) {
@@ -69,14 +65,10 @@ func textsOf[T any](values []T, text func(T) string) (texts []string) {
 	return texts
 }
 
-// filter returns the values for which keep is true, and leaves the list unchanged.
-func filter[T any](values []T, keep func(T) bool) (kept []T) {
-	for _, value := range values {
-		if keep(value) {
-			kept = append(kept, value)
-		}
-	}
-	return kept
+// filter returns the values for which keep is true, and leaves the list unchanged. The
+// result is nil only if the list is.
+func filter[T any](values []T, keep func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(values), func(value T) bool { return !keep(value) })
 }
 
 // maxNamed limits how many objects a message names.
