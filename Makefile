@@ -259,12 +259,8 @@ verify-release: control-plane ## Check that two clones give identical releases
 	@hack/tools/release/verify.sh
 
 .PHONY: licenses
-licenses: ## Write docs/dependencies.md; fails on a licence that may not be shipped
+licenses: ## List the modules in the program and their licences; fails on one that may not be shipped
 	@hack/tools/release/licenses.sh
-
-.PHONY: verify-licenses
-verify-licenses: ## Check that docs/dependencies.md is up to date
-	@hack/tools/release/licenses.sh check
 
 .PHONY: vulncheck
 vulncheck: ## Check for known vulnerabilities (GOVULNDB=file:///… uses a copy of the database)
