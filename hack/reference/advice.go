@@ -54,7 +54,8 @@ var advices = map[string]advice{
 	"Refused": {
 		Status: "False",
 		Cure: "Correct the spec, free or raise the quota of the OpenStack project, or ask its administrator for the " +
-			"permission. The message contains the error.",
+			"permission. For a range that overlaps another one on the router, change the range or `spec.router`. " +
+			"The message contains the error.",
 		Retry: "After 5 to 7.5 minutes, and at once when the spec or the annotation `samplecrd.k8s.io/retry` changes. " +
 			"If it exceeded a quota, also when the controller has created or deleted something else.",
 	},
@@ -88,7 +89,8 @@ var advices = map[string]advice{
 	"NotOurs": {
 		Status: "False",
 		Cure: "If the network belongs to this Network, restore its description. Otherwise remove `status.networkID` " +
-			"(`kubectl edit network NAME --subresource=status`), or create a Network with another `spec.networkID`.",
+			"(`kubectl edit network NAME --subresource=status`), or create a Network with another `spec.networkID`. " +
+			"If the message names a router, detach the subnet from it, or set `spec.router` to it.",
 		Retry: "After 20 to 30 seconds.",
 	},
 	"OtherCloud": {
@@ -113,9 +115,9 @@ var advices = map[string]advice{
 	},
 	"NotFound": {
 		Status: "False",
-		Cure: "Create the network or subnet pool, or share it with the OpenStack project of the controller. If the spec " +
-			"has the wrong name or ID, " +
-			"change `spec.subnetPool`, or create another Network: `spec.networkID` is immutable.",
+		Cure: "Create the network, subnet pool or router in the OpenStack project of the controller; a subnet pool can " +
+			"also be shared with it. If the spec has the wrong name or ID, change `spec.subnetPool` or `spec.router`, " +
+			"or create another Network: `spec.networkID` is immutable.",
 		Retry: "After 20 to 30 seconds.",
 	},
 	"AdoptionNotAllowed": {
