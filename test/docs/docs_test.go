@@ -23,7 +23,7 @@ const readmeWords = 900
 const root = "../.."
 
 var (
-	fence    = regexp.MustCompile("(?ms)^ *```(\\w*)[^\n`]*\n(.*?)^ *```$")
+	fence    = regexp.MustCompile("(?ms)^ *```((\\w*)[^\n`]*)\n(.*?)^ *```$")
 	heading  = regexp.MustCompile(`(?m)^(#+) (.*)$`)
 	link     = regexp.MustCompile(`\]\(([^):#]*)(?:#([^)]+))?\)`)
 	picture  = regexp.MustCompile(`(?:src|srcset)="([^":]+)"`)
@@ -151,8 +151,8 @@ func TestReadme(t *testing.T) {
 // commands returns the blocks of shell commands of a document.
 func commands(text string) (blocks []string) {
 	for _, match := range fence.FindAllStringSubmatch(text, -1) {
-		if match[1] == "sh" || match[1] == "console" {
-			blocks = append(blocks, match[2])
+		if match[2] == "sh" || match[2] == "console" {
+			blocks = append(blocks, match[3])
 		}
 	}
 	return blocks

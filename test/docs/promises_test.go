@@ -103,20 +103,3 @@ func calls(node ast.Node, names ...string) bool {
 	called, ok := call.Fun.(*ast.SelectorExpr)
 	return ok && slices.Contains(names, called.Sel.Name)
 }
-
-// TestPromisesWithoutTest checks the checks.
-func TestPromisesWithoutTest(t *testing.T) {
-	table := "| Promise | Tests |\n|---|---|\n| kept | `TestKept` |\n| broken | none |\n\n| What | Where |\n|---|---|\n| a | b |\n"
-	if rows := promisesWithoutTest(table); !slices.Equal(rows, []string{"broken"}) {
-		t.Errorf("the rows without a test are %v", rows)
-	}
-	source := "package p\nfunc TestRuns(t *testing.T) { if testing.Short() { t.Skip() } }\nfunc TestSkipped(t *testing.T) { if odd { t.Skipf(``) } }\n"
-	if tests := skippedTests(t, source); !slices.Equal(tests, []string{"TestSkipped"}) {
-		t.Errorf("the skipped tests are %v", tests)
-	}
-	for text, want := range map[string]bool{"skip 'later'\n": true, "a\n[embedded] skip b\n": true, "[!embedded] skip b\n": false} {
-		if got := skipsStory.MatchString(text); got != want {
-			t.Errorf("%q skips a story: %v", text, got)
-		}
-	}
-}

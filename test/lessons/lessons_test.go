@@ -1,6 +1,6 @@
 // Package lessons runs the experiments of the lessons in docs/learn as they are
-// written: it takes the commands and the expected output out of the English pages. A
-// Chinese page must have the same commands and output.
+// written: it takes the commands and the expected output out of the English pages.
+// test/docs checks that the Chinese pages have the same.
 package lessons
 
 import (
@@ -16,15 +16,13 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
+	"github.com/samplecrd/network-controller/test/internal/process"
 	"github.com/samplecrd/network-controller/test/internal/require"
 	"github.com/samplecrd/network-controller/test/internal/runfolder"
 )
 
 const (
-	english = "docs/learn"
-	chinese = "docs/zh-CN/learn"
+	folder = "docs/learn"
 
 	// lessonsVariable selects the lessons whose experiments run: all, or the number of
 	// one. Without it, only the cheap checks run. make lessons sets it.
@@ -40,11 +38,15 @@ const (
 // TestExperiments runs the experiments. A reader has the same commands, files and
 // programs.
 func TestExperiments(t *testing.T) {
+	root, err := runfolder.ModuleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := lessons(t, root)
 	which := os.Getenv(lessonsVariable)
 	if which == "" {
 		t.Skip("make lessons runs the experiments")
 	}
-	root := moduleRoot(t)
 	if runtime.GOOS != "linux" {
 		require.Skip(t, "the experiments run only on Linux")
 	}
@@ -52,7 +54,7 @@ func TestExperiments(t *testing.T) {
 		require.Skip(t, "Kubernetes is not built: run make control-plane (%v)", err)
 	}
 	found := false
-	for _, p := range lessons(t, root) {
+	for _, p := range pages {
 		name := filepath.Base(p.path)
 		if which != "all" && !strings.HasPrefix(name, which+"-") {
 			continue
@@ -70,20 +72,15 @@ func TestExperiments(t *testing.T) {
 // experiment is a lesson that runs in a copy of the repository.
 type experiment struct {
 	*testing.T
-	page      page
-	steps     []step
+	page      *page
 	copied    string
 	scratch   string // for files that the reader does not have
 	env       []string
 	terminals map[int]*terminal
 }
 
-func newExperiment(t *testing.T, root string, p page) *experiment {
+func newExperiment(t *testing.T, root string, p *page) *experiment {
 	t.Helper()
-	steps, err := p.steps()
-	if err != nil {
-		t.Fatal(err)
-	}
 	folder, err := runfolder.New(t.Context(), filepath.Join(root, "build/lessons"), "lesson-*", os.RemoveAll)
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +91,7 @@ func newExperiment(t *testing.T, root string, p page) *experiment {
 		}
 	})
 	e := &experiment{
-		T: t, page: p, steps: steps, terminals: map[int]*terminal{},
+		T: t, page: p, terminals: map[int]*terminal{},
 		copied: filepath.Join(folder.Path, "network-controller"), scratch: filepath.Join(folder.Path, "scratch"),
 	}
 	if err := e.prepare(root); err != nil {
@@ -169,7 +166,7 @@ func (e *experiment) run() {
 			opened.close()
 		}
 	})
-	for _, s := range e.steps {
+	for _, s := range e.page.steps {
 		if s.commands != nil {
 			e.think()
 		}
@@ -267,7 +264,7 @@ func (e *experiment) interrupt(number int, opened *terminal) {
 	e.Helper()
 	if err := opened.interrupt(e.Context()); err != nil {
 		lines, _ := opened.state()
-		e.Fatalf("%s: terminal %d: %v\nits last output:\n%s", e.page.path, number, err, shown(lines))
+		e.Fatalf("%s: terminal %d: %v\nits last output:\n%s", e.page.path, number, err, lastLines(lines))
 	}
 }
 
@@ -277,93 +274,36 @@ func (e *experiment) fail(s step, line int, problem string, lines []string) {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s:%d: %s\n", e.page.path, line, problem)
 	if s.commands != nil {
-		fmt.Fprintf(&text, "commands (terminal %d):\n%s", s.terminal, shown(strings.Split(strings.TrimRight(s.commands.text, "\n"), "\n")))
+		fmt.Fprintf(&text, "commands (terminal %d):\n%s\n", s.terminal, process.LastLines([]byte(s.commands.text)))
 	}
 	if s.expected != nil {
-		fmt.Fprintf(&text, "expected; each line must match a whole line, … is any text:\n%s", shown(strings.Split(strings.TrimRight(s.expected.text, "\n"), "\n")))
+		fmt.Fprintf(&text, "expected; each line must match a whole line, … is any text:\n%s\n", process.LastLines([]byte(s.expected.text)))
 	}
-	fmt.Fprintf(&text, "output, after the last line that was found:\n%s", shown(lines))
+	fmt.Fprintf(&text, "output, after the last line that was found:\n%s\n", lastLines(lines))
 	for number, opened := range e.terminals {
 		if number != s.terminal && opened.running != nil {
 			lines, _ := opened.state()
-			fmt.Fprintf(&text, "last output in terminal %d:\n%s", number, shown(lines))
+			fmt.Fprintf(&text, "last output in terminal %d:\n%s\n", number, lastLines(lines))
 		}
 	}
 	e.Error(text.String())
 }
 
-// shown returns the last lines of an output, indented.
-func shown(lines []string) string {
-	const most = 60
-	omitted := ""
-	if n := len(lines) - most; n > 0 {
-		lines, omitted = lines[n:], fmt.Sprintf("    (%d lines before)\n", n)
-	}
-	return omitted + "    " + strings.Join(lines, "\n    ") + "\n"
-}
-
-// TestChinese: each lesson has a Chinese page with the same headings, commands and
-// output. Comments and drawings may be translated.
-func TestChinese(t *testing.T) {
-	root := moduleRoot(t)
-	for _, p := range lessons(t, root) {
-		translated, err := readPage(root, filepath.Join(chinese, filepath.Base(p.path)))
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		if diff := gocmp.Diff(outline(t, p), outline(t, translated)); diff != "" {
-			t.Errorf("%s and %s differ (-English +Chinese):\n%s", p.path, translated.path, diff)
-		}
-	}
-}
-
-// outline is what both languages have in common.
-func outline(t *testing.T, p page) (all []string) {
-	t.Helper()
-	for _, h := range p.headings {
-		all = append(all, strings.Repeat("#", h.level))
-	}
-	for _, b := range p.blocks {
-		all = append(all, "```"+b.info)
-		if b.language == "sh" {
-			all = append(all, withoutComments(b.text))
-		}
-	}
-	steps, err := p.steps()
-	if err != nil {
-		t.Error(err)
-	}
-	for _, s := range steps {
-		if s.expected != nil {
-			all = append(all, s.expected.text)
-		}
-	}
-	return all
-}
+func lastLines(lines []string) string { return process.LastLines([]byte(strings.Join(lines, "\n"))) }
 
 // lessons returns the English pages in the order of their numbers.
-func lessons(t *testing.T, root string) (pages []page) {
+func lessons(t *testing.T, root string) (pages []*page) {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(root, english, "[0-9][0-9]-*.md"))
+	paths, err := filepath.Glob(filepath.Join(root, folder, "[0-9][0-9]-*.md"))
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("%s has no lessons (%v)", english, err)
+		t.Fatalf("%s has no lessons (%v)", folder, err)
 	}
 	for _, path := range paths { // Glob sorts them
-		p, err := readPage(root, filepath.Join(english, filepath.Base(path)))
+		p, err := readPage(root, filepath.Join(folder, filepath.Base(path)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		pages = append(pages, p)
 	}
 	return pages
-}
-
-func moduleRoot(t *testing.T) string {
-	t.Helper()
-	root, err := runfolder.ModuleRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return root
 }

@@ -1,6 +1,8 @@
 package lessons
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,30 +11,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// page is a lesson in one language.
+// page is a lesson: what the runner does with it.
 type page struct {
-	path     string // inside the repository
-	headings []heading
-	blocks   []block
-}
+	path  string // inside the repository
+	steps []step
 
-type heading struct {
-	level int
-	text  string
-}
-
-// block is a fenced block.
-type block struct {
-	line     int    // of the first line between the fences
-	info     string // what follows the opening fence
-	text     string
-	follows  bool   // only blank lines are between it and the block before
-	section  int    // how many headings are above it
-	language string // the first word of info
-	terminal int    // of commands and expectations; 0 if info names none
+	section string
+	follows bool // only blank lines since a block of commands
 }
 
 // step is a block of commands, an expectation of a terminal's output, or both.
@@ -42,125 +30,87 @@ type step struct {
 	expected *block
 }
 
+// block is a fenced block.
+type block struct {
+	line int // of the first line between the fences
+	text string
+}
+
 // commandTerminal is the terminal for commands that run to their end. In all others,
 // a program stays in the foreground.
 const commandTerminal = 2
 
 var (
-	headingLine  = regexp.MustCompile(`^(#+) (.*)$`)
-	fenceLine    = regexp.MustCompile("^ *```(.*)$")
-	terminalInfo = regexp.MustCompile(`^(sh|text)(?: terminal ([1-9]))?$`)
-	shells       = regexp.MustCompile(`^(sh|bash|shell|console|zsh|text)\b`)
+	fenceLine = regexp.MustCompile("^ *```(.*)$")
+	blockInfo = regexp.MustCompile(`^(sh|text)(?: terminal ([1-9]))?$`)
+	shells    = regexp.MustCompile(`^(sh|bash|shell|console|zsh|text)\b`)
 )
 
 // readPage reads a page of the repository.
-func readPage(root, path string) (page, error) {
+func readPage(root, path string) (*page, error) {
 	text, err := os.ReadFile(filepath.Join(root, path))
 	if err != nil {
-		return page{}, err
+		return nil, err
 	}
 	return parse(path, string(text))
 }
 
-// parse finds the headings and blocks of a page.
-func parse(path, text string) (page, error) {
-	p := page{path: path}
+// parse finds all commands but those of the exercise, and what is expected of them.
+func parse(path, text string) (*page, error) {
+	p := &page{path: path}
 	var open *block
-	blank := false // only blank lines since the last block
+	var info string
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
-		line = strings.TrimRight(line, "\r\n")
-		fence := fenceLine.FindStringSubmatch(line)
+		fence := fenceLine.FindStringSubmatch(strings.TrimRight(line, "\n"))
 		switch {
-		case open != nil && fence != nil && strings.TrimSpace(fence[1]) == "":
-			p.blocks, open, blank = append(p.blocks, *open), nil, true
+		case open == nil && fence != nil:
+			open, info = &block{line: number + 1}, fence[1]
+		case open != nil && fence == nil:
+			open.text += line
 		case open != nil:
-			open.text += line + "\n"
-		case fence != nil:
-			open = &block{line: number + 1, info: strings.TrimSpace(fence[1]), follows: blank, section: len(p.headings)}
-			if err := open.readInfo(); err != nil {
-				return p, fmt.Errorf("%s:%d: %w", path, number, err)
+			if err := p.add(info, open); err != nil {
+				return nil, fmt.Errorf("%s:%d: %w", path, open.line, err)
 			}
+			open = nil
 		case strings.TrimSpace(line) != "":
-			blank = false
-			if match := headingLine.FindStringSubmatch(line); match != nil {
-				p.headings = append(p.headings, heading{len(match[1]), match[2]})
+			p.follows = false
+			if strings.HasPrefix(line, "#") {
+				p.section = strings.TrimSpace(line)
 			}
 		}
 	}
 	if open != nil {
-		return p, fmt.Errorf("%s:%d: the block has no end", path, open.line-1)
+		return nil, fmt.Errorf("%s:%d: the block has no end", path, open.line)
 	}
 	return p, nil
 }
 
-func (b *block) readInfo() error {
-	b.language, _, _ = strings.Cut(b.info, " ")
-	if !shells.MatchString(b.info) {
+// add adds a block with commands or output.
+func (p *page) add(info string, b *block) error {
+	follows := p.follows
+	p.follows = false
+	if !shells.MatchString(info) || p.section == "## Exercise" {
 		return nil
 	}
-	match := terminalInfo.FindStringSubmatch(b.info)
+	match := blockInfo.FindStringSubmatch(info)
 	if match == nil {
-		return fmt.Errorf("%q is not the start of a block: want sh, text, or one of them with \"terminal N\"", b.info)
+		return fmt.Errorf("%q is not sh, text, or one of them with \"terminal N\"", info)
 	}
-	b.terminal, _ = strconv.Atoi(match[2])
+	terminal, _ := strconv.Atoi(match[2]) // 0 without a number
+	switch {
+	case match[1] == "sh":
+		p.follows = true
+		p.steps = append(p.steps, step{terminal: cmp.Or(terminal, commandTerminal), commands: b})
+	case follows && (terminal == 0 || terminal == p.steps[len(p.steps)-1].terminal):
+		p.steps[len(p.steps)-1].expected = b
+	case terminal != 0 && terminal != commandTerminal:
+		p.steps = append(p.steps, step{terminal: terminal, expected: b})
+	case p.section == "## The experiment":
+		return errors.New("this output belongs to no commands: it must follow a block sh at once")
+	}
 	return nil
-}
-
-// Sections with a meaning for the runner, in both languages.
-var (
-	experimentSection = regexp.MustCompile(`^(The experiment|实验)$`)
-	exerciseSection   = regexp.MustCompile(`^(Exercise|练习)$`)
-)
-
-// steps returns what the runner does with a page: all commands but those of the
-// exercise, with what is expected of them.
-func (p page) steps() ([]step, error) {
-	var steps []step
-	var commands *block // of the block before
-	for i := range p.blocks {
-		b := &p.blocks[i]
-		section := ""
-		if b.section > 0 {
-			section = p.headings[b.section-1].text
-		}
-		previous := commands
-		commands = nil
-		switch {
-		case exerciseSection.MatchString(section):
-		case b.language == "sh":
-			terminal := commandTerminal
-			if b.terminal != 0 {
-				terminal = b.terminal
-			}
-			commands = b
-			steps = append(steps, step{terminal: terminal, commands: b})
-		case b.language != "text":
-		case b.follows && previous != nil && (b.terminal == 0 || b.terminal == steps[len(steps)-1].terminal):
-			steps[len(steps)-1].expected = b
-		case b.terminal != 0 && b.terminal != commandTerminal:
-			steps = append(steps, step{terminal: b.terminal, expected: b})
-		case experimentSection.MatchString(section):
-			return nil, fmt.Errorf("%s:%d: this output belongs to no commands: it must follow a block sh at once", p.path, b.line)
-		}
-	}
-	return steps, nil
-}
-
-// withoutComments returns commands without comments and empty lines, which a
-// translation may change.
-func withoutComments(commands string) string {
-	var all strings.Builder
-	for line := range strings.Lines(commands) {
-		if i := strings.Index(" "+line, " #"); i >= 0 {
-			line = line[:i]
-		}
-		if line = strings.TrimRight(line, " \n"); line != "" {
-			all.WriteString(line + "\n")
-		}
-	}
-	return all.String()
 }
 
 func TestParse(t *testing.T) {
@@ -174,51 +124,24 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps, err := p.steps()
-	if err != nil {
-		t.Fatal(err)
+	want := []step{
+		{terminal: 1, commands: &block{11, "make run\n"}, expected: &block{15, "… Starting …\n"}},
+		{terminal: 2, commands: &block{18, "kubectl get networks # all\n"}, expected: &block{21, "No resources found …\n"}},
+		{terminal: 2, commands: &block{26, "  true\n"}},
+		{terminal: 1, expected: &block{29, "later\n"}},
 	}
-	var got []string
-	for _, s := range steps {
-		line := fmt.Sprintf("terminal %d:", s.terminal)
-		if s.commands != nil {
-			line += fmt.Sprintf(" %d %q", s.commands.line, s.commands.text)
-		}
-		if s.expected != nil {
-			line += fmt.Sprintf(" expects %d %q", s.expected.line, s.expected.text)
-		}
-		got = append(got, line)
-	}
-	want := []string{
-		`terminal 1: 11 "make run\n" expects 15 "… Starting …\n"`,
-		`terminal 2: 18 "kubectl get networks # all\n" expects 21 "No resources found …\n"`,
-		`terminal 2: 26 "  true\n"`,
-		`terminal 1: expects 29 "later\n"`,
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, p.steps, gocmp.AllowUnexported(step{}, block{})); diff != "" {
 		t.Errorf("the steps differ (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]heading{{1, "7. Why?"}, {2, "The picture"}, {2, "The experiment"}, {2, "Exercise"}}, p.headings, cmp.AllowUnexported(heading{})); diff != "" {
-		t.Errorf("the headings differ (-want +got):\n%s", diff)
-	}
-}
-
-func TestParseErrors(t *testing.T) {
-	for name, test := range map[string]struct{ text, want string }{
-		"unknown terminal":           {"```sh terminal x\n```\n", `p.md:1: "sh terminal x" is not`},
-		"another name of sh":         {"a\n```bash\n```\n", `p.md:2: "bash" is not`},
-		"no end":                     {"```sh\ntrue\n", "p.md:1: the block has no end"},
-		"output of no commands":      {"## The experiment\n```sh\n```\nIt prints:\n```text\na\n```\n", "p.md:6: this output belongs to no commands"},
-		"output of another terminal": {"## The experiment\n```sh terminal 1\n```\n```text terminal 2\na\n```\n", "p.md:5: this output belongs to no commands"},
+	for text, problem := range map[string]string{
+		"```sh terminal x\n```\n": `p.md:2: "sh terminal x" is not`,
+		"a\n```bash\n```\n":       `p.md:3: "bash" is not`,
+		"```sh\ntrue\n":           "p.md:2: the block has no end",
+		"## The experiment\n```sh\n```\nIt prints:\n```text\na\n```\n":           "p.md:6: this output belongs to no commands",
+		"## The experiment\n```sh terminal 1\n```\n```text terminal 2\na\n```\n": "p.md:5: this output belongs to no commands",
 	} {
-		t.Run(name, func(t *testing.T) {
-			p, err := parse("p.md", test.text)
-			if err == nil {
-				_, err = p.steps()
-			}
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("the error is %v, want %q", err, test.want)
-			}
-		})
+		if _, err := parse("p.md", text); err == nil || !strings.HasPrefix(err.Error(), problem) {
+			t.Errorf("%q: the error is %v, want %q", text, err, problem)
+		}
 	}
 }

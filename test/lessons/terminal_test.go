@@ -63,27 +63,21 @@ trap 'lesson_failed=${lesson_failed:-"$LINENO $BASH_COMMAND"}' ERR
 `
 
 // openTerminal opens a terminal in a folder.
-func openTerminal(ctx context.Context, dir, scratch string, env []string) (*terminal, error) {
-	t := &terminal{folder: scratch, done: make(chan struct{})}
+func openTerminal(ctx context.Context, dir, scratch string, env []string) (t *terminal, err error) {
+	t = &terminal{folder: scratch, done: make(chan struct{})}
 	t.command = exec.Command("script", "--quiet", "--echo=never", "--command=exec bash --noprofile --norc --noediting -i", "/dev/null")
 	t.command.Dir, t.command.Env = dir, slices.Concat(env, []string{"TERM=dumb"})
 	t.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	reader, writer, err := os.Pipe()
+	t.command.Stdout, t.command.Stderr = t, t
+	if t.stdin, err = t.command.StdinPipe(); err == nil {
+		err = t.command.Start()
+	}
 	if err != nil {
-		return nil, fmt.Errorf("opening a terminal: %w", err)
-	}
-	defer func() { _ = writer.Close() }()
-	t.command.Stdout, t.command.Stderr = writer, writer
-	if t.stdin, err = t.command.StdinPipe(); err != nil {
-		return nil, fmt.Errorf("opening a terminal: %w", err)
-	}
-	if err := t.command.Start(); err != nil {
 		return nil, fmt.Errorf("opening a terminal: %w", err)
 	}
 	if t.guard, err = startGuard(t.command.Process.Pid); err != nil {
 		return nil, errors.Join(err, t.command.Process.Kill())
 	}
-	go t.read(reader)
 	go func() {
 		_ = t.command.Wait() // only that it has ended matters
 		close(t.done)
@@ -91,20 +85,26 @@ func openTerminal(ctx context.Context, dir, scratch string, env []string) (*term
 	return t, t.prepare(ctx)
 }
 
+// Write implements io.Writer for the output.
+func (t *terminal) Write(output []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.output = append(t.output, output...)
+	return len(output), nil
+}
+
 // prepare configures the shell, and notes its process ID.
 func (t *terminal) prepare(ctx context.Context) error {
-	for _, commands := range []string{settings, "echo $$\n"} {
-		if err := t.run(commands); err != nil {
-			return err
-		}
-		lines, _, err := t.wait(ctx, stopTime)
-		if err != nil {
-			return fmt.Errorf("opening a terminal: %w", err)
-		}
-		t.shell, _ = strconv.Atoi(lines[len(lines)-1]) // the last command prints it
+	if err := t.run(settings + "echo $$\n"); err != nil {
+		return err
 	}
-	if t.shell == 0 {
-		return fmt.Errorf("opening a terminal: its shell has printed %q", t.output)
+	lines, _, err := t.wait(ctx, stopTime)
+	if err == nil {
+		printed := strings.Fields(lines[len(lines)-1]) // with the last prompt before it
+		t.shell, err = strconv.Atoi(printed[len(printed)-1])
+	}
+	if err != nil {
+		return fmt.Errorf("opening a terminal, which prints %q: %w", lines, err)
 	}
 	return nil
 }
@@ -124,27 +124,6 @@ func startGuard(group int) (lifeline io.WriteCloser, err error) {
 	return lifeline, nil
 }
 
-func (t *terminal) read(output io.ReadCloser) {
-	defer func() { _ = output.Close() }()
-	buffer := make([]byte, 32<<10)
-	for {
-		n, err := output.Read(buffer)
-		t.mu.Lock()
-		t.output = append(t.output, buffer[:n]...)
-		t.mu.Unlock()
-		if err != nil {
-			return
-		}
-	}
-}
-
-func (t *terminal) write(text string) error {
-	if _, err := io.WriteString(t.stdin, text); err != nil {
-		return fmt.Errorf("typing into the terminal: %w", err)
-	}
-	return nil
-}
-
 // run types commands. They run in the background of the test.
 func (t *terminal) run(commands string) error {
 	t.mu.Lock()
@@ -154,7 +133,8 @@ func (t *terminal) run(commands string) error {
 	if err := os.WriteFile(path, []byte(commands), 0o600); err != nil {
 		return err
 	}
-	return t.write(fmt.Sprintf("lesson_failed=; . '%s'\nprintf '\\n%%s%%s %%s\\n' '%s' \"$?\" \"$lesson_failed\"\n", path, t.running.marker))
+	_, err := fmt.Fprintf(t.stdin, "lesson_failed=; . '%s'\nprintf '\\n%%s%%s %%s\\n' '%s' \"$?\" \"$lesson_failed\"\n", path, t.running.marker)
+	return err
 }
 
 // state returns the output of the last commands, and their result if they have ended.
@@ -190,13 +170,18 @@ func (t *terminal) closed() bool {
 // errTimeout is the error for commands or output that did not come to an end.
 var errTimeout = errors.New("timed out")
 
-// wait waits until the last commands have ended.
-func (t *terminal) wait(ctx context.Context, timeout time.Duration) (lines []string, ended *result, err error) {
+// until waits until a function returns true.
+func (t *terminal) until(ctx context.Context, timeout time.Duration, done func() bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
-	err = process.Poll(ctx, pollPeriod, func(context.Context) (bool, error) {
+	return process.Poll(ctx, pollPeriod, func(context.Context) (bool, error) { return done(), nil })
+}
+
+// wait waits until the last commands have ended.
+func (t *terminal) wait(ctx context.Context, timeout time.Duration) (lines []string, ended *result, err error) {
+	err = t.until(ctx, timeout, func() bool {
 		lines, ended = t.state()
-		return ended != nil, nil
+		return ended != nil
 	})
 	return lines, ended, err
 }
@@ -204,16 +189,14 @@ func (t *terminal) wait(ctx context.Context, timeout time.Duration) (lines []str
 // waitFor waits until the output of the last commands has what is expected, from where
 // an earlier expectation has ended. It returns the first line that is missing.
 func (t *terminal) waitFor(ctx context.Context, expected expectation, timeout time.Duration) (missing string, lines []string, ended *result) {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
-	defer cancel()
-	_ = process.Poll(ctx, pollPeriod, func(context.Context) (bool, error) { // missing is the result
+	_ = t.until(ctx, timeout, func() bool { // missing is the result
 		lines, ended = t.state()
 		lines = lines[min(t.running.used, len(lines)):]
 		used, notFound := expected.match(lines)
 		if missing = notFound; missing == "" {
 			t.running.used += used
 		}
-		return missing == "" || ended != nil, nil
+		return missing == "" || ended != nil
 	})
 	return missing, lines, ended
 }
@@ -227,15 +210,13 @@ func (t *terminal) interrupt(ctx context.Context) error {
 	if _, ended := t.state(); ended != nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, stopTime, errTimeout)
-	defer cancel()
-	if err := t.write("\x03"); err != nil {
-		return err
+	_, err := io.WriteString(t.stdin, "\x03")
+	if err == nil {
+		err = t.until(ctx, stopTime, func() bool {
+			_, ended := t.state()
+			return ended != nil && len(t.processes()) == 0
+		})
 	}
-	err := process.Poll(ctx, pollPeriod, func(context.Context) (bool, error) {
-		_, ended := t.state()
-		return ended != nil && len(t.processes()) == 0, nil
-	})
 	if err != nil {
 		return fmt.Errorf("ending what runs in the terminal with Ctrl-C: %w", err)
 	}
@@ -278,100 +259,55 @@ func (t *terminal) close() {
 	<-t.done
 }
 
-// open opens a terminal for a test.
-func open(t *testing.T) *terminal {
-	t.Helper()
+// TestTerminal: the terminal shows what commands print and which of them failed. A
+// program receives Ctrl-C, and so do its children; one that is stopped does not.
+func TestTerminal(t *testing.T) {
 	opened, err := openTerminal(t.Context(), t.TempDir(), t.TempDir(), os.Environ())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(opened.close)
-	return opened
-}
-
-func TestTerminal(t *testing.T) {
-	opened := open(t)
-	for name, test := range map[string]struct {
-		commands string
-		lines    []string
-		ended    result
+	// Ctrl-C may come before the shell has started sleep. Then it runs the trap afterwards.
+	const program = `sh -c 'trap "echo interrupted; exit 3" INT; echo first; %s; while :; do sleep 1; done'`
+	for _, test := range []struct {
+		name, commands string
+		awaited        string // before Ctrl-C
+		lines          []string
+		ended          result
 	}{
-		"both outputs":                  {"echo a; echo b >&2", []string{"a", "b"}, result{}},
-		"no end of line":                {"printf a", []string{"a"}, result{}},
-		"the last fails":                {"true\nfalse", []string{""}, result{1, "false", 2}},
-		"the first fails":               {"ls /none 2>/dev/null\necho a", []string{"a"}, result{0, "ls /none 2> /dev/null", 1}},
-		"a failure that a test expects": {"if false; then echo a; fi; false || echo b", []string{"b"}, result{}},
+		{"both outputs", "echo a; echo b >&2", "", []string{"a", "b"}, result{}},
+		{"no end of line", "printf a", "", []string{"a"}, result{}},
+		{"the last fails", "true\nfalse", "", []string{""}, result{1, "false", 2}},
+		{"the first fails", "ls /none 2>/dev/null\necho a", "", []string{"a"}, result{0, "ls /none 2> /dev/null", 1}},
+		{"an expected failure", "if false; then echo a; fi; false || echo b", "", []string{"b"}, result{}},
+		{"Ctrl-C", fmt.Sprintf(program, "echo second"), "first\nsecond", []string{"interrupted"}, result{code: 3}},
+		{"stopped", fmt.Sprintf(program, "kill -STOP $$"), "…Stopped…", []string{"Stopped"}, result{code: 128 + int(syscall.SIGSTOP)}},
+		{"awake", "fg", "sh -c…", []string{"interrupted"}, result{code: 3}},
+		{"again", "echo again", "", []string{"again"}, result{}},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(test.name, func(t *testing.T) {
 			if err := opened.run(test.commands); err != nil {
 				t.Fatal(err)
+			}
+			if missing, lines, _ := opened.waitFor(t.Context(), newExpectation(test.awaited), time.Minute); missing != "" {
+				t.Fatalf("%q is missing in %q", missing, lines)
+			}
+			if test.awaited != "" && test.name != "stopped" {
+				if err := opened.interrupt(t.Context()); err != nil {
+					t.Fatal(err)
+				}
 			}
 			lines, ended, err := opened.wait(t.Context(), time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Equal(lines, test.lines) || *ended != test.ended {
-				t.Errorf("the terminal has %q and %+v, want %q and %+v", lines, *ended, test.lines, test.ended)
+			output := strings.Join(lines, "\n")
+			if test.awaited == "" && output != strings.Join(test.lines, "\n") || !strings.Contains(output, test.lines[0]) {
+				t.Errorf("the terminal has %q, want %q", lines, test.lines)
+			}
+			if ended.code != test.ended.code || test.awaited == "" && *ended != test.ended {
+				t.Errorf("the commands ended with %+v, want %+v", *ended, test.ended)
 			}
 		})
-	}
-}
-
-// A program that is stopped gives the terminal back to the shell, until fg.
-func TestStop(t *testing.T) {
-	opened := open(t)
-	if err := opened.run("sh -c 'echo $$; kill -STOP $$; echo awake; sleep 1000'\n"); err != nil {
-		t.Fatal(err)
-	}
-	lines, ended, err := opened.wait(t.Context(), time.Minute)
-	if err != nil || !strings.Contains(strings.Join(lines, "\n"), "Stopped") || ended.code != 128+int(syscall.SIGSTOP) {
-		t.Fatalf("the terminal has %q and %+v (%v), want that the program is stopped", lines, ended, err)
-	}
-	if err := opened.interrupt(t.Context()); err != nil || len(opened.processes()) == 0 {
-		t.Fatalf("Ctrl-C at the prompt has ended the program (%v)", err)
-	}
-	if err := opened.run("fg"); err != nil {
-		t.Fatal(err)
-	}
-	if missing, lines, _ := opened.waitFor(t.Context(), newExpectation("awake"), time.Minute); missing != "" {
-		t.Fatalf("%q is missing in %q", missing, lines)
-	}
-	if err := opened.interrupt(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
-// A program in the foreground receives Ctrl-C, and its children, too. The terminal
-// can be used again.
-func TestInterrupt(t *testing.T) {
-	opened := open(t)
-	// Ctrl-C may come before the shell has started sleep. Then it runs the trap afterwards.
-	program := `sh -c 'trap "echo interrupted; exit 3" INT; echo first; echo second; while :; do sleep 1; done'`
-	if err := opened.run(program + "\n"); err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range []string{"first", "second"} { // the search continues after what was found
-		if missing, lines, _ := opened.waitFor(t.Context(), newExpectation(line), time.Minute); missing != "" {
-			t.Fatalf("%q is missing in %q", missing, lines)
-		}
-	}
-	if missing, _, _ := opened.waitFor(t.Context(), newExpectation("first"), 3*pollPeriod); missing != "first" {
-		t.Error("a line was found again")
-	}
-	if len(opened.processes()) == 0 {
-		t.Error("no program runs in the terminal")
-	}
-	if err := opened.interrupt(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	lines, ended := opened.state()
-	if !slices.Contains(lines, "interrupted") || ended.code != 3 {
-		t.Errorf("the program printed %q and ended with %+v, want that it was interrupted, and 3", lines, ended)
-	}
-	if err := opened.run("echo again"); err != nil {
-		t.Fatal(err)
-	}
-	if lines, _, err := opened.wait(t.Context(), time.Minute); err != nil || !slices.Equal(lines, []string{"again"}) {
-		t.Errorf("the terminal has %q (%v)", lines, err)
 	}
 }
