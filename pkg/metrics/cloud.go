@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -49,7 +48,6 @@ func (c *Cloud) ObserveListing(listing neutron.Listing, pause time.Duration, err
 
 // Close removes the cloud from the metrics.
 func (c *Cloud) Close() {
-	c.set(func() {})
 	clouds.Lock()
 	defer clouds.Unlock()
 	delete(clouds.all, c)
@@ -68,7 +66,7 @@ func (c *Cloud) set(change func()) {
 func publish() {
 	total, oldest := Cloud{quotas: map[string]neutron.Quota{}}, []int64{}
 	neutronInfo.Reset() // after another login, it may be another project
-	for c := range maps.Keys(clouds.all) {
+	for c := range clouds.all {
 		total.orphans, total.paused = total.orphans+c.orphans, total.paused+c.paused
 		total.retained += c.retained
 		total.networks, total.subnets = total.networks+c.networks, total.subnets+c.subnets

@@ -122,7 +122,6 @@ type Observer struct{ observe.Nothing }
 // Neutron is the Server of requests that an Observer measures.
 const Neutron = "Neutron"
 
-// Begin implements observe.Observer.
 func (o Observer) Begin(ctx context.Context, work observe.Work) (context.Context, func(observe.Result)) {
 	if work.Kind != observe.Request || work.Server != Neutron {
 		return o.Nothing.Begin(ctx, work)
@@ -170,14 +169,12 @@ func desc(name, help string, labels ...string) *metrics.Desc {
 	return metrics.NewDesc(subsystem+"_"+name, help, labels, nil, metrics.ALPHA, "")
 }
 
-// DescribeWithStability implements metrics.StableCollector.
 func (*collector) DescribeWithStability(descs chan<- *metrics.Desc) {
 	for _, desc := range []*metrics.Desc{networksDesc, inFlightDesc, waitingDesc} {
 		descs <- desc
 	}
 }
 
-// CollectWithStability implements metrics.StableCollector.
 func (c *collector) CollectWithStability(values chan<- metrics.Metric) {
 	if load := c.requests.Load(); load != nil {
 		inFlight, waiting := (*load)()

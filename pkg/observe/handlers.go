@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 )
@@ -34,7 +35,18 @@ func Handlers[T object](observer Observer,
 // Informer returns an informer with which an observer sees the calls of event handlers: of
 // those that are added to what it returns.
 func Informer(observer Observer, informer cache.SharedIndexInformer) cache.SharedIndexInformer {
-	return observedInformer{informer, observer}
+	return observedInformer{informer, receiving{observer}}
+}
+
+// receiving is an observer of event handlers only: that an object was received is known when
+// its handler begins.
+type receiving struct{ Observer }
+
+func (r receiving) Happened(key cache.ObjectName, event Event) {
+	if event.Type == Handling {
+		r.Observer.Happened(key, Event{Type: Received, ResourceVersion: event.ResourceVersion})
+	}
+	r.Observer.Happened(key, event)
 }
 
 type observedInformer struct {
@@ -42,68 +54,41 @@ type observedInformer struct {
 	observer Observer
 }
 
-// AddEventHandler implements cache.SharedInformer.
 func (i observedInformer) AddEventHandler(
 	next cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
-	return i.SharedIndexInformer.AddEventHandler(handler{i.observer, next})
+	return i.AddEventHandlerWithOptions(next, cache.HandlerOptions{})
 }
 
-// AddEventHandlerWithResyncPeriod implements cache.SharedInformer.
 func (i observedInformer) AddEventHandlerWithResyncPeriod(
-	next cache.ResourceEventHandler, period time.Duration,
-) (cache.ResourceEventHandlerRegistration, error) {
-	return i.SharedIndexInformer.AddEventHandlerWithResyncPeriod(handler{i.observer, next}, period)
+	next cache.ResourceEventHandler, period time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+	return i.AddEventHandlerWithOptions(next, cache.HandlerOptions{ResyncPeriod: &period})
 }
 
-// AddEventHandlerWithOptions implements cache.SharedInformer.
 func (i observedInformer) AddEventHandlerWithOptions(
-	next cache.ResourceEventHandler, options cache.HandlerOptions,
-) (cache.ResourceEventHandlerRegistration, error) {
-	return i.SharedIndexInformer.AddEventHandlerWithOptions(handler{i.observer, next}, options)
+	next cache.ResourceEventHandler, options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	return i.SharedIndexInformer.AddEventHandlerWithOptions(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(object any, isInInitialList bool) {
+			handle(i.observer, nameOf(object), added(metaOf(object)), func() { next.OnAdd(object, isInInitialList) })
+		},
+		UpdateFunc: func(before, after any) {
+			handle(i.observer, nameOf(after), updated(metaOf(before), metaOf(after)), func() { next.OnUpdate(before, after) })
+		},
+		DeleteFunc: func(deleted any) {
+			handle(i.observer, nameOf(deleted), Event{Cause: "deleted"}, func() { next.OnDelete(deleted) })
+		},
+	}, options)
 }
 
-// handler is an event handler whose calls an observer sees.
-type handler struct {
-	observer Observer
-	next     cache.ResourceEventHandler
+func nameOf(object any) cache.ObjectName {
+	name, _ := cache.DeletionHandlingObjectToName(object) // an informer keeps nothing without a name
+	return name
 }
 
-// OnAdd implements cache.ResourceEventHandler.
-func (h handler) OnAdd(object any, isInInitialList bool) {
-	call := func() { h.next.OnAdd(object, isInInitialList) }
-	if of, ok := object.(metav1.Object); ok {
-		h.handle(cache.MetaObjectToName(of), added(of), call)
-		return
+func metaOf(object any) metav1.Object {
+	if of, err := meta.Accessor(object); err == nil {
+		return of
 	}
-	call()
-}
-
-// OnUpdate implements cache.ResourceEventHandler.
-func (h handler) OnUpdate(before, after any) {
-	call := func() { h.next.OnUpdate(before, after) }
-	was, ok := before.(metav1.Object)
-	is, isObject := after.(metav1.Object)
-	if ok && isObject {
-		h.handle(cache.MetaObjectToName(is), updated(was, is), call)
-		return
-	}
-	call()
-}
-
-// OnDelete implements cache.ResourceEventHandler.
-func (h handler) OnDelete(object any) {
-	call := func() { h.next.OnDelete(object) }
-	if name, err := cache.DeletionHandlingObjectToName(object); err == nil {
-		h.handle(name, Event{Cause: "deleted"}, call)
-		return
-	}
-	call()
-}
-
-// handle calls the event handler. That the object was received is known only now.
-func (h handler) handle(key cache.ObjectName, event Event, call func()) {
-	h.observer.Happened(key, Event{Type: Received, ResourceVersion: event.ResourceVersion})
-	handle(h.observer, key, event, call)
+	return &metav1.ObjectMeta{}
 }
 
 // handle calls an event handler, and lets an observer see it.

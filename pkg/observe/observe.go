@@ -103,28 +103,23 @@ const (
 // Nothing observes nothing.
 type Nothing struct{}
 
-// Happened implements Observer.
 func (Nothing) Happened(cache.ObjectName, Event) {}
 
-// Begin implements Observer.
 func (Nothing) Begin(ctx context.Context, _ Work) (context.Context, func(Result)) {
 	return ctx, func(Result) {}
 }
 
-// Reach implements Observer.
 func (Nothing) Reach(context.Context, Stage, func() string, error) {}
 
 // All are several observers. Work ends for the last one first.
 type All []Observer
 
-// Happened implements Observer.
 func (a All) Happened(key cache.ObjectName, event Event) {
 	for _, observer := range a {
 		observer.Happened(key, event)
 	}
 }
 
-// Begin implements Observer.
 func (a All) Begin(ctx context.Context, work Work) (context.Context, func(Result)) {
 	ends := make([]func(Result), len(a))
 	for i, observer := range a {
@@ -137,7 +132,6 @@ func (a All) Begin(ctx context.Context, work Work) (context.Context, func(Result
 	}
 }
 
-// Reach implements Observer.
 func (a All) Reach(ctx context.Context, stage Stage, text func() string, err error) {
 	for _, observer := range a {
 		observer.Reach(ctx, stage, text, err)

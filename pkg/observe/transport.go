@@ -22,7 +22,6 @@ type transport struct {
 // WrappedRoundTripper gives client-go access to the transport inside.
 func (t transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	ctx, end := t.observer.Begin(request.Context(), Work{
 		Kind: Request, Name: t.operation(request), Server: t.server, Request: request})

@@ -34,7 +34,6 @@ var disabled = otel.GetTracerProvider()
 // that its attributes take.
 func isEnabled() bool { return otel.GetTracerProvider() != disabled }
 
-// Happened implements observe.Observer.
 func (o *Observer) Happened(key cache.ObjectName, event observe.Event) {
 	if event.Type == observe.Added && isEnabled() {
 		_, span := tracer().Start(context.Background(), event.Cause, trace.WithAttributes(network(key)))
@@ -43,7 +42,6 @@ func (o *Observer) Happened(key cache.ObjectName, event observe.Event) {
 	}
 }
 
-// Begin implements observe.Observer.
 func (o *Observer) Begin(ctx context.Context, work observe.Work) (context.Context, func(observe.Result)) {
 	if !isEnabled() {
 		return o.Nothing.Begin(ctx, work)

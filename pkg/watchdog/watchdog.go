@@ -31,7 +31,6 @@ func New(clock clock.PassiveClock) *Watchdog {
 
 type contextKey struct{}
 
-// Begin implements observe.Observer.
 func (w *Watchdog) Begin(ctx context.Context, begun observe.Work) (context.Context, func(observe.Result)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
