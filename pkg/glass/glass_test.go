@@ -35,8 +35,8 @@ func newTestPage(t *testing.T) (*Controller, *testclock.FakeClock) {
 	return c, fake
 }
 
-func add(c *Controller, of cache.ObjectName, cause string) {
-	c.Happened(of, observe.Event{Type: observe.Added, Cause: cause})
+func add(c *Controller, of cache.ObjectName) {
+	c.Happened(of, observe.Event{Type: observe.Added, Cause: "event"})
 }
 
 // journeysOf returns what the page sends.
@@ -49,19 +49,16 @@ func journeysOf(t *testing.T, c *Controller, name string) (journeys []Journey) {
 }
 
 // syncOnce records a sync as the queue and the reconciler call the Page.
-func syncOnce(c *Controller, of cache.ObjectName, err error, retry time.Duration) {
+func syncOnce(c *Controller, of cache.ObjectName) {
 	ctx, end := c.Begin(context.Background(), observe.Work{Kind: observe.Sync, Key: of, ID: "1234"})
 	c.Reach(ctx, observe.Desired, words("desired").String, nil)
 	c.Reach(ctx, observe.Actual, words("actual").String, nil)
 	stepCtx, endStep := c.Begin(ctx, observe.Work{Kind: observe.Step, Name: "Step", Text: words("a step")})
 	_, endRequest := c.Begin(stepCtx, observe.Work{Kind: observe.Request, Name: "create network", Server: "Cloud"})
 	endRequest(observe.Result{Code: 201})
-	endStep(observe.Result{Err: err})
-	c.Reach(ctx, observe.Report, words("Ready").String, err)
-	if err != nil {
-		c.Happened(of, observe.Event{Type: observe.Delayed, Delay: retry, Failures: 1})
-	}
-	end(observe.Result{Err: err})
+	endStep(observe.Result{})
+	c.Reach(ctx, observe.Report, words("Ready").String, nil)
+	end(observe.Result{})
 }
 
 type words string
@@ -73,12 +70,12 @@ func (w words) String() string { return string(w) }
 func TestMerge(t *testing.T) {
 	c, _ := newTestPage(t)
 	for range 100 {
-		add(c, key("one"), "event")
+		add(c, key("one"))
 	}
 	if got := c.state().Queue; got.Merged != 99 || got.Depth != 1 || !slices.Equal(got.Front, []string{"default/one"}) {
 		t.Errorf("the queue is %+v, want 99 merged adds of one key", got)
 	}
-	syncOnce(c, key("one"), nil, 0)
+	syncOnce(c, key("one"))
 	found := journeysOf(t, c, "one")
 	if len(found) != 1 || found[0].Adds != 100 || found[0].Moments[maxCauses].Stage != StageWorker || found[0].Outcome != "Ready" || found[0].Ended == nil || found[0].Failed {
 		t.Fatalf("the journeys are %+v, want one that ended", found)
@@ -101,49 +98,6 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestBackoff: a failed sync shows when its key is added again. At that time, the key is
-// in the queue because of a retry.
-func TestBackoff(t *testing.T) {
-	c, fake := newTestPage(t)
-	add(c, key("one"), "event")
-	syncOnce(c, key("one"), errors.New("Neutron is \x1b[31m \"unavailable\" \\o/"), time.Second)
-	c.Happened(key("one"), observe.Event{Type: observe.Delayed, Delay: time.Minute}) // the queue keeps the earlier time
-	state := c.state().Queue
-	if state.WaitingCount != 1 || state.Waiting[0].Failures != 1 || !state.Waiting[0].Until.Equal(fake.Now().Add(time.Second)) {
-		t.Errorf("the queue is %+v, want a key in backoff", state)
-	}
-	found := journeysOf(t, c, "one")
-	if len(found) != 1 || !found[0].Failed || found[0].Retry == nil || found[0].Outcome != `Neutron is  [31m "unavailable" \o/` {
-		t.Fatalf("the journeys are %+v, want a failure with a retry", found)
-	}
-	c.Happened(key("one"), observe.Event{Type: observe.Due})
-	if state := c.state().Queue; state.WaitingCount != 0 {
-		t.Errorf("the queue is %+v, want that nothing waits", state)
-	}
-	found = journeysOf(t, c, "one")
-	if len(found) != 2 || found[0].ID != "pending" || found[0].Moments[0].Text != "retry" {
-		t.Errorf("the journeys are %+v, want a retry in the queue", found)
-	}
-}
-
-// TestAddedWhileWorking: a key that is added while a worker has it is shown as waiting.
-func TestAddedWhileWorking(t *testing.T) {
-	c, _ := newTestPage(t)
-	add(c, key("one"), "event")
-	_, end := c.Begin(t.Context(), observe.Work{Kind: observe.Sync, Key: key("one")})
-	add(c, key("one"), "drift")
-	if got := c.state().Workers; got[0].Key != "default/one" || len(got) != 2 {
-		t.Errorf("the workers are %+v, want the key at worker 1 only", got)
-	}
-	end(observe.Result{})
-	if got := c.state().Workers; got[0].Key != "" {
-		t.Errorf("the workers are %+v, want none at work", got)
-	}
-	if found := journeysOf(t, c, "one"); len(found) != 2 || found[0].Moments[0].Text != "drift" {
-		t.Errorf("the journeys are %+v, want one that waits because of drift", found)
-	}
-}
-
 // TestHandlers: a handler's event is the cause of the add, and one that adds nothing is
 // counted as skipped.
 func TestHandlers(t *testing.T) {
@@ -151,7 +105,7 @@ func TestHandlers(t *testing.T) {
 	handlers := observe.Handlers(c, cache.TypedResourceEventHandlerDetailedFuncs[*metav1.PartialObjectMetadata]{
 		UpdateFunc: func(_, after *metav1.PartialObjectMetadata) {
 			if after.Generation == 2 {
-				add(c, cache.MetaObjectToName(after), "event")
+				add(c, cache.MetaObjectToName(after))
 			}
 		},
 	})
@@ -177,7 +131,7 @@ func TestBounds(t *testing.T) {
 	defer end()
 	failure := errors.New(strings.Repeat("\x00é", 1<<16))
 	for i := range 3 * maxKeys {
-		add(c, key(strconv.Itoa(i)), "event")
+		add(c, key(strconv.Itoa(i)))
 		c.Happened(key(strconv.Itoa(i)), observe.Event{Type: observe.Delayed, Delay: time.Hour})
 	}
 	if len(c.pending) != maxKeys || len(c.waiting) != maxKeys {
@@ -201,7 +155,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("an outcome has %d bytes: %q", len(text), text)
 	}
 	for range 2 * maxJourneysOfKey {
-		syncOnce(c, key("often"), nil, 0)
+		syncOnce(c, key("often"))
 	}
 	if found := journeysOf(t, c, "often"); len(found) != maxJourneysOfKey {
 		t.Errorf("%d journeys of one key are kept", len(found))
@@ -344,8 +298,8 @@ func TestStream(t *testing.T) {
 	}
 	wait("event: state")
 	wait("event: journeys")
-	add(c, key("one"), "event")
-	syncOnce(c, key("one"), nil, 0)
+	add(c, key("one"))
+	syncOnce(c, key("one"))
 	wait(`"stage":"done"`)
 	for range maxStreams - 1 {
 		open(ctx)

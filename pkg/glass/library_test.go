@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,30 +67,49 @@ func testQueue[K comparable](t *testing.T, key K, want string) {
 	synctest.Test(t, func(t *testing.T) {
 		page := glass.New(t.Context(), glass.Process{})
 		limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[K](time.Second, time.Minute)
-		queue := glass.Queue(page.Controller(glass.Config{Name: "things"}), workqueue.NewTypedRateLimitingQueue(limiter), limiter)
+		things := page.Controller(glass.Config{Name: "things"})
+		queue := glass.Queue(things, workqueue.NewTypedRateLimitingQueue(limiter), limiter)
 		defer queue.ShutDown()
+		take := func() {
+			t.Helper()
+			synctest.Wait()
+			if got, _ := queue.Get(); got != key {
+				t.Fatalf("the next key is %v", got)
+			}
+		}
 		queue.Add(key)
 		queue.Add(key)
 		if got := state(t, page, "things").Queue; got.Depth != 1 || got.Merged != 1 || got.Front[0] != want {
 			t.Fatalf("the queue is %+v, want one key", got)
 		}
-		got, _ := queue.Get()
-		if workers := state(t, page, "things").Workers; got != key || workers[0].Key != want || workers[0].Stage != glass.StageSync {
+		take()
+		if workers := state(t, page, "things").Workers; workers[0].Key != want || workers[0].Stage != glass.StageSync {
 			t.Errorf("the workers are %+v", workers)
 		}
+		_, end := things.Sync(t.Context(), key)
+		end(errors.New("unavailable \x1b[31m"))
 		queue.AddRateLimited(key)
+		queue.AddAfter(key, time.Minute) // the queue keeps the earlier time
 		queue.Done(key)
-		if waiting := state(t, page, "things").Queue; waiting.WaitingCount != 1 || waiting.Waiting[0].Key != want || waiting.Waiting[0].Failures != 1 {
-			t.Errorf("the queue is %+v, want a retry", waiting)
+		retry := state(t, page, "things").Queue.Waiting
+		if len(retry) != 1 || retry[0].Key != want || retry[0].Failures != 1 || retry[0].Until.Sub(retry[0].From) != time.Second {
+			t.Errorf("%+v waits, want the key for a second", retry)
 		}
-		if found := journeys(page, strings.ReplaceAll(want, " ", "%20")); !strings.HasPrefix(found, want+": merged: event; backoff: the sync has failed") {
+		path := strings.ReplaceAll(want, " ", "%20")
+		if found := journeys(page, path); found != want+": merged: event; backoff: unavailable  [31m" {
 			t.Errorf("the journey is %q", found)
 		}
 		<-time.After(time.Second)
-		synctest.Wait()
-		if again, _ := queue.Get(); again != key || queue.NumRequeues(key) != 1 {
-			t.Errorf("the retry is that of %v", again)
+		take()
+		if found := get(page.Handler(), "/api/journeys?key="+path); !strings.Contains(found, `"stage":"queue","key":"`+want+`","text":"retry"`) {
+			t.Errorf("the journeys are %s, want one that begins with a retry", found)
 		}
+		queue.Add(key)
+		if s := state(t, page, "things"); s.Queue.Depth != 1 || s.Workers[0].Key != want || queue.NumRequeues(key) != 1 {
+			t.Errorf("the state is %+v, want a key that is at a worker, and waits", s)
+		}
+		queue.Done(key)
+		take()
 		queue.Forget(key)
 		queue.Done(key)
 		if s := state(t, page, "things"); s.Queue.WaitingCount+s.Queue.Depth != 0 || s.Workers[0].Key != "" {
@@ -181,60 +200,42 @@ func TestNoSecrets(t *testing.T) {
 // BenchmarkSync is what a key costs from Add to Done, with one request: without a page, with it,
 // and with a stream.
 func BenchmarkSync(b *testing.B) {
-	b.Run("off", func(b *testing.B) { benchmarkSync(b, new(glass.Page)) })
-	b.Run("on", func(b *testing.B) { benchmarkSync(b, glass.New(b.Context(), glass.Process{})) })
-	b.Run("stream", func(b *testing.B) {
-		page := glass.New(b.Context(), glass.Process{})
-		page.Controller(glass.Config{Name: "things"})
-		server := httptest.NewServer(page.Handler())
-		defer server.Close()
-		request, err := http.NewRequestWithContext(b.Context(), http.MethodGet, server.URL+"/api/stream", http.NoBody)
-		if err != nil {
-			b.Fatal(err)
+	for name, page := range map[string]*glass.Page{
+		"off": {}, "on": glass.New(b.Context(), glass.Process{}), "stream": glass.New(b.Context(), glass.Process{}),
+	} {
+		controller := page.Controller(glass.Config{Name: "things"})
+		limiter := workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]()
+		queue := glass.Queue(controller, workqueue.NewTypedRateLimitingQueue(limiter), limiter)
+		transport := page.Server(glass.Server{Name: "Cloud"})(answer{})
+		keys := make([]cache.ObjectName, 1000)
+		for i := range keys {
+			keys[i] = cache.NewObjectName("default", fmt.Sprint("thing-", i))
 		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer func() { _ = response.Body.Close() }()
-		go func() { // as a browser does
-			buffer := make([]byte, 1<<16)
-			for err := error(nil); err == nil; _, err = response.Body.Read(buffer) {
+		b.Run(name, func(b *testing.B) {
+			if name == "stream" {
+				server := httptest.NewServer(page.Handler())
+				defer server.Close()
+				response, err := http.Get(server.URL + "/api/stream")
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer func() { _ = response.Body.Close() }()
+				go func() { _, _ = io.Copy(io.Discard, response.Body) }() // as a browser does
 			}
-		}()
-		benchmarkSync(b, page)
-	})
-}
-
-func benchmarkSync(b *testing.B, page *glass.Page) {
-	controller := page.Controller(glass.Config{Name: "things"})
-	limiter := workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]()
-	queue := glass.Queue(controller, workqueue.NewTypedRateLimitingQueue(limiter), limiter)
-	transport := page.Server(glass.Server{Name: "Cloud"})(answer{})
-	b.ReportAllocs()
-	before := processorTime()
-	defer func() { b.ReportMetric(float64((processorTime()-before).Nanoseconds())/float64(b.N), "cpu-ns/op") }()
-	for i := range b.N {
-		queue.Add(cache.NewObjectName("default", names[i%len(names)]))
-		key, _ := queue.Get()
-		ctx, end := controller.Sync(b.Context(), key)
-		observe.Reach(ctx, glass.StageActual, func() string { return "found" }, nil)
-		request, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://cloud.example/things", http.NoBody)
-		_, err := transport.RoundTrip(request) //nolint:bodyclose // there is none
-		end(err)
-		queue.Forget(key)
-		queue.Done(key)
+			b.ReportAllocs()
+			for i := range b.N {
+				queue.Add(keys[i%len(keys)])
+				key, _ := queue.Get()
+				ctx, end := controller.Sync(b.Context(), key)
+				observe.Reach(ctx, glass.StageActual, func() string { return "found" }, nil)
+				request, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://cloud.example/things", http.NoBody)
+				_, err := transport.RoundTrip(request) //nolint:bodyclose // there is none
+				end(err)
+				queue.Forget(key)
+				queue.Done(key)
+			}
+		})
 	}
-}
-
-// processorTime is what the process has used: unlike the time that passes, it does not depend
-// on what else the machine does.
-func processorTime() time.Duration {
-	var usage syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
-		return 0
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // answer is a server that costs nothing.
@@ -243,10 +244,3 @@ type answer struct{}
 var ok = &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}
 
 func (answer) RoundTrip(*http.Request) (*http.Response, error) { return ok, nil }
-
-var names = func() (names [1000]string) {
-	for i := range names {
-		names[i] = fmt.Sprint("thing-", i)
-	}
-	return names
-}()

@@ -31,15 +31,12 @@ func (o Options) Validate() error {
 // checkAddress returns an error unless an address is one of this machine (or pod) only.
 func checkAddress(flag, address string) error {
 	host, port, err := net.SplitHostPort(address)
-	if err != nil || port == "" || !isLoopback(host) {
-		return fmt.Errorf("%s is %q: it must be a loopback address with a port, such as 127.0.0.1:8123, because "+
-			"the page has no authentication; to see the page of another machine, use kubectl port-forward or ssh -L",
-			flag, address)
+	if _, invalid := net.ResolveTCPAddr("tcp", address); err == nil && invalid == nil && port != "" && isLoopback(host) {
+		return nil
 	}
-	if _, err := net.ResolveTCPAddr("tcp", address); err != nil {
-		return fmt.Errorf("%s is %q: it must have a port from 0 to 65535, such as 127.0.0.1:8123", flag, address)
-	}
-	return nil
+	return fmt.Errorf("%s is %q: it must be a loopback address with a port, such as 127.0.0.1:8123, because "+
+		"the page has no authentication; to see the page of another machine, use kubectl port-forward or ssh -L",
+		flag, address)
 }
 
 // isLoopback reports whether a host can be reached from this machine (or pod) only.
