@@ -18,16 +18,27 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
+	"github.com/samplecrd/network-controller/test/controlplane"
 	"github.com/samplecrd/network-controller/test/launch"
 )
 
-// commands are functions that run until they are done or the context ends. They return
-// the exit code. Signals can be passed on to another process.
-var commands = map[string]func(ctx context.Context, signals <-chan os.Signal, args []string) (exitCode int, err error){
-	"demo": demo, "run": run, "cluster": cluster, "tour": guide, "demo-namespaceplus": demoNamespacePlus,
-	"demo-aggregated": demoAggregated,
+// command runs until it is done or the context ends, and returns the exit code. Signals can
+// be passed on to another process.
+type command func(ctx context.Context, signals <-chan os.Signal, args []string) (exitCode int, err error)
+
+var commands = map[string]command{
+	"run": run, "cluster": cluster, "tour": guide,
+	"demo": demo("A Network becomes a real network", "make run, and try it yourself.",
+		controlplane.Options{}, demoNetwork),
+	"demo-namespaceplus": demo("A tenant gets a namespace", "docs/learn/17-namespace-per-tenant.md",
+		controlplane.Options{Apply: []string{"crd", "example/namespaceplus/deploy"}, ControllerManager: true},
+		demoNamespacePlus),
+	"demo-aggregated": demo("kubectl shows what Neutron really has", "docs/learn/19-an-api-without-storage.md",
+		controlplane.Options{
+			Apply:             []string{"crd", "example/aggregated/deploy/rbac.yaml", "example/aggregated/local.yaml"},
+			ControllerManager: true,
+		}, demoAggregated),
 }
 
 func main() {
@@ -54,56 +65,4 @@ func main() {
 		exitCode = max(exitCode, 1)
 	}
 	os.Exit(exitCode)
-}
-
-// isTerminal reports whether a file is a terminal.
-func isTerminal(file *os.File) bool {
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
-// title prints a line in bold, after an empty one.
-func title(text string) {
-	if isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "" {
-		text = "\x1b[1m" + text + "\x1b[0m"
-	}
-	fmt.Printf("\n%s\n", text)
-}
-
-// kubectl runs kubectl, and returns what it prints.
-type kubectl func(ctx context.Context, args ...string) (string, error)
-
-// of returns a kubectl for a local Kubernetes.
-func of(c *launch.Cluster) kubectl {
-	return func(ctx context.Context, args ...string) (string, error) {
-		output, warnings, err := c.KubectlWarnings(ctx, args...)
-		return string(output) + string(warnings), err
-	}
-}
-
-// commandLine returns a command with these arguments of kubectl.
-func commandLine(args []string) string {
-	words := []string{"kubectl"}
-	for _, arg := range args {
-		if strings.ContainsAny(arg, `{}" `) {
-			arg = "'" + arg + "'"
-		}
-		words = append(words, arg)
-	}
-	return strings.Join(words, " ")
-}
-
-// show runs kubectl, and prints the command and its output.
-func (k kubectl) show(ctx context.Context, args ...string) error {
-	fmt.Printf("$ %s\n", commandLine(args))
-	output, err := k(ctx, args...)
-	printIndented(output)
-	return err
-}
-
-// printIndented prints the lines of an output.
-func printIndented(text string) {
-	for line := range strings.Lines(text) {
-		fmt.Printf("  %s\n", strings.TrimRight(line, "\n"))
-	}
 }

@@ -4,19 +4,18 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/samplecrd/network-controller/pkg/glass"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/test/controlplane"
-	"github.com/samplecrd/network-controller/test/launch"
 )
 
 // slowMotion is how long each stage holds a key: long enough to look at it, or in a run
@@ -31,79 +30,35 @@ type journey = glass.Journey
 
 // tour has what the steps use.
 type tour struct {
-	kubectl
-	ctx      context.Context
+	*stage
 	language string
 	yes      bool
+	record   string // the path of a recording, or empty
 	input    *bufio.Scanner
 
-	controller *launch.Controller
-	neutron    *embedded.Server
-	page       string    // its URL
-	heal       func()    // ends the failure of Neutron
-	recorder   *recorder // or nil
+	embedded *embedded.Server
+	page     string    // its URL
+	heal     func()    // ends the failure of Neutron
+	recorder *recorder // or nil
 }
 
 // guide plays the walkthrough in slow motion, for a browser tab with the debug page
 // beside the terminal: step by step on Enter, with the explanation of what moved there.
 func guide(ctx context.Context, _ <-chan os.Signal, args []string) (exitCode int, err error) {
-	t := &tour{ctx: ctx, input: bufio.NewScanner(os.Stdin), neutron: embedded.New(embedded.Options{})}
+	t := &tour{input: bufio.NewScanner(os.Stdin), embedded: embedded.New(embedded.Options{})}
 	flags := flag.NewFlagSet("tour", flag.ExitOnError)
 	flags.StringVar(&t.language, "lang", systemLanguage(),
 		"The `language` of the explanations: en or zh. Defaults to that of the system.")
 	flags.BoolVar(&t.yes, "yes", !isTerminal(os.Stdin),
 		"Do not wait for Enter. Defaults to true if the input is not a terminal.")
-	record := flags.String("record", "", "Write a recording for docs/watch to this `file`. Implies -yes.")
+	flags.StringVar(&t.record, "record", "", "Write a recording for docs/watch to this `file`. Implies -yes.")
 	_ = flags.Parse(args) // it exits
 	if flags.NArg() > 0 || t.language != "en" && t.language != "zh" {
 		flags.Usage()
 		return 2, nil
 	}
-	fmt.Println(t.say(starting))
-	c, err := launch.StartCluster(ctx, controlplane.Options{Apply: []string{"crd"}})
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, c.Stop()) }()
-	t.kubectl = of(c)
-	if err := t.neutron.Listen(""); err != nil {
-		return 1, err
-	}
-	address, err := launch.FreeAddress(ctx, pageAddress)
-	if err != nil {
-		return 1, err
-	}
-	t.page = "http://" + address
-	controllerFlags := []string{
-		"-kubeconfig=" + c.Kubeconfig(), "-neutron-endpoint=" + t.neutron.URL(),
-		"-debug-bind-address=" + address, "-resync-period=30s",
-	}
-	if *record != "" { // less to wait for, and to show
-		controllerFlags = append(controllerFlags, "-resync-period=10s", "-workers=4")
-	}
-	if t.controller, err = launch.StartController(c.Dir(), controllerFlags...); err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, t.controller.Stop()) }()
-	if err := t.controller.Eventually(ctx, t.controller.Leads); err != nil {
-		return 1, err
-	}
-	return 0, t.playAndRecord(c.Kubeconfig(), *record)
-}
-
-// playAndRecord plays all steps, and writes a recording of them unless its path is empty.
-func (t *tour) playAndRecord(kubeconfig, path string) (err error) {
-	if path == "" {
-		return t.play(kubeconfig)
-	}
-	t.yes = true
-	if t.recorder, err = startRecording(t.ctx, t.page, "default/"+example); err != nil {
-		return err
-	}
-	if err := t.play(kubeconfig); err != nil {
-		return err
-	}
-	return t.recorder.write(path)
+	fmt.Println(t.in(starting))
+	return 0, play(ctx, controlplane.Options{Apply: []string{"crd"}}, t.play)
 }
 
 // systemLanguage returns the language of the locale.
@@ -114,88 +69,94 @@ func systemLanguage() string {
 	return "en"
 }
 
-// play plays all steps.
-func (t *tour) play(kubeconfig string) error {
+// play starts the controller, plays all steps, and writes the recording, if there is one.
+func (t *tour) play(s *stage) {
+	t.stage = s
+	if s.err = t.embedded.Listen(""); s.err != nil {
+		return
+	}
+	address := s.freeAddress(pageAddress)
+	t.page = "http://" + address
+	flags := []string{"-neutron-endpoint=" + t.embedded.URL(), "-debug-bind-address=" + address, "-resync-period=30s"}
 	slow := slowMotion
 	switch {
-	case t.recorder != nil:
-		slow = recorded
+	case t.record != "": // less to wait for, and to show
+		t.yes, slow, flags = true, recorded, append(flags, "-resync-period=10s", "-workers=4")
 	case t.yes:
 		slow = unwatched
 	}
-	setting := fmt.Sprintf("%s/api/slow?milliseconds=%d", t.page, slow.Milliseconds())
-	if err := send(t.ctx, http.MethodPost, setting, nil); err != nil {
-		return err
+	s.startController(flags...)
+	if t.record != "" && s.err == nil {
+		t.recorder, s.err = startRecording(s.ctx, t.page, "default/"+example)
 	}
-	fmt.Printf(t.say(ready)+"\n", t.page+"/#default/"+example, slow.Milliseconds(), kubeconfig)
+	s.send(http.MethodPost, fmt.Sprintf("%s/api/slow?milliseconds=%d", t.page, slow.Milliseconds()), "", nil)
+	s.say(t.in(ready), t.page+"/#default/"+example, slow.Milliseconds(), s.cluster.Kubeconfig())
 	for i, step := range steps {
-		if err := t.enter(); err != nil {
-			return err
-		}
-		title(fmt.Sprintf("%d. %s", i+1, t.say(step.title)))
+		t.enter()
+		s.title(fmt.Sprintf("%d. %s", i+1, t.in(step.title)))
 		t.recorder.begin(step)
 		begun := time.Now()
-		err := step.play(t)
-		if err == nil {
-			err = t.finished(begun, step.until)
+		step.play(t)
+		t.finished(begun, step.until)
+		if s.err != nil {
+			s.err = fmt.Errorf("step %d: %w", i+1, s.err)
+			return
 		}
-		if err == nil {
-			err = t.recorder.end(t.ctx)
-		}
-		if err != nil {
-			return fmt.Errorf("step %d: %w", i+1, err)
-		}
-		fmt.Printf("\n%s\n", t.say(step.lesson))
+		t.recorder.end(s.ctx)
+		s.say("\n%s", t.in(step.lesson))
 	}
-	fmt.Printf("\n%s\n", t.say(ended))
-	return t.enter()
+	s.say("\n%s", t.in(ended))
+	t.enter()
+	if t.recorder != nil && s.err == nil {
+		s.err = t.recorder.write(t.record)
+	}
 }
 
 // enter waits for the Enter key, if a user is there.
-func (t *tour) enter() error {
-	if t.yes {
-		return t.ctx.Err()
+func (t *tour) enter() {
+	if t.yes || t.err != nil {
+		return
 	}
-	fmt.Printf("\n%s ", t.say(pressEnter))
+	fmt.Printf("\n%s ", t.in(pressEnter))
 	pressed := make(chan bool, 1)
 	go func() { pressed <- t.input.Scan() }()
 	select {
 	case ok := <-pressed:
 		if !ok {
-			return errors.New("the input has ended")
+			t.err = errors.New("the input has ended")
 		}
-		return nil
 	case <-t.ctx.Done():
-		return t.ctx.Err()
+		t.err = t.ctx.Err()
 	}
-}
-
-func create(t *tour) error {
-	return t.ready(t.show("apply", "-f", "example/example-network.yaml"))
 }
 
 // show runs kubectl, and prints and records the command.
-func (t *tour) show(args ...string) error {
+func (t *tour) show(args ...string) {
 	t.recorder.command(commandLine(args))
-	return t.kubectl.show(t.ctx, args...)
+	t.stage.show(args...)
 }
 
-// printCommand prints and records the command that would do what follows.
-func (t *tour) printCommand(line string) {
+// sayCommand prints and records the command that would do what follows.
+func (t *tour) sayCommand(line string) {
 	t.recorder.command(line)
-	fmt.Printf("$ %s\n", line)
+	t.say("$ %s", line)
 }
 
-// ready waits until the controller has observed the last edit, unless that failed.
-func (t *tour) ready(failed error) error {
-	if failed != nil {
-		return failed
-	}
-	return t.kubectl.show(t.ctx, "wait", "--for=condition=Ready", "network/"+example, "--timeout", "1m")
+// wait waits until the controller has observed the last edit.
+func (t *tour) wait() {
+	t.stage.show("wait", "--for=condition=Ready", "network/"+example, "--timeout", "1m")
+}
+
+func create(t *tour) {
+	t.show("apply", "-f", "example/example-network.yaml")
+	t.wait()
 }
 
 // edit changes the gateway.
-func edit(t *tour) error { return t.ready(t.show(patch("192.168.1.1")...)) }
+func edit(t *tour) {
+	t.show(patch("192.168.1.1")...)
+	t.wait()
+}
 
 // patch returns a kubectl command that changes the gateway.
 func patch(gateway string) []string {
@@ -203,80 +164,50 @@ func patch(gateway string) []string {
 }
 
 // tenEdits changes the gateway ten times at once.
-func tenEdits(t *tour) error {
-	t.printCommand("for i in {1..10}; do kubectl patch network " + example + " --type=merge " +
+func tenEdits(t *tour) {
+	t.sayCommand("for i in {1..10}; do kubectl patch network " + example + " --type=merge " +
 		`--patch '{"spec":{"gateway":"192.168.2.'$i'"}}' & done`)
-	errs := make(chan error)
-	for i := range 10 {
-		go func() {
-			_, err := t.kubectl(t.ctx, patch(fmt.Sprintf("192.168.2.%d", i+1))...)
-			errs <- err
-		}()
+	var errs [10]error
+	var all sync.WaitGroup
+	for i := range errs {
+		all.Go(func() { _, errs[i] = t.try(t.ctx, patch(fmt.Sprintf("192.168.2.%d", i+1))...) })
 	}
-	var all error
-	for range 10 {
-		all = errors.Join(all, <-errs)
-	}
-	return t.ready(all)
+	all.Wait()
+	t.err = errors.Join(append(errs[:], t.err)...)
+	t.wait()
 }
 
 // drift deletes the network in Neutron, as another client of OpenStack does.
-func drift(t *tour) error {
-	id, err := t.kubectl(t.ctx, "get", "network", example, "-o", "jsonpath={.status.networkID}")
-	if err != nil {
-		return err
-	}
-	t.printCommand("openstack network delete " + id)
-	return send(t.ctx, http.MethodDelete, t.neutron.URL()+"/v2.0/networks/"+id, nil)
+func drift(t *tour) {
+	id := t.kubectl("get", "network", example, "-o", "jsonpath={.status.networkID}")
+	t.sayCommand("openstack network delete " + id)
+	t.send(http.MethodDelete, t.embedded.URL()+"/v2.0/networks/"+id, "", nil)
 }
 
 // failure edits the Network while Neutron is unavailable.
-func failure(t *tour) error {
-	t.heal = t.neutron.Inject(embedded.Fault{Method: http.MethodPut, Status: http.StatusServiceUnavailable})
-	return t.show(patch("192.168.3.1")...)
+func failure(t *tour) {
+	t.heal = t.embedded.Inject(embedded.Fault{Method: http.MethodPut, Status: http.StatusServiceUnavailable})
+	t.show(patch("192.168.3.1")...)
 }
 
-func heal(t *tour) error {
-	fmt.Println(t.say(healed))
+func heal(t *tour) {
+	t.say(t.in(healed))
 	t.heal()
-	return t.ready(nil)
+	t.wait()
 }
 
-func remove(t *tour) error {
-	return t.show("delete", "network", example, "--timeout", "1m")
-}
+func remove(t *tour) { t.show("delete", "network", example, "--timeout", "1m") }
 
 // finished waits until the newest journey has ended since a time, and is one that a
 // function accepts.
-func (t *tour) finished(since time.Time, accept func(journey) bool) error {
-	return t.controller.Eventually(t.ctx, func(ctx context.Context) error {
+func (t *tour) finished(since time.Time, accept func(journey) bool) {
+	t.eventually(func(ctx context.Context) error {
 		var journeys []journey
-		if err := send(ctx, http.MethodGet, t.page+"/api/journeys?key=default/"+example, &journeys); err != nil {
-			return err
+		err := send(ctx, http.MethodGet, t.page+"/api/journeys?key=default/"+example, "", &journeys)
+		if err == nil &&
+			(len(journeys) == 0 || journeys[0].Ended == nil || journeys[0].Ended.Before(since) || !accept(journeys[0])) {
+			err = errors.New("the journey has not ended yet")
 		}
-		if len(journeys) == 0 || journeys[0].Ended == nil || journeys[0].Ended.Before(since) || !accept(journeys[0]) {
-			return errors.New("the journey has not ended yet")
-		}
-		return nil
+		return err
 	})
-}
-
-// send sends a request, and decodes the body of the response unless that is nil.
-func send(ctx context.Context, method, url string, response any) error {
-	request, err := http.NewRequestWithContext(ctx, method, url, http.NoBody)
-	if err != nil {
-		return err
-	}
-	got, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = got.Body.Close() }()
-	if got.StatusCode >= http.StatusMultipleChoices {
-		return fmt.Errorf("%s responds with %s", url, got.Status)
-	}
-	if response == nil {
-		return nil
-	}
-	return json.NewDecoder(got.Body).Decode(response)
 }

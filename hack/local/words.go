@@ -3,8 +3,8 @@ package main
 // words are a text in both languages.
 type words struct{ english, chinese string }
 
-// say returns a text in the language of the tour.
-func (t *tour) say(w words) string {
+// in returns a text in the language of the tour.
+func (t *tour) in(w words) string {
 	if t.language == "zh" {
 		return w.chinese
 	}
@@ -15,7 +15,7 @@ func (t *tour) say(w words) string {
 // user learns.
 type step struct {
 	title  words
-	play   func(*tour) error
+	play   func(*tour)
 	until  func(journey) bool
 	lesson words
 }

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/url"
 	"slices"
@@ -152,23 +153,32 @@ func (f *follower) keys(ctx context.Context) (keys []string, err error) {
 // maxLine bounds a line of the stream, which has at most a second's moments.
 const maxLine = 8 << 20
 
+// Events returns the events of /api/stream with their data, until it ends.
+func Events(stream io.Reader) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		lines, event := bufio.NewScanner(stream), ""
+		lines.Buffer(nil, maxLine)
+		for lines.Scan() {
+			switch name, value, _ := strings.Cut(lines.Text(), ": "); {
+			case name == "event":
+				event = value
+			case name == "data" && !yield(event, []byte(value)):
+				return
+			}
+		}
+	}
+}
+
 // printMoments prints the moments of a stream until it ends.
 func (f *follower) printMoments(stream io.ReadCloser) {
 	defer func() { _ = stream.Close() }()
-	lines, event := bufio.NewScanner(stream), ""
-	lines.Buffer(nil, maxLine)
-	for lines.Scan() {
-		name, value, _ := strings.Cut(lines.Text(), ": ")
-		if name == "event" {
-			event = value
-		}
+	for event, data := range Events(stream) {
 		var some []Moment
-		if name != "data" || event != "moments" || json.Unmarshal([]byte(value), &some) != nil {
-			continue
-		}
-		for _, moment := range some {
-			if words := moment.words(); moment.Key == f.key && words != "" {
-				f.print(moment.Time.Local().Format("15:04:05.000") + "  " + words)
+		if event == "moments" && json.Unmarshal(data, &some) == nil {
+			for _, moment := range some {
+				if words := moment.words(); moment.Key == f.key && words != "" {
+					f.print(moment.Time.Local().Format("15:04:05.000") + "  " + words)
+				}
 			}
 		}
 	}

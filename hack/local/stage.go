@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samplecrd/network-controller/test/controlplane"
+	"github.com/samplecrd/network-controller/test/launch"
+)
+
+const example = "example-network"
+
+// stage is a local Kubernetes with programs, on which a demo or the tour plays. After the
+// first error, nothing else happens.
+type stage struct {
+	ctx      context.Context
+	cluster  *launch.Cluster
+	programs []*launch.Controller
+	neutron  string // its URL
+	err      error
+}
+
+// play plays on a local Kubernetes, which it removes at the end with all programs.
+func play(ctx context.Context, options controlplane.Options, script func(*stage)) error {
+	c, err := launch.StartCluster(ctx, options)
+	if err != nil {
+		return err
+	}
+	s := &stage{ctx: ctx, cluster: c}
+	script(s)
+	for _, program := range slices.Backward(s.programs) {
+		s.err = errors.Join(s.err, program.Stop())
+	}
+	return errors.Join(s.err, c.Stop())
+}
+
+// demo returns a command that plays a demo.
+func demo(name, next string, options controlplane.Options, script func(*stage)) command {
+	return func(ctx context.Context, _ <-chan os.Signal, _ []string) (exitCode int, err error) {
+		begun := time.Now()
+		title(name)
+		fmt.Print("\nStarting a Kubernetes API server on loopback … ")
+		err = play(ctx, options, func(s *stage) {
+			fmt.Printf("ready after %.1f s\n", time.Since(begun).Seconds())
+			script(s)
+		})
+		if err == nil {
+			title(fmt.Sprintf("All as expected in %.0f s. Next: %s", time.Since(begun).Seconds(), next))
+		}
+		return 0, err
+	}
+}
+
+// title prints a line in bold, after an empty one.
+func title(text string) {
+	if isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "" {
+		text = "\x1b[1m" + text + "\x1b[0m"
+	}
+	fmt.Printf("\n%s\n", text)
+}
+
+// isTerminal reports whether a file is a terminal.
+func isTerminal(file *os.File) bool {
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+func (s *stage) title(text string) {
+	if s.err == nil {
+		title(text)
+	}
+}
+
+// say prints a line.
+func (s *stage) say(format string, args ...any) {
+	if s.err == nil {
+		fmt.Printf(format+"\n", args...)
+	}
+}
+
+// output prints the lines of an output.
+func (s *stage) output(text string) {
+	for line := range strings.Lines(text) {
+		s.say("  %s", strings.TrimRight(line, "\n"))
+	}
+}
+
+// freeAddress returns the preferred loopback address, or another one if a program listens there.
+func (s *stage) freeAddress(preferred string) (address string) {
+	if s.err == nil {
+		address, s.err = launch.FreeAddress(s.ctx, preferred)
+	}
+	return address
+}
+
+// start starts a program in the background.
+func (s *stage) start(name string, command ...string) {
+	if s.err != nil {
+		return
+	}
+	program, err := launch.StartProgram(s.cluster.Dir(), name, command...)
+	if s.err = err; err == nil {
+		s.programs = append(s.programs, program)
+	}
+}
+
+// startController starts the controller with flags, and waits until it reconciles.
+func (s *stage) startController(flags ...string) {
+	s.start("controller", append([]string{"samplecrd-controller", "-kubeconfig=" + s.cluster.Kubeconfig()}, flags...)...)
+	if s.err == nil {
+		s.eventually(s.programs[0].Leads)
+	}
+}
+
+// eventually waits until a check passes.
+func (s *stage) eventually(check func(context.Context) error) {
+	if s.err == nil {
+		s.err = s.programs[len(s.programs)-1].Eventually(s.ctx, check)
+	}
+}
+
+// kubectl runs kubectl, and returns what it prints.
+func (s *stage) kubectl(args ...string) (text string) {
+	if s.err == nil {
+		text, s.err = s.try(s.ctx, args...)
+	}
+	return text
+}
+
+func (s *stage) try(ctx context.Context, args ...string) (string, error) {
+	output, warnings, err := s.cluster.KubectlWarnings(ctx, args...)
+	return string(output) + string(warnings), err
+}
+
+// show runs kubectl, and prints the command and its output.
+func (s *stage) show(args ...string) {
+	if s.err != nil {
+		return
+	}
+	s.say("$ %s", commandLine(args))
+	text, err := s.try(s.ctx, args...)
+	s.output(text)
+	s.err = err
+}
+
+// showOnce shows a command and its output, once that has a text.
+func (s *stage) showOnce(text string, args ...string) {
+	s.say("$ %s", commandLine(args))
+	s.output(s.once(text, args...))
+}
+
+// once returns what kubectl prints, once that has a text.
+func (s *stage) once(text string, args ...string) (output string) {
+	s.eventually(func(ctx context.Context) (err error) {
+		output, err = s.try(ctx, args...)
+		if err == nil && !strings.Contains(output, text) {
+			err = fmt.Errorf("the output has no %s:\n%s", text, output)
+		}
+		return err
+	})
+	return output
+}
+
+// commandLine returns a command with these arguments of kubectl.
+func commandLine(args []string) string {
+	words := []string{"kubectl"}
+	for _, arg := range args {
+		if strings.ContainsAny(arg, `{}" `) {
+			arg = "'" + arg + "'"
+		}
+		words = append(words, arg)
+	}
+	return strings.Join(words, " ")
+}
+
+// send sends a request, and decodes the body of the response unless that is nil.
+func (s *stage) send(method, url, body string, response any) {
+	if s.err == nil {
+		s.err = send(s.ctx, method, url, body, response)
+	}
+}
+
+func send(ctx context.Context, method, url, body string, response any) error {
+	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	got, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = got.Body.Close() }()
+	switch {
+	case got.StatusCode >= http.StatusMultipleChoices:
+		return fmt.Errorf("%s responds with %s", url, got.Status)
+	case response == nil:
+		return nil
+	}
+	return json.NewDecoder(got.Body).Decode(response)
+}
