@@ -41,7 +41,9 @@ help: ## List the targets
 demo: build hack-local ## Create, edit and delete a Network (KUBEBUILDER_ASSETS=folder: with the Kubernetes there)
 	@exec $(WITH_KUBERNETES) build/bin/local demo
 
+# These demos need kube-controller-manager, which other folders seldom have.
 .PHONY: demo-namespaceplus
+demo-namespaceplus demo-aggregated: export KUBEBUILDER_ASSETS :=
 demo-namespaceplus: control-plane hack-local ## Give a tenant a namespace, break it, see it repaired (example/namespaceplus)
 	@$(GO_BUILD) -o build/bin/namespaceplus ./example/namespaceplus
 	@exec build/bin/local demo-namespaceplus
@@ -52,9 +54,9 @@ demo-portrule: control-plane hack-local ## Restrict a port of a node with a Port
 	@example/portrule/demo.sh
 
 .PHONY: demo-aggregated
-demo-aggregated: build hack-local ## Show what Neutron really has with an aggregated API (example/aggregated)
+demo-aggregated: build control-plane hack-local ## Show what Neutron really has with an aggregated API (example/aggregated)
 	@cd example/aggregated && $(GO_BUILD) -o ../../build/bin/neutron-api .
-	@exec $(WITH_KUBERNETES) build/bin/local demo-aggregated
+	@exec build/bin/local demo-aggregated
 
 # OS_CLOUD has no effect on a local control plane. FLAGS=-cloud=name has.
 .PHONY: run

@@ -30,7 +30,7 @@ download() {
 		echo "There is none: the index of setup-envtest cannot be reached, or does not have this version." >&2
 		return 1
 	fi
-	echo "Downloading etcd, kube-apiserver and kubectl (once, into $bin/envtest; setup-envtest checks them)." >&2
+	echo "Downloading etcd, kube-apiserver and kubectl: tens of megabytes, once, into $bin/envtest. setup-envtest checks them." >&2
 	KUBEBUILDER_ASSETS=$("${envtest[@]}" use "${index[@]}" -p path "$version") || {
 		echo "The download failed." >&2
 		return 1
