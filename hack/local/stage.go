@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +34,7 @@ func play(ctx context.Context, options controlplane.Options, script func(*stage)
 	}
 	s := &stage{ctx: ctx, cluster: c}
 	script(s)
-	for _, program := range slices.Backward(s.programs) {
+	for _, program := range s.programs { // kubectl --watch ends with the server
 		s.err = errors.Join(s.err, program.Stop())
 	}
 	return errors.Join(s.err, c.Stop())

@@ -94,10 +94,8 @@ func (p *Page) Serve(ctx context.Context, address string) error {
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		IdleTimeout:       time.Minute,
-		MaxHeaderBytes:    1 << 14,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ErrorLog:          log.New(io.Discard, "", 0), // clients could fill the log
-		ConnContext:       limitBuffer,
 	}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() {
@@ -107,15 +105,6 @@ func (p *Page) Serve(ctx context.Context, address string) error {
 	}()
 	klog.FromContext(ctx).Info("Serving the debug page", "url", "http://"+listener.Addr().String()+"/")
 	return nil
-}
-
-// limitBuffer bounds what the kernel buffers for a client: otherwise, one that does not
-// read keeps its stream for minutes.
-func limitBuffer(ctx context.Context, connection net.Conn) context.Context {
-	if tcp, ok := connection.(*net.TCPConn); ok {
-		_ = tcp.SetWriteBuffer(64 << 10)
-	}
-	return ctx
 }
 
 // Handler serves the page and its data, to pages of this machine only. To mount it below a
