@@ -131,7 +131,7 @@ func (c *Controller) handlers() store.Handlers { // ⑥
 			c.queue.Add(cache.MetaObjectToName(network))
 		},
 		UpdateFunc: func(before, after *samplecrdv1.Network) {
-			overwritten := !status.IsSame(before.Status, after.Status) && !c.networks.HasOwnStatus(after)
+			overwritten := !status.IsSame(before.Status, after.Status) && !c.reconciler.HasOwnStatus(after)
 			if needsSync(before, after) || overwritten {
 				c.queue.Add(cache.MetaObjectToName(after)) // ⑦
 			}

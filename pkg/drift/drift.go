@@ -53,8 +53,6 @@ type Reconciler interface {
 	// Drift reports whether a Network needs a sync according to the cache of
 	// Neutron's state, and whether that is because Neutron has changed.
 	Drift(network *samplecrdv1.Network) (needsSync, drifted bool)
-	// NoteRanges is called before the Networks are compared with the cache.
-	NoteRanges(networks []*samplecrdv1.Network)
 	// Listed is called after each complete list, with the time at which it began. It
 	// returns the keys of objects that do not exist and that left something there.
 	Listed(began time.Time) (leftovers []cache.ObjectName)
@@ -230,9 +228,7 @@ func pauseAfter(took, period time.Duration, err error) time.Duration {
 }
 
 func (d *Detector) enqueueDrifted() {
-	networks := d.networks.List()
-	d.reconciler.NoteRanges(networks)
-	for _, listed := range networks {
+	for _, listed := range d.networks.List() {
 		key := cache.MetaObjectToName(listed)
 		network, err := d.networks.Get(key) // the last write may be newer
 		if err != nil || network == nil {

@@ -78,8 +78,6 @@ type leader struct {
 
 func (l *leader) StartedAt() time.Time { return l.started }
 
-func (l *leader) NoteRanges([]*samplecrdv1.Network) {}
-
 func (l *leader) Drift(network *samplecrdv1.Network) (needsSync, drifted bool) {
 	isDrifted := slices.Contains(l.drifted, network.Name)
 	return isDrifted, isDrifted

@@ -83,7 +83,7 @@ func (p *Pass) applySteps(ctx context.Context) (outcome error) {
 			p.actual = p.actual.WithLeftDuplicate(step.(plan.DeleteNetwork).ID)
 		default:
 			err = &status.StepError{Step: step, Err: err}
-			p.noteRejection(p.key, p.network, err)
+			p.noteRejection(err)
 			return err
 		}
 	}
@@ -126,7 +126,7 @@ func endOf(step plan.Step, network *samplecrdv1.Network) (ended bool, outcome er
 
 // mayApply returns the outcome of a sync whose next step must not be applied now, or nil.
 func (p *Pass) mayApply(ctx context.Context, step plan.Step) error {
-	if rejected := p.rejection(p.key, p.network); rejected != nil {
+	if rejected := p.rejection(); rejected != nil {
 		return rejected
 	}
 	err := errStopping
@@ -137,7 +137,7 @@ func (p *Pass) mayApply(ctx context.Context, step plan.Step) error {
 		err = p.checkPending(step)
 	}
 	if err == nil {
-		err = p.begin(p.key, p.desired, step) // last: applyStep ends it
+		err = p.begin(step) // last: applyStep ends it
 	}
 	if err != nil {
 		return &status.StepError{Step: step, Err: err}
@@ -190,7 +190,7 @@ func (p *Pass) applyStep(ctx context.Context, step plan.Step, syncBegan time.Tim
 	after, err := p.apply(ctx, step)
 	endStep(err)
 	endProgress()
-	p.end(p.key, attempt{desired: p.desired, step: step, before: p.actual, after: after, err: err})
+	p.end(step, after, err)
 	if err == nil {
 		p.actual = after
 	}
@@ -218,9 +218,13 @@ func (p *Pass) request(ctx context.Context, step plan.Step) (result any, err err
 	case plan.RemoveFinalizer:
 		return nil, p.setFinalizer(ctx, "")
 	case plan.RecordTags:
-		return nil, p.recordTags(ctx, step.Tags)
+		return nil, p.record(ctx, func(s *samplecrdv1.NetworkStatus) { s.Tags = step.Tags })
 	case plan.RecordRouter:
-		return nil, p.recordRouter(ctx, step)
+		return nil, p.record(ctx, func(s *samplecrdv1.NetworkStatus) {
+			if s.Router = nil; step.ID != "" {
+				s.Router = &samplecrdv1.RouterStatus{ID: step.ID, Name: step.Name}
+			}
+		})
 
 	case plan.CreateNetwork:
 		return p.neutron.CreateNetwork(ctx, step.Network)
@@ -339,6 +343,6 @@ func (p *Pass) setFinalizer(ctx context.Context, cloud string) error {
 		return fmt.Errorf("updating finalizers: %w", err)
 	}
 	p.networks.Written(updated)
-	p.update(p.network, func(memory *memory) { memory.isNew = false })
+	p.remember(func(memory *memory) { memory.isNew = false })
 	return nil
 }

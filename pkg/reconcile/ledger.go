@@ -95,7 +95,7 @@ type former struct {
 // sent notes a request that is about to be sent.
 func (a *account) sent(id string) {
 	a.ended(id, "")
-	a.requests = append(slices.Clone(a.requests), request{id: id, inFlight: true})
+	a.requests = append(a.requests, request{id: id, inFlight: true})
 }
 
 // executed notes that Neutron has executed a request.
@@ -109,7 +109,6 @@ func (a *account) lost(id string, pendingUntil, endsAt time.Time) {
 }
 
 func (a *account) edit(id string, change func(*request)) {
-	a.requests = slices.Clone(a.requests)
 	for i := range a.requests {
 		if a.requests[i].id == id && a.requests[i].inFlight {
 			change(&a.requests[i])
@@ -121,10 +120,13 @@ func (a *account) edit(id string, change func(*request)) {
 // its network, or there is no network of it any more. Without an ID, it ends the request
 // in flight.
 func (a *account) ended(id, networkID string) {
-	a.requests = slices.DeleteFunc(slices.Clone(a.requests), func(r request) bool {
+	a.end(func(r request) bool {
 		return r.id == id && (id != "" || r.inFlight) || networkID != "" && r.networkID == networkID
 	})
-	if !a.hasNetworks() {
+}
+
+func (a *account) end(isOver func(request) bool) {
+	if a.requests = slices.DeleteFunc(a.requests, isOver); !a.hasNetworks() {
 		a.router = "" // the status has the record, or there is nothing to detach
 	}
 }
@@ -132,18 +134,13 @@ func (a *account) ended(id, networkID string) {
 // listed notes that a complete list of Neutron's state began at a time. It has the networks
 // of some requests, and may have a subnet of ours on the adopted network.
 func (a *account) listed(began time.Time, inList []string, hasSubnet bool, formerUntil time.Time) {
-	a.requests = slices.DeleteFunc(slices.Clone(a.requests), func(r request) bool {
+	a.end(func(r request) bool {
 		isOver := !r.inFlight && r.endsAt.Before(began) && r.pendingUntil.Before(began)
 		return isOver && (r.id == "" || !slices.Contains(inList, r.id))
 	})
-	if !a.hasNetworks() {
-		a.router = ""
-	}
-	if released := a.released; released != nil && released.endsAt.Before(began) {
-		isLate := func(id string) bool { return !slices.Contains(released.seen, id) }
-		if !slices.ContainsFunc(inList, isLate) { // else the next sync deletes it
-			a.released = nil
-		}
+	isLate := func(id string) bool { return !slices.Contains(a.released.seen, id) } // the next sync deletes it
+	if a.released != nil && a.released.endsAt.Before(began) && !slices.ContainsFunc(inList, isLate) {
+		a.released = nil
 	}
 	if a.adopted.endsAt.Before(began) && !hasSubnet {
 		a.adopted = adopted{}

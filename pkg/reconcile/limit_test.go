@@ -59,7 +59,7 @@ func TestLimit(t *testing.T) {
 	a, b := cache.NewObjectName("default", "a"), cache.NewObjectName("default", "b")
 	want := func(doing string, key cache.ObjectName, waits bool, text string) {
 		t.Helper()
-		err := r.begin(key, plan.Desired{}, create(key.Name))
+		err := (&Pass{Reconciler: r, key: key}).begin(create(key.Name))
 		var blocked plan.Blocked
 		switch {
 		case !waits && text == "" && err == nil:
@@ -76,10 +76,10 @@ func TestLimit(t *testing.T) {
 	want("one is retained", a, false, "")
 	want("again, for the same key", a, false, "")
 	want("while another is being created", b, false, full)
-	r.end(a, attempt{step: create("a"), err: rejected})
+	(&Pass{Reconciler: r, key: a}).end(create("a"), plan.Actual{}, rejected)
 	want("after Neutron rejected it", b, false, "")
 
-	r.end(b, attempt{step: create("b"), err: timeout})
+	(&Pass{Reconciler: r, key: b}).end(create("b"), plan.Actual{}, timeout)
 	want("the response was lost", a, false, full)
 	refresh()
 	want("Neutron may still execute the request", a, false, full)
@@ -87,7 +87,7 @@ func TestLimit(t *testing.T) {
 	want("the list is older than the request", a, false, full)
 	refresh()
 	want("a later list does not have it", a, false, "")
-	r.end(a, attempt{step: create("a")})
+	(&Pass{Reconciler: r, key: a}).end(create("a"), plan.Actual{}, nil)
 
 	server.networks = append(server.networks, neutron.Network{ID: "5", Description: r.owner(a).Marker()})
 	refresh()
@@ -144,7 +144,7 @@ func TestLimitAfterHandover(t *testing.T) {
 			r.Start(t.Context())
 			for limit := 1; limit <= test.limit; limit++ {
 				r.options.MaxNetworksPerNamespace = limit
-				err := r.begin(cache.NewObjectName(key.Namespace, "b"), plan.Desired{}, create("b"))
+				err := (&Pass{Reconciler: r, key: cache.NewObjectName(key.Namespace, "b")}).begin(create("b"))
 				if (err == nil) != (limit == test.limit) {
 					t.Errorf("with the limit %d, begin() = %v, want that one is created with %d", limit, err, test.limit)
 				}
@@ -165,7 +165,7 @@ func TestQuota(t *testing.T) {
 		for i := range networks {
 			networks[i] = object("1", "")
 			networks[i].Name = strconv.Itoa(i)
-			r.noteRejection(cache.MetaObjectToName(networks[i]), networks[i], failure)
+			(&Pass{Reconciler: r, key: cache.MetaObjectToName(networks[i]), network: networks[i]}).noteRejection(failure)
 		}
 	}
 	list := func() (retried int) {
@@ -181,7 +181,7 @@ func TestQuota(t *testing.T) {
 	apply := func(step plan.Step, times int) {
 		clock.Step(time.Second)
 		for range times {
-			r.end(key, attempt{step: step})
+			(&Pass{Reconciler: r, key: key}).end(step, plan.Actual{}, nil)
 		}
 	}
 	want := func(when string, count int) {

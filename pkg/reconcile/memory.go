@@ -3,6 +3,7 @@ package reconcile
 import (
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -28,12 +29,13 @@ type memory struct {
 	reported int64
 	status   uint64
 	inSync   bool
+	// written are the hashes of the last two statuses that this replica has sent. The event
+	// of the first one may arrive when the second one is sent.
+	written [2]uint64
 	// failure is the outcome of the last sync, or empty if it succeeded.
 	failure string
 	// correction is the last one of a status that another client has overwritten.
 	correction correction
-	// becomingReady is true until a new Network is Ready for the first time.
-	becomingReady bool
 	// edited is the latest edition that was synced. Edits limits how often it changes;
 	// it is nil until it does.
 	edited edition
@@ -69,33 +71,16 @@ func (m memory) of(uid types.UID) memory {
 	return memory{uid: uid, isNew: true, rejected: m.rejected}
 }
 
-// update changes the memory of a Network.
-func (r *Reconciler) update(network *samplecrdv1.Network, change func(*memory)) {
-	r.updateKey(cache.MetaObjectToName(network), func(memory *memory) {
-		*memory = memory.of(network.UID)
-		change(memory)
-	})
-}
-
-// updateKey changes the memory of a key, whatever object it belongs to.
-func (r *Reconciler) updateKey(key cache.ObjectName, change func(*memory)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	memory := r.memories[key]
-	change(&memory)
-	r.memories[key] = memory
-}
-
-// forget ends the memory of a key whose object does not exist. If Neutron has rejected a
-// request, that is remembered until its time: another list finds the orphan again.
-func (r *Reconciler) forget(key cache.ObjectName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	rejected := r.memories[key].rejected
-	delete(r.memories, key)
-	if rejected != nil && r.until(rejected.until) > 0 {
-		r.memories[key] = memory{rejected: rejected}
+// remember changes the memory of the Network, or of a key without an object.
+func (p *Pass) remember(change func(*memory)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	memory := p.memories[p.key]
+	if p.network != nil {
+		memory = memory.of(p.network.UID)
 	}
+	change(&memory)
+	p.memories[p.key] = memory
 }
 
 // TakeOver is called before the Reconciler works on the Networks of a namespace, which another
@@ -104,9 +89,6 @@ func (r *Reconciler) TakeOver(namespace string, networks []*samplecrdv1.Network)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.memories, func(key cache.ObjectName, _ memory) bool { return key.Namespace == namespace })
-	if r.laterOfRange == nil {
-		r.laterOfRange = map[cache.ObjectName]bool{}
-	}
 	maps.Copy(r.laterOfRange, laterOfRange(networks)) // so that a restart changes no status
 }
 
@@ -115,16 +97,19 @@ func (r *Reconciler) wasInSync(network *samplecrdv1.Network) bool {
 	return memory.inSync && memory.reported == network.Generation
 }
 
-// becomesReady reports whether a Network becomes Ready for the first time with
-// the status that was just written. (This is unknown for a Network that already
-// had a network in Neutron and was not Ready when this replica started leading.)
-func (p *Pass) becomesReady(before, written samplecrdv1.NetworkStatus) (becomes bool) {
-	p.update(p.network, func(memory *memory) {
-		becoming := memory.becomingReady || before.NetworkID == "" && !status.IsReady(before)
-		becomes = becoming && status.IsReady(written)
-		memory.becomingReady = becoming && !becomes
-	})
-	return becomes
+// HasOwnStatus reports whether the status in an event is one that this replica has just sent,
+// perhaps without a response until now. Events arrive in the order of the writes.
+func (r *Reconciler) HasOwnStatus(network *samplecrdv1.Network) bool {
+	hash, key := status.Hash(network.Status), cache.MetaObjectToName(network)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	memory := r.memories[key]
+	own := hash != 0 && slices.Contains(memory.written[:], hash)
+	if own && hash == memory.written[0] { // no event of the one before follows
+		memory.written[1] = 0
+		r.memories[key] = memory
+	}
+	return own
 }
 
 // edition is what a user has requested last: an object, its spec, and perhaps a retry. It
@@ -185,12 +170,12 @@ type rejection struct {
 // rejection returns the outcome of an earlier sync of the same edition if Neutron
 // rejected a request then and it is too early to repeat the request. It returns nil
 // otherwise, and if the finalizer, which protects what exists, is to be set.
-func (r *Reconciler) rejection(key cache.ObjectName, network *samplecrdv1.Network) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	last := r.memories[key].rejected
-	if network != nil && !HasFinalizer(network) || last == nil || last.edition != editionOf(network) ||
-		r.until(last.until) <= 0 {
+func (p *Pass) rejection() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last := p.memories[p.key].rejected
+	if p.network != nil && !HasFinalizer(p.network) || last == nil || last.edition != editionOf(p.network) ||
+		p.until(last.until) <= 0 {
 		return nil
 	}
 	return last.outcome
@@ -204,22 +189,22 @@ func (r rejection) isOverQuota() bool {
 
 // noteRejection remembers the outcome of a sync if Neutron rejected a request, or
 // requested a pause.
-func (r *Reconciler) noteRejection(key cache.ObjectName, network *samplecrdv1.Network, outcome error) {
+func (p *Pass) noteRejection(outcome error) {
 	var failure *neutron.Error
 	if !errors.As(outcome, &failure) {
 		return
 	}
-	pause := min(failure.RetryAfter, r.options.Retry.Rejected)
+	pause := min(failure.RetryAfter, p.options.Retry.Rejected)
 	if errors.Is(failure, neutron.ErrRefused) {
-		pause = r.options.Retry.Rejected
-	} else if errors.Is(failure, neutron.ErrInUse) && network == nil {
-		pause = r.options.Retry.InUse
+		pause = p.options.Retry.Rejected
+	} else if errors.Is(failure, neutron.ErrInUse) && p.network == nil {
+		pause = p.options.Retry.InUse
 	}
 	if pause <= 0 {
 		return
 	}
-	now := r.clock.Now()
-	r.updateKey(key, func(memory *memory) {
-		memory.rejected = &rejection{edition: editionOf(network), outcome: outcome, at: now, until: now.Add(pause)}
+	now := p.clock.Now()
+	p.remember(func(memory *memory) {
+		memory.rejected = &rejection{edition: editionOf(p.network), outcome: outcome, at: now, until: now.Add(pause)}
 	})
 }

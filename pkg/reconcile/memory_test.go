@@ -98,10 +98,11 @@ func TestPendingCreate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, clock := newReconciler(t)
-			if err := r.begin(key, test.desired, test.step); err != nil {
+			pass := &Pass{Reconciler: r, key: key, desired: test.desired}
+			if err := pass.begin(test.step); err != nil {
 				t.Fatal(err)
 			}
-			r.end(key, attempt{desired: test.desired, step: test.step, err: test.err})
+			pass.end(test.step, plan.Actual{}, test.err)
 			waits := func(network *samplecrdv1.Network, next plan.Step) bool {
 				return (&Pass{Reconciler: r, key: key, network: network, desired: test.desired}).checkPending(next) != nil
 			}
@@ -133,8 +134,8 @@ func TestInheritedCreate(t *testing.T) {
 		return network
 	}
 	old, recent := ready("net-1", maxInFlight+time.Second), ready("net-1", maxInFlight)
-	without := old.DeepCopy()
-	without.Finalizers = nil
+	without, created := old.DeepCopy(), object("uid-1", "")
+	without.Finalizers, created.Finalizers = nil, nil
 	for name, test := range map[string]struct {
 		before, now *samplecrdv1.Network
 		found       bool
@@ -145,16 +146,15 @@ func TestInheritedCreate(t *testing.T) {
 		"ready for long, not found":   {old, old, false, true},
 		"ready for long, now another": {old, ready("net-2", time.Hour), true, true},
 		"ready for a short time":      {recent, recent, true, true},
-		"another object of the name":  {object("uid-0", ""), object("uid-1", ""), false, false},
-		"not worked on before":        {without, old, false, false},
-		"created after the start":     {nil, object("uid-1", ""), false, false},
+		"another object of the name":  {object("uid-0", ""), created, false, false},
+		"another set the finalizer":   {without, old, false, true},
+		"created after the start":     {created, created, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, clock := newReconciler(t)
-			if test.before != nil {
-				r, clock = newReconciler(t, test.before)
-			}
 			r.Start(t.Context())
+			_, _ = r.Begin(key, test.before)
+			_, _ = r.Begin(key, test.now)
 			waits := func(next plan.Step) bool {
 				return (&Pass{Reconciler: r, key: key, network: test.now, found: test.found}).checkPending(next) != nil
 			}
@@ -196,10 +196,11 @@ func TestOrphan(t *testing.T) {
 	}
 
 	created := plan.Actual{}.After(create("r1"), neutron.Network{ID: "net-1", Description: owner.NetworkMarker("r1", false)})
-	if err := r.begin(key, plan.Desired{}, create("r1")); err != nil {
+	pass := &Pass{Reconciler: r, key: key}
+	if err := pass.begin(create("r1")); err != nil {
 		t.Fatal(err)
 	}
-	r.end(key, attempt{step: create("r1"), after: created})
+	pass.end(create("r1"), created, nil)
 	if !isOrphan() {
 		t.Error("a network that no status names is no orphan")
 	}
@@ -213,24 +214,21 @@ func TestOrphan(t *testing.T) {
 	}
 }
 
-// TestMemoryLifetime: a memory ends with its object, and the request to delete an orphan
-// with the sync that fails. What may exist in Neutron stays in the ledger.
+// TestMemoryLifetime: the request to delete an orphan ends with the sync that fails. What may
+// exist in Neutron stays in the ledger.
 func TestMemoryLifetime(t *testing.T) {
 	r, _ := newReconciler(t)
-	_, _ = r.Begin(key, object("uid-1", ""))
-	if err := r.begin(key, plan.Desired{}, create("r1")); err != nil {
+	pass := &Pass{Reconciler: r, key: key}
+	if err := pass.begin(create("r1")); err != nil {
 		t.Fatal(err)
 	}
-	r.end(key, attempt{step: create("r1"), err: timeout})
+	pass.end(create("r1"), plan.Actual{}, timeout)
 	for _, outcome := range []error{timeout, nil} {
 		r.DeleteOrphan(key)
 		err := (&Pass{Reconciler: r, key: key, outcome: outcome}).Report(t.Context())
 		if !errors.Is(err, outcome) || len(r.ledger) != 1 || r.ledger[key].isOrphan {
 			t.Errorf("Report() = %v, want %v, and the ledger has %+v", err, outcome, r.ledger)
 		}
-	}
-	if len(r.memories) != 0 {
-		t.Errorf("the memory is %+v after the object has gone", r.memories)
 	}
 }
 
@@ -249,23 +247,24 @@ func TestNothingOutlivesItsKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		step, failure := create(fmt.Sprint("r", i)), failures[i%len(failures)]
-		if err := r.begin(key, plan.Desired{}, step); err != nil {
+		if err := pass.begin(step); err != nil {
 			t.Fatal(err)
 		}
-		r.end(key, attempt{step: step, err: failure})
+		pass.end(step, plan.Actual{}, failure)
 		if failure != nil {
-			r.noteRejection(key, network, failure)
+			pass.noteRejection(failure)
 		}
 		_ = pass.correct(t.Context())
+		gone := &Pass{Reconciler: r, key: key, outcome: failure}
 		switch i % 4 {
 		case 0:
-			r.end(key, attempt{step: plan.RemoveFinalizer{}})
+			pass.end(plan.RemoveFinalizer{}, plan.Actual{}, nil)
 		case 1:
-			r.noteRejection(key, nil, refused)
+			gone.noteRejection(refused)
 		case 2:
 			r.DeleteOrphan(key)
 		}
-		if err := (&Pass{Reconciler: r, key: key, outcome: failure}).Report(t.Context()); failure == nil && err != nil {
+		if err := gone.Report(t.Context()); failure == nil && err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -431,13 +430,10 @@ func TestRejection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, clock := newReconciler(t)
-			r.noteRejection(key, test.rejected, refused)
-			if clock.Step(test.passed); test.now == nil { // a retry that is older than the rejection
-				if err := (&Pass{Reconciler: r, key: key}).Report(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := r.rejection(key, test.now); (err == nil) != test.repeats {
+			(&Pass{Reconciler: r, key: key, network: test.rejected}).noteRejection(refused)
+			clock.Step(test.passed)
+			r.Listed(clock.Now())
+			if err := (&Pass{Reconciler: r, key: key, network: test.now}).rejection(); (err == nil) != test.repeats {
 				t.Errorf("rejection() = %v, want that the request is repeated: %v", err, test.repeats)
 			}
 		})
@@ -502,7 +498,30 @@ func TestTakeOver(t *testing.T) {
 	if len(r.memories) != 1 {
 		t.Errorf("the memories are %v, want only that of the other namespace", r.memories)
 	}
-	if r.sharesRange(cache.MetaObjectToName(older)) || !r.sharesRange(cache.MetaObjectToName(younger)) {
+	if r.laterOfRange[cache.MetaObjectToName(older)] || !r.laterOfRange[cache.MetaObjectToName(younger)] {
 		t.Error("the younger Network does not have the range of the older one")
 	}
+}
+
+// TestHasOwnStatus: the event of a status that this process writes needs no sync, even if it
+// arrives before the response, or after the next write has begun. Every other status does.
+func TestHasOwnStatus(t *testing.T) {
+	network := object("uid-1", "")
+	r, _ := newReconciler(t, network)
+	r.client = fake.NewClientset() // no write has a response
+	want := func(own bool, networkIDs ...string) {
+		t.Helper()
+		for _, id := range networkIDs {
+			if got := r.HasOwnStatus(object("uid-1", id)); got != own {
+				t.Errorf("HasOwnStatus() of %q = %v, want %v", id, got, own)
+			}
+		}
+	}
+	want(false, "", "first")
+	for _, id := range []string{"first", "second", "third"} {
+		_ = (&Pass{Reconciler: r, key: key, network: network}).writeStatus(t.Context(), object("", id).Status)
+	}
+	want(false, "", "first", "of another controller")
+	want(true, "second", "third", "third")
+	want(false, "second") // long ago
 }

@@ -35,7 +35,9 @@ func (r *Reconciler) Desired(key cache.ObjectName, network *samplecrdv1.Network)
 	desired.Claims = a.claims(false)
 	desired.Absent = network.DeletionTimestamp != nil
 	desired.Edited = network.Generation > 1
-	desired.SharesRange = r.sharesRange(key)
+	r.mu.Lock()
+	desired.SharesRange = r.laterOfRange[key]
+	r.mu.Unlock()
 	desired.ReportDrift = r.reportsDrift(network) && status.HasMatched(network)
 	switch {
 	case isPaused(network):

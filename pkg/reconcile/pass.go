@@ -35,7 +35,7 @@ func (r *Reconciler) Begin(key cache.ObjectName, network *samplecrdv1.Network) (
 		return pass, nil
 	}
 	isFormer, wait := false, time.Duration(0)
-	r.update(network, func(memory *memory) {
+	pass.remember(func(memory *memory) {
 		if memory.isNew && HasFinalizer(network) { // another leader has set it
 			memory.isNew, isFormer = false, true
 		}

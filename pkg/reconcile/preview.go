@@ -59,7 +59,7 @@ func (p *Pass) preview(ctx context.Context) (outcome error) {
 			}
 			continue
 		}
-		if err := p.begin(p.key, p.desired, step); err != nil { // what the plan creates counts against the limit
+		if err := p.begin(step); err != nil { // what the plan creates counts against the limit
 			return err
 		}
 		p.applied, p.actual = append(p.applied, plan.MaskUnknown(step)), plan.Predict(p.actual, step)

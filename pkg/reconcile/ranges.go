@@ -1,22 +1,12 @@
 package reconcile
 
 import (
-	"cmp"
 	"net/netip"
 
 	"k8s.io/client-go/tools/cache"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 )
-
-// NoteRanges finds the Networks with the range of an older one in their namespace: their
-// status says so. Two networks may have one range, but hardly ever on purpose.
-func (r *Reconciler) NoteRanges(networks []*samplecrdv1.Network) {
-	later := laterOfRange(networks)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.laterOfRange = later
-}
 
 // laterOfRange returns the keys of the Networks with the range of an older one in their
 // namespace.
@@ -34,26 +24,15 @@ func laterOfRange(networks []*samplecrdv1.Network) map[cache.ObjectName]bool {
 		}
 		at := location{network.Namespace, cidr.Masked()}
 		older := oldest[at]
-		switch {
-		case older == nil:
+		if older == nil {
 			oldest[at] = network
 			continue
-		case byAge(network, older) < 0:
+		}
+		if age := network.CreationTimestamp.Compare(older.CreationTimestamp.Time); age < 0 ||
+			age == 0 && network.Name < older.Name {
 			oldest[at], network = network, older
 		}
 		later[cache.MetaObjectToName(network)] = true
 	}
 	return later
-}
-
-func byAge(a, b *samplecrdv1.Network) int {
-	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-}
-
-// sharesRange reports whether an older Network of the namespace had the range of a Network
-// when the Networks were last compared.
-func (r *Reconciler) sharesRange(key cache.ObjectName) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.laterOfRange[key]
 }

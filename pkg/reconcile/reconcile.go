@@ -70,7 +70,8 @@ type Reconciler struct {
 	memories map[cache.ObjectName]memory
 	ledger   map[cache.ObjectName]account
 	quota    quota
-	// laterOfRange are Networks with the range of an older one in their namespace.
+	// laterOfRange are Networks with the range of an older one in their namespace: their
+	// status says so. Two networks may have one range, but hardly ever on purpose.
 	laterOfRange map[cache.ObjectName]bool
 	// startedAt is when this replica started leading, or zero.
 	startedAt time.Time
@@ -91,25 +92,17 @@ func New(d Dependencies, options Options) *Reconciler {
 	return &Reconciler{
 		client: d.Client, networks: d.Networks, neutron: d.Neutron, events: d.Events, clock: d.Clock, options: options,
 		memories: map[cache.ObjectName]memory{}, ledger: map[cache.ObjectName]account{},
+		laterOfRange: map[cache.ObjectName]bool{},
 	}
 }
 
-// Start is called when this replica starts leading, before the first sync: a
-// former leader may have left create requests pending. When the context ends, a
-// sync stops before its next step.
+// Start is called when this replica starts leading, before the first sync. When the context
+// ends, a sync stops before its next step.
 func (r *Reconciler) Start(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.startedAt, r.stopping = r.clock.Now(), ctx.Done()
-	networks := r.networks.List()
-	r.laterOfRange = laterOfRange(networks) // so that a restart changes no status
-	for _, network := range networks {
-		if HasFinalizer(network) { // others have not been worked on yet
-			key := cache.MetaObjectToName(network)
-			r.memories[key] = memory{uid: network.UID}
-			r.noteLocked(key, func(a *account) { a.former = formerOf(network) })
-		}
-	}
+	r.laterOfRange = laterOfRange(r.networks.List()) // so that a restart changes no status
 }
 
 func (r *Reconciler) isStopping() bool {

@@ -19,22 +19,11 @@ import (
 // A sync writes the status at its end. It also writes it before a step whose traces in
 // Neutron cannot be told from those of others, and while a step takes long.
 
-// recordTags records in the status which tags the controller is about to add to
-// the network: only these may be removed later.
-func (p *Pass) recordTags(ctx context.Context, tags []string) error {
+// record records in the status what the controller is about to do: only the tags and the
+// router that it names may be removed and detached later.
+func (p *Pass) record(ctx context.Context, change func(*samplecrdv1.NetworkStatus)) error {
 	after := *p.network.Status.DeepCopy()
-	after.Tags = tags
-	return p.writeStatus(ctx, after)
-}
-
-// recordRouter records in the status the router to which the controller is about to
-// attach the subnet: only this one may be detached later.
-func (p *Pass) recordRouter(ctx context.Context, step plan.RecordRouter) error {
-	after := *p.network.Status.DeepCopy()
-	after.Router = nil
-	if step.ID != "" {
-		after.Router = &samplecrdv1.RouterStatus{ID: step.ID, Name: step.Name}
-	}
+	change(&after)
 	return p.writeStatus(ctx, after)
 }
 
@@ -92,8 +81,11 @@ func (p *Pass) writeStatus(ctx context.Context, after samplecrdv1.NetworkStatus)
 	if err != nil {
 		return fmt.Errorf("updating status: %w", err)
 	}
-	p.update(p.network, func(memory *memory) { memory.status = 0 }) // unknown, if there is no response
-	p.networks.WritesStatus(p.key, &after)
+	hash := status.Hash(after)
+	p.remember(func(memory *memory) {
+		memory.status = 0 // unknown, if there is no response
+		memory.written = [2]uint64{hash, memory.written[0]}
+	})
 	updated, err := p.client.SamplecrdV1().Networks(p.key.Namespace).
 		Patch(ctx, p.key.Name, types.MergePatchType, status.Patch(latest, after),
 			metav1.PatchOptions{FieldManager: p.options.FieldManager}, "status")
@@ -107,7 +99,7 @@ func (p *Pass) writeStatus(ctx context.Context, after samplecrdv1.NetworkStatus)
 	known := *p.network // it has the spec that the sync is for; a newer one needs another sync
 	known.Status = updated.Status
 	p.network = &known
-	p.update(p.network, func(memory *memory) { memory.status, memory.correction.pending = status.Hash(after), false })
+	p.remember(func(memory *memory) { memory.status, memory.correction.pending = hash, false })
 	return nil
 }
 

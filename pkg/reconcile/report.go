@@ -28,12 +28,15 @@ func (p *Pass) Report(ctx context.Context) error {
 	}
 	observe.Reach(ctx, observe.Report, p.desired.SuccessWord, p.outcome)
 	if p.network == nil {
-		return p.reportDeleted()
+		// By the next try, another network may carry the owner marker: the next list decides
+		// again whether it is an orphan.
+		p.note(p.key, func(a *account) { a.isOrphan = false })
+		return p.outcome
 	}
 	inSync := isComplete(p.outcome)
 	err := p.reportStatus(ctx)
 	if err == nil {
-		p.update(p.network, func(memory *memory) {
+		p.remember(func(memory *memory) {
 			memory.reported, memory.inSync = p.network.Generation, inSync
 			if inSync {
 				memory.failure = ""
@@ -48,18 +51,6 @@ func (p *Pass) Report(ctx context.Context) error {
 	return err
 }
 
-// reportDeleted ends the memory of an object that does not exist.
-func (p *Pass) reportDeleted() error {
-	// By the next try, another network may carry the owner marker: the next list decides
-	// again whether it is an orphan. What the ledger has stays until a list has proven that
-	// there is nothing.
-	p.note(p.key, func(a *account) { a.isOrphan = false })
-	if p.outcome == nil {
-		p.forget(p.key)
-	}
-	return p.outcome
-}
-
 // reportStatus updates the status if the outcome of a sync changes it, and records
 // an event if there is a new problem.
 func (p *Pass) reportStatus(ctx context.Context) error {
@@ -68,23 +59,21 @@ func (p *Pass) reportStatus(ctx context.Context) error {
 	after, relevant := status.For(p.network, found, p.now())
 	if !relevant || equality.Semantic.DeepEqual(after, before) {
 		if relevant {
-			p.update(p.network, func(memory *memory) { memory.status, memory.correction.pending = status.Hash(after), false })
+			p.remember(func(memory *memory) { memory.status, memory.correction.pending = status.Hash(after), false })
 		}
-		p.named(p.key, after.NetworkID, p.actual)
+		p.named(after.NetworkID)
 		return nil
 	}
 	if err := p.correct(ctx); err != nil {
 		return err
 	}
-	err := p.writeStatus(ctx, after)
-	if err != nil {
-		if errors.Is(err, errDeleted) {
-			return nil // the object no longer exists
-		}
+	if err := p.writeStatus(ctx, after); errors.Is(err, errDeleted) {
+		return nil
+	} else if err != nil {
 		return err
 	}
-	p.named(p.key, after.NetworkID, p.actual)
-	if p.becomesReady(before, after) {
+	p.named(after.NetworkID)
+	if before.MatchedGeneration == 0 && !status.IsReady(before) && status.IsReady(after) { // for the first time
 		metrics.ObserveReady(p.clock.Since(p.network.CreationTimestamp.Time))
 	}
 	if reason, message := status.NewProblem(before, after); reason != "" {
@@ -100,19 +89,17 @@ func (p *Pass) reportStatus(ctx context.Context) error {
 func (p *Pass) correct(ctx context.Context) error {
 	was := p.memoryOf(p.network)
 	if was.status == 0 || was.status == status.Hash(p.network.Status) ||
-		was.reported != p.network.Generation || p.hasChangedNeutron() {
+		was.reported != p.network.Generation || slices.ContainsFunc(p.applied, plan.ChangesNeutron) {
 		return nil
 	}
 	next := p.options.Retry.correctionAfter(was.correction, p.clock.Now())
-	p.update(p.network, func(memory *memory) { memory.correction = next })
+	p.remember(func(memory *memory) { memory.correction = next })
 	if left := p.until(next.due); left > 0 {
 		return status.WaitError{Reason: "another client has written the status, which is corrected later", Left: left}
 	}
 	p.reportOverwritten(ctx)
 	return nil
 }
-
-func (p *Pass) hasChangedNeutron() bool { return slices.ContainsFunc(p.applied, plan.ChangesNeutron) }
 
 // reportOverwritten reports who has written the status of a Network. The informer drops the
 // managed fields, which name the writer.

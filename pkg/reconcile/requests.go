@@ -19,29 +19,29 @@ import (
 
 // begin notes in the ledger what a step may create, before its request is sent. It returns
 // an error if the namespace has as many networks as are allowed.
-func (r *Reconciler) begin(key cache.ObjectName, desired plan.Desired, step plan.Step) error {
-	id, notes := requestOf(desired, step)
+func (p *Pass) begin(step plan.Step) error {
+	id, notes := requestOf(p.desired, step)
 	if !notes {
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if _, creates := step.(plan.CreateNetwork); creates {
-		if err := r.checkLimit(key); err != nil {
+		if err := p.checkLimit(p.key); err != nil {
 			return err
 		}
 	}
-	r.noteLocked(key, func(a *account) {
+	p.noteLocked(p.key, func(a *account) {
 		a.sent(id)
-		if _, creates := step.(plan.CreateSubnet); creates && desired.Adopted != "" {
-			a.adopted = r.adoptedNow(desired)
+		if _, creates := step.(plan.CreateSubnet); creates && p.desired.Adopted != "" {
+			a.adopted = p.adoptedNow()
 		}
 	})
 	return nil
 }
 
-func (r *Reconciler) adoptedNow(desired plan.Desired) adopted {
-	return adopted{networkID: desired.Adopted, endsAt: r.clock.Now().Add(r.options.MaxLateness)}
+func (p *Pass) adoptedNow() adopted {
+	return adopted{networkID: p.desired.Adopted, endsAt: p.clock.Now().Add(p.options.MaxLateness)}
 }
 
 // requestOf returns the request of a step in the owner marker of a network, and whether
@@ -59,30 +59,22 @@ func requestOf(desired plan.Desired, step plan.Step) (id string, notes bool) {
 	return "", mayDuplicate(desired, step)
 }
 
-// attempt is a step that was applied, or failed.
-type attempt struct {
-	desired       plan.Desired
-	step          plan.Step
-	before, after plan.Actual
-	err           error
-}
-
-// end notes in the ledger what became of a step.
-func (r *Reconciler) end(key cache.ObjectName, made attempt) {
-	id, notes := requestOf(made.desired, made.step)
-	now := r.clock.Now()
-	r.note(key, func(a *account) {
-		if made.err == nil {
-			r.quota.applied(made.step, now)
+// end notes in the ledger what became of a step: the state afterwards, or an error.
+func (p *Pass) end(step plan.Step, after plan.Actual, err error) {
+	id, notes := requestOf(p.desired, step)
+	now := p.clock.Now()
+	p.note(p.key, func(a *account) {
+		if err == nil {
+			p.quota.applied(step, now)
 		}
 		switch {
-		case !notes && made.err == nil:
-			r.noteStep(key, a, made)
+		case !notes && err == nil:
+			p.noteStep(a, step)
 		case !notes:
-		case made.err == nil && id != "":
-			a.executed(id, made.after.NetworkOf(id), now)
-		case made.err != nil && mayBeExecuted(made.err):
-			a.lost(id, now.Add(r.options.MaxInFlight), now.Add(r.options.MaxLateness))
+		case err == nil && id != "":
+			a.executed(id, after.NetworkOf(id), now)
+		case err != nil && mayBeExecuted(err):
+			a.lost(id, now.Add(p.options.MaxInFlight), now.Add(p.options.MaxLateness))
 		default:
 			a.ended(id, "")
 		}
@@ -90,23 +82,23 @@ func (r *Reconciler) end(key cache.ObjectName, made attempt) {
 }
 
 // noteStep notes a step that succeeded and requested nothing that the ledger has to note.
-func (r *Reconciler) noteStep(key cache.ObjectName, a *account, made attempt) {
-	switch step := made.step.(type) {
+func (p *Pass) noteStep(a *account, step plan.Step) {
+	switch step := step.(type) {
 	case plan.DeleteNetwork:
-		a.ended(made.before.RequestOf(step.ID), step.ID)
+		a.ended(p.actual.RequestOf(step.ID), step.ID)
 	case plan.RetainNetwork:
-		a.ended(made.before.RequestOf(step.ID), step.ID)
+		a.ended(p.actual.RequestOf(step.ID), step.ID)
 	case plan.AddFinalizer:
 		a.released = nil
-		for _, network := range made.before.Marked(made.desired) { // the object takes it over
+		for _, network := range p.actual.Marked(p.desired) { // the object takes it over
 			id := neutron.RequestOf(network.Description)
 			a.sent(id)
-			a.executed(id, network.ID, r.clock.Now())
+			a.executed(id, network.ID, p.clock.Now())
 		}
 	case plan.RemoveFinalizer:
-		a.released = &release{seen: r.leftOf(key, *a).requests, endsAt: r.clock.Now().Add(r.options.MaxLateness)}
-		if made.desired.Adopted != "" && made.desired.Leave == plan.LeaveNetwork {
-			a.adopted = r.adoptedNow(made.desired)
+		a.released = &release{seen: p.leftOf(p.key, *a).requests, endsAt: p.clock.Now().Add(p.options.MaxLateness)}
+		if p.desired.Adopted != "" && p.desired.Leave == plan.LeaveNetwork {
+			a.adopted = p.adoptedNow()
 		}
 	case plan.RecordRouter:
 		if a.hasNetworks() {
@@ -182,10 +174,13 @@ func (r *Reconciler) formerUntil(a account, network *samplecrdv1.Network, found 
 	return started.Add(r.options.MaxInFlight)
 }
 
+// accountOf returns a copy.
 func (r *Reconciler) accountOf(key cache.ObjectName) account {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.ledger[key]
+	a := r.ledger[key]
+	a.requests = slices.Clone(a.requests)
+	return a
 }
 
 func (r *Reconciler) note(key cache.ObjectName, change func(*account)) {
@@ -206,10 +201,10 @@ func (r *Reconciler) noteLocked(key cache.ObjectName, change func(*account)) {
 }
 
 // named notes that a status names a network. Until then, nothing does.
-func (r *Reconciler) named(key cache.ObjectName, networkID string, actual plan.Actual) {
+func (p *Pass) named(networkID string) {
 	if networkID != "" {
-		r.note(key, func(a *account) {
-			a.ended(actual.RequestOf(networkID), networkID)
+		p.note(p.key, func(a *account) {
+			a.ended(p.actual.RequestOf(networkID), networkID)
 			if a.released == nil {
 				a.adopted = adopted{}
 			}
@@ -225,6 +220,7 @@ func (r *Reconciler) Listed(began time.Time) (leftovers []cache.ObjectName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.quota.listed()
+	r.laterOfRange = laterOfRange(r.networks.List())
 	formerUntil := r.startedAt.Add(r.options.MaxInFlight)
 	for key, a := range r.ledger {
 		left := r.leftOf(key, a)

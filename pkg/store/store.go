@@ -11,12 +11,10 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -24,7 +22,6 @@ import (
 	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
 	listers "github.com/samplecrd/network-controller/pkg/client/listers/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/observe"
-	"github.com/samplecrd/network-controller/pkg/status"
 )
 
 // ByNamespace maps each watched namespace to its informer, or to something that
@@ -49,8 +46,6 @@ type Handlers = cache.TypedResourceEventHandlerDetailedFuncs[*samplecrdv1.Networ
 type Networks struct {
 	sources  ByNamespace[source]
 	observer observe.Observer
-	// own are the statuses that this process wrote last, by key.
-	own *utilcache.LRUExpireCache
 	// division is nil, unless these are a part of all Networks.
 	division *Division
 }
@@ -70,8 +65,7 @@ func New(
 	logger klog.Logger, from ByNamespace[informers.TypedNetworkInformer], onWatchError cache.WatchErrorHandlerWithContext,
 	observer observe.Observer,
 ) (*Networks, error) {
-	networks := &Networks{sources: ByNamespace[source]{}, observer: observer,
-		own: utilcache.NewLRUExpireCache(maxOwnEvents)}
+	networks := &Networks{sources: ByNamespace[source]{}, observer: observer}
 	for namespace, informer := range from {
 		source, err := newSource(logger, informer, onWatchError, observer)
 		if err != nil {
@@ -237,37 +231,6 @@ func (n *Networks) Written(network *samplecrdv1.Network) {
 		source.overlay.Mutation(stripped)
 	}
 }
-
-// ownStatuses are the last two statuses that this process has written of a Network. The event
-// of the first one may arrive when the second one is written.
-type ownStatuses struct{ last, previous *samplecrdv1.NetworkStatus }
-
-// WritesStatus records a status that this process is about to write: its event may arrive
-// before the response.
-func (n *Networks) WritesStatus(key cache.ObjectName, written *samplecrdv1.NetworkStatus) {
-	own := ownStatuses{last: written}
-	if before, ok := n.own.Get(key); ok {
-		own.previous = before.(ownStatuses).last
-	}
-	n.own.Add(key, own, ownEventTTL)
-}
-
-// HasOwnStatus reports whether a status is one that this process has just written.
-func (n *Networks) HasOwnStatus(network *samplecrdv1.Network) bool {
-	of, ok := n.own.Get(cache.MetaObjectToName(network))
-	if !ok {
-		return false
-	}
-	own := of.(ownStatuses)
-	return status.IsSame(network.Status, *own.last) || own.previous != nil && status.IsSame(network.Status, *own.previous)
-}
-
-// The events of so many own statuses are recognized, for so long. Events come within
-// milliseconds, and one that is not recognized causes a sync that finds nothing to do.
-const (
-	maxOwnEvents = 1000
-	ownEventTTL  = 5 * time.Minute
-)
 
 // List returns all Networks as the informers have received them.
 func (n *Networks) List() (all []*samplecrdv1.Network) {

@@ -58,28 +58,3 @@ func TestOwnWritesAreRead(t *testing.T) {
 	}
 	want("3")
 }
-
-// TestHasOwnStatus: the event of a status that this process writes needs no sync, even if it
-// arrives before the response, or after the next write has begun. Every other status does.
-func TestHasOwnStatus(t *testing.T) {
-	networks, _ := newNetworks(t)
-	want := func(own bool, networkIDs ...string) {
-		t.Helper()
-		for _, id := range networkIDs {
-			if got := networks.HasOwnStatus(network("2", id)); got != own {
-				t.Errorf("HasOwnStatus() of %q = %v, want %v", id, got, own)
-			}
-		}
-	}
-	want(false, "", "first")
-	for _, id := range []string{"first", "second", "third"} {
-		networks.WritesStatus(key, &samplecrdv1.NetworkStatus{NetworkID: id})
-	}
-	want(true, "second", "third")
-	want(false, "", "first", "of another controller")
-	other := network("2", "third")
-	other.Name = "another"
-	if networks.HasOwnStatus(other) {
-		t.Error("the status of another Network is not recognized as such")
-	}
-}
