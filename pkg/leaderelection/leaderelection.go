@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -118,6 +119,11 @@ func (o Options) New(ctx context.Context, config *rest.Config, wall clock.Passiv
 	if err != nil {
 		return nil, fmt.Errorf("creating a client for leader election: %w", err)
 	}
+	return o.newElector(klog.FromContext(ctx), client.CoordinationV1(), wall, health), nil
+}
+
+func (o Options) newElector(logger klog.Logger, client coordinationv1.LeasesGetter, wall clock.PassiveClock,
+	health Health) *Elector {
 	host, _ := os.Hostname() // for people who read the Lease; the UUID makes it unique
 	identity := host + "_" + string(uuid.NewUUID())
 	e := &Elector{
@@ -128,11 +134,11 @@ func (o Options) New(ctx context.Context, config *rest.Config, wall clock.Passiv
 	}
 	e.lock = &lock{fence: e.fence, observer: e, LeaseLock: &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: o.namespace, Name: o.name},
-		Client:     client.CoordinationV1(),
+		Client:     client,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 	}}
-	e.logger = klog.FromContext(ctx).WithValues("lease", e.Lease(), "identity", identity)
-	return e, nil
+	e.logger = logger.WithValues("lease", e.Lease(), "identity", identity)
+	return e
 }
 
 // Fence returns the fence for the writes of the work.
@@ -177,7 +183,7 @@ func (e *Elector) Run(ctx context.Context, work func(context.Context) error) err
 	electing, endElection := context.WithCancel(context.WithoutCancel(ctx))
 	defer endElection()
 	began, ended := make(chan struct{}), make(chan error, 1)
-	elector, err := e.newElector(func(leading context.Context) {
+	elector, err := e.newLeaderElector(func(leading context.Context) {
 		e.health.ReadyAs("")
 		close(began)
 		working, stop := context.WithCancel(ctx)
@@ -213,8 +219,8 @@ func (e *Elector) Run(ctx context.Context, work func(context.Context) error) err
 	return nil
 }
 
-// newElector returns client-go's elector, which calls lead once it holds the Lease.
-func (e *Elector) newElector(lead func(context.Context)) (*leaderelection.LeaderElector, error) {
+// newLeaderElector returns client-go's elector, which calls lead once it holds the Lease.
+func (e *Elector) newLeaderElector(lead func(context.Context)) (*leaderelection.LeaderElector, error) {
 	return leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock:          e.lock,
 		Name:          e.options.name,

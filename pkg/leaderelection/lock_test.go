@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -16,60 +15,11 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
-
-	"github.com/samplecrd/network-controller/test/controlplane"
 )
-
-var cluster *controlplane.Cluster
-
-func TestMain(m *testing.M) {
-	os.Exit(controlplane.RunTests(m, controlplane.Options{}, func(c *controlplane.Cluster) { cluster = c }))
-}
-
-// newElector returns an Elector for a Lease in a namespace.
-func newElector(t *testing.T, namespace, name string) *Elector {
-	t.Helper()
-	var options Options
-	flags := flag.NewFlagSet("test", flag.PanicOnError)
-	options.AddFlags(flags, name)
-	if err := flags.Parse([]string{"-leader-elect-resource-namespace=" + namespace}); err != nil {
-		t.Fatal(err)
-	}
-	elector, err := options.New(t.Context(), cluster.RESTConfig(), clock.RealClock{}, noHealth{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return elector
-}
-
-// TestRelease: a replica releases its own Lease, and not that of another replica.
-func TestRelease(t *testing.T) {
-	client := kubernetes.NewForConfigOrDie(cluster.RESTConfig())
-	holder := func() string {
-		lease, err := client.CoordinationV1().Leases("default").Get(t.Context(), "released", metav1.GetOptions{})
-		if err != nil || lease.Spec.HolderIdentity == nil {
-			t.Fatalf("the Lease is %v (%v)", lease, err)
-		}
-		return *lease.Spec.HolderIdentity
-	}
-	first, second := newElector(t, "default", "released").lock, newElector(t, "default", "released").lock
-
-	if err := first.release(t.Context()); err != nil {
-		t.Errorf("release() = %v without a Lease", err)
-	}
-	if err := second.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: second.Identity(), LeaseDurationSeconds: 15}); err != nil {
-		t.Fatal(err)
-	}
-	if err := first.release(t.Context()); err != nil || holder() != second.Identity() {
-		t.Errorf("release() = %v by another replica, and the holder is %q", err, holder())
-	}
-	if err := second.release(t.Context()); err != nil || holder() != "" {
-		t.Errorf("release() = %v by the holder, and the holder is %q", err, holder())
-	}
-}
 
 // losses are the reasons for which a Lease was lost.
 type losses []string
@@ -78,22 +28,50 @@ func (l *losses) lost(reason string) { *l = append(*l, reason) }
 func (*losses) found(string)         {}
 func (*losses) failed(error)         {}
 
+// newLock returns a lock of a replica.
+func newLock(client kubernetes.Interface, identity string, clock clock.Clock) (*lock, *losses) {
+	lost := &losses{}
+	return &lock{
+		LeaseLock: &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: "default", Name: "controller"}, Client: client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+		},
+		fence: newFence(15*time.Second, clock, clock), observer: lost,
+	}, lost
+}
+
 // newFakeLock returns a lock whose requests to the API server take two seconds, and the
 // reasons for which it was lost.
 func newFakeLock(clock *clocktesting.FakeClock) (*lock, *fake.Clientset, *losses) {
-	client, lost := fake.NewClientset(), &losses{}
+	client := fake.NewClientset()
 	client.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 		clock.Step(2 * time.Second)
 		return false, nil, nil
 	})
-	l := &lock{
-		LeaseLock: &resourcelock.LeaseLock{
-			LeaseMeta: metav1.ObjectMeta{Namespace: "default", Name: "controller"}, Client: client.CoordinationV1(),
-			LockConfig: resourcelock.ResourceLockConfig{Identity: "a"},
-		},
-		fence: newFence(15*time.Second, clock, clock), observer: lost,
-	}
+	l, lost := newLock(client, "a", clock)
 	return l, client, lost
+}
+
+// TestRelease: a replica releases its own Lease, and not that of another replica.
+func TestRelease(t *testing.T) {
+	first, client, _ := newFakeLock(clocktesting.NewFakeClock(someTime))
+	second, _ := newLock(client, "b", clock.RealClock{})
+	release := func(l *lock, want string) {
+		t.Helper()
+		err := l.release(t.Context())
+		lease, getErr := client.CoordinationV1().Leases("default").Get(t.Context(), "controller", metav1.GetOptions{})
+		if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); err != nil || getErr != nil || holder != want {
+			t.Errorf("release() = %v by %s, and the holder is %q (%v), want %q", err, l.Identity(), holder, getErr, want)
+		}
+	}
+	if err := first.release(t.Context()); err != nil {
+		t.Errorf("release() = %v without a Lease", err)
+	}
+	if err := second.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	release(first, "b")
+	release(second, "")
 }
 
 // TestRenewalsOpenFence: the time of the fence begins with the request that creates or
@@ -192,8 +170,10 @@ func TestLost(t *testing.T) {
 
 // TestWorkBehindFence: the fence is open while the work runs, and closed after that.
 func TestWorkBehindFence(t *testing.T) {
+	var options Options
+	options.AddFlags(flag.NewFlagSet("", flag.PanicOnError), "controller")
 	for name, result := range map[string]error{"clean": nil, "failed": errors.New("cut off")} {
-		elector := newElector(t, "default", name)
+		elector := options.newElector(klog.Background(), fake.NewClientset().CoordinationV1(), clock.RealClock{}, noHealth{})
 		before, during := elector.Fence().left(), time.Duration(0)
 		err := elector.Run(t.Context(), func(context.Context) error {
 			during = elector.Fence().left()
