@@ -11,7 +11,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,8 +74,7 @@ type Detector struct {
 	options    Options
 	metrics    metrics.Cloud
 
-	running sync.WaitGroup
-	cancel  context.CancelFunc // ends the background work
+	stop    func() // the background work
 	enqueue func(cache.ObjectName)
 	// orphans are those of the last comparison: since when each network is one, by
 	// the key of its object.
@@ -100,7 +98,7 @@ type Dependencies struct {
 func New(d Dependencies, options Options) *Detector {
 	return &Detector{
 		neutron: d.Neutron, networks: d.Networks, reconciler: d.Reconciler, events: d.Events, observer: d.Observer,
-		clock: d.Clock, options: options, cancel: func() {},
+		clock: d.Clock, options: options, stop: func() {},
 	}
 }
 
@@ -110,10 +108,14 @@ func New(d Dependencies, options Options) *Detector {
 // When this replica leads, each list enqueues the keys of the Networks that need a
 // sync.
 func (d *Detector) Start(ctx context.Context, enqueue func(cache.ObjectName)) {
-	ctx, d.cancel = context.WithCancel(ctx)
-	d.enqueue = enqueue
-	listed := make(chan struct{})
-	d.running.Go(func() {
+	ctx, cancel := context.WithCancel(ctx)
+	listed, ended := make(chan struct{}), make(chan struct{})
+	d.enqueue, d.stop = enqueue, func() {
+		cancel()
+		d.wait(context.Background(), ended, stopTimeout)
+	}
+	go func() {
+		defer close(ended)
 		pause, err := d.resync(ctx)
 		timer := d.clock.NewTimer(pause)
 		defer timer.Stop()
@@ -132,7 +134,7 @@ func (d *Detector) Start(ctx context.Context, enqueue func(cache.ObjectName)) {
 			pause, err = d.resync(ctx)
 			timer.Reset(pause)
 		}
-	})
+	}()
 	if !d.wait(ctx, listed, d.options.StartTimeout) && ctx.Err() == nil {
 		klog.FromContext(ctx).Info("Listing Neutron's state takes long; starting without it",
 			"waited", d.options.StartTimeout)
@@ -144,13 +146,7 @@ const stopTimeout = 5 * time.Second
 
 // Stop ends the background work.
 func (d *Detector) Stop() {
-	d.cancel()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		d.running.Wait()
-	}()
-	d.wait(context.Background(), ended, stopTimeout)
+	d.stop()
 	d.metrics.Close()
 }
 

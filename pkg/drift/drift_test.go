@@ -21,11 +21,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
-	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/fake"
-	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
-	networkinformers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
-	"github.com/samplecrd/network-controller/pkg/observe"
 	"github.com/samplecrd/network-controller/pkg/store"
 	"github.com/samplecrd/network-controller/pkg/watchdog"
 )
@@ -113,16 +109,10 @@ type world struct {
 // newWorld returns a world with the Networks a and b of the namespace default.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	factory := informers.NewSharedInformerFactory(fake.NewClientset(network("a"), network("b")), 0)
-	networks, err := store.New(klog.Background(),
-		store.ByNamespace[networkinformers.TypedNetworkInformer]{metav1.NamespaceAll: factory.Samplecrd().V1().Networks()}, func(context.Context, *cache.Reflector, error) {}, observe.Nothing{})
+	networks, err := store.NewStatic(klog.Background(),
+		store.ByNamespace[[]*samplecrdv1.Network]{metav1.NamespaceAll: {network("a"), network("b")}})
 	if err != nil {
 		t.Fatal(err)
-	}
-	factory.StartWithContext(t.Context())
-	t.Cleanup(factory.Shutdown)
-	if !networks.WaitForSync(t.Context()) {
-		t.Fatal("the informer did not sync")
 	}
 	w := &world{
 		recorder: record.NewFakeRecorder(10), neutron: &lists{listed: make(chan struct{}, 100), take: func() {}},

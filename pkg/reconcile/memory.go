@@ -188,19 +188,12 @@ func (r rejection) isOverQuota() bool {
 }
 
 // noteRejection remembers the outcome of a sync if Neutron rejected a request, or
-// requested a pause.
+// requested a pause. What is in use is tried at each sync, as long as there is an object.
 func (p *Pass) noteRejection(outcome error) {
-	var failure *neutron.Error
-	if !errors.As(outcome, &failure) {
-		return
-	}
-	pause := min(failure.RetryAfter, p.options.Retry.Rejected)
-	if errors.Is(failure, neutron.ErrRefused) {
-		pause = p.options.Retry.Rejected
-	} else if errors.Is(failure, neutron.ErrInUse) && p.network == nil {
-		pause = p.options.Retry.InUse
-	}
-	if pause <= 0 {
+	retry, pause, _ := p.options.Retry.classify(outcome)
+	isInUse := errors.Is(outcome, neutron.ErrInUse) && p.network != nil
+	if retry != RetryLater || isInUse || !errors.As(outcome, new(*neutron.Error)) ||
+		errors.Is(outcome, neutron.ErrNoCloud) {
 		return
 	}
 	now := p.clock.Now()

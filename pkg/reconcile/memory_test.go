@@ -21,10 +21,7 @@ import (
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/fake"
-	informers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions"
-	networkinformers "github.com/samplecrd/network-controller/pkg/client/informers/externalversions/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
-	"github.com/samplecrd/network-controller/pkg/observe"
 	"github.com/samplecrd/network-controller/pkg/plan"
 	"github.com/samplecrd/network-controller/pkg/status"
 	"github.com/samplecrd/network-controller/pkg/store"
@@ -43,20 +40,20 @@ var key = cache.NewObjectName("default", "example")
 // newReconciler returns a Reconciler whose store contains these Networks.
 func newReconciler(t *testing.T, networks ...*samplecrdv1.Network) (*Reconciler, *testingclock.FakeClock) {
 	t.Helper()
-	informer := informers.NewSharedInformerFactory(fake.NewClientset(), 0).Samplecrd().V1().Networks()
-	known, err := store.New(klog.Background(), store.ByNamespace[networkinformers.TypedNetworkInformer]{metav1.NamespaceAll: informer}, nil, observe.Nothing{})
+	clock := testingclock.NewFakeClock(epoch)
+	dependencies := Dependencies{Networks: known(t, networks...), Neutron: neutron.NewCache(nil, clock.Now), Clock: clock}
+	options := Options{MaxInFlight: maxInFlight, MaxLateness: maxLateness, Retry: DefaultRetryDelays()}
+	return New(dependencies, options), clock
+}
+
+// known returns a store with these Networks.
+func known(t *testing.T, networks ...*samplecrdv1.Network) *store.Networks {
+	t.Helper()
+	known, err := store.NewStatic(klog.Background(), store.ByNamespace[[]*samplecrdv1.Network]{metav1.NamespaceAll: networks})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, network := range networks {
-		if err := informer.Informer().GetStore().Add(network); err != nil {
-			t.Fatal(err)
-		}
-	}
-	clock := testingclock.NewFakeClock(time.Unix(1_000_000, 0))
-	dependencies := Dependencies{Networks: known, Neutron: neutron.NewCache(nil, clock.Now), Clock: clock}
-	options := Options{MaxInFlight: maxInFlight, MaxLateness: maxLateness, Retry: DefaultRetryDelays()}
-	return New(dependencies, options), clock
+	return known
 }
 
 func object(uid types.UID, networkID string) *samplecrdv1.Network {
@@ -292,7 +289,7 @@ func TestOverwrittenStatusSlowsDown(t *testing.T) {
 	theirs.Status.NetworkID, theirs.Status.MTU = "theirs", 9000
 	informer := r.networks
 	sync := func() error {
-		r.networks = static(t, theirs)
+		r.networks = known(t, theirs)
 		defer func() { r.networks = informer }()
 		pass, err := r.Begin(key, theirs)
 		if err != nil {
@@ -337,13 +334,6 @@ func TestOverwrittenStatusSlowsDown(t *testing.T) {
 	if err := sync(); err != nil {
 		t.Errorf("the status for another spec waits: %v", err)
 	}
-}
-
-// static returns a store with these Networks, which can be written.
-func static(t *testing.T, networks ...*samplecrdv1.Network) *store.Networks {
-	t.Helper()
-	r, _ := newReconciler(t, networks...)
-	return r.networks
 }
 
 // TestDisagreement: of two controllers that overwrite each other's status, at least one

@@ -82,7 +82,8 @@ const (
 // delay is for RetryLater. Delays are spread, so that many Networks do not return
 // at once.
 func (r *Reconciler) Retry(err error) (retry Retry, delay time.Duration) {
-	return r.options.Retry.classify(err)
+	retry, least, jitter := r.options.Retry.classify(err)
+	return retry, wait.Jitter(least, jitter)
 }
 
 // endsWithChange are the obstacles that only another spec or annotation removes, or another
@@ -91,26 +92,28 @@ var endsWithChange = []plan.Reason{
 	plan.ReasonPaused, plan.ReasonInvalidSpec, plan.ReasonAdoptionNotAllowed, plan.ReasonOtherCloud,
 }
 
-func (d RetryDelays) classify(err error) (retry Retry, delay time.Duration) {
+// classify returns the class of an error, and for RetryLater the least delay, and by which part
+// of it the delay may be longer.
+func (d RetryDelays) classify(err error) (retry Retry, least time.Duration, jitter float64) {
 	var blocked plan.Blocked
 	var failure *neutron.Error
 	var waiting status.WaitError
 	switch {
 	case err == nil, errors.Is(err, store.ErrElsewhere):
-		return RetryNever, 0
+		return RetryNever, 0, 0
 	case errors.As(err, &waiting) && waiting.Left > 0:
-		return RetryLater, wait.Jitter(waiting.Left, 0.1)
+		return RetryLater, waiting.Left, 0.1
 	case status.IsBlockedBy(err, endsWithChange...):
-		return RetryNever, 0
+		return RetryNever, 0, 0
 	case status.IsBlockedBy(err, plan.ReasonNotConverging, plan.ReasonNamespaceLimit), errors.Is(err, neutron.ErrRefused),
 		errors.Is(err, neutron.ErrNoCloud): // a cloud comes with another controller
-		return RetryLater, wait.Jitter(d.Rejected, 0.5)
+		return RetryLater, d.Rejected, 0.5
 	case errors.Is(err, neutron.ErrInUse), errors.As(err, &blocked):
-		return RetryLater, wait.Jitter(d.InUse, 0.5)
+		return RetryLater, d.InUse, 0.5
 	case errors.As(err, &failure) && failure.RetryAfter > 0:
-		return RetryLater, wait.Jitter(min(failure.RetryAfter, d.Rejected), 0.1)
+		return RetryLater, min(failure.RetryAfter, d.Rejected), 0.1
 	}
-	return RetrySoon, 0
+	return RetrySoon, 0, 0
 }
 
 // Backoff returns a rate limiter for failures that may pass any moment. Its delay doubles
@@ -151,8 +154,7 @@ func (r *Reconciler) LogFailure(ctx context.Context, key cache.ObjectName, err e
 // sync has to wait, or is paused.
 func isHarmless(err error) bool {
 	return status.IsBlockedBy(err, plan.ReasonPaused) || errors.Is(err, store.ErrOutdated) ||
-		errors.Is(err, store.ErrElsewhere) ||
-		errors.Is(err, errDeleted) || apierrors.IsConflict(err) ||
+		errors.Is(err, store.ErrElsewhere) || errors.Is(err, errDeleted) || apierrors.IsConflict(err) ||
 		errors.Is(err, neutron.ErrConflict) || errors.As(err, new(status.WaitError))
 }
 

@@ -49,9 +49,9 @@ func TestRetry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 50 {
-				retry, delay := DefaultRetryDelays().classify(test.err)
+				retry, delay := (&Reconciler{options: Options{Retry: DefaultRetryDelays()}}).Retry(test.err)
 				if retry != test.retry || delay < test.least || delay > test.most {
-					t.Fatalf("classify() = %v, %v, want %v, from %v to %v", retry, delay, test.retry, test.least, test.most)
+					t.Fatalf("Retry() = %v, %v, want %v, from %v to %v", retry, delay, test.retry, test.least, test.most)
 				}
 			}
 		})
