@@ -226,7 +226,7 @@ test-browser: control-plane ## Test the debug page in a headless Chromium (needs
 
 .PHONY: screenshots
 screenshots: control-plane ## Write the pictures of the debug page in docs/images, still and moving
-	@go -C test/browser test -count=1 -timeout 30m -run 'TestScreenshots|TestMovingPictures' . -screenshots
+	@go -C test/browser test -count=1 -timeout 30m -run TestPictures . -screenshots
 
 # The benchmark and the programs that it measures.
 .PHONY: bench-programs

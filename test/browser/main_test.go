@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	writeScreenshots = flag.Bool("screenshots", false, "write the screenshots to docs/images")
+	writeScreenshots = flag.Bool("screenshots", false, "write the pictures to docs/images")
 
 	root     string // of the main module
 	chromium string // the path of the program

@@ -1,14 +1,18 @@
 package browser
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/samplecrd/network-controller/test/internal/debian"
 )
 
 // The page of the moving pictures is hardly wider than a README shows it. It plays slowly,
@@ -31,9 +35,10 @@ var pictureParts = []struct {
 	{`Math.max(...recording.frames.filter(frame => has(frame, 'backoff')).map(frame => frame.at)) + 50`, 5000 * time.Millisecond},
 }
 
-// TestMovingPictures writes watch-light.webp and the others to docs/images from the recording
-// in docs/watch: a key travels, its sync fails, and a retry succeeds.
-func TestMovingPictures(t *testing.T) {
+// TestPictures writes watch-light.webp and the others to docs/images from the recording in
+// docs/watch: a key travels, its sync fails, and a retry succeeds. For those who prefer no
+// motion, watch-light.png and the others have the moment when the key waits.
+func TestPictures(t *testing.T) {
 	if !*writeScreenshots {
 		t.Skip("make screenshots writes the pictures")
 	}
@@ -41,7 +46,11 @@ func TestMovingPictures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	installChineseFont(t)
+	if fonts, _ := exec.Command("fc-list", ":lang=zh-cn").Output(); len(fonts) == 0 {
+		if err := debian.Install(t.Context(), "fonts-wqy-microhei"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, l := range map[string]look{
 		"light": {}, "dark": {dark: true},
 		"light-zh-CN": {language: "zh-CN"}, "dark-zh-CN": {dark: true, language: "zh-CN"},
@@ -50,8 +59,10 @@ func TestMovingPictures(t *testing.T) {
 			t.Parallel()
 			l.width = pictureWidth
 			p := openTab(t, serveFiles(t), l)
-			args := append([]string{"-loop", "0", "-lossless", "-m", "4"}, p.film(t.TempDir())...)
-			if err := run(encoder, append(args, "-o", filepath.Join(root, "docs", "images", "watch-"+name+".webp"))...); err != nil {
+			folder, path := t.TempDir(), filepath.Join(root, "docs", "images", "watch-"+name)
+			args := append([]string{"-loop", "0", "-lossless", "-m", "4"}, p.film(folder)...)
+			still, err := os.ReadFile(filepath.Join(folder, "1-004.png"))
+			if err := errors.Join(err, os.WriteFile(path+".png", still, 0o644), run(encoder, append(args, "-o", path+".webp")...)); err != nil {
 				t.Fatal(err)
 			}
 		})

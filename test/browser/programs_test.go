@@ -67,8 +67,8 @@ func TestPrograms(t *testing.T) {
 			if _, err := os.Stat(path); err != nil {
 				path = filepath.Join(root, program.crd)
 			}
-			mustKubectl(t, "apply", "--server-side", "-f", path)
-			mustKubectl(t, "wait", "--for=condition=Established", "-f", path)
+			kubectl(t, "apply", "--server-side", "-f", path)
+			kubectl(t, "wait", "--for=condition=Established", "-f", path)
 			running, err := process.Start(dir, process.Program{Name: "program", Args: command})
 			if err != nil {
 				t.Fatal(err)
@@ -112,30 +112,14 @@ func (program controller) try(t *testing.T, address string) {
 	if program.before == nil {
 		return // TestBackoffAndReconnect
 	}
-	mustKubectl(t, program.before...)
+	kubectl(t, program.before...)
 	apply(t, program.fails)
 	key := strings.TrimPrefix(program.keys[1], "/")
 	p.do(chromedp.Evaluate[chromedp.Void](`location.hash = ` + literal(program.keys[1])))
 	p.waitFor("the key waits for its retry", `document.querySelector('#backoff [data-key="`+key+`"] .countdown')?.textContent`)
 	p.waitFor("its failure is listed", `document.querySelector('#journeys .failed')`)
-	mustKubectl(t, program.heal...)
+	kubectl(t, program.heal...)
 	p.waitFor("it succeeds", `!document.querySelector('#backoff li') && document.querySelector('#journeys details:not(.failed, .running)')`)
-}
-
-func mustKubectl(t *testing.T, args ...string) {
-	t.Helper()
-	if output, err := cluster.Kubectl(t.Context(), args...); err != nil {
-		t.Fatalf("kubectl %v: %v\n%s", args, err, output)
-	}
-}
-
-func apply(t *testing.T, object string) {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "object.yaml")
-	if err := os.WriteFile(path, []byte(object), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	mustKubectl(t, "apply", "-f", path)
 }
 
 func buildNetworks(_ *testing.T, _, page string) []string {

@@ -84,24 +84,38 @@ func (s *site) open(t testing.TB, l look) *tab {
 
 func (s *site) kubectl(args ...string) (output string) {
 	s.Helper()
-	printed, err := cluster.Kubectl(s.Context(), append(args, "-n", s.namespace)...)
+	return kubectl(s, append(args, "-n", s.namespace)...)
+}
+
+// kubectl runs kubectl, which must succeed.
+func kubectl(t testing.TB, args ...string) (output string) {
+	t.Helper()
+	printed, err := cluster.Kubectl(t.Context(), args...)
 	if err != nil {
-		s.Fatalf("kubectl %v: %v\n%s", args, err, printed)
+		t.Fatalf("kubectl %v: %v\n%s", args, err, printed)
 	}
 	return string(printed)
+}
+
+// apply applies objects.
+func apply(t testing.TB, objects ...string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "objects.yaml")
+	if err := os.WriteFile(path, []byte(strings.Join(objects, "\n---\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kubectl(t, "apply", "-f", path)
 }
 
 // create creates Networks and waits until they are ready.
 func (s *site) create(names ...string) {
 	s.Helper()
+	var networks []string
 	for i, name := range names {
-		path := filepath.Join(s.dir, name+".yaml")
-		text := fmt.Sprintf("{apiVersion: samplecrd.k8s.io/v1, kind: Network, metadata: {name: %s}, spec: {cidr: 10.0.%d.0/24}}", name, i)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			s.Fatal(err)
-		}
-		s.kubectl("create", "-f", path)
+		networks = append(networks, fmt.Sprintf("{apiVersion: samplecrd.k8s.io/v1, kind: Network, "+
+			"metadata: {name: %s, namespace: %s}, spec: {cidr: 10.0.%d.0/24}}", name, s.namespace, i))
 	}
+	apply(s, networks...)
 	s.kubectl("wait", "network", "--all", "--for=condition=Ready", "--timeout=60s")
 }
 
@@ -109,22 +123,6 @@ func (s *site) create(names ...string) {
 func (s *site) setGateway(name, gateway string) {
 	s.Helper()
 	s.kubectl("patch", "network", name, "--type=merge", "-p", `{"spec":{"gateway":"`+gateway+`"}}`)
-}
-
-// setGateways edits the Networks of create, but one, all at a time.
-func (s *site) setGateways(round int, names []string, but string) {
-	s.Helper()
-	path := filepath.Join(s.dir, "gateways.yaml")
-	var text strings.Builder
-	for i, name := range names {
-		if name != but {
-			fmt.Fprintf(&text, "---\n{apiVersion: samplecrd.k8s.io/v1, kind: Network, metadata: {name: %s}, spec: {cidr: 10.0.%d.0/24, gateway: 10.0.%d.1%d}}\n", name, i, i, round)
-		}
-	}
-	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
-		s.Fatal(err)
-	}
-	s.kubectl("apply", "--server-side", "--force-conflicts", "-f", path)
 }
 
 // failEdit lets edits of a Network fail in Neutron, edits it, and waits until that has failed.
