@@ -74,7 +74,7 @@ func (a Actual) After(step Step, result any) Actual {
 	}
 	switch step := step.(type) {
 	case AddFinalizer:
-		a.isNew = a.isNew || !a.Finalizer
+		a.isNew = !a.Finalizer
 		a.Finalizer, a.Cloud = true, a.connected
 	case RemoveFinalizer:
 		a.Finalizer, a.isNew = false, false

@@ -3,8 +3,6 @@ package plan_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/plan"
 )
@@ -34,16 +32,11 @@ func TestNextFromCache(t *testing.T) {
 		"create for a new object":                    {present, foundByMarker(newObject).After(plan.AddFinalizer{}, nil), nil},
 		"create the subnet":                          {present, foundByMarker(recorded, empty), look},
 	} {
-		t.Run(name, func(t *testing.T) {
-			want := test.want
-			if want == nil {
-				want = plan.Next(test.desired, test.actual)
-			}
-			cached := test.actual
-			cached.Cached = true
-			if diff := cmp.Diff(want, plan.Next(test.desired, cached), compareValues); diff != "" {
-				t.Errorf("Next() (-want +got):\n%s", diff)
-			}
-		})
+		want, cached := test.want, test.actual
+		if want == nil {
+			want = plan.Next(test.desired, test.actual)
+		}
+		cached.Cached = true
+		checkNext(t, map[string]row{name: {test.desired, cached, want}})
 	}
 }

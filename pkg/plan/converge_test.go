@@ -2,7 +2,6 @@ package plan_test
 
 import (
 	"math/rand/v2"
-	"net/netip"
 	"slices"
 	"testing"
 
@@ -72,7 +71,7 @@ func checkEnd(t *testing.T, end plan.Step, before world, after run, desired plan
 	checkForeignInterfaces(t, before, after.world, desired, status)
 	blocked, isBlocked := end.(plan.Blocked)
 	switch {
-	case isBlocked && (!blockedFor[blocked.Reason](after.world, desired, status) || desired.Absent && !after.finalizer):
+	case isBlocked && (!after.mayBlock(blocked.Reason, desired, status) || desired.Absent && !after.finalizer):
 		t.Errorf("blocked without this reason: %v", end)
 	case isBlocked:
 	case desired.Absent:
@@ -419,84 +418,4 @@ func (w *world) wantSubnet(desired plan.Desired, before *neutron.Subnet, got neu
 		NetworkID: got.NetworkID, Name: owner.String(), Description: marker, CIDR: cidr,
 		AddressMode: desired.AddressMode, RAMode: desired.RAMode, SubnetSettings: settings,
 	})
-}
-
-// blockedFor has, for each reason, what must be so in the world.
-var blockedFor = map[plan.Reason]func(w world, desired plan.Desired, status plan.Record) bool{
-	plan.ReasonAmbiguous: func(w world, desired plan.Desired, _ plan.Record) bool {
-		networks := w.marked()
-		subnets := slices.DeleteFunc(slices.Clone(w.subnets), func(s neutron.Subnet) bool { return s.Description != marker || !w.hasOther(s) })
-		return desired.Adopted == "" && (len(networks) > 1 || len(networks) == 1 && !w.finalizer) || len(subnets) > 1 ||
-			desired.Router != nil && len(w.findRouters(neutron.RouterFilter{Name: desired.Router.Name})) > 1 ||
-			desired.SubnetPool != nil && len(w.findPools(neutron.SubnetPoolFilter{Name: desired.SubnetPool.Name})) > 1
-	},
-	plan.ReasonInvalidSpec: func(w world, desired plan.Desired, _ plan.Record) bool {
-		hasNoGateway := func(s neutron.Subnet) bool { return s.NetworkID == desired.Adopted && !s.Gateway.IsValid() }
-		return desired.Router != nil && slices.ContainsFunc(w.subnets, hasNoGateway)
-	},
-	plan.ReasonNotOurs: func(w world, desired plan.Desired, status plan.Record) bool {
-		isTaken := func(i neutron.RouterInterface) bool { return i.Address == w.subnet(i.SubnetID).Gateway }
-		if desired.Router != nil && slices.ContainsFunc(w.interfaces, isTaken) {
-			return true
-		}
-		if n := w.network(desired.Adopted); n != nil {
-			isBlocking := func(s neutron.Subnet) bool {
-				return s.NetworkID == n.ID && s.Description != marker && (s.ID == status.SubnetID || desired.CIDR.IsValid() && s.CIDR.Overlaps(desired.CIDR))
-			}
-			return neutron.IsMarker(n.Description) || slices.ContainsFunc(w.subnets, isBlocking)
-		}
-		if n := w.network(status.NetworkID); n != nil && !w.isOurs(*n, status) {
-			return true
-		}
-		return slices.ContainsFunc(w.subnets, func(s neutron.Subnet) bool {
-			inTheWay := desired.CIDR.IsValid() && s.CIDR.Overlaps(desired.CIDR) || s.ID == status.SubnetID
-			return inTheWay && s.Description != marker && w.isOurs(*w.network(s.NetworkID), status)
-		})
-	},
-	plan.ReasonNotFound: func(w world, desired plan.Desired, _ plan.Record) bool {
-		if desired.Adopted != "" && (w.network(desired.Adopted) == nil || w.hidden == desired.Adopted) {
-			return true
-		}
-		if router := desired.Router; router != nil && len(w.findRouters(neutron.RouterFilter{ID: router.ID, Name: router.Name})) == 0 {
-			return true
-		}
-		return desired.SubnetPool != nil && len(w.findPools(neutron.SubnetPoolFilter{ID: desired.SubnetPool.ID, Name: desired.SubnetPool.Name})) == 0
-	},
-	plan.ReasonExtensionMissing: func(w world, desired plan.Desired, _ plan.Record) bool {
-		d := desired.Settings
-		for extension, isUsed := range map[string]bool{
-			neutron.ExtensionMTU: d.MTU != nil, neutron.ExtensionPortSecurity: d.PortSecurity != nil, neutron.ExtensionDNS: d.DNSDomain != nil,
-			neutron.ExtensionTags: desired.Tags != nil, neutron.ExtensionSubnetPools: desired.SubnetPool != nil, neutron.ExtensionRouter: desired.Router != nil,
-		} {
-			if isUsed && !slices.Contains(w.extensions, extension) {
-				return true
-			}
-		}
-		return false
-	},
-	plan.ReasonSubnetPoolMismatch: func(w world, desired plan.Desired, _ plan.Record) bool {
-		if desired.SubnetPool == nil {
-			return false
-		}
-		length := desired.SubnetPool.PrefixLength
-		doesNotFit := func(p neutron.SubnetPool) bool {
-			isOther := func(address netip.Addr) bool { return address.Is4() != (p.IPVersion == 4) }
-			isOtherRoute := func(r neutron.HostRoute) bool { return isOther(r.NextHop) }
-			return p.IPVersion == 4 && desired.AddressMode+desired.RAMode != "" ||
-				slices.ContainsFunc(desired.Nameservers, isOther) || slices.ContainsFunc(desired.HostRoutes, isOtherRoute) ||
-				length != 0 && (length < p.MinPrefixLength || length > p.MaxPrefixLength)
-		}
-		return slices.ContainsFunc(w.findPools(neutron.SubnetPoolFilter{ID: desired.SubnetPool.ID, Name: desired.SubnetPool.Name}), doesNotFit)
-	},
-	plan.ReasonInUse: func(w world, desired plan.Desired, status plan.Record) bool {
-		isForeign := func(s neutron.Subnet) bool {
-			n := w.network(s.NetworkID)
-			return s.Description != marker && (w.isOurs(*n, status) || w.isAdopted(*n, desired))
-		}
-		isOnOurs := func(u user) bool {
-			n := *w.network(u.Network)
-			return w.isOurs(n, status) || w.isAdopted(n, desired)
-		}
-		return desired.Absent && slices.ContainsFunc(w.subnets, isForeign) || slices.ContainsFunc(w.subnets, w.isUsed) || slices.ContainsFunc(w.users, isOnOurs)
-	},
 }

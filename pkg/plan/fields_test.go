@@ -59,26 +59,21 @@ var (
 
 var networkRows = map[string]row{
 	"settings, no network, extensions not looked for": {withMTU, foundByMarker(fresh), plan.FindExtensions{}},
-	"settings, no network": {withMTU, foundByMarker(fresh).After(plan.FindExtensions{}, allExtensions),
-		plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: owner.NetworkMarker("", false), NetworkSettings: neutron.NetworkSettings{MTU: new(1400)}}}},
-	"settings, no network, and an extension missing": {withMTU, foundByMarker(fresh).After(plan.FindExtensions{}, []string{}), newNetwork},
-	"settings that every Neutron has, no network": {desiredWith(func(s *spec) { s.AdminStateUp = new(false) }), foundByMarker(fresh),
-		plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: owner.NetworkMarker("", false), NetworkSettings: neutron.NetworkSettings{AdminStateUp: new(false)}}}},
-	"another MTU, extensions not looked for":   {withMTU, foundByMarker(recorded, network), plan.FindExtensions{}},
-	"the right MTU, extensions not looked for": {withMTU, foundByMarker(recorded, with(network, func(n *net) { n.MTU = new(1400) })).After(findSubnets, ourSubnet), plan.Nothing{}},
+	"settings, no network":                            {withMTU, foundByMarker(fresh).After(plan.FindExtensions{}, allExtensions), plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: owner.NetworkMarker("", false), NetworkSettings: neutron.NetworkSettings{MTU: new(1400)}}}},
+	"settings, no network, and an extension missing":  {withMTU, foundByMarker(fresh).After(plan.FindExtensions{}, []string{}), newNetwork},
+	"settings that every Neutron has, no network":     {desiredWith(func(s *spec) { s.AdminStateUp = new(false) }), foundByMarker(fresh), plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: owner.NetworkMarker("", false), NetworkSettings: neutron.NetworkSettings{AdminStateUp: new(false)}}}},
+	"another MTU, extensions not looked for":          {withMTU, foundByMarker(recorded, network), plan.FindExtensions{}},
+	"the right MTU, extensions not looked for":        {withMTU, foundByMarker(recorded, with(network, func(n *net) { n.MTU = new(1400) })).After(findSubnets, ourSubnet), plan.Nothing{}},
 	"MTU removed from the spec, with which the network was created": {present, foundByMarker(with(recorded, func(a *plan.Actual) { a.MTU, a.DefaultMTU = 1400, 0 }), with(network, func(n *net) { n.MTU = new(1400) })).After(plan.FindExtensions{}, allExtensions),
 		updateNetwork(plan.Change{What: "MTU", From: "1400", To: "the largest allowed"}, neutron.NetworkSettings{MTU: new(0)})},
-	"MTU in a status that is older than the field": {present, foundByMarker(with(recorded, func(a *plan.Actual) { a.MTU, a.DefaultMTU = 0, 0 }), with(network, func(n *net) { n.MTU = new(9000) })).After(findSubnets, ourSubnet),
-		plan.Nothing{}},
-	"MTU of a network that no status records": {present, foundByMarker(fresh, with(network, func(n *net) { n.MTU = new(9000) })).After(findSubnets, ourSubnet), plan.Nothing{}},
+	"MTU in a status that is older than the field": {present, foundByMarker(with(recorded, func(a *plan.Actual) { a.MTU, a.DefaultMTU = 0, 0 }), with(network, func(n *net) { n.MTU = new(9000) })).After(findSubnets, ourSubnet), plan.Nothing{}},
+	"MTU of a network that no status records":      {present, foundByMarker(fresh, with(network, func(n *net) { n.MTU = new(9000) })).After(findSubnets, ourSubnet), plan.Nothing{}},
 	"MTU of a network that no status records, and the spec was edited": {with(present, func(d *plan.Desired) { d.Edited = true }), foundByMarker(fresh, with(network, func(n *net) { n.MTU = new(1400) })).After(plan.FindExtensions{}, allExtensions),
 		updateNetwork(plan.Change{What: "MTU", From: "1400", To: "the largest allowed"}, neutron.NetworkSettings{MTU: new(0)})},
-	"MTU, just left to Neutron, which chose another one than before": {present, found(unchanged).After(plan.UpdateNetwork{Update: neutron.NetworkUpdate{NetworkSettings: neutron.NetworkSettings{MTU: new(0)}}}, with(network, func(n *net) { n.MTU = new(8950) })),
-		plan.Nothing{}},
-	"DNS domain without its extension":                            {withDNS, found(unchanged).After(plan.FindExtensions{}, []string{}), plan.Blocked{Reason: plan.ReasonExtensionMissing, Message: noDNS}},
-	"DNS domain without its extension, and the subnet is missing": {withDNS, foundByMarker(recorded, empty).After(plan.FindExtensions{}, []string{}), newSubnet},
-	"settings of a network that was adopted": {adopt, foundByID(recorded, with(unmarked, func(n *net) { n.AdminStateUp, n.Tags = new(false), []string{"theirs"} })).After(findSubnets, ourSubnet),
-		plan.Nothing{}},
+	"MTU, just left to Neutron, which chose another one than before": {present, found(unchanged).After(plan.UpdateNetwork{Update: neutron.NetworkUpdate{NetworkSettings: neutron.NetworkSettings{MTU: new(0)}}}, with(network, func(n *net) { n.MTU = new(8950) })), plan.Nothing{}},
+	"DNS domain without its extension":                               {withDNS, found(unchanged).After(plan.FindExtensions{}, []string{}), plan.Blocked{Reason: plan.ReasonExtensionMissing, Message: noDNS}},
+	"DNS domain without its extension, and the subnet is missing":    {withDNS, foundByMarker(recorded, empty).After(plan.FindExtensions{}, []string{}), newSubnet},
+	"settings of a network that was adopted":                         {adopt, foundByID(recorded, with(unmarked, func(n *net) { n.AdminStateUp, n.Tags = new(false), []string{"theirs"} })).After(findSubnets, ourSubnet), plan.Nothing{}},
 }
 
 // TestSettings checks which differences of our network and subnet are corrected.
@@ -146,20 +141,15 @@ var tagRows = map[string]row{
 	"tags, added just now":                    {withTags, found(func(n *net) { n.Tags = []string{"blue"} }).After(plan.AddTag{ID: "net-1", Tag: "amber"}, nil), plan.Nothing{}},
 	"a tag that is no longer desired":         {present, found(func(n *net) { n.Tags = []string{"theirs", "blue"} }).After(plan.RecordTags{Tags: []string{"blue"}}, nil), plan.RemoveTag{ID: "net-1", Tag: "blue"}},
 	"a tag that was removed just now":         {present, found(func(n *net) { n.Tags = []string{"theirs", "blue"} }).After(plan.RecordTags{Tags: []string{"blue"}}, nil).After(plan.RemoveTag{ID: "net-1", Tag: "blue"}, nil), plan.Nothing{}},
-	"tags without their extension": {withTags, found(unchanged).After(plan.FindExtensions{}, []string{}),
-		plan.Blocked{Reason: plan.ReasonExtensionMissing, Message: "this cloud lacks a Neutron extension: spec.tags requires \"standard-attr-tag\". Everything else is as desired. Omit the field, or ask the operator of the cloud for the extension."}},
-	"a duplicate with our tags": {
-		withTags, foundByMarker(recorded, network, with(duplicate, func(n *net) { n.Tags = []string{"blue"} })).After(findSubnets, ourSubnet).
-			After(plan.AddTag{ID: "net-1", Tag: "amber"}, nil).After(plan.AddTag{ID: "net-1", Tag: "blue"}, nil),
-		deleteDuplicate,
-	},
+	"tags without their extension":            {withTags, found(unchanged).After(plan.FindExtensions{}, []string{}), "blocked: ExtensionMissing: this cloud lacks a Neutron extension: spec.tags requires \"standard-attr-tag\". Everything else is as desired. Omit the field, or ask the operator of the cloud for the extension."},
+	"a duplicate with our tags":               {withTags, foundByMarker(recorded, network, with(duplicate, func(n *net) { n.Tags = []string{"blue"} })).After(findSubnets, ourSubnet).After(plan.AddTag{ID: "net-1", Tag: "amber"}, nil).After(plan.AddTag{ID: "net-1", Tag: "blue"}, nil), deleteDuplicate},
 }
 
 var subnetRows = map[string]row{
 	"another RA mode than that of an adopted subnet": {
 		adopting(with(slaac, func(d *plan.Desired) { d.AddressMode = "" })),
 		foundToAdopt(recorded, with(subnet, func(s *sub) { s.Description, s.CIDR = "mine", prefix("fd00::/64") })),
-		plan.Blocked{Reason: plan.ReasonNotOurs, Message: "subnet sub-1 with the range fd00::/64 was adopted: it is not deleted to make room for fd00::/64 with RA mode slaac. Delete the subnet, or restore the previous spec."},
+		"blocked: NotOurs: subnet sub-1 with the range fd00::/64 was adopted: it is not deleted to make room for fd00::/64 with RA mode slaac. Delete the subnet, or restore the previous spec.",
 	},
 	"no subnet, all fields": {
 		desiredWith(func(s *spec) {
@@ -179,10 +169,8 @@ var subnetRows = map[string]row{
 			},
 		}},
 	},
-	"another IPv6 mode": {slaac, foundSubnet(func(s *sub) { s.CIDR = prefix("fd00::/64") }),
-		plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("fd00::/64"), For: "fd00::/64 with address mode slaac and RA mode slaac"}},
-	"an edit of the range, from one subnet that was adopted to another one": {adopting(desiredFor("10.9.0.0/24", "")), foundToAdopt(recorded, with(subnet, func(s *sub) { s.Description = "mine" }), foreign),
-		plan.Nothing{}},
+	"another IPv6 mode": {slaac, foundSubnet(func(s *sub) { s.CIDR = prefix("fd00::/64") }), plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("fd00::/64"), For: "fd00::/64 with address mode slaac and RA mode slaac"}},
+	"an edit of the range, from one subnet that was adopted to another one": {adopting(desiredFor("10.9.0.0/24", "")), foundToAdopt(recorded, with(subnet, func(s *sub) { s.Description = "mine" }), foreign), plan.Nothing{}},
 	"an adopted subnet keeps what the spec leaves out": {
 		adopting(desiredFor("192.168.0.0/16", "")), foundToAdopt(fresh, with(subnet, func(s *sub) {
 			s.Description, s.Gateway, s.DHCP, s.Nameservers, s.Pools, s.AddressMode = "mine", addr("192.168.0.254"), false, []netip.Addr{addr("9.9.9.9")}, pool("192.168.0.7", "192.168.0.8"), ""
@@ -209,36 +197,19 @@ var (
 var subnetPoolRows = map[string]row{
 	"two subnets from a subnet pool that is unknown": {withPool, foundByMarker(recorded, network).After(plan.FindExtensions{}, allExtensions).After(findSubnets, []sub{with(subnet, fromPool), oldRange}), findCampus},
 	"subnet pool, extensions not looked for":         {withPool, foundByMarker(fresh, empty), plan.FindExtensions{}},
-	"subnet pool, and this Neutron has none": {withPool, foundByMarker(fresh, empty).After(plan.FindExtensions{}, []string{}),
-		plan.Blocked{Reason: plan.ReasonExtensionMissing, Message: "this cloud lacks a Neutron extension: spec.subnetPool requires \"subnet_allocation\". Set spec.cidr instead, or ask the operator of the cloud for the extension."}},
-	"subnet pool not looked for": {withPool, ready, findCampus},
-	"subnet pool not looked for, by ID": {
-		desiredWith(func(s *spec) {
-			s.CIDR, s.Gateway, s.SubnetPool = "", "", &samplecrdv1.SubnetPoolReference{ID: "pool-1"}
-		}), ready,
-		plan.FindSubnetPool{Filter: neutron.SubnetPoolFilter{ID: "pool-1"}},
-	},
-	"no such subnet pool": {withPool, ready.After(findCampus, []neutron.SubnetPool{}),
-		plan.Blocked{Reason: plan.ReasonNotFound, Message: `subnet pool "campus", which spec.subnetPool names, does not exist, or the controller's project cannot see it.`}},
-	"several subnet pools of the name": {withPool, ready.After(findCampus, []neutron.SubnetPool{campus, {ID: "pool-0", Name: "campus", IPVersion: 4}}),
-		plan.Blocked{Reason: plan.ReasonAmbiguous, Message: `Neutron has 2 subnet pools with the name "campus" (pool-0, pool-1). Set spec.subnetPool.id to one of these IDs, and remove spec.subnetPool.name.`}},
-	"subnet pool, no subnet": {
-		withPool, ready.After(findCampus, campusOnly),
-		plan.CreateSubnet{Subnet: neutron.NewSubnet{
-			NetworkID: "net-1", Name: "default/example", Description: marker,
-			FromPool: &neutron.FromPool{SubnetPoolID: "pool-1", IPVersion: 4, PrefixLength: 24},
-		}},
-	},
-	"subnet from the subnet pool that the status names":           {withPool, foundByMarker(poolStatus, network).After(findSubnets, []sub{with(subnet, fromPool)}), plan.Nothing{}},
-	"subnet from a subnet pool, and the status has lost its name": {withPool, foundSubnets(with(subnet, fromPool)).After(plan.FindExtensions{}, allExtensions), findCampus},
-	"subnet that is not from the subnet pool":                     {withPool, foundSubnet(unchanged).After(findCampus, campusOnly), replaced},
-	"subnet that is not from the subnet pool, which does not exist": {withPool, foundSubnet(unchanged).After(findCampus, []neutron.SubnetPool{}),
-		plan.Blocked{Reason: plan.ReasonNotFound, Message: `subnet pool "campus", which spec.subnetPool names, does not exist, or the controller's project cannot see it.`}},
-	"subnet with another prefix length": {
-		withPool, foundByMarker(poolStatus, network).After(plan.FindExtensions{}, allExtensions).After(findCampus, campusOnly).
-			After(findSubnets, []sub{with(subnet, func(s *sub) { fromPool(s); s.CIDR = prefix("10.7.0.0/26") })}),
-		plan.FindPorts{NetworkID: "net-1"},
-	},
+	"subnet pool, and this Neutron has none":         {withPool, foundByMarker(fresh, empty).After(plan.FindExtensions{}, []string{}), "blocked: ExtensionMissing: this cloud lacks a Neutron extension: spec.subnetPool requires \"subnet_allocation\". Set spec.cidr instead, or ask the operator of the cloud for the extension."},
+	"subnet pool not looked for":                     {withPool, ready, findCampus},
+	"subnet pool not looked for, by ID": {desiredWith(func(s *spec) {
+		s.CIDR, s.Gateway, s.SubnetPool = "", "", &samplecrdv1.SubnetPoolReference{ID: "pool-1"}
+	}), ready, plan.FindSubnetPool{Filter: neutron.SubnetPoolFilter{ID: "pool-1"}}},
+	"no such subnet pool":                                           {withPool, ready.After(findCampus, []neutron.SubnetPool{}), `blocked: NotFound: subnet pool "campus", which spec.subnetPool names, does not exist, or the controller's project cannot see it.`},
+	"several subnet pools of the name":                              {withPool, ready.After(findCampus, []neutron.SubnetPool{campus, {ID: "pool-0", Name: "campus", IPVersion: 4}}), `blocked: Ambiguous: Neutron has 2 subnet pools with the name "campus" (pool-0, pool-1). Set spec.subnetPool.id to one of these IDs, and remove spec.subnetPool.name.`},
+	"subnet pool, no subnet":                                        {withPool, ready.After(findCampus, campusOnly), plan.CreateSubnet{Subnet: neutron.NewSubnet{NetworkID: "net-1", Name: "default/example", Description: marker, FromPool: &neutron.FromPool{SubnetPoolID: "pool-1", IPVersion: 4, PrefixLength: 24}}}},
+	"subnet from the subnet pool that the status names":             {withPool, foundByMarker(poolStatus, network).After(findSubnets, []sub{with(subnet, fromPool)}), plan.Nothing{}},
+	"subnet from a subnet pool, and the status has lost its name":   {withPool, foundSubnets(with(subnet, fromPool)).After(plan.FindExtensions{}, allExtensions), findCampus},
+	"subnet that is not from the subnet pool":                       {withPool, foundSubnet(unchanged).After(findCampus, campusOnly), replaced},
+	"subnet that is not from the subnet pool, which does not exist": {withPool, foundSubnet(unchanged).After(findCampus, []neutron.SubnetPool{}), `blocked: NotFound: subnet pool "campus", which spec.subnetPool names, does not exist, or the controller's project cannot see it.`},
+	"subnet with another prefix length":                             {withPool, foundByMarker(poolStatus, network).After(plan.FindExtensions{}, allExtensions).After(findCampus, campusOnly).After(findSubnets, []sub{with(subnet, func(s *sub) { fromPool(s); s.CIDR = prefix("10.7.0.0/26") })}), plan.FindPorts{NetworkID: "net-1"}},
 	"subnet with another prefix length, and the subnet pool not looked for": {
 		withPool, foundByMarker(poolStatus, network).After(plan.FindExtensions{}, allExtensions).
 			After(findSubnets, []sub{with(subnet, func(s *sub) { fromPool(s); s.CIDR = prefix("10.7.0.0/26") })}),

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"net/netip"
 	"strconv"
 	"testing"
@@ -125,7 +126,7 @@ var compareValues = cmp.Options{
 type row struct {
 	desired plan.Desired
 	actual  plan.Actual
-	want    plan.Step
+	want    any // a step, or its text
 }
 
 // TestNext has each row of the decision table above Next, in its order.
@@ -142,8 +143,12 @@ func checkNext(t *testing.T, rows map[string]row) {
 	t.Helper()
 	for name, test := range rows {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, plan.Next(test.desired, test.actual), compareValues); diff != "" {
-				t.Errorf("Next() differs (-want +got):\n%s", diff)
+			var got any = plan.Next(test.desired, test.actual)
+			if _, isText := test.want.(string); isText {
+				got = fmt.Sprint(got)
+			}
+			if diff := cmp.Diff(test.want, got, compareValues); diff != "" {
+				t.Errorf("Next() differs (-want +got):\n- %s\n+ %s", test.want, got)
 			}
 		})
 	}
@@ -166,59 +171,53 @@ var (
 	deleteNetwork   = plan.DeleteNetwork{ID: "net-1", Revision: 3}
 	deleteDuplicate = plan.DeleteNetwork{ID: "net-2", Revision: 1, DuplicateOf: "net-1"}
 
-	twoNetworks = plan.Blocked{Reason: plan.ReasonAmbiguous, Message: `Neutron has 2 networks with an owner marker of default/example (net-1, net-2), but there must be only one. Delete the ones that are not needed.`}
-	twoInStatus = plan.Blocked{Reason: plan.ReasonAmbiguous, Message: `Neutron has 2 networks with an owner marker of default/example (net-1, net-2), but there must be only one. The status names net-1. Delete the ones that are not needed.`}
-	twoSubnets  = plan.Blocked{Reason: plan.ReasonAmbiguous, Message: `Neutron has 2 subnets with an owner marker of default/example (sub-1, sub-2), but there must be only one. The status names sub-1. Delete the ones that are not needed.`}
-	notOurs     = plan.Blocked{Reason: plan.ReasonNotOurs, Message: `network net-1, which status.networkID names, does not have the owner marker of this Network: its description does not name it. If the network belongs to this Network, set the description to "samplecrd.k8s.io owner: c1/default/example". Otherwise remove status.networkID (kubectl edit --subresource=status).`}
-	inUse       = plan.Blocked{Reason: plan.ReasonInUse, Message: "network net-1 cannot be deleted: subnets that do not belong to this Network are on it (sub-9), and Neutron would delete them too. Delete them first, or set spec.deletionPolicy to Retain."}
+	twoNetworks = `blocked: Ambiguous: Neutron has 2 networks with an owner marker of default/example (net-1, net-2), but there must be only one. Delete the ones that are not needed.`
+	twoInStatus = `blocked: Ambiguous: Neutron has 2 networks with an owner marker of default/example (net-1, net-2), but there must be only one. The status names net-1. Delete the ones that are not needed.`
+	twoSubnets  = `blocked: Ambiguous: Neutron has 2 subnets with an owner marker of default/example (sub-1, sub-2), but there must be only one. The status names sub-1. Delete the ones that are not needed.`
+	notOurs     = `blocked: NotOurs: network net-1, which status.networkID names, does not have the owner marker of this Network: its description does not name it. If the network belongs to this Network, set the description to "samplecrd.k8s.io owner: c1/default/example". Otherwise remove status.networkID (kubectl edit --subresource=status).`
+	inUse       = "blocked: InUse: network net-1 cannot be deleted: subnets that do not belong to this Network are on it (sub-9), and Neutron would delete them too. Delete them first, or set spec.deletionPolicy to Retain."
 )
 
 var absentRows = map[string]row{
-	"absent, no finalizer":                                                    {absent, plan.Actual{Record: plan.Record{NetworkID: "net-1"}}, plan.Nothing{}},
-	"absent, network not looked for by marker":                                {absent, fresh, findByMarker},
-	"absent, none with our marker, ID not looked for":                         {absent, foundByMarker(recorded), findByID},
-	"absent, none with our marker, ID gone":                                   {absent, foundByID(foundByMarker(recorded)), plan.RemoveFinalizer{}},
-	"absent, duplicate":                                                       {absent, foundByMarker(recorded, duplicate, network), deleteDuplicate},
-	"absent, duplicate, and neither in the status":                            {absent, foundByMarker(fresh, duplicate, network), deleteDuplicate},
-	"absent, several networks with our marker":                                {absent, foundByMarker(fresh, copied, network), twoNetworks},
-	"absent, several networks with our marker, one in the status":             {absent, foundByMarker(recorded, copied, network), findSubnets},
-	"absent, a network with the ID but not our marker":                        {absent, foundByID(foundByMarker(recorded), unmarked), notOurs},
-	"absent, a network with the ID, without our marker, but our subnet on it": {absent, foundByID(foundByMarker(recorded), unmarked).After(findSubnets, ourSubnet), deleteNetwork},
-	"absent, a network with the ID that was retained before":                  {absent, foundByID(foundByMarker(recorded), retained).After(findSubnets, ourSubnet), deleteNetwork},
-	"absent, unknown cloud":                                                   {absent, unknownCloud, plan.FindCloud{}},
-	"absent, another cloud":                                                   {absent, with(foundByMarker(recorded), func(a *plan.Actual) { a.Cloud = "RegionTwo/p1" }), otherCloud},
-	"absent, no cloud recorded":                                               {absent, with(foundByMarker(fresh), func(a *plan.Actual) { a.Cloud = "" }), plan.RemoveFinalizer{}},
-	"absent, network with unknown subnets":                                    {absent, foundByMarker(recorded, crowded), findSubnets},
-	"absent, network with a subnet and none in the status":                    {absent, foundByMarker(fresh, network), findSubnets},
-	"absent, network with a foreign subnet":                                   {absent, foundByMarker(recorded, crowded).After(findSubnets, []sub{subnet, foreign}), inUse},
-	"absent, network with a subnet that we cannot see":                        {absent, foundByMarker(recorded, crowded).After(findSubnets, ourSubnet), inUse},
-	"absent, network with no subnet but the one in the status":                {absent, foundByMarker(recorded, network), findSubnets},
-	"absent, network with no subnet but one that was seen with our marker":    {absent, with(foundByMarker(recorded, network), func(a *plan.Actual) { a.MarkedSubnets = []string{"sub-1"} }), deleteNetwork},
-	"absent, network with another subnet than the one that was seen with our marker": {absent, with(foundByMarker(recorded, crowded), func(a *plan.Actual) { a.MarkedSubnets = []string{"sub-1"} }),
-		findSubnets},
-	"absent, network with no subnet but ours": {absent, foundByMarker(fresh, network).After(findSubnets, ourSubnet), deleteNetwork},
+	"absent, no finalizer":                                                           {absent, plan.Actual{Record: plan.Record{NetworkID: "net-1"}}, plan.Nothing{}},
+	"absent, network not looked for by marker":                                       {absent, fresh, findByMarker},
+	"absent, none with our marker, ID not looked for":                                {absent, foundByMarker(recorded), findByID},
+	"absent, none with our marker, ID gone":                                          {absent, foundByID(foundByMarker(recorded)), plan.RemoveFinalizer{}},
+	"absent, duplicate":                                                              {absent, foundByMarker(recorded, duplicate, network), deleteDuplicate},
+	"absent, duplicate, and neither in the status":                                   {absent, foundByMarker(fresh, duplicate, network), deleteDuplicate},
+	"absent, several networks with our marker":                                       {absent, foundByMarker(fresh, copied, network), twoNetworks},
+	"absent, several networks with our marker, one in the status":                    {absent, foundByMarker(recorded, copied, network), findSubnets},
+	"absent, a network with the ID but not our marker":                               {absent, foundByID(foundByMarker(recorded), unmarked), notOurs},
+	"absent, a network with the ID, without our marker, but our subnet on it":        {absent, foundByID(foundByMarker(recorded), unmarked).After(findSubnets, ourSubnet), deleteNetwork},
+	"absent, a network with the ID that was retained before":                         {absent, foundByID(foundByMarker(recorded), retained).After(findSubnets, ourSubnet), deleteNetwork},
+	"absent, unknown cloud":                                                          {absent, unknownCloud, plan.FindCloud{}},
+	"absent, another cloud":                                                          {absent, with(foundByMarker(recorded), func(a *plan.Actual) { a.Cloud = "RegionTwo/p1" }), otherCloud},
+	"absent, no cloud recorded":                                                      {absent, with(foundByMarker(fresh), func(a *plan.Actual) { a.Cloud = "" }), plan.RemoveFinalizer{}},
+	"absent, network with unknown subnets":                                           {absent, foundByMarker(recorded, crowded), findSubnets},
+	"absent, network with a subnet and none in the status":                           {absent, foundByMarker(fresh, network), findSubnets},
+	"absent, network with a foreign subnet":                                          {absent, foundByMarker(recorded, crowded).After(findSubnets, []sub{subnet, foreign}), inUse},
+	"absent, network with a subnet that we cannot see":                               {absent, foundByMarker(recorded, crowded).After(findSubnets, ourSubnet), inUse},
+	"absent, network with no subnet but the one in the status":                       {absent, foundByMarker(recorded, network), findSubnets},
+	"absent, network with no subnet but one that was seen with our marker":           {absent, with(foundByMarker(recorded, network), func(a *plan.Actual) { a.MarkedSubnets = []string{"sub-1"} }), deleteNetwork},
+	"absent, network with another subnet than the one that was seen with our marker": {absent, with(foundByMarker(recorded, crowded), func(a *plan.Actual) { a.MarkedSubnets = []string{"sub-1"} }), findSubnets},
+	"absent, network with no subnet but ours":                                        {absent, foundByMarker(fresh, network).After(findSubnets, ourSubnet), deleteNetwork},
 }
 
 var leavingRows = map[string]row{
-	"adopted network is deleted, with a foreign subnet of the desired range": {
-		with(adopt, func(d *plan.Desired) { d.Absent = true }), foundByID(recorded, with(unmarked, func(n *net) { n.SubnetIDs = []string{"sub-1", "sub-9"} })).
-			After(findSubnets, []sub{subnet, with(foreign, func(s *sub) { s.CIDR = subnet.CIDR })}),
-		inUse,
-	},
+	"adopted network is deleted, with a foreign subnet of the desired range": {with(adopt, func(d *plan.Desired) { d.Absent = true }), foundByID(recorded, with(unmarked, func(n *net) { n.SubnetIDs = []string{"sub-1", "sub-9"} })).After(findSubnets, []sub{subnet, with(foreign, func(s *sub) { s.CIDR = subnet.CIDR })}), inUse},
 	"adopted network is deleted, with an adopted subnet that the status names": {
 		with(adopt, func(d *plan.Desired) { d.Absent = true }), foundByID(recorded, unmarked).
 			After(findSubnets, []sub{with(subnet, func(s *sub) { s.Description = "mine" })}),
-		plan.Blocked{Reason: plan.ReasonInUse, Message: "network net-1 cannot be deleted: subnets that do not belong to this Network are on it (sub-1), and Neutron would delete them too. Delete them first, or set spec.deletionPolicy to Retain."},
+		"blocked: InUse: network net-1 cannot be deleted: subnets that do not belong to this Network are on it (sub-1), and Neutron would delete them too. Delete them first, or set spec.deletionPolicy to Retain.",
 	},
-	"retain, network not looked for":                           {retain, recorded, findByMarker},
-	"retain, network with our marker":                          {retain, foundByMarker(recorded, network), retainNetwork},
-	"retain, network that is retained":                         {retain, foundByMarker(recorded, network).After(retainNetwork, retained), plan.RemoveFinalizer{}},
-	"retain, network that was retained by an earlier attempt":  {retain, foundByID(foundByMarker(recorded), retained), plan.RemoveFinalizer{}},
-	"retain, no network":                                       {retain, foundByMarker(fresh), plan.RemoveFinalizer{}},
-	"retain, network without our marker, but our subnet on it": {retain, foundByID(foundByMarker(recorded), unmarked).After(findSubnets, ourSubnet), retainNetwork},
-	"retain, network without our marker":                       {retain, foundByID(foundByMarker(recorded), unmarked), plan.RemoveFinalizer{}},
-	"retain, duplicate that was created later": {retain, recorded.After(findByMarker, []neutron.Network{with(duplicate, func(n *net) { n.CreatedAt = createdAt.Add(10 * time.Second) }), retained}),
-		deleteDuplicate},
+	"retain, network not looked for":                                                  {retain, recorded, findByMarker},
+	"retain, network with our marker":                                                 {retain, foundByMarker(recorded, network), retainNetwork},
+	"retain, network that is retained":                                                {retain, foundByMarker(recorded, network).After(retainNetwork, retained), plan.RemoveFinalizer{}},
+	"retain, network that was retained by an earlier attempt":                         {retain, foundByID(foundByMarker(recorded), retained), plan.RemoveFinalizer{}},
+	"retain, no network":                                                              {retain, foundByMarker(fresh), plan.RemoveFinalizer{}},
+	"retain, network without our marker, but our subnet on it":                        {retain, foundByID(foundByMarker(recorded), unmarked).After(findSubnets, ourSubnet), retainNetwork},
+	"retain, network without our marker":                                              {retain, foundByID(foundByMarker(recorded), unmarked), plan.RemoveFinalizer{}},
+	"retain, duplicate that was created later":                                        {retain, recorded.After(findByMarker, []neutron.Network{with(duplicate, func(n *net) { n.CreatedAt = createdAt.Add(10 * time.Second) }), retained}), deleteDuplicate},
 	"retain, adopted":                                                                 {adopting(retain), recorded, plan.RemoveFinalizer{}},
 	"leave the network, not looked for":                                               {release, recorded, findByID},
 	"leave the network, none in the project":                                          {release, foundByID(recorded).After(findSubnets, ourSubnet), plan.RemoveFinalizer{}},
@@ -230,46 +229,38 @@ var leavingRows = map[string]row{
 	"adopted network is deleted, but it never became ours":                            {adopting(absent), foundByID(fresh, unmarked), findSubnets},
 	"adopted network is deleted, but it never became ours, though a subnet on it did": {adopting(absent), foundToAdopt(fresh, foreign, subnet), deleteSubnet},
 	"adopted network is deleted, but it never became ours, nor a subnet on it":        {adopting(absent), foundToAdopt(fresh, foreign), plan.RemoveFinalizer{}},
-	"adopted network is deleted, but another object has it": {adopting(absent), foundByID(recorded, with(unmarked, func(n *net) { n.Description = otherCluster })).After(findSubnets, []sub{foreign}),
-		plan.RemoveFinalizer{}},
+	"adopted network is deleted, but another object has it":                           {adopting(absent), foundByID(recorded, with(unmarked, func(n *net) { n.Description = otherCluster })).After(findSubnets, []sub{foreign}), plan.RemoveFinalizer{}},
 }
 
 var presentRows = map[string]row{
-	"invalid, nothing created": {desiredFor("nonsense", ""), plan.Actual{},
-		plan.Blocked{Reason: plan.ReasonInvalidSpec, Message: `spec.cidr "nonsense" is not a range in CIDR notation, such as 192.168.0.0/16 or fd00:1234::/64`}},
-	"invalid, all created": {desiredFor("192.168.0.0/16", "10.0.0.1"), recorded.After(findSubnets, ourSubnet),
-		plan.Blocked{Reason: plan.ReasonInvalidSpec, Message: "spec.gateway 10.0.0.1 is not inside spec.cidr: use an address from 192.168.0.1 to 192.168.255.254"}},
-	"obstacle": {
-		with(adopt, func(d *plan.Desired) {
-			d.Obstacle = plan.Blocked{Reason: plan.ReasonAdoptionNotAllowed, Message: "no."}
-		}), fresh,
-		plan.Blocked{Reason: plan.ReasonAdoptionNotAllowed, Message: "no."},
-	},
+	"invalid, nothing created": {desiredFor("nonsense", ""), plan.Actual{}, `blocked: InvalidSpec: spec.cidr "nonsense" is not a range in CIDR notation, such as 192.168.0.0/16 or fd00:1234::/64`},
+	"invalid, all created":     {desiredFor("192.168.0.0/16", "10.0.0.1"), recorded.After(findSubnets, ourSubnet), "blocked: InvalidSpec: spec.gateway 10.0.0.1 is not inside spec.cidr: use an address from 192.168.0.1 to 192.168.255.254"},
+	"obstacle": {with(adopt, func(d *plan.Desired) {
+		d.Obstacle = plan.Blocked{Reason: plan.ReasonAdoptionNotAllowed, Message: "no."}
+	}), fresh, "blocked: AdoptionNotAllowed: no."},
 
-	"present, no finalizer, network not looked for":                       {present, newObject, findByMarker},
-	"present, no finalizer, no network":                                   {present, foundByMarker(newObject), plan.AddFinalizer{Cloud: here}},
-	"present, no finalizer, but a retained network":                       {present, foundByMarker(newObject, retained), findSubnets},
-	"present, no finalizer, but a retained network with our subnet":       {present, foundByMarker(newObject, retained).After(findSubnets, ourSubnet), plan.AddFinalizer{Cloud: here}},
-	"present, no finalizer, but a retained network with a foreign subnet": {present, foundByMarker(newObject, retained).After(findSubnets, []sub{subnet, foreign}), older},
-	"present, no network, other clusters unknown":                         {present, with(foundByMarker(fresh), func(a *plan.Actual) { a.OthersUnknown = true }), plan.FindOtherClusters{Name: "default/example"}},
-	"present, drift to report, but a duplicate": {with(present, func(d *plan.Desired) { d.ReportDrift = true }),
-		foundByMarker(recorded, network, duplicate).After(findSubnets, ourSubnet).After(findSubnets2, noSubnets), deleteDuplicate},
+	"present, no finalizer, network not looked for":                              {present, newObject, findByMarker},
+	"present, no finalizer, no network":                                          {present, foundByMarker(newObject), plan.AddFinalizer{Cloud: here}},
+	"present, no finalizer, but a retained network":                              {present, foundByMarker(newObject, retained), findSubnets},
+	"present, no finalizer, but a retained network with our subnet":              {present, foundByMarker(newObject, retained).After(findSubnets, ourSubnet), plan.AddFinalizer{Cloud: here}},
+	"present, no finalizer, but a retained network with a foreign subnet":        {present, foundByMarker(newObject, retained).After(findSubnets, []sub{subnet, foreign}), older},
+	"present, no network, other clusters unknown":                                {present, with(foundByMarker(fresh), func(a *plan.Actual) { a.OthersUnknown = true }), plan.FindOtherClusters{Name: "default/example"}},
+	"present, drift to report, but two subnets of ours":                          {with(present, func(d *plan.Desired) { d.ReportDrift = true }), foundSubnets(subnet, with(oldRange, func(s *sub) { s.CIDR = subnet.CIDR })), plan.DeleteSubnet{Duplicate: true, ID: "sub-2", Revision: 4, From: subnet.CIDR, For: "192.168.0.0/16"}},
+	"absent, drift was to be reported":                                           {with(absent, func(d *plan.Desired) { d.ReportDrift = true }), foundByMarker(recorded, network).After(findSubnets, ourSubnet), deleteNetwork},
+	"present, drift to report, but a duplicate":                                  {with(present, func(d *plan.Desired) { d.ReportDrift = true }), foundByMarker(recorded, network, duplicate).After(findSubnets, ourSubnet).After(findSubnets2, noSubnets), deleteDuplicate},
 	"present, no finalizer, but a network with our marker that names no request": {present, foundByMarker(newObject, older1), older},
 	"present, no finalizer, but a network with our marker and another name":      {present, foundByMarker(newObject, with(network, func(n *net) { n.Name = "x" })), older},
 	"present, no finalizer, but a network with our marker":                       {present, foundByMarker(newObject, network), findSubnets},
 	"present, no finalizer, but a network with our marker and our subnet":        {present, foundByMarker(newObject, network).After(findSubnets, ourSubnet), plan.AddFinalizer{Cloud: here}},
 	"present, no finalizer, but a network with our marker and a foreign subnet":  {present, foundByMarker(newObject, network).After(findSubnets, []sub{subnet, foreign}), older},
-	"present, no finalizer, a network with our marker, restored with the cloud": {present, with(foundByMarker(newObject, network), func(a *plan.Actual) { a.Cloud = here }),
-		plan.AddFinalizer{Cloud: here}},
-	"present, no finalizer, a network with our marker, restored with the status": {present, with(foundByMarker(newObject, network), func(a *plan.Actual) { a.NetworkID = "net-1" }),
-		plan.AddFinalizer{Cloud: here}},
+	"present, no finalizer, a network with our marker, restored with the cloud":  {present, with(foundByMarker(newObject, network), func(a *plan.Actual) { a.Cloud = here }), plan.AddFinalizer{Cloud: here}},
+	"present, no finalizer, a network with our marker, restored with the status": {present, with(foundByMarker(newObject, network), func(a *plan.Actual) { a.NetworkID = "net-1" }), plan.AddFinalizer{Cloud: here}},
 	"present, no network, but one of another cluster": {
 		present, with(foundByMarker(fresh), func(a *plan.Actual) { a.OtherClusters = []string{"c2"} }),
 		plan.Blocked{Reason: plan.ReasonOtherCluster, Message: `Neutron has a network of a Network default/example that belongs to the cluster "c2", but this cluster is "c1". ` +
 			`If this cluster replaces that one, start the controller with -cluster-name=c2. If both clusters share the OpenStack project, start it with -other-clusters=c2.`},
 	},
-	"present, our network, and one of another cluster": {present, with(foundByMarker(recorded, network).After(findSubnets, ourSubnet), func(a *plan.Actual) { a.OtherClusters = []string{"c2"} }),
-		plan.Nothing{}},
+	"present, our network, and one of another cluster":           {present, with(foundByMarker(recorded, network).After(findSubnets, ourSubnet), func(a *plan.Actual) { a.OtherClusters = []string{"c2"} }), plan.Nothing{}},
 	"present, unknown cloud":                                     {present, unknownCloud, plan.FindCloud{}},
 	"present, no cloud recorded":                                 {present, with(recorded, func(a *plan.Actual) { a.Cloud = "" }), plan.AddFinalizer{Cloud: here}},
 	"present, another cloud":                                     {present, with(recorded, func(a *plan.Actual) { a.Cloud = "RegionTwo/p1" }), otherCloud},
@@ -282,9 +273,8 @@ var presentRows = map[string]row{
 	"present, a network with the ID but not our marker":          {present, foundByID(foundByMarker(recorded), unmarked), notOurs},
 	"present, a network with the ID and another object's marker": {present, foundByID(foundByMarker(recorded), with(network, func(n *net) { n.Description = otherCluster + "-2" })), notOurs},
 	"present, a network with the ID and our marker, but of another cluster": {present, foundByID(foundByMarker(recorded), with(network, func(n *net) { n.Description = otherCluster })),
-		plan.Blocked{Reason: plan.ReasonNotOurs, Message: `network net-1, which status.networkID names, has an owner marker of the cluster "c2", but this cluster is "c1". If both are the same cluster, restore its name with -cluster-name. Otherwise remove status.networkID (kubectl edit --subresource=status).`}},
-	"present, a network with the ID, without our marker, subnets not looked for": {present, foundByID(foundByMarker(recorded), with(unmarked, func(n *net) { n.SubnetIDs = []string{"sub-1"} })),
-		findSubnets},
+		`blocked: NotOurs: network net-1, which status.networkID names, has an owner marker of the cluster "c2", but this cluster is "c1". If both are the same cluster, restore its name with -cluster-name. Otherwise remove status.networkID (kubectl edit --subresource=status).`},
+	"present, a network with the ID, without our marker, subnets not looked for": {present, foundByID(foundByMarker(recorded), with(unmarked, func(n *net) { n.SubnetIDs = []string{"sub-1"} })), findSubnets},
 	"present, a network with the ID, without our marker, but our subnet on it": {present, foundByID(foundByMarker(recorded), unmarked).After(findSubnets, ourSubnet),
 		plan.UpdateNetwork{ID: "net-1", Changes: []plan.Change{{What: "name", From: strconv.Quote("mine"), To: `"default/example"`}, {What: "description", From: strconv.Quote("mine"), To: strconv.Quote(owner.NetworkMarker("", false))}}, Update: neutron.NetworkUpdate{Name: "default/example", Description: owner.NetworkMarker("", false), Revision: 3}}},
 	"present, our network, with another name": {present, foundByMarker(recorded, with(network, func(n *net) { n.Name = "x" })), renameNetwork},
@@ -296,24 +286,19 @@ var presentRows = map[string]row{
 			Update:  neutron.NetworkUpdate{Name: "default/example", Description: owner.NetworkMarker("", true), NetworkSettings: neutron.NetworkSettings{MTU: new(0)}, Revision: 3},
 		},
 	},
-	"present, our network, subnets not looked for": {present, foundByMarker(recorded, network), findSubnets},
-	"present, our network, without subnets":        {present, foundByMarker(recorded, empty), newSubnet},
-	"present, our network, just created":           {present, foundByMarker(fresh).After(retainNetwork, empty), newSubnet},
-	"present, our subnet, with another CIDR that overlaps": {desiredFor("192.168.0.0/24", ""), foundSubnets(subnet),
-		plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16"), For: "192.168.0.0/24"}},
+	"present, our network, subnets not looked for":                 {present, foundByMarker(recorded, network), findSubnets},
+	"present, our network, without subnets":                        {present, foundByMarker(recorded, empty), newSubnet},
+	"present, our network, just created":                           {present, foundByMarker(fresh).After(retainNetwork, empty), newSubnet},
+	"present, our subnet, with another CIDR that overlaps":         {desiredFor("192.168.0.0/24", ""), foundSubnets(subnet), plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16"), For: "192.168.0.0/24"}},
 	"present, our subnet, with another CIDR, ports not looked for": {desiredFor("10.0.0.0/24", ""), foundSubnets(subnet), plan.FindPorts{NetworkID: "net-1"}},
 	"present, our subnet, with another CIDR, in use": {desiredFor("10.0.0.0/24", ""), foundSubnets(subnet).After(findPorts, []neutron.Port{{ID: "port-1", SubnetIDs: []string{"sub-1"}}, {ID: "port-2"}}),
-		plan.Blocked{Reason: plan.ReasonInUse, Message: "cannot replace subnet 192.168.0.0/16 by 10.0.0.0/24: ports use subnet sub-1 (port-1). Delete the ports, or restore the previous spec."}},
-	"present, our subnet, with another CIDR, not in use": {
-		desiredFor("10.0.0.0/24", ""), foundSubnets(subnet).After(findPorts, noPorts),
-		with(newSubnet, func(s *plan.CreateSubnet) {
-			s.Subnet.CIDR, s.Subnet.Gateway = prefix("10.0.0.0/24"), new(addr("10.0.0.1"))
-		}),
-	},
-	"present, our subnet, and the one that replaces it": {desiredFor("10.0.0.0/24", ""), foundSubnets(subnet, with(oldRange, func(s *sub) { s.Gateway = addr("10.0.0.1") })),
-		plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16"), For: "10.0.0.0/24"}},
+		"blocked: InUse: cannot replace subnet 192.168.0.0/16 by 10.0.0.0/24: ports use subnet sub-1 (port-1). Delete the ports, or restore the previous spec."},
+	"present, our subnet, with another CIDR, not in use": {desiredFor("10.0.0.0/24", ""), foundSubnets(subnet).After(findPorts, noPorts), with(newSubnet, func(s *plan.CreateSubnet) {
+		s.Subnet.CIDR, s.Subnet.Gateway = prefix("10.0.0.0/24"), new(addr("10.0.0.1"))
+	})},
+	"present, our subnet, and the one that replaces it": {desiredFor("10.0.0.0/24", ""), foundSubnets(subnet, with(oldRange, func(s *sub) { s.Gateway = addr("10.0.0.1") })), plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16"), For: "10.0.0.0/24"}},
 	"present, our subnet, without its marker": {present, foundSubnets(with(subnet, func(s *sub) { s.Name, s.Description = "x", "" })),
-		plan.Blocked{Reason: plan.ReasonNotOurs, Message: `subnet sub-1 with the range 192.168.0.0/16 is on network net-1, but does not have the owner marker of this Network. If it belongs to this Network, set its description to "samplecrd.k8s.io owner: c1/default/example". Otherwise delete it.`}},
+		`blocked: NotOurs: subnet sub-1 with the range 192.168.0.0/16 is on network net-1, but does not have the owner marker of this Network. If it belongs to this Network, set its description to "samplecrd.k8s.io owner: c1/default/example". Otherwise delete it.`},
 	"present, all as desired":                {present, foundSubnets(foreign, subnet), plan.Nothing{}},
 	"present, all as desired with host bits": {desiredFor("192.168.1.0/16", ""), foundSubnets(subnet), plan.Nothing{}},
 }
@@ -326,7 +311,7 @@ func TestDuplicates(t *testing.T) {
 	for name, test := range map[string]struct {
 		change  func(*net)       // of the second network
 		subnets []neutron.Subnet // on it
-		want    plan.Step
+		want    any
 	}{
 		"all as we create it":           {func(*net) {}, nil, deleteDuplicate},
 		"created much later":            {func(n *net) { n.CreatedAt = createdAt.Add(240 * time.Hour) }, nil, deleteDuplicate},
@@ -344,45 +329,29 @@ func TestDuplicates(t *testing.T) {
 		"a subnet that we cannot see":   {withSubnet("sub-9"), []sub{}, twoInStatus},
 		"a subnet of ours, and another": {func(n *net) { n.SubnetIDs = []string{"sub-1", "sub-9"} }, ourSubnet, twoInStatus},
 	} {
-		t.Run(name, func(t *testing.T) {
-			actual := foundByMarker(recorded, with(duplicate, test.change), network).After(findSubnets, ourSubnet)
-			if test.subnets != nil {
-				actual = actual.After(findSubnets2, test.subnets)
-			}
-			if diff := cmp.Diff(test.want, plan.Next(present, actual), compareValues); diff != "" {
-				t.Errorf("Next() differs (-want +got):\n%s", diff)
-			}
-		})
+		actual := foundByMarker(recorded, with(duplicate, test.change), network).After(findSubnets, ourSubnet)
+		if test.subnets != nil {
+			actual = actual.After(findSubnets2, test.subnets)
+		}
+		checkNext(t, map[string]row{name: {present, actual, test.want}})
 	}
 }
 
 var duplicateRows = map[string]row{
-	"duplicate, and the status names none yet": {present, foundByMarker(fresh, duplicate, network).After(findSubnets, ourSubnet), plan.Nothing{}},
-	"duplicate that is older, and the status names none yet: that with subnets is ours": {present, foundByMarker(fresh, with(duplicate, func(n *net) { n.CreatedAt = createdAt.Add(-time.Minute) }), network),
-		findSubnets},
-	"late network of a former object, and a retained one": {
-		present, foundByMarker(newObject, late, retained).After(findSubnets, ourSubnet), plan.AddFinalizer{Cloud: here},
-	},
-	"late network of a former object, and one that was taken over": {
-		present, foundByMarker(recorded, late, network).After(findSubnets, ourSubnet).After(findSubnets2, noSubnets), deleteDuplicate,
-	},
-	"late network of a former object, and one that was taken over without a status": {
-		present, foundByMarker(fresh, late, with(empty, func(n *net) { n.Description = owner.NetworkMarker("r3", true) })), newSubnet,
-	},
-	"network of ours with subnets, and a retained one": {
-		present, foundByMarker(fresh, with(late, func(n *net) { n.SubnetIDs = []string{"sub-1"} }), retained).After(findSubnets2, []sub{with(subnet, func(s *sub) { s.NetworkID = "net-2" })}), plan.Nothing{},
-	},
-	"retain, late network of a former object, and a retained one": {
-		retain, foundByMarker(fresh, late, retained).After(findSubnets2, noSubnets), plan.DeleteNetwork{ID: "net-2", Revision: 1, DuplicateOf: "net-1"},
-	},
-	"duplicate, and neither has subnets: the older one is ours": {present, foundByMarker(fresh, with(duplicate, func(n *net) { n.CreatedAt = createdAt.Add(time.Second) }), empty), newSubnet},
-	"ours is updated although a copy has its description":       {present, foundByMarker(recorded, copied, with(network, func(n *net) { n.Name = "x" })), renameNetwork},
-	"two subnets with our marker, one with another range":       {present, foundSubnets(subnet, oldRange), plan.DeleteSubnet{ID: "sub-2", Revision: 4, From: prefix("10.0.0.0/24"), For: "192.168.0.0/16"}},
-	"two subnets with our marker, one with another name":        {present, foundSubnets(subnet, with(oldRange, func(s *sub) { s.Name = "x" })), twoSubnets},
-	"two subnets with our marker, neither as desired": {desiredFor("172.16.0.0/24", ""), foundSubnets(subnet, oldRange),
-		plan.DeleteSubnet{ID: "sub-2", Revision: 4, From: prefix("10.0.0.0/24"), For: "172.16.0.0/24"}},
+	"duplicate, and the status names none yet":                                          {present, foundByMarker(fresh, duplicate, network).After(findSubnets, ourSubnet), plan.Nothing{}},
+	"duplicate that is older, and the status names none yet: that with subnets is ours": {present, foundByMarker(fresh, with(duplicate, func(n *net) { n.CreatedAt = createdAt.Add(-time.Minute) }), network), findSubnets},
+	"late network of a former object, and a retained one":                               {present, foundByMarker(newObject, late, retained).After(findSubnets, ourSubnet), plan.AddFinalizer{Cloud: here}},
+	"late network of a former object, and one that was taken over":                      {present, foundByMarker(recorded, late, network).After(findSubnets, ourSubnet).After(findSubnets2, noSubnets), deleteDuplicate},
+	"late network of a former object, and one that was taken over without a status":     {present, foundByMarker(fresh, late, with(empty, func(n *net) { n.Description = owner.NetworkMarker("r3", true) })), newSubnet},
+	"network of ours with subnets, and a retained one":                                  {present, foundByMarker(fresh, with(late, func(n *net) { n.SubnetIDs = []string{"sub-1"} }), retained).After(findSubnets2, []sub{with(subnet, func(s *sub) { s.NetworkID = "net-2" })}), plan.Nothing{}},
+	"retain, late network of a former object, and a retained one":                       {retain, foundByMarker(fresh, late, retained).After(findSubnets2, noSubnets), plan.DeleteNetwork{ID: "net-2", Revision: 1, DuplicateOf: "net-1"}},
+	"duplicate, and neither has subnets: the older one is ours":                         {present, foundByMarker(fresh, with(duplicate, func(n *net) { n.CreatedAt = createdAt.Add(time.Second) }), empty), newSubnet},
+	"ours is updated although a copy has its description":                               {present, foundByMarker(recorded, copied, with(network, func(n *net) { n.Name = "x" })), renameNetwork},
+	"two subnets with our marker, one with another range":                               {present, foundSubnets(subnet, oldRange), plan.DeleteSubnet{ID: "sub-2", Revision: 4, From: prefix("10.0.0.0/24"), For: "192.168.0.0/16"}},
+	"two subnets with our marker, one with another name":                                {present, foundSubnets(subnet, with(oldRange, func(s *sub) { s.Name = "x" })), twoSubnets},
+	"two subnets with our marker, neither as desired":                                   {desiredFor("172.16.0.0/24", ""), foundSubnets(subnet, oldRange), plan.DeleteSubnet{ID: "sub-2", Revision: 4, From: prefix("10.0.0.0/24"), For: "172.16.0.0/24"}},
 	"three networks, two of them of one request": {present, foundByMarker(recorded, network, duplicate, with(duplicate, func(n *net) { n.ID = "net-3" })).After(findSubnets, ourSubnet),
-		plan.Blocked{Reason: plan.ReasonAmbiguous, Message: `Neutron has 3 networks with an owner marker of default/example (net-1, net-2, net-3), but there must be only one. The status names net-1. Delete the ones that are not needed.`}},
+		`blocked: Ambiguous: Neutron has 3 networks with an owner marker of default/example (net-1, net-2, net-3), but there must be only one. The status names net-1. Delete the ones that are not needed.`},
 }
 
 // TestDeletionWithDuplicates: what is no proven duplicate, or in use, does not block the
@@ -456,7 +425,7 @@ func TestTakenOverRouter(t *testing.T) {
 		"present, the router is desired":  {routed, attached, plan.RecordRouter{ID: "router-1"}},
 		"absent, interfaces not known":    {absent, found, plan.FindRouterInterfaces{NetworkID: "net-1"}},
 		"absent, no router":               {absent, found.After(findRoutes, notRouted), deleteNetwork},
-		"absent, on a router":             {absent, attached, plan.Blocked{Reason: plan.ReasonInUse, Message: "network net-1 cannot be deleted: it is attached to routers, but not by this Network (subnet sub-1 to router router-1). Detach them first (openstack router remove subnet), or set spec.deletionPolicy to Retain."}},
+		"absent, on a router":             {absent, attached, "blocked: InUse: network net-1 cannot be deleted: it is attached to routers, but not by this Network (subnet sub-1 to router router-1). Detach them first (openstack router remove subnet), or set spec.deletionPolicy to Retain."},
 		"present, not taken over: others": {routed, foundByMarker(recorded, network).After(findSubnets, ourSubnet).After(findRoutes, []neutron.RouterInterface{{RouterID: "router-1", NetworkID: "net-1", SubnetID: "sub-1", Address: subnet.Gateway}}), plan.Nothing{}},
 	})
 }
@@ -473,11 +442,9 @@ func TestClaimedByNewObject(t *testing.T) {
 }
 
 var adoptingRows = map[string]row{
-	"adopting, network not looked for": {adopt, fresh, findByID},
-	"adopting, no network": {adopt, foundByID(fresh),
-		plan.Blocked{Reason: plan.ReasonNotFound, Message: "network net-1, which spec.networkID names, does not exist, or belongs to another project than the controller."}},
-	"adopting, another object's network": {adopt, foundByID(fresh, with(unmarked, func(n *net) { n.Description = otherCluster })),
-		plan.Blocked{Reason: plan.ReasonNotOurs, Message: `network net-1 cannot be adopted: it has the owner marker of another Network ("samplecrd.k8s.io owner: c2/default/example").`}},
+	"adopting, network not looked for":                {adopt, fresh, findByID},
+	"adopting, no network":                            {adopt, foundByID(fresh), "blocked: NotFound: network net-1, which spec.networkID names, does not exist, or belongs to another project than the controller."},
+	"adopting, another object's network":              {adopt, foundByID(fresh, with(unmarked, func(n *net) { n.Description = otherCluster })), `blocked: NotOurs: network net-1 cannot be adopted: it has the owner marker of another Network ("samplecrd.k8s.io owner: c2/default/example").`},
 	"adopting, subnets not looked for":                {adopt, foundByID(fresh, with(unmarked, func(n *net) { n.SubnetIDs = []string{"sub-9"} })), findSubnets},
 	"adopting, no subnet":                             {adopt, foundByID(fresh, unmarked), newSubnet},
 	"adopting, our subnet on it":                      {adopt, foundToAdopt(recorded, foreign, subnet), plan.Nothing{}},
@@ -488,12 +455,9 @@ var adoptingRows = map[string]row{
 		})),
 		updateSubnet(plan.Change{What: "gateway", From: "192.168.0.9", To: "192.168.0.1"}, neutron.SubnetSettings{Gateway: new(addr("192.168.0.1")), Pools: pool("192.168.0.2", "192.168.0.8")}),
 	},
-	"adopted, and the range of a foreign subnet is no longer desired": {
-		adopting(desiredFor("10.0.0.0/24", "")), foundToAdopt(recorded, with(subnet, func(s *sub) { s.Description = "mine" })),
-		with(newSubnet, func(s *plan.CreateSubnet) {
-			s.Subnet.CIDR, s.Subnet.Gateway = prefix("10.0.0.0/24"), new(addr("10.0.0.1"))
-		}),
-	},
+	"adopted, and the range of a foreign subnet is no longer desired": {adopting(desiredFor("10.0.0.0/24", "")), foundToAdopt(recorded, with(subnet, func(s *sub) { s.Description = "mine" })), with(newSubnet, func(s *plan.CreateSubnet) {
+		s.Subnet.CIDR, s.Subnet.Gateway = prefix("10.0.0.0/24"), new(addr("10.0.0.1"))
+	})},
 }
 
 // TestOurs checks which network and subnet go into the status.

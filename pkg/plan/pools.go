@@ -67,10 +67,10 @@ func hostRange(cidr netip.Prefix) neutron.Pool {
 	return hosts
 }
 
-// poolContains reports whether a pool contains an address. No pool contains the
-// zero Addr.
+// poolContains reports whether a pool contains an address. No pool contains the zero Addr,
+// nor an address of the other IP version: all of one version are less than those of the other.
 func poolContains(pool neutron.Pool, address netip.Addr) bool {
-	return pool.Start.BitLen() == address.BitLen() && !address.Less(pool.Start) && !pool.End.Less(address)
+	return !address.Less(pool.Start) && !pool.End.Less(address)
 }
 
 // lastAddr returns the last address of a range: for IPv4 the broadcast address.
