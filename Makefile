@@ -228,11 +228,11 @@ test-browser: control-plane ## Test the debug page in a headless Chromium (needs
 screenshots: control-plane ## Write the pictures of the debug page in docs/images, still and moving
 	@go -C test/browser test -count=1 -timeout 30m -run TestPictures . -screenshots
 
-# The benchmark and the programs that it measures.
+# The benchmark, and the program on controller-runtime that it measures.
 .PHONY: bench-programs
 bench-programs: build control-plane
 	@cd test/bench && $(GO_BUILD) -o ../../build/bin/bench . && \
-		for program in roofline controller-runtime; do $(GO_BUILD) -o ../../build/bin/bench-$$program ./$$program || exit; done
+		$(GO_BUILD) -o ../../build/bin/bench-controller-runtime ./controller-runtime
 
 .PHONY: vet-bench
 vet-bench: ## Check that the benchmark and the programs that it measures compile

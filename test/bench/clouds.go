@@ -2,191 +2,107 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"path/filepath"
-	"regexp"
-	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-
-	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
-	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
 	"github.com/samplecrd/network-controller/pkg/clouds"
-	"github.com/samplecrd/network-controller/test/controlplane"
-	"github.com/samplecrd/network-controller/test/internal/process"
 	"github.com/samplecrd/network-controller/test/keystone"
 )
 
-// The numbers of clouds, one for each namespace, and how many Networks each has.
-var cloudCounts = []int{1, 10, 100}
+// cloudCounts are the numbers of clouds, one for each namespace. Two cores take long to
+// create the Networks of 100.
+var cloudCounts = []int{1, 10}
 
 const networksOfCloud = 100
 
-// manyClouds is the controller with a cloud for each namespace.
-type manyClouds struct {
-	cluster  *controlplane.Cluster
-	kube     *kubernetes.Clientset
-	networks *clientset.Clientset
-	cloud    *keystone.Cloud
-	args     []string
+var cloudRows = []row{
+	{"memory", "%.0f MB", "Memory"},
+	{"its peak since the start", "%.0f MB", "Peak"},
+	{"start: CPU time", "%.1f s", "startProgram"},
+	{"start: requests to Neutron and Keystone", "%.0f", "startCloud"},
+	{"start: logins", "%.0f", "Logins"},
+	{"a minute at rest: requests to Neutron", "%.0f", "restCloud"},
+	{"a minute at rest: Secrets read", "%.0f", "restSecrets"},
+	{"a minute at rest: CPU time", "%.2f s", "restProgram"},
 }
 
-// cloudCost is what a number of clouds costs.
-type cloudCost struct {
-	clouds                        int
-	resident, peak                float64 // MB, after the start
-	quiet, cpu                    float64 // seconds of the start
-	startRequests, logins         int64
-	restRequests, restGets, rests float64 // in a minute at rest: to Neutron, to Kubernetes; CPU seconds
-}
+// openStack is a cloud with a project for each namespace.
+type openStack struct{ *keystone.Cloud }
 
-// clouds prints what each number of clouds costs, as a table in Markdown.
-func (b *bench) clouds(ctx context.Context) error {
-	cluster, err := controlplane.Start(ctx, controlplane.Options{Apply: []string{"crd"}})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = cluster.Stop() }()
-	config := rest.CopyConfig(cluster.RESTConfig())
-	config.QPS = -1
-	m := &manyClouds{cluster: cluster, cloud: keystone.Start()}
-	m.kube, m.networks = kubernetes.NewForConfigOrDie(config), clientset.NewForConfigOrDie(config)
-	defer m.cloud.Close()
-	m.args = []string{filepath.Join(b.root, "build/bin/samplecrd-controller"), "-kubeconfig=" + cluster.Kubeconfig(),
-		"-allowed-auth-urls=" + m.cloud.URL, "-leader-elect=false", "-deployment-networks=none"}
-	fmt.Println("| clouds | memory | peak | start: quiet after | CPU time | requests to Neutron | logins " +
-		"| at rest, in a minute: requests to Neutron | Secrets read | CPU time |")
-	fmt.Println("|---|---|---|---|---|---|---|---|---|---|")
-	have := 0
-	for _, n := range cloudCounts {
-		c, err := m.measure(ctx, have, n)
-		if err != nil {
-			return fmt.Errorf("%d clouds: %w", n, err)
-		}
-		have = n
-		fmt.Printf("| %d | %.0f MB | %.0f MB | %.1f s | %.1f s | %d | %d | %.0f | %.0f | %.2f s |\n",
-			c.clouds, c.resident, c.peak, c.quiet, c.cpu, c.startRequests, c.logins, c.restRequests, c.restGets, c.rests)
-	}
-	return nil
-}
+func (o openStack) flag() string { return "-allowed-auth-urls=" + o.URL }
 
-// measure adds clouds, and measures a restart and a minute at rest.
-func (m *manyClouds) measure(ctx context.Context, have, n int) (c cloudCost, err error) {
-	p, err := process.Start(m.cluster.Dir(), process.Program{Name: "controller", Args: m.args})
-	if err != nil {
-		return c, err
-	}
-	for i := have; i < n && err == nil; i++ {
-		err = m.addCloud(ctx, fmt.Sprintf("tenant-%d", i))
-	}
-	if err == nil {
-		err = m.waitReady(ctx, n)
-	}
-	p.Stop(stopTime)
-	if err != nil {
-		return c, err
-	}
+func (o openStack) requests() (all, complete int) { return int(o.Requests.Load()), 0 }
 
-	c.clouds = n
-	requests, logins, began := m.cloud.Requests.Load(), m.cloud.Logins.Load(), time.Now()
-	if p, err = process.Start(m.cluster.Dir(), process.Program{Name: "controller", Args: m.args}); err != nil {
-		return c, err
+// measureClouds prints what each number of clouds costs, as a table in Markdown.
+func measureClouds(ctx context.Context, root string) error {
+	cloud := openStack{keystone.Start()}
+	s := &site{
+		root: root, peer: ours, cloud: cloud,
+		namespace: func(i int) string { return "cloud-" + strconv.Itoa(i/networksOfCloud) },
+		flags:     []string{"-leader-elect=false", "-deployment-networks=none", "-workers=8"},
 	}
-	defer p.Stop(stopTime)
-	lastWork := began
-	for before := -1.0; time.Since(lastWork) < 5*time.Second; {
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
-			return c, err
-		}
-		if now := cpuSeconds(p.PID()); now > before+0.02 {
-			lastWork, before = time.Now(), now
-		}
-	}
-	c.quiet, c.cpu = lastWork.Sub(began).Seconds(), cpuSeconds(p.PID())
-	c.startRequests, c.logins = m.cloud.Requests.Load()-requests, m.cloud.Logins.Load()-logins
-
-	if err := pause(ctx, 30*time.Second); err != nil {
-		return c, err
-	}
-	requests, gets, cpu := m.cloud.Requests.Load(), m.secretGets(ctx), cpuSeconds(p.PID())
-	if err := pause(ctx, time.Minute); err != nil {
-		return c, err
-	}
-	c.restRequests, c.restGets = float64(m.cloud.Requests.Load()-requests), m.secretGets(ctx)-gets
-	c.rests = cpuSeconds(p.PID()) - cpu
-	c.resident, c.peak = memory(p.PID())
-	return c, nil
-}
-
-// addCloud adds a namespace with its Secret and Networks.
-func (m *manyClouds) addCloud(ctx context.Context, namespace string) error {
-	created := metav1.CreateOptions{}
-	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-	if _, err := m.kube.CoreV1().Namespaces().Create(ctx, object, created); err != nil {
-		return err
-	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: clouds.SecretName},
-		StringData: map[string]string{"clouds.yaml": m.cloud.AddProject(namespace).CloudsYAML()}}
-	if _, err := m.kube.CoreV1().Secrets(namespace).Create(ctx, secret, created); err != nil {
-		return err
-	}
-	var group sync.WaitGroup
-	failed := make([]error, 8)
-	for worker := range failed {
-		group.Go(func() {
-			for i := worker; i < networksOfCloud && failed[worker] == nil; i += len(failed) {
-				network := &samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Name: "n" + strconv.Itoa(i)},
-					Spec: samplecrdv1.NetworkSpec{CIDR: fmt.Sprintf("10.0.%d.0/24", i)}}
-				_, failed[worker] = m.networks.SamplecrdV1().Networks(namespace).Create(ctx, network, created)
-			}
-		})
-	}
-	group.Wait()
-	for _, err := range failed {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// waitReady waits until the Networks of a number of clouds are Ready.
-func (m *manyClouds) waitReady(ctx context.Context, n int) error {
-	for i := range n {
-		namespace := fmt.Sprintf("tenant-%d", i)
-		err := process.Poll(ctx, 2*time.Second, func(ctx context.Context) (bool, error) {
-			list, err := m.networks.SamplecrdV1().Networks(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	return s.use(ctx, func() error {
+		var headers []string
+		var all []figures
+		have := 0
+		for _, n := range cloudCounts {
+			found, err := s.withClouds(ctx, cloud, have, n)
 			if err != nil {
-				return false, err
+				return fmt.Errorf("%d clouds: %w", n, err)
 			}
-			isWaiting := func(network samplecrdv1.Network) bool {
-				return !meta.IsStatusConditionTrue(network.Status.Conditions, samplecrdv1.ConditionReady)
-			}
-			return !slices.ContainsFunc(list.Items, isWaiting), nil
-		})
-		if err != nil {
-			return err
+			have, headers, all = n, append(headers, fmt.Sprintf("%d clouds", n)), append(all, found)
 		}
-	}
-	return nil
+		fmt.Println(columns(cloudRows, headers, all))
+		return nil
+	})
 }
 
-var secretGet = regexp.MustCompile(`(?m)^apiserver_request_total\{.*resource="secrets".*verb="GET".*\} (\S+)$`)
-
-// secretGets returns how many Secrets the API server has been asked for.
-func (m *manyClouds) secretGets(ctx context.Context) (total float64) {
-	metrics, _ := m.kube.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-	for _, counter := range secretGet.FindAllSubmatch(metrics, -1) {
-		value, _ := strconv.ParseFloat(strings.TrimSpace(string(counter[1])), 64)
-		total += value
+// withClouds adds clouds, and measures a restart and a minute at rest.
+func (s *site) withClouds(ctx context.Context, cloud openStack, have, n int) (figures, error) {
+	s.stopPeer()
+	if err := s.startPeer(s.flags...); err != nil {
+		return nil, err
 	}
-	return total
+	for i := have; i < n; i++ {
+		if err := s.addCloud(ctx, cloud, s.namespace(i*networksOfCloud)); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := s.create(ctx, have*networksOfCloud, n*networksOfCloud); err != nil {
+		return nil, err
+	}
+	s.stopPeer()
+	found, logins := figures{}, cloud.Logins.Load()
+	start, err := s.costOf(ctx, func() error {
+		if err := s.startPeer(s.flags...); err != nil {
+			return err
+		}
+		return pause(ctx, resyncPeriod-5*time.Second) // the next list is no part of it
+	})
+	if err != nil {
+		return nil, err
+	}
+	found.add("start", start)
+	found["Logins"] = float64(cloud.Logins.Load() - logins)
+	rest, err := s.costOf(ctx, func() error { return pause(ctx, time.Minute) })
+	found.add("rest", rest)
+	found.add("", memory(s.process.PID()))
+	return found, err
+}
+
+// addCloud adds a project, and a namespace with its Secret.
+func (s *site) addCloud(ctx context.Context, cloud openStack, namespace string) error {
+	if err := s.createNamespace(ctx, namespace); err != nil {
+		return err
+	}
+	secret, err := json.Marshal(object{
+		"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": clouds.SecretName},
+		"stringData": object{"clouds.yaml": cloud.AddProject(namespace).CloudsYAML()},
+	})
+	if err != nil {
+		return err
+	}
+	return s.kube.Post().AbsPath("/api/v1/namespaces", namespace, "secrets").Body(secret).Do(ctx).Error()
 }

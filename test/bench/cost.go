@@ -8,78 +8,71 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// cost is what a piece of work took.
-type cost struct {
-	cpuTime
-	requests
-}
+// figures are what a measurement has found, by name.
+type figures map[string]float64
 
-// cpuTime is that of the processes, in seconds.
-type cpuTime struct{ Peer, APIServer, Etcd float64 }
-
-func (c cpuTime) minus(before cpuTime) cpuTime {
-	return cpuTime{c.Peer - before.Peer, c.APIServer - before.APIServer, c.Etcd - before.Etcd}
-}
-
-// requests are numbers of requests.
-type requests struct {
-	Calls, Lists     int // to Neutron; lists are those of everything
-	Networks, Events int // writes to Kubernetes
-}
-
-func (r requests) minus(before requests) requests {
-	return requests{
-		r.Calls - before.Calls, r.Lists - before.Lists,
-		r.Networks - before.Networks, r.Events - before.Events,
+// add adds other figures, with a prefix before their names.
+func (f figures) add(prefix string, others figures) {
+	for name, value := range others {
+		f[prefix+name] = value
 	}
 }
 
-func (r requests) toNeutron() int { return r.Calls + r.Lists }
-func (r requests) writes() int    { return r.Networks + r.Events }
-
-// costOf returns what a piece of work takes. To count requests takes CPU time, too, which
-// is not in it.
-func (s *site) costOf(ctx context.Context, work func() error) (c cost, err error) {
-	before, err := s.requests(ctx)
+// costOf returns what a piece of work takes: CPU time in seconds and numbers of requests.
+// To count requests takes CPU time, too, which is not in it.
+func (s *site) costOf(ctx context.Context, work func() error) (figures, error) {
+	cost := figures{}
+	requests, err := s.requests(ctx)
 	if err != nil {
-		return c, err
+		return nil, err
 	}
 	cpu := s.cpuTime()
 	if err := work(); err != nil {
-		return c, err
+		return nil, err
 	}
-	c.cpuTime = s.cpuTime().minus(cpu)
+	cost.add("", s.cpuTime())
 	after, err := s.requests(ctx)
-	c.requests = after.minus(before)
-	return c, err
-}
-
-func (s *site) cpuTime() cpuTime {
-	pids := s.cluster.PIDs()
-	c := cpuTime{APIServer: cpuSeconds(pids["kube-apiserver"]), Etcd: cpuSeconds(pids["etcd"])}
-	if s.process != nil {
-		c.Peer = cpuSeconds(s.process.PID())
-	}
-	return c
-}
-
-// write matches a counter of the API server for writes of Networks or Events.
-var write = regexp.MustCompile(
-	`(?m)^apiserver_request_total\{.*resource="(networks|events)".*verb="(?:POST|PUT|PATCH|APPLY|DELETE)".*\} (\S+)$`)
-
-// requests returns how many requests Neutron and the API server have received.
-func (s *site) requests(ctx context.Context) (requests, error) {
-	all := s.neutron.requests()
-	metrics, err := s.kube.Get().AbsPath("/metrics").DoRaw(ctx)
-	for _, counter := range write.FindAllSubmatch(metrics, -1) {
-		value, _ := strconv.ParseFloat(string(counter[2]), 64)
-		if string(counter[1]) == "events" {
-			all.Events += int(value)
-		} else {
-			all.Networks += int(value)
+	cost.add("", after)
+	for _, before := range []figures{cpu, requests} {
+		for name, value := range before {
+			cost[name] -= value
 		}
 	}
-	return all, err
+	return cost, err
+}
+
+// cpuTime returns the CPU time that each process has used, in seconds.
+func (s *site) cpuTime() figures {
+	pids := s.cluster.PIDs()
+	f := figures{"Program": 0, "APIServer": cpuSeconds(pids["kube-apiserver"]), "Etcd": cpuSeconds(pids["etcd"])}
+	if s.process != nil {
+		f["Program"] = cpuSeconds(s.process.PID())
+	}
+	return f
+}
+
+// counter matches a counter of the API server for requests.
+var counter = regexp.MustCompile(
+	`(?m)^apiserver_request_total\{.*resource="(networks|events|secrets)".*verb="([A-Z]+)".*\} (\S+)$`)
+
+// requests returns how many requests the cloud has received (all of them, and Calls: without
+// complete lists), how many writes the API server, and how many Secrets it has returned.
+func (s *site) requests(ctx context.Context) (figures, error) {
+	all, complete := s.cloud.requests()
+	f := figures{"Cloud": float64(all), "Calls": float64(all - complete), "Writes": 0, "Events": 0, "Secrets": 0}
+	names := map[string]string{"networks": "Writes", "events": "Events"}
+	metrics, err := s.kube.Get().AbsPath("/metrics").DoRaw(ctx)
+	for _, match := range counter.FindAllSubmatch(metrics, -1) {
+		value, _ := strconv.ParseFloat(string(match[3]), 64)
+		switch kind, verb := string(match[1]), string(match[2]); {
+		case kind == "secrets" && verb == "GET":
+			f["Secrets"] += value
+		case verb != "GET" && verb != "LIST" && verb != "WATCH" && kind != "secrets":
+			f[names[kind]] += value
+		}
+	}
+	f["Changes"] = f["Writes"] + f["Events"]
+	return f, err
 }
 
 // cpuSeconds returns the CPU time that a process has used, in user and kernel mode.
@@ -88,22 +81,16 @@ func cpuSeconds(pid int) float64 {
 	if err != nil {
 		return 0
 	}
-	stat, err := process.Stat()
-	if err != nil {
-		return 0
-	}
+	stat, _ := process.Stat() // it fails if the process has ended
 	return stat.CPUTime()
 }
 
 // memory returns the resident memory of a process and its peak, in MB (10⁶ bytes).
-func memory(pid int) (resident, peak float64) {
+func memory(pid int) figures {
 	process, err := procfs.NewProc(pid)
 	if err != nil {
-		return 0, 0
+		return nil
 	}
-	status, err := process.NewStatus()
-	if err != nil {
-		return 0, 0
-	}
-	return float64(status.VmRSS) / 1e6, float64(status.VmHWM) / 1e6
+	status, _ := process.NewStatus()
+	return figures{"Memory": float64(status.VmRSS) / 1e6, "Peak": float64(status.VmHWM) / 1e6}
 }

@@ -1,13 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -25,186 +26,165 @@ const (
 	calmCPU = 0.1
 )
 
-// run is one measurement of one peer.
-type run struct {
-	Peer                 string
-	Round                int
-	Latency              time.Duration
-	Create, Edit, Delete phase
-	// Resident and Peak are the peer's memory in MB after creating.
-	Resident, Peak float64
+// measure measures the peer.
+func (s *site) measure(ctx context.Context, m step) (figures, error) {
+	switch m.kind {
+	case life:
+		return s.lifeOf(ctx, m.N)
+	case tenant:
+		return s.secondTenant(ctx, m.N, m.AtATime)
+	}
+	if _, err := s.create(ctx, 0, m.N); err != nil {
+		return nil, err
+	}
+	return s.atRest(ctx)
 }
-
-// phase is what one kind of work took: creating, editing or deleting.
-type phase struct {
-	cost
-	N        int
-	Seconds  float64 // until the last one was done
-	P50, P99 float64 // seconds from the user's request until one was done
-}
-
-// rate returns how many were done in a second.
-func (p phase) rate() float64 { return float64(p.N) / p.Seconds }
 
 // lifeOf creates, edits and deletes n Networks.
-func (s *site) lifeOf(ctx context.Context, n int) (r run, err error) {
-	if r.Create, err = s.create(ctx, 0, n); err != nil {
-		return r, fmt.Errorf("creating: %w", err)
+func (s *site) lifeOf(ctx context.Context, n int) (figures, error) {
+	found := figures{}
+	for _, c := range []change{{"create", 1, s.post}, {"edit", 2, s.edit}, {"delete", gone, s.remove}} {
+		cost, err := s.phase(ctx, 0, n, c)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.name, err)
+		}
+		found.add(c.name, cost)
+		if c.name == "create" {
+			found.add("", memory(s.process.PID()))
+		}
 	}
-	r.Resident, r.Peak = memory(s.process.PID())
-	if r.Edit, err = s.phase(ctx, 0, n, change{2, s.edit}); err != nil {
-		return r, fmt.Errorf("editing: %w", err)
-	}
-	r.Delete, err = s.phase(ctx, 0, n, change{gone, func(ctx context.Context, namespace, name string, _ int) error {
-		return s.remove(ctx, namespace, name)
-	}})
-	return r, err
+	return found, nil
 }
 
 // change is what users do to a Network, which then is ready with a generation, or gone.
 type change struct {
+	name       string
 	generation int64
 	request    func(ctx context.Context, namespace, name string, i int) error
 }
 
 // create creates the Networks with the numbers from first to last, without the last.
-func (s *site) create(ctx context.Context, first, last int) (phase, error) {
-	return s.phase(ctx, first, last, change{1, s.post})
+func (s *site) create(ctx context.Context, first, last int) (figures, error) {
+	return s.phase(ctx, first, last, change{"create", 1, s.post})
 }
 
-// phase makes users change Networks, and waits until all are done and their Events sent.
-func (s *site) phase(ctx context.Context, first, last int, c change) (p phase, err error) {
-	p.N = last - first
-	p.cost, err = s.costOf(ctx, func() error {
-		done, began := s.watch.expect(p.N), time.Now()
-		ctx, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		go parallel(users, p.N, func(i int) bool {
-			i += first
-			s.watch.begin(tenant(i), networkName(i), c.generation)
-			err := c.request(ctx, tenant(i), networkName(i), i)
-			if err != nil {
-				cancel(err)
-			}
-			return err == nil
+// phase makes users change Networks, and waits until all are done and their Events sent. It
+// returns the cost for each Network, with CPU times in milliseconds, the Networks in a
+// second, and the seconds from a user's request until the Network was done.
+func (s *site) phase(ctx context.Context, first, last int, c change) (figures, error) {
+	n, took := last-first, time.Duration(0)
+	cost, err := s.costOf(ctx, func() error {
+		done, began := s.watch.expect(n), time.Now()
+		err := parallel(ctx, users, n, func(ctx context.Context, i int) error {
+			namespace, name := s.namespace(first+i), networkName(first+i)
+			s.watch.begin(namespace, name, c.generation)
+			return c.request(ctx, namespace, name, first+i)
 		})
-		if err := s.wait(ctx, done, giveUp+time.Duration(p.N)*forEach); err != nil {
+		if err != nil {
 			return err
 		}
-		p.Seconds = time.Since(began).Seconds()
+		if err := s.wait(ctx, s.watch, done); err != nil {
+			return err
+		}
+		took = time.Since(began)
 		return s.settle(ctx)
 	})
-	times := s.watch.times()
-	p.P50, p.P99 = percentile(times, 0.5), percentile(times, 0.99)
-	p.Networks -= p.N // the requests of the users
-	return p, err
+	if err != nil {
+		return nil, err
+	}
+	cost["Writes"] -= float64(n) // the requests of the users
+	for name := range cost {
+		cost[name] /= float64(n)
+	}
+	for _, process := range []string{"Program", "APIServer", "Etcd"} {
+		cost[process] *= 1000
+	}
+	cost["Rate"] = float64(n) / took.Seconds()
+	cost.add("", percentiles(s.watch.times()))
+	return cost, nil
 }
 
-// wait waits until the expected Networks are done.
-func (s *site) wait(ctx context.Context, done <-chan struct{}, limit time.Duration) error {
+// percentiles returns the median and the 99th percentile.
+func percentiles(all []float64) figures {
+	slices.Sort(all)
+	at := func(p float64) float64 { return all[min(len(all)-1, int(float64(len(all))*p))] }
+	return figures{"P50": at(0.5), "P99": at(0.99)}
+}
+
+// parallel calls a function with 0 to n-1, some at a time, until it returns an error.
+func parallel(ctx context.Context, atATime, n int, call func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atATime)
+	for i := 0; i < n && ctx.Err() == nil; i++ {
+		group.Go(func() error { return call(ctx, i) })
+	}
+	return group.Wait()
+}
+
+// wait waits until the Networks are done that an observer expects.
+func (s *site) wait(ctx context.Context, by *observer, done <-chan struct{}) error {
+	limit := giveUp + time.Duration(by.left())*forEach
 	select {
 	case <-done:
 		return nil
-	case err := <-s.watch.failed:
+	case err := <-by.failed:
 		return err
 	case <-s.process.Done():
 		return s.process.Check()
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ctx.Err()
 	case <-time.After(limit):
-		return fmt.Errorf("only %d Networks were done within %v%s", len(s.watch.times()), limit, s.process.LastLines())
+		return fmt.Errorf("%d Networks were not done within %v%s", by.left(), limit, s.process.LastLines())
 	}
 }
 
 // createOne creates a Network, and returns the seconds until it was ready, and those of the
-// request.
-func (s *site) createOne(ctx context.Context, namespace, name string) (t times, err error) {
+// request, which show how busy the API server is.
+func (s *site) createOne(ctx context.Context, namespace, name string) (ready, accepted float64, err error) {
 	done, began := s.watch.expect(1), time.Now()
 	s.watch.begin(namespace, name, 1)
 	if err := s.post(ctx, namespace, name, 0); err != nil {
-		return t, err
+		return 0, 0, err
 	}
-	t.accepted = time.Since(began).Seconds()
-	err = s.wait(ctx, done, giveUp)
-	t.ready = time.Since(began).Seconds()
-	return t, err
+	accepted = time.Since(began).Seconds()
+	err = s.wait(ctx, s.watch, done)
+	return time.Since(began).Seconds(), accepted, err
 }
 
-// parallel calls a function with 0 to n-1, and stops if it returns false.
-func parallel(workers, n int, call func(i int) bool) {
-	var next atomic.Int64
-	var all sync.WaitGroup
-	for range workers {
-		all.Go(func() {
-			for i := int(next.Add(1) - 1); i < n; i = int(next.Add(1) - 1) {
-				if !call(i) {
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-}
-
-// settle waits until a peer has sent no Event for a second.
-func (s *site) settle(ctx context.Context) error {
-	if s.peer.isBare {
-		return nil
-	}
-	for latest := -1; ; {
-		sent, err := s.events(ctx)
-		if err != nil || sent == latest {
-			return err
-		}
-		latest = sent
-		if err := pause(ctx, time.Second); err != nil {
-			return err
-		}
-	}
-}
-
-// resting is a peer with N healthy Networks, in which nothing changes.
-type resting struct {
-	Peer string
-	N    int
-	// Check is a drift check: what the peer does in one resync period.
-	Check cost
-	// Restart is what a new process does until it is quiet, and Quiet the seconds until then.
-	Restart cost
-	Quiet   float64
-	// Resident and Peak are the peer's memory in MB after the check.
-	Resident, Peak float64
-}
-
-// atRest measures a drift check and a restart. The peer has created n Networks.
-func (s *site) atRest(ctx context.Context, n int) (r resting, err error) {
-	r = resting{Peer: s.peer.Name, N: n}
+// atRest measures a peer while nothing changes: "check" is a drift check, in one resync
+// period, and "restart" what a new process does until it is quiet.
+func (s *site) atRest(ctx context.Context) (found figures, err error) {
+	found = figures{}
 	if _, err = s.untilQuiet(ctx, 0); err != nil { // the rest of the work that came before
-		return r, err
+		return nil, err
 	}
-	if r.Check, err = s.costOf(ctx, func() error { return s.driftCheck(ctx) }); err != nil {
-		return r, err
+	check, err := s.costOf(ctx, func() error { return s.driftCheck(ctx) })
+	if err != nil {
+		return nil, err
 	}
-	r.Resident, r.Peak = memory(s.process.PID())
+	found.add("check", check)
+	found.add("", memory(s.process.PID()))
 	s.stopPeer()
-	r.Restart, err = s.costOf(ctx, func() error {
-		before := s.neutron.requests().toNeutron()
-		if err := s.startPeer(s.peer.flags...); err != nil {
+	restart, err := s.costOf(ctx, func() error {
+		before, _ := s.cloud.requests()
+		if err := s.startPeer(s.flags...); err != nil {
 			return err
 		}
-		r.Quiet, err = s.untilQuiet(ctx, before+1)
+		found["Quiet"], err = s.untilQuiet(ctx, before+1)
 		return err
 	})
-	return r, err
+	found.add("restart", restart)
+	return found, err
 }
 
 // driftCheck waits for one resync period. This controller lists all objects, so its period
 // lasts until the end of the next list. Others spread their checks over the period.
 func (s *site) driftCheck(ctx context.Context) error {
-	if s.peer.Name != nameOurs {
+	if s.peer.Name != ours.Name {
 		return pause(ctx, resyncPeriod)
 	}
-	_, err := s.untilQuiet(ctx, s.neutron.requests().toNeutron()+1)
+	sent, _ := s.cloud.requests()
+	_, err := s.untilQuiet(ctx, sent+1)
 	return err
 }
 
@@ -217,7 +197,8 @@ func (s *site) untilQuiet(ctx context.Context, least int) (seconds float64, err 
 		if time.Since(began) > giveUp {
 			return 0, errors.New("the program does not get quiet")
 		}
-		if sent, used := s.neutron.requests().toNeutron(), s.cpuTime().Peer; sent != latest || used-cpu > calmCPU {
+		sent, _ := s.cloud.requests()
+		if used := s.cpuTime()["Program"]; sent != latest || used-cpu > calmCPU {
 			latest, at, cpu = sent, time.Now(), used
 		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
@@ -225,38 +206,6 @@ func (s *site) untilQuiet(ctx context.Context, least int) (seconds float64, err 
 		}
 	}
 	return at.Sub(began).Seconds(), nil
-}
-
-// beside is how long one Network takes alone, and while another tenant creates N, with a
-// number of requests at a time.
-type beside struct {
-	N, AtATime      int
-	Alone, Together pace
-}
-
-// pace is how long new Networks take until they are ready, and, of that, the user's own
-// request. The latter shows how busy the API server is.
-type pace struct {
-	Count           int
-	Ready, Accepted series
-}
-
-// series are times in seconds.
-type series struct{ P50, P99 float64 }
-
-// times are those of one Network, in seconds.
-type times struct{ ready, accepted float64 }
-
-func paceOf(all []times) pace {
-	ready, accepted := make([]float64, len(all)), make([]float64, len(all))
-	for i, one := range all {
-		ready[i], accepted[i] = one.ready, one.accepted
-	}
-	seriesOf := func(values []float64) series {
-		slices.Sort(values)
-		return series{percentile(values, 0.5), percentile(values, 0.99)}
-	}
-	return pace{len(all), seriesOf(ready), seriesOf(accepted)}
 }
 
 const (
@@ -267,46 +216,57 @@ const (
 
 // secondTenant measures new Networks of one tenant, alone and beside n of another. Each
 // tenant watches its own namespace: a watch of all would be delayed by the n Networks.
-func (s *site) secondTenant(ctx context.Context, n, atATime int) (b beside, err error) {
-	b = beside{N: n, AtATime: atATime}
+func (s *site) secondTenant(ctx context.Context, n, atATime int) (figures, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*giveUp+time.Duration(n)*forEach)
+	defer cancel()
 	for _, namespace := range []string{quietTenant, busyTenant} {
 		if err := s.createNamespace(ctx, namespace); err != nil {
-			return b, err
+			return nil, err
 		}
 	}
 	s.watch.stop()
 	s.watch = observe(ctx, s.kube, quietTenant)
-	var alone, together []times
+	var alone, beside paces
 	for i := range repetitions + 1 {
-		one, err := s.createOne(ctx, quietTenant, fmt.Sprintf("alone-%d", i))
-		if err != nil {
-			return b, err
+		if err := alone.add(s.createOne(ctx, quietTenant, fmt.Sprintf("alone-%d", i))); err != nil {
+			return nil, err
 		}
-		alone = append(alone, one)
 	}
-	b.Alone = paceOf(alone[1:]) // the first one waits for connections
-
-	ctx, cancel := context.WithTimeout(ctx, giveUp+time.Duration(n)*forEach)
-	defer cancel()
-	others := observe(ctx, s.kube, busyTenant)
+	others, finished := observe(ctx, s.kube, busyTenant), make(chan error, 1)
 	done := others.expect(n)
-	go parallel(atATime, n, func(i int) bool {
-		others.begin(busyTenant, networkName(i), 1)
-		return s.post(ctx, busyTenant, networkName(i), i) == nil // otherwise it never ends
-	})
+	go func() {
+		err := parallel(ctx, atATime, n, func(ctx context.Context, i int) error {
+			others.begin(busyTenant, networkName(i), 1)
+			return s.post(ctx, busyTenant, networkName(i), i)
+		})
+		finished <- cmp.Or(err, s.wait(ctx, others, done))
+	}()
 	for {
-		one, err := s.createOne(ctx, quietTenant, fmt.Sprintf("beside-%d", len(together)))
-		if err != nil {
-			return b, err
+		if err := beside.add(s.createOne(ctx, quietTenant, fmt.Sprintf("beside-%d", len(beside.ready)))); err != nil {
+			return nil, err
 		}
-		together = append(together, one)
 		select {
-		case <-done:
-			b.Together = paceOf(together)
-			return b, nil
-		case err := <-others.failed:
-			return b, err
+		case err := <-finished:
+			found := figures{}
+			found.add("alone", paces{alone.ready[1:], alone.accepted[1:]}.figures()) // the first waits for connections
+			found.add("beside", beside.figures())
+			return found, err
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+// paces are the times of Networks that were created one after the other, in seconds.
+type paces struct{ ready, accepted []float64 }
+
+func (p *paces) add(ready, accepted float64, err error) error {
+	p.ready, p.accepted = append(p.ready, ready), append(p.accepted, accepted)
+	return err
+}
+
+func (p paces) figures() figures {
+	f := figures{"Count": float64(len(p.ready))}
+	f.add("Ready", percentiles(p.ready))
+	f.add("Accepted", percentiles(p.accepted))
+	return f
 }

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
@@ -12,48 +12,36 @@ import (
 
 // neutron is the embedded Neutron, with a latency and a count of requests.
 type neutron struct {
-	embedded *embedded.Server
-	server   *httptest.Server
-	latency  time.Duration
-
-	mu           sync.Mutex
-	calls, lists int
+	*httptest.Server
+	all, lists atomic.Int64
 }
 
 func startNeutron(latency time.Duration) *neutron {
-	n := &neutron{embedded: embedded.New(embedded.Options{}), latency: latency}
-	n.server = httptest.NewServer(n)
+	n := &neutron{}
+	server := embedded.New(embedded.Options{})
+	n.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n.all.Add(1)
+		if isCompleteList(r) {
+			n.lists.Add(1)
+		}
+		if latency > 0 {
+			<-time.After(latency)
+		}
+		server.ServeHTTP(w, r)
+	}))
 	return n
 }
 
-// ServeHTTP counts a request, and passes it on after the latency.
-func (n *neutron) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	n.count(r)
-	if n.latency > 0 {
-		<-time.After(n.latency)
-	}
-	n.embedded.ServeHTTP(w, r)
-}
-
-// count counts a request. Those are lists that select no object.
-func (n *neutron) count(r *http.Request) {
-	kind := strings.TrimPrefix(r.URL.Path, "/v2.0/")
-	isList := r.Method == http.MethodGet && !strings.Contains(kind, "/")
+// isCompleteList reports whether a request is a list that selects no object.
+func isCompleteList(r *http.Request) bool {
 	for _, filter := range []string{"id", "description", "name", "network_id"} {
-		isList = isList && !r.URL.Query().Has(filter)
+		if r.URL.Query().Has(filter) {
+			return false
+		}
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if isList {
-		n.lists++
-	} else {
-		n.calls++
-	}
+	return r.Method == http.MethodGet && !strings.Contains(strings.TrimPrefix(r.URL.Path, "/v2.0/"), "/")
 }
 
-// requests returns how many requests there were.
-func (n *neutron) requests() requests {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return requests{Calls: n.calls, Lists: n.lists}
-}
+func (n *neutron) flag() string { return "-neutron-endpoint=" + n.URL }
+
+func (n *neutron) requests() (all, complete int) { return int(n.all.Load()), int(n.lists.Load()) }

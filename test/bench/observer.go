@@ -8,9 +8,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
-	"github.com/samplecrd/network-controller/test/bench/bare"
 )
 
 // gone is the generation of a Network that no longer exists.
@@ -22,9 +22,9 @@ type observer struct {
 	failed chan error // of the watch
 
 	mu      sync.Mutex
-	waiting map[string]waiting
+	waiting map[cache.ObjectName]waiting
 	took    []float64 // seconds
-	left    int
+	missing int
 	done    chan struct{} // closed when none is left
 }
 
@@ -34,11 +34,11 @@ type waiting struct {
 }
 
 // observe starts to watch a namespace, or all if it is empty, until the context ends.
-func observe(ctx context.Context, kube rest.Interface, namespace string) *observer {
+func observe(ctx context.Context, kube *rest.RESTClient, namespace string) *observer {
 	ctx, stop := context.WithCancel(ctx)
-	o := &observer{waiting: map[string]waiting{}, failed: make(chan error, 1), stop: stop}
+	o := &observer{waiting: map[cache.ObjectName]waiting{}, failed: make(chan error, 1), stop: stop}
 	go func() {
-		if err := bare.Watch(ctx, kube, namespace, o.handle); err != nil && ctx.Err() == nil {
+		if err := watchNetworks(ctx, kube, namespace, o.handle); err != nil && ctx.Err() == nil {
 			o.failed <- err
 		}
 	}()
@@ -49,7 +49,7 @@ func observe(ctx context.Context, kube rest.Interface, namespace string) *observ
 func (o *observer) expect(n int) (done <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.waiting, o.took, o.left, o.done = map[string]waiting{}, nil, n, make(chan struct{})
+	o.waiting, o.took, o.missing, o.done = map[cache.ObjectName]waiting{}, nil, n, make(chan struct{})
 	return o.done
 }
 
@@ -58,42 +58,38 @@ func (o *observer) expect(n int) (done <-chan struct{}) {
 func (o *observer) begin(namespace, name string, generation int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.waiting[namespace+"/"+name] = waiting{time.Now(), generation}
+	o.waiting[cache.NewObjectName(namespace, name)] = waiting{time.Now(), generation}
 }
 
-// times returns the sorted times of the Networks that are done.
+// times returns the times of the Networks that are done, in seconds.
 func (o *observer) times() []float64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return slices.Sorted(slices.Values(o.took))
+	return slices.Clone(o.took)
 }
 
 func (o *observer) handle(change watch.EventType, network *samplecrdv1.Network) {
-	key := network.Namespace + "/" + network.Name
+	key := cache.MetaObjectToName(network)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	expected, ok := o.waiting[key]
-	switch {
-	case !ok:
-		return
-	case expected.generation == gone:
-		if change != watch.Deleted {
-			return
-		}
-	case network.Generation < expected.generation || !bare.IsReady(network):
+	isDone := change == watch.Deleted
+	if expected.generation != gone {
+		isDone = network.Generation >= expected.generation && isReady(network)
+	}
+	if !ok || !isDone {
 		return
 	}
 	delete(o.waiting, key)
 	o.took = append(o.took, time.Since(expected.since).Seconds())
-	if o.left--; o.left == 0 {
+	if o.missing--; o.missing == 0 {
 		close(o.done)
 	}
 }
 
-// percentile returns a percentile of sorted values.
-func percentile(sorted []float64, p float64) float64 {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[min(len(sorted)-1, int(float64(len(sorted))*p))]
+// left returns how many Networks are not done.
+func (o *observer) left() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.missing
 }

@@ -10,196 +10,164 @@ import (
 	"strings"
 	"time"
 
-	"github.com/samplecrd/network-controller/test/bench/bare"
-	"github.com/samplecrd/network-controller/test/launch"
+	"github.com/samplecrd/network-controller/test/internal/process"
 )
-
-// scale is what one number of Networks costs.
-type scale struct {
-	resting
-	Create phase // of the last ones, after the restart
-	// Heap is the live heap of the controller in MB; the other memory is resident.
-	Heap, Memory, Peak       float64
-	Standby, APIServer, Etcd float64
-	APIServerPeak            float64 // after the list
-	Database                 float64 // of etcd in MB
-	ListSeconds, ListMB      float64 // all Networks in one response of the API server
-	CheckTook                float64 // seconds that the list after the restart took
-	// HandOver is the work of a standby that takes over, and Ready the seconds from
-	// the signal that stops the leader until a new Network was ready.
-	HandOver cost
-	Ready    float64
-}
 
 // sizes are the numbers of Networks.
 var sizes = []int{1_000, 10_000, 30_000, 100_000}
 
-// created is how many Networks of each size are created after the restart.
-const created = 500
+// lastOnes is how many Networks of each size are created after the restart.
+const lastOnes = 500
 
-// scale measures the controller at each size.
-func (b *bench) scale(ctx context.Context) error {
-	p, err := selectPeers(b.peers, nameOurs)
+// row is a row of a table, whose cells show figures.
+type row struct{ title, format, figures string }
+
+var scaleRows = []row{
+	{"live heap of the controller", "%.0f MB", "Heap"},
+	{"memory of the leader", "%.0f MB", "leaderMemory"},
+	{"its peak since the start", "%.0f MB", "leaderPeak"},
+	{"memory of a standby", "%.0f MB", "standbyMemory"},
+	{"start: until it is quiet", "%.1f s", "Quiet"},
+	{"start: CPU time of the controller", "%.1f s", "restartProgram"},
+	{"start: CPU time of the API server", "%.1f s", "restartAPIServer"},
+	{"start: requests to Neutron, writes", "%.0f, %.0f", "restartCloud restartChanges"},
+	{"drift check: the list", "%.1f s", "List"},
+	{"drift check: CPU time of the controller", "%.1f s", "checkProgram"},
+	{"drift check: requests to Neutron, writes", "%.0f, %.0f", "checkCloud checkChanges"},
+	{"create: Networks in a second", "%.0f", "createRate"},
+	{"create: CPU time of the controller for each", "%.1f ms", "createProgram"},
+	{"create: CPU time of the API server for each", "%.0f ms", "createAPIServer"},
+	{"create: requests to Neutron for each", "%.1f", "createCalls"},
+	{"handover after SIGTERM: until a new Network is ready", "%.1f s", "Ready"},
+	{"handover: CPU time of the standby", "%.1f s", "handoverProgram"},
+	{"memory of the API server", "%.0f MB", "serverMemory"},
+	{"its peak, after a response with all Networks", "%.0f MB", "responsePeak"},
+	{"that response", "%.0f MB in %.1f s", "responseMB responseSeconds"},
+	{"database of etcd", "%.0f MB", "Database"},
+	{"memory of etcd", "%.0f MB", "etcdMemory"},
+}
+
+// columns returns a table in Markdown with a column of figures for each header.
+func columns(rows []row, headers []string, all []figures) string {
+	var text strings.Builder
+	text.WriteString("|  | " + strings.Join(headers, " | ") + " |\n" + strings.Repeat("|---", len(headers)+1) + "|\n")
+	for _, row := range rows {
+		text.WriteString("| " + row.title)
+		for _, f := range all {
+			var values []any
+			for _, name := range strings.Fields(row.figures) {
+				values = append(values, f[name])
+			}
+			text.WriteString(" | " + fmt.Sprintf(row.format, values...))
+		}
+		text.WriteString(" |\n")
+	}
+	return text.String()
+}
+
+// measureScale measures the controller at each size, and prints the table so far.
+func measureScale(ctx context.Context, root string) error {
+	ports, err := process.FreePorts(ctx, 2)
 	if err != nil {
 		return err
 	}
-	metrics, err := launch.FreeAddress(ctx, "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	profiles, err := launch.FreeAddress(ctx, "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	p[0].flags = []string{"-metrics-bind-address=" + metrics, "-profiling-bind-address=" + profiles}
-	return step{"scale", p[0], 0, func(ctx context.Context, s *site) error {
-		var all []scale
+	metrics, profiles := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
+	return onSite(ctx, root, step{Peer: ours}, func(s *site) error {
+		s.flags = []string{"-metrics-bind-address=" + metrics, "-profiling-bind-address=" + profiles} // from the restart on
+		var headers []string
+		var all []figures
 		have := 0
 		for _, n := range sizes {
-			if _, err := s.create(ctx, have, n-created); err != nil {
+			if _, err := s.create(ctx, have, n-lastOnes); err != nil {
 				return err
 			}
-			measured, err := s.atScale(ctx, n, metrics, profiles)
+			found, err := s.atScale(ctx, n, metrics, profiles)
 			if err != nil {
 				return fmt.Errorf("%d Networks: %w", n, err)
 			}
-			have = n
-			all = append(all, measured)
-			fmt.Println(scaleTable(all))
+			have, headers, all = n, append(headers, number(n)), append(all, found)
+			fmt.Println(columns(scaleRows, headers, all))
 		}
 		return nil
-	}}.run(ctx)
-}
-
-// scaleTable returns the results in Markdown, with a column for each size.
-func scaleTable(all []scale) string {
-	figure := func(format string, value func(s scale) float64) func(scale) string {
-		return func(s scale) string { return fmt.Sprintf(format, value(s)) }
-	}
-	requests := func(c cost) string { return fmt.Sprintf("%d, %d", c.toNeutron(), c.writes()) }
-	rows := []struct {
-		name string
-		cell func(s scale) string
-	}{
-		{"live heap of the controller", figure("%.0f MB", func(s scale) float64 { return s.Heap })},
-		{"memory of the leader", figure("%.0f MB", func(s scale) float64 { return s.Memory })},
-		{"its peak since the start", figure("%.0f MB", func(s scale) float64 { return s.Peak })},
-		{"memory of a standby", figure("%.0f MB", func(s scale) float64 { return s.Standby })},
-		{"start: until it is quiet", figure("%.1f s", func(s scale) float64 { return s.Quiet })},
-		{"start: CPU time of the controller", figure("%.1f s", func(s scale) float64 { return s.Restart.Peer })},
-		{"start: CPU time of the API server", figure("%.1f s", func(s scale) float64 { return s.Restart.APIServer })},
-		{"start: requests to Neutron, writes", func(s scale) string { return requests(s.Restart) }},
-		{"drift check: the list", figure("%.1f s", func(s scale) float64 { return s.CheckTook })},
-		{"drift check: CPU time of the controller", figure("%.1f s", func(s scale) float64 { return s.Check.Peer })},
-		{"drift check: requests to Neutron, writes", func(s scale) string { return requests(s.Check) }},
-		{"create: Networks in a second", figure("%.0f", func(s scale) float64 { return s.Create.rate() })},
-		{"create: CPU time of the controller for each", figure("%.1f ms", func(s scale) float64 {
-			return 1000 * s.Create.Peer / created
-		})},
-		{"create: CPU time of the API server for each", figure("%.0f ms", func(s scale) float64 {
-			return 1000 * s.Create.APIServer / created
-		})},
-		{"create: requests to Neutron for each", figure("%.1f", func(s scale) float64 {
-			return float64(s.Create.Calls) / created
-		})},
-		{"handover after SIGTERM: until a new Network is ready", figure("%.1f s", func(s scale) float64 { return s.Ready })},
-		{"handover: CPU time of the standby", figure("%.1f s", func(s scale) float64 { return s.HandOver.Peer })},
-		{"memory of the API server", figure("%.0f MB", func(s scale) float64 { return s.APIServer })},
-		{"its peak, after a response with all Networks", figure("%.0f MB", func(s scale) float64 { return s.APIServerPeak })},
-		{"that response", func(s scale) string { return fmt.Sprintf("%.0f MB in %.1f s", s.ListMB, s.ListSeconds) }},
-		{"database of etcd", figure("%.0f MB", func(s scale) float64 { return s.Database })},
-		{"memory of etcd", figure("%.0f MB", func(s scale) float64 { return s.Etcd })},
-	}
-	header, cells := []string{""}, make([][]string, len(rows))
-	for _, s := range all {
-		header = append(header, number(s.N))
-	}
-	for i, row := range rows {
-		cells[i] = []string{row.name}
-		for _, s := range all {
-			cells[i] = append(cells[i], row.cell(s))
-		}
-	}
-	return table(header, cells)
+	})
 }
 
 // atScale measures one size, of which it creates the last Networks.
-func (s *site) atScale(ctx context.Context, n int, metrics, profiles string) (r scale, err error) {
-	if r.resting, err = s.atRest(ctx, n); err != nil {
-		return r, err
+func (s *site) atScale(ctx context.Context, n int, metrics, profiles string) (found figures, err error) {
+	if found, err = s.atRest(ctx); err != nil {
+		return nil, err
 	}
 	took := `(?m)^samplecrd_neutron_cache_refresh_duration_seconds(?:\{[^}]*\})? (\S+)$`
-	if r.CheckTook, err = valueAt(ctx, "http://"+metrics+"/metrics", took); err != nil {
-		return r, err
+	if found["List"], err = valueAt("http://"+metrics+"/metrics", took); err != nil {
+		return nil, err
 	}
-	if r.Create, err = s.create(ctx, n-created, n); err != nil {
-		return r, err
+	create, err := s.create(ctx, n-lastOnes, n)
+	if err != nil {
+		return nil, err
 	}
-	r.Memory, r.Peak = memory(s.process.PID())
-	heap := "http://" + profiles + "/debug/pprof/heap?gc=1&debug=1"
-	if r.Heap, err = valueAt(ctx, heap, `(?m)^# HeapAlloc = (\d+)$`); err != nil {
-		return r, err
+	found.add("create", create)
+	found.add("leader", memory(s.process.PID()))
+	heap, err := valueAt("http://"+profiles+"/debug/pprof/heap?gc=1&debug=1", `(?m)^# HeapAlloc = (\d+)$`)
+	if err != nil {
+		return nil, err
 	}
-	r.Heap /= 1e6
-	if err := s.kubernetesAt(ctx, &r); err != nil {
-		return r, err
+	found["Heap"] = heap / 1e6
+	if err := s.kubernetesAt(ctx, found); err != nil {
+		return nil, err
 	}
-	return r, s.handOver(ctx, &r)
+	return found, s.handOver(ctx, fmt.Sprintf("after-%d", n), found)
 }
 
 // kubernetesAt measures the API server and etcd.
-func (s *site) kubernetesAt(ctx context.Context, r *scale) error {
+func (s *site) kubernetesAt(ctx context.Context, found figures) error {
 	pids := s.cluster.PIDs()
-	r.APIServer, _ = memory(pids["kube-apiserver"])
-	r.Etcd, _ = memory(pids["etcd"])
+	found.add("server", memory(pids["kube-apiserver"]))
+	found.add("etcd", memory(pids["etcd"]))
 	metrics, err := s.kube.Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return err
 	}
-	if r.Database, err = valueIn(metrics, `(?m)^apiserver_storage_size_bytes\{.*\} (\S+)$`); err != nil {
+	bytes, err := valueIn(metrics, `(?m)^apiserver_storage_size_bytes\{.*\} (\S+)$`)
+	if err != nil {
 		return err
 	}
-	r.Database /= 1e6
 	began := time.Now()
-	text, err := s.kube.Get().Resource(bare.Resource).Param("resourceVersion", "0").DoRaw(ctx)
-	r.ListSeconds, r.ListMB = time.Since(began).Seconds(), float64(len(text))/1e6
-	_, r.APIServerPeak = memory(pids["kube-apiserver"])
+	text, err := s.kube.Get().Resource(resource).Param("resourceVersion", "0").DoRaw(ctx)
+	found.add("response", figures{"Seconds": time.Since(began).Seconds(), "MB": float64(len(text)) / 1e6})
+	found.add("response", memory(pids["kube-apiserver"]))
+	found["Database"] = bytes / 1e6
 	return err
 }
 
 // handOver starts a second replica, and stops the leader.
-func (s *site) handOver(ctx context.Context, r *scale) error {
+func (s *site) handOver(ctx context.Context, name string, found figures) error {
 	leader := s.process
 	defer leader.Kill()
-	before := s.neutron.requests().toNeutron()
+	before, _ := s.cloud.requests()
 	if err := s.startPeer(); err != nil { // without flags: the addresses are in use
 		return err
 	}
 	if _, err := s.untilQuiet(ctx, before+1); err != nil {
 		return err
 	}
-	r.Standby, _ = memory(s.process.PID())
-	var err error
-	r.HandOver, err = s.costOf(ctx, func() error {
+	found.add("standby", memory(s.process.PID()))
+	cost, err := s.costOf(ctx, func() error {
 		began := time.Now()
 		leader.Stop(stopTime)
-		if _, err := s.createOne(ctx, tenant(0), fmt.Sprintf("after-%d", r.N)); err != nil {
+		if _, _, err := s.createOne(ctx, tenantOf(0), name); err != nil {
 			return err
 		}
-		r.Ready = time.Since(began).Seconds()
+		found["Ready"] = time.Since(began).Seconds()
 		_, err := s.untilQuiet(ctx, 0)
 		return err
 	})
+	found.add("handover", cost)
 	return err
 }
 
 // valueAt returns a number in the text at a URL.
-func valueAt(ctx context.Context, url, pattern string) (float64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return 0, err
-	}
-	response, err := http.DefaultClient.Do(request)
+func valueAt(url, pattern string) (float64, error) {
+	response, err := http.Get(url) //nolint:noctx // of a program that this one has started
 	if err != nil {
 		return 0, err
 	}
@@ -217,5 +185,5 @@ func valueIn(text []byte, pattern string) (float64, error) {
 	if found == nil {
 		return 0, fmt.Errorf("nothing matches %s", pattern)
 	}
-	return strconv.ParseFloat(strings.TrimSpace(string(found[1])), 64)
+	return strconv.ParseFloat(string(found[1]), 64)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -13,109 +14,100 @@ import (
 	"k8s.io/client-go/rest"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
-	"github.com/samplecrd/network-controller/test/bench/bare"
 	"github.com/samplecrd/network-controller/test/controlplane"
 	"github.com/samplecrd/network-controller/test/internal/process"
 )
 
-// site is a Kubernetes and a Neutron for one measurement, with a peer at work.
+// site is a Kubernetes and a cloud for one measurement, with a peer at work.
 type site struct {
-	cluster *controlplane.Cluster
-	kube    *rest.RESTClient // for the Networks of the peer's group
-	neutron *neutron
-	peer    peer
-	process *process.Process // of the peer; nil while it is stopped
-	watch   *observer
+	root      string
+	cluster   *controlplane.Cluster
+	kube      *rest.RESTClient // for the Networks of the peer's group
+	cloud     cloud
+	peer      peer
+	flags     []string         // that the peer has in addition
+	process   *process.Process // of the peer; nil while it is stopped
+	watch     *observer
+	namespace func(i int) string // of the Network with a number
+}
+
+// cloud is the OpenStack of a measurement.
+type cloud interface {
+	flag() string                  // with which a peer finds it
+	requests() (all, complete int) // that it has received: all, and complete lists
+	Close()
 }
 
 const (
-	// workers is the number of workers of each peer.
-	workers = 32
 	// tenants is the number of namespaces that the Networks are spread over.
 	tenants = 10
 	// stopTime is how long a peer may take to end.
 	stopTime = 30 * time.Second
 )
 
-// startSite returns when the peer works.
-func startSite(ctx context.Context, p peer, latency time.Duration) (s *site, err error) {
-	cluster, err := controlplane.Start(ctx, controlplane.Options{Apply: []string{"crd", "test/bench/crd"}})
-	if err != nil {
-		return nil, err
-	}
-	s = &site{cluster: cluster, neutron: startNeutron(latency), peer: p}
-	if err := s.start(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("starting %s: %w", p.Name, err), s.stop())
-	}
-	return s, nil
-}
+func tenantOf(i int) string { return "tenant-" + strconv.Itoa(i%tenants) }
 
-func (s *site) start(ctx context.Context) (err error) {
-	if s.kube, err = bare.NewClient(s.cluster.RESTConfig(), s.peer.group); err != nil {
-		return err
-	}
-	for i := range tenants {
-		if err := s.createNamespace(ctx, tenant(i)); err != nil {
+// onSite calls a function when the peer of a measurement works.
+func onSite(ctx context.Context, root string, m step, measure func(*site) error) error {
+	s := &site{root: root, peer: m.Peer, cloud: startNeutron(m.latency), namespace: tenantOf}
+	return s.use(ctx, func() error {
+		for i := range tenants {
+			if err := s.createNamespace(ctx, tenantOf(i)); err != nil {
+				return err
+			}
+		}
+		if err := s.waitForCalm(ctx); err != nil {
 			return err
 		}
-	}
-	if err := s.waitForCalm(ctx); err != nil {
+		if err := s.startPeer(s.flags...); err != nil {
+			return err
+		}
+		_, _, err := s.createOne(ctx, tenantOf(0), "warm-up") // so that the peer has its connections
+		if err := errors.Join(err, s.settle(ctx)); err != nil {
+			return fmt.Errorf("starting %s: %w", m.Peer.Name, err)
+		}
+		return measure(s)
+	})
+}
+
+// use calls a function with a Kubernetes, and ends everything after it.
+func (s *site) use(ctx context.Context, call func() error) (err error) {
+	defer s.cloud.Close()
+	s.cluster, err = controlplane.Start(ctx, controlplane.Options{Apply: []string{"crd", "test/bench/crd"}})
+	if err != nil {
 		return err
 	}
-	if err := s.startPeer(s.peer.flags...); err != nil {
+	defer func() {
+		s.stopPeer()
+		err = errors.Join(err, s.cluster.Stop())
+	}()
+	if s.kube, err = newClient(s.cluster.RESTConfig(), s.peer.group); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	s.watch = observe(ctx, s.kube, "")
-	return s.warmUp(ctx)
+	return call()
 }
 
 // waitForCalm waits until the API server has nothing to do.
 func (s *site) waitForCalm(ctx context.Context) error {
 	for {
-		before := s.cpuTime().APIServer
+		before := s.cpuTime()["APIServer"]
 		if err := pause(ctx, time.Second); err != nil {
 			return err
 		}
-		if s.cpuTime().APIServer-before < calmCPU {
+		if s.cpuTime()["APIServer"]-before < calmCPU {
 			return nil
 		}
 	}
 }
 
-// warmUp creates a Network and deletes it, so that the peer has its connections.
-func (s *site) warmUp(ctx context.Context) error {
-	const name = "warm-up"
-	if _, err := s.createOne(ctx, tenant(0), name); err != nil {
-		return err
-	}
-	done := s.watch.expect(1)
-	s.watch.begin(tenant(0), name, gone)
-	if err := s.remove(ctx, tenant(0), name); err != nil {
-		return err
-	}
-	if err := s.wait(ctx, done, giveUp); err != nil {
-		return err
-	}
-	return s.settle(ctx)
-}
-
-// stop ends all processes.
-func (s *site) stop() error {
-	if s.watch != nil {
-		s.watch.stop()
-	}
-	s.stopPeer()
-	s.neutron.server.Close()
-	return s.cluster.Stop()
-}
-
-// startPeer starts the peer.
+// startPeer starts the peer. Flags take the place of its usual ones.
 func (s *site) startPeer(flags ...string) (err error) {
-	args := append([]string{
-		s.peer.program, "-kubeconfig=" + s.cluster.Kubeconfig(), "-neutron-endpoint=" + s.neutron.server.URL,
-		"-workers=" + strconv.Itoa(workers),
-	}, flags...)
-	s.process, err = process.Start(s.cluster.Dir(), process.Program{Name: s.peer.Name, Args: args})
+	args := append([]string{filepath.Join(s.root, s.peer.command[0])}, s.peer.command[1:]...)
+	args = append(args, "-kubeconfig="+s.cluster.Kubeconfig(), s.cloud.flag(), "-workers=32")
+	s.process, err = process.Start(s.cluster.Dir(), process.Program{Name: s.peer.Name, Args: append(args, flags...)})
 	return err
 }
 
@@ -125,8 +117,6 @@ func (s *site) stopPeer() {
 	s.process = nil
 }
 
-func tenant(i int) string { return "tenant-" + strconv.Itoa(i%tenants) }
-
 func networkName(i int) string { return fmt.Sprintf("network-%06d", i) }
 
 func (s *site) createNamespace(ctx context.Context, name string) error {
@@ -134,37 +124,49 @@ func (s *site) createNamespace(ctx context.Context, name string) error {
 	return s.kube.Post().AbsPath("/api/v1/namespaces").Body(body).Do(ctx).Error()
 }
 
-// post creates a Network. The last part of its CIDR is chosen by a number.
+// post creates a Network, whose CIDR is chosen by a number.
 func (s *site) post(ctx context.Context, namespace, name string, i int) error {
 	prefix := fmt.Sprintf("10.%d.%d.", i/256%256, i%256)
-	return s.kube.Post().Namespace(namespace).Resource(bare.Resource).Body(&samplecrdv1.Network{
+	return s.kube.Post().Namespace(namespace).Resource(resource).Body(&samplecrdv1.Network{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       samplecrdv1.NetworkSpec{CIDR: prefix + "0/24", Gateway: prefix + "1"},
 	}).Do(ctx).Error()
 }
 
-// edit changes the gateway of a Network.
-func (s *site) edit(ctx context.Context, namespace, name string, i int) error {
-	body := fmt.Appendf(nil, `{"spec":{"gateway":"10.%d.%d.2"}}`, i/256%256, i%256)
-	return s.kube.Patch(types.MergePatchType).Namespace(namespace).Resource(bare.Resource).Name(name).
-		Body(body).Do(ctx).Error()
+// edit changes the DNS servers of a Network.
+func (s *site) edit(ctx context.Context, namespace, name string, _ int) error {
+	return s.kube.Patch(types.MergePatchType).Namespace(namespace).Resource(resource).Name(name).
+		Body([]byte(`{"spec":{"dnsNameservers":["192.0.2.1"]}}`)).Do(ctx).Error()
 }
 
-func (s *site) remove(ctx context.Context, namespace, name string) error {
-	return s.kube.Delete().Namespace(namespace).Resource(bare.Resource).Name(name).Do(ctx).Error()
+func (s *site) remove(ctx context.Context, namespace, name string, _ int) error {
+	return s.kube.Delete().Namespace(namespace).Resource(resource).Name(name).Do(ctx).Error()
 }
 
-// events returns the number of Events that exist.
-func (s *site) events(ctx context.Context) (int, error) {
-	text, err := s.kube.Get().AbsPath("/api/v1/events").Param("limit", "1").DoRaw(ctx)
-	if err != nil {
-		return 0, err
+// settle waits until a peer has sent no Event for a second.
+func (s *site) settle(ctx context.Context) error {
+	for latest := int64(-1); !s.peer.isBare; {
+		text, err := s.kube.Get().AbsPath("/api/v1/events").Param("limit", "1").DoRaw(ctx)
+		if err != nil {
+			return err
+		}
+		var list metav1.PartialObjectMetadataList
+		if err := json.Unmarshal(text, &list); err != nil {
+			return err
+		}
+		sent := int64(len(list.Items))
+		if list.RemainingItemCount != nil {
+			sent += *list.RemainingItemCount
+		}
+		if sent == latest {
+			return nil
+		}
+		latest = sent
+		if err := pause(ctx, time.Second); err != nil {
+			return err
+		}
 	}
-	var list metav1.PartialObjectMetadataList
-	if err := json.Unmarshal(text, &list); err != nil || list.RemainingItemCount == nil {
-		return len(list.Items), err
-	}
-	return len(list.Items) + int(*list.RemainingItemCount), nil
+	return nil
 }
 
 func pause(ctx context.Context, d time.Duration) error {

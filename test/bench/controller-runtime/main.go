@@ -34,16 +34,16 @@ func main() {
 	resync := flag.Duration("resync-period", 30*time.Second, "time until a change in Neutron is noticed")
 	flag.Parse()
 	ctrl.SetLogger(klog.Background())
-	if *endpoint == "" {
+	err := samplecrdv1.Install(scheme.Scheme)
+	if err == nil && *endpoint == "" {
 		server := embedded.New(embedded.Options{})
-		if err := server.Listen(*address); err != nil {
-			fmt.Fprintln(os.Stderr, "controller-runtime: starting the embedded Neutron:", err)
-			os.Exit(1)
-		}
+		err = server.Listen(*address)
 		*endpoint = server.URL()
-		klog.InfoS("Using the embedded Neutron", "endpoint", *endpoint)
 	}
-	if err := run(*endpoint, *workers, *resync); err != nil {
+	if err == nil {
+		err = run(*endpoint, *workers, *resync)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "controller-runtime:", err)
 		os.Exit(1)
 	}
@@ -52,9 +52,6 @@ func main() {
 func run(endpoint string, workers int, resync time.Duration) error {
 	config, err := ctrl.GetConfig()
 	if err != nil {
-		return err
-	}
-	if err := samplecrdv1.Install(scheme.Scheme); err != nil {
 		return err
 	}
 	manager, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme.Scheme, Metrics: server.Options{BindAddress: "0"}})
