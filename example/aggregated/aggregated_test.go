@@ -1,14 +1,11 @@
 package main
 
 import (
-	"context"
 	"encoding/base64"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -24,6 +21,7 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/test/controlplane"
+	"github.com/samplecrd/network-controller/test/launch"
 	"github.com/samplecrd/network-controller/test/neutronapi"
 	"github.com/samplecrd/network-controller/test/running"
 )
@@ -53,12 +51,12 @@ func TestMain(m *testing.M) {
 
 // site is a Neutron, the API server in front of it, and clients of kube-apiserver.
 type site struct {
-	*testing.T
+	running.Kubectl
 	neutron *embedded.Server
 	api     neutronapi.API
 	program *running.Program
 	folder  string // of the certificate
-	address string
+	port    string
 	client  dynamic.NamespaceableResourceInterface
 }
 
@@ -69,21 +67,15 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	s := &site{T: t, neutron: server, api: neutronapi.API{Neutron: server}, folder: t.TempDir(), address: freeAddress(t)}
-	s.client = clientOf(t, cluster.RESTConfig())
-	s.start()
-	s.register()
-	return s
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := launch.FreeAddress(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
+	s := &site{Kubectl: running.Kubectl{T: t, Cluster: cluster}, neutron: server, api: neutronapi.API{Neutron: server},
+		folder: t.TempDir(), port: strings.TrimPrefix(address, "127.0.0.1:"), client: clientOf(t, cluster.RESTConfig())}
+	s.start()
+	s.register()
+	return s
 }
 
 func clientOf(t testing.TB, config *rest.Config) dynamic.NamespaceableResourceInterface {
@@ -102,10 +94,9 @@ func (s *site) start() {
 	if err != nil {
 		s.Fatal(err)
 	}
-	_, port, _ := net.SplitHostPort(s.address)
 	s.program = running.Start(s.T, []string{serverVariable + "=1"}, os.Args[0],
 		"--kubeconfig="+kubeconfig, "--cert-dir="+s.folder, "--bind-address=127.0.0.1",
-		"--secure-port="+port, "--neutron-endpoint="+s.neutron.URL(), "--resync-period=50ms")
+		"--secure-port="+s.port, "--neutron-endpoint="+s.neutron.URL(), "--resync-period=50ms")
 }
 
 // register registers the API server, as README.md describes, and waits until kube-apiserver
@@ -122,15 +113,10 @@ func (s *site) register() {
 	if err != nil {
 		s.Fatal(err)
 	}
-	_, port, _ := net.SplitHostPort(s.address)
 	encoded := base64.StdEncoding.EncodeToString(certificate)
-	text := strings.NewReplacer("CA_BUNDLE", encoded, "port: 6443", "port: "+port).Replace(string(manifest))
-	file := filepath.Join(s.folder, "apiservice.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		s.Fatal(err)
-	}
-	s.kubectl("apply", "--server-side", "--force-conflicts", "-f", file)
-	s.kubectl("wait", "--for=condition=Available", "--timeout=2m", "apiservice/v1alpha1.neutron.samplecrd.k8s.io")
+	text := strings.NewReplacer("CA_BUNDLE", encoded, "port: 6443", "port: "+s.port).Replace(string(manifest))
+	s.Apply(text)
+	s.Do("wait", "--for=condition=Available", "--timeout=2m", "apiservice/v1alpha1.neutron.samplecrd.k8s.io")
 	s.eventually(func() error {
 		_, err := s.client.List(s.Context(), metav1.ListOptions{})
 		return err
@@ -142,47 +128,36 @@ func (s *site) eventually(check func() error) {
 	running.Eventually(s.T, check)
 }
 
-func (s *site) kubectl(args ...string) string {
+type object = map[string]any
+
+// ask sends a request to Neutron.
+func (s *site) ask(method, path string, body, response any) {
 	s.Helper()
-	output, err := cluster.Kubectl(s.Context(), args...)
-	if err != nil {
+	if err := s.api.Do(method, path, body, response); err != nil {
 		s.Fatal(err)
 	}
-	return string(output)
 }
 
 // create creates a network in Neutron, with a subnet if it has a range, and returns its ID.
 func (s *site) create(name, description, cidr string) string {
 	s.Helper()
 	var created struct{ Network struct{ ID string } }
-	body := map[string]any{"network": map[string]any{"name": name, "description": description}}
-	if err := s.api.Do(http.MethodPost, "networks", body, &created); err != nil {
-		s.Fatal(err)
-	}
+	s.ask(http.MethodPost, "networks", object{"network": object{"name": name, "description": description}}, &created)
 	if cidr != "" {
-		body := map[string]any{"subnet": map[string]any{"network_id": created.Network.ID, "cidr": cidr, "ip_version": 4}}
-		if err := s.api.Do(http.MethodPost, "subnets", body, nil); err != nil {
-			s.Fatal(err)
-		}
+		subnet := object{"network_id": created.Network.ID, "cidr": cidr, "ip_version": 4}
+		s.ask(http.MethodPost, "subnets", object{"subnet": subnet}, nil)
 	}
 	return created.Network.ID
 }
 
 func (s *site) clusterName() string {
 	s.Helper()
-	return s.kubectl("get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}")
+	return s.Do("get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}")
 }
 
-// namespace creates a namespace for a test.
-func (s *site) namespace(name string) {
-	s.Helper()
-	s.kubectl("create", "namespace", name)
-	s.Cleanup(func() { _, _ = cluster.Kubectl(context.Background(), "delete", "namespace", name, "--wait=false") })
-}
-
-// want waits until the objects that are selected are these, each described as
+// wantObjects waits until the objects that are selected are these, each described as
 // "namespace/name in Neutron: state".
-func (s *site) want(options metav1.ListOptions, want ...string) {
+func (s *site) wantObjects(options metav1.ListOptions, want ...string) {
 	s.Helper()
 	s.eventually(func() error {
 		list, err := s.client.List(s.Context(), options)
@@ -209,21 +184,16 @@ func described(items []unstructured.Unstructured) (all []string) {
 // TestView: what kubectl shows is what Neutron has, beside a real controller.
 func TestView(t *testing.T) {
 	s := newSite(t)
-	s.namespace("team-a")
+	s.Apply(`{apiVersion: v1, kind: Namespace, metadata: {name: team-a}}`)
 	program, err := filepath.Abs(controllerPath)
 	if err != nil {
 		t.Fatal(err)
 	}
 	controller := running.Start(t, nil, program, "-kubeconfig="+cluster.Kubeconfig(),
 		"-neutron-endpoint="+s.neutron.URL(), "-resync-period=1s", "-leader-elect=false")
-	file := filepath.Join(t.TempDir(), "network.yaml")
-	const network = `{apiVersion: samplecrd.k8s.io/v1, kind: Network, metadata: {name: web, namespace: team-a}, ` +
-		`spec: {cidr: 10.0.0.0/24, gateway: 10.0.0.1}}`
-	if err := os.WriteFile(file, []byte(network), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s.kubectl("apply", "-f", file)
-	s.kubectl("wait", "--for=condition=Ready", "--timeout=60s", "-n", "team-a", "network/web")
+	s.Apply(`{apiVersion: samplecrd.k8s.io/v1, kind: Network, metadata: {name: web, namespace: team-a}, ` +
+		`spec: {cidr: 10.0.0.0/24, gateway: 10.0.0.1}}`)
+	s.Do("wait", "--for=condition=Ready", "--timeout=60s", "-n", "team-a", "network/web")
 	gone := neutron.Owner{Cluster: s.clusterName(), Namespace: "team-b", Name: "gone"}
 	elsewhere := neutron.Owner{Cluster: "another", Namespace: "team-a", Name: "web"}
 	hidden := neutron.Owner{Cluster: s.clusterName(), Namespace: "Team_B", Name: "x"}
@@ -232,15 +202,14 @@ func TestView(t *testing.T) {
 	s.create("foreign", "", "10.9.0.0/24")
 	s.create("theirs", elsewhere.NetworkMarker("", false), "")
 	s.create("invalid", hidden.NetworkMarker("", false), "")
-	s.want(metav1.ListOptions{FieldSelector: "status.state=Orphaned,metadata.namespace=team-b"}, "team-b/orphan: Orphaned")
-	s.want(metav1.ListOptions{FieldSelector: "status.state=Retained"}, "team-b/retained: Retained")
-	s.want(metav1.ListOptions{FieldSelector: "status.network=web"}, "team-a/team-a/web: Owned")
-	s.want(metav1.ListOptions{FieldSelector: "metadata.namespace=neutron-api,status.owner!="},
+	s.wantObjects(metav1.ListOptions{FieldSelector: "status.state=Orphaned,metadata.namespace=team-b"}, "team-b/orphan: Orphaned")
+	s.wantObjects(metav1.ListOptions{FieldSelector: "status.state=Retained"}, "team-b/retained: Retained")
+	s.wantObjects(metav1.ListOptions{FieldSelector: "status.network=web"}, "team-a/team-a/web: Owned")
+	s.wantObjects(metav1.ListOptions{FieldSelector: "metadata.namespace=neutron-api,status.owner!="},
 		"neutron-api/invalid: Orphaned", "neutron-api/theirs: Foreign")
 
-	s.eventually(func() error { // a new Network may have a step until the next list
-		return s.wantText(`Owned\s+web\s+10.0.0.0/24\s+\d+\w+ *\n`, "get", "nn", "-n", "team-a", "--no-headers")
-	})
+	// A new Network may have a step until the next list.
+	s.Want(`Owned\s+web\s+10.0.0.0/24\s+\d+\w+ *\n`, "get", "nn", "-n", "team-a", "--no-headers")
 	for pattern, args := range map[string][]string{
 		`NAME +STATE +NETWORK +CIDRS +DRIFT +ORPHANED +AGE`: {"get", "neutronnetworks", "-A"},
 		`Foreign +10.9.0.0/24`:                              {"get", "nn", "-n", "neutron-api"},
@@ -250,7 +219,7 @@ func TestView(t *testing.T) {
 			"api-resources", "--api-group=neutron.samplecrd.k8s.io", "-o", "wide",
 		},
 	} {
-		if err := s.wantText(pattern, args...); err != nil {
+		if err := s.Prints(pattern, args...); err != nil {
 			t.Error(err)
 		}
 	}
@@ -258,25 +227,17 @@ func TestView(t *testing.T) {
 	// Without a controller, a subnet that somebody deletes is drift.
 	controller.Signal(syscall.SIGTERM)
 	controller.WantExit(0)
-	var subnets struct{ Subnets []struct{ ID, CIDR string } }
-	err = s.api.Do(http.MethodGet, "subnets?cidr=10.0.0.0/24", nil, &subnets)
-	if err != nil || len(subnets.Subnets) != 1 {
-		t.Fatalf("the subnets are %v, %v", subnets, err)
-	}
-	if err := s.api.Do(http.MethodDelete, "subnets/"+subnets.Subnets[0].ID, nil, nil); err != nil {
+	state, err := s.api.State()
+	if err != nil {
 		t.Fatal(err)
 	}
-	s.eventually(func() error { return s.wantText(`Owned +web +create subnet`, "get", "nn", "-n", "team-a") })
-	s.kubectl("patch", "network", "web", "-n", "team-a", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
-	s.kubectl("delete", "network", "web", "-n", "team-a")
-	s.want(metav1.ListOptions{FieldSelector: "metadata.namespace=team-a"}, "team-a/team-a/web: Orphaned")
-}
-
-// wantText checks that the output of kubectl matches a regular expression.
-func (s *site) wantText(pattern string, args ...string) error {
-	output, err := cluster.Kubectl(s.Context(), args...)
-	if err == nil && !regexp.MustCompile(pattern).Match(output) {
-		err = fmt.Errorf("kubectl %s does not print %s:\n%s", strings.Join(args, " "), pattern, output)
+	for _, subnet := range state.Subnets {
+		if subnet.CIDR == "10.0.0.0/24" {
+			s.ask(http.MethodDelete, "subnets/"+subnet.ID, nil, nil)
+		}
 	}
-	return err
+	s.Want(`Owned +web +create subnet`, "get", "nn", "-n", "team-a")
+	s.Do("patch", "network", "web", "-n", "team-a", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	s.Do("delete", "network", "web", "-n", "team-a")
+	s.wantObjects(metav1.ListOptions{FieldSelector: "metadata.namespace=team-a"}, "team-a/team-a/web: Orphaned")
 }

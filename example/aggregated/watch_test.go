@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/samplecrd/network-controller/example/aggregated/v1alpha1"
+	"github.com/samplecrd/network-controller/test/running"
 )
 
 // TestInformer: an informer of client-go has what Neutron has, also after a restart of the
@@ -38,8 +39,9 @@ func TestInformer(t *testing.T) {
 	wantInSync := func() {
 		t.Helper()
 		s.eventually(func() error {
-			state, got, want := s.listed(), map[string]string{}, map[string]string{}
-			for _, network := range state {
+			got, want := map[string]string{}, map[string]string{}
+			state, err := s.api.State()
+			for _, network := range state.Networks {
 				want[network.ID] = network.Name
 			}
 			for _, object := range informer.GetStore().List() {
@@ -49,7 +51,7 @@ func TestInformer(t *testing.T) {
 			if !maps.Equal(got, want) {
 				return fmt.Errorf("the informer differs (-Neutron +informer):\n%s", cmp.Diff(want, got))
 			}
-			return nil
+			return err
 		})
 	}
 	var ids []string
@@ -72,57 +74,41 @@ func TestInformer(t *testing.T) {
 	wantInSync()
 }
 
-func (s *site) listed() []neutronNetwork {
-	s.Helper()
-	var listed struct{ Networks []neutronNetwork }
-	if err := s.api.Do(http.MethodGet, "networks", nil, &listed); err != nil {
-		s.Fatal(err)
-	}
-	return listed.Networks
-}
-
-type neutronNetwork struct{ ID, Name string }
-
 func (s *site) rename(id, name string) {
 	s.Helper()
-	body := map[string]any{"network": map[string]any{"name": name}}
-	if err := s.api.Do(http.MethodPut, "networks/"+id, body, nil); err != nil {
-		s.Fatal(err)
-	}
+	s.ask(http.MethodPut, "networks/"+id, object{"network": object{"name": name}}, nil)
 }
 
 func (s *site) remove(id string) {
 	s.Helper()
-	if err := s.api.Do(http.MethodDelete, "networks/"+id, nil, nil); err != nil {
-		s.Fatal(err)
-	}
+	s.ask(http.MethodDelete, "networks/"+id, nil, nil)
 }
 
-// next returns the type and the name of the next event, and the version in it.
-func next(t *testing.T, w watch.Interface) (text, version string) {
-	t.Helper()
+// wantNext checks the type and the name of the next event, and returns the version in it.
+func (s *site) wantNext(from watch.Interface, want string) (version string) {
+	s.Helper()
 	select {
-	case event, ok := <-w.ResultChan():
-		if !ok {
-			t.Fatal("the watch has ended")
-		}
-		object, isObject := event.Object.(*unstructured.Unstructured)
-		if !isObject {
-			return string(event.Type), apierrors.FromObject(event.Object).Error()
+	case event := <-from.ResultChan(): // without an object, the watch has ended
+		object, _ := event.Object.(*unstructured.Unstructured)
+		if object == nil {
+			s.Fatalf("the watch sends %v, want %q", event, want)
 		}
 		name, _, _ := unstructured.NestedString(object.Object, "status", "name")
-		return string(event.Type) + " " + name, object.GetResourceVersion()
-	case <-time.After(30 * time.Second):
-		t.Fatal("no event")
+		if got := string(event.Type) + " " + name; got != want {
+			s.Fatalf("the event is %q (%s), want %q", got, object.GetResourceVersion(), want)
+		}
+		return object.GetResourceVersion()
+	case <-time.After(running.Patience):
+		s.Fatalf("no event, want %q", want)
 	}
-	return "", ""
+	return ""
 }
 
 // TestWatch: what a watch sends from a version, with a list, and with a selector.
 func TestWatch(t *testing.T) {
 	s := newSite(t)
 	id := s.create("first", "", "")
-	s.want(metav1.ListOptions{}, "neutron-api/first: Foreign")
+	s.wantObjects(metav1.ListOptions{}, "neutron-api/first: Foreign")
 	list, err := s.client.List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -137,14 +123,7 @@ func TestWatch(t *testing.T) {
 		t.Cleanup(opened.Stop)
 		return opened
 	}
-	want := func(from watch.Interface, want string) (version string) {
-		t.Helper()
-		got, version := next(t, from)
-		if got != want {
-			t.Fatalf("the event is %q (%s), want %q", got, version, want)
-		}
-		return version
-	}
+	want := s.wantNext
 	fromVersion := open(metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
 	yes := true
 	withList := open(metav1.ListOptions{

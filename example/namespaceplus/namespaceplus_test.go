@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,215 +20,189 @@ const everything = `{
 	"limitRange": {"limits": [{"type": "Container", "max": {"cpu": "2"}}]},
 	"defaultDeny": ["Ingress", "Egress"],
 	"podDisruptionBudget": {"maxUnavailable": 1},
-	"members": [{"role": "admin", "name": "alice"}, {"role": "view", "kind": "ServiceAccount", "namespace": "ci", "name": "reader"}],
+	"members": [
+		{"role": "admin", "name": "alice"},
+		{"role": "view", "kind": "ServiceAccount", "namespace": "ci", "name": "reader"}
+	],
 	"networkCIDR": "10.9.0.0/24"
 }`
 
 const owned = "resourcequotas,limitranges,networkpolicies,poddisruptionbudgets,rolebindings,networks"
 
-// TestGiven: a tenant gets everything. Without a spec, it gets a quota of nothing. Then
-// the controller is quiet, and a restarted one sends no request but to fill its caches.
-func TestGiven(t *testing.T) {
-	_, before := requests(t, 0)
-	controller := start(t)
-	mustApply(t, "given", everything)
-	mustApply(t, "given-nothing", `{}`)
-	wantCondition(t, "given", "Ready", "True Applied")
-	wantCondition(t, "given-nothing", "Ready", "True Applied")
-	objects := kubectl(t, "get", owned, "-n", "given", "-l", "mygroup.my.domain/tenant=given", "-o", "name")
+// TestGiven: a tenant gets everything. Without a spec, it gets a quota of nothing. The debug
+// page shows what a tenant has cost.
+func TestGiven(tt *testing.T) {
+	t := newTest(tt)
+	controller := t.start()
+	t.give("given", everything, ready)
+	t.give("given-nothing", `{}`, ready)
+	objects := t.Do("get", owned, "-n", "given", "-l", "mygroup.my.domain/tenant=given", "-o", "name")
 	if strings.Count(objects, "\n") != 7 {
 		t.Errorf("the tenant has %s", objects)
 	}
-	want(t, "^0 0 0$", "get", "resourcequota", "namespaceplus", "-n", "given-nothing",
+	t.Want("^0 0 0$", "get", "resourcequota", "namespaceplus", "-n", "given-nothing",
 		"-o", "jsonpath={.spec.hard.cpu} {.spec.hard.memory} {.spec.hard.pods}")
-	want(t, "^10.9.0.0/24$", "get", "network", "namespaceplus", "-n", "given", "-o", "jsonpath={.spec.cidr}")
+	t.Want("^10.9.0.0/24$", "get", "network", "namespaceplus", "-n", "given", "-o", "jsonpath={.spec.cidr}")
 
-	stop(controller)
-	sent, after := requests(t, before)
-	t.Logf("writes for two tenants: %v", writes(sent))
-	restarted := start(t)
-	mustApply(t, "given-later", `{}`) // it is reconciled after all that was there
-	wantCondition(t, "given-later", "Ready", "True Applied")
-	stop(restarted)
-	sent, _ = requests(t, after)
-	for _, one := range sent {
-		if name := one.ObjectRef.Name + one.ObjectRef.Namespace; !strings.Contains(name, "given-later") && len(writes([]request{one})) > 0 {
-			t.Errorf("a restarted controller sends %v for %s", one, name)
+	url := controller.URL("the debug page")
+	running.Eventually(tt, func() error {
+		journeys, err := running.Get(url + "api/journeys?key=given")
+		if err == nil && !strings.Contains(journeys, "patch namespacepluses status") {
+			err = fmt.Errorf("the page shows %s", journeys)
 		}
-	}
+		return err
+	})
 }
 
-// TestDrift: what somebody changes, deletes or hides is repaired because of the event.
-// What somebody adds beside it stays.
-func TestDrift(t *testing.T) {
-	start(t)
-	mustApply(t, "drift", everything)
-	wantCondition(t, "drift", "Ready", "True Applied")
-	pods := []string{"get", "resourcequota", "namespaceplus", "-n", "drift", "-o", "jsonpath={.spec.hard.pods} {.spec.hard.services}"}
-	kubectl(t, "patch", "resourcequota", "namespaceplus", "-n", "drift", "--type=merge", "-p", `{"spec":{"hard":{"pods":"500","services":"1"}}}`)
-	want(t, "^5 1$", pods...)
-	kubectl(t, "delete", "networkpolicy", "namespaceplus", "-n", "drift")
-	want(t, "Ingress.*Egress", "get", "networkpolicy", "namespaceplus", "-n", "drift", "-o", "jsonpath={.spec.policyTypes}")
-	kubectl(t, "label", "rolebinding", "namespaceplus-admin", "-n", "drift", "mygroup.my.domain/tenant-")
-	want(t, "rolebinding", "get", "rolebinding", "-n", "drift", "-l", "mygroup.my.domain/tenant=drift", "-o", "name", "namespaceplus-admin")
-	kubectl(t, "patch", "rolebinding", "namespaceplus-view", "-n", "drift", "--type=json",
+// TestDrift: what somebody changes, deletes or hides is repaired because of the event. What
+// somebody adds beside it stays. Two replicas without a leader do so twice, and then both
+// are quiet.
+func TestDrift(tt *testing.T) {
+	t := newTest(tt)
+	replicas := []*running.Program{t.start(), t.start()}
+	t.give("drift", everything, ready)
+	pods := []string{"get", "resourcequota", "namespaceplus", "-n", "drift",
+		"-o", "jsonpath={.spec.hard.pods} {.spec.hard.services}"}
+	t.Do("patch", "resourcequota", "namespaceplus", "-n", "drift", "--type=merge",
+		"-p", `{"spec":{"hard":{"pods":"500","services":"1"}}}`)
+	t.Want("^5 1$", pods...)
+	t.Do("delete", "networkpolicy", "namespaceplus", "-n", "drift")
+	t.Want("Ingress.*Egress", "get", "networkpolicy", "namespaceplus", "-n", "drift", "-o", "jsonpath={.spec.policyTypes}")
+	t.Do("label", "rolebinding", "namespaceplus-admin", "-n", "drift", "mygroup.my.domain/tenant-")
+	t.Want("rolebinding", "get", "rolebinding", "-n", "drift", "-l", "mygroup.my.domain/tenant=drift", "-o", "name",
+		"namespaceplus-admin")
+	t.Do("patch", "rolebinding", "namespaceplus-view", "-n", "drift", "--type=json",
 		"-p", `[{"op":"add","path":"/subjects/-","value":{"kind":"User","name":"mallory","apiGroup":"rbac.authorization.k8s.io"}}]`)
-	want(t, "^reader$", "get", "rolebinding", "namespaceplus-view", "-n", "drift", "-o", "jsonpath={.subjects[*].name}")
-	kubectl(t, "label", "namespace", "drift", "mygroup.my.domain/tenant-")
-	want(t, "^drift$", "get", "namespace", "drift", "-o", `jsonpath={.metadata.labels.mygroup\.my\.domain/tenant}`)
+	t.Want("^reader$", "get", "rolebinding", "namespaceplus-view", "-n", "drift", "-o", "jsonpath={.subjects[*].name}")
+	t.Do("label", "namespace", "drift", "mygroup.my.domain/tenant-")
+	t.Want("^drift$", "get", "namespace", "drift", "-o", `jsonpath={.metadata.labels.mygroup\.my\.domain/tenant}`)
 
 	// It is created again when it is gone.
-	uid := kubectl(t, "get", "namespace", "drift", "-o", "jsonpath={.metadata.uid}")
-	kubectl(t, "delete", "namespace", "drift")
-	want(t, "^5", pods...)
-	if again := kubectl(t, "get", "namespace", "drift", "-o", "jsonpath={.metadata.uid}"); again == uid {
+	uid := t.Do("get", "namespace", "drift", "-o", "jsonpath={.metadata.uid}")
+	t.Do("delete", "namespace", "drift")
+	t.Want("^5", pods...)
+	if again := t.Do("get", "namespace", "drift", "-o", "jsonpath={.metadata.uid}"); again == uid {
 		t.Error("the namespace was not deleted")
 	}
-	wantCondition(t, "drift", "Ready", "True Applied")
-}
+	t.wantCondition("drift", "Ready", ready)
 
-// TestTwoReplicas: without a leader, two replicas do the work twice, and then both are quiet.
-func TestTwoReplicas(t *testing.T) {
-	replicas := []*running.Program{start(t), start(t)}
-	mustApply(t, "replicas", everything)
-	mustApply(t, "replicas-marker", `{}`)
-	wantCondition(t, "replicas", "Ready", "True Applied")
-	wantCondition(t, "replicas-marker", "Ready", "True Applied")
-	for range 2 { // both have handled all events of the tenant when they have handled a later one
-		kubectl(t, "delete", "resourcequota", "namespaceplus", "-n", "replicas-marker")
-		want(t, "resourcequota", "get", "resourcequota", "-n", "replicas-marker", "-o", "name")
+	// Both have handled all events of the tenant when they have handled a few later ones.
+	t.give("later", `{}`, ready)
+	var offset int64
+	for range 3 {
+		_, offset = t.requests(0)
+		t.Do("delete", "resourcequota", "namespaceplus", "-n", "later")
+		t.Want("resourcequota", "get", "resourcequota", "-n", "later", "-o", "name")
 	}
-	_, offset := requests(t, 0)
-	kubectl(t, "delete", "resourcequota", "namespaceplus", "-n", "replicas-marker")
-	want(t, "resourcequota", "get", "resourcequota", "-n", "replicas-marker", "-o", "name")
 	for _, replica := range replicas {
 		stop(replica)
 	}
-	sent, _ := requests(t, offset)
-	for _, one := range sent {
-		if (one.ObjectRef.Name == "replicas" || one.ObjectRef.Namespace == "replicas") && len(writes([]request{one})) > 0 {
-			t.Errorf("a replica sends %v", one)
-		}
+	if sent := t.writes(offset, "drift"); len(sent) > 0 {
+		t.Errorf("the replicas send %v", sent)
 	}
 }
 
 // TestEditInUse: an edit changes and removes what the spec names, and nothing else: not
 // the namespace, its Pods, nor an object of the tenant.
-func TestEditInUse(t *testing.T) {
-	start(t)
-	mustApply(t, "edit", everything)
-	wantCondition(t, "edit", "Ready", "True Applied")
-	kubectl(t, "create", "-n", "edit", "deployment", "web", "--image=web")
-	kubectl(t, "create", "-n", "edit", "rolebinding", "own", "--clusterrole=view", "--user=bob")
-	kubectl(t, "label", "-n", "edit", "rolebinding", "own", "mygroup.my.domain/tenant=edit")
-	before := kubectl(t, "get", "namespace/edit", "-o", "jsonpath={.metadata.uid}")
-	mustApply(t, "edit", `{"resourceQuota": {"pods": "9"}, "members": [{"role": "edit", "name": "alice"}]}`)
-	wantCondition(t, "edit", "Ready", "True Applied")
-	want(t, `^\{"pods":"9"\}$`, "get", "resourcequota", "namespaceplus", "-n", "edit", "-o", "jsonpath={.spec.hard}")
-	want(t, "^namespaceplus namespaceplus-edit own $", "get", owned, "-n", "edit", "--sort-by=.metadata.name",
+func TestEditInUse(tt *testing.T) {
+	t := newTest(tt)
+	t.start()
+	t.give("edit", everything, ready)
+	t.Do("create", "-n", "edit", "deployment", "web", "--image=web")
+	t.Do("create", "-n", "edit", "rolebinding", "own", "--clusterrole=view", "--user=bob")
+	t.Do("label", "-n", "edit", "rolebinding", "own", "mygroup.my.domain/tenant=edit")
+	before := t.Do("get", "namespace/edit", "-o", "jsonpath={.metadata.uid}")
+	t.give("edit", `{"resourceQuota": {"pods": "9"}, "members": [{"role": "edit", "name": "alice"}]}`, ready)
+	t.Want(`^\{"pods":"9"\}$`, "get", "resourcequota", "namespaceplus", "-n", "edit", "-o", "jsonpath={.spec.hard}")
+	t.Want("^namespaceplus namespaceplus-edit own $", "get", owned, "-n", "edit", "--sort-by=.metadata.name",
 		"-o", `jsonpath={range .items[*]}{.metadata.name} {end}`)
-	want(t, "^"+before+"$", "get", "namespace/edit", "-o", "jsonpath={.metadata.uid}")
-	want(t, "web", "get", "-n", "edit", "deployment", "-o", "name")
+	t.Want("^"+before+"$", "get", "namespace/edit", "-o", "jsonpath={.metadata.uid}")
+	t.Want("web", "get", "-n", "edit", "deployment", "-o", "name")
 }
 
-// TestTakeover: a namespace of somebody else stays untouched until the spec says so. Then
-// its contents stay, and so does a value that somebody else has set.
-func TestTakeover(t *testing.T) {
-	start(t)
-	kubectl(t, "create", "namespace", "taken")
-	kubectl(t, "create", "-n", "taken", "configmap", "theirs")
-	mustApply(t, "taken", `{}`)
-	wantCondition(t, "taken", "Ready", "False NamespaceExists: .*spec.adopt")
-	want(t, "^$", "get", "resourcequota,rolebindings", "-n", "taken", "-o", "name")
-	if err := apply(t, "taken", `{"adopt": true, "deletionPolicy": "Delete"}`); err == nil || !strings.Contains(err.Error(), "never deleted") {
-		t.Errorf("adopting with deletionPolicy Delete returns %v", err)
-	}
-	mustApply(t, "taken", `{"adopt": true}`)
-	wantCondition(t, "taken", "Ready", "True Applied")
-	if err := apply(t, "taken", `{"deletionPolicy": "Delete"}`); err == nil || !strings.Contains(err.Error(), "cannot be taken back") {
-		t.Errorf("taking adopt back, so that Delete is possible, returns %v", err)
-	}
-	want(t, "theirs", "get", "-n", "taken", "configmap", "-o", "name")
-}
+// TestTakeover: a namespace of somebody else stays untouched until the spec says so, and then
+// its contents stay. An object of somebody else that has the name of ours is not overwritten.
+func TestTakeover(tt *testing.T) {
+	t := newTest(tt)
+	controller := t.start()
+	t.Do("create", "namespace", "taken")
+	t.Do("create", "-n", "taken", "configmap", "theirs")
+	t.give("taken", `{}`, "False NamespaceExists: .*spec.adopt")
+	t.Want("^$", "get", "resourcequota,rolebindings", "-n", "taken", "-o", "name")
+	t.wantRejected("taken", `{"adopt": true, "deletionPolicy": "Delete"}`, "never deleted")
+	t.give("taken", `{"adopt": true}`, ready)
+	t.wantRejected("taken", `{"deletionPolicy": "Delete"}`, "cannot be taken back")
+	t.Want("theirs", "get", "-n", "taken", "configmap", "-o", "name")
 
-// TestConflict: an object of somebody else that has the name of ours is not overwritten.
-func TestConflict(t *testing.T) {
-	controller := start(t)
-	mustApply(t, "conflict", `{}`)
-	wantCondition(t, "conflict", "Ready", "True Applied")
+	t.give("conflict", `{}`, ready)
 	stop(controller)
-	kubectl(t, "create", "-n", "conflict", "poddisruptionbudget", "namespaceplus", "--selector=a=b", "--max-unavailable=3")
-	start(t)
-	mustApply(t, "conflict", `{"podDisruptionBudget": {"maxUnavailable": 1}}`)
-	wantCondition(t, "conflict", "Ready", "False Conflict: .*PodDisruptionBudget")
-	want(t, "^3$", "get", "-n", "conflict", "poddisruptionbudget", "namespaceplus", "-o", "jsonpath={.spec.maxUnavailable}")
+	t.Do("create", "-n", "conflict", "poddisruptionbudget", "namespaceplus", "--selector=a=b", "--max-unavailable=3")
+	t.start()
+	t.give("conflict", `{"podDisruptionBudget": {"maxUnavailable": 1}}`, "False Conflict: .*PodDisruptionBudget")
+	t.Want("^3$", "get", "-n", "conflict", "poddisruptionbudget", "namespaceplus", "-o", "jsonpath={.spec.maxUnavailable}")
 }
 
 // TestDeletionWhileDown: what a deletion does needs no controller. Delete deletes the
 // namespace with its contents, Retain keeps it, and a later NamespacePlus continues with
 // it, without being asked.
-func TestDeletionWhileDown(t *testing.T) {
-	controller := start(t)
-	mustApply(t, "deleted", `{"deletionPolicy": "Delete"}`)
-	mustApply(t, "retained", `{"resourceQuota": {"pods": "5"}}`)
-	wantCondition(t, "deleted", "Ready", "True Applied")
-	wantCondition(t, "retained", "Ready", "True Applied")
-	kubectl(t, "create", "-n", "retained", "deployment", "web", "--image=web")
-	if err := apply(t, "deleted", `{"deletionPolicy": "Retain"}`); err == nil || !strings.Contains(err.Error(), "cascade=orphan") {
-		t.Errorf("changing Delete to Retain returns %v", err)
-	}
+func TestDeletionWhileDown(tt *testing.T) {
+	t := newTest(tt)
+	controller := t.start()
+	t.give("deleted", `{"deletionPolicy": "Delete"}`, ready)
+	t.give("retained", `{"resourceQuota": {"pods": "5"}}`, ready)
+	t.Do("create", "-n", "retained", "deployment", "web", "--image=web")
+	t.wantRejected("deleted", `{"deletionPolicy": "Retain"}`, "cascade=orphan")
 	stop(controller)
-	kubectl(t, "delete", "namespaceplus", "deleted", "retained")
-	kubectl(t, "wait", "--for=delete", "--timeout=60s", "namespace/deleted")
-	want(t, "deployment.*web", "get", "-n", "retained", "deployment,resourcequota", "-o", "name")
-	start(t)
-	mustApply(t, "retained", `{"resourceQuota": {"pods": "6"}}`)
-	wantCondition(t, "retained", "Ready", "True Applied")
-	want(t, "^6$", "get", "-n", "retained", "resourcequota", "namespaceplus", "-o", "jsonpath={.spec.hard.pods}")
+	t.Do("delete", "namespaceplus", "deleted", "retained")
+	t.Do("wait", "--for=delete", "--timeout=60s", "namespace/deleted")
+	t.Want("deployment.*web", "get", "-n", "retained", "deployment,resourcequota", "-o", "name")
+	t.start()
+	t.give("retained", `{"resourceQuota": {"pods": "6"}}`, ready)
+	t.Want("^6$", "get", "-n", "retained", "resourcequota", "namespaceplus", "-o", "jsonpath={.spec.hard.pods}")
 }
 
 // TestForbidden: without a permission, the condition names verb and resource, and nobody
 // gets in while a limit is missing. With the permission, the tenant becomes ready.
-func TestForbidden(t *testing.T) {
-	start(t)
-	restore := withoutPermission(t, `"resourcequotas",`, "")
-	mustApply(t, "forbidden", everything)
-	wantCondition(t, "forbidden", "Ready", `False Forbidden: .*cannot (create|patch) resource "resourcequotas".*rbac.yaml`)
-	want(t, "^$", "get", "rolebindings", "-n", "forbidden", "-o", "name")
+func TestForbidden(tt *testing.T) {
+	t := newTest(tt)
+	t.start()
+	restore := t.withoutPermission(`"resourcequotas",`, "")
+	t.give("forbidden", everything,
+		`False Forbidden: .*cannot (create|patch) resource "resourcequotas".*rbac.yaml`)
+	t.Want("^$", "get", "rolebindings", "-n", "forbidden", "-o", "name")
 	restore()
-	wantCondition(t, "forbidden", "Ready", "True Applied")
-	if _, err := cluster.Kubectl(t.Context(), "create", "rolebinding", "x", "-n", "forbidden", "--clusterrole=cluster-admin", "--user=me", "--as="+identity); err == nil {
-		t.Error("the controller may bind cluster-admin")
-	}
+	t.wantCondition("forbidden", "Ready", ready)
+	t.Want("attempting to grant", "create", "rolebinding", "x", "-n", "forbidden", "--clusterrole=cluster-admin", "--user=me",
+		"--as="+identity)
 }
 
 // TestForbiddenNamespaces: a controller that may not even list namespaces says so, too.
-func TestForbiddenNamespaces(t *testing.T) {
+func TestForbiddenNamespaces(tt *testing.T) {
 	if strings.Contains(filepath.Base(program), "runtime") {
-		t.Skip("a Manager of controller-runtime waits two minutes for its caches, and ends; no status says why")
+		tt.Skip("a Manager of controller-runtime waits two minutes for its caches, and ends; no status says why")
 	}
-	restore := withoutPermission(t, `"namespaces"`, `"nodes"`)
-	want(t, "forbidden", "get", "namespaces", "--as="+identity)
-	controller := start(t)
-	mustApply(t, "forbidden-namespaces", `{}`)
-	wantCondition(t, "forbidden-namespaces", "Ready", `False Forbidden: namespaces is forbidden: .*cannot list resource "namespaces".*rbac.yaml`)
+	t := newTest(tt)
+	restore := t.withoutPermission(`"namespaces"`, `"nodes"`)
+	t.Want("forbidden", "get", "namespaces", "--as="+identity)
+	controller := t.start()
+	t.give("forbidden-namespaces", `{}`,
+		`False Forbidden: namespaces is forbidden: .*cannot list resource "namespaces".*rbac.yaml`)
 	restore()
 	stop(controller) // it would try again, too, but not for up to a minute
-	start(t)
-	wantCondition(t, "forbidden-namespaces", "Ready", "True Applied")
+	t.start()
+	t.wantCondition("forbidden-namespaces", "Ready", ready)
 }
 
 // withoutPermission changes the text of the controller's role. It returns what restores it.
-func withoutPermission(t *testing.T, before, after string) (restore func()) {
+func (t test) withoutPermission(before, after string) (restore func()) {
 	t.Helper()
 	role := regexp.MustCompile(`"(resourceVersion|uid)": "[^"]*",?`).
-		ReplaceAllString(kubectl(t, "get", "clusterrole", "namespaceplus", "-o", "json"), "")
-	file := t.TempDir() + "/role.json"
+		ReplaceAllString(t.Do("get", "clusterrole", "namespaceplus", "-o", "json"), "")
+	file := filepath.Join(t.TempDir(), "role.json")
 	replace := func(text string) {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Error(err)
-		}
-		if _, err := cluster.Kubectl(context.Background(), "replace", "-f", file); err != nil { // also after the test
+		err := os.WriteFile(file, []byte(text), 0o600)
+		_, failed := cluster.Kubectl(context.Background(), "replace", "-f", file) // also after the test
+		if err := errors.Join(err, failed); err != nil {
 			t.Error(err)
 		}
 	}
@@ -240,183 +213,150 @@ func withoutPermission(t *testing.T, before, after string) (restore func()) {
 }
 
 // TestNotInstalled: without the CRD of Networks, a tenant gets everything else.
-func TestNotInstalled(t *testing.T) {
+func TestNotInstalled(tt *testing.T) {
+	t := newTest(tt)
 	const crd = "crd/networks.samplecrd.k8s.io"
-	kubectl(t, "annotate", crd, "samplecrd.k8s.io/allow-deletion=true")
-	kubectl(t, "delete", crd)
-	want(t, "NotFound", "get", "--raw", "/apis/samplecrd.k8s.io")
+	t.Do("annotate", crd, "samplecrd.k8s.io/allow-deletion=true")
+	t.Do("delete", crd)
+	t.Want("NotFound", "get", "--raw", "/apis/samplecrd.k8s.io")
 	t.Cleanup(func() { // the context of the test has ended
-		for _, args := range [][]string{
-			{"apply", "-f", "../../crd"}, {"wait", "--for=condition=Established", crd},
-		} {
-			if _, err := cluster.Kubectl(context.Background(), args...); err != nil {
-				t.Error(err)
-			}
+		_, err := cluster.Kubectl(context.Background(), "apply", "-f", "../../crd")
+		_, failed := cluster.Kubectl(context.Background(), "wait", "--for=condition=Established", crd)
+		if err := errors.Join(err, failed); err != nil {
+			t.Error(err)
 		}
 	})
-	start(t)
-	mustApply(t, "not-installed", everything)
-	wantCondition(t, "not-installed", "Ready", "False NotInstalled: applying Network namespaceplus: .*CustomResourceDefinition of Networks")
-	want(t, "resourcequota", "get", "resourcequota", "-n", "not-installed", "-o", "name")
+	t.start()
+	t.give("not-installed", everything,
+		"False NotInstalled: applying Network namespaceplus: .*CustomResourceDefinition of Networks")
+	t.Want("resourcequota", "get", "resourcequota", "-n", "not-installed", "-o", "name")
 }
 
 // TestRejected: the API server rejects what is dangerous, with a sentence that says why.
 // What it lets through becomes a condition.
-func TestRejected(t *testing.T) {
-	for name, test := range map[string]struct{ name, spec, why string }{
-		"a namespace of Kubernetes":      {"kube-system", `{"adopt": true}`, "not for tenants"},
-		"no name of a namespace":         {"a.b", `{}`, "valid name of a namespace"},
-		"cluster-admin":                  {"r", `{"members": [{"role": "cluster-admin", "name": "me"}]}`, "Unsupported value"},
-		"a ServiceAccount of nowhere":    {"r", `{"members": [{"role": "view", "kind": "ServiceAccount", "name": "x"}]}`, "requires a namespace"},
-		"a notification without TLS":     {"r", `{"notification": {"url": "http://example.com/x"}}`, "https://"},
-		"a notification to a file":       {"r", `{"notification": {"url": "file:///etc/passwd"}}`, "https://"},
-		"a loopback that is none":        {"r", `{"notification": {"url": "http://localhost.example.com"}}`, "https://"},
-		"a loopback that is a user name": {"r", `{"notification": {"url": "http://localhost@example.com"}}`, "https://"},
-		"a direction that is none":       {"r", `{"defaultDeny": ["Everything"]}`, "Unsupported value"},
+func TestRejected(tt *testing.T) {
+	t := newTest(tt)
+	for _, test := range []struct{ name, spec, why string }{
+		{"kube-system", `{"adopt": true}`, "not for tenants"},
+		{"a.b", `{}`, "valid name of a namespace"},
+		{"r", `{"members": [{"role": "cluster-admin", "name": "me"}]}`, "Unsupported value"},
+		{"r", `{"members": [{"role": "view", "kind": "ServiceAccount", "name": "x"}]}`, "requires a namespace"},
+		{"r", `{"notification": {"url": "http://example.com/x"}}`, "https://"},
+		{"r", `{"notification": {"url": "file:///etc/passwd"}}`, "https://"},
+		{"r", `{"notification": {"url": "http://localhost.example.com"}}`, "https://"},
+		{"r", `{"notification": {"url": "http://localhost@example.com"}}`, "https://"},
+		{"r", `{"defaultDeny": ["Everything"]}`, "Unsupported value"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if err := apply(t, test.name, test.spec); err == nil || !strings.Contains(err.Error(), test.why) {
-				t.Errorf("the API server returns %v, want %q", err, test.why)
-			}
-		})
+		t.wantRejected(test.name, test.spec, test.why)
 	}
-	start(t)
-	mustApply(t, "invalid", `{"resourceQuota": {"a b/c": "1"}, "members": [{"role": "admin", "name": "alice"}]}`)
-	wantCondition(t, "invalid", "Ready", `False Invalid: applying ResourceQuota`)
-	want(t, "^$", "get", "rolebindings", "-n", "invalid", "-o", "name")
+	t.start()
+	t.give("invalid", `{"resourceQuota": {"a b/c": "1"}, "members": [{"role": "admin", "name": "alice"}]}`,
+		`False Invalid: applying ResourceQuota`)
+	t.Want("^$", "get", "rolebindings", "-n", "invalid", "-o", "name")
 }
 
 // TestNotification: a receiver gets a signed message, again with the same key until it
-// accepts it, and then never again. A redirect is no success, and the status has no path.
-func TestNotification(t *testing.T) {
-	createWebhookKey(t)
-	r := newReceiver(t)
-	controller := start(t)
-	mustApply(t, "notified", fmt.Sprintf(`{"notification": {"url": "%s/secret-path"}}`, r.URL))
-	wantCondition(t, "notified", "Ready", "True Applied")
-	wantCondition(t, "notified", "Notified", "False Failed: .*status code 307")
-	r.accept()
-	wantCondition(t, "notified", "Notified", "True Accepted")
+// accepts it, and then never again. A redirect is no success. The path of the URL and what
+// a receiver sends are in no status and no log.
+func TestNotification(tt *testing.T) {
+	t := newTest(tt)
+	r := t.newReceiver(func(w http.ResponseWriter) {
+		if connection, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			_, _ = connection.Write([]byte("of the receiver\r\n\r\n"))
+			_ = connection.Close()
+		}
+	})
+	controller := t.start()
+	t.give("notified", fmt.Sprintf(`{"notification": {"url": "%s/secret-path"}}`, r.URL), ready)
+	t.wantCondition("notified", "Notified", "False Failed: .*no valid response")
+	texts := t.Do("get", "namespaceplus", "notified", "-o", "jsonpath={.status}")
+	r.become(func(w http.ResponseWriter) {
+		w.Header().Set("Location", r.URL+"/elsewhere")
+		w.WriteHeader(http.StatusTemporaryRedirect)
+	})
+	t.wantCondition("notified", "Notified", "False Failed: .*status code 307")
+	r.become(nil)
+	t.wantCondition("notified", "Notified", "True Accepted")
 	stop(controller)
-	restarted := start(t)
-	mustApply(t, "notified-later", `{}`)
-	wantCondition(t, "notified-later", "Ready", "True Applied")
+	restarted := t.start()
+	t.give("notified-later", `{}`, ready)
 	stop(restarted)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for key, times := range r.keys {
+	if len(r.attempted) != 1 || len(r.accepted) != 1 || r.forged > 0 {
+		t.Errorf("attempted: %v, accepted: %v, with a wrong signature: %d", r.attempted, r.accepted, r.forged)
+	}
+	for key, times := range r.accepted {
 		if times != 1 {
 			t.Errorf("the key %s was accepted %d times", key, times)
 		}
 	}
-	if len(r.keys) != 1 || len(r.attempted) != 1 || len(r.bad) > 0 {
-		t.Errorf("accepted: %v, attempted: %v, wrong: %v", r.keys, r.attempted, r.bad)
-	}
-	for _, text := range []string{controller.Log(), restarted.Log(), kubectl(t, "get", "namespaceplus", "notified", "-o", "jsonpath={.status}")} {
-		if strings.Contains(text, "secret-path") || strings.Contains(text, webhookKey) {
-			t.Errorf("a secret is in %s", text)
+	texts += controller.Log() + restarted.Log() + t.Do("get", "namespaceplus", "notified", "-o", "jsonpath={.status}")
+	for _, secret := range []string{"secret-path", webhookKey, "of the receiver"} {
+		if strings.Contains(texts, secret) {
+			t.Errorf("%q is in a status or log:\n%s", secret, texts)
 		}
 	}
 }
 
 // TestNotificationRepeated: if the controller ends before it records that a notification was
-// accepted, it sends it again, with the same key.
-func TestNotificationRepeated(t *testing.T) {
-	createWebhookKey(t)
-	r := newReceiver(t)
-	r.accept()
-	r.mu.Lock()
-	r.hold = make(chan struct{})
-	r.mu.Unlock()
-	controller := start(t)
-	mustApply(t, "repeated", fmt.Sprintf(`{"notification": {"url": "%s"}}`, r.URL))
-	running.Eventually(t, func() error {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if len(r.keys) == 0 {
-			return errors.New("nothing was received")
-		}
-		return nil
+// accepted, it sends it again, with the same key. Meanwhile, no other tenant waits.
+func TestNotificationRepeated(tt *testing.T) {
+	t := newTest(tt)
+	received, release := make(chan struct{}), make(chan struct{})
+	first := sync.OnceFunc(func() { close(received) })
+	r := t.newReceiver(func(http.ResponseWriter) { // accepts, but late
+		first()
+		<-release
 	})
-	mustApply(t, "repeated-other", `{}`)
-	wantCondition(t, "repeated-other", "Ready", "True Applied") // nobody waits for a slow receiver
+	controller := t.start()
+	t.Apply(manifest("repeated", fmt.Sprintf(`{"notification": {"url": "%s"}}`, r.URL)))
+	<-received
+	t.give("repeated-other", `{}`, ready)
 	controller.Kill()
-	close(r.hold)
-	start(t)
-	wantCondition(t, "repeated", "Notified", "True Accepted")
+	close(release)
+	r.become(nil)
+	t.start()
+	t.wantCondition("repeated", "Notified", "True Accepted")
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.keys) != 1 {
-		t.Errorf("accepted: %v", r.keys)
+	if len(r.attempted) != 1 || len(r.accepted) != 1 {
+		t.Errorf("attempted: %v, accepted: %v", r.attempted, r.accepted)
 	}
-}
-
-// TestNotificationHostile: what a receiver sends is in no status and no log.
-func TestNotificationHostile(t *testing.T) {
-	createWebhookKey(t)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		connection, _, err := http.NewResponseController(w).Hijack()
-		if err == nil {
-			_, _ = connection.Write([]byte("of the receiver\r\n\r\n"))
-			_ = connection.Close()
-		}
-	}))
-	t.Cleanup(server.Close)
-	controller := start(t)
-	mustApply(t, "hostile", fmt.Sprintf(`{"notification": {"url": "%s"}}`, server.URL))
-	wantCondition(t, "hostile", "Notified", "False Failed: .*no valid response")
-	if text := controller.Log() + kubectl(t, "get", "namespaceplus", "hostile", "-o", "jsonpath={.status}"); strings.Contains(text, "of the receiver") {
-		t.Error(text)
-	}
-}
-
-// TestDebugPage: the debug page shows what a tenant has cost.
-func TestDebugPage(t *testing.T) {
-	controller := running.Start(t, nil, program, "-kubeconfig="+kubeconfig, "-debug-bind-address=127.0.0.1:0")
-	url := controller.URL("the debug page")
-	mustApply(t, "shown", `{}`)
-	wantCondition(t, "shown", "Ready", "True Applied")
-	running.Eventually(t, func() error {
-		journeys, err := running.Get(url + "api/journeys?key=shown")
-		if err == nil && !strings.Contains(journeys, "patch namespacepluses status") {
-			err = fmt.Errorf("the page shows %s", journeys)
-		}
-		return err
-	})
 }
 
 // TestRequests measures what a tenant costs. It prints a line for the page that compares
-// the two programs.
-func TestRequests(t *testing.T) {
+// the two programs. A restarted controller writes nothing.
+func TestRequests(tt *testing.T) {
+	t := newTest(tt)
 	const tenants = 20
-	_, before := requests(t, 0)
-	controller := start(t)
-	started, offset := requests(t, before)
+	_, before := t.requests(0)
+	controller := t.start()
+	started, offset := t.requests(before)
 	var all []string
 	for i := range tenants {
-		all = append(all, fmt.Sprintf(`{"apiVersion": "mygroup.my.domain/v1", "kind": "NamespacePlus",
-			"metadata": {"name": "requests-%d", "labels": {"test": "requests"}}, "spec": %s}`, i, everything))
+		all = append(all, manifest(fmt.Sprintf("requests-%d", i), everything))
 	}
-	file := t.TempDir() + "/tenants.json"
-	list := `{"apiVersion": "v1", "kind": "List", "items": [` + strings.Join(all, ",") + `]}`
-	if err := os.WriteFile(file, []byte(list), 0o600); err != nil {
-		t.Fatal(err)
+	t.Apply(strings.Join(all, "\n---\n"))
+	for i := range tenants {
+		t.wantCondition(fmt.Sprintf("requests-%d", i), "Ready", ready)
 	}
-	kubectl(t, "apply", "-f", file)
-	t.Cleanup(func() { _, _ = cluster.Kubectl(context.Background(), "delete", "--wait=false", "-f", file) })
-	kubectl(t, "wait", "--for=condition=Ready", "--timeout=2m", "namespaceplus", "-l", "test=requests")
-	mustApply(t, "requests-marker", `{}`) // the queue has handled everything before it
-	wantCondition(t, "requests-marker", "Ready", "True Applied")
-	sent, _ := requests(t, offset)
-	perTenant := float64(len(writes(sent))) / tenants
+	t.give("marker", `{}`, ready) // the queue has handled everything before it
 	// The namespace, 7 objects in it, and the status; some twice, before the cache has them.
+	perTenant := float64(len(t.writes(offset, "requests-"))) / tenants
 	if perTenant < 9 || perTenant > 2*9 {
-		t.Errorf("%.1f writes a tenant: %v", perTenant, writes(sent))
+		t.Errorf("%.1f writes a tenant: %v", perTenant, t.writes(offset, "requests-"))
 	}
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", controller.PID()))
-	memory := regexp.MustCompile(`VmRSS:\s+(\d+)`).FindSubmatch(status)
-	if err != nil || memory == nil {
-		memory = [][]byte{nil, []byte("?")}
+	t.Logf("start: %d requests; a tenant: %.1f writes; memory with %d tenants: %s (%v)", len(started), perTenant, tenants,
+		regexp.MustCompile(`VmRSS:.*`).Find(status), err)
+
+	stop(controller)
+	_, offset = t.requests(offset)
+	restarted := t.start()
+	t.give("marker-later", `{}`, ready) // it is reconciled after all that was there
+	stop(restarted)
+	if sent := t.writes(offset, "requests-"); len(sent) > 0 {
+		t.Errorf("a restarted controller sends %v", sent)
 	}
-	t.Logf("start: %d requests; a tenant: %.1f writes; memory with %d tenants: %s kB", len(started), perTenant, tenants, memory[1])
 }

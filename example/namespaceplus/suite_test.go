@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -47,19 +48,22 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "namespaceplus:", err)
 		os.Exit(1)
 	}
-	code := controlplane.RunTests(suite{m}, controlplane.Options{
-		Apply: []string{
-			"crd", "example/namespaceplus/deploy",
-		},
+	code := controlplane.RunTests(m, controlplane.Options{
+		Apply:             []string{"crd", "example/namespaceplus/deploy"},
 		ControllerManager: true,
 		APIServerArgs:     []string{"--audit-policy-file=" + filepath.Join(dir, "policy.yaml"), "--audit-log-path=" + auditLog},
-	}, func(c *controlplane.Cluster) { cluster = c })
+	}, func(c *controlplane.Cluster) {
+		cluster = c
+		if kubeconfig, err = c.KubeconfigFor(context.Background(), "namespaceplus-system", "namespaceplus"); err != nil {
+			panic(err)
+		}
+	})
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
 
 // prepare builds the program, and writes the audit policy.
-func prepare(dir string) error {
+func prepare(dir string) (err error) {
 	auditLog = filepath.Join(dir, "audit.log")
 	policy := fmt.Sprintf(`{"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
 		"rules": [{"level": "Metadata", "users": [%q], "omitStages": ["RequestReceived", "Panic"]}, {"level": "None"}]}`, identity)
@@ -67,7 +71,6 @@ func prepare(dir string) error {
 		return err
 	}
 	if program = os.Getenv(programVariable); program != "" {
-		var err error
 		program, err = filepath.Abs(program)
 		return err
 	}
@@ -77,80 +80,48 @@ func prepare(dir string) error {
 	return build.Run()
 }
 
-// suite runs the tests with the permissions that the controller gets.
-type suite struct{ tests *testing.M }
+// test is a test with kubectl.
+type test struct{ running.Kubectl }
 
-func (s suite) Run() int {
-	var err error
-	if kubeconfig, err = cluster.KubeconfigFor(context.Background(), "namespaceplus-system", "namespaceplus"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return s.tests.Run()
-}
+func newTest(t *testing.T) test { return test{running.Kubectl{T: t, Cluster: cluster}} }
 
 // start starts the controller, and waits until it works.
-func start(t *testing.T) *running.Program {
+func (t test) start() *running.Program {
 	t.Helper()
-	p := running.Start(t, nil, program, "-kubeconfig="+kubeconfig)
+	p := running.Start(t.T, nil, program, "-kubeconfig="+kubeconfig, "-debug-bind-address=127.0.0.1:0")
 	p.WaitFor(`(?i)starting workers`)
 	return p
 }
 
 func stop(p *running.Program) { p.Stop(running.Patience) }
 
-func kubectl(t *testing.T, args ...string) string {
-	t.Helper()
-	output, err := cluster.Kubectl(t.Context(), args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(output)
+// manifest returns a NamespacePlus with a spec in JSON.
+func manifest(name, spec string) string {
+	return fmt.Sprintf(`{"apiVersion": "mygroup.my.domain/v1", "kind": "NamespacePlus", "metadata": {"name": %q}, "spec": %s}`,
+		name, spec)
 }
 
-// apply applies a NamespacePlus with a spec in JSON, which the end of the test deletes.
-func apply(t *testing.T, name, spec string) error {
+const ready = "True Applied"
+
+// give applies a NamespacePlus, and waits for its condition Ready.
+func (t test) give(name, spec, want string) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), name+".yaml")
-	text := fmt.Sprintf(`{"apiVersion": "mygroup.my.domain/v1", "kind": "NamespacePlus", "metadata": {"name": %q}, "spec": %s}`, name, spec)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err := cluster.Kubectl(t.Context(), "apply", "-f", file)
-	if err == nil {
-		t.Cleanup(func() {
-			_, _ = cluster.Kubectl(context.Background(), "delete", "--ignore-not-found", "--wait=false", "namespaceplus", name)
-		})
-	}
-	return err
+	t.Apply(manifest(name, spec))
+	t.wantCondition(name, "Ready", want)
 }
 
-func mustApply(t *testing.T, name, spec string) {
+// wantRejected applies a NamespacePlus that the API server must reject for a reason.
+func (t test) wantRejected(name, spec, why string) {
 	t.Helper()
-	if err := apply(t, name, spec); err != nil {
-		t.Fatal(err)
+	if err := t.TryApply(manifest(name, spec)); err == nil || !strings.Contains(err.Error(), why) {
+		t.Errorf("%s is rejected with %v, want %q", spec, err, why)
 	}
-}
-
-// want waits until kubectl prints a text that matches a regular expression.
-func want(t *testing.T, pattern string, args ...string) {
-	t.Helper()
-	running.Eventually(t, func() error {
-		output, err := cluster.Kubectl(t.Context(), args...)
-		if err != nil {
-			output = []byte(err.Error())
-		}
-		if !regexp.MustCompile(pattern).Match(output) {
-			return fmt.Errorf("kubectl %s prints %q, want %s", strings.Join(args, " "), output, pattern)
-		}
-		return nil
-	})
 }
 
 // wantCondition waits for a condition of the present generation.
-func wantCondition(t *testing.T, name, condition, pattern string) {
+func (t test) wantCondition(name, condition, pattern string) {
 	t.Helper()
-	running.Eventually(t, func() error {
+	running.Eventually(t.T, func() error {
 		var object struct {
 			Metadata struct{ Generation int64 }
 			Status   struct {
@@ -166,29 +137,24 @@ func wantCondition(t *testing.T, name, condition, pattern string) {
 		}
 		for _, c := range object.Status.Conditions {
 			text := fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
-			if c.Type == condition && c.ObservedGeneration == object.Metadata.Generation && regexp.MustCompile(pattern).MatchString(text) {
+			if c.Type == condition && c.ObservedGeneration == object.Metadata.Generation &&
+				regexp.MustCompile(pattern).MatchString(text) {
 				return nil
 			}
 		}
-		return fmt.Errorf("the conditions of generation %d are %+v, want %s %s",
-			object.Metadata.Generation, object.Status.Conditions, condition, pattern)
+		return fmt.Errorf("the status is %+v, want %s %s", object, condition, pattern)
 	})
 }
 
 // request is an entry of the audit log.
 type request struct {
 	Verb      string
-	Stage     string
 	ObjectRef struct{ Resource, Subresource, Namespace, Name string }
-}
-
-func (r request) String() string {
-	return strings.TrimSuffix(r.Verb+" "+r.ObjectRef.Resource+"/"+r.ObjectRef.Subresource, "/")
 }
 
 // requests returns the requests of the controller since an offset in the audit log, and
 // the offset of the next ones.
-func requests(t *testing.T, offset int64) (all []request, next int64) {
+func (t test) requests(offset int64) (all []request, next int64) {
 	t.Helper()
 	file, err := os.Open(auditLog)
 	if err != nil {
@@ -213,38 +179,35 @@ func requests(t *testing.T, offset int64) (all []request, next int64) {
 	}
 }
 
-// writes returns the requests that change something.
-func writes(all []request) (changing []string) {
-	for _, one := range all {
-		if one.Verb != "get" && one.Verb != "list" && one.Verb != "watch" {
-			changing = append(changing, one.String())
-		}
-	}
-	return changing
-}
-
-// receiver receives notifications. Until it accepts, it responds with an error.
-type receiver struct {
-	*httptest.Server
-	mu        sync.Mutex
-	accepts   bool
-	hold      chan struct{}   // delays responses until it is closed, if it is not nil
-	attempted map[string]bool // keys
-	keys      map[string]int  // accepted
-	bad       []string
+// writes returns the requests since an offset that change something for tenants whose name
+// has a prefix.
+func (t test) writes(offset int64, prefix string) []request {
+	t.Helper()
+	all, _ := t.requests(offset)
+	return slices.DeleteFunc(all, func(r request) bool {
+		return slices.Contains([]string{"get", "list", "watch"}, r.Verb) ||
+			!strings.HasPrefix(r.ObjectRef.Name, prefix) && !strings.HasPrefix(r.ObjectRef.Namespace, prefix)
+	})
 }
 
 const webhookKey = "a key of the tests"
 
-// createWebhookKey creates the Secret with the key of signatures, again in each test.
-func createWebhookKey(t *testing.T) {
-	t.Helper()
-	kubectl(t, "delete", "secret", "namespaceplus-webhook", "-n", "namespaceplus-system", "--ignore-not-found")
-	kubectl(t, "create", "secret", "generic", "namespaceplus-webhook", "-n", "namespaceplus-system", "--from-literal=key="+webhookKey)
+// receiver receives notifications.
+type receiver struct {
+	*httptest.Server
+	mu        sync.Mutex
+	respond   func(http.ResponseWriter) // nil accepts
+	attempted map[string]bool           // keys
+	accepted  map[string]int            // keys
+	forged    int
 }
 
-func newReceiver(t *testing.T) *receiver {
-	r := &receiver{keys: map[string]int{}, attempted: map[string]bool{}}
+// newReceiver starts a receiver, and creates the Secret with the key of signatures.
+func (t test) newReceiver(respond func(http.ResponseWriter)) *receiver {
+	t.Helper()
+	t.Apply(`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "namespaceplus-webhook", ` +
+		`"namespace": "namespaceplus-system"}, "stringData": {"key": "` + webhookKey + `"}}`)
+	r := &receiver{respond: respond, accepted: map[string]int{}, attempted: map[string]bool{}}
 	r.Server = httptest.NewServer(r)
 	t.Cleanup(r.Close)
 	return r
@@ -258,24 +221,19 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	defer r.mu.Unlock()
 	key := request.Header.Get("Idempotency-Key")
 	r.attempted[key] = true
-	if signature := request.Header.Get("X-Namespaceplus-Signature"); signature != "sha256="+hex.EncodeToString(mac.Sum(nil)) {
-		r.bad = append(r.bad, "signature "+signature)
+	if request.Header.Get("X-Namespaceplus-Signature") != "sha256="+hex.EncodeToString(mac.Sum(nil)) {
+		r.forged++
 	}
-	if !r.accepts {
-		w.Header().Set("Location", r.URL+"/elsewhere")
-		w.WriteHeader(http.StatusTemporaryRedirect)
-		return
-	}
-	r.keys[key]++
-	if hold := r.hold; hold != nil {
-		r.mu.Unlock()
-		<-hold
-		r.mu.Lock()
+	if r.respond != nil {
+		r.respond(w)
+	} else {
+		r.accepted[key]++
 	}
 }
 
-func (r *receiver) accept() {
+// become changes what the receiver responds.
+func (r *receiver) become(respond func(http.ResponseWriter)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.accepts = true
+	r.respond = respond
 }

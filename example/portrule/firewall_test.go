@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -17,13 +16,12 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	clientset "github.com/samplecrd/network-controller/example/portrule/client/clientset/versioned"
 	"github.com/samplecrd/network-controller/pkg/glass"
 	"github.com/samplecrd/network-controller/test/controlplane"
+	"github.com/samplecrd/network-controller/test/running"
 )
 
 var cluster *controlplane.Cluster
@@ -39,18 +37,19 @@ func TestMain(m *testing.M) {
 	}
 	resyncPeriod = time.Hour                                           // what is tested is notified
 	_ = os.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nonexistent") // the firewalld of this machine is not touched
-	os.Exit(controlplane.RunTests(m, controlplane.Options{Apply: []string{"example/portrule/crd.yaml", "example/portrule/deploy"}},
-		func(c *controlplane.Cluster) { cluster = c }))
+	options := controlplane.Options{Apply: []string{"example/portrule/crd.yaml", "example/portrule/deploy"}}
+	os.Exit(controlplane.RunTests(m, options, func(c *controlplane.Cluster) { cluster = c }))
 }
 
-// machine is a node with an agent. Clients are in another network namespace, at two
-// addresses: 10.77.0.2 and 10.77.0.3.
+// machine is a node with an agent. Clients are in another network namespace, at the addresses
+// 10.77.0.2 and 10.77.0.3.
 type machine struct {
-	*testing.T
-	node   string // the name of the Node and of its network namespace
-	client string // the clients' network namespace
-	stop   func() // ends the agent
-	writes *atomic.Int64
+	running.Kubectl
+	node   string       // the name of the Node and of its network namespace
+	client string       // the clients' network namespace
+	config *rest.Config // of the agent: with the permissions of deploy/
+	stop   func()       // ends the agent
+	writes atomic.Int64 // of the agent, to Kubernetes
 
 	removeRules bool // with the agent
 	page        *glass.Page
@@ -60,25 +59,38 @@ const serverAddress, firstClient, secondClient = "10.77.0.1", "10.77.0.2", "10.7
 
 func newMachine(t *testing.T, name string) *machine {
 	t.Helper()
-	m := &machine{T: t, node: fmt.Sprintf("%s-%d", name, os.Getpid()), stop: func() {}, writes: &atomic.Int64{}, page: new(glass.Page)}
+	m := &machine{Kubectl: running.Kubectl{T: t, Cluster: cluster}, stop: func() {}}
+	m.node = fmt.Sprintf("%s-%d", name, os.Getpid())
 	m.client = m.node + "-clients"
+	m.page = glass.New(t.Context(), glass.Process{Name: "portrule"})
+	kubeconfig, err := cluster.KubeconfigFor(t.Context(), "portrule", "portrule")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+		t.Fatal(err)
+	}
 	for _, netns := range []string{m.node, m.client} {
 		m.ip("netns", "add", netns)
 		t.Cleanup(func() { m.ip("netns", "delete", netns) })
 		m.ip("-n", netns, "link", "set", "lo", "up")
 	}
 	m.ip("-n", m.node, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", m.client)
-	m.ip("-n", m.node, "address", "add", serverAddress+"/24", "dev", "eth0")
-	for _, address := range []string{firstClient, secondClient} {
-		m.ip("-n", m.client, "address", "add", address+"/24", "dev", "eth0")
+	for _, address := range [][2]string{
+		{m.node, serverAddress + "/24"}, {m.client, firstClient + "/24"}, {m.client, secondClient + "/24"},
+		{m.node, "fd77::1/64"}, {m.client, "fd77::2/64"},
+	} {
+		m.ip("-n", address[0], "address", "add", address[1], "dev", "eth0", "nodad")
 	}
-	m.ip("-n", m.node, "address", "add", "fd77::1/64", "dev", "eth0", "nodad")
-	m.ip("-n", m.client, "address", "add", "fd77::2/64", "dev", "eth0", "nodad")
-	for _, netns := range []string{m.node, m.client} {
-		m.ip("-n", netns, "link", "set", "eth0", "up")
-	}
-	m.apply(fmt.Sprintf("apiVersion: v1\nkind: Node\nmetadata: {name: %q, labels: {disk: ssd}}", m.node))
-	t.Cleanup(func() { m.stop() })
+	m.ip("-n", m.node, "link", "set", "eth0", "up")
+	m.ip("-n", m.client, "link", "set", "eth0", "up")
+	m.Apply(fmt.Sprintf("apiVersion: v1\nkind: Node\nmetadata: {name: %q, labels: {disk: ssd}}", m.node))
+	t.Cleanup(func() {
+		m.stop()
+		if t.Failed() {
+			t.Logf("the rules of %s:\n%s", m.node, m.ruleset())
+		}
+	})
 	return m
 }
 
@@ -92,38 +104,32 @@ func (m *machine) ip(args ...string) string {
 	return string(output)
 }
 
-// apply applies a manifest, and deletes it after the test.
-func (m *machine) apply(manifest string) {
+// nft runs the program nft on the node.
+func (m *machine) nft(args ...string) string {
 	m.Helper()
-	file := filepath.Join(m.TempDir(), "manifest.yaml")
-	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
-		m.Fatal(err)
-	}
-	m.kubectl("apply", "--server-side", "--force-conflicts", "-f", file)
-	m.Cleanup(func() {
-		_, _ = cluster.Kubectl(context.Background(), "delete", "--ignore-not-found", "-f", file) // a Node may be gone
-	})
+	return m.ip(append([]string{"netns", "exec", m.node, "nft", "-a"}, args...)...)
 }
 
-func (m *machine) kubectl(args ...string) string {
+// ruleset returns the rules of the node as text. Handles show whether a rule was replaced.
+func (m *machine) ruleset() string {
 	m.Helper()
-	output, err := cluster.Kubectl(m.Context(), args...)
-	if err != nil {
-		m.Fatal(err)
-	}
-	return string(output)
+	return m.nft("list", "ruleset")
 }
 
-// rule applies a PortRule that concerns the nodes of this test.
+func portRule(name, spec string) string {
+	return fmt.Sprintf("apiVersion: firewalld.fedoraproject.org/v1\nkind: PortRule\nmetadata: {name: %s}\nspec: %s", name, spec)
+}
+
+// rule applies a PortRule.
 func (m *machine) rule(name, spec string) {
 	m.Helper()
-	m.apply(fmt.Sprintf("apiVersion: firewalld.fedoraproject.org/v1\nkind: PortRule\nmetadata: {name: %s}\nspec: %s", name, spec))
+	m.Apply(portRule(name, spec))
 }
 
 // agent starts an agent. It returns when the agent has synced once.
-func (m *machine) agent(change ...func(*rest.Config)) {
+func (m *machine) agent() {
 	m.Helper()
-	config := cluster.RESTConfig()
+	config := rest.CopyConfig(m.config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			if r.Method != http.MethodGet {
@@ -132,9 +138,6 @@ func (m *machine) agent(change ...func(*rest.Config)) {
 			return next.RoundTrip(r)
 		})
 	})
-	for _, f := range change {
-		f(config)
-	}
 	config.Wrap(m.page.Kubernetes)
 	netns, err := os.Open("/run/netns/" + m.node)
 	if err != nil {
@@ -173,58 +176,11 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// serve accepts TCP connections to a port of the node, and echoes what it receives.
-func (m *machine) serve(address string) {
+// eventually waits until all checks pass.
+func (m *machine) eventually(checks ...func() error) {
 	m.Helper()
-	var listener net.Listener
-	m.inside(m.node, func() (err error) {
-		listener, err = (&net.ListenConfig{}).Listen(m.Context(), "tcp", address)
-		return err
-	})
-	m.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			connection, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() { _, _ = io.Copy(connection, connection) }()
-		}
-	}()
-}
-
-// serveUDP echoes datagrams to a port of the node.
-func (m *machine) serveUDP(address string) {
-	m.Helper()
-	var server net.PacketConn
-	m.inside(m.node, func() (err error) {
-		server, err = (&net.ListenConfig{}).ListenPacket(m.Context(), "udp", address)
-		return err
-	})
-	m.Cleanup(func() { _ = server.Close() })
-	go func() {
-		buffer := make([]byte, 1)
-		for {
-			_, from, err := server.ReadFrom(buffer)
-			if err != nil {
-				return
-			}
-			_, _ = server.WriteTo(buffer, from)
-		}
-	}()
-}
-
-// passesUDP returns an error if a datagram does not pass.
-func (m *machine) passesUDP(from, to string) func() error {
-	return func() error {
-		var connection net.Conn
-		m.inside(m.client, func() (err error) {
-			dialer := net.Dialer{LocalAddr: &net.UDPAddr{IP: net.ParseIP(from)}}
-			connection, err = dialer.DialContext(m.Context(), "udp", to)
-			return err
-		})
-		defer func() { _ = connection.Close() }()
-		return echo(connection)
+	for _, check := range checks {
+		running.Eventually(m.T, check)
 	}
 }
 
@@ -249,15 +205,68 @@ func (m *machine) inside(netns string, f func() error) {
 	}
 }
 
+// serve echoes what arrives at an address of the node, with TCP, or UDP after "udp:".
+func (m *machine) serve(address string) {
+	m.Helper()
+	m.inside(m.node, func() error {
+		if udp, ok := strings.CutPrefix(address, "udp:"); ok {
+			server, err := net.ListenPacket("udp", udp)
+			if err == nil {
+				m.Cleanup(func() { _ = server.Close() })
+				go echoPackets(server)
+			}
+			return err
+		}
+		server, err := net.Listen("tcp", address)
+		if err == nil {
+			m.Cleanup(func() { _ = server.Close() })
+			go echoConnections(server)
+		}
+		return err
+	})
+}
+
+func echoPackets(server net.PacketConn) {
+	for buffer := make([]byte, 1); ; {
+		_, from, err := server.ReadFrom(buffer)
+		if err != nil {
+			return
+		}
+		_, _ = server.WriteTo(buffer, from)
+	}
+}
+
+func echoConnections(server net.Listener) {
+	for {
+		connection, err := server.Accept()
+		if err != nil {
+			return
+		}
+		go func() { _, _ = io.Copy(connection, connection) }()
+	}
+}
+
 // dial connects from an address of the clients.
 func (m *machine) dial(from, to string) (connection net.Conn, failed error) {
 	m.Helper()
+	dialer, network := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: 10 * time.Second}, "tcp"
+	if udp, ok := strings.CutPrefix(to, "udp:"); ok {
+		dialer.LocalAddr, network, to = &net.UDPAddr{IP: net.ParseIP(from)}, "udp", udp
+	}
 	m.inside(m.client, func() error {
-		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: 10 * time.Second}
-		connection, failed = dialer.DialContext(m.Context(), "tcp", to)
+		connection, failed = dialer.DialContext(m.Context(), network, to)
 		return nil
 	})
 	return connection, failed
+}
+
+func echo(connection net.Conn) error {
+	_ = connection.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := connection.Write([]byte{7}); err != nil {
+		return err
+	}
+	_, err := io.ReadFull(connection, make([]byte, 1))
+	return err
 }
 
 // passes returns an error if a connection does not pass.
@@ -272,91 +281,25 @@ func (m *machine) passes(from, to string) func() error {
 	}
 }
 
-func echo(connection net.Conn) error {
-	_ = connection.SetDeadline(time.Now().Add(10 * time.Second))
-	if _, err := connection.Write([]byte{7}); err != nil {
-		return err
-	}
-	_, err := io.ReadFull(connection, make([]byte, 1))
-	return err
-}
-
 // rejected returns an error unless a firewall rejects a connection: without one, a port
 // without a listener refuses it.
 func (m *machine) rejected(from, to string) func() error {
 	return func() error {
-		connection, err := m.dial(from, to)
-		if err == nil {
-			_ = connection.Close()
-			return fmt.Errorf("a connection from %s to %s passes", from, to)
-		}
+		err := m.passes(from, to)()
 		if !errors.Is(err, unix.EHOSTUNREACH) && !errors.Is(err, unix.EACCES) {
-			return fmt.Errorf("a connection from %s to %s fails with %w, and is not rejected", from, to, err)
+			return fmt.Errorf("a connection from %s to %s is not rejected: %w", from, to, err)
 		}
 		return nil
 	}
 }
 
-// eventually waits until all checks pass.
-func (m *machine) eventually(checks ...func() error) {
-	m.Helper()
-	deadline, tick := time.After(time.Minute), time.NewTicker(20*time.Millisecond)
-	defer tick.Stop()
-	for _, check := range checks {
-		for {
-			err := check()
-			if err == nil {
-				break
-			}
-			select {
-			case <-tick.C:
-			case <-deadline:
-				m.Fatalf("not within a minute: %v\n%s", err, m.ruleset())
-			}
-		}
-	}
-}
-
-// ruleset returns the rules of the node as text. Handles show whether a rule was replaced.
-func (m *machine) ruleset() string {
-	m.Helper()
-	return m.ip("netns", "exec", m.node, "nft", "-a", "list", "ruleset")
-}
-
-// applied returns an error unless the status of a rule has an entry of this node, with a
-// status for a generation of the spec.
+// applied returns an error unless the status of a rule has an entry of this node that begins
+// with a text: the status, for which generation, and why. Without a text, it has none.
 func (m *machine) applied(rule, want string) func() error {
-	client, err := clientset.NewForConfig(cluster.RESTConfig())
-	if err != nil {
-		m.Fatal(err)
+	path := fmt.Sprintf(`jsonpath={range .status.nodes[?(@.node==%q)].conditions[*]}`, m.node) +
+		`{.status} {.observedGeneration} {.reason}: {.message}{end}`
+	if want == "" {
+		want = "$"
 	}
-	return func() error {
-		object, err := client.FirewalldV1().PortRules().Get(m.Context(), rule, metav1.GetOptions{})
-		got := ""
-		for _, condition := range (&Controller{options: options{node: m.node}}).conditions(object) {
-			got = fmt.Sprintf("%s %d %s: %s", condition.Status, condition.ObservedGeneration, condition.Reason, condition.Message)
-		}
-		if err != nil || !strings.HasPrefix(got, want) || want == "" && got != "" {
-			return fmt.Errorf("the status of %s for %s is %q (%w), want %q", rule, m.node, got, err, want)
-		}
-		return nil
-	}
-}
-
-// asServiceAccount is for agent: it has only the permissions of deploy/.
-func asServiceAccount(t *testing.T) func(*rest.Config) {
-	t.Helper()
-	path, err := cluster.KubeconfigFor(t.Context(), "portrule", "portrule")
-	if err != nil {
-		t.Fatal(err)
-	}
-	own, err := clientcmd.BuildConfigFromFlags("", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func(config *rest.Config) {
-		wrap := config.WrapTransport
-		*config = *own
-		config.WrapTransport = wrap
-	}
+	return func() error { return m.Prints("^"+want, "get", "ports", rule, "-o", path) }
 }

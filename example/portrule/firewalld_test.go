@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -18,26 +19,21 @@ const busConfiguration = `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS 
 </policy></busconfig>`
 
 // start runs a program until the test or the returned function ends it.
-func (m *machine) start(address, name string, args ...string) (stop func()) {
+func (m *machine) start(name string, args ...string) (stop func()) {
 	m.Helper()
 	command := exec.Command(name, args...)
-	command.Env = append(os.Environ(), "DBUS_SYSTEM_BUS_ADDRESS="+address)
 	if err := command.Start(); err != nil {
 		m.Fatal(err)
 	}
-	stopped := false
-	stop = func() {
-		if !stopped {
-			stopped = true
-			_ = command.Process.Signal(syscall.SIGTERM)
-			_ = command.Wait()
-		}
-	}
+	stop = sync.OnceFunc(func() {
+		_ = command.Process.Signal(syscall.SIGTERM)
+		_ = command.Wait()
+	})
 	m.Cleanup(stop)
 	return stop
 }
 
-// Firewalld of Debian's package, in a network namespace and with a bus of its own.
+// TestFirewalld: firewalld of Debian's package, in a network namespace and with a bus of its own.
 func TestFirewalld(t *testing.T) {
 	for _, program := range []string{"firewalld", "dbus-daemon"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -50,17 +46,18 @@ func TestFirewalld(t *testing.T) {
 	m := newMachine(t, "fwd")
 	folder := t.TempDir()
 	address := "unix:path=" + filepath.Join(folder, "bus")
+	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", address)
 	configuration := filepath.Join(folder, "bus.conf")
 	if err := os.WriteFile(configuration, fmt.Appendf(nil, busConfiguration, address), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m.start(address, "dbus-daemon", "--config-file="+configuration, "--nofork", "--nopidfile")
+	m.start("dbus-daemon", "--config-file="+configuration, "--nofork", "--nopidfile")
 	m.eventually(func() error {
 		_, err := os.Stat(strings.TrimPrefix(address, "unix:path="))
 		return err
 	})
 	ctl := func(args ...string) string {
-		output, err := exec.Command("env", append([]string{"DBUS_SYSTEM_BUS_ADDRESS=" + address, "firewall-cmd"}, args...)...).CombinedOutput()
+		output, err := exec.Command("firewall-cmd", args...).CombinedOutput()
 		if err != nil {
 			return fmt.Sprintf("firewall-cmd %v: %v: %s", args, err, output)
 		}
@@ -75,13 +72,11 @@ func TestFirewalld(t *testing.T) {
 		}
 	}
 	firewalld := func() (stop func()) {
-		stop = m.start(address, "ip", "netns", "exec", m.node, "firewalld", "--nofork", "--nopid",
+		stop = m.start("ip", "netns", "exec", m.node, "firewalld", "--nofork", "--nopid",
 			"--system-config", folder, "--log-target", "file", "--log-file", filepath.Join(folder, "log"))
 		m.eventually(is("running", "--state"))
 		return stop
 	}
-	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", address)
-
 	empty := is("", "--policy", "portrule", "--list-rich-rules")
 	emptyForGood := is("", "--permanent", "--policy", "portrule", "--list-rich-rules")
 
@@ -133,7 +128,7 @@ func TestFirewalld(t *testing.T) {
 
 	// Deletion while the agent is down.
 	m.stop()
-	m.kubectl("delete", "ports", "web", "metrics")
+	m.Do("delete", "ports", "web", "metrics")
 	m.agent()
 	m.eventually(m.rejected(secondClient, web), empty, emptyForGood)
 	if after := ctl("--permanent", "--list-all"); after != zone {

@@ -1,30 +1,26 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/client-go/rest"
 
-	"github.com/samplecrd/network-controller/pkg/glass"
 	"github.com/samplecrd/network-controller/test/running"
 )
 
 const web = serverAddress + ":8080"
 
-// What a PortRule does, with the permissions of deploy/ alone.
+// TestAccess: what a PortRule does, with the permissions of deploy/ alone.
 func TestAccess(t *testing.T) {
 	m := newMachine(t, "access")
-	for _, address := range []string{"10.77.0.1:8080", "[fd77::1]:8080", "10.77.0.1:9090", "10.77.0.1:7070"} {
+	for _, address := range []string{web, "udp:" + web, "[fd77::1]:8080", "10.77.0.1:9090", "10.77.0.1:7070"} {
 		m.serve(address)
 	}
-	m.agent(asServiceAccount(t))
+	m.agent()
 	m.eventually(m.passes(firstClient, web))
 
 	m.rule("web", "{port: 8080, sources: [10.77.0.2/32, 10.77.0.2/31, 192.0.2.0/24]}")
@@ -50,31 +46,21 @@ func TestAccess(t *testing.T) {
 	// A second rule adds sources to a port.
 	m.rule("web-v6", `{port: 8080, host: "fd77::1", sources: ["fd77::/64"]}`)
 	m.eventually(m.applied("web-v6", "True 1"), m.passes("fd77::2", "[fd77::1]:8080"), m.rejected(firstClient, web))
-	m.kubectl("delete", "ports", "web", "web-v6", "other-host")
+
+	// UDP is not TCP: a rule for one does not concern the other.
+	m.eventually(m.passes(firstClient, "udp:"+web))
+	m.rule("udp", "{port: 8080, protocol: udp, host: 10.77.0.1, sources: [10.77.0.2/32]}")
+	m.eventually(m.applied("udp", "True 1"), m.passes(firstClient, "udp:"+web), m.rejected(secondClient, "udp:"+web),
+		m.rejected(firstClient, web), m.passes(secondClient, web))
+
+	m.Do("delete", "ports", "web", "web-v6", "other-host", "udp")
 	m.eventually(m.passes(firstClient, web))
 	if rules := m.ruleset(); rules != "" {
 		t.Errorf("without a PortRule, the table exists:\n%s", rules)
 	}
 }
 
-// UDP is not TCP: a rule for one does not concern the other.
-func TestUDP(t *testing.T) {
-	m := newMachine(t, "udp")
-	m.serve(web)
-	m.serveUDP(web)
-	m.agent()
-	m.eventually(m.passesUDP(firstClient, web))
-	m.rule("web", "{port: 8080, protocol: udp, host: 10.77.0.1, sources: [10.77.0.3/32]}")
-	m.eventually(m.applied("web", "True 1"))
-	m.eventually(m.passesUDP(secondClient, web), m.passes(firstClient, web), func() error {
-		if err := m.passesUDP(firstClient, web)(); !errors.Is(err, unix.EHOSTUNREACH) && !errors.Is(err, unix.EACCES) {
-			return fmt.Errorf("a datagram from %s is not rejected: %w", firstClient, err)
-		}
-		return nil
-	})
-}
-
-// The agent needs no capability but NET_ADMIN, as deploy/ grants it.
+// TestCapabilities: the agent needs no capability but NET_ADMIN, as deploy/ grants it.
 func TestCapabilities(t *testing.T) {
 	m := newMachine(t, "capabilities")
 	m.inside(m.node, func() error {
@@ -91,53 +77,67 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// The deletion of a rule while no agent runs is noticed by the first list.
-func TestDeletionWhileDown(t *testing.T) {
-	m := newMachine(t, "down")
+// TestStops: an agent writes once for each rule, and after a restart nothing, neither to the
+// kernel nor to Kubernetes. While it is down, rules stay. A rule that is deleted meanwhile is
+// noticed by the first list. With -remove-rules, an agent leaves nothing.
+func TestStops(t *testing.T) {
+	m := newMachine(t, "stops")
 	m.serve(web)
-	m.agent()
-	m.rule("web", "{port: 8080, sources: [10.77.0.3/32]}")
-	m.eventually(m.applied("web", "True 1"), m.rejected(firstClient, web))
-	m.stop()
-	m.kubectl("delete", "ports", "web")
-	m.eventually(m.rejected(firstClient, web)) // without an agent, rules stay
-	m.agent()
-	m.eventually(m.passes(firstClient, web))
-}
-
-// A restart writes nothing: neither to the kernel nor to Kubernetes.
-func TestRestartWritesNothing(t *testing.T) {
-	m := newMachine(t, "restart")
+	page := httptest.NewServer(m.page.Handler())
+	t.Cleanup(page.Close)
 	m.agent()
 	m.rule("web", `{port: 8080, sources: [10.77.0.3/32, 0.0.0.0/1, 224.0.0.0/3, "fd00::/8"]}`)
 	m.rule("dns", "{port: 53, protocol: udp, host: 10.77.0.1}")
-	m.eventually(m.applied("web", "True 1"), m.applied("dns", "True 1"))
-	if writes := m.writes.Load(); writes != 2 {
-		t.Errorf("the agent wrote %d times, want 2 for 2 rules", writes)
-	}
+	m.eventually(m.applied("web", "True 1"), m.applied("dns", "True 1"), func() error {
+		journeys, err := running.Get(page.URL + "/api/journeys?controller=Nodes&key=" + m.node)
+		if err == nil && !strings.Contains(journeys, "patch ports status") {
+			err = fmt.Errorf("the debug page shows %s", journeys)
+		}
+		return err
+	})
 	m.stop()
-	before, version := m.ruleset(), m.kubectl("get", "ports", "-o", "jsonpath={.items[*].metadata.resourceVersion}")
-	m.writes.Store(0)
+	versions := []string{"get", "ports", "-o", "jsonpath={.items[*].metadata.resourceVersion}"}
+	before, version := m.ruleset(), m.Do(versions...)
 	m.agent()
 	m.stop() // after the sync has ended
 	if after := m.ruleset(); after != before {
 		t.Errorf("the agent has replaced\n%sby\n%s", before, after)
 	}
-	if after := m.kubectl("get", "ports", "-o", "jsonpath={.items[*].metadata.resourceVersion}"); after != version || m.writes.Load() != 0 {
-		t.Errorf("the agent wrote %d times, and the versions are %s and were %s", m.writes.Load(), after, version)
+	if after := m.Do(versions...); after != version || m.writes.Load() != 2 {
+		t.Errorf("for 2 rules, the agents wrote %d times, and the versions are %s and were %s", m.writes.Load(), after, version)
+	}
+
+	m.rule("web", "{port: 8080, sources: [10.77.0.3/32]}")
+	m.agent()
+	m.eventually(m.applied("web", "True 2"), m.rejected(firstClient, web))
+	m.stop()
+	m.Do("delete", "ports", "web")
+	m.eventually(m.rejected(firstClient, web))
+	m.removeRules = true
+	m.agent()
+	m.eventually(m.passes(firstClient, web))
+	m.stop()
+	m.eventually(m.applied("dns", ""))
+	if rules := m.ruleset(); rules != "" {
+		t.Errorf("the agent has left\n%s", rules)
 	}
 }
 
-// What somebody else does to the table is undone at once, and tables of others stay.
+// TestDrift: what somebody else does to the table is undone at once, and tables of others stay.
 func TestDrift(t *testing.T) {
 	m := newMachine(t, "drift")
 	m.serve(web)
-	m.ip("netns", "exec", m.node, "nft", "add table inet foreign; add chain inet foreign input { type filter hook input priority 0; }; "+
+	m.nft("add table inet foreign; add chain inet foreign input { type filter hook input priority 0; }; " +
 		"add rule inet foreign input tcp dport 22 counter accept")
-	foreign := m.ip("netns", "exec", m.node, "nft", "-a", "list", "table", "inet", "foreign")
+	foreign := m.nft("list", "table", "inet", "foreign")
 	m.agent()
 	m.rule("web", "{port: 8080, sources: [10.77.0.3/32]}")
 	m.eventually(m.applied("web", "True 1"), m.rejected(firstClient, web))
+	handle := func() string { // changes when the table is replaced
+		_, after, _ := strings.Cut(m.ruleset(), "table inet portrule")
+		line, _, _ := strings.Cut(after, "\n")
+		return line
+	}
 	for _, drift := range []string{
 		"delete table inet portrule",
 		"flush chain inet portrule input",
@@ -145,17 +145,17 @@ func TestDrift(t *testing.T) {
 		"add chain inet portrule other",
 		"add chain inet portrule input { policy drop; }",
 	} {
-		before := m.tableHandle()
-		m.ip("netns", "exec", m.node, "nft", drift)
+		before := handle()
+		m.nft(drift)
 		m.eventually(func() error {
-			if m.tableHandle() == before {
+			if after := handle(); after == before || after == "" {
 				return fmt.Errorf("%q was not undone", drift)
 			}
 			return nil
 		}, m.rejected(firstClient, web), m.passes(secondClient, web))
 	}
 	m.stop()
-	if after := m.ip("netns", "exec", m.node, "nft", "-a", "list", "table", "inet", "foreign"); after != foreign {
+	if after := m.nft("list", "table", "inet", "foreign"); after != foreign {
 		t.Errorf("the table of others was\n%sand is\n%s", foreign, after)
 	}
 	if writes := m.writes.Load(); writes != 1 {
@@ -163,82 +163,54 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// tableHandle returns a number that changes when the table is replaced.
-func (m *machine) tableHandle() string {
-	for line := range strings.Lines(m.ruleset()) {
-		if strings.Contains(line, "table inet portrule") {
-			return line
-		}
-	}
-	return ""
-}
-
-// Two agents keep their shares of one rule, and their entries of one status.
+// TestTwoNodes: two agents keep their shares of one rule, and their entries of one status.
 func TestTwoNodes(t *testing.T) {
 	a, b := newMachine(t, "a"), newMachine(t, "b")
 	for _, m := range []*machine{a, b} {
 		m.serve(web)
-		m.agent(asServiceAccount(t))
+		m.agent()
 	}
 	a.rule("web", "{port: 8080, sources: [10.77.0.3/32], nodeSelector: {disk: ssd}}")
 	for _, m := range []*machine{a, b} {
 		m.eventually(m.applied("web", "True 1"), m.rejected(firstClient, web), m.passes(secondClient, web))
 	}
 	// The labels of a node decide, too.
-	b.kubectl("label", "node", b.node, "disk=hdd", "--overwrite")
+	b.Do("label", "node", b.node, "disk=hdd", "--overwrite")
 	b.eventually(b.applied("web", ""), b.passes(firstClient, web))
 	a.eventually(a.applied("web", "True 1"), a.rejected(firstClient, web))
 	a.rule("web", "{port: 8080, sources: [10.77.0.3/32], nodeSelector: {disk: hdd}}")
 	b.eventually(b.applied("web", "True 2"), b.rejected(firstClient, web))
 	a.eventually(a.applied("web", ""), a.passes(firstClient, web))
 	// A Node that is deleted does not remove rules: its labels are unknown.
-	b.kubectl("delete", "node", b.node)
-	b.ip("netns", "exec", b.node, "nft", "list", "table", "inet", "portrule")
+	b.Do("delete", "node", b.node)
+	b.nft("list", "table", "inet", "portrule")
 	if a.writes.Load() != 2 || b.writes.Load() != 3 {
 		t.Errorf("the agents wrote %d and %d times, want 2 and 3", a.writes.Load(), b.writes.Load())
 	}
 }
 
-// With -remove-rules, an agent leaves nothing.
-func TestRemoveRules(t *testing.T) {
-	m := newMachine(t, "remove")
-	m.serve(web)
-	m.removeRules = true
-	m.agent()
-	m.rule("web", "{port: 8080, sources: [10.77.0.3/32]}")
-	m.eventually(m.applied("web", "True 1"), m.rejected(firstClient, web))
-	m.stop()
-	m.eventually(m.passes(firstClient, web), m.applied("web", ""))
-	if rules := m.ruleset(); rules != "" {
-		t.Errorf("the agent has left\n%s", rules)
-	}
-}
-
-// An agent that may not write the status applies rules nevertheless, and writes the status
-// once it may.
+// TestForbidden: an agent that may not write the status applies rules nevertheless, and writes
+// the status once it may.
 func TestForbidden(t *testing.T) {
 	m := newMachine(t, "forbidden")
 	m.serve(web)
-	const binding = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: guest}, " +
-		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %s}, " +
-		"subjects: [{kind: User, name: guest}]}"
-	m.apply("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: reader}, rules: [" +
-		"{apiGroups: [firewalld.fedoraproject.org, ''], resources: [ports, nodes], verbs: [list, watch]}]}")
-	m.apply(fmt.Sprintf(binding, "reader"))
-	m.agent(func(config *rest.Config) { config.Impersonate.UserName = "guest" })
+	m.Do("create", "clusterrole", "reader", "--verb=list,watch", "--resource=ports.firewalld.fedoraproject.org,nodes")
+	m.Do("create", "clusterrolebinding", "reader", "--clusterrole=reader", "--user=guest")
+	m.config = cluster.RESTConfig()
+	m.config.Impersonate = rest.ImpersonationConfig{UserName: "guest"}
+	m.agent()
 	m.rule("web", "{port: 8080, sources: [10.77.0.3/32]}")
 	m.eventually(m.rejected(firstClient, web), m.passes(secondClient, web), m.applied("web", ""))
-	m.kubectl("delete", "clusterrolebinding", "guest")
-	m.apply(fmt.Sprintf(binding, "portrule"))
+	m.Do("create", "clusterrolebinding", "guest", "--clusterrole=portrule", "--user=guest")
 	m.eventually(m.applied("web", "True 1"))
 }
 
-// The API server rejects what no firewall understands, and a huge list is one transaction.
+// TestHostileInput: the API server rejects what no firewall understands, and a huge list is
+// one transaction.
 func TestHostileInput(t *testing.T) {
 	m := newMachine(t, "hostile")
 	m.serve(web)
 	m.agent()
-	manifest := filepath.Join(t.TempDir(), "hostile.yaml")
 	for spec, want := range map[string]string{
 		"{port: 0}":                                                "spec.port",
 		"{port: 65536}":                                            "spec.port",
@@ -249,11 +221,7 @@ func TestHostileInput(t *testing.T) {
 		`{port: 80, sources: ["10.0.0.0/8\" accept"]}`:             "must be a CIDR",
 		"{port: 80, sources: [" + strings.Repeat("a,", 257) + "]}": "must have at most 256 items",
 	} {
-		text := "apiVersion: firewalld.fedoraproject.org/v1\nkind: PortRule\nmetadata: {name: hostile}\nspec: " + spec
-		if err := os.WriteFile(manifest, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := cluster.Kubectl(t.Context(), "create", "-f", manifest); err == nil || !strings.Contains(err.Error(), want) {
+		if err := m.TryApply(portRule("hostile", spec)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is rejected with %v, want %q", spec, err, want)
 		}
 	}
@@ -263,31 +231,14 @@ func TestHostileInput(t *testing.T) {
 		for i := range 256 { // every second /24, so that nothing can be merged
 			sources = append(sources, fmt.Sprintf("%d.%d.%d.0/24", 20+rule, i/128, i%128*2))
 		}
-		fmt.Fprintf(&huge, "---\napiVersion: firewalld.fedoraproject.org/v1\nkind: PortRule\n"+
-			"metadata: {name: huge-%d}\nspec: {port: 8080, sources: [%s]}\n", rule, strings.Join(sources, ","))
+		spec := fmt.Sprintf("{port: 8080, sources: [%s]}", strings.Join(sources, ","))
+		huge.WriteString("---\n" + portRule(fmt.Sprintf("huge-%d", rule), spec) + "\n")
 	}
-	m.apply(huge.String())
+	m.Apply(huge.String())
 	for rule := range 20 {
 		m.eventually(m.applied(fmt.Sprintf("huge-%d", rule), "True 1"))
 	}
 	m.eventually(m.rejected(firstClient, web))
 	m.rule("web", "{port: 8080, sources: [10.77.0.0/24, 10.77.0.2/32, 10.77.0.0/25]}") // they overlap
 	m.eventually(m.passes(firstClient, web))
-}
-
-// The debug page shows the one key of the agent, and what a sync of it has cost.
-func TestDebugPage(t *testing.T) {
-	m := newMachine(t, "page")
-	m.page = glass.New(t.Context(), glass.Process{Name: "portrule"})
-	server := httptest.NewServer(m.page.Handler())
-	t.Cleanup(server.Close)
-	m.agent()
-	m.rule("web", "{port: 8080}")
-	m.eventually(m.applied("web", "True 1"), func() error {
-		journeys, err := running.Get(server.URL + "/api/journeys?controller=Nodes&key=" + m.node)
-		if err == nil && !strings.Contains(journeys, "patch ports status") {
-			err = fmt.Errorf("the page shows %s", journeys)
-		}
-		return err
-	})
 }
