@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -239,7 +238,10 @@ func (s *site) secondTenant(ctx context.Context, n, atATime int) (figures, error
 			others.begin(busyTenant, networkName(i), 1)
 			return s.post(ctx, busyTenant, networkName(i), i)
 		})
-		finished <- cmp.Or(err, s.wait(ctx, others, done))
+		if err == nil {
+			err = s.wait(ctx, others, done)
+		}
+		finished <- err
 	}()
 	for {
 		if err := beside.add(s.createOne(ctx, quietTenant, fmt.Sprintf("beside-%d", len(beside.ready)))); err != nil {

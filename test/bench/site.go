@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -145,23 +144,12 @@ func (s *site) remove(ctx context.Context, namespace, name string, _ int) error 
 
 // settle waits until a peer has sent no Event for a second.
 func (s *site) settle(ctx context.Context) error {
-	for latest := int64(-1); !s.peer.isBare; {
-		text, err := s.kube.Get().AbsPath("/api/v1/events").Param("limit", "1").DoRaw(ctx)
-		if err != nil {
+	for latest := -1.0; !s.peer.isBare; {
+		sent, err := s.requests(ctx)
+		if err != nil || sent["Events"] == latest {
 			return err
 		}
-		var list metav1.PartialObjectMetadataList
-		if err := json.Unmarshal(text, &list); err != nil {
-			return err
-		}
-		sent := int64(len(list.Items))
-		if list.RemainingItemCount != nil {
-			sent += *list.RemainingItemCount
-		}
-		if sent == latest {
-			return nil
-		}
-		latest = sent
+		latest = sent["Events"]
 		if err := pause(ctx, time.Second); err != nil {
 			return err
 		}
