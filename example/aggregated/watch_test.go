@@ -5,20 +5,17 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/samplecrd/network-controller/example/aggregated/v1alpha1"
 	"github.com/samplecrd/network-controller/test/running"
@@ -154,42 +151,4 @@ func TestWatch(t *testing.T) {
 	want(fromVersion, "BOOKMARK ")
 	s.remove(id)
 	want(fromVersion, "DELETED third")
-}
-
-// TestState: a state without a change keeps its version, and a slow client receives the
-// difference of two states, not each change between them.
-func TestState(t *testing.T) {
-	var present atomic.Pointer[state]
-	present.Store(&state{replaced: make(chan struct{})})
-	put := func(names ...string) *state {
-		next := &state{objects: objects{}}
-		for i, name := range names {
-			meta := metav1.ObjectMeta{Namespace: "a", Name: strconv.Itoa(i)}
-			next.objects[cache.MetaObjectToName(&meta)] = &network{ObjectMeta: meta, Status: v1alpha1.NeutronNetworkStatus{Name: name}}
-		}
-		replace(&present, next)
-		return next
-	}
-	first := put("x", "y", "z")
-	if same := put("x", "y", "z"); same.version != first.version || same.replaced != first.replaced {
-		t.Errorf("the versions are %d and %d without a change", first.version, same.version)
-	}
-	put("x", "y", "other")
-	last := put("x", "new")
-	select {
-	case <-first.replaced:
-	default:
-		t.Error("a watch of the first state does not notice the last one")
-	}
-	var got []string
-	for _, event := range (selection{"a", &internalversion.ListOptions{}}).difference(first, last) {
-		object := event.Object.(*network)
-		got = append(got, string(event.Type)+" "+object.Status.Name)
-		if object.ResourceVersion != strconv.FormatUint(last.version-1, 10) {
-			t.Errorf("%s has the version %s, and the state %d", object.Name, object.ResourceVersion, last.version)
-		}
-	}
-	if diff := cmp.Diff([]string{"MODIFIED new", "DELETED z"}, got); diff != "" {
-		t.Errorf("the events differ (-want +got):\n%s", diff)
-	}
 }

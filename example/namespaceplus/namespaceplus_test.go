@@ -88,7 +88,7 @@ func TestDrift(tt *testing.T) {
 
 	// Both have handled all events of the tenant when they have handled a few later ones.
 	t.give("later", `{}`, ready)
-	var offset int64
+	var offset int
 	for range 3 {
 		_, offset = t.requests(0)
 		t.Do("delete", "resourcequota", "namespaceplus", "-n", "later")

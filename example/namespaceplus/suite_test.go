@@ -1,13 +1,12 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,6 +20,11 @@ import (
 	"sync"
 	"testing"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clientset "github.com/samplecrd/network-controller/example/namespaceplus/client/clientset/versioned"
+	tenantclient "github.com/samplecrd/network-controller/example/namespaceplus/client/clientset/versioned/typed/mygroup/v1"
 	"github.com/samplecrd/network-controller/test/controlplane"
 	"github.com/samplecrd/network-controller/test/running"
 )
@@ -80,10 +84,16 @@ func prepare(dir string) (err error) {
 	return build.Run()
 }
 
-// test is a test with kubectl.
-type test struct{ running.Kubectl }
+// test is a test with clients.
+type test struct {
+	running.Kubectl
+	tenants tenantclient.NamespacePlusInterface
+}
 
-func newTest(t *testing.T) test { return test{running.Kubectl{T: t, Cluster: cluster}} }
+func newTest(t *testing.T) test {
+	client := clientset.NewForConfigOrDie(cluster.RESTConfig())
+	return test{running.Kubectl{T: t, Cluster: cluster}, client.MygroupV1().NamespacePluses()}
+}
 
 // start starts the controller, and waits until it works.
 func (t test) start() *running.Program {
@@ -122,27 +132,18 @@ func (t test) wantRejected(name, spec, why string) {
 func (t test) wantCondition(name, condition, pattern string) {
 	t.Helper()
 	running.Eventually(t.T, func() error {
-		var object struct {
-			Metadata struct{ Generation int64 }
-			Status   struct {
-				Conditions []struct {
-					Type, Status, Reason, Message string
-					ObservedGeneration            int64
-				}
-			}
-		}
-		output, err := cluster.Kubectl(t.Context(), "get", "namespaceplus", name, "-o", "json")
-		if err := errors.Join(err, json.Unmarshal(output, &object)); err != nil {
+		object, err := t.tenants.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
 			return err
 		}
-		for _, c := range object.Status.Conditions {
-			text := fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
-			if c.Type == condition && c.ObservedGeneration == object.Metadata.Generation &&
-				regexp.MustCompile(pattern).MatchString(text) {
+		text := ""
+		if c := apimeta.FindStatusCondition(object.Status.Conditions, condition); c != nil {
+			text = fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
+			if c.ObservedGeneration == object.Generation && regexp.MustCompile(pattern).MatchString(text) {
 				return nil
 			}
 		}
-		return fmt.Errorf("the status is %+v, want %s %s", object, condition, pattern)
+		return fmt.Errorf("the condition %s of %s is %q, want %s", condition, name, text, pattern)
 	})
 }
 
@@ -152,38 +153,30 @@ type request struct {
 	ObjectRef struct{ Resource, Subresource, Namespace, Name string }
 }
 
-// requests returns the requests of the controller since an offset in the audit log, and
-// the offset of the next ones.
-func (t test) requests(offset int64) (all []request, next int64) {
+// requests returns the requests of the controller without the first ones, and how many there
+// are with these.
+func (t test) requests(without int) (all []request, number int) {
 	t.Helper()
-	file, err := os.Open(auditLog)
+	text, err := os.ReadFile(auditLog)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = file.Close() }()
-	if _, err := file.Seek(offset, io.SeekStart); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReader(file)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return all, offset // the rest is being written
-		}
-		offset += int64(len(line))
+	lines := bytes.Split(text, []byte("\n")) // the last one is empty, or being written
+	for _, line := range lines[without : len(lines)-1] {
 		var one request
 		if err := json.Unmarshal(line, &one); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, one)
 	}
+	return all, len(lines) - 1
 }
 
-// writes returns the requests since an offset that change something for tenants whose name
-// has a prefix.
-func (t test) writes(offset int64, prefix string) []request {
+// writes returns the requests, without the first ones, that change something for tenants whose
+// name has a prefix.
+func (t test) writes(without int, prefix string) []request {
 	t.Helper()
-	all, _ := t.requests(offset)
+	all, _ := t.requests(without)
 	return slices.DeleteFunc(all, func(r request) bool {
 		return slices.Contains([]string{"get", "list", "watch"}, r.Verb) ||
 			!strings.HasPrefix(r.ObjectRef.Name, prefix) && !strings.HasPrefix(r.ObjectRef.Namespace, prefix)
