@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -92,7 +93,10 @@ func (c *bareClient) handle(ctx context.Context, network *samplecrdv1.Network) e
 		_, err := c.send(ctx, http.MethodDelete, "networks/"+status.NetworkID, nil)
 		return errors.Join(err, c.patch(ctx, network, object{"metadata": object{"finalizers": nil}}))
 	case status.SubnetID != "":
-		change := object{"subnet": object{"dns_nameservers": network.Spec.DNSNameservers}}
+		prefix := strings.TrimSuffix(network.Spec.CIDR, "0/24")
+		change := object{"subnet": object{"gateway_ip": network.Spec.Gateway, "allocation_pools": []object{
+			{"start": prefix + "1", "end": prefix + "1"}, {"start": prefix + "3", "end": prefix + "254"}, // all but .2
+		}}}
 		_, err := c.send(ctx, http.MethodPut, "subnets/"+status.SubnetID, change)
 		return errors.Join(err, c.writeStatus(ctx, network, status.NetworkID, status.SubnetID))
 	}

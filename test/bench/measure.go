@@ -17,6 +17,8 @@ const (
 	// longer for each Network.
 	giveUp  = 2 * time.Minute
 	forEach = 30 * time.Millisecond
+	// noOther is a number whose CIDR no other Network of the comparison has.
+	noOther = 1<<16 - 1
 	// resyncPeriod is that of all peers.
 	resyncPeriod = 30 * time.Second
 	// calm is how long a peer must do nothing to be quiet, and calmCPU how much CPU
@@ -142,7 +144,7 @@ func (s *site) wait(ctx context.Context, by *observer, done <-chan struct{}) err
 func (s *site) createOne(ctx context.Context, namespace, name string) (ready, accepted float64, err error) {
 	done, began := s.watch.expect(1), time.Now()
 	s.watch.begin(namespace, name, 1)
-	if err := s.post(ctx, namespace, name, 0); err != nil {
+	if err := s.post(ctx, namespace, name, noOther); err != nil {
 		return 0, 0, err
 	}
 	accepted = time.Since(began).Seconds()

@@ -132,10 +132,11 @@ func (s *site) post(ctx context.Context, namespace, name string, i int) error {
 	}).Do(ctx).Error()
 }
 
-// edit changes the DNS servers of a Network.
-func (s *site) edit(ctx context.Context, namespace, name string, _ int) error {
+// edit changes the gateway of a Network to the second address.
+func (s *site) edit(ctx context.Context, namespace, name string, i int) error {
+	body := fmt.Appendf(nil, `{"spec":{"gateway":"10.%d.%d.2"}}`, i/256%256, i%256)
 	return s.kube.Patch(types.MergePatchType).Namespace(namespace).Resource(resource).Name(name).
-		Body([]byte(`{"spec":{"dnsNameservers":["192.0.2.1"]}}`)).Do(ctx).Error()
+		Body(body).Do(ctx).Error()
 }
 
 func (s *site) remove(ctx context.Context, namespace, name string, _ int) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -67,8 +68,8 @@ func (r *Reconciler) patch(ctx context.Context, network *samplecrdv1.Network, ch
 // report writes the status, if it changes, and then records an Event.
 func (r *Reconciler) report(ctx context.Context, network *samplecrdv1.Network, desired plan.Desired, actual plan.Actual,
 	outcome error) error {
-	after, changed := status.For(network, status.Found{Desired: desired, Actual: actual, Outcome: outcome}, metav1.Now())
-	if !changed {
+	after, relevant := status.For(network, status.Found{Desired: desired, Actual: actual, Outcome: outcome}, metav1.Now())
+	if !relevant || equality.Semantic.DeepEqual(after, network.Status) {
 		return nil
 	}
 	before := network.DeepCopy()
