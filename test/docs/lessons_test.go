@@ -75,8 +75,8 @@ func qualified(function *ast.FuncDecl) string {
 	return strings.TrimPrefix(types.ExprString(function.Recv.List[0].Type), "*") + "." + function.Name.Name
 }
 
-// TestLessons: each lesson has the parts that a reader expects, quotes code, and says how
-// many minutes it takes, as the table of the lessons does.
+// TestLessons: each lesson has the parts that a reader expects, quotes code, leads to the
+// next one, and says how many minutes it takes, as the table of the lessons does.
 func TestLessons(t *testing.T) {
 	for folder, words := range map[string][]string{
 		"docs/learn":       {"\n**Predict:** ", "\n## The picture\n", "\n## Read the code\n\n", "\n## Exercise\n", "\n<details><summary>Answer</summary>\n"},
@@ -87,6 +87,7 @@ func TestLessons(t *testing.T) {
 			t.Fatalf("the lessons are %v (%v), want at least 17", lessons, err)
 		}
 		index := read(t, folder+"/README.md")
+		previous := ""
 		for _, lesson := range lessons {
 			name := filepath.Base(lesson)
 			text := read(t, folder+"/"+name)
@@ -103,6 +104,10 @@ func TestLessons(t *testing.T) {
 				t.Errorf("%s/%s has no number of minutes after the link to all lessons", folder, name)
 				continue
 			}
+			if next := fmt.Sprintf("[%s](%s)\n", title[2], name); previous != "" && !strings.HasSuffix(previous, next) {
+				t.Errorf("the lesson before %s/%s does not end with %q", folder, name, next)
+			}
+			previous = text
 			number, question, _ := strings.Cut(title[2], ". ")
 			if row := fmt.Sprintf("| [%s](%s) | %s | %s |\n", number, name, question, head[1]); !strings.Contains(index, row) {
 				t.Errorf("%s/README.md lacks the row %q", folder, row)
