@@ -40,16 +40,15 @@ func run(ctx context.Context, config *rest.Config, limitEvents, forget bool) err
 	limiter := workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]()
 	c := &controller{
 		networks: networks.Lister(), limiter: limiter, queue: workqueue.NewTypedRateLimitingQueue(limiter), forget: forget,
-		failed: map[cache.ObjectName]bool{}, events: map[cache.ObjectName]time.Time{},
+		failed: map[cache.ObjectName]bool{},
 	}
 	add := c.queue.Add
 	if limitEvents {
 		add = c.queue.AddRateLimited
 	}
 	enqueue := func(network *samplecrdv1.Network) {
-		key := cache.MetaObjectToName(network)
-		c.received(key)
-		add(key)
+		c.start.Do(func() { c.began = time.Now() })
+		add(cache.MetaObjectToName(network))
 	}
 	if _, err := networks.TypedInformer().AddTypedEventHandler(networkinformers.NetworkHandlerFuncs{
 		AddFunc:    enqueue,
@@ -73,10 +72,12 @@ type controller struct {
 	forget   bool
 	failed   map[cache.ObjectName]bool // whose last sync failed
 
-	mu      sync.Mutex
-	events  map[cache.ObjectName]time.Time // when the first event came that no sync has followed yet
-	syncs   int                            // since the last line
-	longest time.Duration                  // from an event to its sync, since the last line
+	start sync.Once
+	began time.Time // at the first event
+
+	mu    sync.Mutex
+	syncs int // since the last line
+	last  time.Time
 }
 
 func (c *controller) processNextWorkItem() bool {
@@ -85,7 +86,7 @@ func (c *controller) processNextWorkItem() bool {
 		return false
 	}
 	defer c.queue.Done(key)
-	c.count(key)
+	c.count()
 	network, err := c.networks.Networks(key.Namespace).Get(key.Name)
 	if err == nil && network.Labels["fails"] != "" {
 		delay := c.limiter.When(key)
@@ -104,24 +105,12 @@ func (c *controller) processNextWorkItem() bool {
 	return true
 }
 
-// received records when an event came.
-func (c *controller) received(key cache.ObjectName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, waits := c.events[key]; !waits {
-		c.events[key] = time.Now()
-	}
-}
-
 // count counts a sync. The first one of each second is printed with those after it.
-func (c *controller) count(key cache.ObjectName) {
+func (c *controller) count() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if came, ok := c.events[key]; ok {
-		c.longest = max(c.longest, time.Since(came))
-		delete(c.events, key)
-	}
 	c.syncs++
+	c.last = time.Now()
 	if c.syncs == 1 {
 		time.AfterFunc(time.Second, c.print)
 	}
@@ -130,6 +119,6 @@ func (c *controller) count(key cache.ObjectName) {
 func (c *controller) print() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	log.Printf("%d syncs in a second, up to %.1f s after their event", c.syncs, c.longest.Seconds())
-	c.syncs, c.longest = 0, 0
+	log.Printf("%d syncs in a second, the last one %.1f s after the first event", c.syncs, c.last.Sub(c.began).Seconds())
+	c.syncs = 0
 }
