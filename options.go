@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
 	"github.com/samplecrd/network-controller/pkg/clouds"
 	"github.com/samplecrd/network-controller/pkg/commandline"
 	"github.com/samplecrd/network-controller/pkg/deployments"
@@ -25,6 +26,7 @@ import (
 	"github.com/samplecrd/network-controller/pkg/kube"
 	"github.com/samplecrd/network-controller/pkg/leaderelection"
 	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/observe"
 	"github.com/samplecrd/network-controller/pkg/preview"
 	"github.com/samplecrd/network-controller/pkg/reconcile"
 	"github.com/samplecrd/network-controller/pkg/server"
@@ -335,6 +337,10 @@ func (o options) forCluster(cluster string) options {
 func (o options) previewCommand() preview.Command {
 	return preview.Command{
 		Options: o.preview, Program: controllerName, Kube: o.kube, Explain: clients{}.resource().Explain,
+		Connect: func(ctx context.Context, wrap transport) (kubernetes.Interface, clientset.Interface, error) {
+			_, c, err := connectKubernetes(ctx, o, observe.Nothing{}, wrap)
+			return c.kube, c.networks, err
+		},
 		Neutron:       func() (neutron.Client, error) { return neutronOfPlan(o) },
 		Reconcile:     func(cluster string) reconcile.Options { return o.forCluster(cluster).reconcile },
 		DeleteOrphans: o.deleteOrphans,

@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	clientset "github.com/samplecrd/network-controller/pkg/client/clientset/versioned"
 	"github.com/samplecrd/network-controller/pkg/kube"
 	"github.com/samplecrd/network-controller/pkg/neutron"
@@ -50,29 +51,13 @@ type Options struct {
 
 // AddFlags adds the flags of the options.
 func (o *Options) AddFlags(flags *flag.FlagSet) {
-	flags.Var((*paths)(&o.files), "f", "A `file` or folder with Networks to plan, as if they were applied, "+
-		"instead of all Networks in the cluster; - is the standard input. Can be repeated.")
+	flags.Func("f", "A `file` or folder with Networks to plan, as if they were applied, "+
+		"instead of all Networks in the cluster; - is the standard input. Can be repeated.",
+		func(path string) error {
+			o.files = append(o.files, path)
+			return nil
+		})
 	flags.StringVar(&o.format, "o", "text", "The output `format`: text or json.")
-}
-
-// validate returns an error that names the flag with an invalid value.
-func (o Options) validate() error {
-	if o.format != "text" && o.format != "json" {
-		return fmt.Errorf("-o is %q: it must be text or json", o.format)
-	}
-	return nil
-}
-
-// paths is a flag that can be repeated.
-type paths []string
-
-// String implements flag.Value.
-func (p *paths) String() string { return strings.Join(*p, ",") }
-
-// Set implements flag.Value.
-func (p *paths) Set(path string) error {
-	*p = append(*p, path)
-	return nil
 }
 
 // firstProcess has the command line of the first process of a container.
@@ -103,8 +88,11 @@ type Command struct {
 	Options
 	// Program is the name of the program.
 	Program string
-	// Kube names the cluster, and its namespaces with Networks.
-	Kube kube.Options
+	// Kube names the cluster, and its namespaces with Networks. Connect returns clients for it,
+	// whose requests pass through a transport.
+	Kube    kube.Options
+	Connect func(ctx context.Context, wrap func(http.RoundTripper) http.RoundTripper) (
+		kubernetes.Interface, clientset.Interface, error)
 	// Explain adds to an error of the API server what to do.
 	Explain func(error) error
 	// Neutron connects to the controller's Neutron.
@@ -135,15 +123,19 @@ func (c Command) Run(ctx context.Context, stdin io.Reader, stdout *os.File, stde
 
 // makePlan reads the cluster and Neutron, and returns the plan.
 func (c Command) makePlan(ctx context.Context, stdin io.Reader) (p Plan, err error) {
-	if err := c.validate(); err != nil {
-		return p, err
+	if c.format != "text" && c.format != "json" {
+		return p, fmt.Errorf("-o is %q: it must be text or json", c.format)
 	}
 	if _, err := c.Neutron(); err != nil && !c.NamespacesHaveClouds {
 		return p, err
 	}
-	cluster, kubeClient, networkClient, err := c.connect(ctx)
+	kubeClient, networkClient, err := c.Connect(ctx, onlyReads)
 	if err != nil {
 		return p, err
+	}
+	cluster, err := c.Kube.ClusterName(ctx, kubeClient)
+	if err != nil {
+		return p, c.Explain(err)
 	}
 	listed, err := c.list(ctx, networkClient)
 	if err != nil {
@@ -164,46 +156,76 @@ func (c Command) makePlan(ctx context.Context, stdin io.Reader) (p Plan, err err
 	if err != nil {
 		return p, err
 	}
-	snapshot, err := neutron.NewSnapshot(ctx, neutronClient)
+	snapshot, neutronCache, err := readNeutron(ctx, neutronClient)
 	if err != nil {
-		return p, fmt.Errorf("reading Neutron's state: %w", err)
-	}
-	neutronCache := neutron.NewCache(snapshot, time.Now)
-	if _, err := neutronCache.Refresh(ctx); err != nil {
 		return p, fmt.Errorf("reading Neutron's state: %w", err)
 	}
 	reconciler := reconcile.New(reconcile.Dependencies{
 		Client: networkClient, Networks: networks, Neutron: neutronCache, Events: &record.FakeRecorder{},
 		Clock: clock.RealClock{},
 	}, c.Reconcile(cluster))
-	cloud, _ := neutronCache.KnownCloud()
-	return New(ctx, Input{
-		Cluster: cluster, Cloud: cloud, CloudOf: whose, Neutron: snapshot,
-		Networks: networks, Selected: selected.networks, Invalid: selected.errors,
+	p = New(ctx, Input{
+		Cluster: cluster, Neutron: snapshot, Networks: networks, Selected: selected.networks, Invalid: selected.errors,
 		Reconciler: reconciler, DeleteOrphans: c.DeleteOrphans,
-	}), ctx.Err()
+	})
+	if p.CloudOf = whose; whose != "" {
+		p.Cloud, _ = neutronCache.KnownCloud()
+	}
+	return p, ctx.Err()
 }
 
-// connect returns the name of the cluster, and clients for it and its Networks.
-func (c Command) connect(
-	ctx context.Context,
-) (cluster string, kubeClient kubernetes.Interface, networks clientset.Interface, err error) {
-	config, err := c.Kube.Config(ctx, c.Program, onlyReads)
+// chooseNeutron returns a client for the one cloud that the plan is for, and whose that is: if
+// only one namespace is planned, the cloud that it has of its own, and otherwise that of the
+// controller. Networks of other clouds are rejected.
+func (c Command) chooseNeutron(
+	ctx context.Context, client kubernetes.Interface, selected *manifests,
+) (chosen neutron.Client, whose string, err error) {
+	if !c.NamespacesHaveClouds {
+		chosen, err = c.Neutron()
+		return chosen, "", err
+	}
+	if namespaces := c.Kube.Namespaces(); c.Kube.AreNamespacesLimited() && len(namespaces) == 1 {
+		chosen, err = c.OfNamespace(ctx, client, namespaces[0])
+		if chosen != nil || err != nil {
+			return chosen, "of the namespace " + namespaces[0], err
+		}
+	} else {
+		c.rejectOtherClouds(ctx, client, selected)
+	}
+	chosen, err = c.Neutron()
+	return chosen, "of the controller", err
+}
+
+// rejectOtherClouds rejects the Networks of namespaces that have, or may have, a cloud of
+// their own.
+func (c Command) rejectOtherClouds(ctx context.Context, client kubernetes.Interface, selected *manifests) {
+	isOther, all := map[string]bool{}, selected.networks
+	selected.networks = []*samplecrdv1.Network{}
+	for _, network := range all {
+		namespace := network.Namespace
+		if _, known := isOther[namespace]; !known {
+			own, err := c.OfNamespace(ctx, client, namespace)
+			if isOther[namespace] = own != nil || err != nil; err != nil {
+				selected.reject("%v", err)
+			} else if own != nil {
+				selected.reject("the namespace %s has a cloud of its own: plan it with -namespaces=%[1]s", namespace)
+			}
+		}
+		if !isOther[namespace] {
+			selected.networks = append(selected.networks, network)
+		}
+	}
+}
+
+// readNeutron returns Neutron's state, and a cache of it.
+func readNeutron(ctx context.Context, client neutron.Client) (*neutron.Snapshot, *neutron.Cache, error) {
+	snapshot, err := neutron.NewSnapshot(ctx, client)
 	if err != nil {
-		return "", nil, nil, err
+		return nil, nil, err
 	}
-	config = kube.WithTimeout(config)
-	kubeClient, err = kubernetes.NewForConfig(config)
-	if err != nil {
-		return "", nil, nil, fmt.Errorf("creating a client for Kubernetes: %w", err)
-	}
-	if networks, err = clientset.NewForConfig(config); err != nil {
-		return "", nil, nil, fmt.Errorf("creating a client for Networks: %w", err)
-	}
-	if cluster, err = c.Kube.ClusterName(ctx, kubeClient); err != nil {
-		return "", nil, nil, c.Explain(err)
-	}
-	return cluster, kubeClient, networks, nil
+	neutronCache := neutron.NewCache(snapshot, time.Now)
+	_, err = neutronCache.Refresh(ctx)
+	return snapshot, neutronCache, err
 }
 
 // onlyReads returns a transport that rejects every request that could change

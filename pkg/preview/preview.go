@@ -29,8 +29,6 @@ import (
 type Input struct {
 	// Cluster identifies the Kubernetes cluster in owner markers.
 	Cluster string
-	// Cloud is the identity of the cloud, and CloudOf whose it is, if there can be several.
-	Cloud, CloudOf string
 	// Networks are all Networks of the watched namespaces.
 	Networks *store.Networks
 	// Selected are the Networks to preview. Invalid are the errors of others.
@@ -143,9 +141,6 @@ func New(ctx context.Context, in Input) Plan {
 			orphans[key] = true
 			p.Networks = append(p.Networks, in.networkPlan(ctx, key, nil))
 		}
-	}
-	if in.CloudOf != "" {
-		p.Cloud, p.CloudOf = in.Cloud, in.CloudOf
 	}
 	p.Summary = p.summarize()
 	return p

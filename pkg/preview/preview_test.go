@@ -389,7 +389,7 @@ func TestReadManifests(t *testing.T) {
 		"a file":             {paths: []string{filepath.Join(folder, "c.json")}, want: "mine/c 10.0.2.0/24"},
 		"the standard input": {paths: []string{"-"}, stdin: header + "metadata: {name: d}\nspec: {cidr: 10.0.3.0/24}\n", want: "mine/d 10.0.3.0/24"},
 		"twice":              {paths: []string{folder, filepath.Join(folder, "c.json")}, want: "-f names the Network mine/c twice"},
-		"no such file":       {paths: []string{filepath.Join(folder, "none")}, want: "-f: stat "},
+		"no such file":       {paths: []string{filepath.Join(folder, "none")}, want: "-f: open "},
 		"no Network":         {paths: []string{"-"}, stdin: "kind: Service\napiVersion: v1\n", want: "-f names no Network of samplecrd.k8s.io/v1"},
 		"a mistyped field": {
 			paths: []string{"-"}, stdin: header + "metadata: {name: d}\nspec: {cdir: 10.0.3.0/24}\n---\n" + header + "metadata: {name: e}\nspec: {cidr: 10.0.4.0/24}\n",

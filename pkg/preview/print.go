@@ -86,8 +86,8 @@ func (p Plan) text(colours palette) string {
 	if p.Errors != nil {
 		out.WriteString("\n")
 	}
-	if text := p.cloudText(); text != "" {
-		out.WriteString(colours.line("", "%s", text))
+	if p.CloudOf != "" {
+		out.WriteString(colours.line("", "This is the cloud %s, %s.", p.Cloud, p.CloudOf))
 	}
 	out.WriteString(colours.line(bold, "%s", p.Summary.String()))
 	return out.String()
