@@ -1,9 +1,9 @@
 package server
 
 import (
-	"container/list"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -12,53 +12,26 @@ import (
 // need one each.
 const maxConnections = 128
 
-// boundedListener closes the oldest connection when there is one too many. If it
-// refused the newest instead, strangers could keep out the kubelet, which would then
-// restart the controller.
-type boundedListener struct {
-	net.Listener
-	mu   sync.Mutex
-	open *list.List // of *boundedConn, the oldest first
-}
-
-func newBoundedListener(l net.Listener) *boundedListener {
-	return &boundedListener{Listener: l, open: list.New()}
-}
-
-// Accept implements net.Listener.
-func (l *boundedListener) Accept() (net.Conn, error) {
-	accepted, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+// boundConnections returns a hook for [http.Server] that closes the oldest connection when
+// there is one too many. If the newest were refused instead, strangers could keep out the
+// kubelet, which would then restart the controller.
+func boundConnections() func(net.Conn, http.ConnState) {
+	var mu sync.Mutex
+	var open []net.Conn // the oldest first
+	return func(connection net.Conn, state http.ConnState) {
+		mu.Lock()
+		defer mu.Unlock()
+		if state == http.StateClosed {
+			open = slices.DeleteFunc(open, func(other net.Conn) bool { return other == connection })
+		}
+		if state != http.StateNew {
+			return
+		}
+		if open = append(open, connection); len(open) > maxConnections {
+			_ = open[0].Close()
+			open = open[1:]
+		}
 	}
-	c := &boundedConn{Conn: accepted}
-	l.mu.Lock()
-	element := l.open.PushBack(c)
-	c.forget = sync.OnceFunc(func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.open.Remove(element)
-	})
-	var oldest *boundedConn
-	if l.open.Len() > maxConnections {
-		oldest, _ = l.open.Front().Value.(*boundedConn)
-	}
-	l.mu.Unlock()
-	if oldest != nil {
-		_ = oldest.Close()
-	}
-	return c, nil
-}
-
-type boundedConn struct {
-	net.Conn
-	forget func()
-}
-
-// Close implements net.Conn.
-func (c *boundedConn) Close() error {
-	c.forget()
-	return c.Conn.Close()
 }
 
 // withoutBodies rejects requests with a body, which nothing here needs. It does not

@@ -149,22 +149,21 @@ func (e endpoint) serve(ctx context.Context) error {
 		ReadHeaderTimeout: 5 * time.Second,
 		WriteTimeout:      2 * time.Minute, // a CPU profile takes half a minute
 		IdleTimeout:       time.Minute,     // scrapers return sooner, and keep their connection
+		ConnState:         boundConnections(),
 		MaxHeaderBytes:    1 << 14,
-		TLSConfig:         e.tls,
 		ErrorLog:          log.New(io.Discard, "", 0), // strangers could fill the log
 	}
-	serve, url := server.Serve, "http://"+listener.Addr().String()+e.path
+	scheme := "http"
 	if e.tls != nil {
-		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
-		url = "https://" + listener.Addr().String() + e.path
+		scheme, listener = "https", tls.NewListener(listener, e.tls)
 	}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() {
-		if err := serve(newBoundedListener(listener)); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			klog.FromContext(ctx).Error(err, "Server stopped", "server", e.name)
 		}
 	}()
-	klog.FromContext(ctx).Info("Serving "+e.name, "url", url)
+	klog.FromContext(ctx).Info("Serving "+e.name, "url", scheme+"://"+listener.Addr().String()+e.path)
 	return nil
 }
 
