@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -63,9 +64,17 @@ func (p *Project) CloudsYAML() string {
 }
 
 // Start starts a Cloud on a free port of the loopback interface.
-func Start() *Cloud {
+func Start() *Cloud { return StartOn(nil) }
+
+// StartOn starts a Cloud on a listener.
+func StartOn(listener net.Listener) *Cloud {
 	c := &Cloud{projects: map[string]*Project{}, tokens: map[string]*Project{}}
-	c.Server = httptest.NewServer(http.HandlerFunc(c.serve))
+	c.Server = httptest.NewUnstartedServer(http.HandlerFunc(c.serve))
+	if listener != nil {
+		_ = c.Listener.Close()
+		c.Listener = listener
+	}
+	c.Start()
 	return c
 }
 
@@ -130,7 +139,7 @@ func (c *Cloud) login(w http.ResponseWriter, r *http.Request) {
 		refuse(w)
 		return
 	}
-	token := fmt.Sprintf("token-%d", number)
+	token := fmt.Sprintf("%s-token-%d", strings.TrimSpace(user.Password), number) // as secret as that
 	c.tokens[token] = p
 	w.Header().Set("X-Subject-Token", token)
 	w.WriteHeader(http.StatusCreated)
