@@ -1,18 +1,15 @@
 package main
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"fmt"
-	"io"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
@@ -36,19 +33,11 @@ func newImage(platform v1.Platform, path string, r release) (v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the binary: %w", err)
 	}
-	var content bytes.Buffer
-	if err := writeTar(&content, binary, r.created); err != nil {
+	layer, err := newLayer(types.OCILayer, r.created, file{program, binary, 0o555})
+	if err != nil {
 		return nil, fmt.Errorf("packing %s: %w", path, err)
 	}
-	compressed, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(content.Bytes())), nil
-	}, tarball.WithMediaType(types.OCILayer))
-	if err != nil {
-		return nil, fmt.Errorf("compressing %s: %w", path, err)
-	}
-
-	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	image, err = mutate.ConfigFile(image, &v1.ConfigFile{
+	image, err := mutate.ConfigFile(emptyImage(types.OCIConfigJSON), &v1.ConfigFile{
 		Created:      v1.Time{Time: r.created},
 		OS:           platform.OS,
 		Architecture: platform.Architecture,
@@ -59,14 +48,14 @@ func newImage(platform v1.Platform, path string, r release) (v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuring the image: %w", err)
 	}
-	image, err = mutate.Append(image, mutate.Addendum{
-		Layer:   compressed,
+	return mutate.Append(image, mutate.Addendum{
+		Layer:   layer,
 		History: v1.History{Created: v1.Time{Time: r.created}, CreatedBy: "COPY " + program + " /"},
 	})
-	if err != nil {
-		return nil, fmt.Errorf("adding the layer: %w", err)
-	}
-	return image, nil
+}
+
+func emptyImage(config types.MediaType) v1.Image {
+	return mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), config)
 }
 
 // config returns how an engine runs the image.
@@ -89,32 +78,51 @@ func config(r release) v1.Config {
 	}
 }
 
-// writeTar writes the binary to a tar file that does not depend on the user, the folder or
-// the umask of the build.
-func writeTar(w io.Writer, binary []byte, modified time.Time) error {
-	out := tar.NewWriter(w)
-	if err := writeFile(out, program, binary, 0o555, modified); err != nil {
-		return err
+// newIndex makes an image of several platforms.
+func newIndex(images []v1.Image) (v1.ImageIndex, error) {
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, image := range images {
+		configured, err := image.ConfigFile()
+		if err != nil {
+			return nil, fmt.Errorf("reading the configuration of an image: %w", err)
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{
+			Add: image, Descriptor: v1.Descriptor{Platform: configured.Platform()},
+		})
 	}
-	return out.Close()
+	return index, nil
 }
 
-func writeFile(out *tar.Writer, name string, content []byte, mode int64, modified time.Time) error {
-	header := tar.Header{Name: name, Mode: mode, Size: int64(len(content)), ModTime: modified}
-	if err := out.WriteHeader(&header); err != nil {
-		return err
-	}
-	_, err := out.Write(content)
-	return err
-}
+// The media types of an OCI artifact that Flux can apply: see fluxcd.io/flux/cheatsheets/oci-artifacts.
+const (
+	fluxConfig  types.MediaType = "application/vnd.cncf.flux.config.v1+json"
+	fluxContent types.MediaType = "application/vnd.cncf.flux.content.v1.tar+gzip"
+)
 
-// gzipped returns compressed bytes, without a time.
-func gzipped(content []byte) ([]byte, error) {
-	var compressed bytes.Buffer
-	out := gzip.NewWriter(&compressed)
-	if _, err := out.Write(content); err != nil {
-		return nil, err
+// newBundle makes an OCI artifact of files. Each has a folder of its own, which is named
+// after it, so that a tool can apply one of them.
+func newBundle(paths []string, r release) (v1.Image, error) {
+	var files []file
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("reading a manifest: %w", err)
+		}
+		name := filepath.Base(path)
+		files = append(files, file{strings.TrimSuffix(name, filepath.Ext(name)) + "/" + name, content, 0o644})
 	}
-	err := out.Close()
-	return compressed.Bytes(), err
+	layer, err := newLayer(fluxContent, r.created, files...)
+	if err != nil {
+		return nil, fmt.Errorf("packing the manifests: %w", err)
+	}
+	image, err := mutate.AppendLayers(emptyImage(fluxConfig), layer)
+	if err != nil {
+		return nil, fmt.Errorf("adding the manifests: %w", err)
+	}
+	annotated, _ := mutate.Annotations(image, map[string]string{
+		"org.opencontainers.image.source":   source,
+		"org.opencontainers.image.revision": r.version + "@sha1:" + r.revision,
+		"org.opencontainers.image.created":  r.created.Format(time.RFC3339),
+	}).(v1.Image)
+	return annotated, nil
 }

@@ -48,12 +48,11 @@ func run(args []string, out io.Writer) error {
 		return fmt.Errorf("reading -image: %w", err)
 	}
 	of := release{version: *version, revision: *revision, created: time.Unix(*created, 0).UTC()}
+	pack := packImages
 	if *manifests {
-		err = packManifests(*path, tag, flags.Args(), of)
-	} else {
-		err = packImages(*path, tag, flags.Args(), of)
+		pack = packManifests
 	}
-	if err != nil {
+	if err := pack(*path, tag, flags.Args(), of); err != nil {
 		return fmt.Errorf("making %s: %w", *path, err)
 	}
 	_, err = fmt.Fprintf(out, "%s\n  image  %s\n", *path, tag.Name())
