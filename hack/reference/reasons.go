@@ -1,24 +1,26 @@
 package main
 
 import (
+	_ "embed"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 )
 
-// reason is a reason of the condition Ready.
-type reason struct {
-	Name, Meaning string
-	advice
-}
+// reason is a reason of the condition Ready, which has the status.
+type reason struct{ Name, Meaning, Status, Cure, Retry string }
+
+// advice has what a user needs in addition to the meaning of each reason.
+//
+//go:embed advice.csv
+var advice string
 
 // readReasons returns the reasons that are declared below a folder, in
 // alphabetical order. They are the string constants in declarations whose comment
@@ -49,17 +51,17 @@ func readReasons(folder string) ([]reason, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []reason
-	for _, name := range slices.Sorted(maps.Keys(meanings)) {
-		given, ok := advices[name]
-		if !ok {
-			return nil, fmt.Errorf("hack/reference/advice.go has no entry for the reason %s", name)
-		}
-		all = append(all, reason{name, meanings[name], given})
+	rows, err := csv.NewReader(strings.NewReader(advice)).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("reading advice.csv: %w", err)
 	}
-	if len(all) != len(advices) {
-		return nil, fmt.Errorf("hack/reference/advice.go has %d entries, but the code declares %d reasons",
-			len(advices), len(all))
+	var all []reason
+	for _, row := range rows[1:] {
+		all = append(all, reason{row[0], meanings[row[0]], row[1], row[2], row[3]})
+		delete(meanings, row[0])
+	}
+	for name := range meanings {
+		return nil, fmt.Errorf("hack/reference/advice.csv has no row for the reason %s", name)
 	}
 	return all, nil
 }
