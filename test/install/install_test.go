@@ -20,13 +20,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
@@ -127,35 +125,16 @@ func TestUserRoles(t *testing.T) {
 	}
 }
 
-// TestOverlaysKeepNetworks: who deletes what an overlay installed deletes no Network.
-func TestOverlaysKeepNetworks(t *testing.T) {
-	t.Parallel()
-	own := ownCluster(t)
-	kubectl(t, own, "apply", "-f", "example/example-network.yaml")
-	for _, overlay := range []string{"embedded", "openstack", "namespaces"} {
-		folder := filepath.Join("deploy", "overlays", overlay)
-		kubectl(t, own, "delete", "-k", folder, "--ignore-not-found", "--wait=false")
-		const path = "{.metadata.deletionTimestamp}"
-		for _, object := range []string{"crd/networks.samplecrd.k8s.io", "network/example-network"} {
-			output, err := own.Kubectl(t.Context(), "get", object, "-o", "jsonpath="+path)
-			if err != nil || len(output) > 0 {
-				t.Errorf("after kubectl delete -k %s, %s of %s is %q (%v), want none", folder, path, object, output, err)
-			}
-		}
-	}
-}
-
 const crdName = "networks.samplecrd.k8s.io"
 
 var definitions = schema.GroupVersionResource{
 	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 }
 
-// TestCRDDeletion: whatever deletes the CustomResourceDefinition is denied, until the
-// command in the message permits it.
-func TestCRDDeletion(t *testing.T) {
-	t.Parallel()
-	own := ownCluster(t)
+// deniedDeletion checks that the CustomResourceDefinition cannot be deleted, and returns the
+// command in the message that permits it.
+func deniedDeletion(t *testing.T, own *controlplane.Cluster) (permit []string) {
+	t.Helper()
 	client := metadata.NewForConfigOrDie(own.RESTConfig()).Resource(definitions)
 	dryRun := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
 
@@ -182,17 +161,39 @@ func TestCRDDeletion(t *testing.T) {
 	if err == nil || !strings.Contains(fmt.Sprint(string(output), err), denied) {
 		t.Errorf("kubectl delete -f crd/: %v, want %q\n%s", err, denied, output)
 	}
-
-	kubectl(t, own, "apply", "-f", "test/bench/crd")
-	kubectl(t, own, "delete", "-f", "test/bench/crd") // other CustomResourceDefinitions
-
 	command := regexp.MustCompile(`run kubectl (annotate crd .*)$`).FindStringSubmatch(message)
 	if command == nil {
 		t.Fatalf("the message is %q, want a command at its end", message)
 	}
-	kubectl(t, own, strings.Fields(command[1])...)
+	return strings.Fields(command[1])
+}
+
+// TestCRDDeletion: whatever deletes the CustomResourceDefinition is denied, until the
+// command in the message permits it. A controller then logs once what to do, and continues
+// when it is installed again. Who deletes what an overlay installed deletes no Network.
+func TestCRDDeletion(t *testing.T) {
+	t.Parallel()
+	own := ownCluster(t)
+	p := start(t, nil, "-kubeconfig="+own.Kubeconfig())
+	p.WaitFor("Starting workers")
+	permit := deniedDeletion(t, own)
+	kubectl(t, own, "apply", "-f", "test/bench/crd")
+	kubectl(t, own, "delete", "-f", "test/bench/crd")                         // other CustomResourceDefinitions
+	for _, overlay := range []string{"embedded", "openstack", "namespaces"} { // without an error about ours
+		kubectl(t, own, "delete", "-k", "deploy/overlays/"+overlay, "--ignore-not-found", "--wait=false")
+	}
+
+	kubectl(t, own, permit...)
 	kubectl(t, own, "delete", "-f", "crd/")
+	const missing = "is not installed: run kubectl apply -f crd/"
+	p.WaitFor(regexp.QuoteMeta(missing))
 	kubectl(t, own, "apply", "-f", "crd/")
+	kubectl(t, own, "wait", "--for=condition=Established", "crd/"+crdName)
+	kubectl(t, own, "apply", "-f", "example/example-network.yaml")
+	kubectl(t, own, "wait", "--for=condition=Ready", "network/example-network", "--timeout=90s")
+	if n := strings.Count(p.Log(), missing); n != 1 {
+		t.Errorf("it is logged %d times, want once:\n%s", n, p.Log())
+	}
 }
 
 // TestCRDIsNotPruned: Flux and Argo CD do not delete what is in crd/, when it is no
@@ -263,20 +264,9 @@ func TestCRDGuard(t *testing.T) {
 func TestRightsForCRD(t *testing.T) {
 	t.Parallel()
 	own := ownCluster(t)
-	reviews := kubernetes.NewForConfigOrDie(own.RESTConfig()).AuthorizationV1().SubjectAccessReviews()
 	may := func(verb, name string) bool {
-		t.Helper()
-		of := authorizationv1.SubjectAccessReviewSpec{
-			User: "system:serviceaccount:samplecrd-system:" + controllerName,
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: verb, Group: definitions.Group, Resource: definitions.Resource, Name: name,
-			},
-		}
-		review, err := reviews.Create(t.Context(), &authorizationv1.SubjectAccessReview{Spec: of}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return review.Status.Allowed
+		_, err := own.Kubectl(t.Context(), "auth", "can-i", verb, "crd/"+name, "--as=system:serviceaccount:samplecrd-system:"+controllerName)
+		return err == nil
 	}
 	for _, overlay := range []string{"namespaces", "openstack", "embedded"} { // the first one has the fewest rights
 		kubectl(t, own, "apply", "-k", "deploy/overlays/"+overlay)
@@ -455,26 +445,6 @@ func TestRightsForLease(t *testing.T) {
 	})
 	kubectl(t, own, "apply", "-k", "deploy/overlays/embedded")
 	p.WaitFor(`"Starting workers"`)
-}
-
-// TestCRDInstalledAgain: a controller whose CustomResourceDefinition is deleted logs once
-// what to do, and continues when it is installed again.
-func TestCRDInstalledAgain(t *testing.T) {
-	t.Parallel()
-	own := ownCluster(t)
-	p := start(t, nil, "-kubeconfig="+own.Kubeconfig())
-	p.WaitFor("Starting workers")
-	kubectl(t, own, "annotate", "crd", crdName, samplecrdv1.AnnotationAllowDeletion+"=true")
-	kubectl(t, own, "delete", "-f", "crd/")
-	const missing = "is not installed: run kubectl apply -f crd/"
-	p.WaitFor(regexp.QuoteMeta(missing))
-	kubectl(t, own, "apply", "-f", "crd/")
-	kubectl(t, own, "wait", "--for=condition=Established", "crd/"+crdName)
-	kubectl(t, own, "apply", "-f", "example/example-network.yaml")
-	kubectl(t, own, "wait", "--for=condition=Ready", "network/example-network", "--timeout=90s")
-	if n := strings.Count(p.Log(), missing); n != 1 {
-		t.Errorf("it is logged %d times, want once:\n%s", n, p.Log())
-	}
 }
 
 // examples contains the expected result of each file in example/: the name of the
