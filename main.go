@@ -6,7 +6,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -153,7 +152,7 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	defer parts.informers.stop()
-	parts.forbidden = forbidden
+	parts.forbidden, parts.clouds.SkipNamespaces = forbidden, forbidden
 	page.Server(glass.Server{
 		Name: metrics.Neutron, Limit: o.maxRequests, Instance: parts.neutron.KnownCloud, Cache: parts.neutronCache,
 	})
@@ -262,7 +261,7 @@ type connections struct {
 // parts are controllers that are not running yet, and what run needs of them.
 type parts struct {
 	*Controller
-	clouds      *clouds.Set // or nil
+	clouds      *clouds.Set
 	allNetworks *store.Networks
 	deployments *deployments.Controller
 	informers   *informerSet
@@ -297,14 +296,16 @@ func assemble(ctx context.Context, o options, c connections, observers observers
 		return NewController(networks, reconciler, detector, observers.networks)
 	}
 	neutronCache := neutron.NewCache(c.neutron, time.Now)
-	set, ownNetworks, err := divide(o, c, networks, clouds.Config{
+	set, err := clouds.New(clouds.Config{
+		Options: o.clouds, Networks: networks, Secrets: c.kube.CoreV1(),
 		Connect: func() openstack.Options {
 			settings := o.neutronSettings(neutronTransport(c.fence, newNeutronGate(o), observers.networks))
 			settings.MaxList = maxListOfNamespaces
 			return settings
 		},
 		New: func(client neutron.Client, networks *store.Networks) clouds.Controller {
-			return ofCloud{forCloud(neutron.NewCache(client, time.Now), networks)}
+			controller := forCloud(neutron.NewCache(client, time.Now), networks)
+			return ofCloud{controller, controller.reconciler}
 		},
 		Identity: func() (identity string, known bool) {
 			identity, known = neutronCache.KnownCloud()
@@ -314,7 +315,7 @@ func assemble(ctx context.Context, o options, c connections, observers observers
 	if err != nil {
 		return nil, err
 	}
-	controller := forCloud(neutronCache, ownNetworks)
+	controller := forCloud(neutronCache, set.Rest())
 	forDeployments, err := deployments.New(deployments.Config{
 		Informers: informers.deployments, Networks: networks, Metadata: c.metadata, Client: c.networks,
 		Events: recorder, Options: o.deployments, Observer: observers.deployments,
@@ -344,48 +345,14 @@ func plural(count int, singular string) string {
 	return singular + "s"
 }
 
-// divide returns the clouds of namespaces, and the Networks of all others. Without
-// -allowed-auth-urls, there are no such clouds, and these are all Networks.
-func divide(
-	o options, c connections, networks *store.Networks, config clouds.Config,
-) (*clouds.Set, *store.Networks, error) {
-	if !o.clouds.IsEnabled() {
-		return nil, networks, nil
-	}
-	config.Options, config.Networks, config.Secrets = o.clouds, networks, c.kube.CoreV1()
-	config.MoveDelay = cmp.Or(config.MoveDelay, o.neutronTimeout+o.reconcile.MaxInFlight)
-	set, err := clouds.New(config)
-	if err != nil {
-		return nil, nil, err
-	}
-	return set, set.Rest(), nil
-}
-
 // maxListOfNamespaces limits a list of Neutron's state in the cloud of a namespace, in
 // bytes. It has room for about 20,000 networks.
 const maxListOfNamespaces = 16 << 20
 
-// ofCloud is the Controller for a cloud of namespaces.
-type ofCloud struct{ *Controller }
-
-// TakeOver implements clouds.Controller.
-func (c ofCloud) TakeOver(namespace string, networks []*samplecrdv1.Network) {
-	c.reconciler.TakeOver(namespace, networks)
-}
-
-// HasRequests implements clouds.Controller.
-func (c ofCloud) HasRequests(namespace string) bool { return c.reconciler.HasRequests(namespace) }
-
-// IsIdle implements clouds.Controller.
-func (c ofCloud) IsIdle() bool { return c.reconciler.IsIdle() }
-
-// runNetworks runs the controller of Networks, and those for the clouds of namespaces.
-func (p *parts) runNetworks(ctx context.Context, workers int, timeout time.Duration) error {
-	if p.clouds == nil {
-		return p.Controller.Run(ctx, workers, timeout)
-	}
-	p.clouds.SkipNamespaces = p.forbidden
-	return p.clouds.Run(ctx, ofCloud{p.Controller}, workers, timeout)
+// ofCloud is the Controller for a cloud.
+type ofCloud struct {
+	*Controller
+	*reconcile.Reconciler
 }
 
 // Run runs both controllers until the context ends, or one of them fails.
@@ -397,7 +364,7 @@ func (p *parts) Run(ctx context.Context, workers int, timeout time.Duration) err
 		defer cancel()
 		ended <- p.deployments.Run(ctx, workers)
 	}()
-	err := p.runNetworks(ctx, workers, timeout)
+	err := p.clouds.Run(ctx, ofCloud{p.Controller, p.reconciler}, workers, timeout)
 	cancel()
 	return errors.Join(err, <-ended)
 }

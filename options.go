@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -327,6 +328,7 @@ func (o options) forCluster(cluster string) options {
 	o.reconcile.Cluster, o.drift.Cluster = cluster, cluster
 	o.reconcile.ReportDrift = o.onDrift == driftReport
 	o.reconcile.Alone = !o.leaderElection.IsEnabled()
+	o.clouds.MoveDelay = cmp.Or(o.clouds.MoveDelay, o.neutronTimeout+o.reconcile.MaxInFlight)
 	if !o.deleteOrphans {
 		o.drift.OrphanGracePeriod = 0 // it never ends
 	}

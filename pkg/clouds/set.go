@@ -107,8 +107,11 @@ func (l login) isSame(other login) bool {
 // place identifies where a login leads.
 func (l login) place() string { return l.credentials.Place(l.identity) }
 
-// New returns a Set.
+// New returns a Set. Without AllowedURLs, all Networks belong to the controller's own cloud.
 func New(config Config) (*Set, error) {
+	if !config.IsEnabled() {
+		return &Set{Config: config, rest: &cloud{part: config.Networks}}, nil
+	}
 	addresses, err := openstack.ParseAddresses(config.AllowedURLs)
 	if err != nil {
 		return nil, err
@@ -125,6 +128,9 @@ func (s *Set) Rest() *store.Networks { return s.rest.part }
 // Run runs the controllers, and the one for the namespaces without a cloud of their own. It
 // returns when the context and all of them have ended.
 func (s *Set) Run(ctx context.Context, own Controller, workers int, timeout time.Duration) error {
+	if !s.IsEnabled() {
+		return own.Run(ctx, workers, timeout)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.mu.Lock()
