@@ -20,24 +20,19 @@ const (
 // does not cause a login each time.
 type access struct {
 	mu sync.Mutex
-	// rejected has the operations whose last response was 401.
-	rejected map[string]rejectedOperation
+	// forbidden has the operations whose last response was 401, to a new token.
+	forbidden map[string]bool
 	// accepted is when Neutron last accepted a token. It is zero if Neutron has rejected
 	// new tokens for two operations since: then it may reject them for all.
 	accepted time.Time
 	newest   string // the last operation that was found to be forbidden since accepted, or empty
 }
 
-type rejectedOperation struct {
-	with      *session // the first one
-	forbidden bool     // another one, which was new, was rejected, too
-}
-
 // forget is for new credentials, which may have other access rules.
 func (a *access) forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.rejected = nil
+	a.forbidden = nil
 }
 
 // noteResponse notes a response other than 401. Neutron has accepted the token, unless the
@@ -48,7 +43,7 @@ func (a *access) noteResponse(op string, status int, now time.Time) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.rejected, op)
+	delete(a.forbidden, op)
 	a.accepted, a.newest = now, ""
 }
 
@@ -57,24 +52,19 @@ func (a *access) noteResponse(op string, status int, now time.Time) {
 func (a *access) noteRejected(op string, with *session, now time.Time, repeated bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	isNew := now.Sub(with.issued) < validSinceIssued
-	last, before := a.rejected[op]
-	switch {
-	case !before:
-		last.with = with
-	case !last.forbidden && (repeated || isNew && last.with != with):
-		last.forbidden = true
+	if repeated && !a.forbidden[op] {
+		if a.forbidden == nil {
+			a.forbidden = map[string]bool{}
+		}
+		a.forbidden[op] = true
 		if a.newest != "" {
 			a.accepted = time.Time{}
 		}
 		a.newest = op
 	}
-	if a.rejected == nil {
-		a.rejected = map[string]rejectedOperation{}
-	}
-	a.rejected[op] = last
+	isNew := now.Sub(with.issued) < validSinceIssued
 	accepted := !a.accepted.IsZero() && now.Sub(a.accepted) < validSinceAccepted
-	if !repeated && (!last.forbidden || !isNew && !accepted) {
+	if !repeated && (!a.forbidden[op] || !isNew && !accepted) {
 		return nil
 	}
 	failed := &neutron.Error{Op: op, Class: neutron.ErrRefused, Status: http.StatusUnauthorized, Type: "Unauthorized"}

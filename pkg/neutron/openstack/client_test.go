@@ -183,23 +183,6 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestPageTwice: Neutron returns the first page again if the last subnet of a page
-// is deleted meanwhile.
-func TestPageTwice(t *testing.T) {
-	server := start(t, embedded.Options{})
-	subnet := `{"id": "1", "network_id": "n", "name": "", "description": "", "cidr": "10.0.0.0/24", "gateway_ip": null, "allocation_pools": [], "enable_dhcp": true, "revision_number": `
-	for _, body := range []string{
-		`{"subnets": [` + subnet + `1}], "subnets_links": [{"rel": "next", "href": "?marker=1"}]}`,
-		`{"subnets": [` + subnet + `2}]}`,
-	} {
-		server.Inject(embedded.Fault{Status: 200, Body: body, Times: 1})
-	}
-	found, err := connect(t, server.URL()).Subnets(t.Context(), neutron.SubnetFilter{})
-	if err != nil || len(found) != 1 || found[0].Revision != 2 {
-		t.Errorf("Subnets = %+v, %v; want the subnet once, as it was read last", found, err)
-	}
-}
-
 // TestIgnoredFilter: the client filters a list if the server did not.
 func TestIgnoredFilter(t *testing.T) {
 	server := start(t, embedded.Options{})

@@ -7,9 +7,10 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
@@ -52,7 +53,8 @@ func newClient(o Options, load loader) (neutron.Client, error) {
 		return nil, err
 	}
 	config.transport = newTransport(config, o.Transport)
-	c := &cloud{load: load, wrap: o.Transport, timeout: o.Timeout, now: o.Now, checked: o.Now()}
+	c := &cloud{load: load, wrap: o.Transport, timeout: o.Timeout, now: o.Now}
+	c.checked.Store(o.Now().UnixNano())
 	c.config.Store(config)
 	return &client{c, o}, nil
 }
@@ -75,11 +77,10 @@ type cloud struct {
 
 	tokens access // what Neutron does with them
 
-	mu      sync.Mutex // of the next two fields; it is not held while waiting
-	running *attempt   // or nil
-	checked time.Time  // when the last attempt began
+	attempts singleflight.Group // to read the files and log in; there is one at a time
+	checked  atomic.Int64       // when the last attempt began, in Unix nanoseconds
 
-	// Only the running attempt uses these.
+	// Only an attempt uses these.
 	failure *failure // of the last login, or nil
 	pinned  *session // the last successful login; the cloud stays that of the first one
 }

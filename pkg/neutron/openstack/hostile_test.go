@@ -102,29 +102,6 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestLargeResponse: a response has at most 128 MiB.
-func TestLargeResponse(t *testing.T) {
-	network := strings.Replace(foreignNetwork, `"name"`, `"ignored": "`+strings.Repeat("x", 9_000)+`", "name"`, 1)
-	serve := func(size int) neutron.Client {
-		return hostile(t, func(w http.ResponseWriter, _ *http.Request) {
-			n := 0
-			for i := 0; n < size; i++ {
-				more, err := fmt.Fprintf(w, map[bool]string{true: `{"networks": [`, false: `,`}[i == 0]+network, i)
-				if err != nil {
-					return // the client has read enough
-				}
-				n += more
-			}
-			_, _ = io.WriteString(w, `]}`)
-		}, openstack.Options{Timeout: 5 * time.Minute}) // the race detector is slow
-	}
-	if found, err := serve(120<<20).Networks(t.Context(), neutron.NetworkFilter{}); err != nil || len(found) < 12_000 {
-		t.Errorf("120 MiB: %d networks, error %v", len(found), err)
-	}
-	_, err := serve(128<<20).Networks(t.Context(), neutron.NetworkFilter{})
-	wantError(t, "128 MiB", err, neutron.ErrUnavailable, "it has more than 134217728 bytes")
-}
-
 // pages is a server whose list never ends. Each page has some objects, or none.
 func pages(objects int, delay time.Duration) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -141,20 +118,20 @@ func pages(objects int, delay time.Duration) http.HandlerFunc {
 	}
 }
 
-// TestEndlessPages: a list ends after a number of pages, objects, or time.
+// TestEndlessPages: a list ends after a number of pages, objects or bytes, or a time.
 func TestEndlessPages(t *testing.T) {
 	for name, test := range map[string]struct {
 		handler http.HandlerFunc
-		timeout time.Duration
+		options openstack.Options
 		want    string
 	}{
-		"many objects": {pages(2000, 0), 0, "it has more than 200000 networks"},
-		"few objects":  {pages(1, 0), 0, "it has more than 10000 pages"},
-		"no objects":   {pages(0, 0), 0, "it has more than 10000 pages"},
-		"slow":         {pages(1, 60*time.Millisecond), 300 * time.Millisecond, "it takes longer than 3s"},
+		"many objects": {pages(2000, 0), openstack.Options{}, "it has more than 200000 networks"},
+		"many bytes":   {pages(2000, 0), openstack.Options{MaxList: 1 << 20}, " bytes"},
+		"no objects":   {pages(0, 0), openstack.Options{}, "it has more than 10000 pages"},
+		"slow":         {pages(1, 20*time.Millisecond), openstack.Options{Timeout: 50 * time.Millisecond}, "it takes longer than 1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := hostile(t, test.handler, openstack.Options{Timeout: test.timeout})
+			client := hostile(t, test.handler, test.options)
 			var err error
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()

@@ -24,8 +24,6 @@ type kind[J, V any] struct {
 	shared       bool   // projects share them
 	// value returns false for an object with a missing or unusable value.
 	value func(*J) (V, bool)
-	// keys returns the attributes by which lists are filtered. The ID is always one.
-	keys func(V) map[string]string
 }
 
 func (k kind[J, V]) decode(raw json.RawMessage) (object V, err error) {
@@ -52,26 +50,10 @@ const (
 	maxTimeouts = 10
 )
 
-// list returns the objects that a query selects by the values of their keys.
-//
-// An object on two pages counts once, as it was read last: if the last subnet of a
-// page is deleted before the next page is read, Neutron returns the first page
-// again.
+// list returns the objects that a query selects.
 func list[J, V any](ctx context.Context, c *client, k kind[J, V], query url.Values) ([]V, error) {
 	var all []V
-	index := map[string]int{} // by ID
 	l := &listing[J, V]{kind: k, query: query, isKnown: noneKnown, visit: func(object V, _ neutron.Digest) {
-		keys := k.keys(object)
-		for key, values := range query {
-			if value, has := keys[key]; has && !slices.Contains(values, value) {
-				return // an old server may ignore an unknown filter
-			}
-		}
-		if i, ok := index[keys["id"]]; ok {
-			all[i] = object
-			return
-		}
-		index[keys["id"]] = len(all)
 		all = append(all, object)
 	}}
 	if err := l.run(ctx, c); err != nil {
@@ -89,6 +71,19 @@ func selecting(keysAndValues ...string) url.Values {
 		}
 	}
 	return query
+}
+
+var extensionKind = kind[extensionJSON, string]{
+	plural: "extensions", required: "alias", shared: true,
+	value: func(e *extensionJSON) (string, bool) { return e.Alias, !isTooLong(e.Alias) },
+}
+
+type extensionJSON struct {
+	Alias string `json:"alias"`
+}
+
+func (c *client) Extensions(ctx context.Context) ([]string, error) {
+	return list(ctx, c, extensionKind, nil)
 }
 
 func (c *client) EachNetwork(
@@ -128,10 +123,7 @@ type listing[J, V any] struct {
 	example string // the reason why an object was skipped
 }
 
-// run reads all pages of a collection, and calls visit for each object. The list is limited
-// to the token's project, whatever it looks for: other projects can share networks with ours
-// and write any description into them, and an administrator sees all networks. The exception
-// is what belongs to one network: that of other projects matters, too. (gophercloud's own
+// run reads all pages of a collection, and calls visit for each object. (gophercloud's own
 // pager treats a response without the key of the collection as an empty list, and has no
 // bounds.)
 func (l *listing[J, V]) run(ctx context.Context, c *client) error {
@@ -158,10 +150,9 @@ func (l *listing[J, V]) readPages(ctx context.Context, c *client) error {
 	}
 	read := map[string]bool{} // pages, by their marker
 	left := c.MaxList
-	ofProject := !l.shared && !query.Has("network_id")
 	for {
 		read[query.Get("marker")] = true
-		page, err := c.readPage(ctx, pageRequest{l.plural, query, ofProject, left}, l.add)
+		page, err := l.readPage(ctx, c, query, left)
 		if err != nil {
 			return err
 		}
@@ -184,11 +175,11 @@ func (l *listing[J, V]) readPages(ctx context.Context, c *client) error {
 // seed is random, so that no user can create an object with the digest of another one.
 var seed = maphash.MakeSeed()
 
-// none is for a list of which nothing is known.
+// noneKnown is for a list of which nothing is known.
 func noneKnown(neutron.Digest) bool { return false }
 
-// add adds an object to a list. An object that cannot be used is skipped if it is
-// certain that the caller does not look for it.
+// add adds an object to a list, unless it is certain that the caller does not look for it:
+// an old server may ignore an unknown filter. Otherwise, it must be usable.
 func (l *listing[J, V]) add(raw json.RawMessage) error {
 	if l.read >= maxObjects {
 		return unusable("it has more than %d %s", maxObjects, l.plural)
@@ -199,34 +190,41 @@ func (l *listing[J, V]) add(raw json.RawMessage) error {
 		return nil
 	}
 	object, err := l.decode(raw)
-	if err != nil {
-		var fields map[string]json.RawMessage
+	var fields map[string]json.RawMessage
+	if err != nil || len(l.query) > 0 {
 		_ = json.Unmarshal(raw, &fields) // without fields, the object may be any
-		if mayMatch(fields, l.query) {
-			return err
-		}
+	}
+	switch {
+	case err == nil && matches(fields, l.query):
+		l.visit(object, digest)
+	case err != nil && l.isSought(fields):
+		return err
+	case err != nil:
 		l.skipped++
 		if l.example == "" {
 			id, _ := textOf(fields["id"])
 			l.example = fmt.Sprintf("%v (the ID is %s)", err, quoted(id))
 		}
-		return nil
 	}
-	l.visit(object, digest)
 	return nil
 }
 
-// mayMatch reports whether an object may be one that a query selects, given those
-// of its fields that can be read. A query without keys selects everything: then
-// only objects with an owner marker matter. A query for the ports of all routers
-// looks for none of them: a port has no owner marker, and anyone may create one.
-func mayMatch(fields map[string]json.RawMessage, query url.Values) bool {
+// isSought reports whether an unusable object may be one that the caller looks for, given
+// those of its fields that can be read. Of all objects, only those with an owner marker
+// matter. The ports of all routers do not: a port has no owner marker, and anyone may
+// create one.
+func (l *listing[J, V]) isSought(fields map[string]json.RawMessage) bool {
 	switch {
-	case len(query) == 0:
+	case len(l.query) == 0:
 		return mayBe(fields, "description", neutron.IsMarker)
-	case query.Has("device_owner") && !query.Has("network_id"):
+	case l.query.Has("device_owner") && !l.query.Has("network_id"):
 		return false
 	}
+	return matches(fields, l.query)
+}
+
+// matches reports whether an object may be one that a query selects.
+func matches(fields map[string]json.RawMessage, query url.Values) bool {
 	for key, values := range query {
 		if !mayBe(fields, key, func(value string) bool { return slices.Contains(values, value) }) {
 			return false
@@ -252,48 +250,43 @@ func textOf(raw json.RawMessage) (text string, ok bool) {
 	return text, ok
 }
 
-// pageRequest is a request for a page of a collection. The response may have as many
-// bytes as are left.
-type pageRequest struct {
-	plural    string
-	query     url.Values
-	ofProject bool
-	left      int64
-}
-
 // page is the response to a request for a page.
 type page struct {
 	links json.RawMessage // to further pages
 	size  int64           // in bytes
 }
 
-// readPage requests a page, and calls add for each object on it, as soon as it has
-// arrived.
-func (c *client) readPage(ctx context.Context, p pageRequest, add func(json.RawMessage) error) (page, error) {
+// readPage requests a page, and adds each object on it, as soon as it has arrived. The
+// response may have as many bytes as are left. The list is limited to the token's project,
+// whatever it looks for: other projects can share networks with ours and write any
+// description into them, and an administrator sees all networks. The exception is what
+// belongs to one network or subnet: that of other projects matters, too.
+func (l *listing[J, V]) readPage(ctx context.Context, c *client, query url.Values, left int64) (page, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	response, err := c.send(ctx, request{ //nolint:bodyclose // closeBody closes it
-		op: "list " + p.plural, method: http.MethodGet, path: []string{p.plural}, query: p.query, ofProject: p.ofProject,
+		op: "list " + l.plural, method: http.MethodGet, path: []string{l.plural}, query: query,
+		ofProject: !l.shared && !query.Has("network_id") && !query.Has("fixed_ips"),
 	})
 	if err != nil {
 		return page{}, err
 	}
 	defer closeBody(response.Body)
-	s := newStream(response.Body, p.left)
+	s := newStream(response.Body, left)
 	result, found := page{}, false
 	err = s.object(func(key string) error {
 		switch key {
-		case p.plural:
+		case l.plural:
 			found = true
-			return s.array(p.plural, add)
-		case p.plural + "_links":
+			return s.array(l.plural, l.add)
+		case l.plural + "_links":
 			return s.value(&result.links)
 		}
 		var ignored json.RawMessage
 		return s.value(&ignored)
 	})
 	if err == nil && !found {
-		err = unusable("it has no list of %s", p.plural)
+		err = unusable("it has no list of %s", l.plural)
 	}
 	result.size = s.size()
 	return result, err

@@ -38,62 +38,40 @@ type failure struct {
 	until  time.Time
 }
 
-// attempt is one reading of the files, with the login that it leads to. There is one at
-// a time. No caller ends it by giving up.
-type attempt struct {
-	done    chan struct{} // closed at the end; then the other fields are set
-	session *session
-	err     *neutron.Error
-}
-
 // login returns a session other than the rejected one, which may be nil. Only callers
-// without such a session wait for an attempt. They share its session, or its error.
+// without such a session wait for an attempt to get one: the first of them begins it, all
+// share its session, or its error, and no caller ends it by giving up.
 //
 // The rejected session stays in use for other requests until there is another one: its
 // token may work for them.
 func (c *cloud) login(ctx context.Context, rejected *session) (*session, error) {
 	for {
-		current, running := c.sessionOrAttempt(ctx, rejected)
-		if current != nil && current != rejected {
+		current := c.session.Load()
+		usable := current != nil && current != rejected
+		if usable && c.now().Sub(time.Unix(0, c.checked.Load())) < checkFiles {
+			return current, nil
+		}
+		attempt := c.attempts.DoChan("", func() (any, error) {
+			c.checked.Store(c.now().UnixNano())
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
+			defer cancel()
+			return c.renew(ctx, current, usable)
+		})
+		if usable {
 			return current, nil
 		}
 		select {
-		case <-running.done:
+		case result := <-attempt:
+			if result.Err != nil {
+				return nil, result.Err
+			}
+			if renewed := result.Val.(*session); renewed != rejected {
+				return renewed, nil
+			} // otherwise, the attempt began before the session was rejected
 		case <-ctx.Done():
 			return nil, c.loginFailed(c.config.Load(), ctx.Err())
 		}
-		if running.err != nil {
-			return nil, running.err
-		}
-		if running.session != rejected { // otherwise, the attempt began before the session was rejected
-			return running.session, nil
-		}
 	}
-}
-
-// sessionOrAttempt returns the current session, and the running attempt, or nil. It starts
-// one if the current session is the rejected one or nil, or if it is time to
-// read the files.
-func (c *cloud) sessionOrAttempt(ctx context.Context, rejected *session) (*session, *attempt) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	current := c.session.Load()
-	usable := current != nil && current != rejected
-	if c.running != nil || usable && c.now().Sub(c.checked) < checkFiles {
-		return current, c.running
-	}
-	started := &attempt{done: make(chan struct{})}
-	c.running, c.checked = started, c.now()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
-	go func() {
-		defer cancel()
-		started.session, started.err = c.renew(ctx, current, usable)
-		c.mu.Lock()
-		c.running = nil
-		c.mu.Unlock()
-		close(started.done)
-	}()
-	return current, started
 }
 
 // renew reads the files and, if necessary, logs in. Usable tells that no caller was
@@ -103,7 +81,7 @@ func (c *cloud) sessionOrAttempt(ctx context.Context, rejected *session) (*sessi
 // the login with changed credentials fails: an operator may change the file
 // before Keystone. If the files name another cloud or project, the session ends:
 // nothing may be changed in the previous one.
-func (c *cloud) renew(ctx context.Context, current *session, usable bool) (*session, *neutron.Error) {
+func (c *cloud) renew(ctx context.Context, current *session, usable bool) (*session, error) {
 	config, broken := c.reload(ctx)
 	if usable && current.config == config {
 		return current, nil

@@ -17,7 +17,6 @@ import (
 var networkKind = kind[networkJSON, neutron.Network]{
 	name: "network", plural: "networks", value: (*networkJSON).value,
 	required: "id, name, description, subnets, admin_state_up or revision_number",
-	keys:     func(n neutron.Network) map[string]string { return map[string]string{"id": n.ID, "name": n.Name} },
 }
 
 func (c *client) Networks(ctx context.Context, filter neutron.NetworkFilter) ([]neutron.Network, error) {

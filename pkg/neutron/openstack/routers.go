@@ -20,7 +20,6 @@ var interfaceOwners = []string{"network:router_interface", "network:router_inter
 
 var routerKind = kind[routerJSON, neutron.Router]{
 	plural: "routers", value: (*routerJSON).value, required: "id or name",
-	keys: func(r neutron.Router) map[string]string { return map[string]string{"id": r.ID, "name": r.Name} },
 }
 
 func (c *client) Routers(ctx context.Context, filter neutron.RouterFilter) ([]neutron.Router, error) {
@@ -29,7 +28,6 @@ func (c *client) Routers(ctx context.Context, filter neutron.RouterFilter) ([]ne
 
 var portKind = kind[portJSON, port]{
 	plural: "ports", value: (*portJSON).value, required: "id, network_id or device_id",
-	keys: func(p port) map[string]string { return map[string]string{"id": p.id, "network_id": p.networkID} },
 }
 
 // portFields are the keys to request of a port.
@@ -122,9 +120,9 @@ func (r *routerJSON) value() (neutron.Router, bool) {
 
 // port is a port. If it is one of a router, it has an interface for each address.
 type port struct {
-	id, owner, networkID string
-	subnetIDs            []string
-	interfaces           []neutron.RouterInterface
+	id, owner  string
+	subnetIDs  []string
+	interfaces []neutron.RouterInterface
 }
 
 // portJSON is a port in a response. A nil pointer is a missing key.
@@ -143,7 +141,7 @@ func (p *portJSON) value() (found port, ok bool) {
 	if !isID(p.ID) || p.NetworkID == nil || p.DeviceID == nil {
 		return found, false
 	}
-	found = port{id: p.ID, owner: p.Owner, networkID: *p.NetworkID}
+	found = port{id: p.ID, owner: p.Owner}
 	for _, fixed := range p.FixedIPs {
 		found.subnetIDs = append(found.subnetIDs, fixed.SubnetID)
 		if !slices.Contains(interfaceOwners, p.Owner) {

@@ -17,7 +17,6 @@ type subnetPool struct {
 var subnetPoolKind = kind[subnetPoolJSON, subnetPool]{
 	name: "subnetpool", plural: "subnetpools", shared: true, value: (*subnetPoolJSON).value,
 	required: "id, name or ip_version",
-	keys:     func(p subnetPool) map[string]string { return map[string]string{"id": p.ID, "name": p.Name} },
 }
 
 func (c *client) SubnetPools(

@@ -17,9 +17,6 @@ import (
 var subnetKind = kind[subnetJSON, neutron.Subnet]{
 	name: "subnet", plural: "subnets", value: (*subnetJSON).value,
 	required: "id, network_id, name, description, cidr, allocation_pools, enable_dhcp or revision_number",
-	keys: func(s neutron.Subnet) map[string]string {
-		return map[string]string{"id": s.ID, "network_id": s.NetworkID, "description": s.Description}
-	},
 }
 
 func (c *client) Subnets(ctx context.Context, filter neutron.SubnetFilter) ([]neutron.Subnet, error) {
@@ -124,10 +121,10 @@ func (c *client) portsOn(ctx context.Context, subnetID string) []string {
 	query := url.Values{"fixed_ips": {"subnet_id=" + subnetID}, "fields": portFields,
 		"limit": {strconv.Itoa(maxPorts + 1)}}
 	var words []string
-	l := &listing[portJSON, port]{kind: portKind, query: query, isKnown: noneKnown, visit: func(p port, _ neutron.Digest) {
+	l := &listing[portJSON, port]{kind: portKind, isKnown: noneKnown, visit: func(p port, _ neutron.Digest) {
 		words = append(words, c.describe("").clean(neutron.Port{ID: p.id, DeviceOwner: p.owner}.String()))
 	}}
-	_, err := c.readPage(ctx, pageRequest{plural: "ports", query: query, left: maxValue}, l.add)
+	_, err := l.readPage(ctx, c, query, maxValue)
 	if err != nil || len(words) == 0 {
 		return nil
 	}
