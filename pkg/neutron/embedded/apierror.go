@@ -37,10 +37,7 @@ func notFound(errorType, format string, args ...any) *apiError {
 	return &apiError{http.StatusNotFound, errorType, fmt.Sprintf(format, args...)}
 }
 
-var (
-	noSuchPath = notFound("HTTPNotFound", "The resource could not be found.")
-	tooLarge   = &apiError{http.StatusRequestEntityTooLarge, "HTTPRequestEntityTooLarge", "Request is too large."}
-)
+var noSuchPath = notFound("HTTPNotFound", "The resource could not be found.")
 
 // body returns the body of the response.
 func (e *apiError) body() object {

@@ -68,17 +68,23 @@ func validateNetwork(o, _, before object) *apiError {
 // releaseNetwork rejects the deletion of a network with ports. Its subnets are
 // deleted with it.
 func (s *Server) releaseNetwork(o object) *apiError {
-	var ids []string
-	for _, port := range s.portsOf(o) {
-		ids = append(ids, port["id"].(string))
-	}
-	if ids == nil {
+	ports := s.portsOf(o)
+	if ports == nil {
 		return nil
 	}
 	return conflict("NetworkInUse",
 		"Unable to complete operation on network %s. "+
 			"There are one or more ports still in use on the network, id for these ports is: %s.",
-		o["id"], strings.Join(ids, ","))
+		o["id"], idsOf(ports))
+}
+
+// idsOf returns the IDs of objects, with commas.
+func idsOf(objects []object) string {
+	var ids []string
+	for _, o := range objects {
+		ids = append(ids, o["id"].(string))
+	}
+	return strings.Join(ids, ",")
 }
 
 func (s *Server) networkDropped(o object) {

@@ -53,28 +53,7 @@ func setPools(o object, pools []pool) {
 	o["allocation_pools"] = items
 }
 
-// checkPools checks that the allocation pools of a subnet are inside it, do not
-// overlap, and do not contain its gateway.
-func checkPools(o object) *apiError {
-	cidr, pools := cidrOf(o), poolsOf(o)
-	hosts := hostsOf(cidr)
-	if cidr.Addr().Is6() {
-		hosts.start = cidr.Addr().Next() // also in the smallest ranges
-	}
-	for i, p := range pools {
-		switch {
-		case p.start.BitLen() != cidr.Addr().BitLen() || p.end.BitLen() != cidr.Addr().BitLen() || p.end.Less(p.start):
-			return invalid("InvalidAllocationPool", "The allocation pool %s is not valid.", p)
-		case !hosts.has(p.start) || !hosts.has(p.end):
-			return invalid("OutOfBoundsAllocationPool", "The allocation pool %s spans beyond the subnet cidr %s.", p, cidr)
-		case i > 0 && !pools[i-1].end.Less(p.start):
-			return conflict("OverlappingAllocationPools", "Found overlapping allocation pools: %s %s for subnet %s.",
-				pools[i-1], p, cidr)
-		}
-	}
-	return checkPoolsLackGateway(o)
-}
-
+// checkPoolsLackGateway rejects an allocation pool of a subnet with its gateway.
 func checkPoolsLackGateway(o object) *apiError {
 	gateway, ok := gatewayOf(o)
 	for _, p := range poolsOf(o) {

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"strings"
 )
 
 // routerInterface is the device_owner of the ports that attach subnets to routers.
@@ -18,7 +17,6 @@ func (s *Server) newRouters() *collection {
 			attribute{name: "admin_state_up", post: true, put: true, initial: true, check: boolean, filter: by(boolean)},
 			attribute{name: "status", initial: "ACTIVE", filter: byText},
 			attribute{name: "external_gateway_info"},
-			attribute{name: "routes", put: true, initial: []any{}, check: hostRoutes},
 		),
 		release: s.releaseRouter,
 	})
@@ -134,13 +132,9 @@ func (s *Server) attach(router, subnet object) (port object) {
 
 // checkDetachment checks whether a subnet can be detached from a router.
 func (s *Server) checkDetachment(router, subnet object) *apiError {
-	switch {
-	case s.interfaceOn(router, subnet) == nil:
+	if s.interfaceOn(router, subnet) == nil {
 		return notFound("RouterInterfaceNotFoundForSubnet", "Router %s has no interface on subnet %s", router["id"],
 			subnet["id"])
-	case hasRouteVia(router, cidrOf(subnet)):
-		return conflict("RouterInterfaceInUseByRoute", "Router interface for subnet %s on router %s cannot be deleted, "+
-			"as it is required by one or more routes.", subnet["id"], router["id"])
 	}
 	return nil
 }
@@ -193,23 +187,12 @@ func portWith(ports []object, matches func(fixed object) bool) object {
 	return nil
 }
 
-// hasRouteVia reports whether a route of a router has its next hop in a range.
-func hasRouteVia(router object, cidr netip.Prefix) bool {
-	return slices.ContainsFunc(router["routes"].([]any), func(route any) bool {
-		return cidr.Contains(netip.MustParseAddr(route.(object)["nexthop"].(string)))
-	})
-}
-
 // releaseRouter rejects the deletion of a router with attached subnets.
 func (s *Server) releaseRouter(o object) *apiError {
-	var ids []string
-	for _, port := range s.interfacesOf(o) {
-		ids = append(ids, port["id"].(string))
+	if ports := s.interfacesOf(o); ports != nil {
+		return conflict("RouterInUse", "Router %s has ports still attached: %s", o["id"], idsOf(ports))
 	}
-	if ids == nil {
-		return nil
-	}
-	return conflict("RouterInUse", "Router %s has ports still attached: %s", o["id"], strings.Join(ids, ", "))
+	return nil
 }
 
 // releasePort rejects the deletion of a port of a router.

@@ -1,13 +1,12 @@
 package embedded
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,12 +18,9 @@ import (
 type Options struct {
 	// MaxPage limits the number of objects in a list. Defaults to no limit.
 	MaxPage int
-	// With lists aliases of extensions to add. There is one: dns-integration.
-	With []string
-	// Without lists aliases of extensions to remove: net-mtu (and with it
-	// net-mtu-writable), net-mtu-writable, port-security, router, standard-attr-tag,
-	// subnet_allocation. New panics on any other.
-	Without []string
+	// With and Without list aliases of extensions to add, such as dns-integration, and to
+	// remove.
+	With, Without []string
 }
 
 // Fault is a failure that a Server simulates.
@@ -49,7 +45,11 @@ type Server struct {
 
 // New returns a Server without any objects.
 func New(options Options) *Server {
-	s := &Server{maxPage: options.MaxPage, extensions: chooseExtensions(options), mux: http.NewServeMux()}
+	isMissing := func(alias string) bool { return slices.Contains(options.Without, alias) }
+	s := &Server{
+		maxPage: options.MaxPage, mux: http.NewServeMux(),
+		extensions: slices.DeleteFunc(slices.Concat(extensions, options.With), isMissing),
+	}
 	s.Front = faults.New(http.HandlerFunc(s.serve))
 	s.networks, s.subnets, s.subnetPools = s.newNetworks(), s.newSubnets(), s.newSubnetPools()
 	s.ports, s.routers = s.newPorts(), s.newRouters()
@@ -134,12 +134,6 @@ func (s *Server) Close() error {
 
 // serve responds to one request at a time.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		writeJSON(w, tooLarge.status, tooLarge.body())
-		return
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mux.ServeHTTP(w, r)

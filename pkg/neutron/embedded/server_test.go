@@ -59,13 +59,6 @@ func TestListen(t *testing.T) {
 	}
 }
 
-func TestLargeBody(t *testing.T) {
-	body := `{"network": {"name": "` + strings.Repeat("x", 2<<20) + `"}}`
-	if status, _ := serve(t, embedded.New(embedded.Options{}), http.MethodPost, "networks", body); status != http.StatusRequestEntityTooLarge {
-		t.Errorf("the status is %d, want 413", status)
-	}
-}
-
 // TestQueries: a user with curl can select fields, and filter.
 func TestQueries(t *testing.T) {
 	server := embedded.New(embedded.Options{})

@@ -40,22 +40,18 @@ func validateSubnetPool(o, _, _ object) *apiError {
 	if len(prefixes) == 0 {
 		return invalid("EmptySubnetPoolPrefixList", "Empty subnet pool prefix list.")
 	}
-	longest := prefixes[0].Addr().BitLen()
-	if slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Addr().BitLen() != longest }) {
-		return invalid("PrefixVersionMismatch", "Cannot mix IPv4 and IPv6 prefixes in a subnet pool.")
-	}
-	version, shortest := 4, 8
-	if longest == 128 {
-		version, shortest = 6, 64
+	version, shortest, longest := 4, 8, 32
+	if prefixes[0].Addr().Is6() {
+		version, shortest, longest = 6, 64, 128
 	}
 	o["ip_version"], o["min_prefixlen"] = version, orDefault(o["min_prefixlen"], shortest)
 	o["max_prefixlen"] = orDefault(o["max_prefixlen"], longest)
 	o["default_prefixlen"] = orDefault(o["default_prefixlen"], o["min_prefixlen"].(int))
-	normal, least, most := o["default_prefixlen"].(int), o["min_prefixlen"].(int), o["max_prefixlen"].(int)
-	if normal < least || most < normal || longest < most {
-		return invalid("IllegalSubnetPoolPrefixBounds",
-			"Illegal prefix bounds: min_prefixlen=%d, default_prefixlen=%d, max_prefixlen=%d, ip_version_max=%d.",
-			least, normal, most, longest)
+	for _, prefix := range prefixes {
+		if prefix.Addr().BitLen() != longest || o["max_prefixlen"].(int) > longest {
+			return invalid("IllegalSubnetPoolPrefixBounds", "Illegal prefix bounds: the prefix %s, max_prefixlen=%d.", prefix,
+				o["max_prefixlen"])
+		}
 	}
 	return nil
 }

@@ -6,12 +6,6 @@ import (
 	"strings"
 )
 
-// Limits of the lists of a subnet.
-const (
-	maxNameservers = 5
-	maxHostRoutes  = 20
-)
-
 func (s *Server) newSubnets() *collection {
 	modes := oneOf("slaac", "dhcpv6-stateful", "dhcpv6-stateless")
 	return newCollection(collection{
@@ -77,18 +71,23 @@ func hostRoute(name string, value any) (any, *apiError) {
 func (s *Server) validateSubnet(o, given, before object) *apiError {
 	_, hasPrefixLength := given["prefixlen"]
 	_, hasPools := given["allocation_pools"]
+	_, hasGateway := given["gateway_ip"]
 	switch {
 	case before != nil:
-		if failure := checkChange(o, given, before); failure != nil {
-			return failure
+		failure := checkSubnet(o)
+		if failure == nil && (hasPools || hasGateway) {
+			failure = checkPoolsLackGateway(o)
 		}
-		return s.checkGatewayFree(before, given)
+		if failure == nil {
+			failure = s.checkGatewayFree(before, given)
+		}
+		return failure
 	case o["subnetpool_id"] == nil && o["cidr"] == nil:
 		return badResource("subnets", "a subnetpool must be specified in the absence of a cidr.")
 	case o["subnetpool_id"] == nil && hasPrefixLength:
 		return badResource("subnets", "cidr and prefixlen must not be supplied together.")
 	case o["subnetpool_id"] == nil:
-		return checkSubnet(o, given, nil)
+		return checkSubnet(o)
 	case hasPools:
 		return badResource("subnets", "allocation_pools allowed only for specific subnet requests..")
 	case o["cidr"] != nil, o["gateway_ip"] != nil:
@@ -97,49 +96,20 @@ func (s *Server) validateSubnet(o, given, before object) *apiError {
 	return nil // a real Neutron, too, checks no more of a subnet from a subnet pool
 }
 
-// checkSubnet checks the values of a request for a subnet.
-func checkSubnet(o, given, before object) *apiError {
+// checkSubnet checks the range and the gateway of a subnet. (The schema of Network has rules
+// for what else a real Neutron checks.)
+func checkSubnet(o object) *apiError {
 	cidr, version := cidrOf(o), o["ip_version"].(int)
-	if !isVersion(cidr.Addr(), version) {
+	gateway, hasGateway := gatewayOf(o)
+	switch {
+	case !isVersion(cidr.Addr(), version):
 		return invalidInput("cidr '%s' does not match the ip_version '%d'.", cidr, version)
-	}
-	if o["enable_dhcp"] == true && (before == nil || before["enable_dhcp"] == false) {
-		if failure := checkRange(cidr); failure != nil {
-			return failure
-		}
-	}
-	gateway, ok := gatewayOf(o)
-	if _, set := given["gateway_ip"]; set && ok {
-		if !isVersion(gateway, version) {
-			return invalidInput("gateway_ip '%s' does not match the ip_version '%d'.", gateway, version)
-		}
-		if !canBeGateway(cidr, gateway) {
-			return invalidInput("Gateway is not valid on subnet.")
-		}
-	}
-	if failure := checkLists(given, version); failure != nil {
-		return failure
-	}
-	if before == nil {
-		return checkModes(o, cidr, version)
-	}
-	if given["enable_dhcp"] == false && (o["ipv6_ra_mode"] != nil || o["ipv6_address_mode"] != nil) {
-		return invalidInput("Cannot disable enable_dhcp with ipv6 attributes set.")
-	}
-	return nil
-}
-
-// checkChange checks an update of a subnet. It ignores what stays the same: a
-// subnet from a subnet pool may have values that no update can set.
-func checkChange(o, given, before object) *apiError {
-	if failure := checkSubnet(o, given, before); failure != nil {
-		return failure
-	}
-	if _, set := given["allocation_pools"]; set {
-		return checkPools(o)
-	}
-	if _, set := given["gateway_ip"]; set {
-		return checkPoolsLackGateway(o)
+	case o["enable_dhcp"] == true && cidr.Addr().BitLen()-cidr.Bits() < 2:
+		return invalidInput("Subnet has a prefix length that is incompatible with DHCP service enabled.")
+	case hasGateway && !isVersion(gateway, version):
+		return invalidInput("gateway_ip '%s' does not match the ip_version '%d'.", gateway, version)
+	case hasGateway && !canBeGateway(cidr, gateway):
+		return invalidInput("Gateway is not valid on subnet.")
 	}
 	return nil
 }
@@ -159,7 +129,7 @@ func (s *Server) placeSubnet(o, given object) *apiError {
 	} else if _, hasGateway := given["gateway_ip"]; !hasGateway {
 		setGateway(o, defaultGateway(cidrOf(o)))
 	}
-	if failure := checkPools(o); failure != nil {
+	if failure := checkPoolsLackGateway(o); failure != nil {
 		return failure
 	}
 	if gateway, ok := gatewayOf(o); ok && !canBeGateway(cidrOf(o), gateway) {
@@ -193,9 +163,6 @@ func (s *Server) takeRange(o, given object) *apiError {
 // checkNeighbours checks a new subnet against the other subnets of its network.
 func (s *Server) checkNeighbours(network, o object) *apiError {
 	cidr := cidrOf(o)
-	if cidr.Bits() == 0 {
-		return invalidInput("0 is not allowed as CIDR prefix length.")
-	}
 	for _, other := range s.subnetsOf(network) {
 		switch {
 		case cidrOf(other).Overlaps(cidr):
@@ -204,77 +171,6 @@ func (s *Server) checkNeighbours(network, o object) *apiError {
 		case other["ip_version"] == o["ip_version"] && other["subnetpool_id"] != o["subnetpool_id"]:
 			return invalid("NetworkSubnetPoolAffinityError",
 				"Subnets hosted on the same network must be allocated from the same subnet pool.")
-		}
-	}
-	return nil
-}
-
-// checkRange rejects the ranges that no subnet with DHCP can have.
-func checkRange(cidr netip.Prefix) *apiError {
-	longest := 126
-	if cidr.Addr().Is4() {
-		longest = 30
-	}
-	switch {
-	case cidr.Bits() > longest:
-		return invalidInput("Subnet has a prefix length that is incompatible with DHCP service enabled.")
-	case cidr.Addr().IsMulticast() && lastAddr(cidr).IsMulticast():
-		return invalidInput("Multicast IP subnet is not supported if enable_dhcp is True.")
-	case cidr.Addr().IsLoopback() && lastAddr(cidr).IsLoopback():
-		return invalidInput("Loopback IP subnet is not supported if enable_dhcp is True.")
-	case cidr.Addr() == netip.IPv4Unspecified():
-		return invalidInput("First IP '0.0.0.0' of network is not supported if enable_dhcp is True..")
-	}
-	return nil
-}
-
-// checkModes checks the two modes of an IPv6 subnet.
-func checkModes(o object, cidr netip.Prefix, version int) *apiError {
-	ra, address := o["ipv6_ra_mode"], o["ipv6_address_mode"]
-	byItself := func(mode any) bool { return mode == "slaac" || mode == "dhcpv6-stateless" }
-	switch {
-	case version == 4 && ra != nil:
-		return invalidInput("ipv6_ra_mode is not valid when ip_version is 4.")
-	case version == 4 && address != nil:
-		return invalidInput("ipv6_address_mode is not valid when ip_version is 4.")
-	case ra == nil && address == nil:
-		return nil
-	case o["enable_dhcp"] == false:
-		return invalidInput("ipv6_ra_mode or ipv6_address_mode cannot be set when enable_dhcp is set to False.")
-	case ra != nil && address != nil && ra != address:
-		return invalidInput("ipv6_ra_mode set to '%s' with ipv6_address_mode set to '%s' is not valid."+
-			" If both attributes are set, they must be the same value.", ra, address)
-	case (byItself(ra) || byItself(address)) && cidr.Bits() != 64:
-		return invalidInput("Invalid CIDR %s for IPv6 address mode. OpenStack uses the EUI-64 address format, "+
-			"which requires the prefix to be /64.", cidr)
-	}
-	return nil
-}
-
-// checkLists checks the name servers and host routes of a request.
-func checkLists(given object, version int) *apiError {
-	servers, _ := given["dns_nameservers"].([]any)
-	if len(servers) > maxNameservers {
-		return invalid("DNSNameServersExhausted",
-			"Unable to complete operation. The number of DNS nameservers exceeds the limit %d.", maxNameservers)
-	}
-	for _, server := range servers {
-		if !isVersion(netip.MustParseAddr(server.(string)), version) {
-			return invalidInput("dns_nameserver '%s' does not match the ip_version '%d'.", server, version)
-		}
-	}
-	routes, _ := given["host_routes"].([]any)
-	if len(routes) > maxHostRoutes {
-		return invalid("HostRoutesExhausted",
-			"Unable to complete operation. The number of host routes exceeds the limit %d.", maxHostRoutes)
-	}
-	for _, route := range routes {
-		nexthop, destination := route.(object)["nexthop"].(string), route.(object)["destination"].(string)
-		if !isVersion(netip.MustParseAddr(nexthop), version) {
-			return invalidInput("nexthop '%s' does not match the ip_version '%d'.", nexthop, version)
-		}
-		if !isVersion(netip.MustParsePrefix(destination).Addr(), version) {
-			return invalidInput("destination '%s' does not match the ip_version '%d'.", destination, version)
 		}
 	}
 	return nil

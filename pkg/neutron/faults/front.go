@@ -91,7 +91,11 @@ func (f *Front) UnderWay() []Request {
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// net/http notices that a client gives up only after the body was read.
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), endOf(err)))
+	if err != nil {
+		http.Error(w, "The request is too large.", http.StatusRequestEntityTooLarge)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	request, fault := f.begin(r)
 	a := &response{header: http.Header{}}
 	defer f.end(request, a) // also after a panic
@@ -149,13 +153,6 @@ func (f *Front) end(request *Request, a *response) {
 	}
 	request.Status = a.status
 	f.requests = append(f.requests, *request)
-}
-
-// endOf returns an empty reader that ends with an error, if any.
-func endOf(err error) io.Reader {
-	reader, writer := io.Pipe()
-	_ = writer.CloseWithError(err) // never fails
-	return reader
 }
 
 // response is an http.ResponseWriter that holds a response until it is complete: a

@@ -153,6 +153,11 @@ func TestAbort(t *testing.T) {
 
 func TestRequestsAreBounded(t *testing.T) {
 	front := faults.New(&neutron{})
+	large, response := strings.NewReader(strings.Repeat("x", 2<<20)), httptest.NewRecorder()
+	front.ServeHTTP(response, httptest.NewRequest(http.MethodPost, "/", large))
+	if response.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("the status of a large request is %d, want 413", response.Code)
+	}
 	for i := range 50_000 {
 		front.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, fmt.Sprintf("/?%d", i), nil))
 	}

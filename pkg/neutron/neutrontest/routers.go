@@ -20,7 +20,6 @@ var routerTests = []test{
 	{"a subnet is attached to one router at its gateway address", routed(testSecondRouter)},
 	{"a subnet that is attached is in use", routed(testAttachedInUse)},
 	{"another gateway requires that the router is detached", routed(testGatewayOfRouter)},
-	{"a route of the router keeps the subnet attached", routed(testRouteOfRouter)},
 	{"what does not exist is not attached", routed(testMissingRouter)},
 	{"a subnet without a gateway is not attached", routed(testRouterWithoutGateway)},
 	{"subnets that overlap are not attached to one router", routed(testOverlapOnRouter)},
@@ -185,19 +184,6 @@ func testGatewayOfRouter(s *suite) {
 	changed, err := s.tryUpdate(subnet, settings)
 	s.wantNil("changing the gateway after detaching", err)
 	s.wantInterfaces("attached again", network.ID, s.attach(router, changed))
-}
-
-func testRouteOfRouter(s *suite) {
-	router := s.createRouter("neutrontest")
-	added := s.attach(router, s.createSubnet(s.createNetwork(), "10.0.0.0/24"))
-	routes := func(list string) {
-		s.mustSend(http.MethodPut, "/v2.0/routers/"+router, `{"router": {"routes": [`+list+`]}}`, http.StatusOK, nil)
-	}
-	routes(`{"destination": "10.99.0.0/16", "nexthop": "10.0.0.77"}`)
-	err := s.Client.RemoveRouterInterface(s.Context(), added)
-	s.want("detaching", err, neutron.ErrInUse, http.StatusConflict, "RouterInterfaceInUseByRoute")
-	routes("")
-	s.wantNil("detaching without the route", s.Client.RemoveRouterInterface(s.Context(), added))
 }
 
 func testMissingRouter(s *suite) {

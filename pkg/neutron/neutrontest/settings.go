@@ -222,21 +222,6 @@ func testModes(s *suite) {
 		}
 		s.mustFail(http.MethodPut, "/v2.0/subnets/"+created.ID, `{"subnet": {"ipv6_ra_mode": "slaac"}}`,
 			http.StatusBadRequest, "HTTPBadRequest")
-		_, err = s.tryUpdate(created, neutron.SubnetSettings{DHCP: new(false)})
-		s.wantRejected("disabling DHCP", err, "InvalidInput")
-	}
-	for name, test := range map[string]struct {
-		cidr, address, ra string
-		dhcp              bool
-	}{
-		"two modes":            {"fd00::/64", "slaac", "dhcpv6-stateful", true},
-		"SLAAC in a /80":       {"fd00::/80", "", "slaac", true},
-		"a mode, without DHCP": {"fd00::/80", "", "dhcpv6-stateful", false},
-	} {
-		request := s.subnetOn(s.createNetwork(), test.cidr)
-		request.AddressMode, request.RAMode, request.DHCP = test.address, test.ra, &test.dhcp
-		_, err := s.Client.CreateSubnet(s.Context(), request)
-		s.wantRejected("creating with "+name, err, "InvalidInput")
 	}
 }
 

@@ -62,6 +62,37 @@ var subnetTests = []test{
 			s.wantEqual("pools beside the gateway "+test.gateway, test.want, created.Pools)
 		}
 	}},
+	{"ranges that Network permits are accepted", func(s *suite) {
+		for _, cidr := range []string{
+			"10.0.0.0/30", "10.0.0.4/30", "128.0.0.0/1", "169.254.0.0/16", "240.0.0.0/4", "100.64.0.0/10",
+			"fd00::/126", "fd00::/8", "fe80::/64", "2001:db8::/96", "::ffff:10.0.0.0/120",
+		} {
+			subnet := s.createSubnet(s.createNetwork(), cidr)
+			if subnet.CIDR != netip.MustParsePrefix(cidr) || !subnet.CIDR.Contains(subnet.Gateway) {
+				s.Errorf("%s: got %v with gateway %v", cidr, subnet.CIDR, subnet.Gateway)
+			}
+		}
+	}},
+	{"values that do not fit together are rejected", func(s *suite) {
+		// The rules of Network are for these, and for others: see schema.yaml.
+		inPool := neutron.SubnetSettings{Pools: pools("10.0.0.1", "10.0.0.9")}
+		for name, test := range map[string]struct {
+			cidr     string
+			settings neutron.SubnetSettings
+			status   int
+			typ      string
+		}{
+			"no room for DHCP":           {"10.0.0.0/31", neutron.SubnetSettings{}, http.StatusBadRequest, "InvalidInput"},
+			"no room for DHCP, IPv6":     {"fd00::/127", neutron.SubnetSettings{}, http.StatusBadRequest, "InvalidInput"},
+			"the network address":        {"10.0.0.0/24", gateway("10.0.0.0"), http.StatusBadRequest, "InvalidInput"},
+			"the broadcast address":      {"10.0.0.0/24", gateway("10.0.0.255"), http.StatusBadRequest, "InvalidInput"},
+			"a gateway of IPv6":          {"10.0.0.0/24", gateway("fd00::1"), http.StatusBadRequest, "InvalidInput"},
+			"the gateway is in the pool": {"10.0.0.0/24", inPool, http.StatusConflict, "GatewayConflictWithAllocationPools"},
+		} {
+			_, err := s.tryCreate(test.cidr, test.settings)
+			s.want("creating with "+name, err, neutron.ErrRefused, test.status, test.typ)
+		}
+	}},
 	{"subnets are found by their whole description", func(s *suite) {
 		ours := s.createSubnet(s.createNetwork(), "10.0.0.0/24")
 		marker := s.marker
