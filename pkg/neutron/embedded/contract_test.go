@@ -16,7 +16,7 @@ func TestContract(t *testing.T) {
 		"by default":                    {},
 		"in pages, with all extensions": {MaxPage: 2, With: []string{neutron.ExtensionDNS}},
 		"with a read-only MTU":          {Without: []string{neutron.ExtensionMTU}},
-		"with the fewest extensions": {Without: []string{"net-mtu", neutron.ExtensionMTU, neutron.ExtensionPortSecurity,
+		"with the fewest extensions": {Without: []string{"net-mtu", neutron.ExtensionPortSecurity,
 			neutron.ExtensionTags, neutron.ExtensionSubnetPools, neutron.ExtensionRouter}},
 	} {
 		t.Run(name, func(t *testing.T) {

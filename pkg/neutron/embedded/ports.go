@@ -1,8 +1,6 @@
 package embedded
 
 import (
-	"crypto/rand"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -15,7 +13,6 @@ func (s *Server) newPorts() *collection {
 		attributes: s.withCommon(
 			attribute{name: "network_id", post: true, required: true, check: uuid, filter: byText},
 			attribute{name: "admin_state_up", post: true, put: true, initial: true, check: boolean, filter: by(boolean)},
-			attribute{name: "mac_address", filter: byText},
 			attribute{name: "fixed_ips", filter: byFixedIP},
 			attribute{name: "device_id", post: true, put: true, initial: "", check: shortText, filter: byText},
 			attribute{name: "device_owner", post: true, put: true, initial: "", check: shortText, filter: byText},
@@ -61,14 +58,7 @@ func (s *Server) placePort(o, given object) *apiError {
 	if _, set := given["port_security_enabled"]; !set && s.has("port-security") {
 		o["port_security_enabled"] = network["port_security_enabled"]
 	}
-	o["mac_address"] = newMAC()
 	return nil
-}
-
-func newMAC() string {
-	var b [3]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return fmt.Sprintf("fa:16:3e:%02x:%02x:%02x", b[0], b[1], b[2])
 }
 
 // freeAddress returns the first address in the allocation pools of a subnet that no

@@ -120,7 +120,7 @@ func (s *Server) attach(router, subnet object) (port object) {
 		}
 	}
 	port, _ = s.ports.complete(object{"network_id": subnet["network_id"]}) // it is valid
-	port["fixed_ips"], port["mac_address"] = []any{fixed}, newMAC()
+	port["fixed_ips"] = []any{fixed}
 	port["device_owner"], port["device_id"] = routerInterface, router["id"]
 	if s.has("port-security") {
 		port["port_security_enabled"] = false

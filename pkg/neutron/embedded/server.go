@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,7 +20,7 @@ type Options struct {
 	// MaxPage limits the number of objects in a list. Defaults to no limit.
 	MaxPage int
 	// With and Without list aliases of extensions to add, such as dns-integration, and to
-	// remove.
+	// remove, with those that need them.
 	With, Without []string
 }
 
@@ -45,7 +46,9 @@ type Server struct {
 
 // New returns a Server without any objects.
 func New(options Options) *Server {
-	isMissing := func(alias string) bool { return slices.Contains(options.Without, alias) }
+	isMissing := func(alias string) bool { // net-mtu-writable needs net-mtu
+		return slices.ContainsFunc(options.Without, func(without string) bool { return strings.HasPrefix(alias, without) })
+	}
 	s := &Server{
 		maxPage: options.MaxPage, mux: http.NewServeMux(),
 		extensions: slices.DeleteFunc(slices.Concat(extensions, options.With), isMissing),
