@@ -128,90 +128,74 @@ func testPages(s *suite) {
 	if !ok {
 		s.Skip("this client does not list page by page")
 	}
-	networks := []neutron.Network{s.createNetwork(), s.createNetwork()}
-	subnets := []neutron.Subnet{s.createSubnet(networks[0], "10.0.0.0/24"), s.createSubnet(networks[1], "10.0.1.0/24")}
-	networks[0], networks[1] = s.network(networks[0].ID), s.network(networks[1].ID)
+	network := s.createNetwork()
+	subnet := s.createSubnet(network, "10.0.0.0/24")
 	known := map[neutron.Digest]bool{}
 	isKnown := func(digest neutron.Digest) bool { return known[digest] }
-	want := func(doing string, wantNetworks []neutron.Network, wantSubnets []neutron.Subnet) {
+	want := func(when string, wantNetworks []neutron.Network, wantSubnets []neutron.Subnet) {
 		s.Helper()
-		var gotNetworks []neutron.Network
-		var gotSubnets []neutron.Subnet
+		var networks []neutron.Network
+		var subnets []neutron.Subnet
 		s.wantNil("listing networks", pages.EachNetwork(s.Context(), isKnown, func(n neutron.Network, digest neutron.Digest) {
-			known[digest] = true
-			if n.ID == networks[0].ID || n.ID == networks[1].ID {
-				gotNetworks = append(gotNetworks, n)
+			if known[digest] = true; n.ID == network.ID {
+				networks = append(networks, n)
 			}
 		}))
 		s.wantNil("listing subnets", pages.EachSubnet(s.Context(), isKnown, func(n neutron.Subnet, digest neutron.Digest) {
-			known[digest] = true
-			if n.ID == subnets[0].ID || n.ID == subnets[1].ID {
-				gotSubnets = append(gotSubnets, n)
+			if known[digest] = true; n.ID == subnet.ID {
+				subnets = append(subnets, n)
 			}
 		}))
-		slices.SortFunc(wantSubnets, func(a, b neutron.Subnet) int { return strings.Compare(a.ID, b.ID) })
-		slices.SortFunc(gotSubnets, func(a, b neutron.Subnet) int { return strings.Compare(a.ID, b.ID) })
-		s.wantEqual("networks "+doing, wantNetworks, gotNetworks)
-		s.wantEqual("subnets "+doing, wantSubnets, gotSubnets)
+		s.wantEqual("networks "+when, wantNetworks, networks)
+		s.wantEqual("subnets "+when, wantSubnets, subnets)
 	}
-	want("in the first list", networks, slices.Clone(subnets))
-	changed, err := s.Client.UpdateSubnet(s.Context(), subnets[0].ID,
-		neutron.SubnetUpdate{Name: "another", Revision: subnets[0].Revision})
-	s.wantNil("updating", err)
-	want("after a change", []neutron.Network{s.network(networks[0].ID)}, []neutron.Subnet{changed})
+	want("in the first list", []neutron.Network{s.network(network.ID)}, []neutron.Subnet{subnet})
 	want("without a change", nil, nil)
+	changed, err := s.Client.UpdateSubnet(s.Context(), subnet.ID, neutron.SubnetUpdate{Name: "another"})
+	s.wantNil("updating", err)
+	want("after a change", []neutron.Network{s.network(network.ID)}, []neutron.Subnet{changed})
 }
 
-// testStaleRevisions checks each write that carries a revision, after each change by
-// another client. A write that is rejected changes nothing, and succeeds at the
-// revision that the object has. Tags carry no revision, but change that of the network.
+// testStaleRevisions checks each write that carries a revision, after a change by another
+// client. A write that is rejected changes nothing, and succeeds at the revision that the
+// object has.
 func testStaleRevisions(s *suite) {
 	if !s.can(neutron.ExtensionIfMatch) {
 		s.Fatalf("this Neutron lacks %s: it ignores revisions", neutron.ExtensionIfMatch)
 	}
-	network := s.createNetwork()
-	subnet := s.createSubnet(network, "10.0.0.0/24")
-	subnetBody := `{"subnet": {"network_id": "` + network.ID + `", "ip_version": 4, "cidr": "10.0.1.0/24"}}`
-	for _, change := range []struct {
-		name, method, path, body string
-		status                   int
-		keepsSubnet              bool // the change leaves the revision of the first subnet
+	id := s.createNetwork().ID
+	subnet := s.createSubnet(neutron.Network{ID: id}, "10.0.0.0/24")
+	ctx, description := s.Context(), s.marker+" written"
+	writes := []struct {
+		name string
+		send func(networkRevision, subnetRevision int) error
 	}{
-		{"another subnet", http.MethodPost, "/v2.0/subnets", subnetBody, http.StatusCreated, true},
-		{"another name of the network", http.MethodPut, "/v2.0/networks/" + network.ID, `{"network": {"name": "changed"}}`,
-			http.StatusOK, true},
-		{"another name of the subnet", http.MethodPut, "/v2.0/subnets/" + subnet.ID, `{"subnet": {"name": "changed"}}`,
-			http.StatusOK, false},
-	} {
-		staleNetwork, staleSubnet := s.network(network.ID), s.subnet(network.ID, subnet.ID)
-		s.mustSend(change.method, change.path, change.body, change.status, nil)
-		current, currentSubnet := s.network(network.ID), s.subnet(network.ID, subnet.ID)
-		if (currentSubnet.Revision == staleSubnet.Revision) != change.keepsSubnet ||
-			current.Revision == staleNetwork.Revision {
-			s.Fatalf("after %s, the network went from revision %d to %d, the subnet from %d to %d", change.name,
-				staleNetwork.Revision, current.Revision, staleSubnet.Revision, currentSubnet.Revision)
-		}
-		_, err := s.Client.UpdateNetwork(s.Context(), network.ID,
-			neutron.NetworkUpdate{Description: s.marker + " stale", Revision: staleNetwork.Revision})
-		s.wantStale("updating the network after "+change.name, err)
-		err = s.Client.DeleteNetwork(s.Context(), network.ID, staleNetwork.Revision)
-		s.wantStale("deleting the network after "+change.name, err)
-		if !change.keepsSubnet {
-			_, err = s.Client.UpdateSubnet(s.Context(), subnet.ID,
-				neutron.SubnetUpdate{Description: s.marker + " stale", Revision: staleSubnet.Revision})
-			s.wantStale("updating the subnet after "+change.name, err)
-			err = s.Client.DeleteSubnet(s.Context(), subnet.ID, staleSubnet.Revision)
-			s.wantStale("deleting the subnet after "+change.name, err)
-		}
-		s.wantEqual("the network after rejected requests", current, s.network(network.ID))
-		s.wantEqual("the subnet after rejected requests", currentSubnet, s.subnet(network.ID, subnet.ID))
+		{"updating the network", func(revision, _ int) error {
+			_, err := s.Client.UpdateNetwork(ctx, id, neutron.NetworkUpdate{Description: description, Revision: revision})
+			return err
+		}},
+		{"updating the subnet", func(_, revision int) error {
+			_, err := s.Client.UpdateSubnet(ctx, subnet.ID, neutron.SubnetUpdate{Description: description, Revision: revision})
+			return err
+		}},
+		{"deleting the subnet", func(_, revision int) error { return s.Client.DeleteSubnet(ctx, subnet.ID, revision) }},
+		{"deleting the network", func(revision, _ int) error { return s.Client.DeleteNetwork(ctx, id, revision) }},
 	}
-	current, err := s.Client.UpdateSubnet(s.Context(), subnet.ID,
-		neutron.SubnetUpdate{Description: s.marker, Revision: s.subnet(network.ID, subnet.ID).Revision})
-	s.wantNil("updating the subnet at its revision", err)
-	s.wantNil("deleting the subnet at its revision", s.Client.DeleteSubnet(s.Context(), subnet.ID, current.Revision))
-	s.wantNil("deleting the network at its revision",
-		s.Client.DeleteNetwork(s.Context(), network.ID, s.network(network.ID).Revision))
+	stale := s.network(id)
+	s.mustSend(http.MethodPut, "/v2.0/subnets/"+subnet.ID, `{"subnet": {"name": "changed"}}`, http.StatusOK, nil)
+	current, currentSubnets := s.network(id), s.subnets(id)
+	for _, write := range writes {
+		s.wantStale(write.name, write.send(stale.Revision, subnet.Revision))
+	}
+	s.wantEqual("the network after rejected requests", current, s.network(id))
+	s.wantEqual("the subnets after rejected requests", currentSubnets, s.subnets(id))
+	for _, write := range writes {
+		subnetRevision := 0
+		for _, subnet := range s.subnets(id) {
+			subnetRevision = subnet.Revision
+		}
+		s.wantNil(write.name+" at its revision", write.send(s.network(id).Revision, subnetRevision))
+	}
 }
 
 func testQuotaOfProject(s *suite) {

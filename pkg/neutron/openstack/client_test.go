@@ -129,10 +129,14 @@ func TestIDs(t *testing.T) {
 	server := start(t, embedded.Options{})
 	client := connect(t, server.URL())
 	for _, id := range []string{"", ".", "..", "../subnets/x", "x?force=1", "x#", "x%2f", "x y", "ä"} {
+		_, update := client.UpdateSubnet(t.Context(), id, neutron.SubnetUpdate{})
+		_, attach := client.AddRouterInterface(t.Context(), neutron.RouterInterface{RouterID: anID, SubnetID: id})
 		for name, err := range map[string]error{
-			"DeleteNetwork": client.DeleteNetwork(t.Context(), id, 1),
-			"DeleteSubnet":  client.DeleteSubnet(t.Context(), id, 1),
-			"UpdateSubnet":  func() error { _, err := client.UpdateSubnet(t.Context(), id, neutron.SubnetUpdate{}); return err }(),
+			"DeleteNetwork":         client.DeleteNetwork(t.Context(), id, 1),
+			"DeleteSubnet":          client.DeleteSubnet(t.Context(), id, 1),
+			"UpdateSubnet":          update,
+			"AddRouterInterface":    attach,
+			"RemoveRouterInterface": client.RemoveRouterInterface(t.Context(), neutron.RouterInterface{RouterID: id, SubnetID: anID}),
 		} {
 			wantError(t, name+" "+id, err, neutron.ErrRefused, "ID")
 		}
