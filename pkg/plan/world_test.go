@@ -147,25 +147,25 @@ func (w *world) mayBlock(reason plan.Reason, desired plan.Desired, status plan.R
 	routers := w.findRouters(neutron.RouterFilter{ID: router.ID, Name: router.Name})
 	pools := w.findPools(neutron.SubnetPoolFilter{ID: pool.ID, Name: pool.Name})
 	isForeign := func(s neutron.Subnet) bool { return s.Description != marker }
-	switch reason {
-	case plan.ReasonAmbiguous:
+	switch string(reason) {
+	case string(plan.ReasonAmbiguous):
 		isOneOfTwo := func(s neutron.Subnet) bool { return s.Description == marker && w.hasOther(s) }
 		return desired.Adopted == "" && (len(w.marked()) > 1 || len(w.marked()) == 1 && !w.finalizer) ||
 			slices.ContainsFunc(w.subnets, isOneOfTwo) || len(routers) > 1 || len(pools) > 1
-	case plan.ReasonInvalidSpec:
+	case string(plan.ReasonInvalidSpec):
 		hasNoGateway := func(s neutron.Subnet) bool { return s.NetworkID == desired.Adopted && !s.Gateway.IsValid() }
 		return desired.Router != nil && slices.ContainsFunc(w.subnets, hasNoGateway)
-	case plan.ReasonNotOurs:
+	case string(plan.ReasonNotOurs):
 		n := w.network(cmp.Or(desired.Adopted, status.NetworkID))
 		return desired.Router != nil && len(w.interfaces) > 0 || slices.ContainsFunc(w.subnets, isForeign) ||
 			n != nil && (desired.Adopted != "" && neutron.IsMarker(n.Description) || !w.isOurs(*n, status))
-	case plan.ReasonNotFound:
+	case string(plan.ReasonNotFound):
 		n := w.network(desired.Adopted)
 		return desired.Adopted != "" && (n == nil || n.ID == w.hidden) ||
 			desired.Router != nil && len(routers) == 0 || desired.SubnetPool != nil && len(pools) == 0
-	case plan.ReasonExtensionMissing:
+	case string(plan.ReasonExtensionMissing):
 		return len(w.extensions) < len(allExtensions)
-	case plan.ReasonSubnetPoolMismatch:
+	case string(plan.ReasonSubnetPoolMismatch):
 		return slices.ContainsFunc(pools, func(p neutron.SubnetPool) bool {
 			isOther := func(address netip.Addr) bool { return address.Is4() != (p.IPVersion == 4) }
 			isOtherRoute := func(r neutron.HostRoute) bool { return isOther(r.NextHop) }
@@ -174,7 +174,7 @@ func (w *world) mayBlock(reason plan.Reason, desired plan.Desired, status plan.R
 				slices.ContainsFunc(desired.Nameservers, isOther) || slices.ContainsFunc(desired.HostRoutes, isOtherRoute) ||
 				length != 0 && (length < p.MinPrefixLength || length > p.MaxPrefixLength)
 		})
-	case plan.ReasonInUse:
+	case string(plan.ReasonInUse):
 		return len(w.users) > 0 || len(w.interfaces) > 0 || desired.Absent && slices.ContainsFunc(w.subnets, isForeign)
 	}
 	return false

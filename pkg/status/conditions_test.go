@@ -18,7 +18,7 @@ func TestInProgress(t *testing.T) {
 	theirs := metav1.Condition{Type: "Theirs", Status: "True"}
 	good := ready(metav1.ConditionTrue, status.Provisioned, "good")
 	pending := metav1.Condition{Type: "Ready", Status: "Unknown", Reason: "Pending"}
-	deletion := plan.DeleteNetwork{ID: "net-1"}
+	deletion, deleting := plan.DeleteNetwork{ID: "net-1"}, "Deleting: The Network is being deleted. The first step is to delete the Neutron network net-1."
 	change := plan.UpdateSubnet{Changes: []plan.Change{{What: "gateway", From: "10.0.0.1", To: "10.0.0.9"}}}
 	for name, test := range map[string]struct {
 		before     metav1.Condition
@@ -33,9 +33,9 @@ func TestInProgress(t *testing.T) {
 		"edited while it was not ready":        {ready(metav1.ConditionFalse, "InUse", ""), 8, false, change, ""},
 		"drifted":                              {good, 7, false, change, ""},
 		"visible already":                      {ready(metav1.ConditionFalse, "Reconciling", ""), 7, false, change, ""},
-		"deleted":                              {good, 8, true, deletion, "Deleting: The Network is being deleted. The first step is to delete the Neutron network net-1."},
-		"deleted, and was not ready":           {ready(metav1.ConditionFalse, "InUse", ""), 8, true, deletion, "Deleting: The Network is being deleted. The first step is to delete the Neutron network net-1."},
-		"deleted while new":                    {pending, 2, true, deletion, "Deleting: The Network is being deleted. The first step is to delete the Neutron network net-1."},
+		"deleted":                              {good, 8, true, deletion, deleting},
+		"deleted, and was not ready":           {ready(metav1.ConditionFalse, "InUse", ""), 8, true, deletion, deleting},
+		"deleted while new":                    {pending, 2, true, deletion, deleting},
 		"deleted, but nothing was created":     {pending, 2, true, plan.RemoveFinalizer{}, ""},
 		"deleted, and the deletion is blocked": {ready(metav1.ConditionFalse, "InUse", ""), 7, true, deletion, ""},
 	} {
@@ -157,35 +157,30 @@ func TestWithDeployment(t *testing.T) {
 // TestSettled: what a status says counts only for the spec that it was written for.
 func TestSettled(t *testing.T) {
 	for name, test := range map[string]struct {
-		ready                   metav1.ConditionStatus
-		reason                  string
-		observed, matched       int64
-		isReady, settled, match bool
+		reason            string
+		observed, matched int64
+		want              [3]bool // ready for the spec, settled, has matched
 	}{
-		"ready":                           {metav1.ConditionTrue, status.Provisioned, 2, 2, true, true, true},
-		"ready for another spec":          {metav1.ConditionTrue, status.Provisioned, 1, 1, false, false, false},
-		"not ready":                       {metav1.ConditionFalse, "Refused", 2, 0, false, false, false},
-		"not ready any more":              {metav1.ConditionFalse, "Refused", 2, 2, false, false, true},
-		"drifted":                         {metav1.ConditionFalse, string(plan.ReasonDrifted), 2, 2, false, true, true},
-		"drifted, and edited since":       {metav1.ConditionFalse, string(plan.ReasonDrifted), 1, 1, false, false, false},
-		"another spec, and never matched": {metav1.ConditionFalse, "Refused", 1, 0, false, false, false},
+		"ready":                           {status.Provisioned, 2, 2, [3]bool{true, true, true}},
+		"ready for another spec":          {status.Provisioned, 1, 1, [3]bool{}},
+		"not ready":                       {status.Refused, 2, 0, [3]bool{}},
+		"not ready any more":              {status.Refused, 2, 2, [3]bool{2: true}},
+		"drifted":                         {"Drifted", 2, 2, [3]bool{false, true, true}},
+		"drifted, and edited since":       {"Drifted", 1, 1, [3]bool{}},
+		"another spec, and never matched": {status.Refused, 1, 0, [3]bool{}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			network := &samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
-			network.Status.MatchedGeneration = test.matched
-			network.Status.Conditions = []metav1.Condition{{
-				Type: samplecrdv1.ConditionReady, Status: test.ready, Reason: test.reason, ObservedGeneration: test.observed,
-			}}
-			if got := status.IsReadyForSpec(network); got != test.isReady {
-				t.Errorf("IsReadyForSpec() = %v, want %v", got, test.isReady)
-			}
-			if got := status.IsSettled(network); got != test.settled {
-				t.Errorf("IsSettled() = %v, want %v", got, test.settled)
-			}
-			if got := status.HasMatched(network); got != test.match {
-				t.Errorf("HasMatched() = %v, want %v", got, test.match)
-			}
-		})
+		is := ready(metav1.ConditionFalse, test.reason, "")
+		if is.ObservedGeneration = test.observed; test.reason == status.Provisioned {
+			is.Status = metav1.ConditionTrue
+		}
+		network := &samplecrdv1.Network{Status: samplecrdv1.NetworkStatus{MatchedGeneration: test.matched, Conditions: []metav1.Condition{is}}}
+		network.Generation = 2
+		if got := [3]bool{status.IsReadyForSpec(network), status.IsSettled(network), status.HasMatched(network)}; got != test.want {
+			t.Errorf("%s: ready for the spec, settled, has matched: %v, want %v", name, got, test.want)
+		}
+		if status.IsReady(network.Status) != (test.reason == status.Provisioned) {
+			t.Errorf("%s: IsReady() = %v", name, status.IsReady(network.Status))
+		}
 	}
 	unknown := &samplecrdv1.Network{}
 	if status.HasMatched(unknown) || status.IsReadyForSpec(unknown) {

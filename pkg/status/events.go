@@ -129,7 +129,7 @@ func (o *outcome) createdSubnet() {
 		o.sentences[last] = fmt.Sprintf("replaced subnet %s by %s (%s)", from, text, by)
 	case by != "": // with its IPv6 modes
 		o.sentences[last] = fmt.Sprintf("replaced subnet %s by %s", from, o.withGateway(by))
-	case last >= 0 && o.changes["NetworkCreated"]:
+	case o.changes["NetworkCreated"]:
 		o.sentences[last] += " with subnet " + text
 	default:
 		o.sentences = append(o.sentences, "created subnet "+text)

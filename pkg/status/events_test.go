@@ -1,9 +1,12 @@
 package status_test
 
 import (
+	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,72 +42,56 @@ func TestEventsOf(t *testing.T) {
 	duplicate := plan.DeleteNetwork{ID: "net-2", DuplicateOf: "net-1"}
 	recordRouter, attachRouter := plan.RecordRouter{ID: "router-1"}, plan.AttachRouter{Interface: neutron.RouterInterface{RouterID: "router-1"}}
 	detachRouter := plan.DetachRouter{Interface: neutron.RouterInterface{RouterID: "router-0"}}
-	event := func(kind, reason, note string) status.Event {
-		return status.Event{Type: kind, Reason: reason, Note: note}
-	}
 	for name, test := range map[string]struct {
 		network *samplecrdv1.Network
 		steps   []plan.Step
-		want    []status.Event
+		want    string // the events, a line each
 	}{
-		"nothing":   {good, nil, nil},
-		"only look": {good, []plan.Step{plan.AddFinalizer{}, plan.FindNetwork{}, plan.RecordTags{}}, nil},
-		"created": {unknown, []plan.Step{plan.AddFinalizer{}, createNetwork, createSubnet, plan.AddTag{Tag: "a\nb"}}, []status.Event{
-			event("Normal", "NetworkCreated", `Created network net-1 with subnet 10.0.0.0/24, gateway 10.0.0.1, added tag "a\nb".`),
-		}},
-		"network created":         {unknown, []plan.Step{createNetwork}, []status.Event{event("Normal", "NetworkCreated", "Created network net-1.")}},
-		"subnet created at last":  {failed, []plan.Step{createSubnet}, []status.Event{event("Normal", "SubnetCreated", "Created subnet 10.0.0.0/24, gateway 10.0.0.1.")}},
-		"edited":                  {edited, []plan.Step{changed}, []status.Event{event("Normal", "SubnetUpdated", "Changed gateway 10.0.0.9 → 10.0.0.1 and DHCP false → true.")}},
-		"edited in several steps": {edited, []plan.Step{resized, changed, plan.RemoveTag{Tag: "x"}}, []status.Event{event("Normal", "NetworkUpdated", `Changed MTU 1450 → 1400, changed gateway 10.0.0.9 → 10.0.0.1 and DHCP false → true, removed tag "x".`)}},
-		"tag added":               {edited, []plan.Step{plan.AddTag{Tag: "x"}}, []status.Event{event("Normal", "NetworkUpdated", `Added tag "x".`)}},
-		"tag removed":             {good, []plan.Step{plan.RemoveTag{Tag: "x"}}, []status.Event{event("Normal", "NetworkUpdated", `Removed tag "x".`)}},
-		"replaced":                {edited, []plan.Step{replace, createSubnet}, []status.Event{event("Normal", "SubnetReplaced", "Replaced subnet 10.0.9.0/24 by 10.0.0.0/24, gateway 10.0.0.1.")}},
-		"replaced, from a pool":   {edited, []plan.Step{fromPool, createSubnet}, []status.Event{event("Normal", "SubnetReplaced", "Replaced subnet 10.0.9.0/24 by 10.0.0.0/24, gateway 10.0.0.1 (a /24 from subnet pool p).")}},
-		"other IPv6 modes":        {edited, []plan.Step{otherModes, createSubnet}, []status.Event{event("Normal", "SubnetReplaced", "Replaced subnet 10.0.0.0/24 by 10.0.0.0/24 with RA mode slaac, gateway 10.0.0.1.")}},
-		"replaced, new one first": {edited, []plan.Step{createSubnet, replace}, []status.Event{event("Normal", "SubnetReplaced", "Replaced subnet 10.0.9.0/24 by 10.0.0.0/24, gateway 10.0.0.1.")}},
-		"half replaced":           {edited, []plan.Step{replace}, []status.Event{event("Normal", "SubnetDeleted", "Deleted subnet 10.0.9.0/24.")}},
-		"retained":                {deleted, []plan.Step{plan.RetainNetwork{ID: "net-1"}}, []status.Event{event("Normal", "NetworkRetained", "Kept network net-1 for the next Network of this name.")}},
-		"released":                {deleted, []plan.Step{release, plan.RemoveFinalizer{}}, []status.Event{event("Normal", "SubnetDeleted", "Deleted subnet 10.0.9.0/24.")}},
-		"deleted":                 {deleted, []plan.Step{plan.DeleteNetwork{ID: "net-1"}, plan.RemoveFinalizer{}}, []status.Event{event("Normal", "NetworkDeleted", "Deleted network net-1 with subnet 10.0.0.0/24.")}},
-		"orphan deleted":          {unknown, []plan.Step{plan.DeleteNetwork{ID: "net-1"}}, []status.Event{event("Normal", "NetworkDeleted", "Deleted network net-1.")}},
-		"router attached":         {edited, []plan.Step{recordRouter, attachRouter}, []status.Event{event("Normal", "RouterAttached", "Attached the subnet to router router-1.")}},
-		"router detached":         {edited, []plan.Step{detachRouter, plan.RecordRouter{}}, []status.Event{event("Normal", "RouterDetached", "Detached the subnet from router router-0.")}},
-		"another router":          {edited, []plan.Step{detachRouter, recordRouter, attachRouter}, []status.Event{event("Normal", "RouterReplaced", "Detached the subnet from router router-0, attached the subnet to router router-1.")}},
-		"created with router":     {unknown, []plan.Step{createNetwork, createSubnet, recordRouter, attachRouter}, []status.Event{event("Normal", "NetworkCreated", "Created network net-1 with subnet 10.0.0.0/24, gateway 10.0.0.1, attached the subnet to router router-1.")}},
-		"gateway of a router":     {edited, []plan.Step{detachRouter, changed, attachRouter}, []status.Event{event("Normal", "SubnetUpdated", "Detached the subnet from router router-0, changed gateway 10.0.0.9 → 10.0.0.1 and DHCP false → true, attached the subnet to router router-1.")}},
-		"attachment missing": {good, []plan.Step{attachRouter}, []status.Event{
-			event("Warning", "Drifted", "Corrected a difference in Neutron: the subnet was not attached to its router; attached the subnet to router router-1."),
-		}},
-		"a duplicate": {good, []plan.Step{duplicate}, []status.Event{
-			{Type: "Normal", Reason: "DuplicateDeleted", Note: "Deleted network net-2: it was a duplicate of net-1, created by another request."},
-		}},
-		"network missing": {good, []plan.Step{createNetwork, createSubnet}, []status.Event{
-			event("Warning", "Drifted", "Corrected a difference in Neutron: network net-0 did not exist; created network net-1 with subnet 10.0.0.0/24, gateway 10.0.0.1."),
-		}},
-		"subnet missing": {good, []plan.Step{createSubnet}, []status.Event{
-			event("Warning", "Drifted", "Corrected a difference in Neutron: the subnet did not exist; created subnet 10.0.0.0/24, gateway 10.0.0.1."),
-		}},
-		"another range": {good, []plan.Step{replace, createSubnet}, []status.Event{
-			event("Warning", "Drifted", "Corrected a difference in Neutron: replaced subnet 10.0.9.0/24 by 10.0.0.0/24, gateway 10.0.0.1."),
-		}},
-		"other settings": {good, []plan.Step{resized, changed}, []status.Event{
-			event("Warning", "Drifted", "Corrected a difference in Neutron: changed MTU 1450 → 1400, changed gateway 10.0.0.9 → 10.0.0.1 and DHCP false → true."),
-		}},
+		"nothing":                          {good, nil, ""},
+		"only look":                        {good, []plan.Step{plan.AddFinalizer{}, plan.FindNetwork{}, plan.RecordTags{}}, ""},
+		"a duplicate of a drifted network": {good, []plan.Step{duplicate, resized}, "Normal DuplicateDeleted: Deleted network net-2: it was a duplicate of net-1, created by another request.\nWarning Drifted: Corrected a difference in Neutron: changed MTU 1450 → 1400."},
+		"created":                          {unknown, []plan.Step{plan.AddFinalizer{}, createNetwork, createSubnet, plan.AddTag{Tag: "a\nb"}}, `Normal NetworkCreated: Created network net-1 with subnet 10.0.0.0/24, gateway 10.0.0.1, added tag "a\nb".`},
+		"network created":                  {unknown, []plan.Step{createNetwork}, "Normal NetworkCreated: Created network net-1."},
+		"subnet created at last":           {failed, []plan.Step{createSubnet}, "Normal SubnetCreated: Created subnet 10.0.0.0/24, gateway 10.0.0.1."},
+		"edited":                           {edited, []plan.Step{changed}, "Normal SubnetUpdated: Changed gateway 10.0.0.9 → 10.0.0.1 and DHCP false → true."},
+		"edited in several steps":          {edited, []plan.Step{resized, changed, plan.RemoveTag{Tag: "x"}}, `Normal NetworkUpdated: Changed MTU 1450 → 1400, changed gateway 10.0.0.9 → 10.0.0.1 and DHCP false → true, removed tag "x".`},
+		"tag added":                        {edited, []plan.Step{plan.AddTag{Tag: "x"}}, `Normal NetworkUpdated: Added tag "x".`},
+		"tag removed":                      {good, []plan.Step{plan.RemoveTag{Tag: "x"}}, `Normal NetworkUpdated: Removed tag "x".`},
+		"replaced":                         {edited, []plan.Step{replace, createSubnet}, "Normal SubnetReplaced: Replaced subnet 10.0.9.0/24 by 10.0.0.0/24, gateway 10.0.0.1."},
+		"replaced, from a pool":            {edited, []plan.Step{fromPool, createSubnet}, "Normal SubnetReplaced: Replaced subnet 10.0.9.0/24 by 10.0.0.0/24, gateway 10.0.0.1 (a /24 from subnet pool p)."},
+		"other IPv6 modes":                 {edited, []plan.Step{otherModes, createSubnet}, "Normal SubnetReplaced: Replaced subnet 10.0.0.0/24 by 10.0.0.0/24 with RA mode slaac, gateway 10.0.0.1."},
+		"replaced, new one first":          {edited, []plan.Step{createSubnet, replace}, "Normal SubnetReplaced: Replaced subnet 10.0.9.0/24 by 10.0.0.0/24, gateway 10.0.0.1."},
+		"half replaced":                    {edited, []plan.Step{replace}, "Normal SubnetDeleted: Deleted subnet 10.0.9.0/24."},
+		"retained":                         {deleted, []plan.Step{plan.RetainNetwork{ID: "net-1"}}, "Normal NetworkRetained: Kept network net-1 for the next Network of this name."},
+		"released":                         {deleted, []plan.Step{release, plan.RemoveFinalizer{}}, "Normal SubnetDeleted: Deleted subnet 10.0.9.0/24."},
+		"deleted":                          {deleted, []plan.Step{plan.DeleteNetwork{ID: "net-1"}, plan.RemoveFinalizer{}}, "Normal NetworkDeleted: Deleted network net-1 with subnet 10.0.0.0/24."},
+		"orphan deleted":                   {unknown, []plan.Step{plan.DeleteNetwork{ID: "net-1"}}, "Normal NetworkDeleted: Deleted network net-1."},
+		"router attached":                  {edited, []plan.Step{recordRouter, attachRouter}, "Normal RouterAttached: Attached the subnet to router router-1."},
+		"router detached":                  {edited, []plan.Step{detachRouter, plan.RecordRouter{}}, "Normal RouterDetached: Detached the subnet from router router-0."},
+		"another router":                   {edited, []plan.Step{detachRouter, recordRouter, attachRouter}, "Normal RouterReplaced: Detached the subnet from router router-0, attached the subnet to router router-1."},
+		"created with router":              {unknown, []plan.Step{createNetwork, createSubnet, recordRouter, attachRouter}, "Normal NetworkCreated: Created network net-1 with subnet 10.0.0.0/24, gateway 10.0.0.1, attached the subnet to router router-1."},
+		"gateway of a router":              {edited, []plan.Step{detachRouter, changed, attachRouter}, "Normal SubnetUpdated: Detached the subnet from router router-0, changed gateway 10.0.0.9 → 10.0.0.1 and DHCP false → true, attached the subnet to router router-1."},
+		"attachment missing":               {good, []plan.Step{attachRouter}, "Warning Drifted: Corrected a difference in Neutron: the subnet was not attached to its router; attached the subnet to router router-1."},
+		"a duplicate":                      {good, []plan.Step{duplicate}, "Normal DuplicateDeleted: Deleted network net-2: it was a duplicate of net-1, created by another request."},
+		"network missing":                  {good, []plan.Step{createNetwork, createSubnet}, "Warning Drifted: Corrected a difference in Neutron: network net-0 did not exist; created network net-1 with subnet 10.0.0.0/24, gateway 10.0.0.1."},
+		"subnet missing":                   {good, []plan.Step{createSubnet}, "Warning Drifted: Corrected a difference in Neutron: the subnet did not exist; created subnet 10.0.0.0/24, gateway 10.0.0.1."},
+		"another range":                    {good, []plan.Step{replace, createSubnet}, "Warning Drifted: Corrected a difference in Neutron: replaced subnet 10.0.9.0/24 by 10.0.0.0/24, gateway 10.0.0.1."},
+		"other settings":                   {good, []plan.Step{resized, changed}, "Warning Drifted: Corrected a difference in Neutron: changed MTU 1450 → 1400, changed gateway 10.0.0.9 → 10.0.0.1 and DHCP false → true."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := status.EventsOf(test.network, test.steps, plan.Record{NetworkID: "net-1", CIDR: subnet.CIDR, Gateway: subnet.Gateway})
-			if diff := cmp.Diff(test.want, got); diff != "" {
+			var lines []string
+			for _, event := range got {
+				lines = append(lines, fmt.Sprintf("%s %s: %s", event.Type, event.Reason, event.Note))
+			}
+			if diff := cmp.Diff(test.want, strings.Join(lines, "\n")); diff != "" {
 				t.Errorf("EventsOf() (-want +got):\n%s", diff)
 			}
 		})
 	}
-}
-
-// TestEventWithoutGateway: a subnet without a gateway is described by its range.
-func TestEventWithoutGateway(t *testing.T) {
-	got := status.EventsOf(&samplecrdv1.Network{}, []plan.Step{createSubnet}, plan.Record{CIDR: subnet.CIDR})
-	if len(got) != 1 || got[0].Note != "Created subnet 10.0.0.0/24." {
-		t.Errorf("EventsOf() = %v", got)
+	withoutGateway := status.EventsOf(unknown, []plan.Step{createSubnet}, plan.Record{CIDR: subnet.CIDR})
+	if len(withoutGateway) != 1 || withoutGateway[0].Note != "Created subnet 10.0.0.0/24." {
+		t.Errorf("EventsOf() = %v", withoutGateway)
 	}
 }
 
@@ -128,6 +115,15 @@ func TestPrintable(t *testing.T) {
 			if !unicode.IsPrint(r) {
 				t.Errorf("Clip(%q) contains %q", text, r)
 			}
+		}
+	}
+	exact := strings.Repeat("x", 1024) // the most that an event's note can have
+	if got := status.Clip(exact); got != exact {
+		t.Errorf("Clip() shortens 1024 bytes to %d", len(got))
+	}
+	for _, long := range []string{exact + "x", strings.Repeat("网络", 1000)} {
+		if got := status.Clip(long); len(got) > 1024 || len(got) < 1022 || !utf8.ValidString(got) || !strings.HasSuffix(got, "…") {
+			t.Errorf("Clip() makes %d bytes %d: %q", len(long), len(got), got[1000:])
 		}
 	}
 }

@@ -98,9 +98,8 @@ func For(
 		return network.Status, false
 	}
 	record := found.Actual.Ours(found.Desired)
-	ready.Message += provisionedMessage(ready, record)
-	if ready.Reason == Provisioned && found.Desired.SharesRange {
-		ready.Message += " An older Network of this namespace has the same range."
+	if ready.Reason == Provisioned {
+		ready.Message = provisionedMessage(found.Desired, record)
 	}
 	after = recordStatus(record)
 	after.Conditions, after.MatchedGeneration = network.Status.Conditions, network.Status.MatchedGeneration
@@ -110,16 +109,15 @@ func For(
 	return withConditions(after, ready, network.Generation, now), true
 }
 
-// provisionedMessage describes the network and the subnet if the condition is
-// Provisioned.
-func provisionedMessage(ready metav1.Condition, record plan.Record) string {
-	switch {
-	case ready.Reason != Provisioned:
-		return ""
-	case record.Gateway.IsValid():
-		return fmt.Sprintf("Neutron has the network and its subnet %s with gateway %s.", record.CIDR, record.Gateway)
+func provisionedMessage(desired plan.Desired, record plan.Record) string {
+	message := fmt.Sprintf("Neutron has the network and its subnet %s without a gateway.", record.CIDR)
+	if record.Gateway.IsValid() {
+		message = fmt.Sprintf("Neutron has the network and its subnet %s with gateway %s.", record.CIDR, record.Gateway)
 	}
-	return fmt.Sprintf("Neutron has the network and its subnet %s without a gateway.", record.CIDR)
+	if desired.SharesRange {
+		message += " An older Network of this namespace has the same range."
+	}
+	return message
 }
 
 func recordStatus(record plan.Record) samplecrdv1.NetworkStatus {

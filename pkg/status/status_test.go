@@ -8,12 +8,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
@@ -35,6 +33,11 @@ var (
 	past = metav1.NewTime(time.Unix(1000, 0))
 	now  = metav1.NewTime(time.Unix(2000, 0))
 )
+
+func with(desired plan.Desired, change func(*plan.Desired)) plan.Desired {
+	change(&desired)
+	return desired
+}
 
 func ready(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: "Ready", Status: status, Reason: reason, Message: message, ObservedGeneration: 7, LastTransitionTime: past}
@@ -80,56 +83,40 @@ func TestFor(t *testing.T) {
 		before  metav1.Condition
 		want    string // the condition beside Ready, the reason and the message; empty if nothing changes
 	}{
-		"provisioned":            {present, nil, pending, "Provisioned: " + all},
-		"unchanged":              {present, nil, good, ""},
-		"recovered":              {present, nil, bad, "Provisioned: " + all},
-		"deleted":                {absent, nil, good, ""},
-		"changed concurrently":   {present, failure(neutron.ErrConflict), pending, ""},
-		"deleted concurrently":   {present, failure(neutron.ErrNotFound), pending, ""},
-		"Kubernetes unavailable": {present, errors.New("updating finalizers: connection refused"), pending, ""},
-		"blocked": {present, plan.Blocked{Reason: plan.ReasonAmbiguous, Message: "two networks"}, pending,
-			"Stalled Ambiguous: two networks"},
+		"provisioned":                        {present, nil, pending, "Provisioned: " + all},
+		"unchanged":                          {present, nil, good, ""},
+		"not alone in its range":             {with(present, func(d *plan.Desired) { d.SharesRange = true }), nil, pending, "Provisioned: " + all + " An older Network of this namespace has the same range."},
+		"drift is reported, but unavailable": {with(present, func(d *plan.Desired) { d.ReportDrift = true }), failure(neutron.ErrUnavailable), good, ""},
+		"drift is reported, but waiting":     {with(present, func(d *plan.Desired) { d.ReportDrift = true }), status.WaitError{}, good, ""},
+		"recovered":                          {present, nil, bad, "Provisioned: " + all},
+		"deleted":                            {absent, nil, good, ""},
+		"changed concurrently":               {present, failure(neutron.ErrConflict), pending, ""},
+		"deleted concurrently":               {present, failure(neutron.ErrNotFound), pending, ""},
+		"Kubernetes unavailable":             {present, errors.New("updating finalizers: connection refused"), pending, ""},
+		"blocked with a long message":        {present, plan.Blocked{Reason: plan.ReasonAmbiguous, Message: strings.Repeat("x", 1025)}, pending, "Stalled Ambiguous: " + strings.Repeat("x", 1021) + "…"},
+		"blocked":                            {present, plan.Blocked{Reason: plan.ReasonAmbiguous, Message: "two networks"}, pending, "Stalled Ambiguous: two networks"},
 
-		"rejected by Neutron": {present, failure(neutron.ErrRefused), pending,
-			"Stalled Refused: Cannot create the subnet 10.0.0.0/24, gateway 10.0.0.1: Neutron rejected the request (409 OverQuota): Quota exceeded. " +
-				"Free quota of the OpenStack project, or raise the quota." + onChange},
+		"rejected by Neutron": {present, failure(neutron.ErrRefused), pending, "Stalled Refused: Cannot create the subnet 10.0.0.0/24, gateway 10.0.0.1: Neutron rejected the request (409 OverQuota): Quota exceeded. Free quota of the OpenStack project, or raise the quota." + onChange},
 		"forbidden by the policy": {present, failed(createNetwork, neutron.Error{Class: neutron.ErrRefused, Status: 403, Message: "rule:create_network is disallowed."}), pending,
-			refused + "(403): rule:create_network is disallowed. The OpenStack policy does not permit this request with the controller's credentials: " +
-				"an administrator must change the policy or the credentials." + onChange},
+			refused + "(403): rule:create_network is disallowed. The OpenStack policy does not permit this request with the controller's credentials: an administrator must change the policy or the credentials." + onChange},
 		"forbidden by access rules": {present, failed(createNetwork, neutron.Error{Class: neutron.ErrRefused, Status: 401, Type: "Unauthorized", Message: "Neutron accepts the token for other requests"}), pending,
-			refused + "(401 Unauthorized): Neutron accepts the token for other requests. The access rules of the application credential do not permit this request: " +
-				"an administrator must create another application credential, and write it to clouds.yaml or its Secret." + onChange},
-		"rejected otherwise": {present, &neutron.Error{Op: "create network", Class: neutron.ErrRefused, Status: 400, Type: "InvalidInput", Message: "Bad MTU"}, pending,
-			"Stalled Refused: Cannot create network: Neutron rejected the request (400 InvalidInput): Bad MTU." + onChange},
+			refused + "(401 Unauthorized): Neutron accepts the token for other requests. The access rules of the application credential do not permit this request: an administrator must create another application credential, and write it to clouds.yaml or its Secret." + onChange},
+		"rejected otherwise": {present, &neutron.Error{Op: "create network", Class: neutron.ErrRefused, Status: 400, Type: "InvalidInput", Message: "Bad MTU"}, pending, "Stalled Refused: Cannot create network: Neutron rejected the request (400 InvalidInput): Bad MTU." + onChange},
 		"login rejected": {present, login(401, "Unauthorized", "The password is wrong."), pending,
-			"Stalled LoginRejected: Cannot create the Neutron network: Keystone at https://keystone.example/v3 rejected the login (401 Unauthorized): The password is wrong. " +
-				"Check auth_url and the credentials in clouds.yaml, or in the Secret that contains it. The controller retries at least every two minutes, and needs no restart."},
+			"Stalled LoginRejected: Cannot create the Neutron network: Keystone at https://keystone.example/v3 rejected the login (401 Unauthorized): The password is wrong. Check auth_url and the credentials in clouds.yaml, or in the Secret that contains it. The controller retries at least every two minutes, and needs no restart."},
 
-		"no Secret": {present, withoutCloud("", "there is no Secret"), pending,
-			"Stalled NoCloud: Cannot create the Neutron network: the namespace default has no cloud: there is no Secret."},
-		"no Secret, and drift is reported": {
-			plan.Desired{Owner: owner, ReportDrift: true}, withoutCloud("", "there is no Secret"), good,
-			"Stalled NoCloud: Cannot create the Neutron network: the namespace default has no cloud: there is no Secret."},
-		"the first login with a Secret": {present, withoutCloud("https://keystone.example/v3", "it takes long"), pending,
-			waiting + "create the Neutron network: " +
-				"Keystone at https://keystone.example/v3 is unavailable: it takes long." + untilDone},
-		"Keystone unavailable": {present, login(503, "", "Service Unavailable"), pending,
-			waiting + "create the Neutron network: Keystone at https://keystone.example/v3 is unavailable (503): Service Unavailable." + untilDone},
-		"another problem than before": {present, failure(neutron.ErrUnavailable), bad,
-			waiting + "create the subnet 10.0.0.0/24, gateway 10.0.0.1: Neutron is unavailable (409 OverQuota): Quota exceeded." + untilDone},
-		"unavailable, and retried at a time that Neutron gives": {present, failed(createNetwork, neutron.Error{Class: neutron.ErrUnavailable, Status: 503, RetryAfter: time.Minute, Message: "busy."}), pending,
-			waiting + "create the Neutron network: Neutron is unavailable (503): busy."},
-		"waiting for an earlier request": {present, &status.StepError{Step: plan.RemoveFinalizer{}, Err: status.WaitError{Reason: "no response arrived", Left: time.Minute}}, pending,
-			waiting + "finish the deletion yet: no response arrived."},
+		"no Secret":                                             {present, withoutCloud("", "there is no Secret"), pending, "Stalled NoCloud: Cannot create the Neutron network: the namespace default has no cloud: there is no Secret."},
+		"no Secret, and drift is reported":                      {plan.Desired{Owner: owner, ReportDrift: true}, withoutCloud("", "there is no Secret"), good, "Stalled NoCloud: Cannot create the Neutron network: the namespace default has no cloud: there is no Secret."},
+		"the first login with a Secret":                         {present, withoutCloud("https://keystone.example/v3", "it takes long"), pending, waiting + "create the Neutron network: Keystone at https://keystone.example/v3 is unavailable: it takes long." + untilDone},
+		"Keystone unavailable":                                  {present, login(503, "", "Service Unavailable"), pending, waiting + "create the Neutron network: Keystone at https://keystone.example/v3 is unavailable (503): Service Unavailable." + untilDone},
+		"another problem than before":                           {present, failure(neutron.ErrUnavailable), bad, waiting + "create the subnet 10.0.0.0/24, gateway 10.0.0.1: Neutron is unavailable (409 OverQuota): Quota exceeded." + untilDone},
+		"unavailable, and retried at a time that Neutron gives": {present, failed(createNetwork, neutron.Error{Class: neutron.ErrUnavailable, Status: 503, RetryAfter: time.Minute, Message: "busy."}), pending, waiting + "create the Neutron network: Neutron is unavailable (503): busy."},
+		"waiting for an earlier request":                        {present, &status.StepError{Step: plan.RemoveFinalizer{}, Err: status.WaitError{Reason: "no response arrived", Left: time.Minute}}, pending, waiting + "finish the deletion yet: no response arrived."},
 
-		"in use, being deleted": {absent, used(plan.DeleteNetwork{ID: "net-1"}, "Ports.", "p-1", "p-2"), good,
-			inUse + "delete the Neutron network net-1 while ports use it: p-1, p-2. Nothing was deleted. Delete the ports, or set spec.deletionPolicy to Retain." + whileUsed},
-		"in use, and the range was edited": {present, used(plan.DeleteSubnet{From: oldRange, For: "172.16.0.0/24"}, "", "d43c"), good,
-			inUse + "change 192.168.0.0/16 to 172.16.0.0/24 while port d43c uses it. Delete the ports, or restore the previous spec." + whileUsed},
-		"in use by unknown ports": {absent, used(plan.DeleteSubnet{From: oldRange}, "One or more ports"), good,
-			inUse + "delete the subnet 192.168.0.0/16 while ports use it: One or more ports. Nothing was deleted. Delete the ports, or set spec.deletionPolicy to Retain." + whileUsed},
-		"a duplicate is in use": {present, used(plan.DeleteNetwork{ID: "net-2", DuplicateOf: "net-1"}, "", "p-1"), good,
-			inUse + "delete the Neutron network net-2, a duplicate of net-1, while port p-1 uses it. Delete the ports, or move them to the other network." + whileUsed},
+		"in use, being deleted":            {absent, used(plan.DeleteNetwork{ID: "net-1"}, "Ports.", "p-1", "p-2"), good, inUse + "delete the Neutron network net-1 while ports use it: p-1, p-2. Nothing was deleted. Delete the ports, or set spec.deletionPolicy to Retain." + whileUsed},
+		"in use, and the range was edited": {present, used(plan.DeleteSubnet{From: oldRange, For: "172.16.0.0/24"}, "", "d43c"), good, inUse + "change 192.168.0.0/16 to 172.16.0.0/24 while port d43c uses it. Delete the ports, or restore the previous spec." + whileUsed},
+		"in use by unknown ports":          {absent, used(plan.DeleteSubnet{From: oldRange}, "One or more ports"), good, inUse + "delete the subnet 192.168.0.0/16 while ports use it: One or more ports. Nothing was deleted. Delete the ports, or set spec.deletionPolicy to Retain." + whileUsed},
+		"a duplicate is in use":            {present, used(plan.DeleteNetwork{ID: "net-2", DuplicateOf: "net-1"}, "", "p-1"), good, inUse + "delete the Neutron network net-2, a duplicate of net-1, while port p-1 uses it. Delete the ports, or move them to the other network." + whileUsed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			network := &samplecrdv1.Network{Status: samplecrdv1.NetworkStatus{
@@ -177,8 +164,8 @@ func wantConditions(before []metav1.Condition, kind, reason, message string) []m
 	return append(append([]metav1.Condition{is}, before[1:]...), beside)
 }
 
-// TestRecord: a record survives the way through a status, and the patch of an empty status
-// contains all of it.
+// TestRecord: a record survives the way through a status, of which it replaces the fields,
+// and the patch contains all of it.
 func TestRecord(t *testing.T) {
 	all := plan.Record{
 		NetworkID: "net-1", SubnetID: "sub-1", CIDR: netip.MustParsePrefix("10.0.0.0/24"), Gateway: netip.MustParseAddr("10.0.0.1"),
@@ -189,9 +176,9 @@ func TestRecord(t *testing.T) {
 	bare.Gateway, bare.SubnetPoolName, bare.Tags, bare.RouterName = netip.Addr{}, "", nil, ""
 	for name, record := range map[string]plan.Record{"all": all, "no gateway, no name": bare, "nothing": {}} {
 		t.Run(name, func(t *testing.T) {
-			network := &samplecrdv1.Network{}
-			written, _ := status.For(network, status.Found{Desired: plan.DesiredFor(owner, samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}), Actual: plan.Actual{Record: record}, Outcome: &neutron.Error{Class: neutron.ErrUnavailable}}, now)
-			if diff := cmp.Diff(record, status.RecordOf(written), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+			network := &samplecrdv1.Network{Status: samplecrdv1.NetworkStatus{NetworkID: "gone-net", SubnetID: "gone-sub"}}
+			written, _ := status.For(network, status.Found{Desired: present, Actual: plan.Actual{Record: record}, Outcome: &neutron.Error{Class: neutron.ErrUnavailable}}, now)
+			if diff := cmp.Diff(record, status.RecordOf(written), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); diff != "" {
 				t.Errorf("the record after a way through the status (-want +got):\n%s", diff)
 			}
 			var patch samplecrdv1.Network
@@ -205,64 +192,35 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestStatusNamesObservedNetwork: the IDs in a status are those of the last
-// observation, also if the sync failed later.
-func TestStatusNamesObservedNetwork(t *testing.T) {
-	network := &samplecrdv1.Network{Status: samplecrdv1.NetworkStatus{NetworkID: "gone-net", SubnetID: "gone-sub"}}
-	network.Generation = 2
-	known := plan.Actual{Finalizer: true}.After(plan.RetainNetwork{}, neutron.Network{ID: "net-2", Description: owner.Marker()})
-
-	got, relevant := status.For(network, status.Found{Desired: present, Actual: known, Outcome: &neutron.Error{Class: neutron.ErrUnavailable}}, now)
-
-	if !relevant || got.NetworkID != "net-2" || got.SubnetID != "" || got.ObservedGeneration != 2 {
-		t.Errorf("For() = %+v, relevant = %v; want networkID net-2, no subnetID, observedGeneration 2", got, relevant)
-	}
-}
-
+// TestNewProblem: a condition that became false, or has another reason, is a new problem.
 func TestNewProblem(t *testing.T) {
-	having := func(conditions ...metav1.Condition) samplecrdv1.NetworkStatus {
-		return samplecrdv1.NetworkStatus{Conditions: conditions}
-	}
-	good := ready(metav1.ConditionTrue, status.Provisioned, "good")
-	refused := ready(metav1.ConditionFalse, status.Refused, "quota")
-	refusedElse := ready(metav1.ConditionFalse, status.Refused, "policy")
-	inUse := ready(metav1.ConditionFalse, status.InUse, "ports")
-	working := ready(metav1.ConditionFalse, status.Reconciling, "work")
-	deleting := ready(metav1.ConditionFalse, status.Deleting, "work")
-	for name, test := range map[string]struct {
-		before, after samplecrdv1.NetworkStatus
-		want          string
-	}{
-		"good before and after": {having(good), having(good), ""},
-		"good after":            {having(refused), having(good), ""},
-		"new":                   {having(good), having(refused), "Refused: quota"},
-		"the first condition":   {having(), having(refused), "Refused: quota"},
-		"another message":       {having(refused), having(refusedElse), ""},
-		"another reason":        {having(refused), having(inUse), "InUse: ports"},
-		"work in progress":      {having(good), having(working), ""},
-		"deletion in progress":  {having(good), having(deleting), ""},
-		"new, after work":       {having(working), having(inUse), "InUse: ports"},
-		"no condition":          {having(), having(), ""},
+	for name, test := range map[string]struct{ before, after, want string }{
+		"good before and after": {"Provisioned: good", "Provisioned: good", ""},
+		"good after":            {"Refused: quota", "Provisioned: good", ""},
+		"new":                   {"Provisioned: good", "Refused: quota", "Refused: quota"},
+		"the first condition":   {"", "Refused: quota", "Refused: quota"},
+		"another message":       {"Refused: quota", "Refused: policy", ""},
+		"another reason":        {"Refused: quota", "InUse: ports", "InUse: ports"},
+		"work in progress":      {"Provisioned: good", "Reconciling: work", ""},
+		"deletion in progress":  {"Provisioned: good", "Deleting: work", ""},
+		"new, after work":       {"Reconciling: work", "InUse: ports", "InUse: ports"},
+		"no condition":          {"", "", ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			reason, message := status.NewProblem(test.before, test.after)
-			if got := strings.Trim(reason+": "+message, ": "); got != test.want {
-				t.Errorf("NewProblem() = %q, want %q", got, test.want)
+		having := func(text string) (s samplecrdv1.NetworkStatus) {
+			reason, message, ok := strings.Cut(text, ": ")
+			is := ready(metav1.ConditionFalse, reason, message)
+			if reason == status.Provisioned {
+				is.Status = metav1.ConditionTrue
 			}
-		})
-	}
-}
-
-// TestMessagesFit: the note of an event holds at most 1 KiB, in whole characters.
-func TestMessagesFit(t *testing.T) {
-	network := &samplecrdv1.Network{}
-	long := &neutron.Error{Class: neutron.ErrRefused, Message: strings.Repeat("网络", 1000)}
-
-	written, _ := status.For(network, status.Found{Desired: present, Actual: actual, Outcome: long}, now)
-
-	message := meta.FindStatusCondition(written.Conditions, samplecrdv1.ConditionReady).Message
-	if len(message) > 1024 || !utf8.ValidString(message) || !strings.HasSuffix(message, "…") {
-		t.Errorf("message of %d bytes, valid %v: %q", len(message), utf8.ValidString(message), message)
+			if ok {
+				s.Conditions = []metav1.Condition{is}
+			}
+			return s
+		}
+		reason, message := status.NewProblem(having(test.before), having(test.after))
+		if got := strings.Trim(reason+": "+message, ": "); got != test.want {
+			t.Errorf("%s: NewProblem() = %q, want %q", name, got, test.want)
+		}
 	}
 }
 
@@ -284,43 +242,16 @@ func TestPatch(t *testing.T) {
 		after  samplecrdv1.NetworkStatus
 		want   string
 	}{
-		"new": {
-			`{}`, samplecrdv1.NetworkStatus{NetworkID: "net-1", Router: router("r-1", "")},
-			`,"status":{"networkID":"net-1","router":{"id":"r-1"}}`,
-		},
-		"equal": {`{"networkID":"net-1","tags":["a"]}`, samplecrdv1.NetworkStatus{NetworkID: "net-1", Tags: []string{"a"}}, ``},
-		"equal, and a field of a newer release": {
-			`{"networkID":"net-1","floatingIP":{"id":"f-1"}}`, samplecrdv1.NetworkStatus{NetworkID: "net-1"}, ``,
-		},
-		"changed beside fields of a newer release": {
-			`{"networkID":"net-1","floatingIP":{"id":"f-1"},"router":{"id":"r-1","name":"a","port":"p-1"}}`,
-			samplecrdv1.NetworkStatus{NetworkID: "net-2", Router: router("r-1", "b")},
-			`,"status":{"networkID":"net-2","router":{"name":"b"}}`,
-		},
-		"removed": {
-			`{"networkID":"net-1","subnetID":"sub-1","mtu":1400,"tags":["a"],"subnetPool":{"id":"p"},"router":{"id":"r-1","name":"a"}}`,
-			samplecrdv1.NetworkStatus{NetworkID: "net-1", Router: router("r-1", "")},
-			`,"status":{"mtu":null,"router":{"name":null},"subnetID":null,"subnetPool":null,"tags":null}`,
-		},
-		"tags as a whole": {
-			`{"tags":["a","b"]}`, samplecrdv1.NetworkStatus{Tags: []string{"a", "c"}}, `,"status":{"tags":["a","c"]}`,
-		},
-		"conditions of others": {
-			`{"conditions":[` + condition("Stalled") + `,` + condition("Theirs") + `]}`,
-			samplecrdv1.NetworkStatus{Conditions: having("Ready")},
-			`,"status":{"conditions":[` + condition("Ready") + `,` + condition("Theirs") + `]}`,
-		},
-		"equal, and conditions of others": {
-			`{"conditions":[` + condition("Ready") + `,` + condition("Theirs") + `]}`,
-			samplecrdv1.NetworkStatus{Conditions: having("Ready", "Theirs")}, ``,
-		},
-		"only conditions of others are left": {
-			`{"conditions":[` + condition("Ready") + `,` + condition("Theirs") + `]}`,
-			samplecrdv1.NetworkStatus{}, `,"status":{"conditions":[` + condition("Theirs") + `]}`,
-		},
-		"no conditions are left": {
-			`{"conditions":[` + condition("Ready") + `]}`, samplecrdv1.NetworkStatus{}, `,"status":{"conditions":null}`,
-		},
+		"new":                                   {`{}`, samplecrdv1.NetworkStatus{NetworkID: "net-1", Router: router("r-1", "")}, `,"status":{"networkID":"net-1","router":{"id":"r-1"}}`},
+		"equal":                                 {`{"networkID":"net-1","tags":["a"]}`, samplecrdv1.NetworkStatus{NetworkID: "net-1", Tags: []string{"a"}}, ``},
+		"equal, and a field of a newer release": {`{"networkID":"net-1","floatingIP":{"id":"f-1"}}`, samplecrdv1.NetworkStatus{NetworkID: "net-1"}, ``},
+		"changed beside fields of a newer release": {`{"networkID":"net-1","floatingIP":{"id":"f-1"},"router":{"id":"r-1","name":"a","port":"p-1"}}`, samplecrdv1.NetworkStatus{NetworkID: "net-2", Router: router("r-1", "b")}, `,"status":{"networkID":"net-2","router":{"name":"b"}}`},
+		"removed":                            {`{"networkID":"net-1","subnetID":"sub-1","mtu":1400,"tags":["a"],"subnetPool":{"id":"p"},"router":{"id":"r-1","name":"a"}}`, samplecrdv1.NetworkStatus{NetworkID: "net-1", Router: router("r-1", "")}, `,"status":{"mtu":null,"router":{"name":null},"subnetID":null,"subnetPool":null,"tags":null}`},
+		"tags as a whole":                    {`{"tags":["a","b"]}`, samplecrdv1.NetworkStatus{Tags: []string{"a", "c"}}, `,"status":{"tags":["a","c"]}`},
+		"conditions of others":               {`{"conditions":[` + condition("Stalled") + `,` + condition("Theirs") + `]}`, samplecrdv1.NetworkStatus{Conditions: having("Ready")}, `,"status":{"conditions":[` + condition("Ready") + `,` + condition("Theirs") + `]}`},
+		"equal, and conditions of others":    {`{"conditions":[` + condition("Ready") + `,` + condition("Theirs") + `]}`, samplecrdv1.NetworkStatus{Conditions: having("Ready", "Theirs")}, ``},
+		"only conditions of others are left": {`{"conditions":[` + condition("Ready") + `,` + condition("Theirs") + `]}`, samplecrdv1.NetworkStatus{}, `,"status":{"conditions":[` + condition("Theirs") + `]}`},
+		"no conditions are left":             {`{"conditions":[` + condition("Ready") + `]}`, samplecrdv1.NetworkStatus{}, `,"status":{"conditions":null}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var network samplecrdv1.Network
@@ -333,16 +264,5 @@ func TestPatch(t *testing.T) {
 				t.Errorf("the patch (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestClip: a text of exactly 1 KiB stays as it is.
-func TestClip(t *testing.T) {
-	exact := strings.Repeat("x", 1024)
-	if got := status.Clip(exact); got != exact {
-		t.Errorf("Clip() shortens 1024 bytes to %d", len(got))
-	}
-	if got := status.Clip(exact + "x"); len(got) != 1024 || !strings.HasSuffix(got, "…") {
-		t.Errorf("Clip() makes 1025 bytes %d: %q", len(got), got[1000:])
 	}
 }
