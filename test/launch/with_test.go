@@ -1,11 +1,10 @@
 package launch
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"crypto/sha512"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -21,7 +20,7 @@ import (
 // TestPrebuilt: without a build of Kubernetes, demo and run use the download of setup-envtest,
 // if its checksum is right. Otherwise, they build it.
 func TestPrebuilt(t *testing.T) {
-	archive := archiveOf(t, map[string]string{"etcd": "", "kube-apiserver": "", "kubectl": ""})
+	archive := archiveOfNothing(t)
 	bin := t.TempDir()
 	wrong := serveIndex(t, archive, "00")
 	if got, said := with(t, bin, "", wrong); !strings.Contains(said, "The download failed") || !strings.Contains(said, "Building Kubernetes") {
@@ -85,25 +84,20 @@ func (u *untilBuild) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func archiveOf(t *testing.T, files map[string]string) []byte {
+// archiveOfNothing returns the archive of setup-envtest, with empty programs.
+func archiveOfNothing(t *testing.T) []byte {
 	t.Helper()
-	var buffer bytes.Buffer
-	zipped := gzip.NewWriter(&buffer)
-	out := tar.NewWriter(zipped)
-	for name, content := range files {
-		header := &tar.Header{Name: "controller-tools/envtest/" + name, Mode: 0o755, Size: int64(len(content))}
-		if err := out.WriteHeader(header); err != nil {
-			t.Fatal(err)
-		}
-		_, _ = out.Write([]byte(content)) // Close reports it
+	dir := t.TempDir()
+	programs := filepath.Join(dir, "controller-tools", "envtest")
+	err := os.MkdirAll(programs, 0o755)
+	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
+		err = errors.Join(err, os.WriteFile(filepath.Join(programs, name), nil, 0o755))
 	}
-	if err := out.Close(); err != nil {
+	archive, failed := exec.CommandContext(t.Context(), "tar", "-C", dir, "-cz", "controller-tools").Output()
+	if err := errors.Join(err, failed); err != nil {
 		t.Fatal(err)
 	}
-	if err := zipped.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return buffer.Bytes()
+	return archive
 }
 
 // serveIndex serves an archive, and an index of setup-envtest that names it. It returns

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,98 +15,35 @@ import (
 	"time"
 )
 
-// roleVariable makes the test binary a process that starts others, in a folder.
-const roleVariable = "PROCESS_TEST_ROLE"
+// runVariable makes the test binary a process that runs a command.
+const runVariable = "PROCESS_TEST_RUN"
 
 func TestMain(m *testing.M) {
-	role, dir, ok := strings.Cut(os.Getenv(roleVariable), ":")
-	if !ok {
+	if os.Getenv(runVariable) == "" {
 		os.Exit(m.Run())
 	}
-	if err := play(role, dir); err != nil {
-		fmt.Fprintln(os.Stderr, role, err)
-		os.Exit(1)
-	}
-}
-
-func play(role, dir string) error {
-	switch role {
-	case "start": // a program, and wait
-		p, err := Start(dir, Program{Name: "sleep", Args: []string{"sleep", "600"}})
-		if err != nil {
-			return err
-		}
-		fmt.Println("program", p.PID())
-		<-p.Done()
-	case "run": // a command
-		command := exec.Command("sh", "-c", "trap 'exit 7' TERM; trap '' HUP QUIT; sh -c 'echo program $$; exec sleep 600' & wait")
-		code, err := Run(command, Signals())
-		fmt.Println("exit code", code)
-		return err
-	}
-	return nil
-}
-
-// startRole starts the test binary in a role.
-func startRole(t *testing.T, role string) (command *exec.Cmd, output *bufio.Reader) {
-	t.Helper()
-	command = exec.CommandContext(t.Context(), os.Args[0])
-	command.Env = append(os.Environ(), roleVariable+"="+role+":"+t.TempDir())
-	command.Stderr = os.Stderr
-	pipe, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	return command, bufio.NewReader(pipe)
-}
-
-// readPID reads a line with the process ID of the program, which runs.
-func readPID(t *testing.T, output *bufio.Reader) int {
-	t.Helper()
-	line, err := output.ReadString('\n')
-	pid, _ := strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(line), "program "))
-	if err != nil || pid == 0 || !Running(pid) {
-		t.Fatalf("printed %q (%v), want the process ID of a program that runs", line, err)
-	}
-	return pid
-}
-
-func waitUntilEnded(t *testing.T, pid int) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	ended := func(context.Context) (bool, error) { return !Running(pid), nil }
-	if err := Poll(ctx, 10*time.Millisecond, ended); err != nil {
-		t.Errorf("process %d still runs: %v", pid, err)
-	}
-}
-
-func TestProgramDiesWithItsParent(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("on other systems, a program must watch its standard input")
-	}
-	parent, output := startRole(t, "start")
-	pid := readPID(t, output)
-	_ = parent.Process.Kill()
-	_ = parent.Wait()
-	waitUntilEnded(t, pid)
+	script := "trap 'exit 7' TERM; trap '' HUP QUIT; sh -c 'echo $$; exec sleep 600' & wait"
+	code, err := Run(exec.Command("sh", "-c", script), Signals())
+	fmt.Println("exit code", code, err)
 }
 
 func TestRun(t *testing.T) {
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		signals []os.Signal
 		want    string
 	}{
-		"the first signal is passed on": {[]os.Signal{syscall.SIGTERM}, "exit code 7\n"},
-		"the second signal kills":       {[]os.Signal{syscall.SIGHUP, syscall.SIGQUIT}, "exit code 137\n"}, // it ignores either
-	}
-	for name, test := range tests {
+		"the first signal is passed on": {[]os.Signal{syscall.SIGTERM}, "exit code 7 <nil>\n"},
+		"the second signal kills":       {[]os.Signal{syscall.SIGHUP, syscall.SIGQUIT}, "exit code 137 <nil>\n"}, // it ignores either
+	} {
 		t.Run(name, func(t *testing.T) {
-			command, output := startRole(t, "run")
-			pid := readPID(t, output)
+			command := exec.CommandContext(t.Context(), os.Args[0])
+			command.Env = append(os.Environ(), runVariable+"=yes")
+			pipe, err := command.StdoutPipe()
+			if err := errors.Join(err, command.Start()); err != nil {
+				t.Fatal(err)
+			}
+			output := bufio.NewReader(pipe)
+			line, _ := output.ReadString('\n')
 			for _, one := range test.signals {
 				if err := command.Process.Signal(one); err != nil {
 					t.Fatal(err)
@@ -117,8 +53,23 @@ func TestRun(t *testing.T) {
 				t.Errorf("printed %q, %v, want %q", line, err, test.want)
 			}
 			_ = command.Wait()
-			waitUntilEnded(t, pid)
+			waitUntilEnded(t, line)
 		})
+	}
+}
+
+// waitUntilEnded waits for the process whose ID was printed.
+func waitUntilEnded(t *testing.T, printed string) {
+	t.Helper()
+	pid, err := strconv.Atoi(strings.TrimSpace(printed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	ended := func(context.Context) (bool, error) { return !Running(pid), nil }
+	if err := Poll(ctx, 10*time.Millisecond, ended); err != nil {
+		t.Errorf("process %d still runs: %v", pid, err)
 	}
 }
 
@@ -167,21 +118,12 @@ func TestProcess(t *testing.T) {
 		if err := p.Finish(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		pid, err := strconv.Atoi(strings.TrimSpace(p.Log()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		waitUntilEnded(t, pid)
+		waitUntilEnded(t, p.Log())
 	})
 	t.Run("it ignores the request to stop", func(t *testing.T) {
 		p := start("trap '' TERM; echo ready; while :; do sleep 0.01; done")
-		err := WaitUntil(t.Context(), func(context.Context) error {
-			if p.Log() == "" {
-				return errors.New("it has not begun")
-			}
-			return nil
-		}, p)
-		if err != nil {
+		has := func(context.Context) (bool, error) { return p.Log() != "", nil }
+		if err := Poll(t.Context(), 10*time.Millisecond, has); err != nil {
 			t.Fatal(err)
 		}
 		p.Stop(50 * time.Millisecond)
