@@ -96,6 +96,7 @@ func newSequentialHarness(t *testing.T) *harness {
 		T:       t,
 		client:  clientset.NewForConfigOrDie(cluster.RESTConfig()),
 		kube:    kubernetes.NewForConfigOrDie(cluster.RESTConfig()),
+		neutron: embedded.New(embedded.Options{}),
 		cloud:   "RegionOne/test",
 		options: defaults,
 	}
@@ -105,22 +106,40 @@ func newSequentialHarness(t *testing.T) *harness {
 	h.namespace = h.newNamespace()
 	h.flags("-kubeconfig="+cluster.Kubeconfig(), "-leader-elect=false", "-resync-period=1h",
 		"-deployment-networks=none", "-namespaces="+h.namespace)
-	h.neutron = embedded.New(embedded.Options{})
-	h.connectThrough(func(w http.ResponseWriter, r *http.Request) {
+	h.between(func(r *http.Request) {
 		if hold := h.hold.Load(); hold != nil {
 			(*hold)(r)
 		}
-		h.neutron.ServeHTTP(w, r)
-	})
+	}, nil)
 	return h
 }
 
 // flags adds flags for the next controllers.
 func (h *harness) flags(args ...string) { h.args = append(slices.Clip(h.args), args...) }
 
-// connectThrough makes the next controllers connect to Neutron through a handler.
-func (h *harness) connectThrough(handler http.HandlerFunc) {
-	server := httptest.NewServer(handler)
+// shortResync is the flag of tests that wait for a resync.
+const shortResync = "-resync-period=50ms"
+
+// between connects the next controllers to Neutron so that a function is called before
+// Neutron gets a request, and another one before the controller gets the response, which it
+// may change. Both are optional. Neutron executes a request even if its client gives up.
+func (h *harness) between(before func(*http.Request), after func(*http.Request, *httptest.ResponseRecorder)) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		request := detached(r)
+		if before != nil {
+			before(r)
+		}
+		response := h.execute(request)
+		if after != nil {
+			after(r, response)
+		}
+		maps.Copy(w.Header(), response.Header())
+		w.Header().Del("Content-Length")
+		w.WriteHeader(response.Code)
+		if response.Code != http.StatusNoContent {
+			_, _ = w.Write(response.Body.Bytes())
+		}
+	}))
 	h.Cleanup(server.Close)
 	h.neutronURL = server.URL
 }
@@ -141,16 +160,6 @@ func (h *harness) execute(r *http.Request) *httptest.ResponseRecorder {
 	response := httptest.NewRecorder()
 	h.neutron.ServeHTTP(response, r)
 	return response
-}
-
-// respond passes a response on, with another body.
-func respond(w http.ResponseWriter, response *httptest.ResponseRecorder, body string) {
-	maps.Copy(w.Header(), response.Header())
-	w.Header().Del("Content-Length")
-	w.WriteHeader(response.Code)
-	if response.Code != http.StatusNoContent {
-		_, _ = io.WriteString(w, body)
-	}
 }
 
 // beside returns a harness for another namespace, with this one's Neutron.
@@ -213,14 +222,12 @@ func (h *harness) newController(ctx context.Context) *parts {
 	if err != nil {
 		h.Fatal(err)
 	}
-	connect := newNeutronClient
-	if !o.hasOwnNeutron() {
-		connect = func(o options, wrap transport) (neutron.Client, error) {
-			client, _, err := connectNeutron(ctx, o, wrap)
-			return client, err
-		}
+	var neutronClient neutron.Client
+	if wrap := neutronTransport(alone.Fence(), newNeutronGate(o), observers.networks); o.hasOwnNeutron() {
+		neutronClient, err = newNeutronClient(o, wrap)
+	} else {
+		neutronClient, _, err = connectNeutron(ctx, o, wrap)
 	}
-	neutronClient, err := connect(o, neutronTransport(alone.Fence(), newNeutronGate(o), observers.networks))
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -257,15 +264,26 @@ func (h *harness) startController() (stop func()) {
 
 func (h *harness) startWorkers(workers int) (stop func()) {
 	h.Helper()
-	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), h.newLogger()))
-	log, p, ended := h.log, h.newController(ctx), make(chan error, 1)
+	leads := make(chan struct{})
+	close(leads)
+	return h.start(workers, leads)
+}
+
+// start starts a controller that reconciles when it leads.
+func (h *harness) start(workers int, leads <-chan struct{}) (stop func()) {
+	h.Helper()
+	logger := ktesting.NewLogger(h.T, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(h.verbosity)))
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logger))
+	log := logger.GetSink().(ktesting.Underlier).GetBuffer()
+	p, ended := h.newController(ctx), make(chan error, 1)
+	h.log = log
 	p.informers.start(ctx)
 	go func() {
-		if !p.WarmUp(ctx) {
-			ended <- nil
-			return
+		if p.WarmUp(ctx) {
+			<-leads
+			ended <- p.Run(ctx, workers, time.Minute)
 		}
-		ended <- p.Run(ctx, workers, time.Minute)
+		close(ended)
 	}()
 	stop = sync.OnceFunc(func() {
 		cancel()
@@ -280,37 +298,26 @@ func (h *harness) startWorkers(workers int) (stop func()) {
 	return stop
 }
 
-// newLogger returns a logger whose text is that of the latest controller.
-func (h *harness) newLogger() klog.Logger {
-	logger := ktesting.NewLogger(h.T, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(h.verbosity)))
-	h.log = logger.GetSink().(ktesting.Underlier).GetBuffer()
-	return logger
-}
-
 // standBy starts a controller that waits with filled caches, as one that is not the
 // leader. The returned function makes it lead.
 func (h *harness) standBy() (lead func() (stop func())) {
 	h.Helper()
-	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), h.newLogger()))
-	h.Cleanup(cancel)
-	alone := h.args
+	leads, alone := make(chan struct{}), h.args
 	h.flags("-leader-elect", shortResync)
-	p := h.newController(ctx)
+	stop := h.start(5, leads)
 	h.args = alone
-	p.informers.start(ctx)
-	if !p.WarmUp(ctx) {
-		h.Fatal("the standby did not start")
-	}
-	return func() (stop func()) {
-		h.parts = p
-		ended := make(chan error, 1)
-		go func() { ended <- p.Run(ctx, 5, time.Minute) }()
-		return func() {
-			cancel()
-			if err := <-ended; err != nil {
-				h.Errorf("Run() = %v", err)
-			}
+	p, letLead := h.parts, sync.OnceFunc(func() { close(leads) })
+	h.Cleanup(letLead) // before stop, which waits for it
+	h.eventually(func() error {
+		if _, _, listed := p.neutron.Size(); listed.IsZero() {
+			return errors.New("the cache of Neutron's state is empty")
 		}
+		return nil
+	})
+	return func() (stopped func()) {
+		h.parts = p
+		letLead()
+		return stop
 	}
 }
 
@@ -343,8 +350,7 @@ func creates(kind string) func(*http.Request) bool {
 	return func(r *http.Request) bool { return r.Method == http.MethodPost && r.URL.Path == "/v2.0/"+kind }
 }
 
-// holdFirst delays the first request to Neutron that matches. Neutron executes it later
-// even if the client gives up, as a real Neutron does.
+// holdFirst delays the first request to Neutron that matches.
 func (h *harness) holdFirst(matches func(*http.Request) bool) *pause {
 	held := pauseAt(matches)
 	wait := held.wait(h)
@@ -488,21 +494,22 @@ func (h *harness) waitGone(name string) {
 	})
 }
 
-// waitEvent waits for an event about example with this reason whose note contains this text.
-func (h *harness) waitEvent(reason, note string) {
+// waitEvent waits for an event about an object with this reason whose note contains this text.
+func (h *harness) waitEvent(kind, name, reason, note string) {
 	h.Helper()
 	h.eventually(func() error {
-		selected := metav1.ListOptions{FieldSelector: "regarding.kind=Network,regarding.name=example"}
+		selected := metav1.ListOptions{FieldSelector: "regarding.kind=" + kind + ",regarding.name=" + name}
 		list, err := h.kube.EventsV1().Events(h.namespace).List(h.Context(), selected)
 		if err != nil {
 			return err
 		}
 		var notes []string
 		for _, e := range list.Items {
-			if e.Reason == reason && strings.Contains(e.Note, note) {
+			text := e.Type + " " + e.Reason + ": " + e.Note
+			if strings.Contains(text, " "+reason+": ") && strings.Contains(text, note) {
 				return nil
 			}
-			notes = append(notes, e.Reason+": "+e.Note)
+			notes = append(notes, text)
 		}
 		return fmt.Errorf("no event has reason %s and a note with %q: %q", reason, note, notes)
 	})
@@ -559,13 +566,11 @@ func (h *harness) deletePort(id string) {
 func (h *harness) hasNeutron(name, cidr, gateway string) error {
 	h.Helper()
 	owner, all := h.owner(name), h.inNeutron()
-	isOthers := func(n neutronapi.Network) bool { return !owner.HasMarker(n.Description) }
-	isOfOthers := func(s neutronapi.Subnet) bool { return !owner.HasMarker(s.Description) }
-	all.Networks, all.Subnets = slices.DeleteFunc(all.Networks, isOthers), slices.DeleteFunc(all.Subnets, isOfOthers)
-	if len(all.Networks) != 1 || len(all.Subnets) != 1 ||
-		all.Networks[0].Name != h.namespace+"/"+name || all.Subnets[0].NetworkID != all.Networks[0].ID ||
-		all.Subnets[0].CIDR != cidr || all.Subnets[0].Gateway != gateway {
-		return fmt.Errorf("Neutron has %+v, want one network and its subnet %s with gateway %s", all, cidr, gateway)
+	networks := slices.DeleteFunc(all.Networks, func(n neutronapi.Network) bool { return !owner.HasMarker(n.Description) })
+	subnets := slices.DeleteFunc(all.Subnets, func(s neutronapi.Subnet) bool { return !owner.HasMarker(s.Description) })
+	if len(networks) != 1 || len(subnets) != 1 || networks[0].Name != h.namespace+"/"+name ||
+		subnets[0].NetworkID != networks[0].ID || subnets[0].CIDR != cidr || subnets[0].Gateway != gateway {
+		return fmt.Errorf("Neutron has %+v and %+v, want one network and its subnet %s with gateway %s", networks, subnets, cidr, gateway)
 	}
 	return nil
 }
@@ -583,11 +588,6 @@ func (h *harness) owner(name string) neutron.Owner {
 
 // marker returns the owner marker of a subnet, or of a network of an older version.
 func (h *harness) marker(name string) string { return h.owner(name).Marker() }
-
-// requested returns the owner marker of a network that a request has created.
-func (h *harness) requested(name, request string) string {
-	return h.owner(name).NetworkMarker(request, false)
-}
 
 func (h *harness) hasCounts(networks, subnets int) error {
 	h.Helper()
@@ -632,7 +632,7 @@ func (h *harness) wantRequests(doing string, neutron, kubernetes int) {
 	if got := h.neutronRequests(); len(got) != neutron {
 		h.Errorf("%s took %d requests to Neutron, want %d: %+v", doing, len(got), neutron, got)
 	}
-	if got := h.writes.networks(); len(got) != kubernetes {
+	if got, _ := h.writes.get(); len(got) != kubernetes {
 		h.Errorf("%s took %d writes to Kubernetes, want %d: %v", doing, len(got), kubernetes, got)
 	}
 	h.forgetRequests()
@@ -640,61 +640,44 @@ func (h *harness) wantRequests(doing string, neutron, kubernetes int) {
 
 // hasSentEvents reports whether the controller has sent this number of events.
 func (h *harness) hasSentEvents(want int) error {
-	all := h.writes.get()
-	if n := len(all) - len(h.writes.networks()); n != want {
-		return fmt.Errorf("%d events were sent, want %d: %v", n, want, all)
+	if _, events := h.writes.get(); len(events) != want {
+		return fmt.Errorf("%d events were sent, want %d: %v", len(events), want, events)
 	}
 	return nil
 }
 
-// waitRequests waits until Neutron has received n requests or more, lists included.
-func (h *harness) waitRequests(n int) {
-	h.Helper()
-	h.eventually(func() error {
-		if got := len(h.neutron.Requests()); got < n {
-			return fmt.Errorf("Neutron has received %d requests, want at least %d", got, n)
-		}
-		return nil
-	})
-}
-
 func (h *harness) forgetRequests() {
 	h.neutron.ResetRequests()
-	h.writes.reset()
+	h.writes.mu.Lock()
+	defer h.writes.mu.Unlock()
+	h.writes.ofNetworks, h.writes.others = nil, nil
 }
 
-// writes are the requests to Kubernetes that change an object.
+// writes are the requests to Kubernetes that change an object: a Network, or an Event.
 type writes struct {
-	mu   sync.Mutex
-	list []string
+	mu                 sync.Mutex
+	ofNetworks, others []string
 }
 
 func (w *writes) count(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if r.Method != http.MethodGet {
-			w.mu.Lock()
-			w.list = append(w.list, r.Method+" "+r.URL.Path)
-			w.mu.Unlock()
+		w.mu.Lock()
+		switch request := r.Method + " " + r.URL.Path; {
+		case r.Method == http.MethodGet:
+		case strings.Contains(request, "/networks"):
+			w.ofNetworks = append(w.ofNetworks, request)
+		default:
+			w.others = append(w.others, request)
 		}
+		w.mu.Unlock()
 		return next.RoundTrip(r)
 	})
 }
 
-// networks returns the writes of Networks.
-func (w *writes) networks() []string {
-	return slices.DeleteFunc(w.get(), func(write string) bool { return !strings.Contains(write, "/networks") })
-}
-
-func (w *writes) get() []string {
+func (w *writes) get() (ofNetworks, others []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.list)
-}
-
-func (w *writes) reset() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.list = nil
+	return slices.Clone(w.ofNetworks), slices.Clone(w.others)
 }
 
 // failRequests makes requests of the next controller to Kubernetes fail.
@@ -713,12 +696,6 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// createAdopting creates the Network example, which adopts a network.
-func (h *harness) createAdopting(networkID string) {
-	h.Helper()
-	h.createWith("example", samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", NetworkID: networkID})
-}
-
 // postRouter creates a router.
 func (h *harness) postRouter(name string) { h.post("routers", `{"router":{"name":"`+name+`"}}`) }
 
@@ -732,36 +709,25 @@ func (h *harness) routerID(name string) string {
 	return all.Routers[0].ID
 }
 
-// createRouted creates the Network example with the router edge.
-func (h *harness) createRouted() {
-	router := &samplecrdv1.RouterReference{Name: "edge"}
-	h.createWith("example", samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", Router: router})
-}
-
-// attachedTo returns the IDs of the routers to which a network is attached.
-func (h *harness) attachedTo(networkID string) (routers []string) {
-	for _, port := range h.inNeutron().Ports {
-		if port.NetworkID == networkID && port.IsOfRouter() {
-			routers = append(routers, port.Device)
-		}
-	}
-	return routers
-}
-
 // hasRouter reports whether the Network example is Ready and attached to one router,
 // which its status records. The name is empty for none.
 func (h *harness) hasRouter(name string) error {
 	if err := h.hasReady("example"); err != nil {
 		return err
 	}
-	var want []string
+	status := h.get("example").Status
+	var want, got []string
 	var recorded *samplecrdv1.RouterStatus
 	if name != "" {
 		want = []string{h.routerID(name)}
 		recorded = &samplecrdv1.RouterStatus{ID: want[0], Name: name}
 	}
-	status := h.get("example").Status
-	if got := h.attachedTo(status.NetworkID); !slices.Equal(got, want) || !reflect.DeepEqual(status.Router, recorded) {
+	for _, port := range h.inNeutron().Ports {
+		if port.NetworkID == status.NetworkID && port.IsOfRouter() {
+			got = append(got, port.Device)
+		}
+	}
+	if !slices.Equal(got, want) || !reflect.DeepEqual(status.Router, recorded) {
 		return fmt.Errorf("the network is attached to %v, the status is %+v; want %v", got, status.Router, recorded)
 	}
 	return nil
@@ -783,6 +749,3 @@ func (h *harness) waitLists(further int) {
 		return nil
 	})
 }
-
-// shortResync is the flag of tests that wait for a resync.
-const shortResync = "-resync-period=50ms"

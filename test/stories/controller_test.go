@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/samplecrd/network-controller/test/internal/process"
+	"github.com/samplecrd/network-controller/test/running"
 )
 
 // logName is the name of the log file, without the extension.
@@ -88,13 +87,7 @@ func (c *controller) get(page string) (string, error) {
 	if urls == nil {
 		return "", fmt.Errorf("the controller does not serve /%s yet", page)
 	}
-	response, err := http.Get(urls[len(urls)-1][1])
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	return string(body), err
+	return running.Get(urls[len(urls)-1][1])
 }
 
 // control is the verb controller.

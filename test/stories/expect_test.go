@@ -70,24 +70,32 @@ func lines(text string) (all []string) {
 	return all
 }
 
-// check runs the verb once. With -update, a section that differs is replaced.
-func (s *story) check(e expectation) (output string, err error) {
-	if output, err = e.verb(s, e.args); err != nil {
-		return output, err
+// check runs a verb once. With -update, a section that differs is replaced.
+func (s *story) check(args []string) (string, error) {
+	e, err := s.parseExpectation(args)
+	if err != nil {
+		return "", err
 	}
-	err = e.match(output)
-	if err != nil && *update > 0 && e.section != "" {
+	output, err := e.verb(s, e.args)
+	if err != nil {
+		return "", err
+	}
+	if err = e.match(output); err != nil && *update > 0 && e.section != "" {
 		s.updates[e.section], err = output, nil
 	}
-	return output, err
+	return "", err
 }
 
-// until runs the verb until its output is as expected. With -update, a section
+// until runs a verb until its output is as expected. With -update, a section
 // is replaced by the first output that stays the same.
-func (s *story) until(e expectation) error {
+func (s *story) until(args []string) (string, error) {
+	e, err := s.parseExpectation(args)
+	if err != nil {
+		return "", err
+	}
 	var last string
 	changed := time.Now()
-	return s.eventually(func() error {
+	return "", s.eventually(func() error {
 		output, err := e.verb(s, e.args)
 		if err == nil {
 			err = e.match(output)

@@ -207,7 +207,7 @@ func (s *story) neutronRequest(args []string) (string, error) {
 		}
 	}
 	var answer map[string]json.RawMessage
-	if err := s.neutron.do(args[0], args[1], body, &answer); err != nil {
+	if err := s.neutron.api().Do(args[0], args[1], body, &answer); err != nil {
 		return "", err
 	}
 	var objects []map[string]any
@@ -249,11 +249,6 @@ func (s *story) loseExtensions(extensions []string) error {
 
 // api is Neutron without the faults, the gate and the list of requests.
 func (n *neutronServer) api() neutronapi.API { return neutronapi.API{Neutron: n.gate.next} }
-
-// do makes a request of another client than the controller.
-func (n *neutronServer) do(method, path string, body, response any) error {
-	return n.api().Do(method, path, body, response)
-}
 
 // network is a network with what is on it.
 type network struct {
@@ -322,10 +317,10 @@ func (s *story) endNeutron() error {
 	}
 	for id, name := range s.names {
 		if strings.HasPrefix(name, "pool") {
-			err = errors.Join(err, s.neutron.do(http.MethodDelete, "subnetpools/"+id, nil, nil))
+			err = errors.Join(err, s.neutron.api().Do(http.MethodDelete, "subnetpools/"+id, nil, nil))
 		}
 		if strings.HasPrefix(name, "router") {
-			err = errors.Join(err, s.neutron.do(http.MethodDelete, "routers/"+id, nil, nil))
+			err = errors.Join(err, s.neutron.api().Do(http.MethodDelete, "routers/"+id, nil, nil))
 		}
 	}
 	return err

@@ -8,9 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -174,6 +172,10 @@ func (s *story) end() {
 	if err != nil {
 		s.Errorf("cleaning up after the story: %v", err)
 	}
+	if s.Failed() { // the next story gets another one
+		_ = s.cluster.Stop()
+		s.cluster = nil
+	}
 	s.clusters <- s.cluster
 }
 
@@ -220,25 +222,30 @@ func (s *story) eventually(check func() error) error {
 // verb is a command of the scripts. It returns its output.
 type verb func(s *story, args []string) (output string, err error)
 
-var verbs = map[string]verb{
-	"apiserver":  (*story).apiServer,
-	"apply":      (*story).apply,
-	"condition":  (*story).condition,
-	"controller": (*story).control,
-	"events":     (*story).events,
-	"fault":      (*story).fault,
-	"held":       (*story).heldRequests,
-	"hold":       (*story).hold,
-	"kubectl":    (*story).kubectl,
-	"neutron":    (*story).neutronRequest,
-	"plan":       (*story).plan,
-	"release":    (*story).release,
-	"requests":   (*story).requests,
-	"state":      (*story).state,
+var verbs map[string]verb
+
+func init() { // check and until call the others
+	verbs = map[string]verb{
+		"apiserver":  (*story).apiServer,
+		"apply":      (*story).apply,
+		"check":      (*story).check,
+		"condition":  (*story).condition,
+		"controller": (*story).control,
+		"events":     (*story).events,
+		"fault":      (*story).fault,
+		"held":       (*story).heldRequests,
+		"hold":       (*story).hold,
+		"kubectl":    (*story).kubectl,
+		"neutron":    (*story).neutronRequest,
+		"plan":       (*story).plan,
+		"release":    (*story).release,
+		"requests":   (*story).requests,
+		"state":      (*story).state,
+		"until":      (*story).until,
+	}
 }
 
-// commands returns the verbs as commands of testscript, and check and until,
-// which run a verb and compare its output.
+// commands returns the verbs as commands of testscript.
 func commands() map[string]func(ts *testscript.TestScript, not bool, args []string) {
 	all := map[string]func(*testscript.TestScript, bool, []string){}
 	for name, do := range verbs {
@@ -255,24 +262,6 @@ func commands() map[string]func(ts *testscript.TestScript, not bool, args []stri
 			case not:
 				ts.Fatalf("%s succeeded, and must not", name)
 			}
-			s.commitNames()
-		}
-	}
-	for name, wait := range map[string]bool{"check": false, "until": true} {
-		all[name] = func(ts *testscript.TestScript, not bool, args []string) {
-			s := ts.Value(storyKey{}).(*story)
-			s.script = ts
-			e, err := s.parseExpectation(args)
-			switch {
-			case err != nil:
-			case not:
-				err = errors.New("! has no meaning here: write the expected output")
-			case wait:
-				err = s.until(e)
-			default:
-				_, err = s.check(e)
-			}
-			ts.Check(err)
 			s.commitNames()
 		}
 	}
@@ -302,7 +291,7 @@ func TestReadmeExplainsVerbs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range append(slices.Sorted(maps.Keys(verbs)), "check", "until") {
+	for name := range verbs {
 		if !strings.Contains(string(text), "\n| `"+name) {
 			t.Errorf("README.md does not explain %s", name)
 		}

@@ -7,12 +7,12 @@
 package runfolder
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"syscall"
 	"time"
 
@@ -26,9 +26,6 @@ const (
 	lockName = ".lock"
 )
 
-// module matches the go.mod of this module.
-var module = regexp.MustCompile(`(?m)^module\s+"?` + regexp.QuoteMeta(modulePath) + `"?(\s|$)`)
-
 // ModuleRoot returns the folder of this module's go.mod, which is the working
 // directory or one above it.
 func ModuleRoot() (string, error) {
@@ -37,7 +34,7 @@ func ModuleRoot() (string, error) {
 		return "", fmt.Errorf("finding the working directory: %w", err)
 	}
 	for dir := start; ; dir = filepath.Dir(dir) {
-		if content, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil && module.Match(content) {
+		if content, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil && bytes.HasPrefix(content, []byte("module "+modulePath+"\n")) {
 			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {
