@@ -202,7 +202,8 @@ func TestView(t *testing.T) {
 	s.create("foreign", "", "10.9.0.0/24")
 	s.create("theirs", elsewhere.NetworkMarker("", false), "")
 	s.create("invalid", hidden.NetworkMarker("", false), "")
-	s.wantObjects(metav1.ListOptions{FieldSelector: "status.state=Orphaned,metadata.namespace=team-b"}, "team-b/orphan: Orphaned")
+	s.wantObjects(metav1.ListOptions{FieldSelector: "status.state=Orphaned,metadata.namespace=team-b"},
+		"team-b/orphan: Orphaned")
 	s.wantObjects(metav1.ListOptions{FieldSelector: "status.state=Retained"}, "team-b/retained: Retained")
 	s.wantObjects(metav1.ListOptions{FieldSelector: "status.network=web"}, "team-a/team-a/web: Owned")
 	s.wantObjects(metav1.ListOptions{FieldSelector: "metadata.namespace=neutron-api,status.owner!="},

@@ -140,7 +140,8 @@ func TestWatch(t *testing.T) {
 	want(open(metav1.ListOptions{ResourceVersion: whole}), "BOOKMARK ")
 	// A client that may have missed other changes of this state must list again.
 	for _, version := range []string{within, list.GetResourceVersion(), "1"} {
-		if _, err := s.client.Watch(t.Context(), metav1.ListOptions{ResourceVersion: version}); !apierrors.IsResourceExpired(err) {
+		_, err := s.client.Watch(t.Context(), metav1.ListOptions{ResourceVersion: version})
+		if !apierrors.IsResourceExpired(err) {
 			t.Errorf("watching from %s: %v, want 410", version, err)
 		}
 	}

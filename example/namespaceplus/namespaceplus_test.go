@@ -71,8 +71,7 @@ func TestDrift(tt *testing.T) {
 	t.Do("label", "rolebinding", "namespaceplus-admin", "-n", "drift", "mygroup.my.domain/tenant-")
 	t.Want("rolebinding", "get", "rolebinding", "-n", "drift", "-l", "mygroup.my.domain/tenant=drift", "-o", "name",
 		"namespaceplus-admin")
-	t.Do("patch", "rolebinding", "namespaceplus-view", "-n", "drift", "--type=json",
-		"-p", `[{"op":"add","path":"/subjects/-","value":{"kind":"User","name":"mallory","apiGroup":"rbac.authorization.k8s.io"}}]`)
+	t.Do("set", "subject", "rolebinding", "namespaceplus-view", "-n", "drift", "--user=mallory")
 	t.Want("^reader$", "get", "rolebinding", "namespaceplus-view", "-n", "drift", "-o", "jsonpath={.subjects[*].name}")
 	t.Do("label", "namespace", "drift", "mygroup.my.domain/tenant-")
 	t.Want("^drift$", "get", "namespace", "drift", "-o", `jsonpath={.metadata.labels.mygroup\.my\.domain/tenant}`)
@@ -172,8 +171,8 @@ func TestForbidden(tt *testing.T) {
 	t.Want("^$", "get", "rolebindings", "-n", "forbidden", "-o", "name")
 	restore()
 	t.wantCondition("forbidden", "Ready", ready)
-	t.Want("attempting to grant", "create", "rolebinding", "x", "-n", "forbidden", "--clusterrole=cluster-admin", "--user=me",
-		"--as="+identity)
+	t.Want("attempting to grant", "create", "rolebinding", "x", "-n", "forbidden", "--clusterrole=cluster-admin",
+		"--user=me", "--as="+identity)
 }
 
 // TestForbiddenNamespaces: a controller that may not even list namespaces says so, too.

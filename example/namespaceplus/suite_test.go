@@ -24,7 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clientset "github.com/samplecrd/network-controller/example/namespaceplus/client/clientset/versioned"
-	tenantclient "github.com/samplecrd/network-controller/example/namespaceplus/client/clientset/versioned/typed/mygroup/v1"
+	typed "github.com/samplecrd/network-controller/example/namespaceplus/client/clientset/versioned/typed/mygroup/v1"
 	"github.com/samplecrd/network-controller/test/controlplane"
 	"github.com/samplecrd/network-controller/test/running"
 )
@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	code := controlplane.RunTests(m, controlplane.Options{
 		Apply:             []string{"crd", "example/namespaceplus/deploy"},
 		ControllerManager: true,
-		APIServerArgs:     []string{"--audit-policy-file=" + filepath.Join(dir, "policy.yaml"), "--audit-log-path=" + auditLog},
+		APIServerArgs:     []string{"--audit-policy-file=" + auditLog + ".policy", "--audit-log-path=" + auditLog},
 	}, func(c *controlplane.Cluster) {
 		cluster = c
 		if kubeconfig, err = c.KubeconfigFor(context.Background(), "namespaceplus-system", "namespaceplus"); err != nil {
@@ -69,9 +69,9 @@ func TestMain(m *testing.M) {
 // prepare builds the program, and writes the audit policy.
 func prepare(dir string) (err error) {
 	auditLog = filepath.Join(dir, "audit.log")
-	policy := fmt.Sprintf(`{"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
-		"rules": [{"level": "Metadata", "users": [%q], "omitStages": ["RequestReceived", "Panic"]}, {"level": "None"}]}`, identity)
-	if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(policy), 0o600); err != nil {
+	policy := `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata", "users": ["` + identity +
+		`"], "omitStages": ["RequestReceived", "Panic"]}, {"level": "None"}]}`
+	if err := os.WriteFile(auditLog+".policy", []byte(policy), 0o600); err != nil {
 		return err
 	}
 	if program = os.Getenv(programVariable); program != "" {
@@ -87,7 +87,7 @@ func prepare(dir string) (err error) {
 // test is a test with clients.
 type test struct {
 	running.Kubectl
-	tenants tenantclient.NamespacePlusInterface
+	tenants typed.NamespacePlusInterface
 }
 
 func newTest(t *testing.T) test {
@@ -107,8 +107,8 @@ func stop(p *running.Program) { p.Stop(running.Patience) }
 
 // manifest returns a NamespacePlus with a spec in JSON.
 func manifest(name, spec string) string {
-	return fmt.Sprintf(`{"apiVersion": "mygroup.my.domain/v1", "kind": "NamespacePlus", "metadata": {"name": %q}, "spec": %s}`,
-		name, spec)
+	return fmt.Sprintf(`{"apiVersion": "mygroup.my.domain/v1", "kind": "NamespacePlus", `+
+		`"metadata": {"name": %q}, "spec": %s}`, name, spec)
 }
 
 const ready = "True Applied"

@@ -117,7 +117,7 @@ func (m *machine) ruleset() string {
 }
 
 func portRule(name, spec string) string {
-	return fmt.Sprintf("apiVersion: firewalld.fedoraproject.org/v1\nkind: PortRule\nmetadata: {name: %s}\nspec: %s", name, spec)
+	return "apiVersion: firewalld.fedoraproject.org/v1\nkind: PortRule\nmetadata: {name: " + name + "}\nspec: " + spec
 }
 
 // rule applies a PortRule.

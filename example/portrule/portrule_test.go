@@ -104,7 +104,7 @@ func TestStops(t *testing.T) {
 		t.Errorf("the agent has replaced\n%sby\n%s", before, after)
 	}
 	if after := m.Do(versions...); after != version || m.writes.Load() != 2 {
-		t.Errorf("for 2 rules, the agents wrote %d times, and the versions are %s and were %s", m.writes.Load(), after, version)
+		t.Errorf("for 2 rules, the agents wrote %d times; the versions are %s and were %s", m.writes.Load(), after, version)
 	}
 
 	m.rule("web", "{port: 8080, sources: [10.77.0.3/32]}")
@@ -235,7 +235,7 @@ func TestHostileInput(t *testing.T) {
 		huge.WriteString("---\n" + portRule(fmt.Sprintf("huge-%d", rule), spec) + "\n")
 	}
 	m.Apply(huge.String())
-	m.eventually(m.applied("huge-19", "True 1"), m.rejected(firstClient, web)) // the last one, so all of them
+	m.eventually(m.applied("huge-19", "True 1"), m.rejected(firstClient, web))         // the last one, so all of them
 	m.rule("web", "{port: 8080, sources: [10.77.0.0/24, 10.77.0.2/32, 10.77.0.0/25]}") // they overlap
 	m.eventually(m.passes(firstClient, web))
 }
