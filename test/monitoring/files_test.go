@@ -40,13 +40,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// rulesFile is a file of rules.
-type rulesFile struct {
-	Groups []struct {
-		Rules []rule
-	}
-}
-
 type rule struct {
 	Record, Alert, Expr string
 	For                 string
@@ -55,7 +48,7 @@ type rule struct {
 
 func readRules(t *testing.T) (all []rule) {
 	t.Helper()
-	var file rulesFile
+	var file struct{ Groups []struct{ Rules []rule } }
 	if err := yaml.Unmarshal(rules(t), &file); err != nil {
 		t.Fatalf("reading the rules: %v", err)
 	}
@@ -82,14 +75,6 @@ func rules(t *testing.T) []byte {
 	return output
 }
 
-func readYAML[T any](t *testing.T, path string) (value T) {
-	t.Helper()
-	if err := yaml.Unmarshal(read(t, path), &value); err != nil {
-		t.Fatalf("reading %s: %v", path, err)
-	}
-	return value
-}
-
 func read(t *testing.T, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -109,29 +94,20 @@ func needed(t *testing.T, program string) string {
 	return path
 }
 
-func promtool(t *testing.T, args ...string) {
-	t.Helper()
-	output, err := exec.CommandContext(t.Context(), needed(t, "promtool"), args...).CombinedOutput()
-	if err != nil {
-		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, output)
-	}
-}
-
 // TestRules runs promtool's checks and unit tests of the rules, beside which the unit
 // tests expect a folder of theirs.
 func TestRules(t *testing.T) {
 	t.Parallel()
-	path := write(t, "rules.yaml", string(rules(t)))
-	promtool(t, "check", "rules", path)
+	program, path := needed(t, "promtool"), write(t, "rules.yaml", string(rules(t)))
 	copied := filepath.Join(filepath.Dir(path), "tests")
 	if err := os.CopyFS(copied, os.DirFS(filepath.Join(folder, "tests"))); err != nil {
 		t.Fatal(err)
 	}
-	tests, err := filepath.Glob(filepath.Join(copied, "*.yaml"))
-	if err != nil || len(tests) == 0 {
-		t.Fatalf("there are no unit tests: %v", err)
+	const commands = `"$1" check rules "$2" && "$1" test rules "$3"/*.yaml`
+	output, err := exec.CommandContext(t.Context(), "sh", "-ec", commands, "sh", program, path, copied).CombinedOutput()
+	if err != nil {
+		t.Errorf("promtool: %v\n%s", err, output)
 	}
-	promtool(t, append([]string{"test", "rules"}, tests...)...)
 }
 
 func write(t *testing.T, name, text string) (path string) {
@@ -143,91 +119,86 @@ func write(t *testing.T, name, text string) (path string) {
 	return path
 }
 
-// testsFile is a file of unit tests.
-type testsFile struct {
-	Tests []struct {
-		AlertRuleTest []struct {
-			Alertname string
-			ExpAlerts []struct{} `json:"exp_alerts"`
-		} `json:"alert_rule_test"`
-	}
-}
-
-// alertNames returns the names of the alerts in the order of the rules.
-func alertNames(t *testing.T) (names []string) {
-	t.Helper()
-	for _, r := range readRules(t) {
-		if r.Alert != "" {
-			names = append(names, r.Alert)
-		}
-	}
-	return names
-}
-
-// Each alert has a unit test in which it fires, and one in which it does not.
-func TestEveryAlertIsTested(t *testing.T) {
-	fires, quiet := map[string]bool{}, map[string]bool{}
-	files, err := filepath.Glob(filepath.Join(folder, "tests", "*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range files {
-		for _, group := range readYAML[testsFile](t, path).Tests {
-			for _, test := range group.AlertRuleTest {
-				if len(test.ExpAlerts) > 0 {
-					fires[test.Alertname] = true
-				} else {
-					quiet[test.Alertname] = true
-				}
-			}
-		}
-	}
-	alerts := slices.Sorted(slices.Values(alertNames(t)))
-	for what, have := range map[string]map[string]bool{"fire": fires, "do not fire": quiet} {
-		if diff := cmp.Diff(alerts, slices.Sorted(maps.Keys(have))); diff != "" {
-			t.Errorf("alerts that %s in a test (-rules +tests):\n%s", what, diff)
-		}
-	}
-}
-
-// TestRunbook checks that the index and the sections of the runbook are the alerts, in
-// the order of the rules.
-func TestRunbook(t *testing.T) {
-	runbook := string(read(t, "docs/reference/alerts.md"))
-	index, _, _ := strings.Cut(runbook, "\n## ")
-	for _, part := range []struct{ name, text, pattern string }{
-		{"index", index, `\[(Samplecrd\w+)\]`},
-		{"sections", runbook, `(?m)^## (\w+)$`},
-	} {
-		var have []string
-		for _, match := range regexp.MustCompile(part.pattern).FindAllStringSubmatch(part.text, -1) {
-			have = append(have, match[1])
-		}
-		if diff := cmp.Diff(alertNames(t), have); diff != "" {
-			t.Errorf("the %s of docs/reference/alerts.md (-rules +have):\n%s", part.name, diff)
-		}
-	}
-}
-
-// TestAlertsAreComplete: an alert contains its meaning, an action, and a link to its
-// section in the docs.
-func TestAlertsAreComplete(t *testing.T) {
+// Each alert has a meaning, an action, a link to its section of the runbook, a unit test in
+// which it fires, and one in which it does not. The runbook has them in the order of the rules.
+func TestAlerts(t *testing.T) {
+	var names []string
 	for _, r := range readRules(t) {
 		if r.Alert == "" {
 			continue
 		}
-		if r.For == "" || !strings.HasPrefix(r.Alert, "Samplecrd") || !slices.Contains([]string{"warning", "critical"}, r.Labels["severity"]) {
+		names = append(names, r.Alert)
+		if r.For == "" || !slices.Contains([]string{"warning", "critical"}, r.Labels["severity"]) {
 			t.Errorf("%s has for %q and severity %q", r.Alert, r.For, r.Labels["severity"])
 		}
-		names := slices.Sorted(maps.Keys(r.Annotations))
-		if want := []string{"action", "description", "runbook_url", "summary"}; !slices.Equal(names, want) {
-			t.Errorf("%s has annotations %v, want %v", r.Alert, names, want)
+		annotations := slices.Sorted(maps.Keys(r.Annotations))
+		if want := []string{"action", "description", "runbook_url", "summary"}; !slices.Equal(annotations, want) {
+			t.Errorf("%s has annotations %v, want %v", r.Alert, annotations, want)
 		}
 		_, anchor, _ := strings.Cut(r.Annotations["runbook_url"], "/docs/reference/alerts.md#")
 		if anchor != strings.ToLower(r.Alert) {
 			t.Errorf("%s has runbook_url %s", r.Alert, r.Annotations["runbook_url"])
 		}
 	}
+	runbook := string(read(t, "docs/reference/alerts.md"))
+	index, _, _ := strings.Cut(runbook, "\n## ")
+	fires, quiet := testedAlerts(t)
+	slices.Sort(fires)
+	slices.Sort(quiet)
+	for what, have := range map[string][]string{
+		"in the index of the runbook":    found(index, `\[(Samplecrd\w+)\]`),
+		"in the sections of the runbook": found(runbook, `(?m)^## (\w+)$`),
+		"that fire in a test":            slices.Compact(fires),
+		"that do not fire in a test":     slices.Compact(quiet),
+	} {
+		want := names
+		if strings.HasSuffix(what, "test") {
+			want = slices.Sorted(slices.Values(names))
+		}
+		if diff := cmp.Diff(want, have); diff != "" {
+			t.Errorf("alerts %s (-rules +have):\n%s", what, diff)
+		}
+	}
+}
+
+// found returns what the group of a pattern matches.
+func found(text, pattern string) (all []string) {
+	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+		all = append(all, match[1])
+	}
+	return all
+}
+
+// testedAlerts returns the alerts of the unit tests.
+func testedAlerts(t *testing.T) (fires, quiet []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "tests", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		var file struct {
+			Tests []struct {
+				AlertRuleTest []struct {
+					Alertname string
+					ExpAlerts []struct{} `json:"exp_alerts"`
+				} `json:"alert_rule_test"`
+			}
+		}
+		if err := yaml.Unmarshal(read(t, path), &file); err != nil {
+			t.Fatalf("reading %s: %v", path, err)
+		}
+		for _, group := range file.Tests {
+			for _, test := range group.AlertRuleTest {
+				if len(test.ExpAlerts) > 0 {
+					fires = append(fires, test.Alertname)
+				} else {
+					quiet = append(quiet, test.Alertname)
+				}
+			}
+		}
+	}
+	return fires, quiet
 }
 
 // grafana is the part of a dashboard that the tests read.
@@ -274,7 +245,7 @@ func dashboardQueries(t *testing.T) map[string]string {
 	return queries
 }
 
-// Each panel has a title, a description, a unit and valid queries.
+// Each panel has a title, a description, a unit and queries. TestScrape runs these.
 func TestDashboard(t *testing.T) {
 	titles := map[string]bool{}
 	for _, panel := range readDashboard(t).Panels {
@@ -286,19 +257,6 @@ func TestDashboard(t *testing.T) {
 	if len(titles) == 0 || len(titles) > 17 {
 		t.Errorf("there are %d panels", len(titles))
 	}
-	type record struct {
-		Record string `json:"record"`
-		Expr   string `json:"expr"`
-	}
-	var records []record
-	for _, query := range dashboardQueries(t) {
-		records = append(records, record{Record: fmt.Sprintf("panel_query_%d", len(records)), Expr: query})
-	}
-	text, err := json.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboard", "rules": records}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	promtool(t, "check", "rules", write(t, "dashboard.yaml", string(text))) // JSON is YAML
 }
 
 // selector matches the name of a metric and its selector. Metrics without a selector

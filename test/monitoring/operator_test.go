@@ -1,80 +1,66 @@
 package monitoring
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"io"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// manifest is the part of a Kubernetes object that the tests read.
-type manifest struct {
-	Kind     string
-	Metadata struct {
-		Name, Namespace string
-		Labels          map[string]string
-	}
-	Spec struct {
-		Selector  json.RawMessage
-		Ports     []struct{ Name string }
-		Endpoints []struct {
-			Port          string
-			Authorization struct{ Credentials struct{ Name string } }
-		}
-	}
-	RoleRef struct{ Name string }
-}
-
 // kustomize builds a folder, and returns its objects by kind and name.
-func kustomize(t *testing.T, folder string) map[string]manifest {
+func kustomize(t *testing.T, folder string) map[string]any {
 	t.Helper()
 	output, err := exec.CommandContext(t.Context(), filepath.Join("build", "bin", "kubectl"), "kustomize", folder).Output()
 	if err != nil {
 		t.Fatalf("kubectl kustomize %s: %v", folder, err)
 	}
-	all := map[string]manifest{}
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(output), 4096)
-	for {
-		var m manifest
-		if err := decoder.Decode(&m); errors.Is(err, io.EOF) {
-			return all
-		} else if err != nil {
+	all := map[string]any{}
+	for document := range strings.SplitSeq(string(output), "\n---\n") {
+		var object map[string]any
+		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
 			t.Fatal(err)
 		}
-		all[m.Kind+"/"+m.Metadata.Name] = m
+		name, _ := at(object, "metadata", "name").(string)
+		all[object["kind"].(string)+"/"+name] = object
 	}
+	return all
+}
+
+// at returns the value at a path of fields, with the only element of each list, or nil.
+func at(value any, path ...string) any {
+	for _, field := range path {
+		if list, ok := value.([]any); ok && len(list) == 1 {
+			value = list[0]
+		}
+		object, _ := value.(map[string]any)
+		value = object[field]
+	}
+	return value
 }
 
 // The objects of the Prometheus Operator match those in deploy/base.
 func TestOperator(t *testing.T) {
 	installed, ours := kustomize(t, "deploy/base"), kustomize(t, filepath.Join(folder, "operator"))
 	service, monitor := installed["Service/samplecrd-controller-metrics"], ours["ServiceMonitor/samplecrd-controller"]
-	var chosen struct{ MatchLabels map[string]string }
-	if err := json.Unmarshal(monitor.Spec.Selector, &chosen); err != nil || len(chosen.MatchLabels) == 0 || len(monitor.Spec.Endpoints) != 1 {
-		t.Fatalf("the ServiceMonitor selects by %s: %v", monitor.Spec.Selector, err)
+	const label = "app.kubernetes.io/name"
+	selected := []any{map[string]any{label: at(service, "metadata", "labels", label)}, at(service, "metadata", "namespace"),
+		at(service, "spec", "ports", "name")}
+	selects := []any{at(monitor, "spec", "selector", "matchLabels"), at(monitor, "metadata", "namespace"),
+		at(monitor, "spec", "endpoints", "port")}
+	if diff := cmp.Diff(selected, selects); diff != "" || selected[2] == nil {
+		t.Errorf("the ServiceMonitor does not select the port of the Service (-Service +ServiceMonitor):\n%s", diff)
 	}
-	for key, value := range chosen.MatchLabels {
-		if service.Metadata.Labels[key] != value {
-			t.Errorf("the Service has labels %v, and the ServiceMonitor wants %s=%s", service.Metadata.Labels, key, value)
+	secret, _ := at(monitor, "spec", "endpoints", "authorization", "credentials", "name").(string)
+	role, _ := at(ours["ClusterRoleBinding/samplecrd-metrics-reader"], "roleRef", "name").(string)
+	for what, object := range map[string]any{
+		"Secret with a token": ours["Secret/"+secret], "PrometheusRule": ours["PrometheusRule/samplecrd-controller"],
+		"ClusterRole": installed["ClusterRole/"+role],
+	} {
+		if object == nil {
+			t.Errorf("there is no %s", what)
 		}
-	}
-	endpoint := monitor.Spec.Endpoints[0]
-	if len(service.Spec.Ports) != 1 || service.Spec.Ports[0].Name != endpoint.Port || service.Metadata.Namespace != monitor.Metadata.Namespace {
-		t.Errorf("the Service in %s has ports %v, and the ServiceMonitor in %s wants %s", service.Metadata.Namespace, service.Spec.Ports, monitor.Metadata.Namespace, endpoint.Port)
-	}
-	if _, ok := ours["Secret/"+endpoint.Authorization.Credentials.Name]; !ok {
-		t.Errorf("there is no Secret %q with a token", endpoint.Authorization.Credentials.Name)
-	}
-	if _, ok := ours["PrometheusRule/samplecrd-controller"]; !ok {
-		t.Error("there is no PrometheusRule")
-	}
-	role := ours["ClusterRoleBinding/samplecrd-metrics-reader"].RoleRef.Name
-	if _, ok := installed["ClusterRole/"+role]; !ok {
-		t.Errorf("there is no ClusterRole %q", role)
 	}
 }

@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +64,14 @@ func eventually(t *testing.T, what string, check func(context.Context) error) {
 
 // prometheus is a real Prometheus at a loopback address.
 type prometheus struct{ address string }
+
+func startPrometheus(t *testing.T, config string) prometheus {
+	t.Helper()
+	p := prometheus{freeAddress(t)}
+	start(t, needed(t, "prometheus"), "--config.file="+write(t, "prometheus.yaml", config), "--web.listen-address="+p.address,
+		"--storage.tsdb.path="+t.TempDir(), "--log.level=warn")
+	return p
+}
 
 // get reads from the HTTP API.
 func (p prometheus) get(ctx context.Context, path string, values url.Values, data any) error {
@@ -151,7 +157,7 @@ type setting struct {
 
 func newSetting(t *testing.T) *setting {
 	t.Helper()
-	program := needed(t, "prometheus")
+	needed(t, "prometheus")
 	s := &setting{neutron: embedded.New(embedded.Options{})}
 	if err := s.neutron.Listen(""); err != nil {
 		t.Fatal(err)
@@ -180,8 +186,7 @@ func newSetting(t *testing.T) *setting {
 
 	text := string(rules(t))
 	config := fmt.Sprintf(configuration, write(t, "rules.yaml", text), write(t, "soon.yaml", hasten(t, text)), s.leaderAddress, s.standbyAddress)
-	s.address = freeAddress(t)
-	start(t, program, "--config.file="+write(t, "prometheus.yaml", config), "--web.listen-address="+s.address, "--storage.tsdb.path="+t.TempDir(), "--log.level=warn")
+	s.prometheus = startPrometheus(t, config)
 	return s
 }
 
@@ -215,23 +220,9 @@ func TestScrape(t *testing.T) {
 }
 
 func (s *setting) everyMetricIsThere(t *testing.T) {
-	var served []string
-	eventually(t, "every metric of rules and dashboard", func(ctx context.Context) error {
-		if err := s.get(ctx, "label/__name__/values", nil, &served); err != nil {
-			return err
-		}
-		var missing []string
-		for _, name := range usedMetrics(t) {
-			if !slices.Contains(served, name) {
-				missing = append(missing, name)
-			}
-		}
-		if len(missing) > 0 {
-			return fmt.Errorf("not served: %v", missing)
-		}
-		return nil
-	})
-	t.Logf("rules and dashboard need %d metrics; %d are stored", len(usedMetrics(t)), len(served))
+	for _, name := range usedMetrics(t) {
+		s.number(t, "count("+name+") > 0", 1)
+	}
 }
 
 // emptyWhenHealthy are the queries that return nothing for a healthy system.
@@ -241,21 +232,13 @@ var emptyWhenHealthy = map[string]string{
 }
 
 func (s *setting) everyPanelShowsSomething(t *testing.T) {
-	queries := dashboardQueries(t)
-	for _, name := range slices.Sorted(maps.Keys(queries)) {
-		if _, ok := emptyWhenHealthy[name]; ok {
-			s.number(t, queries[name], 0)
+	for name, query := range dashboardQueries(t) {
+		if _, empty := emptyWhenHealthy[name]; empty {
+			s.number(t, query, 0)
 			continue
 		}
-		eventually(t, name, func(ctx context.Context) error {
-			found, err := s.query(ctx, queries[name])
-			if err == nil && len(found) == 0 {
-				err = fmt.Errorf("%s returns nothing", queries[name])
-			}
-			return err
-		})
+		s.number(t, "count("+query+") > 0", 1)
 	}
-	t.Logf("%d queries", len(queries))
 }
 
 func (s *setting) noRuleIsBroken(t *testing.T) {
@@ -325,9 +308,8 @@ func (s *setting) neutronStops(t *testing.T) {
 func (s *setting) leaderStops(t *testing.T) {
 	s.leader.Stop(stopTimeout)
 	s.waitForAlerts(t, "firing", "SamplecrdInstanceDown"+soon)
-	works := s.number(t, `instance:samplecrd_working:bool{instance="`+s.standbyAddress+`"}`, 1)
+	s.number(t, `instance:samplecrd_working:bool{instance="`+s.standbyAddress+`"}`, 1)
 	s.number(t, `samplecrd_networks{reason="Provisioned", instance="`+s.standbyAddress+`"} == 1`, 1)
-	t.Logf("%s reconciles now", works[0].Metric["instance"])
 	s.standby.Stop(stopTimeout)
 	s.waitForAlerts(t, "firing", "SamplecrdDown"+soon)
 	s.waitForAlerts(t, "pending", "SamplecrdDown", "SamplecrdInstanceDown")

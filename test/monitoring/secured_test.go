@@ -62,9 +62,7 @@ func scrapeSecured(t *testing.T) {
 		t.Fatal(err)
 	}
 	start(t, buildController(t), "-kubeconfig="+kubeconfig, "-metrics-bind-address="+metrics)
-	p := prometheus{freeAddress(t)}
-	start(t, needed(t, "prometheus"), "--config.file="+write(t, "prometheus.yaml", exampleFor(t, metrics, token)),
-		"--web.listen-address="+p.address, "--storage.tsdb.path="+t.TempDir(), "--log.level=warn")
+	p := startPrometheus(t, exampleFor(t, metrics, token))
 	p.number(t, `up{job="`+job+`"} == 1`, 1)
 	p.number(t, `samplecrd_build_info`, 1)
 }
