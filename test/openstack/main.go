@@ -69,7 +69,8 @@ func run(args []string) (exitCode int, err error) {
 		return 0, err
 	}
 	if len(command) == 0 {
-		for _, line := range c.environment() {
+		// OpenStack's own clients do not look for secure.yaml beside clouds.yaml.
+		for _, line := range append(c.environment(), "OS_CLIENT_SECURE_FILE="+filepath.Join(c.dir, "secure.yaml")) {
 			name, value, _ := strings.Cut(line, "=")
 			fmt.Printf("export %s='%s'\n", name, value)
 		}
