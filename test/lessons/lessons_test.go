@@ -94,69 +94,39 @@ func newExperiment(t *testing.T, root string, p *page) *experiment {
 		T: t, page: p, terminals: map[int]*terminal{},
 		copied: filepath.Join(folder.Path, "network-controller"), scratch: filepath.Join(folder.Path, "scratch"),
 	}
-	if err := e.prepare(root); err != nil {
-		t.Fatal(err)
-	}
-	return e
-}
-
-// prepare copies the repository, and builds what make run builds.
-func (e *experiment) prepare(root string) error {
-	if err := copyRepository(root, e.copied); err != nil {
-		return err
-	}
-	programs := filepath.Join(e.scratch, "bin")
-	build := filepath.Join(e.copied, "build")
-	for _, dir := range []string{programs, build} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-	}
-	if err := os.Symlink(filepath.Join(root, "build/bin/kubectl"), filepath.Join(programs, "kubectl")); err != nil {
-		return err
-	}
-	if err := os.Symlink(filepath.Join(root, "build/bin"), filepath.Join(build, "bin")); err != nil {
-		return err
-	}
 	// What a developer has set must not change a lesson. The flags of Go are those of the
 	// Makefile, so that the experiments share its build cache.
 	own := regexp.MustCompile(`^(KUBE.*|OS_.*|LESSONS?|MAKE.*|MFLAGS|FLAGS|VERSION|TEST_.*|CGO_ENABLED|GOFLAGS|PATH)=`)
 	e.env = append(slices.DeleteFunc(os.Environ(), own.MatchString),
-		"PATH="+programs+":"+os.Getenv("PATH"), "KUBECONFIG="+filepath.Join(build, "run/kubeconfig"),
-		"KUBECACHEDIR="+filepath.Join(e.scratch, "kubectl"), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
-	return e.build(filepath.Join(root, "build/lessons/samplecrd-controller"))
-}
-
-// build builds the controller. If the last lesson built the same, that is only copied.
-func (e *experiment) build(last string) error {
-	build := exec.CommandContext(e.Context(), "sh", "-euc", `cp -p "$1" samplecrd-controller || true; make build; cp -p samplecrd-controller "$1"`, "sh", last)
-	build.Dir, build.Env = e.copied, e.env
-	if output, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the controller: %w\n%s", err, output)
+		"PATH="+e.scratch+":"+os.Getenv("PATH"), "KUBECONFIG="+filepath.Join(e.copied, "build/run/kubeconfig"),
+		"KUBECACHEDIR="+filepath.Join(e.scratch, "cache"), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
+	command := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", preparing, "prepare", e.copied, e.scratch)
+	command.Dir, command.Env = root, e.env
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("copying the repository and building the controller: %v\n%s", err, output)
 	}
-	return nil
+	return e
 }
 
-// copying copies the files that git does not ignore into a new repository, whose commit is
-// the same for the same files.
-const copying = `
-mkdir -p "$1"
+// preparing copies the files that git does not ignore into a new repository, whose commit
+// is the same for the same files, and builds the controller there. If the last lesson built
+// the same, it only copies that.
+const preparing = `
+root=$PWD
+last=$root/build/lessons/samplecrd-controller
+mkdir -p "$1/build" "$2"
+ln -s "$root/build/bin/kubectl" "$2/kubectl"
 git ls-files -z --cached --others --exclude-standard | tar --create --null --files-from=- --ignore-failed-read --warning=no-failed-read | tar --extract --directory="$1"
 cd "$1"
+ln -s "$root/build/bin" build/bin
+export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_DATE=2026-01-01T00:00:00Z GIT_COMMITTER_DATE=2026-01-01T00:00:00Z
 git init -q -b main
 git add -A
 git -c user.name=reader -c user.email=reader -c commit.gpgsign=false commit -q -m copy
+cp -p "$last" samplecrd-controller || true
+make build
+cp -p samplecrd-controller "$last"
 `
-
-func copyRepository(root, to string) error {
-	command := exec.Command("bash", "-euo", "pipefail", "-c", copying, "copy", to)
-	command.Dir = root
-	command.Env = append(os.Environ(), "GIT_AUTHOR_DATE=2026-01-01T00:00:00Z", "GIT_COMMITTER_DATE=2026-01-01T00:00:00Z", "GIT_CONFIG_GLOBAL=/dev/null")
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("copying the repository: %w\n%s", err, output)
-	}
-	return nil
-}
 
 // run types the commands of the page and compares the output.
 func (e *experiment) run() {
