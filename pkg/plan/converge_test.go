@@ -271,9 +271,9 @@ func checkForeignInterfaces(t *testing.T, before, after world, desired plan.Desi
 			return j.NetworkID == i.NetworkID && j.RouterID != status.RouterID
 		}
 		wasAdopted := desired.Adopted == "" || desired.Adopted == status.NetworkID && !neutron.IsMarker(before.network(i.NetworkID).Description)
-		used := slices.ContainsFunc(before.users, func(u user) bool { return slices.Contains(u.SubnetIDs, i.SubnetID) })
+		used := before.hasPort(i.NetworkID, i.SubnetID)
 		if desired.Leave == plan.LeaveNothing && wasAdopted { // the network is deleted
-			used = len(before.usersOn(i.NetworkID)) > 0 || slices.ContainsFunc(before.interfaces, isForeign)
+			used = len(before.ports[i.NetworkID]) > 0 || slices.ContainsFunc(before.interfaces, isForeign)
 		}
 		if used && desired.Absent {
 			t.Errorf("%+v was detached, and ports use what is deleted", i)
@@ -318,7 +318,7 @@ func checkAbsent(t *testing.T, before, after world, desired plan.Desired) {
 		return // the object is already gone
 	}
 	isLeft := func(n neutron.Network) bool {
-		isUsed := len(after.usersOn(n.ID)) > 0 || len(after.interfacesOn(n.ID, "")) > 0
+		isUsed := len(after.ports[n.ID]) > 0 || len(after.interfacesOn(n.ID, "")) > 0
 		mayStay := len(before.marked()) > 1 && (isUsed || !before.isDuplicate(n, desired, plan.Record{}, false))
 		return owner.HasMarker(n.Description) && !mayStay
 	}

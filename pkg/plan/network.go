@@ -168,34 +168,34 @@ type setting struct {
 	label     string // in the text of a step
 	field     string // in the spec
 	extension string // that it requires; empty for none
-	isSet     func(neutron.NetworkSettings) bool
-	matches   func(desired, actual neutron.NetworkSettings) bool
-	set       func(to *neutron.NetworkSettings, from neutron.NetworkSettings)
-	text      func(neutron.NetworkSettings) string
+	access
+}
+
+// access are the functions of a setting.
+type access struct {
+	isSet   func(neutron.NetworkSettings) bool
+	matches func(desired, actual neutron.NetworkSettings) bool
+	set     func(to *neutron.NetworkSettings, from neutron.NetworkSettings)
+	text    func(neutron.NetworkSettings) string
 }
 
 type networkSettings = neutron.NetworkSettings
 
 var settings = []setting{
-	valueOfSetting("the largest allowed", func(s *networkSettings) **int { return &s.MTU }).
-		named("MTU", "mtu", neutron.ExtensionMTU),
-	valueOfSetting("false", func(s *networkSettings) **bool { return &s.AdminStateUp }).
-		named("admin state up", "adminStateUp", ""),
-	valueOfSetting("false", func(s *networkSettings) **bool { return &s.PortSecurity }).
-		named("port security", "portSecurityEnabled", neutron.ExtensionPortSecurity),
-	valueOfSetting("none", func(s *networkSettings) **string { return &s.DNSDomain }).
-		named("DNS domain", "dnsDomain", neutron.ExtensionDNS),
+	{"MTU", "mtu", neutron.ExtensionMTU,
+		accessTo(func(s *networkSettings) **int { return &s.MTU }, "the largest allowed")},
+	{"admin state up", "adminStateUp", "",
+		accessTo(func(s *networkSettings) **bool { return &s.AdminStateUp }, "false")},
+	{"port security", "portSecurityEnabled", neutron.ExtensionPortSecurity,
+		accessTo(func(s *networkSettings) **bool { return &s.PortSecurity }, "false")},
+	{"DNS domain", "dnsDomain", neutron.ExtensionDNS,
+		accessTo(func(s *networkSettings) **string { return &s.DNSDomain }, "none")},
 }
 
-func (s setting) named(label, field, extension string) setting {
-	s.label, s.field, s.extension = label, field, extension
-	return s
-}
-
-// valueOfSetting returns the functions of the setting that fieldOf points to. Its zero
-// value is written as zeroText.
-func valueOfSetting[T comparable](zeroText string, fieldOf func(*networkSettings) **T) setting {
-	return setting{
+// accessTo returns the functions of the setting that fieldOf points to. Its zero value is
+// written as zeroText.
+func accessTo[T comparable](fieldOf func(*networkSettings) **T, zeroText string) access {
+	return access{
 		isSet: func(s networkSettings) bool { return *fieldOf(&s) != nil },
 		matches: func(desired, actual networkSettings) bool {
 			d, a := *fieldOf(&desired), *fieldOf(&actual)
@@ -203,15 +203,14 @@ func valueOfSetting[T comparable](zeroText string, fieldOf func(*networkSettings
 		},
 		set: func(to *networkSettings, from networkSettings) { *fieldOf(to) = *fieldOf(&from) },
 		text: func(s networkSettings) string {
-			value := *fieldOf(&s)
-			var zero T
-			switch {
+			switch value := *fieldOf(&s); {
 			case value == nil:
 				return "unknown"
-			case *value == zero:
+			case *value == *new(T):
 				return zeroText
+			default:
+				return fmt.Sprint(*value)
 			}
-			return fmt.Sprint(*value)
 		},
 	}
 }

@@ -186,7 +186,10 @@ func readDHCP(desired *Desired, spec samplecrdv1.NetworkSpec) (problem string) {
 		return ""
 	}
 	desired.AddressMode, desired.RAMode = string(spec.IPv6.AddressMode), string(spec.IPv6.RAMode)
-	requires64 := requiresSlash64(desired.AddressMode, desired.RAMode)
+	modes := []samplecrdv1.IPv6Mode{spec.IPv6.AddressMode, spec.IPv6.RAMode}
+	requires64 := slices.ContainsFunc(modes, func(mode samplecrdv1.IPv6Mode) bool {
+		return mode == samplecrdv1.IPv6ModeSLAAC || mode == samplecrdv1.IPv6ModeDHCPv6Stateless
+	})
 	switch {
 	case desired.AddressMode+desired.RAMode == "":
 		return "spec.ipv6 is empty: set addressMode, raMode or both, or omit ipv6"
@@ -206,12 +209,6 @@ func readDHCP(desired *Desired, spec samplecrdv1.NetworkSpec) (problem string) {
 			"but spec.cidr is %s", desired.CIDR)
 	}
 	return ""
-}
-
-func requiresSlash64(modes ...string) bool {
-	return slices.ContainsFunc(modes, func(mode string) bool {
-		return mode == string(samplecrdv1.IPv6ModeSLAAC) || mode == string(samplecrdv1.IPv6ModeDHCPv6Stateless)
-	})
 }
 
 func readSettings(desired *Desired, spec samplecrdv1.NetworkSpec) (problem string) {

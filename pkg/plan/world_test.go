@@ -27,16 +27,9 @@ type world struct {
 	extensions []string
 	routers    []neutron.Router
 	interfaces []neutron.RouterInterface
-	users      []user
-	hidden     string // the ID of a network of another project
+	ports      map[string][]neutron.Port // by network; those that are not of routers, some without an address
+	hidden     string                    // the ID of a network of another project
 	created    int
-}
-
-// user is a port on a network that is not one of a router. It may have no address.
-type user struct {
-	neutron.Port
-
-	Network string
 }
 
 func (w *world) clone() world {
@@ -175,7 +168,7 @@ func (w *world) mayBlock(reason plan.Reason, desired plan.Desired, status plan.R
 				length != 0 && (length < p.MinPrefixLength || length > p.MaxPrefixLength)
 		})
 	case string(plan.ReasonInUse):
-		return len(w.users) > 0 || len(w.interfaces) > 0 || desired.Absent && slices.ContainsFunc(w.subnets, isForeign)
+		return len(w.ports) > 0 || len(w.interfaces) > 0 || desired.Absent && slices.ContainsFunc(w.subnets, isForeign)
 	}
 	return false
 }
@@ -194,11 +187,7 @@ func (w *world) find(step plan.Step) any {
 	case plan.FindRouterInterfaces:
 		return w.interfacesOn(step.NetworkID, "")
 	case plan.FindPorts:
-		var ports []neutron.Port
-		for _, user := range w.usersOn(step.NetworkID) {
-			ports = append(ports, user.Port)
-		}
-		return ports
+		return w.ports[step.NetworkID]
 	}
 	return w.extensions
 }
@@ -216,15 +205,14 @@ func (w *world) interfacesOn(networkID, subnetID string) []neutron.RouterInterfa
 	})
 }
 
-// usersOn returns the ports on a network that are not those of routers.
-func (w *world) usersOn(networkID string) []user {
-	return slices.DeleteFunc(slices.Clone(w.users), func(u user) bool { return u.Network != networkID })
-}
-
 // isUsed reports whether a port or a router uses a subnet.
 func (w *world) isUsed(s neutron.Subnet) bool {
-	uses := func(u user) bool { return slices.Contains(u.SubnetIDs, s.ID) }
-	return slices.ContainsFunc(w.users, uses) || len(w.interfacesOn(s.NetworkID, s.ID)) > 0
+	return w.hasPort(s.NetworkID, s.ID) || len(w.interfacesOn(s.NetworkID, s.ID)) > 0
+}
+
+// hasPort reports whether a port that is not of a router uses a subnet.
+func (w *world) hasPort(networkID, subnetID string) bool {
+	return slices.ContainsFunc(w.ports[networkID], func(p neutron.Port) bool { return slices.Contains(p.SubnetIDs, subnetID) })
 }
 
 // rejects reports whether Neutron rejects a step because a port or a router uses
@@ -233,7 +221,7 @@ func (w *world) rejects(step plan.Step) bool {
 	hasGateway := func(i neutron.RouterInterface) bool { return i.Address == w.subnet(i.SubnetID).Gateway }
 	switch step := step.(type) {
 	case plan.DeleteNetwork:
-		return len(w.usersOn(step.ID)) > 0 || len(w.interfacesOn(step.ID, "")) > 0
+		return len(w.ports[step.ID]) > 0 || len(w.interfacesOn(step.ID, "")) > 0
 	case plan.DeleteSubnet:
 		return w.isUsed(*w.subnet(step.ID))
 	case plan.UpdateSubnet:
@@ -294,11 +282,9 @@ func (w *world) apply(t *testing.T, step plan.Step) any {
 		w.networks = append(w.networks, created)
 		return created
 	case plan.UpdateNetwork:
-		checkRevision(step.Update.Revision, w.network(step.ID).Revision)
-		return w.updateNetwork(step.ID, step.Update)
+		return w.updateNetwork(t, step.ID, step.Update)
 	case plan.RetainNetwork:
-		checkRevision(step.Update.Revision, w.network(step.ID).Revision)
-		return w.updateNetwork(step.ID, step.Update)
+		return w.updateNetwork(t, step.ID, step.Update)
 	case plan.DeleteNetwork:
 		checkRevision(step.Revision, w.network(step.ID).Revision)
 		w.networks = slices.DeleteFunc(w.networks, func(n neutron.Network) bool { return n.ID == step.ID })
@@ -342,8 +328,12 @@ func (w *world) addSubnet(t *testing.T, created neutron.Subnet) neutron.Subnet {
 	return created
 }
 
-func (w *world) updateNetwork(id string, update neutron.NetworkUpdate) neutron.Network {
+func (w *world) updateNetwork(t *testing.T, id string, update neutron.NetworkUpdate) neutron.Network {
+	t.Helper()
 	n := w.network(id)
+	if update.Revision != n.Revision {
+		t.Fatalf("412: an update of network %s has the revision %d, and not %d", id, update.Revision, n.Revision)
+	}
 	n.Name = cmp.Or(update.Name, n.Name)
 	n.Description = cmp.Or(update.Description, n.Description)
 	setNetwork(n, update.NetworkSettings)
@@ -547,21 +537,21 @@ func (d dice) addRouters(w *world, status *plan.Actual, desired *plan.Desired) {
 	if !slices.Contains(w.extensions, neutron.ExtensionRouter) {
 		return
 	}
-	w.routers = routers
+	w.routers, w.ports = routers, map[string][]neutron.Port{}
 	for i, s := range w.subnets {
 		if d.oneIn(4) {
-			port := user{neutron.Port{ID: fmt.Sprintf("port-%d", i), SubnetIDs: []string{s.ID}}, s.NetworkID}
+			port := neutron.Port{ID: fmt.Sprintf("port-%d", i), SubnetIDs: []string{s.ID}}
 			if d.oneIn(3) {
 				port.SubnetIDs = nil
 			}
-			w.users = append(w.users, port)
+			w.ports[s.NetworkID] = append(w.ports[s.NetworkID], port)
 		}
 		for n := range pick(d, 0, 0, 1, 1, 2) {
 			router, address := pick(d, "router-1", "router-1", "router-1", "router-2", "router-3", "router-routes", "foreign"), s.Gateway
 			if n > 0 || !address.IsValid() || d.oneIn(6) {
 				address = s.CIDR.Addr().Next().Next().Next()
 			}
-			if _, ok := w.interfaceTo(s, router); ok {
+			if slices.ContainsFunc(w.interfacesOn(s.NetworkID, s.ID), func(i neutron.RouterInterface) bool { return i.RouterID == router }) {
 				continue
 			}
 			w.interfaces = append(w.interfaces, neutron.RouterInterface{RouterID: router, NetworkID: s.NetworkID, SubnetID: s.ID, Address: address, PortID: fmt.Sprintf("interface-%d-%d", i, n)})
@@ -576,16 +566,6 @@ func (d dice) addRouters(w *world, status *plan.Actual, desired *plan.Desired) {
 	if d.oneIn(9) {
 		status.RouterID, status.RouterName = pick(d, "router-1", "router-2", "gone"), pick(d, "", "edge")
 	}
-}
-
-// interfaceTo returns the interface of a router on a subnet.
-func (w *world) interfaceTo(s neutron.Subnet, router string) (found neutron.RouterInterface, ok bool) {
-	for _, i := range w.interfacesOn(s.NetworkID, s.ID) {
-		if i.RouterID == router {
-			return i, true
-		}
-	}
-	return neutron.RouterInterface{}, false
 }
 
 func (d dice) network(w *world, id string) neutron.Network {
