@@ -195,6 +195,7 @@ PURE_PACKAGES := pkg/plan pkg/status
 mutation: ## Check that the tests of the pure packages fail when their code is changed (about 15 minutes)
 	@hack/mutation/run.sh $(PURE_PACKAGES)
 	@GREMLINS_FLAGS='-E (^|/)([^l]|limit)[^/]*\.go$$' hack/mutation/run.sh pkg/reconcile # only the ledger
+	@GREMLINS_FLAGS='-E (^|/)l[^/]*\.go$$' hack/mutation/run.sh pkg/leaderelection # only the fence
 
 # The variables of a release: make image VERSION=v1.2.3 ARCH=arm64. The image is
 # not published yet: IMAGE is where it would be.

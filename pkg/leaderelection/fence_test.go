@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -233,7 +234,7 @@ func TestSuspendedWhileSending(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFenceTest(t)
 			f.lead(func(r *http.Request) (*http.Response, error) {
-				before(t, r, func() { f.wall.SetTime(f.wall.Now().Add(time.Hour)) })
+				before(t, r, func() { f.wall.SetTime(f.wall.Now().Add(14 * time.Second)) })
 				return http.DefaultTransport.RoundTrip(r)
 			})
 			if err := f.send(http.MethodPost, "/"); f.received.Load() != 0 || !errors.Is(err, errRefused) {
@@ -242,6 +243,38 @@ func TestSuspendedWhileSending(t *testing.T) {
 		})
 	}
 }
+
+// TestBodies: the body of a write that is not sent is closed, and a write without a body
+// has none after the fence either.
+func TestBodies(t *testing.T) {
+	f := newFenceTest(t)
+	body := &closedBody{}
+	request := &http.Request{Method: http.MethodPost, URL: &url.URL{}, Body: body}
+	//nolint:bodyclose // there is no response
+	if _, err := f.client.Transport.RoundTrip(request); !errors.Is(err, errRefused) || !body.closed {
+		t.Errorf("the body is closed: %v (%v)", body.closed, err)
+	}
+	f.lead(func(r *http.Request) (*http.Response, error) {
+		if r.Body != nil && r.Body != http.NoBody {
+			t.Errorf("the body is %v", r.Body)
+		}
+		return nil, io.ErrUnexpectedEOF
+	})
+	for _, none := range []io.ReadCloser{nil, http.NoBody} {
+		request := &http.Request{Method: http.MethodDelete, URL: &url.URL{}, Body: none}
+		//nolint:bodyclose // there is no response
+		if _, err := f.client.Transport.RoundTrip(request.WithContext(t.Context())); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Error(err)
+		}
+	}
+}
+
+type closedBody struct {
+	io.ReadCloser
+	closed bool
+}
+
+func (b *closedBody) Close() error { b.closed = true; return nil }
 
 // TestInFlight: a write in flight is canceled when the Lease ends, and not before that:
 // the Lease is renewed meanwhile.

@@ -111,34 +111,25 @@ func TestRenewalsOpenFence(t *testing.T) {
 	want("failed requests", 8*time.Second)
 }
 
-// TestOthersHoldLease: what another replica's Lease looks like opens no fence.
-func TestOthersHoldLease(t *testing.T) {
-	l, _, losses := newFakeLock(clocktesting.NewFakeClock(someTime))
-	if err := l.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "b"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := l.Get(t.Context()); err != nil || len(*losses) > 0 || l.fence.left() > 0 {
-		t.Errorf("a standby reads the Lease: %v, lost: %q, fence open for %v", err, *losses, l.fence.left())
-	}
-}
-
 // TestLost: a leader stops if the Lease shows that another replica can have led meanwhile,
 // also if no replica holds it now.
 func TestLost(t *testing.T) {
 	const transitions = 3
 	for name, test := range map[string]struct {
+		holder string // at first
 		change func(*coordinationv1.LeaseSpec)
 		want   string
 	}{
-		"renewed":                  {func(s *coordinationv1.LeaseSpec) { s.RenewTime = &metav1.MicroTime{Time: someTime} }, ""},
-		"held by another replica":  {func(s *coordinationv1.LeaseSpec) { s.HolderIdentity = ptr.To("b") }, "another replica holds it: b"},
-		"released":                 {func(s *coordinationv1.LeaseSpec) { s.HolderIdentity = nil }, "released it"},
-		"released and taken again": {func(s *coordinationv1.LeaseSpec) { s.LeaseTransitions = ptr.To(int32(transitions + 1)) }, "has held it meanwhile"},
-		"deleted":                  {nil, "deleted"},
+		"renewed":                  {"a", func(s *coordinationv1.LeaseSpec) { s.RenewTime = &metav1.MicroTime{Time: someTime} }, ""},
+		"held by another replica":  {"a", func(s *coordinationv1.LeaseSpec) { s.HolderIdentity = ptr.To("b") }, "another replica holds it: b"},
+		"released":                 {"a", func(s *coordinationv1.LeaseSpec) { s.HolderIdentity = nil }, "released it"},
+		"released and taken again": {"a", func(s *coordinationv1.LeaseSpec) { s.LeaseTransitions = ptr.To(int32(transitions + 1)) }, "has held it meanwhile"},
+		"deleted":                  {"a", nil, "deleted"},
+		"of a standby":             {"b", func(*coordinationv1.LeaseSpec) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, client, losses := newFakeLock(clocktesting.NewFakeClock(someTime))
-			record := resourcelock.LeaderElectionRecord{HolderIdentity: "a", LeaderTransitions: transitions}
+			record := resourcelock.LeaderElectionRecord{HolderIdentity: test.holder, LeaderTransitions: transitions}
 			if err := l.Create(t.Context(), record); err != nil {
 				t.Fatal(err)
 			}
@@ -161,8 +152,8 @@ func TestLost(t *testing.T) {
 			if got := strings.Join(*losses, "; "); test.want == "" && got != "" || !strings.Contains(got, test.want) {
 				t.Errorf("lost because of %q, want %q", got, test.want)
 			}
-			if errors.Is(err, errLost) != (test.want != "") {
-				t.Errorf("Get() = %v", err)
+			if errors.Is(err, errLost) != (test.want != "") || (l.fence.left() > 0) != (test.holder == "a") {
+				t.Errorf("Get() = %v, and the fence is open for %v", err, l.fence.left())
 			}
 		})
 	}
