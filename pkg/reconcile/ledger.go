@@ -36,7 +36,8 @@ import (
 //	an adopted network, or the network
 //	is left                              the network, until a list that began after
 //	                                     maxLateness has no subnet of ours on it
-//	this replica starts leading          what a former leader may have requested
+//	the first sync of an object whose
+//	finalizer another leader has set     what that one may have requested
 //	a list began maxInFlight later       a former leader's requests are all in it
 //	an orphan is to be deleted           that, until the next sync
 //

@@ -191,6 +191,10 @@ func TestOrphan(t *testing.T) {
 	if isOrphan() {
 		t.Error("an orphan whose object exists again is still one")
 	}
+	r.DeleteOrphan(key)
+	if err := (&Pass{Reconciler: r, key: key, outcome: timeout}).Report(t.Context()); !errors.Is(err, timeout) || isOrphan() {
+		t.Errorf("after a failure (%v), the next list does not decide again whether it is an orphan", err)
+	}
 
 	created := plan.Actual{}.After(create("r1"), neutron.Network{ID: "net-1", Description: owner.NetworkMarker("r1", false)})
 	pass := &Pass{Reconciler: r, key: key}
@@ -208,24 +212,6 @@ func TestOrphan(t *testing.T) {
 	_, _ = r.Begin(key, object("uid-1", "net-1")) // also if the response to the status update was lost
 	if isOrphan() {
 		t.Error("a network that the status names is an orphan")
-	}
-}
-
-// TestMemoryLifetime: the request to delete an orphan ends with the sync that fails. What may
-// exist in Neutron stays in the ledger.
-func TestMemoryLifetime(t *testing.T) {
-	r, _ := newReconciler(t)
-	pass := &Pass{Reconciler: r, key: key}
-	if err := pass.begin(create("r1")); err != nil {
-		t.Fatal(err)
-	}
-	pass.end(create("r1"), plan.Actual{}, timeout)
-	for _, outcome := range []error{timeout, nil} {
-		r.DeleteOrphan(key)
-		err := (&Pass{Reconciler: r, key: key, outcome: outcome}).Report(t.Context())
-		if !errors.Is(err, outcome) || len(r.ledger) != 1 || r.ledger[key].isOrphan {
-			t.Errorf("Report() = %v, want %v, and the ledger has %+v", err, outcome, r.ledger)
-		}
 	}
 }
 

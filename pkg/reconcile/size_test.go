@@ -102,23 +102,6 @@ func TestMemory(t *testing.T) {
 	runtime.KeepAlive(r)
 }
 
-// TestDriftAllocations: the comparison of a healthy Network with the cache of Neutron's
-// state allocates little, because each list leads to one for each Network.
-func TestDriftAllocations(t *testing.T) {
-	const count, limit = 100, 90 // allocations; 69 were measured
-	networks := readyNetworks(count)
-	r, _ := settled(t, networks)
-	got := testing.AllocsPerRun(100, func() {
-		if needsSync, drifted := r.Drift(networks[7]); needsSync || drifted {
-			t.Errorf("Drift() = %v, %v for a healthy Network", needsSync, drifted)
-		}
-	})
-	t.Logf("%.0f allocations", got)
-	if got > limit {
-		t.Errorf("%.0f allocations for a healthy Network; at most %d are permitted", got, limit)
-	}
-}
-
 // settled returns a Reconciler that leads and has synced these Networks, which are Ready.
 func settled(t *testing.T, networks []*samplecrdv1.Network) (*Reconciler, *testingclock.FakeClock) {
 	t.Helper()
