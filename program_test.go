@@ -374,17 +374,17 @@ func TestTraceExport(t *testing.T) {
 			p.Signal(syscall.SIGTERM)
 			p.WantExit(0)
 			collector.Close() // waits for requests in flight
-			sent := ""
+			var sent strings.Builder
 			for len(received) > 0 {
-				sent += <-received
+				sent.WriteString(<-received)
 			}
 			for _, text := range want {
-				if !strings.Contains(sent, text) {
-					t.Errorf("the program has sent %q, want %q in it", sent, text)
+				if !strings.Contains(sent.String(), text) {
+					t.Errorf("the program has sent %q, want %q in it", sent.String(), text)
 				}
 			}
-			if want == nil && sent != "" {
-				t.Errorf("the program has sent %q, want nothing", sent)
+			if want == nil && sent.Len() > 0 {
+				t.Errorf("the program has sent %q, want nothing", sent.String())
 			}
 		})
 	}

@@ -34,7 +34,8 @@ func ModuleRoot() (string, error) {
 		return "", fmt.Errorf("finding the working directory: %w", err)
 	}
 	for dir := start; ; dir = filepath.Dir(dir) {
-		if content, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil && bytes.HasPrefix(content, []byte("module "+modulePath+"\n")) {
+		content, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && bytes.HasPrefix(content, []byte("module "+modulePath+"\n")) {
 			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {
