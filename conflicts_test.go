@@ -195,6 +195,38 @@ func (h *harness) stays(check func() error) {
 	h.want(check())
 }
 
+// TestDeletedWithDefinition: while the CustomResourceDefinition is being deleted, nothing is
+// deleted in Neutron, and the condition says how to confirm it.
+func TestDeletedWithDefinition(t *testing.T) {
+	h := newHarness(t)
+	h.flags(shortResync, "-delete-orphans", "-orphan-grace-period=50ms")
+	var isKept atomic.Bool
+	h.toKubernetes = func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if !strings.HasSuffix(r.URL.Path, "/customresourcedefinitions/networks.samplecrd.k8s.io") || isKept.Load() {
+			return next.RoundTrip(r)
+		}
+		response := httptest.NewRecorder()
+		response.Header().Set("Content-Type", "application/json")
+		_, _ = response.WriteString(`{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata",` +
+			`"metadata":{"name":"networks.samplecrd.k8s.io","deletionTimestamp":"2026-01-01T00:00:00Z"}}`)
+		return response.Result(), nil
+	}
+	h.postNetwork("orphan", h.marker("orphan"))
+	h.startController()
+	h.create("example", "10.0.0.0/24", "")
+	h.waitReady("example")
+	h.edit(`{"cidr":"10.0.1.0/24","gateway":null}`)
+	h.waitReady("example") // an edit is not affected
+	h.delete("example")
+	h.waitCondition("example", "DefinitionDeleted",
+		"kubectl annotate crd networks.samplecrd.k8s.io samplecrd.k8s.io/allow-deletion=true")
+	h.waitLists(6)
+	h.want(h.hasCounts(2, 1))
+	isKept.Store(true)
+	h.waitGone("example")
+	h.eventually(func() error { return h.hasCounts(0, 0) })
+}
+
 // TestPausedController: a controller is paused between its look and its create request, and
 // no Lease stops it. Meanwhile another one creates the network, and the Network is deleted.
 // When the first one goes on, nothing is left. (test/stories/asleep.txtar has a Network that
