@@ -22,6 +22,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -227,8 +228,11 @@ func connectKubernetes(
 	}
 	bounded := kube.WithTimeout(config)
 	bounded.Wrap(queue.NewKubernetesGate().Transport)
+	compact := rest.CopyConfig(bounded) // for what is part of Kubernetes; custom resources have only JSON
+	compact.ContentType = runtime.ContentTypeProtobuf
+	compact.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	var errs [5]error
-	c.kube, errs[0] = kubernetes.NewForConfig(kube.WithProtobuf(bounded))
+	c.kube, errs[0] = kubernetes.NewForConfig(compact)
 	c.networks, errs[1] = clientset.NewForConfig(bounded)
 	c.metadata, errs[2] = metadata.NewForConfig(bounded)
 	c.watchNetworks, errs[3] = clientset.NewForConfig(config)

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -186,15 +185,6 @@ func WithTimeout(config *rest.Config) *rest.Config {
 	bounded := rest.CopyConfig(config)
 	bounded.Timeout = requestTimeout
 	return bounded
-}
-
-// WithProtobuf returns a configuration for clients of built-in objects: protobuf costs
-// less than JSON. Custom resources have only JSON.
-func WithProtobuf(config *rest.Config) *rest.Config {
-	compact := rest.CopyConfig(config)
-	compact.ContentType = runtime.ContentTypeProtobuf
-	compact.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	return compact
 }
 
 // ClusterName returns the name of the cluster: the one of the flag, or else a name
