@@ -96,9 +96,5 @@ func TestCRDGuard(t *testing.T) {
 // logged returns what a logger of ktesting has logged.
 func logged(t *testing.T, logger klog.Logger) string {
 	t.Helper()
-	underlier, ok := logger.GetSink().(ktesting.Underlier)
-	if !ok {
-		t.Fatal("the logger has no buffer")
-	}
-	return underlier.GetBuffer().String()
+	return logger.GetSink().(ktesting.Underlier).GetBuffer().String()
 }

@@ -21,22 +21,13 @@ import (
 
 // TestLogWatchError: only a custom resource lacks a CustomResourceDefinition.
 func TestLogWatchError(t *testing.T) {
-	for name, test := range map[string]struct {
-		resource Resource
-		want     string
-	}{
-		"a custom resource":      {Resource{GroupVersion: schema.GroupVersion{Group: "samplecrd.k8s.io", Version: "v1"}, Plural: "Networks"}, "the CustomResourceDefinition for Networks is not installed: run kubectl apply -f crd/"},
-		"a resource of the core": {Resource{Plural: "Deployments"}, "the API server does not serve Deployments: check the address of the API server, and its flag --runtime-config"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
-			notFound := apierrors.NewGenericServerResponse(http.StatusNotFound, "list", schema.GroupResource{}, "", "", 0, true)
-			reflector := cache.NewReflector(nil, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), 0)
-			test.resource.LogWatchError("")(klog.NewContext(t.Context(), logger), reflector, notFound)
-			if got := logged(t, logger); !strings.Contains(got, test.want) {
-				t.Errorf("the log is %s, want %q", got, test.want)
-			}
-		})
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	notFound := apierrors.NewGenericServerResponse(http.StatusNotFound, "list", schema.GroupResource{}, "", "", 0, true)
+	reflector := cache.NewReflector(nil, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), 0)
+	Resource{Plural: "Deployments"}.LogWatchError("")(klog.NewContext(t.Context(), logger), reflector, notFound)
+	const want = "the API server does not serve Deployments: check the address of the API server, and its flag --runtime-config"
+	if got := logged(t, logger); !strings.Contains(got, want) {
+		t.Errorf("the log is %s, want %q", got, want)
 	}
 }
 

@@ -246,8 +246,6 @@ func TestOrphansToDelete(t *testing.T) {
 // TestExitCode: steps and new obstacles give 2, unknown steps 1.
 func TestExitCode(t *testing.T) {
 	invalid := newNetwork("invalid", "10.0.0.0/32")
-	reported := invalid.DeepCopy()
-	reported.Status.Conditions = []metav1.Condition{{Type: samplecrdv1.ConditionReady, Status: metav1.ConditionFalse, Reason: "InvalidSpec"}}
 	pooled := newNetwork("pooled", "")
 	pooled.Spec.SubnetPool = &samplecrdv1.SubnetPoolReference{Name: "campus"}
 	unavailable := &neutron.Error{Op: "list subnet pools", Class: neutron.ErrUnavailable}
@@ -257,7 +255,6 @@ func TestExitCode(t *testing.T) {
 	}{
 		"its network is gone":         {(&reader{}).addReady("gone", "10.0.0.0/24"), 2},
 		"blocked, and not reported":   {invalid, 3},
-		"blocked, as reported":        {reported, 0},
 		"Neutron becomes unavailable": {pooled, 1},
 	} {
 		if got := planFor(t, &reader{poolErr: unavailable}, reconcile.Options{}, test.network); got.ExitCode() != test.want {
@@ -432,23 +429,17 @@ func TestFlagsIn(t *testing.T) {
 
 // TestOnlyReads: the transport of a plan sends nothing that could change something.
 func TestOnlyReads(t *testing.T) {
+	files := http.NewFileTransport(http.Dir(t.TempDir())) // accepts every method
 	for method, allowed := range map[string]bool{
 		http.MethodGet: true, http.MethodHead: true,
 		http.MethodPost: false, http.MethodPut: false, http.MethodPatch: false, http.MethodDelete: false,
 	} {
-		sent := false
-		server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { sent = true }))
-		request, err := http.NewRequestWithContext(t.Context(), method, server.URL, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := onlyReads(http.DefaultTransport).RoundTrip(request)
+		response, err := onlyReads(files).RoundTrip(httptest.NewRequest(method, "/", http.NoBody))
 		if err == nil {
 			_ = response.Body.Close()
 		}
-		server.Close()
-		if (err == nil) != allowed || sent != allowed {
-			t.Errorf("%s: error %v, sent: %v", method, err, sent)
+		if (err == nil) != allowed {
+			t.Errorf("%s: error %v", method, err)
 		}
 	}
 }
