@@ -289,7 +289,7 @@ func assemble(ctx context.Context, o options, c connections, observers observers
 	recorder := kube.NewEventRecorder(ctx, c.kube, scheme.Scheme, controllerName)
 	guard := kube.NewCRDGuard(c.metadata, samplecrdv1.DefinitionName, samplecrdv1.AnnotationAllowDeletion)
 	o.reconcile.IsDefinitionDeleted = guard.BeingDeleted
-	forCloud := func(cache *neutron.Cache, networks *store.Networks) *Controller {
+	forCloud := func(cache *neutron.Cache, networks *store.Networks) ofCloud {
 		reconciler := reconcile.New(reconcile.Dependencies{
 			Client: c.networks, Networks: networks, Neutron: cache, Events: recorder, Clock: clock.RealClock{},
 		}, o.reconcile)
@@ -297,7 +297,7 @@ func assemble(ctx context.Context, o options, c connections, observers observers
 			Neutron: cache, Networks: networks, Reconciler: reconciler, Events: recorder,
 			Observer: observers.networks, Clock: clock.RealClock{},
 		}, o.drift)
-		return NewController(networks, reconciler, detector, observers.networks)
+		return ofCloud{NewController(networks, reconciler, detector, observers.networks), reconciler}
 	}
 	neutronCache := neutron.NewCache(c.neutron, time.Now)
 	set, err := clouds.New(clouds.Config{
@@ -308,8 +308,7 @@ func assemble(ctx context.Context, o options, c connections, observers observers
 			return settings
 		},
 		New: func(client neutron.Client, networks *store.Networks) clouds.Controller {
-			controller := forCloud(neutron.NewCache(client, time.Now), networks)
-			return ofCloud{controller, controller.reconciler}
+			return forCloud(neutron.NewCache(client, time.Now), networks)
 		},
 		Identity: func() (identity string, known bool) {
 			identity, known = neutronCache.KnownCloud()
@@ -319,7 +318,7 @@ func assemble(ctx context.Context, o options, c connections, observers observers
 	if err != nil {
 		return nil, err
 	}
-	controller := forCloud(neutronCache, set.Rest())
+	controller := forCloud(neutronCache, set.Rest()).Controller
 	forDeployments, err := deployments.New(deployments.Config{
 		Informers: informers.deployments, Networks: networks, Metadata: c.metadata, Client: c.networks,
 		Events: recorder, Options: o.deployments, Observer: observers.deployments,
