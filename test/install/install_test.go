@@ -174,7 +174,7 @@ func deniedDeletion(t *testing.T, own *controlplane.Cluster) (permit []string) {
 func TestCRDDeletion(t *testing.T) {
 	t.Parallel()
 	own := ownCluster(t)
-	p := start(t, nil, "-kubeconfig="+own.Kubeconfig())
+	p := start(t, nil, "-kubeconfig="+own.Kubeconfig(), "-leader-elect=false") // an overlay has the Lease
 	p.WaitFor("Starting workers")
 	permit := deniedDeletion(t, own)
 	kubectl(t, own, "apply", "-f", "test/bench/crd")
