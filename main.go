@@ -281,8 +281,8 @@ func assemble(ctx context.Context, o options, c connections, observers observers
 	if err != nil {
 		return nil, err
 	}
-	logger, onWatchError := klog.FromContext(ctx), c.resource().LogWatchError("")
-	networks, err := store.New(logger, informers.networks, onWatchError, observers.networks)
+	onWatchError := c.resource().LogWatchError("")
+	networks, err := store.New(klog.FromContext(ctx), informers.networks, onWatchError, observers.networks)
 	if err != nil {
 		return nil, err
 	}
@@ -294,8 +294,8 @@ func assemble(ctx context.Context, o options, c connections, observers observers
 			Client: c.networks, Networks: networks, Neutron: cache, Events: recorder, Clock: clock.RealClock{},
 		}, o.reconcile)
 		detector := drift.New(drift.Dependencies{
-			Neutron: cache, Networks: networks, Reconciler: reconciler, Events: recorder,
-			Observer: observers.networks, Clock: clock.RealClock{},
+			Neutron: cache, Networks: networks, Reconciler: reconciler,
+			Events: recorder, Observer: observers.networks, Clock: clock.RealClock{},
 		}, o.drift)
 		return ofCloud{NewController(networks, reconciler, detector, observers.networks), reconciler}
 	}
@@ -303,16 +303,14 @@ func assemble(ctx context.Context, o options, c connections, observers observers
 	set, err := clouds.New(clouds.Config{
 		Options: o.clouds, Networks: networks, Secrets: c.kube.CoreV1(),
 		Connect: func() openstack.Options {
-			settings := o.neutronSettings(neutronTransport(c.fence, newNeutronGate(o), observers.networks))
-			settings.MaxList = maxListOfNamespaces
-			return settings
+			return o.neutronSettings(neutronTransport(c.fence, newNeutronGate(o), observers.networks))
 		},
 		New: func(client neutron.Client, networks *store.Networks) clouds.Controller {
 			return forCloud(neutron.NewCache(client, time.Now), networks)
 		},
-		Identity: func() (identity string, known bool) {
-			identity, known = neutronCache.KnownCloud()
-			return identity, known || !o.hasOwnNeutron()
+		Identity: func() (string, bool) {
+			identity, isKnown := neutronCache.KnownCloud()
+			return identity, isKnown || !o.hasOwnNeutron()
 		},
 	})
 	if err != nil {
@@ -347,10 +345,6 @@ func plural(count int, singular string) string {
 	}
 	return singular + "s"
 }
-
-// maxListOfNamespaces limits a list of Neutron's state in the cloud of a namespace, in
-// bytes. It has room for about 20,000 networks.
-const maxListOfNamespaces = 16 << 20
 
 // ofCloud is the Controller for a cloud.
 type ofCloud struct {

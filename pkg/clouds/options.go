@@ -81,6 +81,11 @@ func (o Options) ClientOf(
 	if err != nil {
 		return nil, err
 	}
+	settings.MaxList = maxList
 	return openstack.NewFromCredentials(
 		func(context.Context, bool) (*openstack.Credentials, error) { return credentials, nil }, settings)
 }
+
+// maxList limits a list of Neutron's state in the cloud of a namespace, in bytes. It has room
+// for about 20,000 networks.
+const maxList = 16 << 20

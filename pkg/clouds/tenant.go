@@ -210,13 +210,15 @@ func (t *tenant) use(ctx context.Context, secret *corev1.Secret) error {
 	if err != nil {
 		return err
 	}
+	settings := t.set.Connect()
+	settings.MaxList = maxList
 	var used atomic.Pointer[cloud] // the one of this client
 	client, err := openstack.NewFromCredentials(func(_ context.Context, refused bool) (*openstack.Credentials, error) {
 		if c := used.Load(); c != nil {
 			return c.latest(refused)
 		}
 		return credentials, nil
-	}, t.set.Connect())
+	}, settings)
 	if err != nil {
 		return err
 	}
