@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"time"
 
 	"github.com/samplecrd/network-controller/test/internal/process"
 )
@@ -28,30 +27,27 @@ type keystoneConfig struct {
 	Cache    bool // false if it must see changes in the database at once
 }
 
-// createKeystoneSchema creates Keystone's tables.
-func (c *cloud) createKeystoneSchema(ctx context.Context, path string) error {
-	if err := c.writeFile("keystone-schema.conf", "keystone.conf",
-		keystoneConfig{server: c.keystone, Database: path, Life: 1}); err != nil {
-		return err
-	}
-	return c.manageKeystone(ctx, "keystone-schema.conf", nil, "db_sync")
-}
-
 // manageKeystone runs keystone-manage.
-func (c *cloud) manageKeystone(ctx context.Context, config string, env []string, args ...string) error {
-	args = append([]string{python, "-W", "ignore", "/usr/bin/keystone-manage", "--config-file", config}, args...)
+func (c *cloud) manageKeystone(ctx context.Context, env []string, args ...string) error {
+	args = append([]string{python, "-W", "ignore", "/usr/bin/keystone-manage", "--config-file", "keystone.conf"}, args...)
 	return c.run(ctx, process.Program{Name: "keystone-manage", Args: args, Env: env})
 }
 
 // startKeystones starts two Keystones that differ only in the lifetime of their
 // tokens, which is one setting for all tokens of a Keystone. Either accepts the
 // tokens of the other.
-func (c *cloud) startKeystones(ctx context.Context, began time.Time) error {
+func (c *cloud) startKeystones(ctx context.Context) error {
 	if err := c.configureKeystones(); err != nil {
 		return err
 	}
+	if err := c.manageKeystone(ctx, nil, "db_sync"); err != nil {
+		return err
+	}
+	if err := c.useWAL(ctx, c.keystone.database()); err != nil {
+		return err
+	}
 	// The password is in the environment, because every user can read command lines.
-	err := c.manageKeystone(ctx, "keystone.conf", []string{"OS_BOOTSTRAP_PASSWORD=" + c.passwords.Admin}, "bootstrap",
+	err := c.manageKeystone(ctx, []string{"OS_BOOTSTRAP_PASSWORD=" + c.passwords.Admin}, "bootstrap",
 		"--bootstrap-region-id", region,
 		"--bootstrap-public-url", c.keystone.URL()+"/v3", "--bootstrap-internal-url", c.keystone.URL()+"/v3")
 	if err != nil {
@@ -59,12 +55,12 @@ func (c *cloud) startKeystones(ctx context.Context, began time.Time) error {
 	}
 	return together(ctx,
 		func(ctx context.Context) error {
-			if err := c.startKeystone(ctx, &c.keystone, began); err != nil {
+			if err := c.startKeystone(ctx, &c.keystone); err != nil {
 				return err
 			}
 			return c.setUpIdentity(ctx)
 		},
-		func(ctx context.Context) error { return c.startKeystone(ctx, &c.keystoneShort, began) },
+		func(ctx context.Context) error { return c.startKeystone(ctx, &c.keystoneShort) },
 	)
 }
 
@@ -110,6 +106,6 @@ func writeKeys(path string) error {
 	return nil
 }
 
-func (c *cloud) startKeystone(ctx context.Context, s *server, began time.Time) error {
-	return c.serve(ctx, s, s.uwsgi(), "/v3", http.StatusOK, began)
+func (c *cloud) startKeystone(ctx context.Context, s *server) error {
+	return c.serve(ctx, s, process.Program{Name: s.File, Args: s.uwsgi()}, "/v3", http.StatusOK)
 }

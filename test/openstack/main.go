@@ -93,15 +93,12 @@ func prepare(ctx context.Context) (*cloud, error) {
 		return nil, err
 	}
 	build := filepath.Join(module, "build")
-	c := &cloud{cache: filepath.Join(build, "openstack-cache")}
-	if err := os.MkdirAll(c.cache, 0o755); err != nil {
-		return nil, err
-	}
-	lock, err := runfolder.Lock(ctx, filepath.Join(c.cache, "lock"))
+	lock, err := runfolder.Lock(ctx, filepath.Join(build, "openstack-lock"))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = lock.Close() }()
+	c := &cloud{}
 	if release := os.Getenv(releaseVariable); release != "" {
 		c.root = filepath.Join(build, "openstack-"+release)
 		err = debian.Extract(ctx, release, c.root, packages...)

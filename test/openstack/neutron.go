@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	_ "embed" // for the script
-	"time"
+	"net/http"
 
 	"github.com/samplecrd/network-controller/test/internal/process"
 )
@@ -11,11 +11,23 @@ import (
 //go:embed files/neutron-schema.py
 var neutronSchema string
 
-// createNeutronSchema creates Neutron's tables from its models. Its migrations do
-// not work on SQLite.
-func (c *cloud) createNeutronSchema(ctx context.Context, path string) error {
-	return c.run(ctx, process.Program{Name: "neutron-schema",
-		Args: []string{python, "-W", "ignore", "-c", neutronSchema, path}})
+// startNeutrons starts a Neutron without authentication, and one with Keystone. Neutron's
+// migrations do not work on SQLite, so its tables are created from its models.
+func (c *cloud) startNeutrons(ctx context.Context) error {
+	paths := []string{c.neutronNoAuth.database(), c.neutron.database()}
+	args := []string{python, "-W", "ignore", "-c", neutronSchema}
+	if err := c.run(ctx, process.Program{Name: "neutron-schema", Args: append(args, paths...)}); err != nil {
+		return err
+	}
+	if err := c.useWAL(ctx, paths...); err != nil {
+		return err
+	}
+	return together(ctx,
+		func(ctx context.Context) error { return c.startNeutron(ctx, &c.neutronNoAuth, "noauth", http.StatusOK) },
+		func(ctx context.Context) error {
+			return c.startNeutron(ctx, &c.neutron, "keystone", http.StatusUnauthorized)
+		},
+	)
 }
 
 // neutronConfig has the values in the configuration of a Neutron.
@@ -30,10 +42,10 @@ type neutronConfig struct {
 }
 
 // startNeutron starts a Neutron without agents and without a message broker. It is
-// ready when it answers an unauthenticated list with a status. Only the one with
+// ready when it responds to an unauthenticated list with a status. Only the one with
 // Keystone has dns-integration, so that the tests see both cases. Neutron 21 is a
 // server of its own, later ones are an application for uWSGI.
-func (c *cloud) startNeutron(ctx context.Context, s *server, authStrategy string, want int, began time.Time) error {
+func (c *cloud) startNeutron(ctx context.Context, s *server, authStrategy string, want int) error {
 	config := neutronConfig{
 		server: *s, AuthStrategy: authStrategy, Database: s.database(), Keystone: c.keystone.URL(),
 		Password: c.passwords.Neutron,
@@ -51,5 +63,5 @@ func (c *cloud) startNeutron(ctx context.Context, s *server, authStrategy string
 	if err := c.writeFile(s.File+".conf", "neutron.conf", config); err != nil {
 		return err
 	}
-	return c.serve(ctx, s, args, "/v2.0/networks", want, began)
+	return c.serve(ctx, s, process.Program{Name: s.File, Args: args}, "/v2.0/networks", want)
 }

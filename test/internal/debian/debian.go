@@ -121,15 +121,6 @@ func linesOf(ctx context.Context, name string, args ...string) ([]string, error)
 	return strings.Split(strings.TrimSpace(string(output)), "\n"), nil
 }
 
-// VersionOf returns the version of an installed package.
-func VersionOf(ctx context.Context, name string) (string, error) {
-	output, err := exec.CommandContext(ctx, "dpkg-query", "-W", "-f", "${Version}", name).Output()
-	if err != nil {
-		return "", fmt.Errorf("finding the version of %s: %w", name, err)
-	}
-	return string(output), nil
-}
-
 // missingOf returns those of the packages that are not installed.
 func missingOf(ctx context.Context, packages []string) ([]string, error) {
 	query := exec.CommandContext(ctx, "dpkg-query", append([]string{"-W", "-f", "${Package} ${db:Status-Status}\n"},
