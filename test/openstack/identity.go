@@ -100,7 +100,7 @@ func (t tenant) create(ctx context.Context, admin *gophercloud.ServiceClient) er
 
 // addNeutron adds the Neutron with Keystone to the catalog.
 func (c *cloud) addNeutron(ctx context.Context, admin *gophercloud.ServiceClient) error {
-	opts := services.CreateOpts{Type: "network", Extra: map[string]any{"name": neutronName}}
+	opts := services.CreateOpts{Type: "network", Name: neutronName}
 	service, err := services.Create(ctx, admin, opts).Extract()
 	if err != nil {
 		return err

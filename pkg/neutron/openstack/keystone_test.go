@@ -386,29 +386,16 @@ func (c *cloudTest) readFiles() {
 	openstack.WaitForFiles(c.client)
 }
 
-// noSecrets fails if any form of an error contains a secret.
+// noSecrets fails if any form of an error, or its cause, contains a secret.
 func noSecrets(t *testing.T, err error) {
 	t.Helper()
-	if err == nil {
-		return
+	forms := []any{err}
+	if failure := (*neutron.Error)(nil); errors.As(err, &failure) {
+		forms = append(forms, *failure, failure.Cause)
 	}
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
-		if text := fmt.Sprintf(verb, err); strings.Contains(text, secret) {
+	for _, form := range forms {
+		if text := fmt.Sprintf("%v %+[1]v %#[1]v %[1]q", form); strings.Contains(text, secret) {
 			t.Errorf("the error has a secret in it: %s", text)
-		}
-	}
-	var failure *neutron.Error
-	if errors.As(err, &failure) {
-		if text := fmt.Sprintf("%#v", *failure); strings.Contains(text, secret) {
-			t.Errorf("the failure has a secret in it: %s", text)
-		}
-	}
-	switch e := err.(type) { //nolint:errorlint // all of them are looked at
-	case interface{ Unwrap() error }:
-		noSecrets(t, e.Unwrap())
-	case interface{ Unwrap() []error }:
-		for _, inner := range e.Unwrap() {
-			noSecrets(t, inner)
 		}
 	}
 }

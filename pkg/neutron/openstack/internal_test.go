@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"syscall"
 	"testing"
@@ -33,6 +36,7 @@ func TestClassOf(t *testing.T) {
 		"a conflict without a name":      {"create subnet", 409, "", neutron.ErrUnavailable},
 		"quota":                          {"create network", 409, "OverQuota", neutron.ErrRefused},
 		"the gateway is in a pool":       {"update subnet", 409, "GatewayConflictWithAllocationPools", neutron.ErrRefused},
+		"a route of a router":            {"remove router interface", 409, "RouterInterfaceInUseByRoute", neutron.ErrInUse},
 		"a conflict that we do not know": {"update subnet", 409, "IpamValueInvalid", neutron.ErrRefused},
 		"invalid":                        {"create subnet", 400, "InvalidInput", neutron.ErrRefused},
 		"no Neutron at this address":     {"create network", 405, "", neutron.ErrUnavailable},
@@ -84,5 +88,70 @@ func TestWithoutResponse(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 		})
+	}
+}
+
+// TestFenced: a former leader must send no write. The reconciler sees that a request was
+// not sent, through all layers of the client.
+func TestFenced(t *testing.T) {
+	for _, request := range []struct {
+		method, path string
+		refused      bool
+	}{
+		{http.MethodGet, "/v2.0/networks", false},
+		{http.MethodGet, "/v3", false},
+		{http.MethodPost, "/v3/auth/tokens", false},
+		{http.MethodPost, "/v2.0/networks", true},
+		{http.MethodPut, "/v2.0/networks/5f", true},
+		{http.MethodDelete, "/v2.0/subnets/5f", true},
+		{http.MethodPut, "/v2.0/routers/5f/add_router_interface", true},
+		{http.MethodPut, "/v2.0/networks/5f/tags/blue", true},
+		{http.MethodPatch, "/v2.0/other", true},
+	} {
+		sent := httptest.NewRequest(request.method, request.path, http.NoBody)
+		if request.path == "/v3/auth/tokens" {
+			sent = sent.WithContext(withOperation(t.Context(), opLogin))
+		}
+		if err := Fenced(sent); (err != nil) != request.refused {
+			t.Errorf("Fenced(%s %s) = %v", request.method, request.path, err)
+		}
+	}
+
+	for name, refuse := range map[string]refusing{"of a former leader": Fenced, "that has waited for too long": NotSent} {
+		client, err := New("http://127.0.0.1:1", Options{Transport: func(http.RoundTripper) http.RoundTripper { return refuse }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.CreateNetwork(t.Context(), neutron.NewNetwork{Name: "a"})
+		var failure *neutron.Error
+		if !errors.As(err, &failure) || failure.Type != neutron.NotSent || !errors.Is(err, neutron.ErrUnavailable) || failure.Op != "create network" {
+			t.Errorf("a request %s: CreateNetwork() = %v", name, err)
+		}
+	}
+}
+
+// refusing is a transport that sends nothing.
+type refusing func(*http.Request) error
+
+func (refuse refusing) RoundTrip(request *http.Request) (*http.Response, error) {
+	return nil, refuse(request)
+}
+
+// TestForbiddenAddresses: no connection goes to this machine, its link or a service for metadata.
+func TestForbiddenAddresses(t *testing.T) {
+	for address, want := range map[string]bool{
+		"127.0.0.1": true, "127.9.9.9": true, "::1": true, "0.0.0.0": true, "0.1.2.3": true, "::": true,
+		"169.254.169.254": true, "fe80::1": true, "fe80::1%eth0": true, "fd00:ec2::254": true, "100.100.100.200": true,
+		"224.0.0.1": true, "255.255.255.255": true, "ff02::1": true,
+		"::ffff:127.0.0.1": true, "::ffff:169.254.169.254": true, "64:ff9b::7f00:1": true, "64:ff9b::a9fe:a9fe": true,
+		"10.0.0.1": false, "192.168.1.1": false, "203.0.113.9": false, "2001:db8::1": false, "fd00::1": false,
+		"64:ff9b::cb00:7109": false, "64:ff9b:1::7f00:1": true, "2002:7f00:1::": true,
+	} {
+		if got := isForbidden(netip.MustParseAddr(address)); got != want {
+			t.Errorf("%s: forbidden is %t, want %t", address, got, want)
+		}
+	}
+	if err := new(Addresses).control("tcp", "not an address", nil); err == nil {
+		t.Error("what is no address is allowed")
 	}
 }
