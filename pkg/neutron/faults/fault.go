@@ -38,21 +38,6 @@ type Fault struct {
 	path *regexp.Regexp
 }
 
-// selects reports whether the fault affects a request.
-func (f *Fault) selects(r *http.Request) bool {
-	return (f.Method == "" || f.Method == r.Method) && f.path.MatchString(r.URL.Path)
-}
-
-// arrives waits for the delay, and reports whether the request arrives.
-func (f Fault) arrives(ctx context.Context) bool {
-	return pause(ctx, f.Delay) && !f.DropRequest
-}
-
-// work waits while Neutron works, even if the client gives up.
-func (f Fault) work(ctx context.Context) {
-	pause(context.WithoutCancel(ctx), f.Work)
-}
-
 // pause reports whether the time passed before the context ended.
 func pause(ctx context.Context, duration time.Duration) bool {
 	if duration == 0 {

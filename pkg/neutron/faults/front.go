@@ -99,10 +99,10 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	request, fault := f.begin(r)
 	a := &response{header: http.Header{}}
 	defer f.end(request, a) // also after a panic
-	if !fault.arrives(r.Context()) {
+	if arrived := pause(r.Context(), fault.Delay); !arrived || fault.DropRequest {
 		panic(http.ErrAbortHandler) // closes the connection
 	}
-	fault.work(r.Context())
+	pause(context.WithoutCancel(r.Context()), fault.Work)
 	if fault.Status != 0 {
 		fault.respond(a)
 	} else {
@@ -124,7 +124,9 @@ func (f *Front) begin(r *http.Request) (*Request, Fault) {
 	defer f.mu.Unlock()
 	request := &Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, UserAgent: r.UserAgent()}
 	f.underWay = append(f.underWay, request)
-	i := slices.IndexFunc(f.faults, func(fault *Fault) bool { return fault.selects(r) })
+	i := slices.IndexFunc(f.faults, func(fault *Fault) bool {
+		return (fault.Method == "" || fault.Method == r.Method) && fault.path.MatchString(r.URL.Path)
+	})
 	if i < 0 {
 		return request, Fault{}
 	}
