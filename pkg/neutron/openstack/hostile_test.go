@@ -128,7 +128,7 @@ func TestEndlessPages(t *testing.T) {
 		"many objects": {pages(2000, 0), openstack.Options{}, "it has more than 200000 networks"},
 		"many bytes":   {pages(2000, 0), openstack.Options{MaxList: 1 << 20}, " bytes"},
 		"no objects":   {pages(0, 0), openstack.Options{}, "it has more than 10000 pages"},
-		"slow":         {pages(1, 20*time.Millisecond), openstack.Options{Timeout: 50 * time.Millisecond}, "it takes longer than 1s"},
+		"slow":         {pages(1, 60*time.Millisecond), openstack.Options{Timeout: 300 * time.Millisecond}, "it takes longer than 3s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := hostile(t, test.handler, test.options)

@@ -202,8 +202,7 @@ func (l *listing[J, V]) add(raw json.RawMessage) error {
 	case err != nil:
 		l.skipped++
 		if l.example == "" {
-			id, _ := textOf(fields["id"])
-			l.example = fmt.Sprintf("%v (the ID is %s)", err, quoted(id))
+			l.example = fmt.Sprintf("%v (the ID is %s)", err, fields["id"])
 		}
 	}
 	return nil

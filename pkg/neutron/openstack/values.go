@@ -2,8 +2,6 @@ package openstack
 
 import (
 	"encoding/json"
-	"fmt"
-	"strconv"
 	"time"
 )
 
@@ -47,13 +45,4 @@ func parseTime(text string) time.Time {
 		return time.Time{}
 	}
 	return t
-}
-
-// quoted returns a text for a message, or its length if it is long. Only a whole
-// text is quoted: part of a secret could not be recognized.
-func quoted(text string) string {
-	if isTooLong(text) {
-		return fmt.Sprintf("a text of %d bytes", len(text))
-	}
-	return strconv.Quote(text)
 }
