@@ -17,7 +17,7 @@ import (
 )
 
 // startTimeout limits the start. It is long enough for a slow machine.
-const startTimeout = 3 * time.Minute
+const startTimeout = 5 * time.Minute
 
 // cloud is an OpenStack: its servers, and their users.
 type cloud struct {
