@@ -151,7 +151,7 @@ func TestBadInput(t *testing.T) {
 		"unknown command":             {[]string{"plna"}, 2, "the commands are plan and follow"},
 		"plan without a Neutron":      {[]string{"plan", kubeconfig}, 1, "set -cloud, OS_CLOUD or -neutron-endpoint"},
 		"plan in another format":      {[]string{"plan", kubeconfig, "-neutron-endpoint=http://127.0.0.1:1", "-o=xml"}, 1, `-o is "xml": it must be text or json`},
-		"plan of a missing file":      {[]string{"plan", kubeconfig, "-neutron-endpoint=http://127.0.0.1:1", "-f=/does/not/exist"}, 1, "-f: stat /does/not/exist"},
+		"plan of a missing file":      {[]string{"plan", kubeconfig, "-neutron-endpoint=http://127.0.0.1:1", "-f=/does/not/exist"}, 1, "/does/not/exist: no such file or directory"},
 		"plan outside -namespaces":    {[]string{"plan", kubeconfig, "-neutron-endpoint=http://127.0.0.1:1", "-namespaces=a", "-f=" + example}, 1, "not in a namespace of -namespaces"},
 		"plan without access":         {[]string{"plan", "-master=http://127.0.0.1:1", "-neutron-endpoint=http://127.0.0.1:1"}, 1, "the API server is unavailable"},
 		"no workers":                  {[]string{"-workers=0"}, 2, "-workers is 0: it must be between 1 and 100"},
