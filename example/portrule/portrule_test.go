@@ -54,10 +54,12 @@ func TestAccess(t *testing.T) {
 		m.rejected(firstClient, web), m.passes(secondClient, web))
 
 	m.Do("delete", "ports", "web", "web-v6", "other-host", "udp")
-	m.eventually(m.passes(firstClient, web))
-	if rules := m.ruleset(); rules != "" {
-		t.Errorf("without a PortRule, the table exists:\n%s", rules)
-	}
+	m.eventually(m.passes(firstClient, web), func() error {
+		if rules := m.ruleset(); rules != "" {
+			return fmt.Errorf("without a PortRule, the table exists:\n%s", rules)
+		}
+		return nil
+	})
 }
 
 // TestCapabilities: the agent needs no capability but NET_ADMIN, as deploy/ grants it.
