@@ -296,7 +296,9 @@ var presentRows = map[string]row{
 	"present, our subnet, with another CIDR, not in use": {desiredFor("10.0.0.0/24", ""), foundSubnets(subnet).After(findPorts, noPorts), with(newSubnet, func(s *plan.CreateSubnet) {
 		s.Subnet.CIDR, s.Subnet.Gateway = prefix("10.0.0.0/24"), new(addr("10.0.0.1"))
 	})},
-	"present, our subnet, and the one that replaces it": {desiredFor("10.0.0.0/24", ""), foundSubnets(subnet, with(oldRange, func(s *sub) { s.Gateway = addr("10.0.0.1") })), plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16"), For: "10.0.0.0/24"}},
+	"present, our subnet, and the one that replaces it":          {desiredFor("10.0.0.0/24", ""), foundSubnets(subnet, with(oldRange, func(s *sub) { s.Gateway = addr("10.0.0.1") })), plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16"), For: "10.0.0.0/24"}},
+	"present, our subnet, without its marker, and another range": {desiredFor("10.0.0.0/24", ""), foundSubnets(with(subnet, func(s *sub) { s.Description = "" })), `blocked: NotOurs: subnet sub-1 with the range 192.168.0.0/16 is on network net-1, but does not have the owner marker of this Network. If it belongs to this Network, set its description to "samplecrd.k8s.io owner: c1/default/example". Otherwise delete it.`},
+	"present, only a foreign subnet of another range":            {present, foundSubnets(foreign), newSubnet},
 	"present, our subnet, without its marker": {present, foundSubnets(with(subnet, func(s *sub) { s.Name, s.Description = "x", "" })),
 		`blocked: NotOurs: subnet sub-1 with the range 192.168.0.0/16 is on network net-1, but does not have the owner marker of this Network. If it belongs to this Network, set its description to "samplecrd.k8s.io owner: c1/default/example". Otherwise delete it.`},
 	"present, all as desired":                {present, foundSubnets(foreign, subnet), plan.Nothing{}},

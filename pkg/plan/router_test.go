@@ -93,11 +93,13 @@ var routerRows = map[string]row{
 	"another gateway, detached":              {otherGateway, routedBy(), changeGateway},
 	"no gateway in Neutron, and still there": {withRouter, foundSubnets(with(subnet, func(s *sub) { s.Gateway = none })).After(findRoutes, []neutron.RouterInterface{attached}).After(recordEdge, nil), updateSubnet(plan.Change{What: "gateway", From: "none", To: "192.168.0.1"}, neutron.SubnetSettings{Gateway: new(addr("192.168.0.1"))})},
 
-	"another range, ports not looked for":          {otherCIDR, routedBy(attached), findPorts},
-	"another range":                                {otherCIDR, routedBy(attached).After(findPorts, []neutron.Port{elsewhere}), detach("replace subnet 192.168.0.0/16 by 192.168.0.0/24")},
-	"another range, and a port without an address": {otherCIDR, routedBy(attached).After(findPorts, []neutron.Port{noAddress}), detach("replace subnet 192.168.0.0/16 by 192.168.0.0/24")},
-	"another range, detached":                      {otherCIDR, routedBy(), with(deleteSubnet, func(s *plan.DeleteSubnet) { s.For = "192.168.0.0/24" })},
-	"another range, and a port uses the subnet":    {otherCIDR, routedBy(attached).After(findPorts, []neutron.Port{machine}), "blocked: InUse: cannot replace subnet 192.168.0.0/16 by 192.168.0.0/24: ports use subnet sub-1 (port-9 (compute:nova)). Subnet sub-1 stays attached to router router-1 until they are deleted."},
+	"another range, ports not looked for":                    {otherCIDR, routedBy(attached), findPorts},
+	"another range":                                          {otherCIDR, routedBy(attached).After(findPorts, []neutron.Port{elsewhere}), detach("replace subnet 192.168.0.0/16 by 192.168.0.0/24")},
+	"another range, and a port without an address":           {otherCIDR, routedBy(attached).After(findPorts, []neutron.Port{noAddress}), detach("replace subnet 192.168.0.0/16 by 192.168.0.0/24")},
+	"another range, detached":                                {otherCIDR, routedBy(), with(deleteSubnet, func(s *plan.DeleteSubnet) { s.For = "192.168.0.0/24" })},
+	"another range, and a second router uses another subnet": {otherCIDR, routedBy(attached, with(besides, func(i *neutron.RouterInterface) { i.SubnetID = "sub-2" })).After(findPorts, noPorts), detach("replace subnet 192.168.0.0/16 by 192.168.0.0/24")},
+	"another range, and a second router uses the subnet":     {otherCIDR, routedBy(attached, besides).After(findPorts, noPorts), "blocked: InUse: cannot replace subnet 192.168.0.0/16 by 192.168.0.0/24: ports use subnet sub-1 (subnet sub-1 to router router-2). Subnet sub-1 stays attached to router router-1 until they are deleted."},
+	"another range, and a port uses the subnet":              {otherCIDR, routedBy(attached).After(findPorts, []neutron.Port{machine}), "blocked: InUse: cannot replace subnet 192.168.0.0/16 by 192.168.0.0/24: ports use subnet sub-1 (port-9 (compute:nova)). Subnet sub-1 stays attached to router router-1 until they are deleted."},
 
 	"absent, router, subnets not looked for":        {noRouter, foundByMarker(recorded, empty), findSubnets},
 	"absent, router, interfaces not looked for":     {noRouter, foundSubnets(subnet), findRoutes},
