@@ -10,14 +10,14 @@ import (
 // budgets are the most that this repository may contain, without generated files. They
 // follow the repository down. To raise one is a decision: what is it worth to a reader?
 var budgets = map[string]int{
-	"lines of the program":                           21_200,
-	"lines of the embedded Neutron":                  2_100,
-	"lines of tests":                                 30_900,
-	"lines that support tests, tools and lessons":    15_300,
+	"lines of the program":                           20_600,
+	"lines of the embedded Neutron":                  1_920,
+	"lines of tests":                                 28_400,
+	"lines that support tests, tools and lessons":    14_000,
 	"lines of the debug page":                        1_770,
-	"lines of YAML":                                  2_900,
+	"lines of YAML":                                  2_800,
 	"Go files in the root":                           3,
-	"test files in the root":                         7,
+	"test files in the root":                         6,
 	"modules":                                        9,
 	"characters in the longest line of the Go types": 160,
 }
