@@ -148,7 +148,7 @@ func checkNext(t *testing.T, rows map[string]row) {
 				got = fmt.Sprint(got)
 			}
 			if diff := cmp.Diff(test.want, got, compareValues); diff != "" {
-				t.Errorf("Next() differs (-want +got):\n- %s\n+ %s", test.want, got)
+				t.Errorf("Next() differs (-want +got):\n- %s\n+ %s\n%s", test.want, got, diff)
 			}
 		})
 	}

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -140,6 +141,10 @@ func (w *world) mayBlock(reason plan.Reason, desired plan.Desired, status plan.R
 	routers := w.findRouters(neutron.RouterFilter{ID: router.ID, Name: router.Name})
 	pools := w.findPools(neutron.SubnetPoolFilter{ID: pool.ID, Name: pool.Name})
 	isForeign := func(s neutron.Subnet) bool { return s.Description != marker }
+	isOurs := func(id string) bool {
+		n := w.network(id)
+		return n != nil && (w.isOurs(*n, status) || w.isAdopted(*n, desired))
+	}
 	switch string(reason) {
 	case string(plan.ReasonAmbiguous):
 		isOneOfTwo := func(s neutron.Subnet) bool { return s.Description == marker && w.hasOther(s) }
@@ -149,15 +154,29 @@ func (w *world) mayBlock(reason plan.Reason, desired plan.Desired, status plan.R
 		hasNoGateway := func(s neutron.Subnet) bool { return s.NetworkID == desired.Adopted && !s.Gateway.IsValid() }
 		return desired.Router != nil && slices.ContainsFunc(w.subnets, hasNoGateway)
 	case string(plan.ReasonNotOurs):
-		n := w.network(cmp.Or(desired.Adopted, status.NetworkID))
-		return desired.Router != nil && len(w.interfaces) > 0 || slices.ContainsFunc(w.subnets, isForeign) ||
-			n != nil && (desired.Adopted != "" && neutron.IsMarker(n.Description) || !w.isOurs(*n, status))
+		isTaken := func(i neutron.RouterInterface) bool { return i.Address == w.subnet(i.SubnetID).Gateway }
+		isInTheWay := func(s neutron.Subnet) bool {
+			overlaps := desired.CIDR.IsValid() && s.CIDR.Overlaps(desired.CIDR)
+			return isForeign(s) && isOurs(s.NetworkID) && (overlaps || s.ID == status.SubnetID)
+		}
+		adopted, recorded := w.network(desired.Adopted), w.network(status.NetworkID)
+		return desired.Router != nil && slices.ContainsFunc(w.interfaces, isTaken) || slices.ContainsFunc(w.subnets, isInTheWay) ||
+			adopted != nil && neutron.IsMarker(adopted.Description) ||
+			adopted == nil && recorded != nil && !w.isOurs(*recorded, status)
 	case string(plan.ReasonNotFound):
 		n := w.network(desired.Adopted)
 		return desired.Adopted != "" && (n == nil || n.ID == w.hidden) ||
 			desired.Router != nil && len(routers) == 0 || desired.SubnetPool != nil && len(pools) == 0
 	case string(plan.ReasonExtensionMissing):
-		return len(w.extensions) < len(allExtensions)
+		for extension, isUsed := range map[string]bool{
+			neutron.ExtensionMTU: desired.Settings.MTU != nil, neutron.ExtensionPortSecurity: desired.Settings.PortSecurity != nil,
+			neutron.ExtensionDNS: desired.Settings.DNSDomain != nil, neutron.ExtensionTags: desired.Tags != nil,
+			neutron.ExtensionSubnetPools: desired.SubnetPool != nil, neutron.ExtensionRouter: desired.Router != nil,
+		} {
+			if isUsed && !slices.Contains(w.extensions, extension) {
+				return true
+			}
+		}
 	case string(plan.ReasonSubnetPoolMismatch):
 		return slices.ContainsFunc(pools, func(p neutron.SubnetPool) bool {
 			isOther := func(address netip.Addr) bool { return address.Is4() != (p.IPVersion == 4) }
@@ -168,7 +187,9 @@ func (w *world) mayBlock(reason plan.Reason, desired plan.Desired, status plan.R
 				length != 0 && (length < p.MinPrefixLength || length > p.MaxPrefixLength)
 		})
 	case string(plan.ReasonInUse):
-		return len(w.ports) > 0 || len(w.interfaces) > 0 || desired.Absent && slices.ContainsFunc(w.subnets, isForeign)
+		isForeignOnOurs := func(s neutron.Subnet) bool { return isForeign(s) && isOurs(s.NetworkID) }
+		return desired.Absent && slices.ContainsFunc(w.subnets, isForeignOnOurs) || slices.ContainsFunc(w.subnets, w.isUsed) ||
+			slices.ContainsFunc(slices.Collect(maps.Keys(w.ports)), isOurs)
 	}
 	return false
 }
