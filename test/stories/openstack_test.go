@@ -228,7 +228,7 @@ func TestRealClouds(t *testing.T) {
 		o.mustKubectl("apply", "-n", namespace, "-f", "../../example/example-network.yaml")
 		o.mustKubectl("wait", "-n", namespace, "network/example-network", "--timeout=60s",
 			"--for=jsonpath={.status.conditions[0].reason}=NoCloud")
-		o.mustKubectl("apply", "-f", readCloud(t, cloud).secret(t, namespace))
+		o.mustKubectl("apply", "-n", namespace, "-f", readCloud(t, cloud).secret(t, namespace))
 	}
 	o.wantInOwnProjects(clouds, "192.168.0.1")
 	for namespace := range clouds {
