@@ -17,7 +17,7 @@ import (
 )
 
 // Patience limits how long Eventually waits.
-const Patience = 30 * time.Second
+const Patience = time.Minute
 
 // Eventually waits until a check passes, and fails with its last error.
 func Eventually(t testing.TB, check func() error) {
