@@ -35,19 +35,17 @@ func TestWalkthrough(t *testing.T) {
 
 	h.create("example", "192.168.0.0/16", "192.168.0.1")
 	created := h.waitReady("example")
-	h.want(hasExample("192.168.0.0/16", "192.168.0.1")(h))
+	h.want(h.is("example: 192.168.0.0/16 192.168.0.1"))
 	h.wantRequests("creating", 2, 2)
 	if diff := cmp.Diff([]string{samplecrdv1.Finalizer}, created.Finalizers); diff != "" {
 		t.Errorf("finalizers differ (-want +got):\n%s", diff)
 	}
-	networkID, subnetID := h.ids()
-
 	h.edit(`{"cidr":"192.168.1.0/16","gateway":"192.168.1.1"}`)
-	h.waitReady("example")
-	h.want(hasExample("192.168.0.0/16", "192.168.1.1")(h))
+	edited := h.waitReady("example")
+	h.want(h.is("example: 192.168.0.0/16 192.168.1.1"))
 	h.wantRequests("editing the gateway", 1, 1)
-	if network, subnet := h.ids(); network != networkID || subnet != subnetID {
-		t.Errorf("the edit replaced network %s by %s, or subnet %s by %s", networkID, network, subnetID, subnet)
+	if before, after := created.Status, edited.Status; after.NetworkID != before.NetworkID || after.SubnetID != before.SubnetID {
+		t.Errorf("the edit replaced the network or the subnet: %+v, and before %+v", after, before)
 	}
 
 	h.delete("example")
@@ -103,7 +101,7 @@ func TestCost(t *testing.T) {
 	h := newHarness(t)
 	stop := h.startController()
 	createRouted(h)
-	h.eventually(func() error { return errors.Join(h.hasRouter("edge"), h.hasSentEvents(1)) })
+	h.eventually(func() error { return errors.Join(h.is(created+" router edge"), h.hasSentEvents(1)) })
 	h.forgetRequests()
 
 	name := func(i int) string { return fmt.Sprintf("n%d", i) }
@@ -374,22 +372,6 @@ func TestDeploymentsForbidden(t *testing.T) {
 	h.waitReady("example")
 }
 
-// TestExcludedNamespaces: -exclude-deployment-namespaces ignores the Deployments of
-// a namespace, and no others.
-func TestExcludedNamespaces(t *testing.T) {
-	h := newDeploymentHarness(t)
-	excluded := h.beside()
-	h.flags("-namespaces="+h.namespace+","+excluded.namespace, "-exclude-deployment-namespaces="+excluded.namespace)
-	excluded.deploy("web", "cidr=10.0.1.0/24")
-	h.deploy("web", "cidr=10.0.0.0/24")
-	h.startWorkers(1)
-	h.waitReady("web")
-	excluded.annotate("web", "cidr=10.0.2.0/24")
-	excluded.create("marker", "10.0.3.0/24", "")
-	excluded.waitReady("marker")
-	h.want(h.hasCounts(2, 2))
-}
-
 // TestDeploymentMutatingWebhook: a webhook changes the spec of a Deployment's
 // Network. An event reports it, and the Network is reconciled as it is.
 func TestDeploymentMutatingWebhook(t *testing.T) {
@@ -426,7 +408,7 @@ func TestLargeMetadata(t *testing.T) {
 		}
 	}
 	h.annotate("web", "cidr=10.0.1.0/24", "gateway=10.0.1.9")
-	h.eventually(func() error { return h.hasNeutron("web", "10.0.1.0/24", "10.0.1.9") })
+	h.eventually(func() error { return h.is("web: 10.0.1.0/24 10.0.1.9") })
 	h.patch("web", `{"status":{"networkID":"overwritten"}}`, "status")
 	h.eventually(func() error {
 		if h.get("web").Status.NetworkID == "overwritten" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +14,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -453,19 +454,24 @@ const provisioned = "Provisioned"
 
 func (h *harness) hasCondition(name, reason, message string) error {
 	h.Helper()
-	status := metav1.ConditionFalse
-	if reason == provisioned {
-		status = metav1.ConditionTrue
-	}
 	network, err := h.objects().Get(h.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		return err
+	}
+	return checkReady(network, reason, message)
+}
+
+// checkReady reports whether the condition Ready is about the current spec, with this reason.
+func checkReady(network *samplecrdv1.Network, reason, message string) error {
+	status := metav1.ConditionFalse
+	if reason == provisioned {
+		status = metav1.ConditionTrue
 	}
 	ready := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady)
 	if ready == nil || ready.Status != status || ready.Reason != reason || !strings.Contains(ready.Message, message) ||
 		ready.ObservedGeneration != network.Generation || network.Status.ObservedGeneration != network.Generation {
 		return fmt.Errorf("%s (generation %d) has the condition %+v, want Ready=%s, reason %s, message with %q",
-			name, network.Generation, ready, status, reason, message)
+			network.Name, network.Generation, ready, status, reason, message)
 	}
 	return nil
 }
@@ -551,35 +557,93 @@ func (h *harness) postNetwork(name, description string) (id string) {
 	return h.post("networks", `{"network":{"name":"`+name+`","description":"`+description+`"}}`)
 }
 
-func (h *harness) createPort(networkID string) (id string) {
+// is reports whether the state is as described.
+func (h *harness) is(want string) error {
 	h.Helper()
-	return h.post("ports", `{"port":{"network_id":"`+networkID+`"}}`)
-}
-
-func (h *harness) deletePort(id string) {
-	h.Helper()
-	h.do(http.MethodDelete, "ports/"+id, "", nil)
-}
-
-// hasNeutron reports whether Neutron has exactly one network and one subnet with the owner
-// marker of a Network.
-func (h *harness) hasNeutron(name, cidr, gateway string) error {
-	h.Helper()
-	owner, all := h.owner(name), h.inNeutron()
-	networks := slices.DeleteFunc(all.Networks, func(n neutronapi.Network) bool { return !owner.HasMarker(n.Description) })
-	subnets := slices.DeleteFunc(all.Subnets, func(s neutronapi.Subnet) bool { return !owner.HasMarker(s.Description) })
-	if len(networks) != 1 || len(subnets) != 1 || networks[0].Name != h.namespace+"/"+name ||
-		subnets[0].NetworkID != networks[0].ID || subnets[0].CIDR != cidr || subnets[0].Gateway != gateway {
-		return fmt.Errorf("Neutron has %+v and %+v, want one network and its subnet %s with gateway %s", networks, subnets, cidr, gateway)
+	if got := h.state(); got != want {
+		return fmt.Errorf("the state is:\n%s\nwant:\n%s", got, want)
 	}
 	return nil
 }
 
-// ids returns the IDs of the network and the subnet in the status of the Network example.
-func (h *harness) ids() (networkID, subnetID string) {
+// state describes the Networks of the test, a line each, and what is different in Neutron. Then
+// it describes the networks in Neutron that no status names, by their owner.
+func (h *harness) state() string {
 	h.Helper()
-	status := h.get("example").Status
-	return status.NetworkID, status.SubnetID
+	list, err := h.list()
+	if err != nil {
+		return err.Error()
+	}
+	all, lines := h.inNeutron(), []string{}
+	for _, network := range list {
+		s, line, whose, is := network.Status, network.Name, "nothing", ""
+		isUsed := func(n neutronapi.Network) bool { return n.ID == s.NetworkID }
+		if i := slices.IndexFunc(all.Networks, isUsed); i >= 0 {
+			whose, is = h.describe(all, all.Networks[i])
+			all.Networks = slices.Delete(all.Networks, i, i+1)
+		}
+		if whose != network.Name {
+			line += " on " + whose
+		}
+		if err := checkReady(&network, provisioned, ""); err != nil {
+			line += " (" + err.Error() + ")"
+		}
+		said := inWords(s.SubnetID+" "+s.CIDR+" "+s.Gateway, int(s.MTU), s.Tags)
+		if s.Router != nil {
+			said += " router " + s.Router.ID + " " + s.Router.Name
+		}
+		if line += ": " + said; is != said {
+			line += ", but Neutron has " + is
+		}
+		if s.SubnetPool != nil {
+			line += " from " + s.SubnetPool.Name
+		}
+		lines = append(lines, line)
+	}
+	for _, network := range all.Networks {
+		whose, is := h.describe(all, network)
+		lines = append(lines, whose+": "+is)
+	}
+	return unpredictable.ReplaceAllString(strings.Join(lines, "\n"), "")
+}
+
+// unpredictable are IDs, and the part of a range that the subnet pool of these tests chooses.
+var unpredictable = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12} ?|\b77\.\d+\.`)
+
+// describe returns whose network this is in Neutron, and what it is like.
+func (h *harness) describe(all neutronapi.State, network neutronapi.Network) (whose, is string) {
+	whose = network.Description
+	if owner, ok := neutron.ParseMarker(whose); ok && h.owner(owner.Name) == owner && network.Name == owner.String() {
+		whose = owner.Name
+	} else if owner, ok := neutron.ParseRetainedMarker(whose); ok && h.owner(owner.Name) == owner {
+		whose = "retained " + owner.Name
+	}
+	var subnets []string
+	for _, s := range all.Subnets {
+		if s.NetworkID == network.ID {
+			subnets = append(subnets, s.ID+" "+s.CIDR+" "+cmp.Or(s.Gateway, samplecrdv1.GatewayNone))
+		}
+	}
+	words := []string{inWords(strings.Join(subnets, " "), network.MTU, network.Tags)}
+	for _, port := range all.Ports {
+		if port.NetworkID == network.ID && port.IsOfRouter() {
+			var found struct{ Router struct{ Name string } }
+			h.do(http.MethodGet, "routers/"+port.Device, "", &found)
+			words = append(words, "router", port.Device, found.Router.Name)
+		}
+	}
+	return whose, strings.Join(words, " ")
+}
+
+// inWords describes the subnets of a network, and what differs from Neutron's defaults.
+func inWords(subnets string, mtu int, tags []string) string {
+	if mtu != 1450 {
+		subnets += fmt.Sprint(" mtu ", mtu)
+	}
+	if len(tags) > 0 {
+		subnets += " tags " + strings.Join(slices.Sorted(slices.Values(tags)), ",")
+	}
+	return subnets
 }
 
 func (h *harness) owner(name string) neutron.Owner {
@@ -698,40 +762,6 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 // postRouter creates a router.
 func (h *harness) postRouter(name string) { h.post("routers", `{"router":{"name":"`+name+`"}}`) }
-
-// routerID returns the ID of the router with a name, or an empty one.
-func (h *harness) routerID(name string) string {
-	var all struct{ Routers []struct{ ID string } }
-	h.do(http.MethodGet, "routers?name="+name, "", &all)
-	if len(all.Routers) != 1 {
-		return ""
-	}
-	return all.Routers[0].ID
-}
-
-// hasRouter reports whether the Network example is Ready and attached to one router,
-// which its status records. The name is empty for none.
-func (h *harness) hasRouter(name string) error {
-	if err := h.hasReady("example"); err != nil {
-		return err
-	}
-	status := h.get("example").Status
-	var want, got []string
-	var recorded *samplecrdv1.RouterStatus
-	if name != "" {
-		want = []string{h.routerID(name)}
-		recorded = &samplecrdv1.RouterStatus{ID: want[0], Name: name}
-	}
-	for _, port := range h.inNeutron().Ports {
-		if port.NetworkID == status.NetworkID && port.IsOfRouter() {
-			got = append(got, port.Device)
-		}
-	}
-	if !slices.Equal(got, want) || !reflect.DeepEqual(status.Router, recorded) {
-		return fmt.Errorf("the network is attached to %v, the status is %+v; want %v", got, status.Router, recorded)
-	}
-	return nil
-}
 
 // waitLists waits until Neutron has received further lists of all networks or subnets.
 func (h *harness) waitLists(further int) {

@@ -34,6 +34,7 @@ func TestProblem(t *testing.T) {
 		deployment *metav1.PartialObjectMetadata
 		network    *samplecrdv1.Network
 		notListed  bool
+		excluded   []string // namespaces
 		event      string
 		conditions string // in the patch of the status, if there is one
 	}{
@@ -42,6 +43,8 @@ func TestProblem(t *testing.T) {
 		"still invalid":                    {deployment: invalid, network: marked, event: "NetworkNotMade", conditions: `"type":"DeploymentInvalid"`},
 		"corrected":                        {deployment: valid, network: marked, conditions: `"conditions":null`},
 		"invalid, and a foreign Network":   {deployment: invalid, network: foreign, event: "NetworkNotMade"},
+		"in an excluded namespace":         {deployment: invalid, network: own, excluded: []string{"default"}},
+		"in another one than that":         {deployment: invalid, network: foreign, excluded: []string{"other"}, event: "NetworkNotMade"},
 		"deleted":                          {network: marked, conditions: `"conditions":null`},
 		"perhaps deleted: not listed yet":  {network: marked, notListed: true},
 		"a Network without any Deployment": {network: foreign},
@@ -67,7 +70,7 @@ func TestProblem(t *testing.T) {
 				}
 				c, err := New(Config{
 					Informers: store.ByNamespace[cache.SharedIndexInformer]{"": informer},
-					Networks:  networks, Client: client, Events: events, Options: annotated,
+					Networks:  networks, Client: client, Events: events, Options: Options{Which: Annotated, ExcludedNamespaces: test.excluded},
 					Observer: observe.Nothing{},
 				})
 				if err != nil {

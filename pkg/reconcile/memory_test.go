@@ -86,6 +86,7 @@ func TestPendingCreate(t *testing.T) {
 		"subnet of the user's range":           {ownRange, plan.CreateSubnet{}, timeout, false},
 		"subnet from a subnet pool":            {fromPool, plan.CreateSubnet{}, timeout, true},
 		"subnet on an adopted network":         {adopted, plan.CreateSubnet{}, timeout, true},
+		"a router":                             {ownRange, plan.AttachRouter{}, timeout, true},
 		"a look that failed":                   {ownRange, plan.FindNetwork{}, timeout, false},
 		"an update that failed":                {ownRange, plan.UpdateNetwork{}, timeout, false},
 		"Kubernetes failed, and nothing else":  {ownRange, plan.AddFinalizer{}, errOutdated, false},
@@ -104,14 +105,14 @@ func TestPendingCreate(t *testing.T) {
 				return (&Pass{Reconciler: r, key: key, network: network, desired: test.desired}).checkPending(next) != nil
 			}
 			for _, network := range []*samplecrdv1.Network{object("uid-1", ""), object("uid-2", "")} {
-				for _, next := range []plan.Step{plan.CreateNetwork{}, plan.RemoveFinalizer{}} {
+				for _, next := range []plan.Step{plan.CreateNetwork{}, plan.RemoveFinalizer{}, plan.RecordRouter{Replaces: "router-1"}} {
 					if waits(network, next) != test.waits {
 						t.Errorf("%q waits: %v, want %v", next, !test.waits, test.waits)
 					}
 				}
 			}
-			if waits(object("uid-1", ""), plan.FindNetwork{}) {
-				t.Error("a look has to wait")
+			if waits(object("uid-1", ""), plan.FindNetwork{}) || waits(object("uid-1", ""), plan.RecordRouter{ID: "router-1"}) {
+				t.Error("a look or a record has to wait")
 			}
 			if clock.Step(maxInFlight); waits(object("uid-1", ""), plan.CreateNetwork{}) {
 				t.Error("a create waits after the time in which a request can be pending")
