@@ -1,9 +1,6 @@
 package queue
 
 import (
-	"math/rand/v2"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -120,100 +117,4 @@ func TestObserver(t *testing.T) {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	})
-}
-
-// crowd is a work queue with many keys, and the workers of a controller.
-type crowd struct {
-	*Queue
-
-	mu   sync.Mutex
-	done map[cache.ObjectName]chan struct{} // those that somebody waits for
-}
-
-const (
-	workers  = 32
-	others   = 10_000
-	syncTime = 100 * time.Millisecond // on average
-)
-
-// run starts the workers. Each key takes from half to one and a half of syncTime.
-func (c *crowd) run(running *sync.WaitGroup) {
-	for worker := range workers {
-		random := rand.New(rand.NewPCG(uint64(worker), 0))
-		running.Go(func() {
-			for {
-				next, shutdown := c.Get()
-				if shutdown || c.ShuttingDown() {
-					return
-				}
-				<-time.After(syncTime/2 + time.Duration(random.Int64N(int64(syncTime))))
-				c.mu.Lock()
-				if done := c.done[next]; done != nil {
-					close(done)
-					delete(c.done, next)
-				}
-				c.mu.Unlock()
-				c.Done(next)
-			}
-		})
-	}
-}
-
-// measure returns how long each of 100 keys takes, which arrive every 200 ms on
-// average.
-func (c *crowd) measure(namespace string) []time.Duration {
-	random := rand.New(rand.NewPCG(1, 2))
-	took := make([]time.Duration, 100)
-	var waiting sync.WaitGroup
-	for i := range took {
-		<-time.After(time.Duration(random.Int64N(int64(4 * syncTime))))
-		waiting.Go(func() {
-			next, done, begun := cache.NewObjectName(namespace, strconv.Itoa(i)), make(chan struct{}), time.Now()
-			c.mu.Lock()
-			c.done[next] = done
-			c.mu.Unlock()
-			c.Add(next)
-			<-done
-			took[i] = time.Since(begun)
-		})
-	}
-	waiting.Wait()
-	slices.Sort(took)
-	return took
-}
-
-// TestSecondTenant: beside 10,000 Networks of another tenant that were just created,
-// a new one is synced within twice the time that it takes alone. So is an edit of one
-// of 10,000 Networks that all need work after a start. (The 99th percentile of 100.)
-func TestSecondTenant(t *testing.T) {
-	var alone time.Duration
-	for _, test := range []struct {
-		name    string
-		backlog func(q *Queue, name string)
-	}{
-		{"alone", func(*Queue, string) {}},
-		{"created by another tenant", func(q *Queue, name string) { q.Add(cache.NewObjectName("first", name)) }},
-		{"after a start", func(q *Queue, name string) { q.AddInBackground(cache.NewObjectName("second", name)) }},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := crowd{Queue: New("", limiter(), observe.Nothing{}), done: map[cache.ObjectName]chan struct{}{}}
-				for i := range others {
-					test.backlog(c.Queue, strconv.Itoa(others-1-i)) // the edited ones are the last ones
-				}
-				var running sync.WaitGroup
-				c.run(&running)
-				took := c.measure("second")[98]
-				if alone == 0 {
-					alone = took
-				}
-				t.Logf("%v, %.1f times that alone; %d keys are left", took, float64(took)/float64(alone), c.Len())
-				if took > 2*alone {
-					t.Errorf("it takes %v, and %v alone", took, alone)
-				}
-				c.ShutDown()
-				running.Wait()
-			})
-		})
-	}
 }
