@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
 	testingclock "k8s.io/utils/clock/testing"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
@@ -340,71 +339,61 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestTooManyOrphans: if there are more orphans than the limit, none is deleted. The log
-// and an event report it when their number changes, and name the flag.
+// TestTooManyOrphans: if there are more orphans than the limit, none is deleted. An event
+// reports it when their number changes, and names the flag.
 func TestTooManyOrphans(t *testing.T) {
 	w := newWorld(t)
 	w.leader.started = w.clock.Now()
-	w.options.MaxOrphanDeletions = 3
-	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
-	log := logger.GetSink().(ktesting.Underlier).GetBuffer()
-	ctx := klog.NewContext(t.Context(), logger)
-	paused := func() int {
-		families, err := legacyregistry.DefaultGatherer.Gather()
-		if err != nil {
-			t.Fatal(err)
+	for _, test := range []struct {
+		step     string
+		limit    int
+		orphans  string // the names of the objects whose networks exist
+		paused   int
+		reported bool
+		deleted  string
+	}{
+		{"found", 3, "1 2 3 3", 0, false, ""},
+		{"four networks of three objects", 3, "1 2 3 3", 4, true, ""},
+		{"as long as they exist", 3, "1 2 3 3", 4, false, ""},
+		{"one more, which is not due", 3, "1 2 3 3 5", 5, true, ""},
+		{"all are due", 3, "1 2 3 3 5", 5, false, ""},
+		{"one more than confirmed, which is not due", 5, "1 2 3 3 5 6", 6, true, ""},
+		{"confirmed", 5, "1 2 3 3 5", 0, false, "1 2 3 5"},
+		{"not confirmed", 3, "1 2 3 3 5", 5, true, ""},
+		{"fewer are left", 3, "1 2 3", 0, false, "1 2 3"},
+		{"one more, without a limit", 0, "1 2 3 4", 0, false, "1 2 3"},
+		{"without a limit", 0, "1 2 3 4", 0, false, "1 2 3 4"},
+	} {
+		w.options.MaxOrphanDeletions, w.neutron.networks, w.leader.orphans = test.limit, nil, nil
+		for i, name := range strings.Fields(test.orphans) {
+			w.neutron.networks = append(w.neutron.networks, owned(fmt.Sprint("net-", i), name))
 		}
-		for _, family := range families {
-			if family.GetName() == "samplecrd_orphan_deletions_paused" {
-				return int(family.GetMetric()[0].GetGauge().GetValue())
-			}
+		enqueued := strings.Join(w.resyncLater(t.Context(), grace), " ")
+		if enqueued != test.deleted || len(w.leader.orphans) != len(strings.Fields(test.deleted)) || pausedMetric(t) != test.paused {
+			t.Errorf("%s: enqueued %s, deletes %v, paused are %d: %+v", test.step, enqueued, w.leader.orphans, pausedMetric(t), test)
 		}
-		return -1
-	}
-	reports := 0
-	want := func(step string, held int, reported bool, enqueued ...string) {
-		t.Helper()
-		got := w.resyncLater(ctx, grace)
-		if !slices.Equal(got, enqueued) || len(w.leader.orphans) != len(enqueued) || paused() != held {
-			t.Errorf("%s: enqueued %v, deletes %v, paused are %d, want %v and %d",
-				step, got, w.leader.orphans, paused(), enqueued, held)
-		}
-		w.leader.orphans = nil
-		var event string
+		event := ""
 		if len(w.recorder.Events) > 0 {
 			event = <-w.recorder.Events
-			reports++
 		}
-		flag := fmt.Sprintf("-max-orphan-deletions=%d", held)
-		isRight := strings.HasPrefix(event, "Warning OrphanDeletionsPaused ") && strings.HasSuffix(event, flag+".")
-		if reported != (event != "") || reported && !isRight {
-			t.Errorf("%s: the event is %q", step, event)
-		}
-		logged := strings.Count(log.String(), "The deletion of orphans is paused")
-		if logged != reports || reported && !strings.Contains(log.String(), flag) {
-			t.Errorf("%s: logged %d reports, want %d, the last with %s", step, logged, reports, flag)
+		cure := fmt.Sprintf("-max-orphan-deletions=%d.", test.paused)
+		isRight := strings.HasPrefix(event, "Warning OrphanDeletionsPaused ") && strings.HasSuffix(event, cure)
+		if isRight != test.reported || (event != "") != test.reported {
+			t.Errorf("%s: the event is %q", test.step, event)
 		}
 	}
-	w.neutron.networks = []neutron.Network{
-		owned("net-1", "gone-1"), owned("net-2", "gone-2"), owned("net-3", "gone-3"), owned("net-4", "gone-3"),
+}
+
+func pausedMetric(t *testing.T) int {
+	t.Helper()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
 	}
-	want("found", 0, false)
-	want("four networks of three objects", 4, true)
-	want("as long as they exist", 4, false)
-	w.neutron.networks = append(w.neutron.networks, owned("net-5", "gone-5"))
-	want("one more, which is not due", 5, true)
-	want("all are due", 5, false)
-	w.options.MaxOrphanDeletions = 5
-	w.neutron.networks = append(w.neutron.networks, owned("net-6", "gone-6"))
-	want("one more than confirmed, which is not due", 6, true)
-	w.neutron.networks = w.neutron.networks[:5]
-	want("confirmed", 0, false, "gone-1", "gone-2", "gone-3", "gone-5")
-	w.options.MaxOrphanDeletions = 3
-	want("not confirmed", 5, true)
-	w.neutron.networks = w.neutron.networks[:3]
-	want("fewer are left", 0, false, "gone-1", "gone-2", "gone-3")
-	w.options.MaxOrphanDeletions = 0
-	w.neutron.networks = append(w.neutron.networks, owned("net-4", "gone-4"))
-	want("one more, without a limit", 0, false, "gone-1", "gone-2", "gone-3")
-	want("without a limit", 0, false, "gone-1", "gone-2", "gone-3", "gone-4")
+	for _, family := range families {
+		if family.GetName() == "samplecrd_orphan_deletions_paused" {
+			return int(family.GetMetric()[0].GetGauge().GetValue())
+		}
+	}
+	return -1
 }

@@ -196,26 +196,6 @@ func (r *run) list() {
 	}
 }
 
-// isOutdated reports whether Neutron rejects a step because the object is gone or has
-// another revision.
-func (r *run) isOutdated(step plan.Step) bool {
-	network := func(id string, revision int) bool { n := r.network(id); return n == nil || n.Revision != revision }
-	subnet := func(id string, revision int) bool { s := r.subnet(id); return s == nil || s.Revision != revision }
-	switch step := step.(type) {
-	case plan.UpdateNetwork:
-		return network(step.ID, step.Update.Revision)
-	case plan.RetainNetwork:
-		return network(step.ID, step.Update.Revision)
-	case plan.DeleteNetwork:
-		return network(step.ID, step.Revision)
-	case plan.UpdateSubnet:
-		return subnet(step.ID, step.Update.Revision)
-	case plan.DeleteSubnet:
-		return subnet(step.ID, step.Revision)
-	}
-	return false
-}
-
 // checkForeignObjects checks value by value that the objects of others did not
 // change, and that nothing of ours was deleted without a reason. A process that
 // restores the name or marker of a network, and dies before the status names it,
