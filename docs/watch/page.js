@@ -114,16 +114,6 @@
     outcome: "Outcome",
     retry: "Next retry",
     retryFailures: (n) => `failure ${n} in a row`,
-    noCode: "no response",
-    requestsTo: (names) => `Requests to ${names}`,
-    requests: "Requests",
-    operation: "Operation",
-    requestCount: "Count",
-    errors: "Errors",
-    p50: "Median",
-    p99: "99%",
-    lastCode: "Last",
-    noRequests: "No request yet.",
     plans: "Last syncs with steps",
     noPlans: "No sync had a step to apply yet.",
     watches: "Watches",
@@ -248,16 +238,6 @@
     outcome: "结果",
     retry: "下次重试",
     retryFailures: (n) => `连续第 ${n} 次失败`,
-    noCode: "没有响应",
-    requestsTo: (names) => `${names} 请求`,
-    requests: "请求",
-    operation: "操作",
-    requestCount: "次数",
-    errors: "错误",
-    p50: "中位数",
-    p99: "99%",
-    lastCode: "最近",
-    noRequests: "还没有请求。",
     plans: "最近有步骤的同步",
     noPlans: "还没有需要执行步骤的同步。",
     watches: "Watch",
@@ -832,7 +812,7 @@
     }
     #showServers(servers) {
       const t = text(), cache = servers.find((server) => server.cache)?.cache, shown = [servers.length > 0, Boolean(cache)].join();
-      const requests = servers.reduce((total, server) => total + sum(server.operations, "count"), 0);
+      const requests = sum(servers, "requests");
       this.#count("server", requests, `${unitOf("server", requests)}
 ${t.inFlight(sum(servers, "inFlight"), servers.length === 1 && servers[0].limit)}`);
       if (cache) {
@@ -1047,7 +1027,7 @@ ${t.merged(number(queue.merged))}`);
   };
 
   // ../../pkg/glass/page/recording.js
-  var format2 = 3;
+  var format2 = 4;
   var period = 50;
   var reading = 4e3;
   var hurry = 10;
@@ -1209,22 +1189,6 @@ ${t.merged(number(queue.merged))}`);
     th.scope = "row";
     return create("tr", "", th, ...cells.map((cell) => cell instanceof Node ? cell : create("td", "", cell)));
   };
-  var emptyRow = (words) => {
-    const cell = create("td", "empty", words);
-    cell.colSpan = 6;
-    return create("tr", "", cell);
-  };
-  function operationRow(o) {
-    const failed = o.lastCode >= 400 || !o.lastCode;
-    return row(
-      o.name,
-      number(o.count),
-      create("td", o.errors ? "failed" : "", number(o.errors)),
-      duration(o.p50Milliseconds),
-      duration(o.p99Milliseconds),
-      create("td", failed ? "failed" : "", o.lastCode ? String(o.lastCode) : text().noCode)
-    );
-  }
   var planItem = (plan) => create(
     "li",
     plan.failed ? "failed" : "",
@@ -1243,11 +1207,6 @@ ${t.merged(number(queue.merged))}`);
   );
   function showTables(state) {
     const t = text(), p = state.process;
-    const named = (server, o) => state.servers.length > 1 ? { ...o, name: `${server.name}: ${o.name}` } : o;
-    const operations = state.servers.flatMap((server) => server.operations.map((o) => named(server, o))).sort((a, b) => b.count - a.count).slice(0, rowsAtMost);
-    $("#requests").hidden = !state.servers.length;
-    setText($("#requests-title"), t.requestsTo(state.servers.map((server) => server.name).join(", ")));
-    showList($("#operations tbody"), operations, operationRow, t.noRequests, emptyRow);
     showList($("#plans"), state.plans, planItem, t.noPlans, (words) => create("li", "empty", words));
     showList($("#watches tbody"), state.informers.slice(0, rowsAtMost), informerRow);
     setText($("#leader"), !p.lease ? t.alone : p.leads ? t.leads(p.lease) : t.standby(p.holder, p.lease));

@@ -17,7 +17,7 @@ import (
 )
 
 // recordingFormat is raised when a page of before could not play the recording.
-const recordingFormat = 3
+const recordingFormat = 4
 
 // recording is what the debug page received during a tour. The page plays it from
 // docs/watch, without a controller.

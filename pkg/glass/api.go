@@ -119,24 +119,12 @@ type Worker struct {
 
 // ServerState is the use of a server.
 type ServerState struct {
-	Name       string      `json:"name"`
-	Instance   string      `json:"instance,omitempty"` // which one it is
-	InFlight   int         `json:"inFlight"`
-	Limit      int         `json:"limit,omitempty"` // the largest number of requests at a time
-	Operations []Operation `json:"operations"`
-	Cache      *Cache      `json:"cache,omitempty"` // nil without one
-}
-
-// Operation is a kind of request, such as "create network". The latencies
-// are those of its last 100 requests.
-type Operation struct {
-	Name            string  `json:"name"`
-	Count           int     `json:"count"`
-	Errors          int     `json:"errors"`
-	P50Milliseconds float64 `json:"p50Milliseconds"`
-	P99Milliseconds float64 `json:"p99Milliseconds"`
-	// LastCode is the HTTP status code of the last response, or 0 if there was none.
-	LastCode int `json:"lastCode"`
+	Name     string `json:"name"`
+	Instance string `json:"instance,omitempty"` // which one it is
+	InFlight int    `json:"inFlight"`
+	Limit    int    `json:"limit,omitempty"` // the largest number of requests at a time
+	Requests int    `json:"requests"`        // that have ended
+	Cache    *Cache `json:"cache,omitempty"` // nil without one
 }
 
 // Cache is a controller's cache of the state of a server.

@@ -1,21 +1,21 @@
 package glass
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -31,8 +31,8 @@ func newTestPage(t *testing.T) (*Controller, *testclock.FakeClock) {
 	fake := testclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	p := newPage(t.Context(), fake, Process{MaySlowDown: true})
 	p.Server(Server{Name: "Cloud", Limit: 3})
-	c := p.Controller(Config{Name: "Things", Workers: 2, Stages: []Stage{StageDesired, StageActual, StagePlan, StageApply, StageReport}})
-	return c, fake
+	stages := []Stage{StageDesired, StageActual, StagePlan, StageApply, StageReport}
+	return p.Controller(Config{Name: "Things", Workers: 2, Stages: stages}), fake
 }
 
 func add(c *Controller, of cache.ObjectName) {
@@ -72,29 +72,21 @@ func TestMerge(t *testing.T) {
 	for range 100 {
 		add(c, key("one"))
 	}
-	if got := c.state().Queue; got.Merged != 99 || got.Depth != 1 || !slices.Equal(got.Front, []string{"default/one"}) {
-		t.Errorf("the queue is %+v, want 99 merged adds of one key", got)
-	}
+	queued := c.state().Queue
 	syncOnce(c, key("one"))
-	found := journeysOf(t, c, "one")
-	if len(found) != 1 || found[0].Adds != 100 || found[0].Moments[maxCauses].Stage != StageWorker || found[0].Outcome != "Ready" || found[0].Ended == nil || found[0].Failed {
-		t.Fatalf("the journeys are %+v, want one that ended", found)
+	j, s := journeysOf(t, c, "one")[0], c.state()
+	var got strings.Builder
+	fmt.Fprintf(&got, "queue %v, merged %d; journey: %d adds, %s at %v;", queued.Front, queued.Merged, j.Adds, j.Outcome, *j.Ended)
+	for _, moment := range j.Moments[maxCauses:] {
+		fmt.Fprintf(&got, " %s %s;", moment.Stage, moment.Text)
 	}
-	var texts []string
-	for _, moment := range found[0].Moments[maxCauses:] {
-		texts = append(texts, string(moment.Stage)+" "+moment.Text)
-	}
-	const want = "worker ; desired desired; actual actual; plan a step; apply a step; " +
-		"server Cloud: create network: 201; report Ready; done Ready"
-	if got := strings.Join(texts, "; "); got != want {
-		t.Errorf("the moments are %q, want %q", got, want)
-	}
-	got := c.state()
-	if got.Servers[0].Operations[0].Count != 1 || got.Servers[0].Operations[0].Name != "create network" || got.Servers[0].Limit != 3 || got.Servers[0].InFlight != 0 {
-		t.Errorf("the servers are %+v", got.Servers)
-	}
-	if len(got.Plans) != 1 || got.Plans[0].Steps[0] != "a step" || got.Plans[0].Outcome != "Ready" {
-		t.Errorf("the plans are %+v", got.Plans)
+	fmt.Fprintf(&got, " %+v; plan: %v %s", s.Servers, s.Plans[0].Steps, s.Plans[0].Outcome)
+	const want = "queue [default/one], merged 99; journey: 100 adds, Ready at 2026-01-01 00:00:00 +0000 UTC; " +
+		"worker ; desired desired; actual actual; plan a step; apply a step; " +
+		"server Cloud: create network: 201; report Ready; done Ready; " +
+		"[{Name:Cloud Instance: InFlight:0 Limit:3 Requests:1 Cache:<nil>}]; plan: [a step] Ready"
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Errorf("the page shows (-want +got):\n%s", diff)
 	}
 }
 
@@ -109,13 +101,13 @@ func TestHandlers(t *testing.T) {
 			}
 		},
 	})
-	before, status, spec := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
-	for i, object := range []*metav1.PartialObjectMetadata{before, status, spec} {
-		object.Namespace, object.Name, object.ResourceVersion, object.Generation = "default", "one", strconv.Itoa(i+1), 1
+	version := func(version string, generation int64) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "one", ResourceVersion: version, Generation: generation,
+		}}
 	}
-	spec.Generation = 2
-	handlers.UpdateFunc(before, status)
-	handlers.UpdateFunc(status, spec)
+	handlers.UpdateFunc(version("1", 1), version("2", 1))
+	handlers.UpdateFunc(version("2", 1), version("3", 2))
 	if got := c.state(); got.Handlers["updated"] != 2 || got.Handlers["skipped"] != 1 || !got.Process.Leads {
 		t.Errorf("the handlers are %+v", got.Handlers)
 	}
@@ -170,17 +162,13 @@ func TestSampling(t *testing.T) {
 	defer end()
 	for i := range 10_000 {
 		c.moments.add(Moment{Time: fake.Now(), Stage: StageQueue}, key(strconv.Itoa(i)))
-		if i%1000 == 0 {
-			c.moments.add(Moment{Time: fake.Now(), Stage: StageQueue}, key("followed"))
-		}
 	}
 	_, count := c.moments.since(sent)
 	if count < momentsPerSecond || count > 8*momentsPerSecond {
 		t.Errorf("%d moments were recorded", count)
 	}
 	c.moments.add(Moment{Time: fake.Now(), Stage: StageDone}, key("followed"))
-	some, _ := c.moments.since(count)
-	if len(some) != 1 || some[0].Key != "default/followed" {
+	if some, _ := c.moments.since(count); len(some) != 1 || some[0].Key != "default/followed" {
 		t.Errorf("the moments are %v, want that of the followed key", some)
 	}
 }
@@ -196,72 +184,63 @@ func TestSlowMotion(t *testing.T) {
 		"switched off":     {func(p *Page, _ func()) { p.slow.Store(0) }, time.Second},
 		"the process ends": {func(_ *Page, stop func()) { stop() }, time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, stop := context.WithCancel(t.Context())
-				defer stop()
-				p := newPage(ctx, clock.RealClock{}, Process{MaySlowDown: true})
-				p.slow.Store(maxSlowMilliseconds)
-				begun := time.Now()
-				time.AfterFunc(time.Second, func() { test.end(p, stop) })
-				p.hold(t.Context())
-				if took := time.Since(begun); took < test.want || took > test.want+holdPeriod {
-					t.Errorf("the stage was held for %v, want %v", took, test.want)
-				}
-			})
+		synctest.Test(t, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			p := newPage(ctx, clock.RealClock{}, Process{MaySlowDown: true})
+			p.slow.Store(maxSlowMilliseconds)
+			begun := time.Now()
+			time.AfterFunc(time.Second, func() { test.end(p, stop) })
+			p.hold(t.Context())
+			if took := time.Since(begun); took < test.want || took > test.want+holdPeriod {
+				t.Errorf("%s: the stage was held for %v, want %v", name, took, test.want)
+			}
 		})
 	}
 }
 
 // TestGuards: only this machine, and pages of this origin, are served.
 func TestGuards(t *testing.T) {
-	c, _ := newTestPage(t)
-	other, _ := newTestPage(t)
-	p, inCloud := c.page, other.page
-	inCloud.process.MaySlowDown = false
-	const host = "127.0.0.1:8123"
-	for name, test := range map[string]struct {
-		page                             *Page
-		method, path, host, origin, site string
-		want                             int
+	const host, slow = "127.0.0.1:8123", "POST /api/slow?milliseconds="
+	for _, test := range []struct {
+		name, request, host, origin, site string
+		want                              int
 	}{
-		"state":                 {p, "GET", "/api/state", host, "", "", 200},
-		"IPv6":                  {p, "GET", "/api/state", "[::1]:8123", "", "", 200},
-		"localhost":             {p, "GET", "/", "localhost:8123", "", "", 200},
-		"DNS rebinding":         {p, "GET", "/api/state", "evil.example:8123", "", "", 403},
-		"foreign origin":        {p, "GET", "/api/state", host, "http://evil.example", "", 403},
-		"another port":          {p, "GET", "/api/state", host, "http://127.0.0.1:1", "", 403},
-		"a null origin":         {p, "GET", "/api/state", host, "null", "", 403},
-		"own origin":            {p, "GET", "/api/state", host, "http://" + host, "same-origin", 200},
-		"cross-site":            {p, "GET", "/api/state", host, "", "cross-site", 403},
-		"all keys":              {p, "GET", "/api/journeys", host, "", "", 200},
-		"a controller":          {p, "GET", "/api/journeys?key=one&controller=Things", host, "", "", 200},
-		"another controller":    {p, "GET", "/api/journeys?key=one&controller=Others", host, "", "", 404},
-		"slow":                  {p, "POST", "/api/slow?milliseconds=5000", host, "", "", 200},
-		"slow of another site":  {p, "POST", "/api/slow?milliseconds=1", host, "http://evil.example", "", 403},
-		"too slow":              {p, "POST", "/api/slow?milliseconds=5001", host, "", "", 400},
-		"no number":             {p, "POST", "/api/slow", host, "", "", 400},
-		"slow with a cloud":     {inCloud, "POST", "/api/slow?milliseconds=1", host, "", "", 403},
-		"another method":        {p, "DELETE", "/api/state", host, "", "", 405},
-		"a file that is absent": {p, "GET", "/absent", host, "", "", 404},
+		{"state", "GET /api/state", host, "", "", 200},
+		{"IPv6", "GET /api/state", "[::1]:8123", "", "", 200},
+		{"localhost", "GET /", "localhost:8123", "", "", 200},
+		{"DNS rebinding", "GET /api/state", "evil.example:8123", "", "", 403},
+		{"foreign origin", "GET /api/state", host, "http://evil.example", "", 403},
+		{"another port", "GET /api/state", host, "http://127.0.0.1:1", "", 403},
+		{"a null origin", "GET /api/state", host, "null", "", 403},
+		{"own origin", "GET /api/state", host, "http://" + host, "same-origin", 200},
+		{"cross-site", "GET /api/state", host, "", "cross-site", 403},
+		{"all keys", "GET /api/journeys", host, "", "", 200},
+		{"a controller", "GET /api/journeys?key=one&controller=Things", host, "", "", 200},
+		{"another controller", "GET /api/journeys?key=one&controller=Others", host, "", "", 404},
+		{"slow", slow + "5000", host, "", "", 200},
+		{"slow of another site", slow + "1", host, "http://evil.example", "", 403},
+		{"too slow", slow + "5001", host, "", "", 400},
+		{"no number", slow, host, "", "", 400},
+		{"slow with a cloud", slow + "1", host, "", "", 403},
+		{"another method", "DELETE /api/state", host, "", "", 405},
+		{"a file that is absent", "GET /absent", host, "", "", 404},
 	} {
-		t.Run(name, func(t *testing.T) {
-			request := httptest.NewRequestWithContext(t.Context(), test.method, test.path, http.NoBody)
-			request.Host = test.host
-			for name, value := range map[string]string{"Origin": test.origin, "Sec-Fetch-Site": test.site} {
-				if value != "" {
-					request.Header.Set(name, value)
-				}
-			}
-			response := httptest.NewRecorder()
-			test.page.Handler().ServeHTTP(response, request)
-			if response.Code != test.want {
-				t.Errorf("the response is %d %s, want %d", response.Code, response.Body, test.want)
-			}
-			if !strings.HasPrefix(response.Header().Get("Content-Security-Policy"), "default-src 'self'") {
-				t.Errorf("the headers are %v", response.Header())
-			}
-		})
+		c, _ := newTestPage(t)
+		c.page.process.MaySlowDown = test.name != "slow with a cloud"
+		method, path, _ := strings.Cut(test.request, " ")
+		request := httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody)
+		request.Host = test.host
+		request.Header.Set("Origin", test.origin)
+		request.Header.Set("Sec-Fetch-Site", test.site)
+		response := httptest.NewRecorder()
+		c.page.Handler().ServeHTTP(response, request)
+		if response.Code != test.want {
+			t.Errorf("%s: the response is %d %s, want %d", test.name, response.Code, response.Body, test.want)
+		}
+		if !strings.HasPrefix(response.Header().Get("Content-Security-Policy"), "default-src 'self'") {
+			t.Errorf("%s: the headers are %v", test.name, response.Header())
+		}
 	}
 }
 
@@ -272,7 +251,8 @@ func TestStream(t *testing.T) {
 	c := p.Controller(Config{Name: "Things"})
 	server := httptest.NewServer(p.Handler())
 	defer server.Close()
-	open := func(ctx context.Context) (status int, body io.Reader) {
+	ctx, stop := context.WithCancel(t.Context())
+	open := func() (status int, body io.Reader) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/api/stream?key=default/one", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
@@ -284,27 +264,24 @@ func TestStream(t *testing.T) {
 		t.Cleanup(func() { _ = response.Body.Close() })
 		return response.StatusCode, response.Body
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	_, body := open(ctx)
-	lines := bufio.NewScanner(body)
-	lines.Buffer(nil, 1<<20)
-	wait := func(text string) {
-		for lines.Scan() {
-			if strings.Contains(lines.Text(), text) {
-				return
-			}
+	_, body := open()
+	seen := map[string]bool{}
+	for event, data := range Events(body) {
+		if seen[event] = true; event == "journeys" && string(data) == "[]" {
+			add(c, key("one"))
+			syncOnce(c, key("one"))
 		}
-		t.Fatalf("the stream ended before %q: %v", text, lines.Err())
+		if strings.Contains(string(data), `"stage":"done"`) && seen["state"] && seen["moments"] {
+			break
+		}
 	}
-	wait("event: state")
-	wait("event: journeys")
-	add(c, key("one"))
-	syncOnce(c, key("one"))
-	wait(`"stage":"done"`)
+	if !seen["state"] || !seen["moments"] || !seen["journeys"] {
+		t.Errorf("the stream sends only %v", seen)
+	}
 	for range maxStreams - 1 {
-		open(ctx)
+		open()
 	}
-	if status, _ := open(ctx); status != http.StatusServiceUnavailable {
+	if status, _ := open(); status != http.StatusServiceUnavailable {
 		t.Errorf("stream %d has the status %d", maxStreams+1, status)
 	}
 	stop()
@@ -320,22 +297,23 @@ func TestInformers(t *testing.T) {
 	informer := cache.NewSharedIndexInformer(&cache.ListWatch{}, &metav1.PartialObjectMetadata{}, 0, nil)
 	c.page.Informer("namespaces/a/networks", informer)
 	for _, step := range []struct {
-		path           string
-		result         observe.Result
-		lists, watches int
-		activity       string
+		path   string
+		result observe.Result
+		want   string // lists, watches, activity
 	}{
-		{"/apis/g/v1/namespaces/a/networks?watch=true&sendInitialEvents=true", observe.Result{Code: 200}, 1, 1, "listing"},
-		{"/apis/g/v1/namespaces/b/networks?watch=true", observe.Result{Code: 200}, 1, 1, "listing"}, // of another one
-		{"/apis/g/v1/namespaces/a/networks?watch=true", observe.Result{Code: 410}, 1, 2, "waiting"},
-		{"/apis/g/v1/namespaces/a/networks", observe.Result{Err: errors.New("refused")}, 2, 2, "waiting"},
-		{"/apis/g/v1/namespaces/a/networks", observe.Result{Code: 200}, 3, 2, "listing"},
+		{"a/networks?watch=true&sendInitialEvents=true", observe.Result{Code: 200}, "1 1 listing "},
+		{"b/networks?watch=true", observe.Result{Code: 200}, "1 1 listing "}, // of another one
+		{"a/networks?watch=true", observe.Result{Code: 410}, "1 2 waiting the API server returned 410 Gone"},
+		{"a/networks", observe.Result{Err: errors.New("refused")}, "2 2 waiting refused"},
+		{"a/networks", observe.Result{Code: 200}, "3 2 listing "},
 	} {
-		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, step.path, http.NoBody)
+		path := "/apis/g/v1/namespaces/" + step.path
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
 		_, end := c.Begin(t.Context(), observe.Work{Kind: observe.Request, Server: observe.Kubernetes, Request: request})
 		end(step.result)
-		if got := c.state().Informers[0]; got.Activity != step.activity || got.Lists != step.lists || got.Watches != step.watches || (got.LastError != "") != (step.activity == "waiting") {
-			t.Errorf("after %s, the informer is %+v, want %+v", step.path, got, step)
+		i := c.state().Informers[0]
+		if got := fmt.Sprint(i.Lists, i.Watches, " ", i.Activity, " ", i.LastError); got != step.want {
+			t.Errorf("after %s, the informer is %q, want %q", step.path, got, step.want)
 		}
 	}
 }
@@ -344,7 +322,8 @@ func TestInformers(t *testing.T) {
 func TestValidate(t *testing.T) {
 	for address, valid := range map[string]bool{
 		"": true, "127.0.0.1:8123": true, "127.0.0.1:0": true, "localhost:0": true, "[::1]:8123": true,
-		":8123": false, "0.0.0.0:8123": false, "10.0.0.1:8123": false, "example.com:80": false, "127.0.0.1": false, "127.0.0.1:": false, "127.0.0.1:99999": false,
+		":8123": false, "0.0.0.0:8123": false, "10.0.0.1:8123": false, "example.com:80": false, "127.0.0.1": false,
+		"127.0.0.1:": false, "127.0.0.1:99999": false,
 	} {
 		var o Options
 		flags := flag.NewFlagSet("", flag.ContinueOnError)

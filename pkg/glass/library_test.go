@@ -25,13 +25,17 @@ import (
 
 func trim(text string) string { return strings.TrimSpace(text) }
 
+// show decodes what the page serves.
+func show[T any](page *glass.Page, path string) (value T) {
+	if err := json.Unmarshal([]byte(get(page.Handler(), path)), &value); err != nil {
+		panic(err)
+	}
+	return value
+}
+
 // journeys returns what the page has of a key, the newest journey only.
 func journeys(page *glass.Page, key string) string {
-	var found []glass.Journey
-	if err := json.Unmarshal([]byte(get(page.Handler(), "/api/journeys?key="+key)), &found); err != nil || len(found) == 0 {
-		return fmt.Sprint("no journey: ", err)
-	}
-	j := found[0]
+	j := show[[]glass.Journey](page, "/api/journeys?key="+key)[0]
 	words := []string{}
 	for _, moment := range j.Moments {
 		if moment.Text != "" && moment.Stage != glass.StageQueue {
@@ -41,13 +45,17 @@ func journeys(page *glass.Page, key string) string {
 	return j.Key + ": " + strings.Join(words, "; ")
 }
 
-// state returns the state of a controller.
-func state(t *testing.T, page *glass.Page, controller string) (s glass.State) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(get(page.Handler(), "/api/state?controller="+controller)), &s); err != nil {
-		t.Fatal(err)
-	}
-	return s
+func state(page *glass.Page, controller string) glass.State {
+	return show[glass.State](page, "/api/state?controller="+controller)
+}
+
+type queue[K comparable] = workqueue.TypedRateLimitingInterface[K]
+
+// newQueue returns a controller on a page with its queue.
+func newQueue[K comparable](page *glass.Page, name string) (*glass.Controller, queue[K]) {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[K](time.Second, time.Minute)
+	controller := page.Controller(glass.Config{Name: name})
+	return controller, glass.Queue(controller, workqueue.NewTypedRateLimitingQueue(limiter), limiter)
 }
 
 type structKey struct{ zone, name string }
@@ -66,134 +74,109 @@ func TestQueue(t *testing.T) {
 func testQueue[K comparable](t *testing.T, key K, want string) {
 	synctest.Test(t, func(t *testing.T) {
 		page := glass.New(t.Context(), glass.Process{})
-		limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[K](time.Second, time.Minute)
-		things := page.Controller(glass.Config{Name: "things"})
-		queue := glass.Queue(things, workqueue.NewTypedRateLimitingQueue(limiter), limiter)
+		things, queue := newQueue[K](page, "things")
 		defer queue.ShutDown()
-		take := func() {
+		shows := func(when, want string) {
 			t.Helper()
 			synctest.Wait()
+			s := state(page, "things")
+			var retries []string
+			for _, retry := range s.Queue.Waiting {
+				retries = append(retries, fmt.Sprint(retry.Key, " failed ", retry.Failures, ", waits ", retry.Until.Sub(retry.From)))
+			}
+			got := fmt.Sprint(s.Queue.Front, " queued, ", s.Queue.Merged, " merged, worker ", s.Workers[0].Key, " ", s.Workers[0].Stage, retries)
+			if got != want {
+				t.Errorf("%s, the page shows\n%q, want\n%q", when, got, want)
+			}
+		}
+		take := func() {
+			t.Helper()
 			if got, _ := queue.Get(); got != key {
 				t.Fatalf("the next key is %v", got)
 			}
 		}
 		queue.Add(key)
 		queue.Add(key)
-		if got := state(t, page, "things").Queue; got.Depth != 1 || got.Merged != 1 || got.Front[0] != want {
-			t.Fatalf("the queue is %+v, want one key", got)
-		}
+		shows("before the sync", "["+want+"] queued, 1 merged, worker  []")
 		take()
-		if workers := state(t, page, "things").Workers; workers[0].Key != want || workers[0].Stage != glass.StageSync {
-			t.Errorf("the workers are %+v", workers)
-		}
+		shows("in the sync", "[] queued, 1 merged, worker "+want+" sync[]")
 		_, end := things.Sync(t.Context(), key)
 		end(errors.New("unavailable \x1b[31m"))
 		queue.AddRateLimited(key)
 		queue.AddAfter(key, time.Minute) // the queue keeps the earlier time
 		queue.Done(key)
-		retry := state(t, page, "things").Queue.Waiting
-		if len(retry) != 1 || retry[0].Key != want || retry[0].Failures != 1 || retry[0].Until.Sub(retry[0].From) != time.Second {
-			t.Errorf("%+v waits, want the key for a second", retry)
-		}
+		shows("after a failure", "[] queued, 1 merged, worker  ["+want+" failed 1, waits 1s]")
 		path := strings.ReplaceAll(want, " ", "%20")
 		if found := journeys(page, path); found != want+": merged: event; backoff: unavailable  [31m" {
 			t.Errorf("the journey is %q", found)
 		}
 		<-time.After(time.Second)
 		take()
-		if found := get(page.Handler(), "/api/journeys?key="+path); !strings.Contains(found, `"stage":"queue","key":"`+want+`","text":"retry"`) {
-			t.Errorf("the journeys are %s, want one that begins with a retry", found)
+		begun := show[[]glass.Journey](page, "/api/journeys?key="+path)[0].Moments[0]
+		if begun.Stage != glass.StageQueue || begun.Text != "retry" {
+			t.Errorf("the journey begins with %+v, want a retry", begun)
 		}
 		queue.Add(key)
-		if s := state(t, page, "things"); s.Queue.Depth != 1 || s.Workers[0].Key != want || queue.NumRequeues(key) != 1 {
-			t.Errorf("the state is %+v, want a key that is at a worker, and waits", s)
-		}
+		shows("added in its retry", "["+want+"] queued, 1 merged, worker "+want+" sync[]")
 		queue.Done(key)
 		take()
 		queue.Forget(key)
 		queue.Done(key)
-		if s := state(t, page, "things"); s.Queue.WaitingCount+s.Queue.Depth != 0 || s.Workers[0].Key != "" {
-			t.Errorf("the state is %+v, want one at rest", s)
-		}
+		shows("at the end", "[] queued, 1 merged, worker  []")
 	})
 }
 
 // TestControllers: each controller has its own queue, and an event of a shared informer is the
-// cause in each that adds its key.
+// cause in each that adds its key. Nothing that the page serves has anything of an object but
+// its name, or of a request but its operation.
 func TestControllers(t *testing.T) {
-	page := glass.New(t.Context(), glass.Process{})
-	source := fcache.NewFakeControllerSource()
-	informer := page.Informer("configmaps", cache.NewSharedIndexInformer(source, &corev1.ConfigMap{}, 0, nil))
-	for _, name := range []string{"one", "two"} {
-		limiter := workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]()
-		queue := glass.Queue(page.Controller(glass.Config{Name: name}), workqueue.NewTypedRateLimitingQueue(limiter), limiter)
-		add := func(object any) { queue.Add(cache.MetaObjectToName(object.(*corev1.ConfigMap))) }
-		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: add}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	source.Add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}})
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	go informer.RunWithContext(ctx)
-	for _, name := range []string{"one", "two"} {
-		for state(t, page, name).Queue.Depth == 0 {
-			<-time.After(time.Millisecond)
-		}
-		var found []glass.Journey
-		body := get(page.Handler(), "/api/journeys?key=default/a&controller="+name)
-		if err := json.Unmarshal([]byte(body), &found); err != nil || len(found) != 1 || found[0].Moments[0].Text != "added, resourceVersion 1" {
-			t.Errorf("the journeys of %s are %s, want one because of the event", name, body)
-		}
-	}
-}
-
-// TestNoSecrets: nothing that the page serves has anything of an object but its name, or of a
-// request but its operation.
-func TestNoSecrets(t *testing.T) {
 	const secret = "s3cr3t-of-somebody"
 	page := glass.New(t.Context(), glass.Process{})
-	controller := page.Controller(glass.Config{Name: "secrets"})
-	limiter := workqueue.DefaultTypedControllerRateLimiter[string]()
-	queue := glass.Queue(controller, workqueue.NewTypedRateLimitingQueue(limiter), limiter)
 	source := fcache.NewFakeControllerSource()
 	informer := page.Informer("secrets", cache.NewSharedIndexInformer(source, &corev1.Secret{}, 0, nil))
-	added := make(chan struct{})
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { queue.Add("default/a"); close(added) }}); err != nil {
-		t.Fatal(err)
-	}
 	source.Add(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", Annotations: map[string]string{"a": secret}},
 		StringData: map[string]string{"password": secret}, Data: map[string][]byte{"token": []byte(secret)},
 	})
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	go informer.RunWithContext(ctx)
-	<-added
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusTeapot)
 		_, _ = w.Write([]byte(secret))
 	}))
 	defer server.Close()
-	key, _ := queue.Get()
-	sync, end := controller.Sync(t.Context(), key)
 	client := &http.Client{Transport: page.Server(glass.Server{Name: "Cloud"})(page.Kubernetes(http.DefaultTransport))}
-	request, err := http.NewRequestWithContext(sync, http.MethodPost, server.URL+"/things?password="+secret, strings.NewReader(secret))
-	if err != nil {
-		t.Fatal(err)
+	send := func(ctx context.Context) {
+		body := strings.NewReader(secret)
+		request, _ := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/things?password="+secret, body)
+		request.Header.Set("Authorization", "Bearer "+secret)
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
 	}
-	request.Header.Set("Authorization", "Bearer "+secret)
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = response.Body.Close()
-	end(errors.New("the cloud said no"))
-	queue.Done(key)
-	handler := page.Handler()
-	served := get(handler, "/api/state") + get(handler, "/api/keys") + get(handler, "/api/journeys?key=default/a")
-	if strings.Contains(served, secret) || !strings.Contains(served, "418") || !strings.Contains(served, "the cloud said no") {
-		t.Errorf("the page serves %s", served)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go informer.RunWithContext(ctx)
+	for _, name := range []string{"one", "two"} {
+		controller, queue := newQueue[cache.ObjectName](page, name)
+		add := func(object any) { queue.Add(cache.MetaObjectToName(object.(*corev1.Secret))) }
+		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: add}); err != nil {
+			t.Fatal(err)
+		}
+		key, _ := queue.Get()
+		sync, end := controller.Sync(t.Context(), key)
+		send(sync)
+		end(errors.New("the cloud said no"))
+		queue.Done(key)
+		served := get(page.Handler(), "/api/journeys?key=default/a&controller="+name)
+		for _, want := range []string{`"text":"added, resourceVersion 1"`, "Cloud: POST: 418", "the cloud said no"} {
+			if !strings.Contains(served, want) {
+				t.Errorf("the journeys of %s do not have %s: %s", name, want, served)
+			}
+		}
+		if served += get(page.Handler(), "/api/state") + get(page.Handler(), "/api/keys"); strings.Contains(served, secret) {
+			t.Errorf("the page serves %s", served)
+		}
 	}
 }
 
@@ -203,9 +186,7 @@ func BenchmarkSync(b *testing.B) {
 	for name, page := range map[string]*glass.Page{
 		"off": {}, "on": glass.New(b.Context(), glass.Process{}), "stream": glass.New(b.Context(), glass.Process{}),
 	} {
-		controller := page.Controller(glass.Config{Name: "things"})
-		limiter := workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]()
-		queue := glass.Queue(controller, workqueue.NewTypedRateLimitingQueue(limiter), limiter)
+		controller, queue := newQueue[cache.ObjectName](page, "things")
 		transport := page.Server(glass.Server{Name: "Cloud"})(answer{})
 		keys := make([]cache.ObjectName, 1000)
 		for i := range keys {

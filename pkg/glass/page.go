@@ -25,7 +25,7 @@ type Page struct {
 	mu          sync.Mutex
 	leader      Leader
 	informers   []*informer
-	servers     []*server
+	servers     []*external
 	controllers []*Controller
 }
 

@@ -2,7 +2,6 @@ package glass
 
 import (
 	"context"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -27,72 +26,33 @@ type Server struct {
 	Cache func() Cache
 }
 
-// server is what is known of a Server. Its fields need the lock of the Page.
-type server struct {
+// external is what is known of a Server. Its fields need the lock of the Page.
+type external struct {
 	Server
-	inFlight   int
-	operations map[string]*operation
+	shown ServerState
 }
 
-// maxServers bounds the servers, and maxOperations the operations of each.
-const (
-	maxServers    = 16
-	maxOperations = 64
-)
-
 // serverOf returns the server with a name.
-func (p *Page) serverOf(name string) *server {
-	at := slices.IndexFunc(p.servers, func(s *server) bool { return s.Name == name })
+func (p *Page) serverOf(name string) *external {
+	at := slices.IndexFunc(p.servers, func(s *external) bool { return s.Name == name })
 	if at >= 0 {
 		return p.servers[at]
 	}
-	of := &server{Server: Server{Name: name}, operations: map[string]*operation{}}
-	if len(p.servers) < maxServers {
-		p.servers = append(p.servers, of)
-	}
+	of := &external{Server: Server{Name: name}}
+	p.servers = append(p.servers, of)
 	return of
 }
 
-// operation are the requests of one operation to a server.
-type operation struct {
-	Operation
-	durations [100]float64 // the last ones, in milliseconds
-}
-
-// ended counts a request that has ended.
-func (s *server) ended(name string, code int, moment Moment) {
-	s.inFlight--
-	of := s.operations[name]
-	if of == nil && len(s.operations) < maxOperations {
-		of = &operation{Operation: Operation{Name: name}}
-		s.operations[name] = of
-	}
-	if of == nil {
-		return
-	}
-	of.durations[of.Count%len(of.durations)] = moment.Milliseconds
-	of.Count++
-	if of.LastCode = code; moment.Failed {
-		of.Errors++
-	}
-}
-
-func (s *server) state() ServerState {
-	state := ServerState{Name: s.Name, InFlight: s.inFlight, Limit: s.Limit, Operations: []Operation{}}
-	for _, name := range slices.Sorted(maps.Keys(s.operations)) {
-		of := s.operations[name]
-		last := slices.Sorted(slices.Values(of.durations[:min(of.Count, len(of.durations))]))
-		of.P50Milliseconds, of.P99Milliseconds = last[(len(last)-1)/2], last[(len(last)-1)*99/100]
-		state.Operations = append(state.Operations, of.Operation)
-	}
+func (s *external) state() ServerState {
+	s.shown.Name, s.shown.Limit = s.Name, s.Limit
 	if s.Instance != nil {
-		state.Instance, _ = s.Instance()
+		s.shown.Instance, _ = s.Instance()
 	}
 	if s.Cache != nil {
-		of := s.Cache()
-		state.Cache = &of
+		cache := s.Cache()
+		s.shown.Cache = &cache
 	}
-	return state
+	return s.shown
 }
 
 // informer is what is known of an informer. Its fields need the lock of the Page.
@@ -144,45 +104,52 @@ func (i *informer) ended(request *http.Request, result observe.Result) {
 	}
 }
 
-// informerOf returns the informer that sends a request, or nil.
-func (p *Page) informerOf(request *http.Request) *informer {
-	at := slices.IndexFunc(p.informers, func(i *informer) bool {
-		return request.Method == http.MethodGet && strings.HasSuffix(request.URL.Path, i.path)
-	})
-	if at < 0 {
-		return nil
-	}
-	return p.informers[at]
-}
-
 // beginRequest records a request: of an informer, of a sync, or to another server than
 // Kubernetes.
 func (p *Page) beginRequest(ctx context.Context, sent observe.Work) func(observe.Result) {
-	w, begun, name := workOf(ctx), p.clock.Now(), clip(sent.Name)
+	w, begun, stage := workOf(ctx), p.clock.Now(), StageKubernetes
 	if sent.Server != observe.Kubernetes {
-		p.mu.Lock()
-		p.serverOf(sent.Server).inFlight++
-		p.mu.Unlock()
+		stage = StageServer
+		p.count(sent.Server, 1)
 	}
 	return func(result observe.Result) {
+		if stage == StageServer {
+			p.count(sent.Server, -1)
+		} else if w == nil {
+			p.countWatch(sent.Request, result)
+		}
 		code := "no response"
 		if result.Code != 0 {
 			code = strconv.Itoa(result.Code)
 		}
-		ended := Moment{
-			Stage: StageKubernetes, Text: sent.Server + ": " + name + ": " + code,
-			Failed: result.Code == 0 || result.Code >= 400, Milliseconds: milliseconds(p.clock.Since(begun)),
-		}
-		p.mu.Lock()
-		if sent.Server != observe.Kubernetes {
-			ended.Stage = StageServer
-			p.serverOf(sent.Server).ended(name, result.Code, ended)
-		} else if of := p.informerOf(sent.Request); w == nil && of != nil {
-			of.ended(sent.Request, result)
-		}
-		p.mu.Unlock()
 		if w != nil {
-			w.record(&ended)
+			w.record(&Moment{
+				Stage: stage, Text: sent.Server + ": " + clip(sent.Name) + ": " + code,
+				Failed: result.Code == 0 || result.Code >= 400, Milliseconds: milliseconds(p.clock.Since(begun)),
+			})
+		}
+	}
+}
+
+// count counts a request to a server that begins (1) or ends (-1).
+func (p *Page) count(name string, change int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of := p.serverOf(name)
+	if of.shown.InFlight += change; change < 0 {
+		of.shown.Requests++
+	}
+}
+
+// countWatch counts a list or watch that has ended, or has begun to send events, for the
+// informer that sent it.
+func (p *Page) countWatch(request *http.Request, result observe.Result) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, of := range p.informers {
+		if request.Method == http.MethodGet && strings.HasSuffix(request.URL.Path, of.path) {
+			of.ended(request, result)
+			return
 		}
 	}
 }

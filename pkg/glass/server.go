@@ -5,12 +5,9 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"io/fs"
-	"log"
 	"net"
 	"net/http"
 	"net/url"
@@ -18,9 +15,9 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	"github.com/samplecrd/network-controller/pkg/observe"
+	"github.com/samplecrd/network-controller/pkg/server"
 )
 
 //go:embed page
@@ -85,26 +82,8 @@ func (p *Page) Serve(ctx context.Context, address string) error {
 	if err := checkAddress("the address of the debug page", address); err != nil {
 		return err
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if err != nil {
-		return fmt.Errorf("listening on %s to serve the debug page: %w", address, err)
-	}
-	server := &http.Server{
-		Handler:           p.Handler(),
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		IdleTimeout:       time.Minute,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ErrorLog:          log.New(io.Discard, "", 0), // clients could fill the log
-	}
-	context.AfterFunc(ctx, func() { _ = server.Close() })
-	go func() {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			klog.FromContext(ctx).Error(err, "Server stopped", "server", "debug page")
-		}
-	}()
-	klog.FromContext(ctx).Info("Serving the debug page", "url", "http://"+listener.Addr().String()+"/")
-	return nil
+	page := server.Endpoint{Name: "the debug page", Path: "/", Flag: "the address", Address: address, Handler: p.Handler()}
+	return page.Serve(ctx)
 }
 
 // Handler serves the page and its data, to pages of this machine only. To mount it below a

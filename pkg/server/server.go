@@ -82,10 +82,7 @@ func isLoopback(address string) bool {
 
 // ServeHealth serves health checks in the background until the context ends.
 func (o Options) ServeHealth(ctx context.Context, health *Health) error {
-	return endpoint{
-		name: "health", path: "/readyz", flag: "-health-probe-bind-address", address: o.healthAddress,
-		handler: health.handler(),
-	}.serve(ctx)
+	return Endpoint{"health", "/readyz", "-health-probe-bind-address", o.healthAddress, nil, health.handler()}.Serve(ctx)
 }
 
 // ServeProfiles serves profiles in the background until the context ends.
@@ -96,9 +93,7 @@ func (o Options) ServeProfiles(ctx context.Context) error {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	return endpoint{
-		name: "profiles", path: "/debug/pprof/", flag: "-profiling-bind-address", address: o.profilingAddress, handler: mux,
-	}.serve(ctx)
+	return Endpoint{"profiles", "/debug/pprof/", "-profiling-bind-address", o.profilingAddress, nil, mux}.Serve(ctx)
 }
 
 // ServeMetrics serves metrics in the background until the context ends: over plain
@@ -109,42 +104,43 @@ func (o Options) ServeMetrics(ctx context.Context, metrics http.Handler, client 
 	if err != nil {
 		return err
 	}
-	return endpoint.serve(ctx)
+	return endpoint.Serve(ctx)
 }
 
-func (o Options) metricsEndpoint(metrics http.Handler, client kubernetes.Interface) (e endpoint, err error) {
+func (o Options) metricsEndpoint(metrics http.Handler, client kubernetes.Interface) (e Endpoint, err error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)
-	e = endpoint{name: "metrics", path: "/metrics", flag: "-metrics-bind-address", address: o.metricsAddress, handler: mux}
+	e = Endpoint{"metrics", "/metrics", "-metrics-bind-address", o.metricsAddress, nil, mux}
 	if o.metricsAddress != "" && !isLoopback(o.metricsAddress) {
-		e.tls, err = servingCertificate(o.certFile, o.keyFile)
-		e.handler = newAuthorizer(client, mux, clock.RealClock{})
+		e.TLS, err = servingCertificate(o.certFile, o.keyFile)
+		e.Handler = newAuthorizer(client, mux, clock.RealClock{})
 	}
 	return e, err
 }
 
-// endpoint serves something at an address.
-type endpoint struct {
-	name    string
-	path    string // one that is served
-	flag    string // that sets the address
-	address string // not served if empty
-	tls     *tls.Config
-	handler http.Handler
+// Endpoint serves something at an address.
+type Endpoint struct {
+	Name    string
+	Path    string // one that is served
+	Flag    string // that sets the address
+	Address string // not served if empty
+	TLS     *tls.Config
+	Handler http.Handler
 }
 
-func (e endpoint) serve(ctx context.Context) error {
-	if e.address == "" {
+// Serve serves it in the background until the context ends. Strangers may be among the clients.
+func (e Endpoint) Serve(ctx context.Context) error {
+	if e.Address == "" {
 		return nil
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", e.address)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", e.Address)
 	if err != nil {
-		return fmt.Errorf("listening on %s %s to serve %s: %w", e.flag, e.address, e.name, err)
+		return fmt.Errorf("listening on %s %s to serve %s: %w", e.Flag, e.Address, e.Name, err)
 	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true) // one connection has one request at a time, so that their limit is one of requests, too
 	server := &http.Server{
-		Handler:           withoutBodies(e.handler),
+		Handler:           withoutBodies(e.Handler),
 		Protocols:         &protocols,
 		ReadHeaderTimeout: 5 * time.Second,
 		WriteTimeout:      2 * time.Minute, // a CPU profile takes half a minute
@@ -154,16 +150,16 @@ func (e endpoint) serve(ctx context.Context) error {
 		ErrorLog:          log.New(io.Discard, "", 0), // strangers could fill the log
 	}
 	scheme := "http"
-	if e.tls != nil {
-		scheme, listener = "https", tls.NewListener(listener, e.tls)
+	if e.TLS != nil {
+		scheme, listener = "https", tls.NewListener(listener, e.TLS)
 	}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			klog.FromContext(ctx).Error(err, "Server stopped", "server", e.name)
+			klog.FromContext(ctx).Error(err, "Server stopped", "server", e.Name)
 		}
 	}()
-	klog.FromContext(ctx).Info("Serving "+e.name, "url", scheme+"://"+listener.Addr().String()+e.path)
+	klog.FromContext(ctx).Info("Serving "+e.Name, "url", scheme+"://"+listener.Addr().String()+e.Path)
 	return nil
 }
 

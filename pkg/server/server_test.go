@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -14,17 +13,12 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/cert"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/samplecrd/network-controller/test/controlplane"
+	"github.com/samplecrd/network-controller/test/running"
 )
 
 var cluster *controlplane.Cluster
@@ -62,95 +56,61 @@ func TestHealth(t *testing.T) {
 }
 
 // newToken returns a token of a new ServiceAccount in the namespace default.
-func newToken(t *testing.T, client kubernetes.Interface, name string) string {
-	t.Helper()
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if _, err := client.CoreV1().ServiceAccounts("default").Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	request, err := client.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return request.Status.Token
+func newToken(k running.Kubectl, name string) string {
+	k.Helper()
+	k.Do("create", "serviceaccount", name)
+	return strings.TrimSpace(k.Do("create", "token", name))
 }
 
-// permit permits a ServiceAccount in the namespace default to get a path, and waits until the
-// authorizer of the API server knows it.
-func permit(t *testing.T, client kubernetes.Interface, account, path string) {
-	t.Helper()
-	role := &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{path}, Verbs: []string{"get"}}}}
-	binding := &rbacv1.ClusterRoleBinding{
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: account},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: account}}}
-	role.Name, binding.Name = account, account
-	if _, err := client.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	untilPermitted(t, client, account, path, true)
+// permit permits a ServiceAccount to get a path.
+func permit(k running.Kubectl, account, path string) {
+	k.Helper()
+	k.Do("create", "clusterrole", account, "--verb=get", "--non-resource-url="+path)
+	k.Do("create", "clusterrolebinding", account, "--clusterrole="+account, "--serviceaccount=default:"+account)
+	wantAccess(k, account, path, "HELP|NotFound")
 }
 
-func untilPermitted(t *testing.T, client kubernetes.Interface, account, path string, want bool) {
-	t.Helper()
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:                  "system:serviceaccount:default:" + account,
-		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: "get"},
-	}}
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		got, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-		return err == nil && got.Status.Allowed == want, err
-	})
-	if err != nil {
-		t.Fatalf("whether %s may get %s: %v", account, path, err)
-	}
+// wantAccess waits until the authorizer of the API server knows what an account may get.
+func wantAccess(k running.Kubectl, account, path, pattern string) {
+	k.Helper()
+	k.Want(pattern, "get", "--raw", path, "--as=system:serviceaccount:default:"+account)
 }
 
 // TestAuthorizedMetrics: on an address other than loopback, metrics are served over
 // TLS to those whom RBAC permits to read them.
 func TestAuthorizedMetrics(t *testing.T) {
-	client := kubernetes.NewForConfigOrDie(cluster.RESTConfig())
-	reader, stranger := newToken(t, client, "reader"), newToken(t, client, "stranger")
-	permit(t, client, "reader", "/metrics")
+	client, k := kubernetes.NewForConfigOrDie(cluster.RESTConfig()), running.Kubectl{T: t, Cluster: cluster}
+	reader, stranger := newToken(k, "reader"), newToken(k, "stranger")
+	permit(k, "reader", "/metrics")
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "the metrics") })
 	endpoint, err := Options{metricsAddress: ":8443"}.metricsEndpoint(metrics, client)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewUnstartedServer(endpoint.handler)
-	server.TLS = endpoint.tls
+	server := httptest.NewUnstartedServer(endpoint.Handler)
+	server.TLS = endpoint.TLS
 	server.StartTLS()
 	defer server.Close()
 	scraper := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // the certificate is self-signed
-
-	for name, test := range map[string]struct {
-		authorization string
-		status        int
-		text          string
-	}{
-		"a reader":       {"Bearer " + reader, http.StatusOK, "the metrics"},
-		"no token":       {"", http.StatusUnauthorized, "a bearer token is required"},
-		"an empty token": {"Bearer ", http.StatusUnauthorized, "a bearer token is required"},
-		"an unknown one": {"Bearer nonsense", http.StatusUnauthorized, ""},
-		"a password":     {"Basic " + reader, http.StatusUnauthorized, "a bearer token is required"},
-		"no permission":  {"Bearer " + stranger, http.StatusForbidden, ""},
+	const tokenRequired = "401 Unauthorized: a bearer token is required: the user or ServiceAccount must be permitted to get the nonResourceURL /metrics"
+	for authorization, want := range map[string]string{
+		"Bearer " + reader: "200 OK: the metrics", "Bearer " + stranger: "403 Forbidden: Forbidden",
+		"Bearer nonsense": "401 Unauthorized: Unauthorized", "Basic " + reader: tokenRequired, "Bearer ": tokenRequired, "": tokenRequired,
 	} {
 		for _, again := range []string{"", ", again"} { // from the cache of decisions
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/metrics", http.NoBody)
 			if err != nil {
 				t.Fatal(err)
 			}
-			request.Header.Set("Authorization", test.authorization)
+			request.Header.Set("Authorization", authorization)
 			response, err := scraper.Do(request)
 			if err != nil {
 				t.Fatal(err)
 			}
 			body, _ := io.ReadAll(response.Body)
 			_ = response.Body.Close()
-			if response.StatusCode != test.status || !strings.Contains(string(body), test.text) || test.status != http.StatusOK && strings.Contains(string(body), "the metrics") {
-				t.Errorf("%s%s: got %s %.300s, want status %d and %q", name, again, response.Status, body, test.status, test.text)
+			if got := response.Status + ": " + strings.TrimSpace(string(body)); got != want {
+				t.Errorf("with %.20s%s: %.300s, want %s", authorization, again, got, want)
 			}
 		}
 	}
@@ -159,11 +119,11 @@ func TestAuthorizedMetrics(t *testing.T) {
 // TestDecisionsExpire: a permission that was withdrawn ends with the lifetime of the
 // decision. Strangers on the same host do not lock out who has one.
 func TestDecisionsExpire(t *testing.T) {
-	client := kubernetes.NewForConfigOrDie(cluster.RESTConfig())
+	client, k := kubernetes.NewForConfigOrDie(cluster.RESTConfig()), running.Kubectl{T: t, Cluster: cluster}
 	now := testingclock.NewFakePassiveClock(time.Now())
 	authorizer := newAuthorizer(client, http.NotFoundHandler(), now)
-	token := newToken(t, client, "leaving")
-	permit(t, client, "leaving", "/leaving")
+	token := newToken(k, "leaving")
+	permit(k, "leaving", "/leaving")
 	want := func(want int) {
 		t.Helper()
 		if got, err := authorizer.decide(t.Context(), "10.0.0.1", token, "/leaving"); err != nil || got != want {
@@ -174,10 +134,8 @@ func TestDecisionsExpire(t *testing.T) {
 	authorizer.limits.Add("10.0.0.1", rate.NewLimiter(0, 0)) // as if strangers had used it up
 	now.SetTime(now.Now().Add(2 * permissionLifetime))
 	want(http.StatusOK)
-	if err := client.RbacV1().ClusterRoleBindings().Delete(t.Context(), "leaving", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	untilPermitted(t, client, "leaving", "/leaving", false)
+	k.Do("delete", "clusterrolebinding", "leaving")
+	wantAccess(k, "leaving", "/leaving", "Forbidden")
 	want(http.StatusOK) // from the cache
 	now.SetTime(now.Now().Add(2 * permissionLifetime))
 	want(http.StatusForbidden)
@@ -186,25 +144,18 @@ func TestDecisionsExpire(t *testing.T) {
 // TestCertificateRenewal: a new certificate in the files is served at once.
 func TestCertificateRenewal(t *testing.T) {
 	folder := t.TempDir()
-	o := Options{metricsAddress: ":8443", certFile: filepath.Join(folder, "tls.crt"), keyFile: filepath.Join(folder, "tls.key")}
-	write := func(host string) {
+	certFile, keyFile := filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
+	var config *tls.Config
+	for _, host := range []string{"first", "second"} {
 		certificate, key, err := cert.GenerateSelfSignedCertKey(host, nil, nil)
-		if err != nil {
+		if err := errors.Join(err, os.WriteFile(certFile, certificate, 0o600), os.WriteFile(keyFile, key, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		for name, content := range map[string][]byte{o.certFile: certificate, o.keyFile: key} {
-			if err := os.WriteFile(name, content, 0o600); err != nil {
+		if config == nil {
+			if config, err = servingCertificate(certFile, keyFile); err != nil {
 				t.Fatal(err)
 			}
 		}
-	}
-	write("first")
-	config, err := servingCertificate(o.certFile, o.keyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, host := range []string{"first", "second"} {
-		write(host)
 		pair, err := config.GetCertificate(nil)
 		if err != nil || pair.Leaf.VerifyHostname(host) != nil {
 			t.Errorf("the certificate is not the one of %s (%v)", host, err)

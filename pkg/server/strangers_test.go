@@ -16,6 +16,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/samplecrd/network-controller/test/running"
 )
 
 // serveForTest serves something on loopback until the test ends, and returns the
@@ -24,7 +26,7 @@ func serveForTest(t *testing.T, handler http.Handler) (address string) {
 	t.Helper()
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
 	ctx := klog.NewContext(t.Context(), logger)
-	if err := (endpoint{name: "health", path: "/readyz", address: "127.0.0.1:0", handler: handler}).serve(ctx); err != nil {
+	if err := (Endpoint{Name: "health", Path: "/readyz", Address: "127.0.0.1:0", Handler: handler}).Serve(ctx); err != nil {
 		t.Fatal(err)
 	}
 	log := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
@@ -83,63 +85,51 @@ func TestConnectionLimit(t *testing.T) {
 	}
 }
 
-// request returns a request from an address with a token.
-func request(from, token string) *http.Request {
-	r := httptest.NewRequest(http.MethodGet, "/healthz", http.NoBody)
+// request sends a request from an address with a token, and returns the status code.
+func request(ctx context.Context, handler http.Handler, from, token string) int {
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/healthz", http.NoBody)
 	r.RemoteAddr = from
 	r.Header.Set("Authorization", "Bearer "+token)
-	return r
+	response := httptest.NewRecorder()
+	handler.ServeHTTP(response, r)
+	return response.Code
 }
 
-// randomToken returns a token that no API server knows. It may have the form of a
-// token of a ServiceAccount.
-func randomToken(likeAServiceAccount bool) string {
-	if likeAServiceAccount {
-		return strings.Join([]string{rand.Text(), rand.Text(), rand.Text()}, ".")
-	}
-	return rand.Text()
-}
+// These return tokens that no API server knows. Signed ones have the form of those of
+// ServiceAccounts.
+func unsigned() string { return rand.Text() }
+func signed() string   { return rand.Text() + "." + rand.Text() + "." + rand.Text() }
 
 // TestNewScraperAmongStrangers: while strangers send random tokens, a client with a
 // new valid token is permitted at once.
 func TestNewScraperAmongStrangers(t *testing.T) {
 	client := kubernetes.NewForConfigOrDie(cluster.RESTConfig())
-	for name, test := range map[string]struct {
-		likeAServiceAccount bool
-		from                string
-	}{
-		"from its own host": {false, "10.0.0.9:1"},
-		"from other hosts, like those of ServiceAccounts": {true, "10.0.0.8:1"},
+	permitted := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	for from, randomToken := range map[string]func() string{
+		"10.0.0.9:1": unsigned, // its own host
+		"10.0.0.8:1": signed,
 	} {
-		t.Run(name, func(t *testing.T) {
-			permitted := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "permitted") })
-			authorizer := newAuthorizer(client, permitted, clocktesting.NewFakePassiveClock(time.Now()))
-			token := newToken(t, client, strings.ToLower(rand.Text()))
-			ctx, stop := context.WithCancel(t.Context())
-			var strangers sync.WaitGroup
-			defer strangers.Wait()
-			defer stop()
-			limited := make(chan struct{})
-			limitedOnce := sync.OnceFunc(func() { close(limited) })
-			for range 8 {
-				strangers.Go(func() {
-					for ctx.Err() == nil {
-						response := httptest.NewRecorder()
-						authorizer.ServeHTTP(response, request(test.from, randomToken(test.likeAServiceAccount)).WithContext(ctx))
-						if response.Code == http.StatusTooManyRequests {
-							limitedOnce()
-						}
+		authorizer := newAuthorizer(client, permitted, clocktesting.NewFakePassiveClock(time.Now()))
+		token := newToken(running.Kubectl{T: t, Cluster: cluster}, strings.ToLower(rand.Text()))
+		ctx, stop := context.WithCancel(t.Context())
+		limited := make(chan struct{})
+		limitedOnce := sync.OnceFunc(func() { close(limited) })
+		var strangers sync.WaitGroup
+		for range 8 {
+			strangers.Go(func() {
+				for ctx.Err() == nil {
+					if request(ctx, authorizer, from, randomToken()) == http.StatusTooManyRequests {
+						limitedOnce()
 					}
-				})
-			}
-			<-limited
-			began, response := time.Now(), httptest.NewRecorder()
-			authorizer.ServeHTTP(response, request("10.0.0.9:2", token))
-			if response.Code != http.StatusOK {
-				t.Errorf("the first request of a new client: %d %s", response.Code, response.Body)
-			}
-			t.Logf("the response took %v", time.Since(began))
-		})
+				}
+			})
+		}
+		<-limited
+		if got := request(t.Context(), authorizer, "10.0.0.9:2", token); got != http.StatusOK {
+			t.Errorf("the first request of a new client among strangers from %s: %d", from, got)
+		}
+		stop()
+		strangers.Wait()
 	}
 }
 
@@ -147,14 +137,13 @@ func TestNewScraperAmongStrangers(t *testing.T) {
 // -v=8 and above. Those of a TokenReview contain the token.
 func TestTokensAreNotLogged(t *testing.T) {
 	client := kubernetes.NewForConfigOrDie(cluster.RESTConfig())
-	for name, token := range map[string]string{"valid": newToken(t, client, "unlogged"), "random": randomToken(true)} {
+	for _, token := range []string{newToken(running.Kubectl{T: t, Cluster: cluster}, "unlogged"), signed()} {
 		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(10)))
-		r := request("10.0.0.9:1", token)
-		newAuthorizer(client, http.NotFoundHandler(), clocktesting.NewFakePassiveClock(time.Now())).
-			ServeHTTP(httptest.NewRecorder(), r.WithContext(klog.NewContext(r.Context(), logger)))
+		authorizer := newAuthorizer(client, http.NotFoundHandler(), clocktesting.NewFakePassiveClock(time.Now()))
+		request(klog.NewContext(t.Context(), logger), authorizer, "10.0.0.9:1", token)
 		log := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
 		if strings.Contains(log, "Body") || strings.Contains(log, token) {
-			t.Errorf("the log has the body of a request with the %s token:\n%.500s", name, log)
+			t.Errorf("the log has the body of a request with the token %.20s:\n%.500s", token, log)
 		}
 	}
 }

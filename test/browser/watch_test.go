@@ -94,7 +94,7 @@ func TestRecordingIsBroken(t *testing.T) {
 	files := http.FileServer(http.Dir(filepath.Join(root, "docs", "watch")))
 	for name, script := range map[string]string{
 		"missing": "", "no script": "{", "other format": `globalThis.recording = {"format": 0}`,
-		"other states": `globalThis.recording = {"format": 3, "began": "2026-01-01T00:00:00Z", "steps": [], "frames": [{"at": 0, "state": {}}]}`,
+		"other states": `globalThis.recording = {"format": 4, "began": "2026-01-01T00:00:00Z", "steps": [], "frames": [{"at": 0, "state": {}}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			served := http.NewServeMux()

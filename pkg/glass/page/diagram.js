@@ -149,7 +149,7 @@ export class Diagram {
 
 	#showServers(servers) {
 		const t = text(), cache = servers.find((server) => server.cache)?.cache, shown = [servers.length > 0, Boolean(cache)].join();
-		const requests = servers.reduce((total, server) => total + sum(server.operations, "count"), 0);
+		const requests = sum(servers, "requests");
 		this.#count("server", requests, `${unitOf("server", requests)}\n${t.inFlight(sum(servers, "inFlight"), servers.length === 1 && servers[0].limit)}`);
 		if (cache) {
 			const seconds = Math.max(0, Math.round((this.#now() - new Date(cache.refreshed)) / 1000));

@@ -1,7 +1,7 @@
 // recording.js: plays what the stream of a tour sent, in place of a stream, for a page
 // without a controller: see docs/watch. `make recording` writes it.
 
-const format = 3; // recordingFormat of hack/local
+const format = 4; // recordingFormat of hack/local
 const period = 50; // milliseconds
 const reading = 4000; // milliseconds without a moment, after which the time until the next one is short
 const hurry = 10;

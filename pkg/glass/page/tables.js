@@ -1,4 +1,4 @@
-// tables.js: the requests to other servers, the last plans, the watches and the leader.
+// tables.js: the last plans, the watches and the leader.
 import { create, keyLink, setText, showList } from "./elements.js";
 import { clockTime, duration, number, text } from "./texts.js";
 
@@ -11,19 +11,6 @@ const row = (head, ...cells) => {
 	return create("tr", "", th, ...cells.map((cell) => cell instanceof Node ? cell : create("td", "", cell)));
 };
 
-const emptyRow = (words) => {
-	const cell = create("td", "empty", words);
-	cell.colSpan = 6;
-	return create("tr", "", cell);
-};
-
-function operationRow(o) {
-	const failed = o.lastCode >= 400 || !o.lastCode;
-	return row(o.name, number(o.count), create("td", o.errors ? "failed" : "", number(o.errors)),
-		duration(o.p50Milliseconds), duration(o.p99Milliseconds),
-		create("td", failed ? "failed" : "", o.lastCode ? String(o.lastCode) : text().noCode));
-}
-
 const planItem = (plan) => create("li", plan.failed ? "failed" : "",
 	create("time", "", clockTime(plan.time)), keyLink(plan.key),
 	create("span", "steps", plan.steps.join(" → ")), create("span", "outcome", plan.outcome));
@@ -34,11 +21,6 @@ const informerRow = (i) => row(i.namespace ? `${i.resource} (${i.namespace})` : 
 
 export function showTables(state) {
 	const t = text(), p = state.process;
-	const named = (server, o) => state.servers.length > 1 ? { ...o, name: `${server.name}: ${o.name}` } : o;
-	const operations = state.servers.flatMap((server) => server.operations.map((o) => named(server, o))).sort((a, b) => b.count - a.count).slice(0, rowsAtMost);
-	$("#requests").hidden = !state.servers.length;
-	setText($("#requests-title"), t.requestsTo(state.servers.map((server) => server.name).join(", ")));
-	showList($("#operations tbody"), operations, operationRow, t.noRequests, emptyRow);
 	showList($("#plans"), state.plans, planItem, t.noPlans, (words) => create("li", "empty", words));
 	showList($("#watches tbody"), state.informers.slice(0, rowsAtMost), informerRow);
 	setText($("#leader"), !p.lease ? t.alone : p.leads ? t.leads(p.lease) : t.standby(p.holder, p.lease));

@@ -64,10 +64,8 @@ const english = {
 	causes: { added: "Event: added", updated: "Event: updated", deleted: "Event: deleted", event: "Event", start: "Start: every object is queued once", drift: "Drift: the actual state differs", retry: "Retry after a failure" },
 	taken: (n) => `Taken by worker ${n}`, wait: (t) => `waited ${t}`,
 	found: { desired: "Desired", actual: "Actual" }, outcome: "Outcome", retry: "Next retry", retryFailures: (n) => `failure ${n} in a row`,
-	noCode: "no response",
 
-	requestsTo: (names) => `Requests to ${names}`, requests: "Requests", operation: "Operation", requestCount: "Count", errors: "Errors", p50: "Median", p99: "99%", lastCode: "Last",
-	noRequests: "No request yet.", plans: "Last syncs with steps", noPlans: "No sync had a step to apply yet.",
+	plans: "Last syncs with steps", noPlans: "No sync had a step to apply yet.",
 	watches: "Watches", resource: "Resource", activity: "State", lists: "Lists", watchCount: "Watches", objects: "Objects",
 	leader: "Leader", alone: "This process reconciles, without leader election.",
 	leads: (lease) => `This replica is the leader, by the Lease ${lease}.`,
@@ -135,10 +133,8 @@ const chinese = {
 	causes: { added: "事件：新增", updated: "事件：修改", deleted: "事件：删除", event: "事件", start: "启动：每个对象进一次队列", drift: "漂移：实际状态有差异", retry: "失败后重试" },
 	taken: (n) => `由 worker ${n} 取走`, wait: (t) => `等了 ${t}`,
 	found: { desired: "期望状态", actual: "实际状态" }, outcome: "结果", retry: "下次重试", retryFailures: (n) => `连续第 ${n} 次失败`,
-	noCode: "没有响应",
 
-	requestsTo: (names) => `${names} 请求`, requests: "请求", operation: "操作", requestCount: "次数", errors: "错误", p50: "中位数", p99: "99%", lastCode: "最近",
-	noRequests: "还没有请求。", plans: "最近有步骤的同步", noPlans: "还没有需要执行步骤的同步。",
+	plans: "最近有步骤的同步", noPlans: "还没有需要执行步骤的同步。",
 	watches: "Watch", resource: "资源", activity: "状态", lists: "list 次数", watchCount: "watch 次数", objects: "对象",
 	leader: "Leader", alone: "这个进程负责调谐，没有 leader 选举。",
 	leads: (lease) => `这个副本是 leader，凭 Lease ${lease}。`,

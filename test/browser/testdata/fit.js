@@ -11,7 +11,7 @@ function busy(state) {
 	state.workers = stages.map((stage, i) => ({ number: i + 1, key: key(i), stage, step: "create subnet 2001:db8:1234:5678::/64" }));
 	for (const informer of state.informers) Object.assign(informer, { objects: 100_000, resourceVersion: "123456789" });
 	for (const kind in state.handlers) state.handlers[kind] = 123_456;
-	for (const operation of state.servers.flatMap((server) => server.operations)) operation.count = 123_456;
+	for (const server of state.servers) server.requests = 123_456;
 	for (const { cache } of state.servers) Object.assign(cache, { objects: 100_000, text: "networks, 100000 subnets" });
 	observed.stream.dispatchEvent(new MessageEvent("state", { data: JSON.stringify(state) }));
 	document.getElementById("pause").click();
