@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 )
@@ -19,15 +18,23 @@ type object interface {
 // Handlers returns event handlers whose calls an observer sees.
 func Handlers[T object](observer Observer,
 	next cache.TypedResourceEventHandlerDetailedFuncs[T]) cache.TypedResourceEventHandlerDetailedFuncs[T] {
+	handle := func(key cache.ObjectName, event Event, call func()) {
+		event.Type = Handling
+		observer.Happened(key, event)
+		call()
+		observer.Happened(key, Event{Type: Handled})
+	}
 	return cache.TypedResourceEventHandlerDetailedFuncs[T]{
 		AddFunc: func(object T, isInInitialList bool) {
-			handle(observer, cache.MetaObjectToName(object), added(object), func() { next.AddFunc(object, isInInitialList) })
+			event := Event{Cause: "added", ResourceVersion: object.GetResourceVersion()}
+			handle(cache.MetaObjectToName(object), event, func() { next.OnAdd(object, isInInitialList) })
 		},
 		UpdateFunc: func(before, after T) {
-			handle(observer, cache.MetaObjectToName(after), updated(before, after), func() { next.UpdateFunc(before, after) })
+			event := Event{Cause: "updated", ResourceVersion: after.GetResourceVersion(), Changed: changed(before, after)}
+			handle(cache.MetaObjectToName(after), event, func() { next.OnUpdate(before, after) })
 		},
 		DeleteFunc: func(deleted cache.DeletedObject[T]) {
-			handle(observer, deleted.GetObjectName(), Event{Cause: "deleted"}, func() { next.DeleteFunc(deleted) })
+			handle(deleted.GetObjectName(), Event{Cause: "deleted"}, func() { next.OnDelete(deleted) })
 		},
 	}
 }
@@ -66,45 +73,19 @@ func (i observedInformer) AddEventHandlerWithResyncPeriod(
 
 func (i observedInformer) AddEventHandlerWithOptions(
 	next cache.ResourceEventHandler, options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
-	return i.SharedIndexInformer.AddEventHandlerWithOptions(cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(object any, isInInitialList bool) {
-			handle(i.observer, nameOf(object), added(metaOf(object)), func() { next.OnAdd(object, isInInitialList) })
+	handlers := cache.TypedResourceEventHandlerDetailedFuncs[metav1.Object]{
+		AddFunc:    func(object metav1.Object, isInInitialList bool) { next.OnAdd(object, isInInitialList) },
+		UpdateFunc: func(before, after metav1.Object) { next.OnUpdate(before, after) },
+		DeleteFunc: func(deleted cache.DeletedObject[metav1.Object]) {
+			if unknown := deleted.FinalStateUnknown; unknown != nil {
+				next.OnDelete(*unknown)
+			} else {
+				next.OnDelete(deleted.OptionalObj)
+			}
 		},
-		UpdateFunc: func(before, after any) {
-			handle(i.observer, nameOf(after), updated(metaOf(before), metaOf(after)), func() { next.OnUpdate(before, after) })
-		},
-		DeleteFunc: func(deleted any) {
-			handle(i.observer, nameOf(deleted), Event{Cause: "deleted"}, func() { next.OnDelete(deleted) })
-		},
-	}, options)
-}
-
-func nameOf(object any) cache.ObjectName {
-	name, _ := cache.DeletionHandlingObjectToName(object) // an informer keeps nothing without a name
-	return name
-}
-
-func metaOf(object any) metav1.Object {
-	if of, err := meta.Accessor(object); err == nil {
-		return of
 	}
-	return &metav1.ObjectMeta{}
-}
-
-// handle calls an event handler, and lets an observer see it.
-func handle(observer Observer, key cache.ObjectName, event Event, call func()) {
-	event.Type = Handling
-	observer.Happened(key, event)
-	call()
-	observer.Happened(key, Event{Type: Handled})
-}
-
-func added(object metav1.Object) Event {
-	return Event{Cause: "added", ResourceVersion: object.GetResourceVersion()}
-}
-
-func updated(before, after metav1.Object) Event {
-	return Event{Cause: "updated", ResourceVersion: after.GetResourceVersion(), Changed: changed(before, after)}
+	typed := cache.NewTypedSharedIndexInformer[metav1.Object](i.SharedIndexInformer)
+	return typed.AddTypedEventHandler(Handlers(i.observer, handlers), options)
 }
 
 // changed names what an update has changed.
