@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -114,7 +115,11 @@ func installSeparateRules(t *testing.T) objects {
 		for _, rule := range validation.Rules {
 			alone := validation
 			alone.Rules = []rules.Rule{rule}
-			separate = append(separate, asMap(t, alone.Compose()))
+			composed, err := runtime.DefaultUnstructuredConverter.ToUnstructured(new(alone.Compose()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			separate = append(separate, composed)
 		}
 		walk(openAPISchema(t, crd), "", func(path string, node map[string]any) {
 			if path == ".spec" {
@@ -123,18 +128,6 @@ func installSeparateRules(t *testing.T) objects {
 		})
 	}
 	return install(t, crd, "separate-rules.example.org")
-}
-
-func asMap(t *testing.T, value any) (result map[string]any) {
-	t.Helper()
-	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &result); err != nil {
-		t.Fatal(err)
-	}
-	return result
 }
 
 // crdObjects returns a client for the objects of a CRD.

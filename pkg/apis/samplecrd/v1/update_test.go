@@ -1,8 +1,8 @@
 package v1_test
 
 import (
-	"context"
-	"fmt"
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,7 +10,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
@@ -90,24 +89,26 @@ func TestUpdates(t *testing.T) {
 	for name, test := range tests {
 		names[name] = client.create(t, test.old)
 	}
-	update(t, client, strict, group)
+	applyCRD(t, strict, group)
+	running.Eventually(t, func() error { // until the rules are in effect
+		if client.try(t, spec{"cidr": "words"}) == nil {
+			return errors.New("the API server accepts any cidr")
+		}
+		return nil
+	})
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			object := names[name]
 			// What the controller writes is accepted, even if the spec is invalid.
-			for _, write := range []struct {
-				patch       string
-				subresource []string
-			}{
-				{`{"metadata":{"finalizers":["samplecrd.k8s.io/neutron"],"annotations":{"a":"b"}}}`, nil},
-				{`{"status":{"observedGeneration":1,"conditions":[{"type":"Ready","status":"False","reason":"Invalid","message":"m","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, []string{"status"}},
-				{`{"metadata":{"finalizers":null}}`, nil},
-			} {
-				if err := client.patch(t.Context(), object, write.patch, write.subresource...); err != nil {
-					t.Errorf("patching with %s: %v", write.patch, err)
-				}
+			if err := errors.Join(
+				client.patch(t, object, `{"metadata":{"finalizers":["samplecrd.k8s.io/neutron"],"annotations":{"a":"b"}}}`),
+				client.patch(t, object, `{"status":{"observedGeneration":1,"conditions":[{"type":"Ready","status":"False",`+
+					`"reason":"Invalid","message":"m","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, "status"),
+				client.patch(t, object, `{"metadata":{"finalizers":null}}`),
+			); err != nil {
+				t.Error(err)
 			}
-			err := client.patch(t.Context(), object, `{"spec":`+test.patch+`}`)
+			err := client.patch(t, object, `{"spec":`+test.patch+`}`)
 			if test.refusal == "" && err != nil || test.refusal != "" && (err == nil || !strings.Contains(err.Error(), test.refusal)) {
 				t.Errorf("got error %v, want one that contains %q", err, test.refusal)
 			}
@@ -152,8 +153,6 @@ func walk(node map[string]any, path string, visit func(path string, node map[str
 	}
 }
 
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-
 // objects are the objects of a CRD of this module under another group.
 type objects struct {
 	dynamic.ResourceInterface
@@ -176,8 +175,9 @@ func (o objects) create(t *testing.T, spec map[string]any) string {
 	return created.GetName()
 }
 
-func (o objects) patch(ctx context.Context, name, patch string, subresource ...string) error {
-	_, err := o.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresource...)
+func (o objects) patch(t *testing.T, name, patch string, subresource ...string) error {
+	t.Helper()
+	_, err := o.Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresource...)
 	return err
 }
 
@@ -185,18 +185,8 @@ func (o objects) patch(ctx context.Context, name, patch string, subresource ...s
 // client for its objects.
 func install(t *testing.T, crd map[string]any, group string) objects {
 	t.Helper()
-	client := dynamic.NewForConfigOrDie(cluster.RESTConfig())
-	crd["spec"].(map[string]any)["group"] = group
-	object := &unstructured.Unstructured{Object: crd}
-	object.SetName("networks." + group)
-	if _, err := client.Resource(definitions).Create(t.Context(), object.DeepCopy(), metav1.CreateOptions{}); err != nil {
-		t.Fatalf("installing the CRD of %s: %v", group, err)
-	}
-	t.Cleanup(func() {
-		if err := client.Resource(definitions).Delete(context.Background(), object.GetName(), metav1.DeleteOptions{}); err != nil {
-			t.Errorf("deleting the CRD of %s: %v", group, err)
-		}
-	})
+	applyCRD(t, crd, group)
+	t.Cleanup(func() { kubectlAfter(t, "delete", "crd", "networks."+group) })
 	networks := crdObjects(group)
 	running.Eventually(t, func() error {
 		_, err := networks.List(t.Context(), metav1.ListOptions{})
@@ -205,24 +195,13 @@ func install(t *testing.T, crd map[string]any, group string) objects {
 	return networks
 }
 
-// update replaces the CRD of a group, and waits until its rules are in effect.
-func update(t *testing.T, client objects, crd map[string]any, group string) {
+func applyCRD(t *testing.T, crd map[string]any, group string) {
 	t.Helper()
-	crds := dynamic.NewForConfigOrDie(cluster.RESTConfig()).Resource(definitions)
-	running.Eventually(t, func() error {
-		stored, err := crds.Get(t.Context(), "networks."+group, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		stored.Object["spec"].(map[string]any)["versions"] = crd["spec"].(map[string]any)["versions"]
-		_, err = crds.Update(t.Context(), stored, metav1.UpdateOptions{})
-		return err
-	})
-	running.Eventually(t, func() error {
-		_, err := client.Create(t.Context(), client.object(map[string]any{"cidr": "words"}), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if err == nil {
-			return fmt.Errorf("the rules of %s are not in effect", group)
-		}
-		return nil
-	})
+	crd["spec"].(map[string]any)["group"] = group
+	crd["metadata"].(map[string]any)["name"] = "networks." + group
+	text, err := json.Marshal(crd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubectl(t, "apply", "-f", write(t, string(text)))
 }

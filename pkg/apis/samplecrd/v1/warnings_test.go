@@ -88,19 +88,17 @@ func setStatus(t *testing.T, name, status string) {
 	kubectl(t, "patch", "network", name, "--subresource=status", "--type=merge", "-p", `{"status":`+status+`}`)
 }
 
-// wantWarnings checks the warnings of the policies, without their first words.
-func wantWarnings(t *testing.T, stderr string, want ...string) {
+// wantWarnings checks the warnings that kubectl prints, without their first words.
+func wantWarnings(t *testing.T, want string, args ...string) {
 	t.Helper()
-	var got []string
-	for line := range strings.Lines(stderr) {
-		got = append(got, regexp.MustCompile(`^Warning: Validation failed for ValidatingAdmissionPolicy '[a-z-]+' with binding '[a-z-]+': `).ReplaceAllString(strings.TrimSuffix(line, "\n"), ""))
-	}
-	slices.Sort(got)
-	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Errorf("kubectl prints\n%q, want\n%q", got, want)
+	lines := strings.Split(strings.TrimSpace(first.ReplaceAllString(kubectl(t, args...), "")), "\n")
+	slices.Sort(lines)
+	if got := strings.Join(lines, "\n"); got != want {
+		t.Errorf("kubectl %s prints\n%q, want\n%q", strings.Join(args, " "), got, want)
 	}
 }
+
+var first = regexp.MustCompile(`(?m)^Warning: Validation failed for ValidatingAdmissionPolicy '[a-z-]+' with binding '[a-z-]+': `)
 
 // TestWarnings edits Networks and Deployments with kubectl: an edit with
 // consequences is permitted, and kubectl prints a warning.
@@ -113,45 +111,41 @@ func TestWarnings(t *testing.T) {
 
 func replacedSubnet(t *testing.T) {
 	const consequence = ": Neutron rejects that while ports use the subnet, and then the Network reports InUse"
-	const present, v6, fromPool = `{"cidr":"192.168.0.0/16"}`, `{"cidr":"fd00::/64"}`, `{"cidr":"10.64.0.0/24","subnetPool":{"id":"a-b","name":"campus"}}`
 	const pool = `{subnetPool: {name: campus, prefixLength: 24}}`
-	for name, test := range map[string]struct {
-		spec, status, patch string
-		want                string // the start of the warning
-	}{
-		"another range":             {`{cidr: 192.168.0.0/16}`, present, `{"cidr":"172.16.0.0/24"}`, "cidr 172.16.0.0/24 replaces the subnet 192.168.0.0/16 of the Network edited"},
-		"another prefix length":     {`{cidr: 192.168.0.0/16}`, present, `{"cidr":"192.168.0.0/24"}`, "cidr 192.168.0.0/24 replaces the subnet 192.168.0.0/16 of the Network edited"},
-		"the range with host bits":  {`{cidr: 192.168.0.0/16}`, present, `{"cidr":"192.168.1.0/16","gateway":"192.168.1.1"}`, ""},
-		"another field":             {`{cidr: 192.168.0.0/16}`, present, `{"gateway":"192.168.9.9"}`, ""},
-		"before there is a subnet":  {`{cidr: 192.168.0.0/16}`, `{}`, `{"cidr":"172.16.0.0/24"}`, ""},
-		"back to the present range": {`{cidr: 172.16.0.0/24}`, present, `{"cidr":"192.168.0.0/16"}`, ""},
-		"a subnet pool":             {`{cidr: 192.168.0.0/16}`, present, `{"cidr":null,"subnetPool":{"name":"campus"}}`, "subnetPool replaces the subnet 192.168.0.0/16 of the Network edited by another range"},
-		"another subnet pool":       {pool, fromPool, `{"subnetPool":{"name":"other"}}`, "subnetPool replaces the subnet 10.64.0.0/24 of the Network edited by another range"},
-		"another length":            {pool, fromPool, `{"subnetPool":{"prefixLength":26}}`, "subnetPool replaces the subnet 10.64.0.0/24 of the Network edited by another range"},
-		"no length":                 {pool, fromPool, `{"subnetPool":{"prefixLength":null}}`, ""},
-		"the subnet pool by ID":     {pool, fromPool, `{"subnetPool":{"name":null,"id":"a-b"}}`, ""},
-		"another one by ID":         {pool, fromPool, `{"subnetPool":{"name":null,"id":"b-a"}}`, "subnetPool replaces the subnet 10.64.0.0/24 of the Network edited by another range"},
-		"a range":                   {pool, fromPool, `{"subnetPool":null,"cidr":"10.9.0.0/24"}`, "cidr 10.9.0.0/24 replaces the subnet 10.64.0.0/24 of the Network edited"},
-		"the range of the pool":     {pool, fromPool, `{"subnetPool":null,"cidr":"10.64.0.0/24"}`, ""},
-		"an IPv6 mode":              {`{cidr: "fd00::/64"}`, v6, `{"ipv6":{"raMode":"slaac"}}`, "ipv6 with other modes replaces the subnet fd00::/64 of the Network edited"},
-		"no IPv6 mode":              {`{cidr: "fd00::/64", ipv6: {addressMode: slaac}}`, v6, `{"ipv6":null}`, "ipv6 with other modes replaces the subnet fd00::/64 of the Network edited"},
+	for name, network := range map[string]struct{ spec, status string }{
+		"range":  {`{cidr: 192.168.0.0/16}`, `{"cidr":"192.168.0.0/16"}`},
+		"bare":   {`{cidr: 192.168.0.0/16}`, `{}`},
+		"edited": {`{cidr: 172.16.0.0/24}`, `{"cidr":"192.168.0.0/16"}`},
+		"pool":   {pool, `{"cidr":"10.64.0.0/24","subnetPool":{"id":"a-b","name":"campus"}}`},
+		"v6":     {`{cidr: "fd00::/64"}`, `{"cidr":"fd00::/64"}`},
+		"slaac":  {`{cidr: "fd00::/64", ipv6: {addressMode: slaac}}`, `{"cidr":"fd00::/64"}`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			kubectl(t, "create", "-f", write(t, networkYAML("edited", test.spec)))
-			t.Cleanup(func() { kubectlAfter(t, "delete", "network", "edited") })
-			setStatus(t, "edited", test.status)
-			stderr := kubectl(t, "patch", "network", "edited", "--type=merge", "-p", `{"spec":`+test.patch+`}`)
-			if test.want == "" {
-				wantWarnings(t, stderr)
-			} else {
-				wantWarnings(t, stderr, test.want+consequence)
-			}
-			if name == "another range" { // the next edit does not change the spec
-				stderr = kubectl(t, "annotate", "network", "edited", "a=b")
-				wantWarnings(t, stderr)
-			}
-		})
+		kubectl(t, "create", "-f", write(t, networkYAML(name, network.spec)))
+		t.Cleanup(func() { kubectlAfter(t, "delete", "network", name) })
+		setStatus(t, name, network.status)
 	}
+	for _, test := range []struct{ network, patch, want string }{
+		{"range", `{"cidr":"172.16.0.0/24"}`, "cidr 172.16.0.0/24 replaces the subnet 192.168.0.0/16 of the Network range" + consequence},
+		{"range", `{"cidr":"192.168.0.0/24"}`, "cidr 192.168.0.0/24 replaces the subnet 192.168.0.0/16 of the Network range" + consequence},
+		{"range", `{"cidr":"192.168.1.0/16","gateway":"192.168.1.1"}`, ""}, // with host bits
+		{"range", `{"gateway":"192.168.9.9"}`, ""},
+		{"range", `{"cidr":null,"subnetPool":{"name":"campus"}}`, "subnetPool replaces the subnet 192.168.0.0/16 of the Network range by another range" + consequence},
+		{"bare", `{"cidr":"172.16.0.0/24"}`, ""},
+		{"edited", `{"cidr":"192.168.0.0/16"}`, ""},
+		{"pool", `{"subnetPool":{"name":"other"}}`, "subnetPool replaces the subnet 10.64.0.0/24 of the Network pool by another range" + consequence},
+		{"pool", `{"subnetPool":{"prefixLength":26}}`, "subnetPool replaces the subnet 10.64.0.0/24 of the Network pool by another range" + consequence},
+		{"pool", `{"subnetPool":{"prefixLength":null}}`, ""},
+		{"pool", `{"subnetPool":{"name":null,"id":"a-b"}}`, ""},
+		{"pool", `{"subnetPool":{"name":null,"id":"b-a"}}`, "subnetPool replaces the subnet 10.64.0.0/24 of the Network pool by another range" + consequence},
+		{"pool", `{"subnetPool":null,"cidr":"10.9.0.0/24"}`, "cidr 10.9.0.0/24 replaces the subnet 10.64.0.0/24 of the Network pool" + consequence},
+		{"pool", `{"subnetPool":null,"cidr":"10.64.0.0/24"}`, ""},
+		{"v6", `{"ipv6":{"raMode":"slaac"}}`, "ipv6 with other modes replaces the subnet fd00::/64 of the Network v6" + consequence},
+		{"slaac", `{"ipv6":null}`, "ipv6 with other modes replaces the subnet fd00::/64 of the Network slaac" + consequence},
+	} {
+		patch := `{"spec":` + test.patch + `}`
+		wantWarnings(t, test.want, "patch", "network", test.network, "--type=merge", "--dry-run=server", "-p", patch)
+	}
+	wantWarnings(t, "", "annotate", "network", "edited", "a=b") // does not change the spec
 }
 
 func overlappingRange(t *testing.T) {
@@ -162,57 +156,45 @@ func overlappingRange(t *testing.T) {
 		kubectl(t, "create", "-n", "ranges", "-f", write(t, networkYAML(name, spec)))
 	}
 	kubectl(t, "patch", "network", "third", "-n", "ranges", "--subresource=status", "--type=merge", "-p", `{"status":{"cidr":"10.64.0.0/24"}}`)
-	for cidr, want := range map[string][]string{
-		"10.1.0.0/16":  {"cidr 10.1.0.0/16 overlaps 10.1.0.0/16 of the Network first" + consequence},
-		"10.1.9.0/24":  {"cidr 10.1.9.0/24 overlaps 10.1.0.0/16 of the Network first" + consequence},
-		"10.1.9.9/8":   {"cidr 10.1.9.9/8 overlaps 10.1.0.0/16 of the Network first" + consequence, "cidr 10.1.9.9/8 overlaps 10.64.0.0/24 of the Network third" + consequence},
-		"10.2.0.0/16":  {},
-		"fd00::/48":    {"cidr fd00::/48 overlaps fd00::/64 of the Network second" + consequence},
-		"fd00:1::/64":  {},
-		"10.64.0.0/24": {"cidr 10.64.0.0/24 overlaps 10.64.0.0/24 of the Network third" + consequence},
+	const first, second, third = " overlaps 10.1.0.0/16 of the Network first" + consequence,
+		" overlaps fd00::/64 of the Network second" + consequence, " overlaps 10.64.0.0/24 of the Network third" + consequence
+	for cidr, want := range map[string]string{
+		"10.1.0.0/16": "cidr 10.1.0.0/16" + first, "10.1.9.0/24": "cidr 10.1.9.0/24" + first,
+		"10.1.9.9/8":  "cidr 10.1.9.9/8" + first + "\ncidr 10.1.9.9/8" + third,
+		"10.2.0.0/16": "", "fd00::/48": "cidr fd00::/48" + second, "fd00:1::/64": "", "10.64.0.0/24": "cidr 10.64.0.0/24" + third,
 	} {
 		path := write(t, networkYAML("fourth", `{cidr: "`+cidr+`"}`))
-		stderr := kubectl(t, "create", "--dry-run=server", "-n", "ranges", "-f", path)
-		wantWarnings(t, stderr, want...)
-		stderr = kubectl(t, "create", "--dry-run=server", "-n", "other", "-f", path)
-		wantWarnings(t, stderr)
+		wantWarnings(t, want, "create", "--dry-run=server", "-n", "ranges", "-f", path)
+		wantWarnings(t, "", "create", "--dry-run=server", "-n", "other", "-f", path)
 	}
 }
 
 func annotations(t *testing.T) {
-	const cidr, gateway, prefix = "the annotation samplecrd.k8s.io/cidr is ", "the annotation samplecrd.k8s.io/gateway is ", "the annotation samplecrd.k8s.io/prefix-length is "
 	const noRange, noAddress, noLength = ", but it must be a range in CIDR notation, such as 192.168.0.0/16", ", but it must be an address, such as 192.168.0.1, or None", ", but it must be a number from 1 to 126, such as 24, and requires samplecrd.k8s.io/subnet-pool"
-	for name, test := range map[string]struct {
-		annotations string
-		want        []string
-	}{
-		"a range":               {`{samplecrd.k8s.io/cidr: 10.0.0.0/24, samplecrd.k8s.io/gateway: 10.0.0.1}`, nil},
-		"no gateway":            {`{samplecrd.k8s.io/cidr: 10.0.0.0/24, samplecrd.k8s.io/gateway: None}`, nil},
-		"a subnet pool":         {`{samplecrd.k8s.io/subnet-pool: campus, samplecrd.k8s.io/prefix-length: "24"}`, nil},
-		"none of ours":          {`{example.org/cidr: x}`, nil},
-		"no range":              {`{samplecrd.k8s.io/cidr: 10.0.0.0/33}`, []string{cidr + `"10.0.0.0/33"` + noRange}},
-		"a long value":          {`{samplecrd.k8s.io/cidr: ` + strings.Repeat("1", 1000) + `}`, []string{cidr + "not valid" + noRange}},
-		"control characters":    {`{samplecrd.k8s.io/cidr: "\e[31m\n"}`, []string{cidr + "not valid" + noRange}},
-		"no address":            {`{samplecrd.k8s.io/cidr: 10.0.0.0/24, samplecrd.k8s.io/gateway: router}`, []string{gateway + `"router"` + noAddress}},
-		"outside":               {`{samplecrd.k8s.io/cidr: 10.0.0.0/24, samplecrd.k8s.io/gateway: 10.0.1.1}`, []string{gateway + "10.0.1.1, which is outside of samplecrd.k8s.io/cidr 10.0.0.0/24"}},
-		"range and pool":        {`{samplecrd.k8s.io/cidr: 10.0.0.0/24, samplecrd.k8s.io/subnet-pool: campus}`, []string{"exactly one of the annotations samplecrd.k8s.io/cidr and samplecrd.k8s.io/subnet-pool must be set, but both are: the Deployment gets no Network"}},
-		"a gateway only":        {`{samplecrd.k8s.io/gateway: 10.0.0.1}`, []string{"exactly one of the annotations samplecrd.k8s.io/cidr and samplecrd.k8s.io/subnet-pool must be set, but neither is: the Deployment gets no Network"}},
-		"pool with a gateway":   {`{samplecrd.k8s.io/subnet-pool: campus, samplecrd.k8s.io/gateway: 10.0.0.1}`, []string{"the annotation samplecrd.k8s.io/gateway must be None or omitted with samplecrd.k8s.io/subnet-pool"}},
-		"a long prefix length":  {`{samplecrd.k8s.io/subnet-pool: campus, samplecrd.k8s.io/prefix-length: "127"}`, []string{prefix + `"127"` + noLength}},
-		"range with its length": {`{samplecrd.k8s.io/cidr: 10.0.0.0/24, samplecrd.k8s.io/prefix-length: "24"}`, []string{prefix + `"24"` + noLength}},
+	const one = "exactly one of the annotations samplecrd.k8s.io/cidr and samplecrd.k8s.io/subnet-pool must be set, but "
+	the := func(name string) string { return "the annotation samplecrd.k8s.io/" + name + " " }
+	for _, test := range []struct{ annotations, want string }{ // without the prefix of the names
+		{`{/cidr: 10.0.0.0/24, /gateway: 10.0.0.1}`, ""},
+		{`{/cidr: 10.0.0.0/24, /gateway: None}`, ""},
+		{`{/subnet-pool: campus, /prefix-length: "24"}`, ""},
+		{`{example.org/cidr: x}`, ""},
+		{`{/cidr: 10.0.0.0/33}`, the("cidr") + `is "10.0.0.0/33"` + noRange},
+		{`{/cidr: ` + strings.Repeat("1", 1000) + `}`, the("cidr") + "is not valid" + noRange},
+		{`{/cidr: "\e[31m\n"}`, the("cidr") + "is not valid" + noRange},
+		{`{/cidr: 10.0.0.0/24, /gateway: router}`, the("gateway") + `is "router"` + noAddress},
+		{`{/cidr: 10.0.0.0/24, /gateway: 10.0.1.1}`, the("gateway") + "is 10.0.1.1, which is outside of samplecrd.k8s.io/cidr 10.0.0.0/24"},
+		{`{/cidr: 10.0.0.0/24, /subnet-pool: campus}`, one + "both are: the Deployment gets no Network"},
+		{`{/gateway: 10.0.0.1}`, one + "neither is: the Deployment gets no Network"},
+		{`{/subnet-pool: campus, /gateway: 10.0.0.1}`, the("gateway") + "must be None or omitted with samplecrd.k8s.io/subnet-pool"},
+		{`{/subnet-pool: campus, /prefix-length: "127"}`, the("prefix-length") + `is "127"` + noLength},
+		{`{/cidr: 10.0.0.0/24, /prefix-length: "24"}`, the("prefix-length") + `is "24"` + noLength},
 	} {
-		t.Run(name, func(t *testing.T) {
-			path := write(t, deploymentYAML("web", test.annotations))
-			stderr := kubectl(t, "apply", "-f", path)
-			t.Cleanup(func() { kubectlAfter(t, "delete", "-f", path) })
-			wantWarnings(t, stderr, test.want...)
-			if name != "no range" {
-				return
-			}
-			stderr = kubectl(t, "scale", "deployment", "web", "--replicas=1") // the request did not change
-			wantWarnings(t, stderr)
-			stderr = kubectl(t, "annotate", "deployment", "web", "samplecrd.k8s.io/cidr=x", "--overwrite")
-			wantWarnings(t, stderr, cidr+`"x"`+noRange)
-		})
+		named := strings.NewReplacer("{/", "{samplecrd.k8s.io/", " /", " samplecrd.k8s.io/").Replace(test.annotations)
+		wantWarnings(t, test.want, "create", "--dry-run=server", "-f", write(t, deploymentYAML("web", named)))
 	}
+	path := write(t, deploymentYAML("web", `{samplecrd.k8s.io/cidr: 10.0.0.0/33}`))
+	kubectl(t, "apply", "-f", path)
+	t.Cleanup(func() { kubectlAfter(t, "delete", "-f", path) })
+	wantWarnings(t, "", "scale", "deployment", "web", "--replicas=1") // the request did not change
+	wantWarnings(t, the("cidr")+`is "x"`+noRange, "annotate", "deployment", "web", "samplecrd.k8s.io/cidr=x", "--overwrite")
 }
