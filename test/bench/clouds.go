@@ -11,9 +11,8 @@ import (
 	"github.com/samplecrd/network-controller/test/keystone"
 )
 
-// cloudCounts are the numbers of clouds, one for each namespace. Two cores take long to
-// create the Networks of 100.
-var cloudCounts = []int{1, 10}
+// cloudCounts are the numbers of clouds, one for each namespace.
+var cloudCounts = []int{1, 10, 100}
 
 const networksOfCloud = 100
 
@@ -69,9 +68,9 @@ func (s *site) withClouds(ctx context.Context, cloud openStack, have, n int) (fi
 		if err := s.addCloud(ctx, cloud, s.namespace(i*networksOfCloud)); err != nil {
 			return nil, err
 		}
-	}
-	if _, err := s.create(ctx, have*networksOfCloud, n*networksOfCloud); err != nil {
-		return nil, err
+		if _, err := s.create(ctx, i*networksOfCloud, (i+1)*networksOfCloud); err != nil {
+			return nil, err
+		}
 	}
 	s.stopPeer()
 	found, logins := figures{}, cloud.Logins.Load()

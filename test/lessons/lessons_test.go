@@ -53,33 +53,38 @@ func TestExperiments(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(root, "build/bin/kubernetes")); err != nil {
 		require.Skip(t, "Kubernetes is not built: run make control-plane (%v)", err)
 	}
-	found := false
-	for _, p := range pages {
-		name := filepath.Base(p.path)
-		if which != "all" && !strings.HasPrefix(name, which+"-") {
-			continue
-		}
-		found = true
-		t.Run(strings.TrimSuffix(name, ".md"), func(t *testing.T) {
-			newExperiment(t, root, p).run()
-		})
+	pages = slices.DeleteFunc(pages, func(p *page) bool {
+		return which != "all" && !strings.HasPrefix(filepath.Base(p.path), which+"-")
+	})
+	if len(pages) == 0 {
+		t.Fatalf("there is no lesson %s", which)
 	}
-	if !found {
-		t.Errorf("there is no lesson %s", which)
+	reader := newReader(t, root) // each lesson starts with what the one before it has left
+	for _, p := range pages {
+		t.Run(strings.TrimSuffix(filepath.Base(p.path), ".md"), func(t *testing.T) {
+			e := &experiment{T: t, reader: reader, page: p, terminals: map[int]*terminal{}}
+			e.run()
+			e.checkLeftovers()
+		})
 	}
 }
 
-// experiment is a lesson that runs in a copy of the repository.
+// reader has a copy of the repository, in which one lesson follows another.
+type reader struct {
+	copied  string
+	scratch string // for files that the reader does not have
+	env     []string
+}
+
+// experiment is a lesson that runs in the reader's copy.
 type experiment struct {
 	*testing.T
+	*reader
 	page      *page
-	copied    string
-	scratch   string // for files that the reader does not have
-	env       []string
 	terminals map[int]*terminal
 }
 
-func newExperiment(t *testing.T, root string, p *page) *experiment {
+func newReader(t *testing.T, root string) *reader {
 	t.Helper()
 	folder, err := runfolder.New(t.Context(), filepath.Join(root, "build/lessons"), "lesson-*", os.RemoveAll)
 	if err != nil {
@@ -90,30 +95,27 @@ func newExperiment(t *testing.T, root string, p *page) *experiment {
 			t.Error(err)
 		}
 	})
-	e := &experiment{
-		T: t, page: p, terminals: map[int]*terminal{},
+	r := &reader{
 		copied: filepath.Join(folder.Path, "network-controller"), scratch: filepath.Join(folder.Path, "scratch"),
 	}
 	// What a developer has set must not change a lesson. The flags of Go are those of the
 	// Makefile, so that the experiments share its build cache.
 	own := regexp.MustCompile(`^(KUBE.*|OS_.*|LESSONS?|MAKE.*|MFLAGS|FLAGS|VERSION|TEST_.*|CGO_ENABLED|GOFLAGS|PATH)=`)
-	e.env = append(slices.DeleteFunc(os.Environ(), own.MatchString),
-		"PATH="+e.scratch+":"+os.Getenv("PATH"), "KUBECONFIG="+filepath.Join(e.copied, "build/run/kubeconfig"),
-		"KUBECACHEDIR="+filepath.Join(e.scratch, "cache"), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
-	command := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", preparing, "prepare", e.copied, e.scratch)
-	command.Dir, command.Env = root, e.env
+	r.env = append(slices.DeleteFunc(os.Environ(), own.MatchString),
+		"PATH="+r.scratch+":"+os.Getenv("PATH"), "KUBECONFIG="+filepath.Join(r.copied, "build/run/kubeconfig"),
+		"KUBECACHEDIR="+filepath.Join(r.scratch, "cache"), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
+	command := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", preparing, "prepare", r.copied, r.scratch)
+	command.Dir, command.Env = root, r.env
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("copying the repository and building the controller: %v\n%s", err, output)
 	}
-	return e
+	return r
 }
 
 // preparing copies the files that git does not ignore into a new repository, whose commit
-// is the same for the same files, and builds the controller there. If the last lesson built
-// the same, it only copies that.
+// is the same for the same files, and builds the controller there.
 const preparing = `
 root=$PWD
-last=$root/build/lessons/samplecrd-controller
 mkdir -p "$1/build" "$2"
 ln -s "$root/build/bin/kubectl" "$2/kubectl"
 git ls-files -z --cached --others --exclude-standard | tar --create --null --files-from=- --ignore-failed-read --warning=no-failed-read | tar --extract --directory="$1"
@@ -123,9 +125,7 @@ export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_DATE=2026-01-01T00:00:00Z GIT_COMM
 git init -q -b main
 git add -A
 git -c user.name=reader -c user.email=reader -c commit.gpgsign=false commit -q -m copy
-cp -p "$last" samplecrd-controller || true
 make build
-cp -p samplecrd-controller "$last"
 `
 
 // run types the commands of the page and compares the output.
@@ -153,6 +153,16 @@ func (e *experiment) run() {
 		if opened, ok := e.terminals[number]; ok && number != commandTerminal {
 			e.interrupt(number, opened)
 		}
+	}
+}
+
+// checkLeftovers fails if the lesson has left changed or new files in the copy.
+func (e *experiment) checkLeftovers() {
+	e.Helper()
+	command := exec.CommandContext(e.Context(), "git", "status", "--porcelain")
+	command.Dir = e.copied
+	if left, err := command.Output(); err != nil || len(left) > 0 {
+		e.Errorf("%s leaves files (%v):\n%s", e.page.path, err, left)
 	}
 }
 
