@@ -79,8 +79,9 @@ func TestChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
-	// Without -namespaces, which excludes -allow-adoption, a controller needs a cluster of its own.
-	own := controlplane.StartForTest(t, controlplane.Options{Apply: []string{"crd"}})
+	// Without -namespaces, which excludes -allow-adoption, a controller needs a cluster
+	// of its own. Its controller manager collects garbage.
+	own := controlplane.StartForTest(t, controlplane.Options{Apply: []string{"crd"}, ControllerManager: true})
 	pace, seeds := paceOfEmbedded, []uint64{1, 2, 3}
 	if os.Getenv("NEUTRON_ENDPOINT") != "" {
 		pace, seeds = paceOfReal, seeds[:1]
@@ -125,6 +126,7 @@ type round struct {
 
 	cluster     *controlplane.Cluster
 	client      clientset.Interface
+	kube        kubernetes.Interface
 	namespace   string // and -cluster-name
 	neutron     *neutronFront
 	timeout     time.Duration // of requests to Neutron
@@ -143,13 +145,12 @@ func newRound(t *testing.T, own *controlplane.Cluster, s schedule) *round {
 	t.Helper()
 	config := own.RESTConfig()
 	c := &round{
-		T: t, schedule: s, truth: newTruth(), journal: &journal{began: time.Now()},
-		cluster: own, client: clientset.NewForConfigOrDie(config),
+		T: t, schedule: s, truth: newTruth(), journal: newJournal(),
+		cluster: own, client: clientset.NewForConfigOrDie(config), kube: kubernetes.NewForConfigOrDie(config),
 		timeout: neutronTimeout / s.scale, maxInFlight: maxInFlight / s.scale,
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "chaos-"}}
-	namespaces := kubernetes.NewForConfigOrDie(config).CoreV1().Namespaces()
-	namespace, err := namespaces.Create(t.Context(), namespace, metav1.CreateOptions{})
+	namespace, err := c.kube.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,6 +281,7 @@ func (c *round) compare() {
 func (c *round) cleanUp() {
 	ctx := context.Background()
 	all := metav1.ListOptions{}
+	_ = c.kube.AppsV1().Deployments(c.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all)
 	_ = c.networks().DeleteCollection(ctx, metav1.DeleteOptions{}, all)
 	if list, err := c.networks().List(ctx, all); err == nil {
 		for _, network := range list.Items {

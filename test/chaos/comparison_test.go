@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
@@ -112,7 +114,13 @@ func (c *round) differences() (map[string]string, error) {
 			}
 		}
 	}
-	return problems, nil
+	for name := range c.disowned {
+		owned := w.byOwner[name]
+		if len(owned) > 1 && slices.ContainsFunc(owned, func(n neutronapi.Network) bool { return isRetained(n.Description) }) {
+			delete(problems, name) // a person has to choose
+		}
+	}
+	return problems, c.compareDeployments(w, report)
 }
 
 // problemOf returns what is wrong with a Network that exists, or nothing.
@@ -133,7 +141,7 @@ func (c *round) problemOf(w world, network *samplecrdv1.Network) string {
 		}
 		want := slices.Concat(spec.Tags, c.tags[id])
 		isWrong := func(tag string) bool {
-			return !slices.Contains(want, tag) && !c.mayBeRetained[network.Name]
+			return !slices.Contains(want, tag) && !slices.Contains(c.lateTags[id], tag) && !c.mayBeRetained[network.Name]
 		}
 		if missing := without(want, actual.Tags); len(missing) > 0 || slices.ContainsFunc(actual.Tags, isWrong) {
 			return fmt.Sprintf("its tags are %v, want %v", actual.Tags, want) // a retained network keeps those of its last spec
@@ -170,4 +178,36 @@ func gatewayOf(spec samplecrdv1.NetworkSpec) string {
 		return ""
 	}
 	return cmp.Or(spec.Gateway, strings.TrimSuffix(spec.CIDR, "0/24")+"1")
+}
+
+// compareDeployments reports Deployments whose Networks differ from their
+// annotations.
+func (c *round) compareDeployments(w world, report func(name, format string, args ...any)) error {
+	list, err := c.kube.AppsV1().Deployments(c.namespace).List(c.Context(), metav1.ListOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	want := map[string]string{}
+	for _, deployment := range list.Items {
+		if cidr := deployment.Annotations[samplecrdv1.AnnotationCIDR]; cidr != "" {
+			want[deployment.Name] = cidr + " " + deployment.Annotations[samplecrdv1.AnnotationGateway]
+		}
+	}
+	got := map[string]string{}
+	for name, network := range w.networks {
+		if name[0] == 'd' {
+			got[name] = network.Spec.CIDR + " " + network.Spec.Gateway
+		}
+	}
+	for name := range maps.Keys(want) {
+		if got[name] != want[name] {
+			report(name, "its Deployment requests %q, and the Network has %q", want[name], got[name])
+		}
+	}
+	for name := range got {
+		if want[name] == "" {
+			report(name, "no Deployment requests it, and the Network exists")
+		}
+	}
+	return nil
 }

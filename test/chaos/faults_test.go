@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -55,9 +56,10 @@ func (f *neutronFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query, _ := url.QueryUnescape(r.URL.RawQuery)
 	path := strings.TrimPrefix(r.URL.Path, "/v2.0/")
 	what := strings.TrimSpace(r.Method + " " + path + " " + cmp.Or(query, string(body)))
+	name := f.c.journal.concerns(what)
 	add := func(result string) {
-		if r.Method != http.MethodGet || strings.Contains(query, "name=") || strings.Contains(query, "id=") {
-			f.c.journal.add(ofNeutron, "%s: %s", what, result)
+		if r.Method != http.MethodGet || name != "" {
+			f.c.journal.add(name, "neutron: %s: %s", what, result)
 		}
 	}
 	if fate.slow > 100*time.Millisecond {
@@ -80,8 +82,12 @@ func (f *neutronFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		again := r.Clone(context.WithoutCancel(r.Context()))
 		again.Body = io.NopCloser(bytes.NewReader(body))
 		f.Neutron.ServeHTTP(response, again)
-		if r.Method == http.MethodPost {
-			what += " → " + uuids.FindString(response.Body.String())
+		if r.Method == http.MethodPut && fate.slow > f.c.timeout {
+			f.c.noteLateTag(path)
+		}
+		if id := uuids.FindString(response.Body.String()); r.Method == http.MethodPost {
+			f.c.journal.learn(id, name)
+			what += " → " + id
 		}
 	}
 	if r.Method != http.MethodGet || fate.ingredient != "" {
@@ -98,8 +104,7 @@ func (f *neutronFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (f *neutronFront) fate(r *http.Request) fate {
-	// A tag that is set late, when the spec does not have it any more, stays.
-	isWrite := r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/tags/")
+	isWrite := r.Method != http.MethodGet
 	if f.c.calm.Err() != nil {
 		return fate{}
 	}
@@ -184,6 +189,8 @@ func (f *apiFront) waitUntil(end *atomic.Int64) bool {
 	return true
 }
 
+var nameInBody = regexp.MustCompile(`"name":"(d[0-9]+)"`) // of a Network for a Deployment
+
 func (f *apiFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.waitUntil(&f.partitioned) {
 		panic(http.ErrAbortHandler)
@@ -200,6 +207,9 @@ func (f *apiFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	_, path, _ := strings.Cut(r.URL.Path, "/networks/")
 	name, _, _ := strings.Cut(path, "/")
+	if match := nameInBody.FindSubmatch(body); name == "" && match != nil {
+		name = string(match[1])
+	}
 	var fate fate
 	if f.c.calm.Err() == nil {
 		fate = f.c.inKubernetes(f.c.apiWrites.Add(1))

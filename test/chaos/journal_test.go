@@ -3,7 +3,6 @@ package chaos
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,19 +16,18 @@ type journal struct {
 
 	mu      sync.Mutex
 	entries []journalEntry
+	names   map[string]string // of the Networks, by the ID of a network or subnet
 }
 
-// journalEntry is about a Network, or about all if the name is empty, or about the Networks
-// whose objects in Neutron its text names.
 type journalEntry struct {
 	at         time.Duration
-	name, text string
+	name, text string // no name: it concerns all
 }
-
-const ofNeutron = "neutron"
 
 // maxShown limits the entries that are shown of one Network: the latest ones.
 const maxShown = 70
+
+func newJournal() *journal { return &journal{began: time.Now(), names: map[string]string{}} }
 
 func (j *journal) add(name, format string, args ...any) {
 	j.mu.Lock()
@@ -37,27 +35,36 @@ func (j *journal) add(name, format string, args ...any) {
 	j.entries = append(j.entries, journalEntry{time.Since(j.began), name, fmt.Sprintf(format, args...)})
 }
 
+// learn records that an ID in Neutron belongs to a Network.
+func (j *journal) learn(id, name string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if id != "" && name != "" {
+		j.names[id] = name
+	}
+}
+
 var uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}`)
+
+// concerns returns the name of the Network that a text with IDs or an owner marker
+// is about.
+func (j *journal) concerns(text string) string {
+	if owner, ok := ownerIn(text); ok {
+		return owner.Name
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, id := range uuids.FindAllString(text, -1) {
+		if name := j.names[id]; name != "" {
+			return name
+		}
+	}
+	return ""
+}
 
 // of returns the latest entries about a Network and about everything.
 func (j *journal) of(name string) string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	var chosen []string
-	ids := map[string]bool{} // of the objects of the Network
-	for _, e := range j.entries {
-		isOfIt := e.name == "" || e.name == name
-		if owner, _ := ownerIn(e.text); e.name == ofNeutron {
-			named := uuids.FindAllString(e.text, -1)
-			isOfIt = owner.Name == name || slices.ContainsFunc(named, func(id string) bool { return ids[id] })
-			for _, id := range named {
-				ids[id] = ids[id] || owner.Name == name
-			}
-		}
-		if isOfIt {
-			chosen = append(chosen, e.String())
-		}
-	}
+	chosen := j.lines(func(e journalEntry) bool { return e.name == "" || e.name == name })
 	if n := len(chosen) - maxShown; n > 0 {
 		chosen = chosen[n:]
 		chosen[0] = fmt.Sprintf("… (%d earlier entries: CHAOS_LOGS=DIR writes all of them)", n+1)
@@ -66,16 +73,23 @@ func (j *journal) of(name string) string {
 }
 
 // count returns the number of entries with a text.
-func (j *journal) count(text string) int { return strings.Count(j.String(), text) }
+func (j *journal) count(text string) int {
+	return len(j.lines(func(e journalEntry) bool { return strings.Contains(e.text, text) }))
+}
 
 func (j *journal) String() string {
+	return strings.Join(j.lines(func(journalEntry) bool { return true }), "\n")
+}
+
+func (j *journal) lines(isChosen func(journalEntry) bool) (lines []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	var lines strings.Builder
 	for _, e := range j.entries {
-		lines.WriteString(e.String() + "\n")
+		if isChosen(e) {
+			lines = append(lines, e.String())
+		}
 	}
-	return lines.String()
+	return lines
 }
 
 func (e journalEntry) String() string {

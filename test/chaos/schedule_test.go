@@ -14,9 +14,9 @@ import (
 // switches some off; the rest of a schedule does not change with them.
 var ingredients = []string{
 	// users
-	"delete", "flash", "ambush", "recreate", "retain", "adopt", "router", "crowd",
+	"delete", "flash", "ambush", "recreate", "retain", "adopt", "router", "deployment", "crowd",
 	// the operator of the cloud
-	"rename", "delete-subnet", "delete-network", "tag", "foreign", "port",
+	"rename", "describe", "delete-subnet", "delete-network", "tag", "foreign", "port",
 	// the processes
 	"kill", "pause", "term", "third", "partition", "stall", "cut", "set-clock",
 	// requests to Neutron
@@ -33,7 +33,7 @@ var ingredients = []string{
 type act struct {
 	at   time.Duration
 	verb string
-	name string // of a Network
+	name string // of a Network or Deployment
 	pick uint64
 }
 
@@ -57,7 +57,7 @@ func newSchedule(t *testing.T, seed uint64, pace pace, without string) schedule 
 	}
 	// The first letter of a name is its kind; its number is in its ranges.
 	users := [][]string{
-		{"n1", "n2", "r3"}, {"r4", "w5", "r6"}, {"a7", "n8"}, {"r9", "w10"}, {"n11", "a12", "r13"},
+		{"n1", "n2", "r3"}, {"r4", "w5", "r6"}, {"a7", "d8", "n9"}, {"d10", "r11", "w12"}, {"n13", "a14", "r15"},
 	}
 	userVerbs := []string{
 		"apply", "apply", "apply", "apply", "apply", "apply", "delete", "delete", "recreate", "recreate",
@@ -76,7 +76,7 @@ func newSchedule(t *testing.T, seed uint64, pace pace, without string) schedule 
 		}
 	}
 	s.operator = s.acts("operator", s.distance/2,
-		[]string{"rename", "delete-subnet", "delete-network", "tag", "foreign", "port"}, slices.Concat(users...))
+		[]string{"rename", "describe", "delete-subnet", "delete-network", "tag", "foreign", "port"}, slices.Concat(users...))
 	s.host = s.acts("host", 500*time.Millisecond,
 		[]string{"kill", "kill", "pause", "pause", "term", "partition", "stall", "cut", "set-clock"}, []string{""})
 	return s
@@ -101,7 +101,7 @@ func (s schedule) acts(actor string, distance time.Duration, verbs, names []stri
 
 // hasKind reports whether the kind of a name is among the ingredients.
 func (s schedule) hasKind(name string) bool {
-	kinds := map[byte]string{'a': "adopt", 'w': "router"}
+	kinds := map[byte]string{'a': "adopt", 'd': "deployment", 'w': "router"}
 	return name == "" || s.has(kinds[name[0]])
 }
 

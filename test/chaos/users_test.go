@@ -2,10 +2,15 @@ package chaos
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,16 +28,20 @@ type truth struct {
 	retained map[string]string
 	// mayBeRetained are the names of Networks that ever had Retain.
 	mayBeRetained map[string]bool
-	deleted       map[string]bool               // IDs of networks that the operator deleted
-	tags          map[string][]string           // of the operator, by the ID of the network
-	foreign       map[string]neutronapi.Network // by ID: networks of others, as they were
-	adoptable     map[string]string             // IDs of networks to adopt, by the name of the Network
+	// disowned are the names of Networks whose network had another description for a while.
+	// One that was deleted then has left it, and it may have come back as a retained one.
+	disowned  map[string]bool
+	deleted   map[string]bool               // IDs of networks that the operator deleted
+	tags      map[string][]string           // of the operator, by the ID of the network
+	lateTags  map[string][]string           // set by requests that Neutron executed late, by the ID of the network
+	foreign   map[string]neutronapi.Network // by ID: networks of others, as they were
+	adoptable map[string]string             // IDs of networks to adopt, by the name of the Network
 }
 
 func newTruth() *truth {
 	return &truth{
-		retained: map[string]string{}, mayBeRetained: map[string]bool{}, deleted: map[string]bool{},
-		tags: map[string][]string{}, foreign: map[string]neutronapi.Network{}, adoptable: map[string]string{},
+		retained: map[string]string{}, mayBeRetained: map[string]bool{}, disowned: map[string]bool{}, deleted: map[string]bool{},
+		tags: map[string][]string{}, lateTags: map[string][]string{}, foreign: map[string]neutronapi.Network{}, adoptable: map[string]string{},
 	}
 }
 
@@ -79,6 +88,10 @@ func (c *round) specOf(name string, pick uint64) samplecrdv1.NetworkSpec {
 // use does what a user does. A request that is rejected because of what happens at
 // the same time is no failure.
 func (c *round) use(a act) {
+	if a.name[0] == 'd' {
+		c.useDeployment(a)
+		return
+	}
 	switch a.verb {
 	case "apply":
 		c.apply(a)
@@ -207,6 +220,55 @@ func describeSpec(s samplecrdv1.NetworkSpec) string {
 	return text
 }
 
+// useDeployment creates, annotates and deletes a Deployment.
+func (c *round) useDeployment(a act) {
+	client := c.kube.AppsV1().Deployments(c.namespace)
+	annotations := map[string]string{}
+	if a.pick%4 > 0 {
+		spec := c.specOf(a.name, a.pick/4)
+		annotations[samplecrdv1.AnnotationCIDR] = spec.CIDR
+		if spec.Gateway != "" {
+			annotations[samplecrdv1.AnnotationGateway] = spec.Gateway
+		}
+	}
+	if a.verb == "delete" || a.verb == "recreate" {
+		c.note(a.name, client.Delete(c.Context(), a.name, metav1.DeleteOptions{}), "delete the Deployment")
+		if a.verb == "delete" {
+			return
+		}
+	}
+	deployment, err := client.Get(c.Context(), a.name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		deployment = newDeployment(a.name, annotations)
+		_, err = client.Create(c.Context(), deployment, metav1.CreateOptions{})
+	case err == nil:
+		deployment.Annotations = annotations
+		_, err = client.Update(c.Context(), deployment, metav1.UpdateOptions{})
+	}
+	c.note(a.name, err, "Deployment with %v", slices.Collect(maps.Values(annotations)))
+	if a.verb == "flash" || a.verb == "ambush" {
+		c.pause(time.Duration(a.pick%60) * time.Millisecond)
+		c.note(a.name, client.Delete(c.Context(), a.name, metav1.DeleteOptions{}), "delete the Deployment")
+	}
+}
+
+// newDeployment returns a Deployment without replicas.
+func newDeployment(name string, annotations map[string]string) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(0)),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}},
+			},
+		},
+	}
+}
+
 // operate does what the operator of the cloud does, who uses Neutron directly.
 func (c *round) operate(a act) {
 	if a.verb == "foreign" {
@@ -227,8 +289,9 @@ func (c *round) operate(a act) {
 	case isForeign:
 		return // its values are compared in the end
 	case a.verb == "rename":
-		body := map[string]any{"network": map[string]any{"name": "renamed"}}
-		err = c.neutron.Do(http.MethodPut, "networks/"+id, body, nil)
+		err = c.set(id, "name", "renamed")
+	case a.verb == "describe":
+		err = c.describe(id, duration/2)
 	case a.verb == "delete-network":
 		if err = c.neutron.Do(http.MethodDelete, "networks/"+id, nil, nil); err == nil {
 			c.mu.Lock()
@@ -244,6 +307,57 @@ func (c *round) operate(a act) {
 		}
 	}
 	c.journal.add(a.name, "operator: %s %s: %v", a.verb, id, err)
+}
+
+// set changes a field of a network.
+func (c *round) set(id, field, value string) error {
+	body := map[string]any{"network": map[string]any{field: value}}
+	return c.neutron.Do(http.MethodPut, "networks/"+id, body, nil)
+}
+
+// noteLateTag notes a tag that a request has set long after it was sent. If the spec had
+// dropped the tag by then, it stays: see Tags in docs/operate/fields.md.
+func (t *truth) noteLateTag(path string) {
+	network, tag, ok := strings.Cut(strings.TrimPrefix(path, "networks/"), "/tags/")
+	if !ok {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lateTags[network] = append(t.lateTags[network], tag)
+}
+
+// describe changes a description, and then restores it if no user has.
+func (c *round) describe(id string, duration time.Duration) error {
+	const other = "somebody wrote something else"
+	get := func() (description string, err error) {
+		var response struct{ Network neutronapi.Network }
+		err = c.neutron.Do(http.MethodGet, "networks/"+id, nil, &response)
+		return response.Network.Description, err
+	}
+	before, err := get()
+	if err != nil || before == other {
+		return err
+	}
+	owner, owned := ownerIn(before)
+	if owned {
+		c.mu.Lock()
+		c.disowned[owner.Name] = true
+		c.mu.Unlock()
+	}
+	if err := c.set(id, "description", other); err != nil {
+		return err
+	}
+	c.pause(duration)
+	if now, err := get(); err != nil || now != other {
+		return err
+	}
+	c.mu.Lock()
+	if owned && c.retained[owner.Name] == id { // deleted meanwhile: what comes back may be an orphan
+		delete(c.retained, owner.Name)
+	}
+	c.mu.Unlock()
+	return c.set(id, "description", before)
 }
 
 // lendPort puts a port on a network for a while.
