@@ -132,7 +132,7 @@ func TestUnusableSecret(t *testing.T) {
 	h.useCloud(strings.Replace(good, cloud.URL, "http://10.0.0.1:5000", 1))
 	h.waitCondition("example", "NoCloud", "auth_url is not one that the administrator of the controller allows (-allowed-auth-urls)")
 	h.useCloud(strings.Replace(good, "password-of-first", "another-password", 1))
-	h.waitCondition("example", "LoginRejected", "The request requires authentication.")
+	h.waitCondition("example", "LoginRejected", "The request you have made requires authentication.")
 	h.want(hasNetworks(project, 0))
 	for _, text := range []string{"another-password", `Response Body namespace="`} { // of what reads Secrets
 		if err := h.hasLogged(text); err == nil {

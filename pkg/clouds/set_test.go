@@ -248,9 +248,9 @@ func TestSet(t *testing.T) {
 	toFirst := func(namespace string) func(*world) {
 		return func(w *world) { w.setSecret(namespace, w.first.CloudsYAML()) }
 	}
-	asAnother := func(namespace string) func(*world) { // the server trims a password
+	asAnother := func(namespace string) func(*world) { // which looks like another user
 		return func(w *world) {
-			w.setSecret(namespace, strings.Replace(w.first.CloudsYAML(), "password-of-first", "password-of-first ", 1))
+			w.setSecret(namespace, strings.Replace(w.first.CloudsYAML(), "username: 'first'", "user_id: 'first-user'", 1))
 		}
 	}
 	toSecond := func(w *world) { w.setSecret("a", w.second.CloudsYAML()) }
@@ -363,7 +363,7 @@ func TestSet(t *testing.T) {
 		},
 		"Keystone accepts the login later": {
 			{both(toFirst("a"), func(w *world) { w.first.SetPassword("new") }, network("a")), 0,
-				"none, as The request requires authentication: a, own:"},
+				"none, as The request you have made requires authentication: a, own:"},
 			{func(w *world) { w.first.SetPassword("password-of-first") }, 3 * time.Minute, inFirst},
 		},
 	} {

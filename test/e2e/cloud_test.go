@@ -29,6 +29,7 @@ func startCloud(t *testing.T, address string) *cloud {
 	}
 	openStack := keystone.StartOn(listener)
 	t.Cleanup(openStack.Close)
+	openStack.Change(func(s *keystone.Settings) { s.Token = planted + "token" })
 	project := openStack.AddProject("ours")
 	project.SetPassword(planted + rand.Text())
 	return &cloud{project}

@@ -25,16 +25,13 @@ type attribute struct {
 	filter func(value string) (func(any) bool, *apiError)
 }
 
-// project owns all objects, as in a real Neutron without authentication.
-const project = "fake-project-id"
-
 // withCommon returns the attributes of every kind of object, and more, without
 // those of missing extensions. An attribute in more replaces a common one.
 func (s *Server) withCommon(more ...attribute) []attribute {
 	all := []attribute{
 		{name: "id", filter: byText},
 		{name: "name", post: true, put: true, initial: "", check: shortText, filter: byText},
-		{name: "tenant_id", post: true, initial: project, check: shortText, filter: byText},
+		{name: "tenant_id", post: true, initial: s.project, check: shortText, filter: byText},
 		{name: "project_id", filter: byText},
 		{name: "description", post: true, put: true, initial: "", check: shortText, filter: byText},
 		{name: "tags", initial: []string{}, extension: "standard-attr-tag"},

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,6 +23,9 @@ type Options struct {
 	// With and Without list aliases of extensions to add, such as dns-integration, and to
 	// remove, with those that need them.
 	With, Without []string
+	// Project is the ID of the project that owns all objects. Defaults to that of a real
+	// Neutron without authentication.
+	Project string
 }
 
 // Fault is a failure that a Server simulates.
@@ -35,6 +39,7 @@ type Request = faults.Request
 type Server struct {
 	*faults.Front
 	maxPage    int
+	project    string
 	extensions []string
 	mux        *http.ServeMux
 
@@ -50,7 +55,7 @@ func New(options Options) *Server {
 		return slices.ContainsFunc(options.Without, func(without string) bool { return strings.HasPrefix(alias, without) })
 	}
 	s := &Server{
-		maxPage: options.MaxPage, mux: http.NewServeMux(),
+		maxPage: options.MaxPage, project: cmp.Or(options.Project, "fake-project-id"), mux: http.NewServeMux(),
 		extensions: slices.DeleteFunc(slices.Concat(extensions, options.With), isMissing),
 	}
 	s.Front = faults.New(http.HandlerFunc(s.serve))

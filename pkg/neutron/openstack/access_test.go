@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -22,16 +23,15 @@ var unauthorized = embedded.Fault{
 	Body:   `{"error": {"code": 401, "title": "Unauthorized", "message": "` + secret + `"}}`,
 }
 
-// newForbidden returns a client of a Neutron that rejects tags, whatever the token, until
-// permit is called.
+// newForbidden returns a client, which is logged in, of a Neutron that rejects tags, whatever
+// the token, until permit is called.
 func newForbidden(t *testing.T) (c *cloudTest, permit func()) {
 	t.Helper()
 	c = newCloud(t)
-	c.wantList()
-	c.wantLogins(1)
+	c.wantLogin(1)
 	fault := unauthorized
 	fault.Path = "/tags/"
-	return c, c.neutron.Inject(fault)
+	return c, c.Neutron.Inject(fault)
 }
 
 // tag sends a request that newForbidden forbids.
@@ -42,8 +42,8 @@ func (c *cloudTest) tag() error {
 	return err
 }
 
-// wantRefused sends a request that is forbidden, and counts the logins that it causes.
-func (c *cloudTest) wantRefused(logins int) {
+// wantForbidden sends a request that is forbidden, and counts the logins that it causes.
+func (c *cloudTest) wantForbidden(logins int) {
 	c.Helper()
 	wantError(c.T, "a tag", c.tag(), neutron.ErrRefused,
 		"add network tag: rejected: 401 Unauthorized: Neutron accepts the token for other requests")
@@ -60,70 +60,42 @@ func (c *cloudTest) wantPermitted(logins int) {
 // TestForbiddenOperation: a request that the access rules forbid causes one login, and
 // leaves the session to all others.
 func TestForbiddenOperation(t *testing.T) {
-	for name, run := range map[string]func(c *cloudTest, permit func()){
-		"one after the other": func(c *cloudTest, _ func()) {
-			c.wantRefused(1)
-			for range 10 {
-				c.wantRefused(0)
-				c.wantList()
-			}
-		},
-		"many at a time": func(c *cloudTest, _ func()) {
-			var all sync.WaitGroup
-			for range 16 {
-				all.Go(func() {
-					for range 20 {
-						wantError(c.T, "a tag", c.tag(), neutron.ErrRefused)
-					}
-				})
-			}
-			all.Wait()
-			if n := c.takeLogins(); n > 16 { // one for each that comes before the first one is repeated
-				c.Errorf("there were %d requests to Keystone", n)
-			}
-		},
-		"for long": func(c *cloudTest, _ func()) {
-			c.wantRefused(1)
-			for range 100 {
-				c.clock.pass(4 * time.Minute)
-				c.wantList()
-				c.wantRefused(0)
-			}
-		},
-		"and the token is revoked": func(c *cloudTest, _ func()) {
-			c.wantRefused(1)
-			for range 3 {
-				c.revoke()
-				c.wantRefused(0)
-				c.wantLogin(1)
-				c.wantRefused(0)
-			}
-		},
-		"and Keystone is unavailable": func(c *cloudTest, _ func()) {
-			c.fail(respondWith(503, nil, ""))
-			wantError(c.T, "a tag", c.tag(), neutron.ErrUnavailable, "login: unavailable: 503")
-			c.wantLogins(1)
-			c.wantLogin(0)
-		},
-		"until it is permitted": func(c *cloudTest, permit func()) {
-			c.wantRefused(1)
-			permit()
-			c.wantPermitted(0)
-			c.revoke()
-			c.wantPermitted(1)
-		},
-		"until other credentials permit it": func(c *cloudTest, permit func()) {
-			c.wantRefused(1)
-			c.rotate()
-			c.readFiles()
-			c.wantLogins(1)
-			c.revoke()
-			permit()
-			c.wantPermitted(1)
-		},
+	for name, test := range map[string]struct{ before, after string }{
+		"one after the other":               {before: "forbidden1 " + strings.Repeat("forbidden list ", 10)},
+		"for long":                          {before: "forbidden1 " + strings.Repeat("4m list forbidden ", 100)},
+		"and the token is revoked":          {before: "forbidden1 " + strings.Repeat("revoke forbidden login forbidden ", 3)},
+		"until it is permitted":             {"forbidden1", "permitted revoke permitted1"},
+		"until other credentials permit it": {"forbidden1 keystone file 1m login", "revoke permitted1"},
 	} {
-		t.Run(name, func(t *testing.T) { run(newForbidden(t)) })
+		t.Run(name, func(t *testing.T) {
+			c, permit := newForbidden(t)
+			c.run(test.before)
+			permit()
+			c.run(test.after)
+		})
 	}
+	t.Run("many at a time", func(t *testing.T) {
+		c, _ := newForbidden(t)
+		var all sync.WaitGroup
+		for range 16 {
+			all.Go(func() {
+				for range 20 {
+					wantError(c.T, "a tag", c.tag(), neutron.ErrRefused)
+				}
+			})
+		}
+		all.Wait()
+		if n := c.takeLogins(); n > 16 { // one for each that comes before the first one is repeated
+			c.Errorf("there were %d requests to Keystone", n)
+		}
+	})
+	t.Run("and Keystone is unavailable", func(t *testing.T) {
+		c, _ := newForbidden(t)
+		c.fail(respondWith(503, nil, ""))
+		wantError(c.T, "a tag", c.tag(), neutron.ErrUnavailable, "login: unavailable: 503")
+		c.wantLogins(1)
+		c.run("list")
+	})
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -134,7 +106,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 // and the requests cause few logins.
 func TestNoTokenAccepted(t *testing.T) {
 	c := newCloud(t)
-	remove := c.neutron.Inject(unauthorized)
+	remove := c.Neutron.Inject(unauthorized)
 	try := func() (logins int) {
 		for op, request := range requests {
 			err := request(t.Context(), c.client)
@@ -163,7 +135,7 @@ func TestNoTokenAccepted(t *testing.T) {
 func TestTokensNoLongerAccepted(t *testing.T) {
 	c := newCloud(t)
 	c.wantList()
-	c.neutron.Inject(unauthorized)
+	c.Neutron.Inject(unauthorized)
 	unavailable := 0
 	for range 2 {
 		for _, request := range requests {
@@ -217,7 +189,7 @@ func TestNoWaitForLogin(t *testing.T) {
 		c := newCloud(t)
 		c.wantList()
 		arrived, release := hold(c)
-		c.writeNextPassword()
+		c.usePassword(nextPassword)
 		c.clock.pass(time.Minute)
 		wantListsWithoutWait(c)
 		<-arrived
@@ -229,11 +201,11 @@ func TestNoWaitForLogin(t *testing.T) {
 	t.Run("a file that cannot be read", func(t *testing.T) {
 		c := newCloud(t)
 		c.wantList()
-		c.must(os.Remove(c.path("clouds.yaml")))
-		c.must(syscall.Mkfifo(c.path("clouds.yaml"), 0o600))
+		must(t, os.Remove(c.path("clouds.yaml")))
+		must(t, syscall.Mkfifo(c.path("clouds.yaml"), 0o600))
 		c.clock.pass(time.Minute)
 		wantListsWithoutWait(c)
-		c.must(os.WriteFile(c.path("clouds.yaml"), []byte("clouds:"), 0o600)) // ends the read
+		must(t, os.WriteFile(c.path("clouds.yaml"), []byte("clouds:"), 0o600)) // ends the read
 		openstack.WaitForFiles(c.client)
 	})
 }

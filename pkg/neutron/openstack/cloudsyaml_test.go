@@ -1,13 +1,13 @@
 package openstack_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 )
@@ -15,13 +15,17 @@ import (
 // TestCloudErrors: each problem of the files is described in one line, without a
 // secret.
 func TestCloudErrors(t *testing.T) {
-	const user, project = "username: me, user_domain_name: Default", "project_name: ours, project_domain_name: Default"
+	const user, project = "username: ours, user_domain_name: Default", "project_name: ours, project_domain_name: Default"
 	auth := func(fields ...string) string {
 		return clouds("auth: {" + strings.Join(append(fields, "password: "+password), ", ") + "}")
 	}
 	const url = "auth_url: 'http://127.0.0.1:5000'"
 	good := auth(url, user, project)
 	const ours, notYAML, notClouds = `cloud "ours" in DIR/clouds.yaml: `, "DIR/clouds.yaml is not valid YAML", "DIR/clouds.yaml does not have the structure of a clouds.yaml; see line "
+	var many strings.Builder
+	for i := range 30 {
+		_, _ = fmt.Fprintf(&many, "n%d: {}, ", 10+i)
+	}
 	for name, test := range map[string]struct {
 		clouds, secure string
 		environment    map[string]string
@@ -30,7 +34,7 @@ func TestCloudErrors(t *testing.T) {
 		"unknown name":              {clouds: "clouds: {theirs: {}, another: {}}", want: `DIR/clouds.yaml has no cloud "ours"; it has ["another" "theirs"]`},
 		"no names":                  {clouds: "clouds:", want: `DIR/clouds.yaml has no cloud "ours"; it has none`},
 		"only in secure.yaml":       {clouds: "clouds: {a: {}}", secure: good, want: `DIR/clouds.yaml has no cloud "ours"; it has ["a"]`},
-		"many names":                {clouds: "clouds: {" + manyNames() + "}", want: `DIR/clouds.yaml has no cloud "ours"; it has ["n10" "n11" `},
+		"many names":                {clouds: "clouds: {" + many.String() + "}", want: `DIR/clouds.yaml has no cloud "ours"; it has ["n10" "n11" `},
 		"no file":                   {want: "reading the cloud configuration: open DIR/clouds.yaml: no such file or directory (see OS_CLIENT_CONFIG_FILE "},
 		"no secure file":            {clouds: good, environment: map[string]string{"OS_CLIENT_SECURE_FILE": "DIR/elsewhere.yaml"}, want: "reading the cloud configuration: open DIR/elsewhere.yaml: no such file or directory"},
 		"profile without its file":  {clouds: good + "    profile: vendor\n", want: ours + "clouds file not found. Search locations were: "},
@@ -75,17 +79,9 @@ func TestCloudErrors(t *testing.T) {
 	}
 }
 
-func manyNames() string {
-	var names []string
-	for i := range 30 {
-		names = append(names, fmt.Sprintf("n%d: {}", 10+i))
-	}
-	return strings.Join(names, ", ")
-}
-
 // TestCloudPlaces: the files are found where OpenStack's own clients find them.
 func TestCloudPlaces(t *testing.T) {
-	k := startKeystone(t, embedded.Options{})
+	k := startOpenStack(t, embedded.Options{})
 	good, bad := clouds(withPassword(k.URL, password)...), clouds(withPassword(k.URL, "wrong")...)
 	const work, config, home, secure = "cwd/clouds.yaml", "config/openstack/clouds.yaml", "home/.config/openstack/clouds.yaml", "cwd/secure.yaml"
 	for name, test := range map[string]struct {
@@ -106,7 +102,7 @@ func TestCloudPlaces(t *testing.T) {
 			environment: map[string]string{"OS_CLIENT_SECURE_FILE": "DIR/any.yaml"}, cloud: "ours",
 		},
 		"a profile": {files: map[string]string{
-			work:                     clouds("profile: vendor", "auth: {username: me, user_domain_name: Default, password: "+password+", project_id: project-id}"),
+			work:                     clouds("profile: vendor", "auth: {"+me+", password: "+password+"}"),
 			"cwd/clouds-public.yaml": "public-clouds: {vendor: {auth: {auth_url: '" + k.URL + "'}}}",
 		}, cloud: "ours"},
 	} {
@@ -114,9 +110,7 @@ func TestCloudPlaces(t *testing.T) {
 			dir := useFiles(t).dir
 			here := func(text string) string { return strings.ReplaceAll(text, "DIR", dir) }
 			for _, place := range []string{work, config, home} {
-				if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, place)), 0o700); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, place)), 0o700))
 			}
 			for path, content := range test.files {
 				files{t, dir}.write(path, content)
@@ -128,17 +122,11 @@ func TestCloudPlaces(t *testing.T) {
 				t.Setenv(key, here(value))
 			}
 			client, err := openstack.NewFromCloud(test.cloud, openstack.Options{})
-			switch {
-			case test.want != "":
-				if err == nil || err.Error() != here(test.want) {
-					t.Errorf("error is\n     %v\nwant %s", err, here(test.want))
-				}
-			case err != nil:
-				t.Error(err)
-			default:
-				if _, err := client.Networks(t.Context(), neutron.NetworkFilter{}); err != nil {
-					t.Error(err)
-				}
+			if err == nil {
+				err = requests["list networks"](t.Context(), client)
+			}
+			if got := fmt.Sprint(err); got != cmp.Or(here(test.want), "<nil>") {
+				t.Errorf("error is\n     %s\nwant %s", got, here(test.want))
 			}
 		})
 	}

@@ -4,22 +4,22 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"runtime"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
+	"github.com/samplecrd/network-controller/test/keystone"
 )
 
 // allowing returns the Addresses for URLs.
 func allowing(t *testing.T, urls ...string) *openstack.Addresses {
 	t.Helper()
 	addresses, err := openstack.ParseAddresses(urls)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return addresses
 }
 
@@ -93,11 +93,8 @@ func TestMemoryOfCredentials(t *testing.T) {
 	for i := range 25 {
 		fmt.Fprintf(&text, "  c%d: {regions: *large}\n", i)
 	}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	_, err := parse(t, text.String(), "", url)
-	runtime.ReadMemStats(&after)
-	if used := after.TotalAlloc - before.TotalAlloc; err != nil || used > most {
+	var err error
+	if used, _ := allocated(func() { _, err = parse(t, text.String(), "", url) }); err != nil || used > most {
 		t.Errorf("%d MB were allocated, want at most %d MB (error: %v)", used>>20, most>>20, err)
 	}
 }
@@ -145,7 +142,10 @@ func TestAllowedURLs(t *testing.T) {
 // TestAddressesOfNames: a name that is allowed, and that resolves to this machine, leads nowhere.
 // Neither does the catalog. An IP address that is on the list does.
 func TestAddressesOfNames(t *testing.T) {
-	k := startKeystone(t, embedded.Options{})
+	o := startOpenStack(t, embedded.Options{})
+	other := httptest.NewServer(o.Config.Handler)
+	t.Cleanup(other.Close)
+	o.offer(keystone.Service(keystone.Endpoint("public", "RegionOne", other.URL+"/networking")))
 	var operations []string
 	observed := func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -153,30 +153,22 @@ func TestAddressesOfNames(t *testing.T) {
 			return next.RoundTrip(r)
 		})
 	}
-	login := func(urls ...string) (requests int, err error) {
-		k.requests()
+	login := func(urls ...string) error {
 		credentials, err := parse(t, clouds(withPassword(urls[0], password)...), "", urls...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		client, err := openstack.NewFromCredentials(func(context.Context, bool) (*openstack.Credentials, error) { return credentials, nil },
 			openstack.Options{Transport: observed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, err = client.Extensions(t.Context())
-		return len(k.requests()), err
+		return err
 	}
-	port := k.URL[strings.LastIndex(k.URL, ":"):]
-	if _, err := login("http://localhost" + port); err == nil || !strings.Contains(err.Error(), "the address is one of this machine") {
-		t.Errorf("a name for this machine: error is %v", err)
+	const forbidden = "the address is one of this machine"
+	wantError(t, "a name for this machine", login("http://localhost"+o.URL[strings.LastIndex(o.URL, ":"):]), neutron.ErrUnavailable, forbidden)
+	wantError(t, "a catalog that leads to this machine", login(o.URL), neutron.ErrUnavailable, forbidden)
+	if o.sent() != 0 {
+		t.Errorf("%d requests were sent to Neutron", o.sent())
 	}
-	if requests, err := login(k.URL); err == nil || !strings.Contains(err.Error(), "the address is one of this machine") || requests != 0 {
-		t.Errorf("a catalog that leads to this machine: error is %v after %d requests", err, requests)
-	}
-	if _, err := login(k.URL, k.front.URL); err != nil {
-		t.Errorf("addresses that are on the list: error is %v", err)
-	}
+	must(t, login(o.URL, other.URL))
 	if want := "login of a namespace"; operations[0] != want || !slices.Contains(operations, "list extensions") {
 		t.Errorf("the operations are %q, want %q first, on which no alert depends", operations, want)
 	}

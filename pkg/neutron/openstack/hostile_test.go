@@ -41,7 +41,7 @@ func bomb(t *testing.T, status int, head, unit, tail string, size int) http.Hand
 	if err := pack.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return respondWith(status, header("Content-Type", "application/json", "Content-Encoding", "gzip"), packed.String())
+	return respondWith(status, header("Content-Encoding", "gzip"), packed.String())
 }
 
 // allocated returns how many bytes a function allocates, and how long it takes.

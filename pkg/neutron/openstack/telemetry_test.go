@@ -17,6 +17,7 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 	"github.com/samplecrd/network-controller/pkg/observe"
 	"github.com/samplecrd/network-controller/pkg/tracing"
+	"github.com/samplecrd/network-controller/test/keystone"
 )
 
 // TestNoSecretsInTelemetry: whatever a server responds with, metrics and traces contain
@@ -44,13 +45,11 @@ func TestNoSecretsInTelemetry(t *testing.T) {
 		"no response": {DropRequest: true},
 	} {
 		fault.Times = 1
-		c.neutron.Inject(fault)
+		c.Neutron.Inject(fault)
 		t.Log(name, c.list())
 	}
-	c.revoke()
-	c.fail(func(w http.ResponseWriter, _ *http.Request) {
-		refuse(w, http.StatusUnauthorized, password, password)
-	})
+	c.Revoke()
+	c.fail(func(w http.ResponseWriter, _ *http.Request) { keystone.Refuse(w, http.StatusUnauthorized, password) })
 	if c.list() == nil {
 		t.Error("the login succeeds")
 	}
