@@ -1,6 +1,7 @@
 package clouds_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -93,7 +94,7 @@ func (w *world) locked(do func()) {
 }
 
 // served returns which controllers run, and for which namespaces, such as
-// "own: a, RegionOne/first-id: b c". One without a cloud has its problem as its name.
+// "first: b c, own: a". One without a cloud has its problem as its name.
 func (w *world) served() string {
 	var running []*controller
 	w.locked(func() { running = slices.Collect(maps.Keys(w.running)) })
@@ -106,6 +107,7 @@ func (w *world) served() string {
 			if name, err = c.client.Cloud(w.Context()); errors.As(err, &failure) {
 				name, _, _ = strings.Cut("none, as "+failure.Message, ".")
 			}
+			name = strings.TrimSuffix(strings.TrimPrefix(name, "RegionOne/"), "-id")
 		}
 		for _, network := range c.part.List() {
 			if _, err := c.part.Get(cache.MetaObjectToName(network)); err == nil && c.added[network.Namespace] {
@@ -128,27 +130,16 @@ func (s inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response.Result(), nil
 }
 
-// The actions of users.
-
-func (w *world) addNetwork(namespace string, finalizers ...string) {
+// putNetwork creates or updates the Network of a namespace.
+func (w *world) putNetwork(namespace string, deleted *metav1.Time, finalizers ...string) {
 	network := &samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: "example", Finalizers: finalizers,
+		Namespace: namespace, Name: "example", DeletionTimestamp: deleted, Finalizers: finalizers,
 	}}
-	_, err := w.networks.SamplecrdV1().Networks(namespace).Create(w.Context(), network, metav1.CreateOptions{})
-	w.must(err)
-}
-
-func (w *world) deleteNetwork(namespace string) {
-	w.must(w.networks.SamplecrdV1().Networks(namespace).Delete(w.Context(), "example", metav1.DeleteOptions{}))
-}
-
-// beginDeletion marks the Network of a namespace as being deleted.
-func (w *world) beginDeletion(namespace string) {
-	network := &samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: "example", DeletionTimestamp: &metav1.Time{Time: time.Now()}, Finalizers: []string{samplecrdv1.Finalizer},
-	}}
-	_, err := w.networks.SamplecrdV1().Networks(namespace).Update(w.Context(), network, metav1.UpdateOptions{})
-	w.must(err)
+	networks := w.networks.SamplecrdV1().Networks(namespace)
+	if _, err := networks.Update(w.Context(), network, metav1.UpdateOptions{}); err != nil {
+		_, err = networks.Create(w.Context(), network, metav1.CreateOptions{})
+		w.must(err)
+	}
 }
 
 func (w *world) setSecret(namespace, cloudsYAML string) {
@@ -162,8 +153,28 @@ func (w *world) setSecret(namespace, cloudsYAML string) {
 	}
 }
 
-func (w *world) deleteSecret(namespace string) {
-	w.must(w.kube.Tracker().Delete(secrets, namespace, clouds.SecretName))
+// actions are what happens in a namespace, or to all.
+var actions = map[string]func(w *world, namespace string){
+	"network":  func(w *world, in string) { w.putNetwork(in, nil, samplecrdv1.Finalizer) },
+	"new":      func(w *world, in string) { w.putNetwork(in, nil) },
+	"deleting": func(w *world, in string) { w.putNetwork(in, &metav1.Time{Time: time.Now()}, samplecrdv1.Finalizer) },
+	"gone": func(w *world, in string) {
+		w.must(w.networks.SamplecrdV1().Networks(in).Delete(w.Context(), "example", metav1.DeleteOptions{}))
+	},
+	"first":  func(w *world, in string) { w.setSecret(in, w.first.CloudsYAML()) }, // a Secret for the project
+	"second": func(w *world, in string) { w.setSecret(in, w.second.CloudsYAML()) },
+	"another": func(w *world, in string) { // looks like another user
+		w.setSecret(in, strings.Replace(w.first.CloudsYAML(), "username: 'first'", "user_id: 'first-user'", 1))
+	},
+	"unusable":    func(w *world, in string) { w.setSecret(in, "") },
+	"without":     func(w *world, in string) { w.must(w.kube.Tracker().Delete(secrets, in, clouds.SecretName)) },
+	"busy":        func(w *world, _ string) { w.isBusy.Store(true) },
+	"idle":        func(w *world, _ string) { w.isBusy.Store(false) },
+	"away":        func(w *world, _ string) { w.isAway.Store(true) },
+	"back":        func(w *world, _ string) { w.isAway.Store(false) },
+	"newpassword": func(w *world, _ string) { w.first.SetPassword("new") },
+	"oldpassword": func(w *world, _ string) { w.first.SetPassword("password-of-first") },
+	"revoke":      func(w *world, _ string) { w.cloud.Revoke() },
 }
 
 var secrets = corev1.SchemeGroupVersion.WithResource("secrets")
@@ -221,165 +232,118 @@ func (w *world) start(identity string) (stop func()) {
 	}
 }
 
-// step is something that happens, and which clouds serve which namespaces some time later.
-type step struct {
-	do    func(*world)
-	after time.Duration
-	want  string
-}
-
 // TestSet has which cloud serves which namespace, over time. The controller's own cloud has
-// the identity "own", and all namespaces without another one.
+// the identity "own", and all namespaces without another one. A step has actions (in the
+// namespace a, if they name no other), the time that passes, which clouds serve which
+// namespaces then, and, in some, how many controllers have begun.
 func TestSet(t *testing.T) {
-	const first, second = "RegionOne/first-id", "RegionOne/second-id"
-	both := func(actions ...func(*world)) func(*world) {
-		return func(w *world) {
-			for _, do := range actions {
-				do(w)
-			}
-		}
-	}
-	network := func(namespace string) func(*world) {
-		return func(w *world) { w.addNetwork(namespace, samplecrdv1.Finalizer) }
-	}
-	newNetwork := func(w *world) { w.addNetwork("a") }
-	gone := func(w *world) { w.deleteNetwork("a") }
-	busy := func(is bool) func(*world) { return func(w *world) { w.isBusy.Store(is) } }
-	toFirst := func(namespace string) func(*world) {
-		return func(w *world) { w.setSecret(namespace, w.first.CloudsYAML()) }
-	}
-	asAnother := func(namespace string) func(*world) { // which looks like another user
-		return func(w *world) {
-			w.setSecret(namespace, strings.Replace(w.first.CloudsYAML(), "username: 'first'", "user_id: 'first-user'", 1))
-		}
-	}
-	toSecond := func(w *world) { w.setSecret("a", w.second.CloudsYAML()) }
-	secret := func(text string) func(*world) { return func(w *world) { w.setSecret("a", text) } }
-	withoutSecret := func(w *world) { w.deleteSecret("a") }
-	nothing := func(*world) {}
-	began := func(want int) func(*world) {
-		return func(w *world) {
-			if w.began != want {
-				w.Errorf("%d controllers have begun, want %d", w.began, want)
-			}
-		}
-	}
-	const inFirst, bad = first + ": a, own:", "none, as the Secret a/samplecrd-cloud has no clouds"
-	for name, steps := range map[string][]step{
-		"no Secret": {{network("a"), 3 * time.Second, "own: a"}},
+	const inFirst, bad = "first: a, own:", "none, as the Secret a/samplecrd-cloud has no clouds"
+	for name, steps := range map[string][]string{
+		"no Secret": {"network | 3s | own: a"},
 		"the API server fails": {
-			{both(func(w *world) { w.isAway.Store(true) }, network("a")), time.Hour, "own:"},
-			{func(w *world) { w.isAway.Store(false) }, 10 * time.Second, "own: a"},
+			"away network | 1h | own:",
+			"back | 10s | own: a",
 		},
 		"a cloud begins with the first Network, and ends after the last": {
-			{toFirst("a"), time.Hour, "own:"},
-			{network("a"), 0, inFirst},
-			{gone, 4 * time.Minute, first + ":, own:"},
-			{nothing, 2 * time.Minute, "own:"},
-			{network("a"), 0, inFirst},
+			"first | 1h | own:",
+			"network | 0s | " + inFirst,
+			"gone | 4m | first:, own:",
+			"| 2m | own:",
+			"network | 0s | " + inFirst,
 		},
 		"two namespaces share a project": {
-			{both(toFirst("a"), toFirst("b"), network("a"), network("b"), network("c")), 3 * time.Second, first + ": a b, own: c"},
-			{withoutSecret, 2 * time.Minute, first + ": b, own: a c"},
-			{began(2), 0, first + ": b, own: a c"},
+			"first first=b network network=b network=c | 3s | first: a b, own: c",
+			"without | 2m | first: b, own: a c | 2",
 		},
 		"two users of a project": {
-			{both(toFirst("a"), asAnother("b"), network("a"), network("b")), 0, first + ": a, " + first + ": b, own:"},
-			{both(withoutSecret, gone), 2 * time.Minute, first + ": b, own:"},
+			"first another=b network network=b | 0s | first: a, first: b, own:",
+			"without gone | 2m | first: b, own:",
 		},
 		"one of two namespaces gets another user": {
-			{both(toFirst("a"), toFirst("b"), network("a"), network("b")), 0, first + ": a b, own:"},
-			{asAnother("b"), checkPeriod, first + ":, " + first + ": a, own:"}, // requests of the first user end
-			{nothing, moveDelay, first + ": a, " + first + ": b, own:"},
-			{asAnother("a"), checkPeriod + moveDelay, first + ": a b, own:"},
-			{began(3), 0, first + ": a b, own:"},
+			"first first=b network network=b | 0s | first: a b, own:",
+			"another=b | 30s | first:, first: a, own:", // requests of the first user end
+			"| 1m | first: a, first: b, own:",
+			"another | 90s | first: a b, own: | 3",
 		},
 		"the Secret comes a little later than the Network": {
-			{network("a"), 0, "own:"},
-			{toFirst("a"), 3 * time.Second, inFirst},
+			"network | 0s | own:",
+			"first | 3s | " + inFirst,
 		},
 		"the Secret comes later": {
-			{network("a"), 3 * time.Second, "own: a"},
-			{toFirst("a"), checkPeriod, inFirst},
+			"network | 3s | own: a",
+			"first | 30s | " + inFirst,
 		},
 		"the Secret is deleted": {
-			{both(toFirst("a"), network("a")), 0, inFirst},
-			{withoutSecret, gracePeriod, inFirst},
-			{nothing, 2 * checkPeriod, "own: a"},
+			"first network | 0s | " + inFirst,
+			"without | 1m | " + inFirst,
+			"| 1m | own: a",
 		},
 		"the Secret is deleted, and a Network is, too": {
-			{both(toFirst("a"), network("a")), 0, inFirst},
-			{both(func(w *world) { w.beginDeletion("a") }, withoutSecret), time.Hour, inFirst},
-			{gone, 6 * time.Minute, "own:"},
+			"first network | 0s | " + inFirst,
+			"deleting without | 1h | " + inFirst,
+			"gone | 6m | own:",
 		},
 		"the Secret is deleted, and a new Network comes": {
-			{both(toFirst("a"), network("a")), 0, inFirst},
-			{withoutSecret, checkPeriod, inFirst},
-			{both(gone, newNetwork), 0, first + ":, own:"},
-			{nothing, gracePeriod + checkPeriod, "own: a"},
+			"first network | 0s | " + inFirst,
+			"without | 30s | " + inFirst,
+			"gone new | 0s | first:, own:",
+			"| 90s | own: a",
 		},
 		"the Secret is deleted while a request has no response": {
-			{both(toFirst("a"), network("a")), 0, inFirst},
-			{both(busy(true), withoutSecret), 10 * time.Minute, inFirst},
-			{busy(false), checkPeriod, "own: a"},
+			"first network | 0s | " + inFirst,
+			"busy without | 10m | " + inFirst,
+			"idle | 30s | own: a",
 		},
 		"the Secret is deleted while a cloud is dead": {
-			{both(toFirst("a"), network("a")), 0, inFirst},
-			{both(busy(true), withoutSecret), 22 * time.Minute, "own: a"},
+			"first network | 0s | " + inFirst,
+			"busy without | 22m | own: a",
 		},
 		"the Secret is deleted, and comes back in time": {
-			{both(toFirst("a"), network("a")), 0, inFirst},
-			{withoutSecret, checkPeriod, inFirst},
-			{toFirst("a"), time.Hour, inFirst},
-			{withoutSecret, gracePeriod, inFirst}, // the time begins again
-			{began(2), 0, inFirst},
+			"first network | 0s | " + inFirst,
+			"without | 30s | " + inFirst,
+			"first | 1h | " + inFirst,
+			"without | 1m | " + inFirst + " | 2", // the time begins again
 		},
 		"another password": {
-			{both(toFirst("a"), network("a")), 0, inFirst},
-			{both(func(w *world) { w.first.SetPassword("new") }, toFirst("a")), checkPeriod, inFirst},
-			{func(w *world) { w.cloud.Revoke() }, time.Minute, inFirst},
-			{began(2), 0, inFirst},
+			"first network | 0s | " + inFirst,
+			"newpassword first | 30s | " + inFirst,
+			"revoke | 1m | " + inFirst + " | 2",
 		},
 		"another project": {
-			{both(toFirst("a"), network("a")), 0, inFirst},
-			{toSecond, checkPeriod, second + ": a, own:"},
+			"first network | 0s | " + inFirst,
+			"second | 30s | own:, second: a",
 		},
 		"another project while a request has no response": {
-			{both(toFirst("a"), network("a")), 0, inFirst},
-			{both(busy(true), toSecond), 10 * time.Minute, inFirst},
-			{busy(false), checkPeriod, second + ": a, own:"},
+			"first network | 0s | " + inFirst,
+			"busy second | 10m | " + inFirst,
+			"idle | 30s | own:, second: a",
 		},
 		"another Secret that is unusable": {
-			{both(toFirst("a"), network("a")), 0, inFirst},
-			{secret(""), time.Hour, inFirst},
+			"first network | 0s | " + inFirst,
+			"unusable | 1h | " + inFirst,
 		},
 		"the first Secret is unusable": {
-			{both(secret(""), network("a")), 0, bad + ": a, own:"},
-			{toFirst("a"), checkPeriod, inFirst},
+			"unusable network | 0s | " + bad + ": a, own:",
+			"first | 30s | " + inFirst,
 		},
 		"an unusable Secret is deleted": {
-			{both(secret(""), network("a"), network("b")), 3 * time.Second, bad + ": a, own: b"},
-			{withoutSecret, checkPeriod, "own: a b"},
+			"unusable network network=b | 3s | " + bad + ": a, own: b",
+			"without | 30s | own: a b",
 		},
 		"Keystone accepts the login later": {
-			{both(toFirst("a"), func(w *world) { w.first.SetPassword("new") }, network("a")), 0,
-				"none, as The request you have made requires authentication: a, own:"},
-			{func(w *world) { w.first.SetPassword("password-of-first") }, 3 * time.Minute, inFirst},
+			"first newpassword network | 0s | none, as The request you have made requires authentication: a, own:",
+			"oldpassword | 3m | " + inFirst,
 		},
 	} {
-		t.Run(name, func(t *testing.T) { run(t, "own", steps) })
+		t.Run(name, func(t *testing.T) { run(t, "own", steps...) })
 	}
 	// Both would create the network of a Network, so the requests of the first one end first.
 	t.Run("to the project that the controller itself has", func(t *testing.T) {
-		run(t, first, []step{
-			{network("a"), 3 * time.Second, "own: a"},
-			{toFirst("a"), checkPeriod, first + ":, own:"},
-			{nothing, moveDelay, first + ": a, own:"},
-		})
+		run(t, "RegionOne/first-id", "network | 3s | own: a", "first | 30s | first:, own:", "| 1m | first: a, own:")
 	})
 }
 
-func run(t *testing.T, identity string, steps []step) {
+func run(t *testing.T, identity string, steps ...string) {
 	t.Helper()
 	cloud := keystone.Start() // its listener waits outside of the bubble
 	defer cloud.Close()
@@ -393,13 +357,27 @@ func run(t *testing.T, identity string, steps []step) {
 		})
 		defer w.start(identity)()
 		synctest.Wait()
-		for i, step := range steps {
-			step.do(w)
-			time.Sleep(step.after + time.Millisecond) //nolint:forbidigo // no time passes in a bubble
-			synctest.Wait()
-			if got := w.served(); got != step.want {
-				t.Fatalf("step %d: the clouds serve %q, want %q", i+1, got, step.want)
-			}
+		for _, step := range steps {
+			w.play(step)
 		}
 	})
+}
+
+func (w *world) play(step string) {
+	w.Helper()
+	parts := strings.Split(step, "|")
+	for action := range strings.FieldsSeq(parts[0]) {
+		name, namespace, _ := strings.Cut(action, "=")
+		actions[name](w, cmp.Or(namespace, "a"))
+	}
+	after, err := time.ParseDuration(strings.TrimSpace(parts[1]))
+	w.must(err)
+	time.Sleep(after + time.Millisecond) //nolint:forbidigo // no time passes in a bubble
+	synctest.Wait()
+	if got := w.served(); got != strings.TrimSpace(parts[2]) {
+		w.Fatalf("after %q, the clouds serve %q", step, got)
+	}
+	if len(parts) > 3 && strings.TrimSpace(parts[3]) != strconv.Itoa(w.began) {
+		w.Fatalf("after %q, %d controllers have begun", step, w.began)
+	}
 }

@@ -39,7 +39,6 @@ type fake struct {
 	interfaces []neutron.RouterInterface
 	failure    error
 	forbidden  error    // of the lists of router interfaces and extensions
-	failAfter  int      // objects of a list; 0 for none
 	duringList func()   // runs between the list of networks and that of subnets
 	visited    []string // the IDs of what was listed and not known
 	askedCloud int
@@ -48,10 +47,7 @@ type fake struct {
 var errCutOff = errors.New("cut off")
 
 func (f *fake) EachNetwork(_ context.Context, isKnown func(neutron.Digest) bool, visit func(neutron.Network, neutron.Digest)) error {
-	for i, network := range f.networks {
-		if f.failAfter > 0 && i >= f.failAfter {
-			return errCutOff
-		}
+	for _, network := range f.networks {
 		if digest := digestOf(network); !isKnown(digest) {
 			f.visited = append(f.visited, network.ID)
 			visit(network, digest)
@@ -316,48 +312,41 @@ func TestCacheBeforeTheFirstList(t *testing.T) {
 // TestCacheRevision: a request for a subnet is a revision of its network, which the
 // response does not contain. What another client changed meanwhile is not in it.
 func TestCacheRevision(t *testing.T) {
-	ctx, gateway := t.Context(), netip.MustParseAddr("10.0.0.9")
-	requests := map[string]func(*neutron.Cache) error{
-		"create": func(c *neutron.Cache) error {
+	ctx := t.Context()
+	update := func(settings neutron.SubnetSettings) func(*neutron.Cache) error {
+		return func(c *neutron.Cache) error {
+			_, err := c.UpdateSubnet(ctx, "sub-1", neutron.SubnetUpdate{SubnetSettings: settings})
+			return err
+		}
+	}
+	for name, test := range map[string]struct {
+		send    func(*neutron.Cache) error
+		own     int // revisions
+		subnets []string
+	}{
+		"create": {func(c *neutron.Cache) error {
 			_, err := c.CreateSubnet(ctx, neutron.NewSubnet{NetworkID: "net-1", Name: "second"})
 			return err
-		},
-		"update": func(c *neutron.Cache) error {
-			_, err := c.UpdateSubnet(ctx, "sub-1", neutron.SubnetUpdate{SubnetSettings: neutron.SubnetSettings{Gateway: &gateway}})
-			return err
-		},
-		"delete": func(c *neutron.Cache) error { return c.DeleteSubnet(ctx, "sub-1", 1) },
+		}, 1, []string{"sub-1", "new-second"}},
+		"update": {update(neutron.SubnetSettings{Gateway: new(netip.MustParseAddr("10.0.0.9"))}), 1, []string{"sub-1"}},
+		"delete": {func(c *neutron.Cache) error { return c.DeleteSubnet(ctx, "sub-1", 1) }, 1, nil},
 		// Neutron 26 gives the network no revision for it.
-		"update of name servers": func(c *neutron.Cache) error {
-			_, err := c.UpdateSubnet(ctx, "sub-1", neutron.SubnetUpdate{SubnetSettings: neutron.SubnetSettings{Nameservers: &[]netip.Addr{}}})
-			return err
-		},
-	}
-	want := map[string][]string{"create": {"sub-1", "new-second"}, "update": {"sub-1"}, "delete": nil, "update of name servers": {"sub-1"}}
-	own := map[string]int{"create": 1, "update": 1, "delete": 1}
-	for name, send := range requests {
+		"update of name servers": {update(neutron.SubnetSettings{Nameservers: &[]netip.Addr{}}), 0, []string{"sub-1"}},
+	} {
 		for listed, more := range map[string]int{"before the request": 0, "after the request": 1, "after another client's": 5} {
 			t.Run(name+", listed "+listed, func(t *testing.T) {
 				f := full()
-				f.networks = slices.Clone(f.networks)
-				cache := filled(t, f)
-				before := f.networks[0]
-				f.networks[0].SubnetIDs, f.networks[0].Revision = want[name], before.Revision+more
-				if more == 0 {
-					f.networks[0].SubnetIDs = before.SubnetIDs
+				cache, before := filled(t, f), ours
+				if more > 0 {
+					f.networks[0].SubnetIDs, f.networks[0].Revision = test.subnets, before.Revision+more
 				}
-				f.duringList = func() {
-					if err := send(cache); err != nil {
-						t.Error(err)
-					}
-				}
+				f.duringList = func() { must(t, test.send(cache)) }
 				must(t, refresh(t, cache))
 				got, _ := cache.Lookup(neutron.Owner{}, "net-1")
-				if revision := before.Revision + max(own[name], more); got.Named[0].Revision != revision {
-					t.Errorf("the network has the revision %d, want %d", got.Named[0].Revision, revision)
-				}
-				if diff := cmp.Diff(want[name], got.Named[0].SubnetIDs, cmpopts.EquateEmpty()); diff != "" {
-					t.Errorf("its subnets differ (-want +got):\n%s", diff)
+				want := before
+				want.SubnetIDs, want.Revision = test.subnets, before.Revision+max(test.own, more)
+				if diff := cmp.Diff([]neutron.Network{want}, got.Named, cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("the network differs (-want +got):\n%s", diff)
 				}
 			})
 		}
@@ -390,56 +379,41 @@ func TestCacheForbiddenLists(t *testing.T) {
 func TestCacheKnown(t *testing.T) {
 	client := full()
 	m := filled(t, client)
-	refreshed := func(after string, wantVisited ...string) {
-		t.Helper()
+	for _, step := range []struct {
+		after string
+		do    func()
+		want  []string // is read
+	}{
+		{"no change", func() {}, nil},
+		{"an update that Neutron has reverted", func() {
+			_, err := m.UpdateNetwork(t.Context(), "net-1", neutron.NetworkUpdate{Name: "changed"})
+			must(t, err)
+		}, nil},
+		{"a change of a network in Neutron", func() { client.networks[0].Revision++ }, []string{"net-1"}},
+		{"a change of a subnet in Neutron", func() { client.subnets[0].Revision++ }, []string{"sub-1"}},
+		{"no change again", func() {}, nil},
+	} {
 		client.visited = nil
+		step.do()
 		must(t, refresh(t, m))
-		if diff := cmp.Diff(wantVisited, client.visited); diff != "" {
-			t.Errorf("what is read after %s (-want +got):\n%s", after, diff)
-		}
 		view, _ := m.Lookup(owner, "net-2")
-		if diff := cmp.Diff(client.networks, slices.Concat(view.Marked, view.Named)); diff != "" {
-			t.Errorf("networks in the cache after %s (-want +got):\n%s", after, diff)
-		}
-		if diff := cmp.Diff(client.subnets, view.Subnets["net-1"], cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); diff != "" {
-			t.Errorf("subnets in the cache after %s (-want +got):\n%s", after, diff)
+		got := []any{client.visited, slices.Concat(view.Marked, view.Named), view.Subnets["net-1"]}
+		want := []any{step.want, client.networks, client.subnets}
+		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); diff != "" {
+			t.Errorf("what is read and in the cache after %s (-want +got):\n%s", step.after, diff)
 		}
 	}
-	refreshed("no change")
-
-	if _, err := m.UpdateNetwork(t.Context(), "net-1", neutron.NetworkUpdate{Name: "changed"}); err != nil {
-		t.Fatal(err)
-	}
-	refreshed("an update that Neutron has reverted")
-	client.networks = slices.Clone(client.networks)
-	client.networks[0].Revision++
-	refreshed("a change of a network in Neutron", "net-1")
-	client.subnets = slices.Clone(client.subnets)
-	client.subnets[0].Revision++
-	refreshed("a change of a subnet in Neutron", "sub-1")
-	refreshed("no change again")
 }
 
-// TestCachePages: a list that fails after some pages changes nothing; and an object on
-// two pages counts once, as it was read last.
+// TestCachePages: an object on two pages counts once, as it was read last.
 func TestCachePages(t *testing.T) {
-	client := full()
-	m := filled(t, client)
-	other := ours
-	other.ID = "net-3"
-	client.networks, client.failAfter = []neutron.Network{other, theirs}, 1
-	if _, err := m.Refresh(t.Context()); !errors.Is(err, errCutOff) {
-		t.Errorf("Refresh() = %v", err)
-	}
-	if got, want := describe(t, m), "net-1: sub-1"; got != want {
-		t.Errorf("after a list that failed, the cache contains %q, want %q", got, want)
-	}
-
 	older, unmarked := ours, ours
 	older.Revision, unmarked.ID, unmarked.Description = 1, "net-4", ""
 	marked := unmarked
 	marked.Description = owner.Marker()
-	client.networks, client.subnets, client.failAfter = []neutron.Network{older, marked, ours, unmarked}, []neutron.Subnet{subnet, subnet}, 0
+	m := neutron.NewCache(&fake{
+		networks: []neutron.Network{older, marked, ours, unmarked}, subnets: []neutron.Subnet{subnet, subnet},
+	}, time.Now)
 	listing, err := m.Refresh(t.Context())
 	if err != nil || listing.Networks != 2 || listing.Subnets != 1 {
 		t.Errorf("Refresh() = %+v, %v", listing, err)
@@ -549,27 +523,6 @@ func TestCacheRouters(t *testing.T) {
 	}
 }
 
-// TestCacheOwners: Owners returns the clusters that have, or had, a network for a
-// namespace and name, also after changes.
-func TestCacheOwners(t *testing.T) {
-	f, inC2, inC3, another := full(), owner, owner, owner
-	inC2.Cluster, inC3.Cluster, another.Name = "c2", "c3", "another"
-	f.networks = append(f.networks, neutron.Network{ID: "net-3", Description: inC3.Marker()},
-		neutron.Network{ID: "net-4", Description: inC2.RetainedMarker()}, neutron.Network{ID: "net-5", Description: another.Marker()})
-	cache := filled(t, f)
-	want := func(want ...neutron.Owner) {
-		t.Helper()
-		if got, known := cache.Owners("default", "example"); !known || !slices.Equal(got, want) {
-			t.Errorf("Owners() = %v, %v, want %v", got, known, want)
-		}
-	}
-	want(owner, inC2, inC3)
-	must(t, cache.DeleteNetwork(t.Context(), "net-3", 0))
-	_, err := cache.UpdateNetwork(t.Context(), "net-4", neutron.NetworkUpdate{Description: "theirs"})
-	must(t, err)
-	want(owner)
-}
-
 // TestCacheCloud: the identity of the cloud is read once, and a failure is not
 // remembered.
 func TestCacheCloud(t *testing.T) {
@@ -593,29 +546,33 @@ func TestCacheCloud(t *testing.T) {
 	}
 }
 
-// TestCacheUsage: what a cluster has is counted by namespace, or as a whole, and follows
-// the owner markers.
+// TestCacheUsage: what a cluster has is counted by namespace, or as a whole, and the clusters
+// of a name are known. Both follow the owner markers.
 func TestCacheUsage(t *testing.T) {
-	other := neutron.Owner{Cluster: "c1", Namespace: "other", Name: "example"}
-	foreign := neutron.Owner{Cluster: "c2", Namespace: "default", Name: "example"}
-	client := &fake{networks: []neutron.Network{
+	other, foreign, third := owner, owner, owner
+	other.Namespace, foreign.Cluster, third.Cluster = "other", "c2", "c3"
+	cache := filled(t, &fake{networks: []neutron.Network{
 		{ID: "2", Description: owner.Marker()}, {ID: "1", Description: owner.Marker()}, {ID: "3", Description: other.Marker()},
-		{ID: "4", Description: foreign.Marker()}, {ID: "5", Description: "default"},
-	}}
-	cache := filled(t, client)
-	want := func(doing, namespace string, want neutron.Usage) {
+		{ID: "4", Description: foreign.RetainedMarker()}, {ID: "5", Description: "default"}, {ID: "6", Description: third.Marker()},
+	}})
+	want := func(doing, namespace string, want neutron.Usage, wantOwners ...neutron.Owner) {
 		t.Helper()
 		usage, known := cache.Usage("c1", namespace)
-		if diff := cmp.Diff(want, usage, cmpopts.EquateEmpty()); !known || diff != "" {
-			t.Errorf("%s: Usage() is known: %v (-want +got):\n%s", doing, known, diff)
+		owners, alsoKnown := cache.Owners("default", "example")
+		diff := cmp.Diff(want, usage, cmpopts.EquateEmpty()) + cmp.Diff(wantOwners, owners)
+		if !known || !alsoKnown || diff != "" {
+			t.Errorf("%s: Usage() is known: %v, Owners(): %v (-want +got):\n%s", doing, known, alsoKnown, diff)
 		}
 	}
 	type ids = map[neutron.Owner][]string
-	want("after a list", "default", neutron.Usage{Owned: ids{owner: {"1", "2"}}})
-	want("in all namespaces", "", neutron.Usage{Owned: ids{owner: {"1", "2"}, other: {"3"}}})
+	want("after a list", "default", neutron.Usage{Owned: ids{owner: {"1", "2"}}}, owner, foreign, third)
+	want("in all namespaces", "", neutron.Usage{Owned: ids{owner: {"1", "2"}, other: {"3"}}}, owner, foreign, third)
 	_, err := cache.UpdateNetwork(t.Context(), "1", neutron.NetworkUpdate{Description: owner.RetainedMarker()})
 	must(t, err)
-	want("after the network was retained", "default", neutron.Usage{Owned: ids{owner: {"2"}}, Retained: ids{owner: {"1"}}})
+	must(t, cache.DeleteNetwork(t.Context(), "6", 0))
+	want("after one was retained", "default", neutron.Usage{Owned: ids{owner: {"2"}}, Retained: ids{owner: {"1"}}}, owner, foreign)
 	must(t, cache.DeleteNetwork(t.Context(), "1", 0))
-	want("after the network was deleted", "default", neutron.Usage{Owned: ids{owner: {"2"}}})
+	_, err = cache.UpdateNetwork(t.Context(), "4", neutron.NetworkUpdate{Description: "theirs"})
+	must(t, err)
+	want("after it was deleted", "default", neutron.Usage{Owned: ids{owner: {"2"}}}, owner)
 }

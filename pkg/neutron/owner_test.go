@@ -7,20 +7,36 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
-// TestMarkers pins the owner markers, which are stored in clouds.
+// TestMarkers pins the owner markers, which are stored in clouds, and what they say.
 func TestMarkers(t *testing.T) {
-	owner := neutron.Owner{Cluster: "c1", Namespace: "default", Name: "example"}
-	for got, want := range map[string]string{
-		owner.Marker():                     "samplecrd.k8s.io owner: c1/default/example",
-		owner.RetainedMarker():             "samplecrd.k8s.io retained: c1/default/example",
-		owner.NetworkMarker("k3x9", false): "samplecrd.k8s.io network owner: c1/default/example request: k3x9",
-		owner.NetworkMarker("k3x9", true):  "samplecrd.k8s.io network owner: c1/default/example request: k3x9 taken over",
-		owner.NetworkMarker("", true):      "samplecrd.k8s.io network owner: c1/default/example taken over",
-		owner.NetworkMarker("", false):     "samplecrd.k8s.io network owner: c1/default/example",
+	for _, test := range []struct {
+		got, want, request string
+		takenOver          bool
+	}{
+		{owner.Marker(), "samplecrd.k8s.io owner: c1/default/example", "", false},
+		{owner.NetworkMarker("k3", false), "samplecrd.k8s.io network owner: c1/default/example request: k3", "k3", false},
+		{owner.NetworkMarker("k3", true), "samplecrd.k8s.io network owner: c1/default/example request: k3 taken over", "k3", true},
+		{owner.NetworkMarker("", true), "samplecrd.k8s.io network owner: c1/default/example taken over", "", true},
+		{owner.NetworkMarker("", false), "samplecrd.k8s.io network owner: c1/default/example", "", false},
 	} {
-		if got != want {
-			t.Errorf("got the marker %q, want %q", got, want)
+		text := test.want
+		if test.got != text {
+			t.Errorf("got the marker %q, want %q", test.got, text)
 		}
+		if got, ok := neutron.ParseMarker(text); !ok || got != owner || !owner.HasMarker(text) || !neutron.IsMarker(text) {
+			t.Errorf("ParseMarker(%q) = %v, %v, want %v", text, got, ok, owner)
+		}
+		if request, over := neutron.RequestOf(text), neutron.IsTakenOver(text); request != test.request || over != test.takenOver {
+			t.Errorf("%q has the request %q (taken over: %v), want %+v", text, request, over, test)
+		}
+		if _, ok := neutron.ParseRetainedMarker(text); ok || owner.HasRetainedMarker(text) {
+			t.Errorf("%q is a retained marker", text)
+		}
+	}
+	const retained = "samplecrd.k8s.io retained: c1/default/example"
+	got, ok := neutron.ParseRetainedMarker(retained)
+	if !ok || got != owner || !owner.HasRetainedMarker(retained) || owner.RetainedMarker() != retained {
+		t.Errorf("ParseRetainedMarker() = %v, %v, want %v", got, ok, owner)
 	}
 }
 
@@ -33,35 +49,7 @@ func TestMarkerLength(t *testing.T) {
 	}
 }
 
-func TestParseMarker(t *testing.T) {
-	owner := neutron.Owner{Cluster: "c1", Namespace: "default", Name: "example"}
-	for text, want := range map[string]struct {
-		request   string
-		takenOver bool
-	}{
-		owner.Marker():                   {"", false},
-		owner.NetworkMarker("", false):   {"", false},
-		owner.NetworkMarker("", true):    {"", true},
-		owner.NetworkMarker("a1", false): {"a1", false},
-		owner.NetworkMarker("a1", true):  {"a1", true},
-	} {
-		if got, ok := neutron.ParseMarker(text); !ok || got != owner || !owner.HasMarker(text) || !neutron.IsMarker(text) {
-			t.Errorf("ParseMarker(%q) = %v, %v, want %v", text, got, ok, owner)
-		}
-		if request, over := neutron.RequestOf(text), neutron.IsTakenOver(text); request != want.request || over != want.takenOver {
-			t.Errorf("%q has the request %q (taken over: %v), want %+v", text, request, over, want)
-		}
-		if _, ok := neutron.ParseRetainedMarker(text); ok || owner.HasRetainedMarker(text) {
-			t.Errorf("%q is a retained marker", text)
-		}
-	}
-	if got, ok := neutron.ParseRetainedMarker(owner.RetainedMarker()); !ok || got != owner || !owner.HasRetainedMarker(owner.RetainedMarker()) {
-		t.Errorf("ParseRetainedMarker() = %v, %v, want %v", got, ok, owner)
-	}
-}
-
 func TestNoMarker(t *testing.T) {
-	owner := neutron.Owner{Cluster: "c1", Namespace: "default", Name: "example"}
 	marker := owner.NetworkMarker("a1", false)
 	for _, text := range []string{
 		"", "mine", owner.RetainedMarker(), owner.Marker() + "/x", "samplecrd.k8s.io owner: c1/default/", "samplecrd.k8s.io owner: c1/default",

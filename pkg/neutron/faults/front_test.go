@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,14 +16,23 @@ import (
 )
 
 // neutron counts the requests that it applies.
-type neutron struct{ applied atomic.Int32 }
+type neutron struct {
+	front    *faults.Front
+	applied  int
+	underWay int // requests, meanwhile
+}
 
-func (n *neutron) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Context().Err() == nil {
-		n.applied.Add(1)
-	}
+func (n *neutron) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	n.applied++
+	n.underWay = len(n.front.UnderWay())
 	w.WriteHeader(http.StatusCreated)
 	_, _ = io.WriteString(w, "created by Neutron")
+}
+
+func start() *neutron {
+	n := &neutron{}
+	n.front = faults.New(n)
+	return n
 }
 
 // exchange returns the response of a handler to a POST, as net/http would send it;
@@ -42,84 +50,53 @@ func exchange(ctx context.Context, handler http.Handler) (response *httptest.Res
 	return response, false
 }
 
-// TestFaults: each fault has its effect on the response, the list of requests, and
-// Neutron.
+// TestFaults: each fault has its effect on the response, the list of requests, and Neutron. If
+// the client gives up after two hours, Neutron applies a request that it works on, but none
+// that has not arrived.
 func TestFaults(t *testing.T) {
-	const created = "created by Neutron"
+	const created = "201 created by Neutron"
 	for name, test := range map[string]struct {
 		fault   faults.Fault
-		status  int // in the list of requests; 0 for no response
-		body    string
-		aborted bool
+		want    string // the response
+		status  int    // in the list of requests; 0 for no response
 		applied int
 		took    time.Duration
 	}{
-		"none":                {faults.Fault{}, 201, created, false, 1, 0},
-		"another method":      {faults.Fault{Method: http.MethodGet, Status: 500}, 201, created, false, 1, 0},
-		"another path":        {faults.Fault{Path: "^/v2.0/subnets", Status: 500}, 201, created, false, 1, 0},
-		"a status":            {faults.Fault{Method: http.MethodPost, Path: "^/v2.0/networks$", Status: 503}, 503, "<html><head><title>Service Unavailable</title></head><body><h1>Service Unavailable</h1></body></html>", false, 0, 0},
-		"a body":              {faults.Fault{Status: 409, Body: "{}"}, 409, "{}", false, 0, 0},
-		"a lost request":      {faults.Fault{DropRequest: true}, 0, "", true, 0, 0},
-		"a lost response":     {faults.Fault{DropAnswer: true}, 0, "", true, 1, 0},
-		"half a response":     {faults.Fault{Truncate: true}, 201, created[:len(created)/2], true, 1, 0},
-		"half of a body":      {faults.Fault{Status: 200, Body: "0123456789", Truncate: true}, 200, "01234", true, 0, 0},
-		"a delay":             {faults.Fault{Delay: time.Hour}, 201, created, false, 1, time.Hour},
-		"a delay, and a loss": {faults.Fault{Delay: time.Hour, DropRequest: true}, 0, "", true, 0, time.Hour},
-		"work":                {faults.Fault{Work: time.Hour}, 201, created, false, 1, time.Hour},
+		"none":                   {faults.Fault{}, created, 201, 1, 0},
+		"another method":         {faults.Fault{Method: http.MethodGet, Status: 500}, created, 201, 1, 0},
+		"another path":           {faults.Fault{Path: "^/v2.0/subnets", Status: 500}, created, 201, 1, 0},
+		"a status":               {faults.Fault{Method: http.MethodPost, Path: "^/v2.0/networks$", Status: 503}, "503 <html><head><title>Service Unavailable</title></head><body><h1>Service Unavailable</h1></body></html>", 503, 0, 0},
+		"a body":                 {faults.Fault{Status: 409, Body: "{}"}, "409 {}", 409, 0, 0},
+		"a lost request":         {faults.Fault{DropRequest: true}, "aborted: ", 0, 0, 0},
+		"a lost response":        {faults.Fault{DropAnswer: true}, "aborted: ", 0, 1, 0},
+		"half a response":        {faults.Fault{Truncate: true}, "aborted: created b", 201, 1, 0},
+		"half of a body":         {faults.Fault{Status: 200, Body: "0123456789", Truncate: true}, "aborted: 01234", 200, 0, 0},
+		"a delay":                {faults.Fault{Delay: time.Hour}, created, 201, 1, time.Hour},
+		"a delay, and a loss":    {faults.Fault{Delay: time.Hour, DropRequest: true}, "aborted: ", 0, 0, time.Hour},
+		"work":                   {faults.Fault{Work: time.Hour}, created, 201, 1, time.Hour},
+		"a delay that is longer": {faults.Fault{Delay: 9 * time.Hour}, "aborted: ", 0, 0, 2 * time.Hour},
+		"work that is longer":    {faults.Fault{Work: 9 * time.Hour}, created, 201, 1, 9 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var neutron neutron
-				front := faults.New(&neutron)
-				front.Inject(test.fault)
-				began := time.Now()
-				response, aborted := exchange(t.Context(), front)
-				if response.Body.String() != test.body || aborted != test.aborted || !aborted && response.Code != test.status {
-					t.Errorf("the response is %d %q, aborted: %v", response.Code, response.Body, aborted)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
+				defer cancel()
+				neutron, began := start(), time.Now()
+				neutron.front.Inject(test.fault)
+				response, aborted := exchange(ctx, neutron.front)
+				got := fmt.Sprint(response.Code, " ", response.Body)
+				if aborted {
+					got = fmt.Sprint("aborted: ", response.Body)
 				}
-				if took := time.Since(began); int(neutron.applied.Load()) != test.applied || took != test.took {
-					t.Errorf("applied %d times after %v", neutron.applied.Load(), took)
+				if took := time.Since(began); got != test.want || took != test.took {
+					t.Errorf("the response after %v is %q, want %q after %v", took, got, test.want, test.took)
+				}
+				if neutron.applied != test.applied || neutron.underWay != test.applied {
+					t.Errorf("applied %d times, while %d were under way", neutron.applied, neutron.underWay)
 				}
 				want := faults.Request{Method: http.MethodPost, Path: "/v2.0/networks", Query: "x", Status: test.status}
-				if got := front.Requests(); len(got) != 1 || got[0] != want || len(front.UnderWay()) != 0 {
-					t.Errorf("the requests are %+v and %+v, want %+v", got, front.UnderWay(), want)
-				}
-			})
-		})
-	}
-}
-
-// TestClientGivesUp: Neutron applies a request that it works on, even if the
-// client has given up, but none that has not arrived.
-func TestClientGivesUp(t *testing.T) {
-	for name, test := range map[string]struct {
-		fault    faults.Fault
-		underWay int // when the client gives up
-		applied  int
-	}{
-		"while Neutron works":       {faults.Fault{Work: time.Hour}, 1, 1},
-		"while the request is sent": {faults.Fault{Delay: time.Hour}, 0, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var neutron neutron
-				front := faults.New(&neutron)
-				front.Inject(test.fault)
-				ctx, giveUp := context.WithCancel(t.Context())
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					exchange(ctx, front)
-				}()
-				synctest.Wait()
-				giveUp()
-				synctest.Wait()
-				if got := front.UnderWay(); len(got) != test.underWay || neutron.applied.Load() != 0 {
-					t.Errorf("under way: %+v, applied %d times", got, neutron.applied.Load())
-				}
-				<-done
-				if got := front.Requests(); len(got) != 1 || int(neutron.applied.Load()) != test.applied {
-					t.Errorf("the requests are %+v, applied %d times", got, neutron.applied.Load())
+				if got := neutron.front.Requests(); len(got) != 1 || got[0] != want || len(neutron.front.UnderWay()) != 0 {
+					t.Errorf("the requests are %+v and %+v, want %+v", got, neutron.front.UnderWay(), want)
 				}
 			})
 		})
@@ -127,7 +104,7 @@ func TestClientGivesUp(t *testing.T) {
 }
 
 func TestFaultTimes(t *testing.T) {
-	front := faults.New(&neutron{})
+	front := start().front
 	front.Inject(faults.Fault{Status: 503, Times: 2})
 	remove := front.Inject(faults.Fault{Status: 500})
 	for i, want := range []int{503, 503, 500, 500, 201, 201} {
@@ -152,16 +129,16 @@ func TestAbort(t *testing.T) {
 }
 
 func TestRequestsAreBounded(t *testing.T) {
-	front := faults.New(&neutron{})
+	front := start().front
 	large, response := strings.NewReader(strings.Repeat("x", 2<<20)), httptest.NewRecorder()
 	front.ServeHTTP(response, httptest.NewRequest(http.MethodPost, "/", large))
 	if response.Code != http.StatusRequestEntityTooLarge {
 		t.Errorf("the status of a large request is %d, want 413", response.Code)
 	}
-	for i := range 50_000 {
+	for i := range 25_000 {
 		front.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, fmt.Sprintf("/?%d", i), nil))
 	}
-	if got := front.Requests(); len(got) > 20_000 || got[len(got)-1].Query != "49999" {
+	if got := front.Requests(); len(got) > 20_000 || got[len(got)-1].Query != "24999" {
 		t.Errorf("%d requests are kept, the last one is %+v", len(got), got[len(got)-1])
 	}
 	front.ResetRequests()

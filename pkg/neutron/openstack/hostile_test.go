@@ -250,14 +250,12 @@ func TestSkippedNetworks(t *testing.T) {
 
 // TestUnusualDescriptions: null is an empty one, and a missing one may be an owner marker.
 func TestUnusualDescriptions(t *testing.T) {
-	for description, isUsable := range map[string]bool{
-		`"description": null`: true,
-		`"x": 1`:              false,
-		`"description": "samplecrd.k8s.io owner: ` + strings.Repeat("x", 10_000) + `"`: false,
+	for description, want := range map[string]int{
+		`"description": null`: 1, `"x": 1`: 0, `"description": "samplecrd.k8s.io owner: ` + strings.Repeat("x", 10_000) + `"`: 0,
 	} {
 		body := `{"networks": [` + strings.Replace(fmt.Sprintf(foreignNetwork, 1), `"description": "theirs"`, description, 1) + `]}`
 		found, err := hostile(t, respondWith(200, nil, body)).Networks(t.Context(), neutron.NetworkFilter{})
-		if (err == nil) != isUsable || (len(found) == 1) != isUsable || isUsable && found[0].Description != "" {
+		if (err == nil) != (want == 1) || len(found) != want || want == 1 && found[0].Description != "" {
 			t.Errorf("with %.40s: %+v, %v", description, found, err)
 		}
 	}
