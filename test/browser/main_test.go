@@ -7,6 +7,7 @@ package browser
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
@@ -24,11 +25,10 @@ import (
 var (
 	writeScreenshots = flag.Bool("screenshots", false, "write the pictures to docs/images")
 
-	root     string // of the main module
-	chromium string // the path of the program
-	browser  context.Context
-	built    string // the controller under test
-	cluster  *controlplane.Cluster
+	root    string // of the main module
+	browser context.Context
+	built   string // the controller under test
+	cluster *controlplane.Cluster
 )
 
 func TestMain(m *testing.M) {
@@ -43,7 +43,8 @@ func prepareAndRun(m *testing.M) (exitCode int, err error) {
 	if root, err = controlplane.ModuleRoot(); err != nil {
 		return 1, err
 	}
-	if chromium, err = program("chromium", "chromium", "fonts-dejavu-core"); err != nil {
+	chromium, err := program("chromium", "chromium", "fonts-dejavu-core")
+	if err != nil {
 		return 1, err
 	}
 	folder, err := runfolder.New(context.Background(), filepath.Join(root, "build", "run"), "browser-*", os.RemoveAll)
@@ -52,17 +53,16 @@ func prepareAndRun(m *testing.M) (exitCode int, err error) {
 	}
 	defer func() { err = errors.Join(err, folder.Remove()) }()
 	built = filepath.Join(folder.Path, "samplecrd-controller")
-	build := exec.Command("go", "build", "-ldflags", "-X main.version=local", "-o", built, ".")
-	build.Dir, build.Stdout, build.Stderr = root, os.Stderr, os.Stderr
-	if err := build.Run(); err != nil {
-		return 1, fmt.Errorf("building the controller: %w", err)
+	if err := run("go", "-C", root, "build", "-ldflags", "-X main.version=local", "-o", built, "."); err != nil {
+		return 1, err
 	}
 	var stop func()
-	if browser, stop, err = startBrowser(filepath.Join(folder.Path, "profile")); err != nil {
+	if browser, stop, err = startBrowser(chromium, filepath.Join(folder.Path, "profile")); err != nil {
 		return 1, err
 	}
 	defer stop()
-	return controlplane.RunTests(m, controlplane.Options{Apply: []string{"crd"}}, func(c *controlplane.Cluster) { cluster = c }), nil
+	use := func(c *controlplane.Cluster) { cluster = c }
+	return controlplane.RunTests(m, controlplane.Options{Apply: []string{"crd"}}, use), nil
 }
 
 // program returns the path of a program. If it is missing, its Debian packages are
@@ -72,10 +72,10 @@ func program(name string, packages ...string) (string, error) {
 	if err == nil {
 		return path, nil
 	}
-	if err := debian.Check(); err != nil {
-		return "", fmt.Errorf("%s is not installed: %w", name, err)
+	if err = debian.Check(); err == nil {
+		err = debian.Install(context.Background(), packages...)
 	}
-	if err := debian.Install(context.Background(), packages...); err != nil {
+	if err != nil {
 		return "", fmt.Errorf("installing %s: %w", name, err)
 	}
 	return exec.LookPath(name)
@@ -86,4 +86,30 @@ func run(name string, args ...string) error {
 		return fmt.Errorf("running %s: %w\n%s", name, err, output)
 	}
 	return nil
+}
+
+// The version of axe-core, and the checksum of its script.
+const (
+	axeVersion = "4.14.1"
+	axeSHA256  = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"
+)
+
+// axe returns the script of axe-core, which npm downloads to build/ once.
+func axe() (string, error) {
+	dir := filepath.Join(root, "build", "npm")
+	path := filepath.Join(dir, "node_modules", "axe-core", "axe.min.js")
+	if _, err := os.Stat(path); err != nil {
+		npm, err := program("npm", "npm")
+		if err == nil {
+			err = run(npm, "install", "--prefix", dir, "--no-save", "--ignore-scripts", "axe-core@"+axeVersion)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	script, err := os.ReadFile(path)
+	if hash := fmt.Sprintf("%x", sha256.Sum256(script)); err == nil && hash != axeSHA256 {
+		err = fmt.Errorf("the checksum of %s is %s, want %s: remove the folder, and check the version", path, hash, axeSHA256)
+	}
+	return string(script), err
 }

@@ -58,11 +58,12 @@ func TestPictures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l.width = pictureWidth
-			p := openTab(t, serveFiles(t), l)
+			p := openTab(t, serve(t, recording()), l)
 			folder, path := t.TempDir(), filepath.Join(root, "docs", "images", "watch-"+name)
 			args := append([]string{"-loop", "0", "-lossless", "-m", "4"}, p.film(folder)...)
 			still, err := os.ReadFile(filepath.Join(folder, "1-004.png"))
-			if err := errors.Join(err, os.WriteFile(path+".png", still, 0o644), run(encoder, append(args, "-o", path+".webp")...)); err != nil {
+			err = errors.Join(err, os.WriteFile(path+".png", still, 0o644), run(encoder, append(args, "-o", path+".webp")...))
+			if err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -90,7 +91,7 @@ func (p *tab) film(folder string) (args []string) {
 	ticker := time.NewTicker(slowly(time.Second / framesASecond))
 	defer ticker.Stop()
 	for i, part := range pictureParts {
-		evaluate[bool](p, `(position.value = `+part.from+`, position.dispatchEvent(new Event('input')))`)
+		p.run(`position.value = ` + part.from + `; position.dispatchEvent(new Event('input'))`)
 		for begun, number := time.Now(), 0; time.Since(begun) < slowly(part.lasts); number++ {
 			shown := time.Now()
 			image, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())

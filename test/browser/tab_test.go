@@ -3,10 +3,10 @@ package browser
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -18,7 +18,6 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -27,22 +26,26 @@ import (
 	"github.com/samplecrd/network-controller/test/internal/process"
 )
 
-// patience limits anything that should take a second.
-const patience = time.Minute
+const (
+	// patience limits anything that should take a second.
+	patience = time.Minute
+	// height is that of all windows.
+	height = 900
+)
 
 // tab is a tab, with nothing stored of other tabs.
 type tab struct {
 	testing.TB
-	ctx  context.Context
-	host string // the only one that the page may send requests to
+	ctx context.Context
 
 	mu       sync.Mutex
-	problems []string // errors and warnings, and requests to other hosts
+	problems []string // errors and warnings, but for those that contain
+	expected []string
 }
 
-// startBrowser starts Chromium with an empty profile. It ends with the returned
-// function.
-func startBrowser(profile string) (browser context.Context, stop func(), err error) {
+// startBrowser starts Chromium with an empty profile. It finds no other host than this one,
+// and ends with the returned function.
+func startBrowser(chromium, profile string) (browser context.Context, stop func(), err error) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(chromium),
 		chromedp.UserDataDir(profile),
@@ -79,24 +82,18 @@ func (l look) String() string {
 	return fmt.Sprintf("%s %s %d", cmp.Or(l.language, "en-US"), theme, l.width)
 }
 
-// height is that of all windows.
-const height = 900
-
 // openTab opens a page. When the test ends, no problem must have occurred.
 func openTab(t testing.TB, address string, l look) *tab {
 	t.Helper()
-	target, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &tab{TB: t, host: target.Host}
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
-	p.ctx = ctx
+	p := &tab{TB: t, ctx: ctx}
 	if err := chromedp.Listen(ctx, p.observe); err != nil {
 		t.Fatalf("opening a tab: %v", err)
 	}
-	media := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}, {Name: "prefers-reduced-motion", Value: "no-preference"}}
+	media := []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: "light"}, {Name: "prefers-reduced-motion", Value: "no-preference"},
+	}
 	if l.dark {
 		media[0].Value = "dark"
 	}
@@ -104,28 +101,32 @@ func openTab(t testing.TB, address string, l look) *tab {
 		media[1].Value = "reduce"
 	}
 	p.do(func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
-		_, err := cdp.Call(ctx, target, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: instruments})
+		_, err := cdp.Call(ctx, target, page.AddScriptToEvaluateOnNewDocument,
+			page.AddScriptToEvaluateOnNewDocumentParams{Source: instruments + fitScript})
 		_, err2 := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: media})
 		agent, err3 := chromedp.Evaluate[string](`navigator.userAgent`)(ctx, target)
-		_, err4 := cdp.Call(ctx, target, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: agent, AcceptLanguage: cmp.Or(l.language, "en-US")})
+		_, err4 := cdp.Call(ctx, target, emulation.SetUserAgentOverride,
+			emulation.SetUserAgentOverrideParams{UserAgent: agent, AcceptLanguage: cmp.Or(l.language, "en-US")})
 		return chromedp.Void{}, errors.Join(err, err2, err3, err4)
 	}, chromedp.EmulateViewport(l.width, height), chromedp.Navigate(address))
 	t.Cleanup(func() {
-		for _, problem := range p.problemsSoFar() {
-			t.Errorf("on the page: %s", problem)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, problem := range p.problems {
+			if !slices.ContainsFunc(p.expected, func(text string) bool { return strings.Contains(problem, text) }) {
+				t.Errorf("on the page: %s", problem)
+			}
 		}
 	})
 	return p
 }
 
-// instruments observe the page from its beginning: which stages are lit, and what the
-// content security policy stops.
+// instruments observe the page from its beginning: which stages are lit.
 const instruments = `
-window.observed = { lit: [], violations: [], stream: null };
+window.observed = { lit: [], stream: null };
 window.EventSource = class extends EventSource {
 	constructor(...args) { super(...args); observed.stream = this; }
 };
-document.addEventListener('securitypolicyviolation', e => observed.violations.push(e.violatedDirective + ' ' + e.blockedURI));
 new MutationObserver(changes => {
 	for (const { target, oldValue } of changes) {
 		if (target.dataset.stage && target.classList.contains('lit') && !(oldValue || '').split(/\s+/).includes('lit'))
@@ -134,57 +135,35 @@ new MutationObserver(changes => {
 }).observe(document, { subtree: true, attributeFilter: ['class'], attributeOldValue: true });
 `
 
-// observe collects the problems. Chromium calls it for each event.
+// observe collects the problems. Chromium calls it for each event. It logs what a content
+// security policy stops, and requests to other hosts fail.
 func (p *tab) observe(event any) {
-	problem := ""
+	var problem any
 	switch event := event.(type) {
 	case *runtime.EventConsoleAPICalled:
-		if event.Type == "error" || event.Type == "warning" || event.Type == "assert" {
-			words := []string{"console." + string(event.Type)}
-			for _, arg := range event.Args {
-				words = append(words, string(arg.Value), arg.Description)
-			}
-			problem = strings.Join(words, " ")
+		if slices.Contains([]string{"error", "warning", "assert"}, string(event.Type)) {
+			problem = event.Args
 		}
 	case *runtime.EventExceptionThrown:
-		problem = "exception: " + event.ExceptionDetails.Text
-		if e := event.ExceptionDetails.Exception; e != nil {
-			problem += " " + e.Description
-		}
+		problem = event.ExceptionDetails
 	case *log.EventEntryAdded:
 		if event.Entry.Level == "error" || event.Entry.Level == "warning" {
-			problem = fmt.Sprintf("%s: %s %s", event.Entry.Source, event.Entry.Text, event.Entry.URL)
-		}
-	case *network.EventRequestWillBeSent:
-		target, err := url.Parse(event.Request.URL)
-		if err != nil || target.Host != p.host && target.Scheme != "data" && target.Scheme != "blob" {
-			problem = "request to " + event.Request.URL
+			problem = event.Entry
 		}
 	}
-	if problem != "" {
+	if problem != nil {
+		text, _ := json.Marshal(problem) // which came as JSON
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.problems = append(p.problems, problem)
+		p.problems = append(p.problems, string(text))
 	}
 }
 
-// problemsSoFar returns the problems, with violations of the content security policy.
-func (p *tab) problemsSoFar() []string {
-	violations := evaluate[[]string](p, `observed.violations`)
+// expect ignores problems that a test causes on purpose.
+func (p *tab) expect(problems ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	problems := slices.Clone(p.problems)
-	for _, violation := range violations {
-		problems = append(problems, "content security policy: "+violation)
-	}
-	return problems
-}
-
-// forgive removes the problems that a test caused on purpose.
-func (p *tab) forgive(contains string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.problems = slices.DeleteFunc(p.problems, func(problem string) bool { return strings.Contains(problem, contains) })
+	p.expected = problems
 }
 
 func (p *tab) do(actions ...chromedp.Action[chromedp.Void]) {
@@ -207,12 +186,19 @@ func (p *tab) press(keys ...string) {
 // paste returns the text in the clipboard.
 func (p *tab) paste() string {
 	p.Helper()
-	p.do(chromedp.Evaluate[chromedp.Void](`document.body.append(document.createElement('textarea'))`), chromedp.Focus("textarea"))
-	p.do(func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
-		_, err := cdp.Call(ctx, target, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: "keyDown", Commands: []string{"paste"}})
+	p.run(`document.body.append(document.createElement('textarea'))`)
+	p.do(chromedp.Focus("textarea"), func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
+		_, err := cdp.Call(ctx, target, input.DispatchKeyEvent,
+			input.DispatchKeyEventParams{Type: "keyDown", Commands: []string{"paste"}})
 		return chromedp.Void{}, err
 	})
 	return evaluate[string](p, `document.querySelector('textarea').value`)
+}
+
+// run runs JavaScript.
+func (p *tab) run(script string) {
+	p.Helper()
+	p.do(chromedp.Evaluate[chromedp.Void](script, chromedp.EvalAwaitPromise))
 }
 
 // evaluate returns the value of a JavaScript expression, or of its promise.
@@ -230,30 +216,52 @@ func evaluate[T any](p *tab, expression string) T {
 // waitFor waits until a JavaScript expression is true.
 func (p *tab) waitFor(what, expression string) {
 	p.Helper()
-	eventually(p, what, func() error {
-		if !evaluate[bool](p, "!!("+expression+")") {
-			return errors.New("the page:\n" + evaluate[string](p, `document.body.innerText`))
-		}
-		return nil
-	})
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	is := func(context.Context) (bool, error) { return evaluate[bool](p, "!!("+expression+")"), nil }
+	if err := process.Poll(ctx, 50*time.Millisecond, is); err != nil {
+		p.Fatalf("waiting until %s: %v; the page:\n%s", what, err, evaluate[string](p, `document.body.innerText`))
+	}
 }
 
 // follow follows a key as a user does, and waits until the page receives what happens
 // to it.
 func (p *tab) follow(key string) {
 	p.Helper()
-	p.do(chromedp.Click("#follow"), chromedp.Evaluate[chromedp.Void](`document.querySelector('#follow').select()`), chromedp.KeyEvent(key+kb.Enter))
-	p.waitFor("the stream of the key is open", `observed.stream.url.endsWith(encodeURIComponent(`+literal(key)+`)) && observed.stream.readyState === EventSource.OPEN`)
+	p.do(chromedp.Click("#follow"))
+	p.run(`document.querySelector('#follow').select()`)
+	p.press(key + kb.Enter)
+	p.waitFor("the stream of the key is open", `observed.stream.url.endsWith(encodeURIComponent(`+literal(key)+`)) &&
+		observed.stream.readyState === EventSource.OPEN`)
 }
 
-// eventually waits until a check passes.
-func eventually(t testing.TB, what string, check func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	err := process.Poll(ctx, 50*time.Millisecond, func(context.Context) (bool, error) { return check() == nil, nil })
+// checkAccess checks that axe-core finds nothing.
+func (p *tab) checkAccess() {
+	p.Helper()
+	script, err := axe()
 	if err != nil {
-		t.Fatalf("waiting until %s: %v: %v", what, err, check())
+		p.Fatal(err)
+	}
+	p.run(script)
+	for _, violation := range evaluate[[]string](p, `axe.run().then(result => result.violations.map(violation =>
+		[violation.help, ...violation.nodes.flatMap(node => [node.html, node.failureSummary])].join('\n')))`) {
+		p.Error(violation)
+	}
+}
+
+// fit.js defines busy, which shows a full page, and misfits, which returns what does not fit.
+//
+//go:embed testdata/fit.js
+var fitScript string
+
+// checkFit checks that everything fits, in windows of some widths.
+func (p *tab) checkFit(l look, step int64) {
+	p.Helper()
+	for l.width = 360; l.width <= 2560; l.width += step {
+		p.do(chromedp.EmulateViewport(l.width, height))
+		for _, misfit := range evaluate[[]string](p, `misfits()`) {
+			p.Errorf("%v: %s", l, misfit)
+		}
 	}
 }
 

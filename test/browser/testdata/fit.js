@@ -1,4 +1,4 @@
-// Finds what does not fit on the debug page. TestFits runs it in the page.
+// Finds what does not fit on the debug page. TestFailure runs it in the page.
 
 // busy shows a state with all that a page can have at a time, and keeps it: the page is
 // paused. In the same task, no other state can arrive.
