@@ -200,27 +200,23 @@ func TestCRDDeletion(t *testing.T) {
 // longer among what they apply, or when they delete the rest.
 func TestCRDIsNotPruned(t *testing.T) {
 	t.Parallel()
-	client := metadata.NewForConfigOrDie(cluster.RESTConfig())
-	const policy = "samplecrd-crd-deletion"
-	policies := schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}
-	for resource, name := range map[schema.GroupVersionResource]string{
-		definitions: crdName,
-		policies.WithResource("validatingadmissionpolicies"):       policy,
-		policies.WithResource("validatingadmissionpolicybindings"): policy,
+	const annotations = `jsonpath={.metadata.annotations['argocd\.argoproj\.io/sync-options', 'kustomize\.toolkit\.fluxcd\.io/prune']}`
+	for kind, name := range map[string]string{
+		"crd": crdName, "validatingadmissionpolicy": "samplecrd-crd-deletion", "validatingadmissionpolicybinding": "samplecrd-crd-deletion",
 	} {
-		object, err := client.Resource(resource).Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for key, want := range map[string]string{
-			"argocd.argoproj.io/sync-options":   "Prune=false,Delete=false",
-			"kustomize.toolkit.fluxcd.io/prune": "disabled",
-		} {
-			if got := object.Annotations[key]; got != want {
-				t.Errorf("%s has %s=%q, want %q", name, key, got, want)
-			}
+		got := running.Kubectl{T: t, Cluster: cluster}.Do("get", kind, name, "-o", annotations)
+		if got != "Prune=false,Delete=false disabled" {
+			t.Errorf("%s %s has the annotations %q", kind, name, got)
 		}
 	}
+}
+
+// may reports whether the controller may do something in a cluster.
+func may(t *testing.T, own *controlplane.Cluster, action ...string) bool {
+	t.Helper()
+	account := "--as=system:serviceaccount:samplecrd-system:" + controllerName
+	_, err := own.Kubectl(t.Context(), append([]string{"auth", "can-i", account}, action...)...)
+	return err == nil
 }
 
 // TestCRDGuard: without the policy, the CustomResourceDefinition is deleted with a
@@ -264,24 +260,20 @@ func TestCRDGuard(t *testing.T) {
 func TestRightsForCRD(t *testing.T) {
 	t.Parallel()
 	own := ownCluster(t)
-	may := func(verb, name string) bool {
-		_, err := own.Kubectl(t.Context(), "auth", "can-i", verb, "crd/"+name, "--as=system:serviceaccount:samplecrd-system:"+controllerName)
-		return err == nil
-	}
 	for _, overlay := range []string{"namespaces", "openstack", "embedded"} { // the first one has the fewest rights
 		kubectl(t, own, "apply", "-k", "deploy/overlays/"+overlay)
 		running.Eventually(t, func() error {
-			if !may("get", crdName) {
+			if !may(t, own, "get", "crd/"+crdName) {
 				return errors.New("the controller may not read it")
 			}
 			return nil
 		})
 		for _, verb := range []string{"list", "watch", "create", "update", "patch", "delete"} {
-			if may(verb, crdName) {
+			if may(t, own, verb, "crd/"+crdName) {
 				t.Errorf("with the overlay %s, the controller may %s it", overlay, verb)
 			}
 		}
-		if may("get", "others.example.org") {
+		if may(t, own, "get", "crd/others.example.org") {
 			t.Errorf("with the overlay %s, the controller may read others", overlay)
 		}
 	}
@@ -422,8 +414,8 @@ func TestRightsForLease(t *testing.T) {
 	if !hasHolder() {
 		t.Error("the controller works without the Lease")
 	}
-	if output, err := own.Kubectl(t.Context(), "auth", "can-i", "create", "leases", "-n", "kube-system", "--as=system:serviceaccount:samplecrd-system:"+controllerName); err == nil {
-		t.Errorf("the controller may create Leases in kube-system: %s", output)
+	if may(t, own, "create", "leases", "-n", "kube-system") {
+		t.Error("the controller may create Leases in kube-system")
 	}
 
 	// kubectl apply leaves the holder alone
