@@ -32,7 +32,6 @@ type terminal struct {
 	command *exec.Cmd // script, which copies between pipes and the pseudo-terminal
 	shell   int       // the process ID of bash, and its session
 	stdin   io.WriteCloser
-	guard   io.WriteCloser
 	folder  string // for the files with commands
 	done    chan struct{}
 
@@ -70,13 +69,10 @@ func openTerminal(ctx context.Context, dir, scratch string, env []string) (t *te
 	t.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	t.command.Stdout, t.command.Stderr = t, t
 	if t.stdin, err = t.command.StdinPipe(); err == nil {
-		err = t.command.Start()
+		err = process.StartMortal(t.command)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening a terminal: %w", err)
-	}
-	if t.guard, err = startGuard(t.command.Process.Pid); err != nil {
-		return nil, errors.Join(err, t.command.Process.Kill())
 	}
 	go func() {
 		_ = t.command.Wait() // only that it has ended matters
@@ -109,21 +105,6 @@ func (t *terminal) prepare(ctx context.Context) error {
 	return nil
 }
 
-// startGuard starts a process that ends a process group when the lifeline closes
-// without a line, as after a Ctrl-C in the terminal of this process.
-func startGuard(group int) (lifeline io.WriteCloser, err error) {
-	command := exec.Command("bash", "-c", `read -r released || kill -TERM -- "-$0"`, strconv.Itoa(group))
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if lifeline, err = command.StdinPipe(); err == nil {
-		err = command.Start()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("starting the guard of a terminal: %w", err)
-	}
-	go func() { _ = command.Wait() }() // it has nothing to report
-	return lifeline, nil
-}
-
 // run types commands. They run in the background of the test.
 func (t *terminal) run(commands string) error {
 	t.mu.Lock()
@@ -139,7 +120,7 @@ func (t *terminal) run(commands string) error {
 
 // state returns the output of the last commands, and their result if they have ended.
 func (t *terminal) state() (lines []string, ended *result) {
-	closed := t.closed()
+	closed := t.closed() // before the output is read
 	t.mu.Lock()
 	output := bytes.Clone(t.output[t.running.start:])
 	t.mu.Unlock()
@@ -244,8 +225,7 @@ func (t *terminal) processes() []int {
 
 // close kills what runs in the terminal, and the terminal.
 func (t *terminal) close() {
-	_, _ = io.WriteString(t.guard, "released\n") // it fails if the guard has ended
-	for {                                        // a process may start another one meanwhile
+	for { // a process may start another one meanwhile
 		pids := t.processes()
 		if len(pids) == 0 {
 			break

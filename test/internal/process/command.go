@@ -37,7 +37,7 @@ func Run(command *exec.Cmd, received <-chan os.Signal) (exitCode int, err error)
 		command.Stdin = nil
 	}
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := startMortal(command); err != nil {
+	if err := StartMortal(command); err != nil {
 		return 0, fmt.Errorf("starting the command: %w", err)
 	}
 	ended := make(chan error, 1)

@@ -21,8 +21,8 @@ var starts = sync.OnceValue(func() chan func() {
 	return starts
 })
 
-// startMortal starts a command that the kernel kills when this process ends.
-func startMortal(command *exec.Cmd) error {
+// StartMortal starts a command that the kernel kills when this process ends.
+func StartMortal(command *exec.Cmd) error {
 	command.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	result := make(chan error)
 	starts() <- func() { result <- command.Start() }

@@ -4,5 +4,5 @@ package process
 
 import "os/exec"
 
-// startMortal starts a command. Only its standard input ends with this process.
-func startMortal(command *exec.Cmd) error { return command.Start() }
+// StartMortal starts a command. Only its standard input ends with this process.
+func StartMortal(command *exec.Cmd) error { return command.Start() }

@@ -58,7 +58,7 @@ func Start(dir string, program Program) (*Process, error) {
 	p.command.Stdin, p.command.Stdout, p.command.Stderr = reader, log, log
 	// In a process group of its own, the program gets no Ctrl-C from a terminal.
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := startMortal(p.command); err != nil {
+	if err := StartMortal(p.command); err != nil {
 		_ = writer.Close()
 		return nil, fmt.Errorf("starting %s: %w", p.name, err)
 	}
