@@ -37,9 +37,6 @@ const (
 )
 
 var (
-	// update writes golden sections. If a script waits, the section gets the first
-	// text that has not changed for so long.
-	update = flag.Duration("update", 0, "write outputs into golden sections when they have not changed for this time")
 	// builtProgram is the path of the controller under test.
 	builtProgram string
 	// parallelStories is how many stories run at the same time. Stories mostly wait;
@@ -117,9 +114,8 @@ type story struct {
 	kube        kubernetes.Interface
 	neutron     *neutronServer
 	controllers map[string]*controller
-	names       names             // of the objects in Neutron
-	nextNames   names             // with those of the last printed state
-	updates     map[string]string // golden sections to write, by name
+	names       names // of the objects in Neutron
+	nextNames   names // with those of the last printed state
 }
 
 type storyKey struct{}
@@ -133,7 +129,6 @@ func newStory(t testing.TB, clusters clusterPool) (s *story, err error) {
 		namespace:   t.Name()[strings.LastIndex(t.Name(), "/")+1:],
 		controllers: map[string]*controller{},
 		names:       names{},
-		updates:     map[string]string{},
 	}
 	defer func() {
 		if err != nil {
@@ -168,7 +163,7 @@ func (s *story) end() {
 		}
 	}
 	ctx := context.Background()
-	err := errors.Join(s.endNeutron(), s.cluster.StartAPIServer(ctx), s.removeObjects(ctx), s.writeUpdates())
+	err := errors.Join(s.endNeutron(), s.cluster.StartAPIServer(ctx), s.removeObjects(ctx))
 	if err != nil {
 		s.Errorf("cleaning up after the story: %v", err)
 	}
