@@ -10,8 +10,8 @@ import (
 // TestNextFromCache: a step that Neutron would not reject if the cache is out of date
 // is preceded by a look.
 func TestNextFromCache(t *testing.T) {
-	otherRange := desiredFor("10.9.0.0/24", "")
-	edited := desiredFor("192.168.0.0/16", "192.168.0.9")
+	otherRange := desiredFor("cidr: 10.9.0.0/24")
+	edited := desiredFor("cidr: 192.168.0.0/16, gateway: 192.168.0.9")
 	look := plan.FindNetwork{Filter: markerFilter}
 	ours := foundByMarker(recorded, network).After(findSubnets, ourSubnet)
 	for name, test := range map[string]struct {

@@ -6,20 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/plan"
 )
 
 // allExtensions are the extensions that a plan can require.
 var allExtensions = []string{neutron.ExtensionMTU, neutron.ExtensionPortSecurity, neutron.ExtensionDNS, neutron.ExtensionTags, neutron.ExtensionSubnetPools, neutron.ExtensionRouter}
-
-// desiredWith returns the desired state of the first spec with a change.
-func desiredWith(change func(*spec)) plan.Desired {
-	spec := spec{CIDR: "192.168.0.0/16", Gateway: "192.168.0.1"}
-	change(&spec)
-	return plan.DesiredFor(owner, spec)
-}
 
 // found returns the state after our network, with a change, and our subnet were
 // found in a cloud with all extensions.
@@ -46,13 +38,11 @@ func updateNetwork(change plan.Change, settings neutron.NetworkSettings) plan.St
 }
 
 var (
-	withMTU  = desiredWith(func(s *spec) { s.MTU = new(int32(1400)) })
-	withDNS  = desiredWith(func(s *spec) { s.DNSDomain = "Example.org" })
-	withTags = desiredWith(func(s *spec) { s.Tags = []string{"blue", "amber"} })
-	withPool = desiredWith(func(s *spec) {
-		s.CIDR, s.Gateway, s.SubnetPool = "", "", &samplecrdv1.SubnetPoolReference{Name: "campus", PrefixLength: 24}
-	})
-	slaac = plan.DesiredFor(owner, spec{CIDR: "fd00::/64", IPv6: &samplecrdv1.IPv6Options{AddressMode: "slaac", RAMode: "slaac"}})
+	withMTU  = desiredFor(first + "mtu: 1400")
+	withDNS  = desiredFor(first + "dnsDomain: Example.org")
+	withTags = desiredFor(first + "tags: [blue, amber]")
+	withPool = desiredFor("subnetPool: {name: campus, prefixLength: 24}")
+	slaac    = desiredFor("cidr: fd00::/64, ipv6: {addressMode: slaac, raMode: slaac}")
 
 	noDNS = "this cloud lacks a Neutron extension: spec.dnsDomain requires \"dns-integration\". Everything else is as desired. Omit the field, or ask the operator of the cloud for the extension."
 )
@@ -61,7 +51,7 @@ var networkRows = map[string]row{
 	"settings, no network, extensions not looked for": {withMTU, foundByMarker(fresh), plan.FindExtensions{}},
 	"settings, no network":                            {withMTU, foundByMarker(fresh).After(plan.FindExtensions{}, allExtensions), plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: owner.NetworkMarker("", false), NetworkSettings: neutron.NetworkSettings{MTU: new(1400)}}}},
 	"settings, no network, and an extension missing":  {withMTU, foundByMarker(fresh).After(plan.FindExtensions{}, []string{}), newNetwork},
-	"settings that every Neutron has, no network":     {desiredWith(func(s *spec) { s.AdminStateUp = new(false) }), foundByMarker(fresh), plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: owner.NetworkMarker("", false), NetworkSettings: neutron.NetworkSettings{AdminStateUp: new(false)}}}},
+	"settings that every Neutron has, no network":     {desiredFor(first + "adminStateUp: false"), foundByMarker(fresh), plan.CreateNetwork{Network: neutron.NewNetwork{Name: "default/example", Description: owner.NetworkMarker("", false), NetworkSettings: neutron.NetworkSettings{AdminStateUp: new(false)}}}},
 	"another MTU, extensions not looked for":          {withMTU, foundByMarker(recorded, network), plan.FindExtensions{}},
 	"the right MTU, extensions not looked for":        {withMTU, foundByMarker(recorded, with(network, func(n *net) { n.MTU = new(1400) })).After(findSubnets, ourSubnet), plan.Nothing{}},
 	"MTU removed from the spec, with which the network was created": {present, foundByMarker(with(recorded, func(a *plan.Actual) { a.MTU, a.DefaultMTU = 1400, 0 }), with(network, func(n *net) { n.MTU = new(1400) })).After(plan.FindExtensions{}, allExtensions),
@@ -80,45 +70,39 @@ var networkRows = map[string]row{
 // FuzzConverge checks the values that the updates set.
 func TestSettings(t *testing.T) {
 	someRoutes := []neutron.HostRoute{{Destination: prefix("10.0.0.0/16"), NextHop: addr("192.168.0.9")}, {Destination: prefix("10.1.0.0/16"), NextHop: addr("192.168.0.9")}}
-	swapped := []samplecrdv1.HostRoute{{Destination: "10.1.0.0/16", NextHop: "192.168.0.9"}, {Destination: "10.0.0.0/16", NextHop: "192.168.0.9"}}
 	servers := []netip.Addr{addr("9.9.9.9"), addr("1.1.1.1")}
 	first, second := pool("192.168.0.2", "192.168.6.255"), pool("192.168.7.0", "192.168.255.254")
 	for name, test := range map[string]struct {
-		spec    func(*spec)
+		spec    string // in YAML, beside cidr
 		network func(*net)
 		subnet  func(*sub)
 		want    string
 	}{
-		"as desired":                 {nil, nil, nil, "nothing to do"},
-		"another MTU":                {func(s *spec) { s.MTU = new(int32(1400)) }, nil, nil, "update network net-1: MTU 1450 → 1400"},
-		"MTU removed from the spec":  {nil, func(n *net) { n.MTU = new(1400) }, nil, "update network net-1: MTU 1400 → the largest allowed"},
-		"MTU unknown":                {nil, func(n *net) { n.MTU = nil }, nil, "nothing to do"},
-		"MTU unknown, one desired":   {func(s *spec) { s.MTU = new(int32(1400)) }, func(n *net) { n.MTU = nil }, nil, "update network net-1: MTU unknown → 1400"},
-		"down":                       {nil, func(n *net) { n.AdminStateUp = new(false) }, nil, "update network net-1: admin state up false → true"},
-		"without port security":      {nil, func(n *net) { n.PortSecurity = new(false) }, nil, "update network net-1: port security false → true"},
-		"another DNS domain":         {func(s *spec) { s.DNSDomain = "Example.org" }, func(n *net) { n.DNSDomain = new("") }, nil, "update network net-1: DNS domain none → example.org."},
-		"DNS domain not desired":     {nil, func(n *net) { n.DNSDomain = new("theirs.") }, nil, "update network net-1: DNS domain theirs. → none"},
-		"a foreign tag":              {nil, func(n *net) { n.Tags = []string{"theirs"} }, nil, "nothing to do"},
-		"another gateway":            {func(s *spec) { s.Gateway = "192.168.1.1" }, nil, nil, "update subnet: gateway 192.168.0.1 → 192.168.1.1"},
-		"no gateway, one is desired": {nil, nil, func(s *sub) { s.Gateway = none }, "update subnet: gateway none → 192.168.0.1"},
-		"no gateway desired":         {func(s *spec) { s.Gateway = "None" }, nil, nil, "update subnet: gateway 192.168.0.1 → none"},
-		"other pools": {func(s *spec) {
-			s.AllocationPools = []samplecrdv1.AllocationPool{{Start: "192.168.0.10", End: "192.168.0.20"}}
-		}, nil, nil, "update subnet: allocation pools 192.168.0.2-192.168.255.254 → 192.168.0.10-192.168.0.20"},
-		"pools removed":               {nil, nil, func(s *sub) { s.Pools = nil }, "update subnet: allocation pools none → 192.168.0.2-192.168.255.254"},
-		"equal pools, in two parts":   {nil, nil, func(s *sub) { s.Pools = slices.Concat(second, first) }, "nothing to do"},
-		"DHCP off":                    {nil, nil, func(s *sub) { s.DHCP = false }, "update subnet: DHCP false → true"},
-		"name servers swapped":        {func(s *spec) { s.DNSNameservers = []string{"1.1.1.1", "9.9.9.9"} }, nil, func(s *sub) { s.Nameservers = servers }, "update subnet: DNS name servers 9.9.9.9 and 1.1.1.1 → 1.1.1.1 and 9.9.9.9"},
-		"name servers removed":        {nil, nil, func(s *sub) { s.Nameservers = servers[:1] }, "update subnet: DNS name servers 9.9.9.9 → none"},
-		"host routes swapped":         {func(s *spec) { s.HostRoutes = swapped }, nil, func(s *sub) { s.HostRoutes = someRoutes }, "nothing to do"},
-		"host routes removed":         {nil, nil, func(s *sub) { s.HostRoutes = someRoutes[:1] }, "update subnet: host routes 10.0.0.0/16 via 192.168.0.9 → none"},
-		"several differences at once": {nil, nil, func(s *sub) { s.DHCP, s.Nameservers = false, servers[:1] }, "update subnet: DHCP false → true, DNS name servers 9.9.9.9 → none"},
+		"as desired":                  {"", nil, nil, "nothing to do"},
+		"another MTU":                 {"mtu: 1400", nil, nil, "update network net-1: MTU 1450 → 1400"},
+		"MTU removed from the spec":   {"", func(n *net) { n.MTU = new(1400) }, nil, "update network net-1: MTU 1400 → the largest allowed"},
+		"MTU unknown":                 {"", func(n *net) { n.MTU = nil }, nil, "nothing to do"},
+		"MTU unknown, one desired":    {"mtu: 1400", func(n *net) { n.MTU = nil }, nil, "update network net-1: MTU unknown → 1400"},
+		"down":                        {"", func(n *net) { n.AdminStateUp = new(false) }, nil, "update network net-1: admin state up false → true"},
+		"without port security":       {"", func(n *net) { n.PortSecurity = new(false) }, nil, "update network net-1: port security false → true"},
+		"another DNS domain":          {"dnsDomain: Example.org", func(n *net) { n.DNSDomain = new("") }, nil, "update network net-1: DNS domain none → example.org."},
+		"DNS domain not desired":      {"", func(n *net) { n.DNSDomain = new("theirs.") }, nil, "update network net-1: DNS domain theirs. → none"},
+		"a foreign tag":               {"", func(n *net) { n.Tags = []string{"theirs"} }, nil, "nothing to do"},
+		"another gateway":             {"gateway: 192.168.1.1", nil, nil, "update subnet: gateway 192.168.0.1 → 192.168.1.1"},
+		"no gateway, one is desired":  {"", nil, func(s *sub) { s.Gateway = none }, "update subnet: gateway none → 192.168.0.1"},
+		"no gateway desired":          {"gateway: None", nil, nil, "update subnet: gateway 192.168.0.1 → none"},
+		"other pools":                 {"allocationPools: [{start: 192.168.0.10, end: 192.168.0.20}]", nil, nil, "update subnet: allocation pools 192.168.0.2-192.168.255.254 → 192.168.0.10-192.168.0.20"},
+		"pools removed":               {"", nil, func(s *sub) { s.Pools = nil }, "update subnet: allocation pools none → 192.168.0.2-192.168.255.254"},
+		"equal pools, in two parts":   {"", nil, func(s *sub) { s.Pools = slices.Concat(second, first) }, "nothing to do"},
+		"DHCP off":                    {"", nil, func(s *sub) { s.DHCP = false }, "update subnet: DHCP false → true"},
+		"name servers swapped":        {"dnsNameservers: [1.1.1.1, 9.9.9.9]", nil, func(s *sub) { s.Nameservers = servers }, "update subnet: DNS name servers 9.9.9.9 and 1.1.1.1 → 1.1.1.1 and 9.9.9.9"},
+		"name servers removed":        {"", nil, func(s *sub) { s.Nameservers = servers[:1] }, "update subnet: DNS name servers 9.9.9.9 → none"},
+		"host routes swapped":         {"hostRoutes: [{destination: 10.1.0.0/16, nextHop: 192.168.0.9}, {destination: 10.0.0.0/16, nextHop: 192.168.0.9}]", nil, func(s *sub) { s.HostRoutes = someRoutes }, "nothing to do"},
+		"host routes removed":         {"", nil, func(s *sub) { s.HostRoutes = someRoutes[:1] }, "update subnet: host routes 10.0.0.0/16 via 192.168.0.9 → none"},
+		"several differences at once": {"", nil, func(s *sub) { s.DHCP, s.Nameservers = false, servers[:1] }, "update subnet: DHCP false → true, DNS name servers 9.9.9.9 → none"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			spec, network, subnet := spec{CIDR: "192.168.0.0/16", Gateway: "192.168.0.1"}, network, subnet
-			if test.spec != nil {
-				test.spec(&spec)
-			}
+			network, subnet := network, subnet
 			if test.network != nil {
 				test.network(&network)
 			}
@@ -126,7 +110,7 @@ func TestSettings(t *testing.T) {
 				test.subnet(&subnet)
 			}
 			actual := foundByMarker(recorded, network).After(findSubnets, []sub{subnet}).After(plan.FindExtensions{}, allExtensions)
-			if got := plan.Next(plan.DesiredFor(owner, spec), actual).String(); got != test.want {
+			if got := plan.Next(desiredFor("cidr: 192.168.0.0/16, "+test.spec), actual).String(); got != test.want {
 				t.Errorf("Next() = %q, want %q", got, test.want)
 			}
 		})
@@ -152,12 +136,9 @@ var subnetRows = map[string]row{
 		"blocked: NotOurs: subnet sub-1 with the range fd00::/64 was adopted: it is not deleted to make room for fd00::/64 with RA mode slaac. Delete the subnet, or restore the previous spec.",
 	},
 	"no subnet, all fields": {
-		desiredWith(func(s *spec) {
-			s.Gateway, s.EnableDHCP = "None", new(false)
-			s.AllocationPools = []samplecrdv1.AllocationPool{{Start: "192.168.9.0", End: "192.168.9.9"}, {Start: "192.168.0.1", End: "192.168.0.9"}}
-			s.DNSNameservers = []string{"192.168.0.53", "192.168.0.54"}
-			s.HostRoutes = []samplecrdv1.HostRoute{{Destination: "10.0.0.0/8", NextHop: "192.168.0.9"}}
-		}), foundByMarker(recorded, empty),
+		desiredFor("cidr: 192.168.0.0/16, gateway: None, enableDHCP: false, dnsNameservers: [192.168.0.53, 192.168.0.54], " +
+			"allocationPools: [{start: 192.168.9.0, end: 192.168.9.9}, {start: 192.168.0.1, end: 192.168.0.9}], " +
+			"hostRoutes: [{destination: 10.0.0.0/8, nextHop: 192.168.0.9}]"), foundByMarker(recorded, empty),
 		plan.CreateSubnet{Subnet: neutron.NewSubnet{
 			NetworkID: "net-1", Name: "default/example", Description: marker, CIDR: prefix("192.168.0.0/16"),
 			SubnetSettings: neutron.SubnetSettings{
@@ -170,9 +151,9 @@ var subnetRows = map[string]row{
 		}},
 	},
 	"another IPv6 mode": {slaac, foundSubnet(func(s *sub) { s.CIDR = prefix("fd00::/64") }), plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("fd00::/64"), For: "fd00::/64 with address mode slaac and RA mode slaac"}},
-	"an edit of the range, from one subnet that was adopted to another one": {adopting(desiredFor("10.9.0.0/24", "")), foundToAdopt(recorded, with(subnet, func(s *sub) { s.Description = "mine" }), foreign), plan.Nothing{}},
+	"an edit of the range, from one subnet that was adopted to another one": {adopting(desiredFor("cidr: 10.9.0.0/24")), foundToAdopt(recorded, with(subnet, func(s *sub) { s.Description = "mine" }), foreign), plan.Nothing{}},
 	"an adopted subnet keeps what the spec leaves out": {
-		adopting(desiredFor("192.168.0.0/16", "")), foundToAdopt(fresh, with(subnet, func(s *sub) {
+		adopting(desiredFor("cidr: 192.168.0.0/16")), foundToAdopt(fresh, with(subnet, func(s *sub) {
 			s.Description, s.Gateway, s.DHCP, s.Nameservers, s.Pools, s.AddressMode = "mine", addr("192.168.0.254"), false, []netip.Addr{addr("9.9.9.9")}, pool("192.168.0.7", "192.168.0.8"), ""
 		})),
 		plan.Nothing{},
@@ -195,13 +176,11 @@ var (
 )
 
 var subnetPoolRows = map[string]row{
-	"two subnets from a subnet pool that is unknown": {withPool, foundByMarker(recorded, network).After(plan.FindExtensions{}, allExtensions).After(findSubnets, []sub{with(subnet, fromPool), oldRange}), findCampus},
-	"subnet pool, extensions not looked for":         {withPool, foundByMarker(fresh, empty), plan.FindExtensions{}},
-	"subnet pool, and this Neutron has none":         {withPool, foundByMarker(fresh, empty).After(plan.FindExtensions{}, []string{}), "blocked: ExtensionMissing: this cloud lacks a Neutron extension: spec.subnetPool requires \"subnet_allocation\". Set spec.cidr instead, or ask the operator of the cloud for the extension."},
-	"subnet pool not looked for":                     {withPool, ready, findCampus},
-	"subnet pool not looked for, by ID": {desiredWith(func(s *spec) {
-		s.CIDR, s.Gateway, s.SubnetPool = "", "", &samplecrdv1.SubnetPoolReference{ID: "pool-1"}
-	}), ready, plan.FindSubnetPool{Filter: neutron.SubnetPoolFilter{ID: "pool-1"}}},
+	"two subnets from a subnet pool that is unknown":                {withPool, foundByMarker(recorded, network).After(plan.FindExtensions{}, allExtensions).After(findSubnets, []sub{with(subnet, fromPool), oldRange}), findCampus},
+	"subnet pool, extensions not looked for":                        {withPool, foundByMarker(fresh, empty), plan.FindExtensions{}},
+	"subnet pool, and this Neutron has none":                        {withPool, foundByMarker(fresh, empty).After(plan.FindExtensions{}, []string{}), "blocked: ExtensionMissing: this cloud lacks a Neutron extension: spec.subnetPool requires \"subnet_allocation\". Set spec.cidr instead, or ask the operator of the cloud for the extension."},
+	"subnet pool not looked for":                                    {withPool, ready, findCampus},
+	"subnet pool not looked for, by ID":                             {desiredFor("subnetPool: {id: pool-1}"), ready, plan.FindSubnetPool{Filter: neutron.SubnetPoolFilter{ID: "pool-1"}}},
 	"no such subnet pool":                                           {withPool, ready.After(findCampus, []neutron.SubnetPool{}), `blocked: NotFound: subnet pool "campus", which spec.subnetPool names, does not exist, or the controller's project cannot see it.`},
 	"several subnet pools of the name":                              {withPool, ready.After(findCampus, []neutron.SubnetPool{campus, {ID: "pool-0", Name: "campus", IPVersion: 4}}), `blocked: Ambiguous: Neutron has 2 subnet pools with the name "campus" (pool-0, pool-1). Set spec.subnetPool.id to one of these IDs, and remove spec.subnetPool.name.`},
 	"subnet pool, no subnet":                                        {withPool, ready.After(findCampus, campusOnly), plan.CreateSubnet{Subnet: neutron.NewSubnet{NetworkID: "net-1", Name: "default/example", Description: marker, FromPool: &neutron.FromPool{SubnetPoolID: "pool-1", IPVersion: 4, PrefixLength: 24}}}},
@@ -215,7 +194,7 @@ var subnetPoolRows = map[string]row{
 			After(findSubnets, []sub{with(subnet, func(s *sub) { fromPool(s); s.CIDR = prefix("10.7.0.0/26") })}),
 		plan.FindSubnetPool{Filter: neutron.SubnetPoolFilter{ID: "pool-1"}},
 	},
-	"a range from a subnet pool, and now the same range as cidr": {desiredFor("10.7.0.0/24", ""), foundSubnet(fromPool), plan.Nothing{}},
+	"a range from a subnet pool, and now the same range as cidr": {desiredFor("cidr: 10.7.0.0/24"), foundSubnet(fromPool), plan.Nothing{}},
 	"two subnets from the subnet pool, and the status names one": {
 		withPool, foundByMarker(poolStatus, network).After(findSubnets, []sub{
 			with(subnet, func(s *sub) { fromPool(s); s.ID, s.CIDR = "sub-0", prefix("10.7.1.0/24") }), with(subnet, fromPool),
@@ -232,42 +211,33 @@ var subnetPoolRows = map[string]row{
 
 // TestSubnetPoolFits checks which subnet pools can be used for which spec.
 func TestSubnetPoolFits(t *testing.T) {
-	length := func(n int32) func(*spec) { return func(s *spec) { s.SubnetPool.PrefixLength = n } }
-	mtu := func(n int32) func(*spec) { return func(s *spec) { s.MTU = new(n) } }
 	ipv4 := neutron.SubnetPool{ID: "pool-1", Name: "campus", IPVersion: 4, MinPrefixLength: 20, MaxPrefixLength: 28}
 	ipv6 := neutron.SubnetPool{ID: "pool-1", Name: "campus", IPVersion: 6}
 	for name, test := range map[string]struct {
-		pool   neutron.SubnetPool
-		change func(*spec)
-		want   string // a part of the message; empty if the subnet pool fits
+		pool neutron.SubnetPool
+		spec string // in YAML
+		want string // a part of the message; empty if the subnet pool fits
 	}{
-		"its shortest prefix length":       {ipv4, length(20), ""},
-		"its longest prefix length":        {ipv4, length(28), ""},
-		"a shorter prefix length":          {ipv4, length(19), "from /20 to /28, but spec.subnetPool.prefixLength is 19."},
-		"a longer prefix length":           {ipv4, length(29), "from /20 to /28, but spec.subnetPool.prefixLength is 29."},
-		"no limit":                         {neutron.SubnetPool{ID: "pool-1", IPVersion: 4}, length(30), ""},
-		"too long for IPv4":                {neutron.SubnetPool{ID: "pool-1", IPVersion: 4}, length(31), "IPv4 ranges, but spec.subnetPool.prefixLength is 31; the maximum for IPv4 is 30."},
-		"IPv6 can be longer":               {ipv6, length(64), ""},
-		"address mode":                     {ipv6, func(s *spec) { s.IPv6 = &samplecrdv1.IPv6Options{AddressMode: "slaac"} }, ""},
-		"address mode for IPv4":            {ipv4, func(s *spec) { s.IPv6 = &samplecrdv1.IPv6Options{AddressMode: "slaac"} }, "IPv4 ranges, but spec.ipv6 is set."},
-		"RA mode for IPv4":                 {ipv4, func(s *spec) { s.IPv6 = &samplecrdv1.IPv6Options{RAMode: "slaac"} }, "IPv4 ranges, but spec.ipv6 is set."},
-		"MTU for IPv4":                     {ipv4, mtu(1279), ""},
-		"smallest MTU for IPv6":            {ipv6, mtu(1280), ""},
-		"too small an MTU for IPv6":        {ipv6, mtu(1279), "IPv6 ranges, but spec.mtu is 1279; the minimum for IPv6 is 1280."},
-		"name servers":                     {ipv6, func(s *spec) { s.DNSNameservers = []string{"fd00::53"} }, ""},
-		"name servers of the other family": {ipv6, func(s *spec) { s.DNSNameservers = []string{"1.1.1.1"} }, "spec.dnsNameservers has an address of another IP version."},
-		"routes": {ipv4, func(s *spec) {
-			s.HostRoutes = []samplecrdv1.HostRoute{{Destination: "10.9.0.0/16", NextHop: "10.0.0.9"}}
-		}, ""},
-		"routes of the other family": {ipv4, func(s *spec) {
-			s.HostRoutes = []samplecrdv1.HostRoute{{Destination: "fd09::/64", NextHop: "fd00::9"}}
-		}, "spec.hostRoutes has an address of another IP version."},
+		"its shortest prefix length":       {ipv4, "subnetPool: {name: campus, prefixLength: 20}", ""},
+		"its longest prefix length":        {ipv4, "subnetPool: {name: campus, prefixLength: 28}", ""},
+		"a shorter prefix length":          {ipv4, "subnetPool: {name: campus, prefixLength: 19}", "from /20 to /28, but spec.subnetPool.prefixLength is 19."},
+		"a longer prefix length":           {ipv4, "subnetPool: {name: campus, prefixLength: 29}", "from /20 to /28, but spec.subnetPool.prefixLength is 29."},
+		"no limit":                         {neutron.SubnetPool{ID: "pool-1", IPVersion: 4}, "subnetPool: {name: campus, prefixLength: 30}", ""},
+		"too long for IPv4":                {neutron.SubnetPool{ID: "pool-1", IPVersion: 4}, "subnetPool: {name: campus, prefixLength: 31}", "IPv4 ranges, but spec.subnetPool.prefixLength is 31; the maximum for IPv4 is 30."},
+		"IPv6 can be longer":               {ipv6, "subnetPool: {name: campus, prefixLength: 64}", ""},
+		"address mode":                     {ipv6, "subnetPool: {name: campus}, ipv6: {addressMode: slaac}", ""},
+		"address mode for IPv4":            {ipv4, "subnetPool: {name: campus}, ipv6: {addressMode: slaac}", "IPv4 ranges, but spec.ipv6 is set."},
+		"RA mode for IPv4":                 {ipv4, "subnetPool: {name: campus}, ipv6: {raMode: slaac}", "IPv4 ranges, but spec.ipv6 is set."},
+		"MTU for IPv4":                     {ipv4, "subnetPool: {name: campus}, mtu: 1279", ""},
+		"smallest MTU for IPv6":            {ipv6, "subnetPool: {name: campus}, mtu: 1280", ""},
+		"too small an MTU for IPv6":        {ipv6, "subnetPool: {name: campus}, mtu: 1279", "IPv6 ranges, but spec.mtu is 1279; the minimum for IPv6 is 1280."},
+		"name servers":                     {ipv6, "subnetPool: {name: campus}, dnsNameservers: ['fd00::53']", ""},
+		"name servers of the other family": {ipv6, "subnetPool: {name: campus}, dnsNameservers: ['1.1.1.1']", "spec.dnsNameservers has an address of another IP version."},
+		"routes":                           {ipv4, "subnetPool: {name: campus}, hostRoutes: [{destination: '10.9.0.0/16', nextHop: '10.0.0.9'}]", ""},
+		"routes of the other family":       {ipv4, "subnetPool: {name: campus}, hostRoutes: [{destination: 'fd09::/64', nextHop: 'fd00::9'}]", "spec.hostRoutes has an address of another IP version."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			desired := desiredWith(func(s *spec) {
-				s.CIDR, s.Gateway, s.SubnetPool = "", "", &samplecrdv1.SubnetPoolReference{Name: "campus"}
-				test.change(s)
-			})
+			desired := desiredFor(test.spec)
 			actual := foundByMarker(fresh, with(empty, func(n *net) { n.MTU = desired.Settings.MTU })).After(plan.FindExtensions{}, allExtensions).After(findCampus, []neutron.SubnetPool{test.pool})
 			step := plan.Next(desired, actual)
 			blocked, isBlocked := step.(plan.Blocked)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/util/yaml"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
@@ -37,7 +38,7 @@ var (
 	network   = neutron.Network{ID: "net-1", Name: "default/example", Description: ours, NetworkSettings: defaults, SubnetIDs: []string{"sub-1"}, CreatedAt: createdAt, Revision: 3}
 	subnet    = neutron.Subnet{ID: "sub-1", NetworkID: "net-1", Name: "default/example", Description: marker, CIDR: prefix("192.168.0.0/16"), Gateway: addr("192.168.0.1"), Pools: plan.Pools(prefix("192.168.0.0/16"), addr("192.168.0.1")), DHCP: true, CreatedAt: createdAt, Revision: 4}
 
-	present      = desiredFor("192.168.0.0/16", "192.168.0.1")
+	present      = desiredFor(first)
 	absent       = plan.Desired{Owner: owner, Absent: true}
 	retain       = plan.Desired{Owner: owner, Absent: true, Leave: plan.LeaveAll}
 	adopt        = adopting(present)
@@ -71,9 +72,16 @@ var (
 	}}
 )
 
-// desiredFor returns the desired state of the spec with this CIDR and gateway.
-func desiredFor(cidr, gateway string) plan.Desired {
-	return plan.DesiredFor(owner, spec{CIDR: cidr, Gateway: gateway})
+// first is the spec of most rows, to which others can be added.
+const first = "cidr: 192.168.0.0/16, gateway: 192.168.0.1, "
+
+// desiredFor returns the desired state of a spec, with its fields in YAML.
+func desiredFor(fields string) plan.Desired {
+	var spec spec
+	if err := yaml.UnmarshalStrict([]byte("{"+fields+"}"), &spec); err != nil {
+		panic(fields + ": " + err.Error())
+	}
+	return plan.DesiredFor(owner, spec)
 }
 
 func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }
@@ -233,8 +241,8 @@ var leavingRows = map[string]row{
 }
 
 var presentRows = map[string]row{
-	"invalid, nothing created": {desiredFor("nonsense", ""), plan.Actual{}, `blocked: InvalidSpec: spec.cidr "nonsense" is not a range in CIDR notation, such as 192.168.0.0/16 or fd00:1234::/64`},
-	"invalid, all created":     {desiredFor("192.168.0.0/16", "10.0.0.1"), recorded.After(findSubnets, ourSubnet), "blocked: InvalidSpec: spec.gateway 10.0.0.1 is not inside spec.cidr: use an address from 192.168.0.1 to 192.168.255.254"},
+	"invalid, nothing created": {desiredFor("cidr: nonsense"), plan.Actual{}, `blocked: InvalidSpec: spec.cidr "nonsense" is not a range in CIDR notation, such as 192.168.0.0/16 or fd00:1234::/64`},
+	"invalid, all created":     {desiredFor("cidr: 192.168.0.0/16, gateway: 10.0.0.1"), recorded.After(findSubnets, ourSubnet), "blocked: InvalidSpec: spec.gateway 10.0.0.1 is not inside spec.cidr: use an address from 192.168.0.1 to 192.168.255.254"},
 	"obstacle": {with(adopt, func(d *plan.Desired) {
 		d.Obstacle = plan.Blocked{Reason: plan.ReasonAdoptionNotAllowed, Message: "no."}
 	}), fresh, "blocked: AdoptionNotAllowed: no."},
@@ -289,20 +297,20 @@ var presentRows = map[string]row{
 	"present, our network, subnets not looked for":                 {present, foundByMarker(recorded, network), findSubnets},
 	"present, our network, without subnets":                        {present, foundByMarker(recorded, empty), newSubnet},
 	"present, our network, just created":                           {present, foundByMarker(fresh).After(retainNetwork, empty), newSubnet},
-	"present, our subnet, with another CIDR that overlaps":         {desiredFor("192.168.0.0/24", ""), foundSubnets(subnet), plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16"), For: "192.168.0.0/24"}},
-	"present, our subnet, with another CIDR, ports not looked for": {desiredFor("10.0.0.0/24", ""), foundSubnets(subnet), plan.FindPorts{NetworkID: "net-1"}},
-	"present, our subnet, with another CIDR, in use": {desiredFor("10.0.0.0/24", ""), foundSubnets(subnet).After(findPorts, []neutron.Port{{ID: "port-1", SubnetIDs: []string{"sub-1"}}, {ID: "port-2"}}),
+	"present, our subnet, with another CIDR that overlaps":         {desiredFor("cidr: 192.168.0.0/24"), foundSubnets(subnet), plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16"), For: "192.168.0.0/24"}},
+	"present, our subnet, with another CIDR, ports not looked for": {desiredFor("cidr: 10.0.0.0/24"), foundSubnets(subnet), plan.FindPorts{NetworkID: "net-1"}},
+	"present, our subnet, with another CIDR, in use": {desiredFor("cidr: 10.0.0.0/24"), foundSubnets(subnet).After(findPorts, []neutron.Port{{ID: "port-1", SubnetIDs: []string{"sub-1"}}, {ID: "port-2"}}),
 		"blocked: InUse: cannot replace subnet 192.168.0.0/16 by 10.0.0.0/24: ports use subnet sub-1 (port-1). Delete the ports, or restore the previous spec."},
-	"present, our subnet, with another CIDR, not in use": {desiredFor("10.0.0.0/24", ""), foundSubnets(subnet).After(findPorts, noPorts), with(newSubnet, func(s *plan.CreateSubnet) {
+	"present, our subnet, with another CIDR, not in use": {desiredFor("cidr: 10.0.0.0/24"), foundSubnets(subnet).After(findPorts, noPorts), with(newSubnet, func(s *plan.CreateSubnet) {
 		s.Subnet.CIDR, s.Subnet.Gateway = prefix("10.0.0.0/24"), new(addr("10.0.0.1"))
 	})},
-	"present, our subnet, and the one that replaces it":          {desiredFor("10.0.0.0/24", ""), foundSubnets(subnet, with(oldRange, func(s *sub) { s.Gateway = addr("10.0.0.1") })), plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16"), For: "10.0.0.0/24"}},
-	"present, our subnet, without its marker, and another range": {desiredFor("10.0.0.0/24", ""), foundSubnets(with(subnet, func(s *sub) { s.Description = "" })), `blocked: NotOurs: subnet sub-1 with the range 192.168.0.0/16 is on network net-1, but does not have the owner marker of this Network. If it belongs to this Network, set its description to "samplecrd.k8s.io owner: c1/default/example". Otherwise delete it.`},
+	"present, our subnet, and the one that replaces it":          {desiredFor("cidr: 10.0.0.0/24"), foundSubnets(subnet, with(oldRange, func(s *sub) { s.Gateway = addr("10.0.0.1") })), plan.DeleteSubnet{ID: "sub-1", Revision: 4, From: prefix("192.168.0.0/16"), For: "10.0.0.0/24"}},
+	"present, our subnet, without its marker, and another range": {desiredFor("cidr: 10.0.0.0/24"), foundSubnets(with(subnet, func(s *sub) { s.Description = "" })), `blocked: NotOurs: subnet sub-1 with the range 192.168.0.0/16 is on network net-1, but does not have the owner marker of this Network. If it belongs to this Network, set its description to "samplecrd.k8s.io owner: c1/default/example". Otherwise delete it.`},
 	"present, only a foreign subnet of another range":            {present, foundSubnets(foreign), newSubnet},
 	"present, our subnet, without its marker": {present, foundSubnets(with(subnet, func(s *sub) { s.Name, s.Description = "x", "" })),
 		`blocked: NotOurs: subnet sub-1 with the range 192.168.0.0/16 is on network net-1, but does not have the owner marker of this Network. If it belongs to this Network, set its description to "samplecrd.k8s.io owner: c1/default/example". Otherwise delete it.`},
 	"present, all as desired":                {present, foundSubnets(foreign, subnet), plan.Nothing{}},
-	"present, all as desired with host bits": {desiredFor("192.168.1.0/16", ""), foundSubnets(subnet), plan.Nothing{}},
+	"present, all as desired with host bits": {desiredFor("cidr: 192.168.1.0/16"), foundSubnets(subnet), plan.Nothing{}},
 }
 
 // TestDuplicates checks when a second network with our marker is deleted.
@@ -351,7 +359,7 @@ var duplicateRows = map[string]row{
 	"ours is updated although a copy has its description":                               {present, foundByMarker(recorded, copied, with(network, func(n *net) { n.Name = "x" })), renameNetwork},
 	"two subnets with our marker, one with another range":                               {present, foundSubnets(subnet, oldRange), plan.DeleteSubnet{ID: "sub-2", Revision: 4, From: prefix("10.0.0.0/24"), For: "192.168.0.0/16"}},
 	"two subnets with our marker, one with another name":                                {present, foundSubnets(subnet, with(oldRange, func(s *sub) { s.Name = "x" })), twoSubnets},
-	"two subnets with our marker, neither as desired":                                   {desiredFor("172.16.0.0/24", ""), foundSubnets(subnet, oldRange), plan.DeleteSubnet{ID: "sub-2", Revision: 4, From: prefix("10.0.0.0/24"), For: "172.16.0.0/24"}},
+	"two subnets with our marker, neither as desired":                                   {desiredFor("cidr: 172.16.0.0/24"), foundSubnets(subnet, oldRange), plan.DeleteSubnet{ID: "sub-2", Revision: 4, From: prefix("10.0.0.0/24"), For: "172.16.0.0/24"}},
 	"three networks, two of them of one request": {present, foundByMarker(recorded, network, duplicate, with(duplicate, func(n *net) { n.ID = "net-3" })).After(findSubnets, ourSubnet),
 		`blocked: Ambiguous: Neutron has 3 networks with an owner marker of default/example (net-1, net-2, net-3), but there must be only one. The status names net-1. Delete the ones that are not needed.`},
 }
@@ -457,7 +465,7 @@ var adoptingRows = map[string]row{
 		})),
 		updateSubnet(plan.Change{What: "gateway", From: "192.168.0.9", To: "192.168.0.1"}, neutron.SubnetSettings{Gateway: new(addr("192.168.0.1")), Pools: pool("192.168.0.2", "192.168.0.8")}),
 	},
-	"adopted, and the range of a foreign subnet is no longer desired": {adopting(desiredFor("10.0.0.0/24", "")), foundToAdopt(recorded, with(subnet, func(s *sub) { s.Description = "mine" })), with(newSubnet, func(s *plan.CreateSubnet) {
+	"adopted, and the range of a foreign subnet is no longer desired": {adopting(desiredFor("cidr: 10.0.0.0/24")), foundToAdopt(recorded, with(subnet, func(s *sub) { s.Description = "mine" })), with(newSubnet, func(s *plan.CreateSubnet) {
 		s.Subnet.CIDR, s.Subnet.Gateway = prefix("10.0.0.0/24"), new(addr("10.0.0.1"))
 	})},
 }

@@ -3,14 +3,13 @@ package plan_test
 import (
 	"testing"
 
-	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/plan"
 )
 
 var (
-	withRouter   = desiredWith(func(s *spec) { s.Router = &samplecrdv1.RouterReference{Name: "edge"} })
-	withRouterID = desiredWith(func(s *spec) { s.Router = &samplecrdv1.RouterReference{ID: "router-1"} })
+	withRouter   = desiredFor(first + "router: {name: edge}")
+	withRouterID = desiredFor(first + "router: {id: router-1}")
 	otherGateway = with(withRouter, func(d *plan.Desired) { d.Gateway = addr("192.168.0.9") })
 	otherCIDR    = with(withRouter, func(d *plan.Desired) { d.CIDR, d.Gateway = prefix("192.168.0.0/24"), addr("192.168.0.1") })
 	noRouter     = with(withRouter, func(d *plan.Desired) { d.Absent = true })
@@ -126,11 +125,7 @@ var changeGateway = updateSubnet(plan.Change{What: "gateway", From: "192.168.0.1
 // TestRouterRecord: the status keeps the router that was recorded, with its name in the
 // spec.
 func TestRouterRecord(t *testing.T) {
-	for name, test := range map[string]struct {
-		desired plan.Desired
-		actual  plan.Actual
-		want    string
-	}{
+	for name, test := range map[string]row{
 		"recorded":              {withRouter, routedBy(attached), "router-1 edge"},
 		"the spec has the ID":   {withRouterID, routedBy(attached), "router-1 "},
 		"renamed":               {withRouter, routed(attached).After(plan.RecordRouter{ID: "router-1", Name: "old"}, nil).After(findRouter, edgeOnly), "router-1 edge"},
