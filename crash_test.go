@@ -247,7 +247,7 @@ func (s crashStory) dies(h *harness, n int, death death) {
 			h.create("last", "10.99.0.0/24", "")
 			created = true
 		}
-		return h.hasReady("last")
+		return h.hasCondition("last", provisioned, "")
 	})
 	requests = slices.DeleteFunc(requests, func(request string) bool { return strings.HasPrefix(request, "GET") })
 	last := "PATCH /apis/samplecrd.k8s.io/v1/namespaces/" + h.namespace + "/networks/last"

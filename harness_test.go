@@ -87,12 +87,6 @@ type harness struct {
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	t.Parallel()
-	return newSequentialHarness(t)
-}
-
-// newSequentialHarness is for a test that must have the process for itself.
-func newSequentialHarness(t *testing.T) *harness {
-	t.Helper()
 	h := &harness{
 		T:       t,
 		client:  clientset.NewForConfigOrDie(cluster.RESTConfig()),
@@ -474,11 +468,6 @@ func checkReady(network *samplecrdv1.Network, reason, message string) error {
 			network.Name, network.Generation, ready, status, reason, message)
 	}
 	return nil
-}
-
-func (h *harness) hasReady(name string) error {
-	h.Helper()
-	return h.hasCondition(name, provisioned, "")
 }
 
 func (h *harness) list() ([]samplecrdv1.Network, error) {
