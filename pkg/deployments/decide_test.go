@@ -83,14 +83,12 @@ func TestRequestOf(t *testing.T) {
 			}
 		})
 	}
-	long := deploymentOf("cidr=10.0.0.0/24")
-	long.Name = strings.Repeat("x", 63)
-	if got := annotated.requestOf(long); got.problem != "" {
-		t.Errorf("with a name of 63 characters: %+v", got)
-	}
-	long.Name = strings.Repeat("x", 64)
-	if got := annotated.requestOf(long); !strings.Contains(got.problem, "at most 63 characters") {
-		t.Errorf("with a name of 64 characters: %+v", got)
+	for length, problem := range map[int]string{63: "", 64: "at most 63 characters"} {
+		long := deploymentOf("cidr=10.0.0.0/24")
+		long.Name = strings.Repeat("x", length)
+		if got := annotated.requestOf(long).problem; !strings.Contains(got, problem) || (got == "") != (problem == "") {
+			t.Errorf("with a name of %d characters, the problem is %q, want %q", length, got, problem)
+		}
 	}
 }
 
@@ -169,54 +167,50 @@ func TestDecide(t *testing.T) {
 		deployment *metav1.PartialObjectMetadata
 		network    *samplecrdv1.Network
 		want       action
+		all        bool // Deployments without annotations request one, too
 	}{
-		"Deployment being deleted":                  {beingDeleted, nil, keep},
-		"Deployment and Network being deleted":      {beingDeleted, made(), keep},
-		"Network being deleted":                     {requestsOne, made(deleted, edited), keep},
-		"Network being deleted, and none requested": {requestsNone, made(deleted), keep},
-		"invalid request, no Network":               {invalid, nil, reportOnly},
-		"invalid request, own Network":              {invalid, made(), reportOnly},
-		"requests one, no Network":                  {requestsOne, nil, create},
-		"requests one, as requested":                {requestsOne, made(), keep},
-		"requests one, edited by hand":              {requestsOne, made(edited), update},
-		"requests one, label lost":                  {requestsOne, made(unlabelled), update},
-		"requests one, orphan":                      {requestsOne, made(left), update},
-		"requests one, earlier":                     {requestsOne, made(ownedBy("Deployment", "web", "uid-0")), keep},
-		"requests one, of another Deployment":       {requestsOne, made(ownedBy("Deployment", "other", "uid-0")), reportOnly},
-		"requests one, of another kind":             {requestsOne, made(ownedBy("Job", "web", "uid-0")), reportOnly},
-		"requests one, foreign":                     {requestsOne, made(byHand), reportOnly},
-		"requests none, no Network":                 {requestsNone, nil, keep},
-		"requests none, owned":                      {requestsNone, made(), remove},
-		"requests none, created by default":         {requestsNone, made(byDefault), keep},
-		"opts out, created by default":              {deploymentOf("network=none"), made(byDefault), remove},
-		"requests none, label lost":                 {requestsNone, made(unlabelled), keep},
-		"requests one, foreign with a label":        {requestsOne, made(byHand, func(n *samplecrdv1.Network) { n.Labels = map[string]string{samplecrdv1.LabelDeployment: "web"} }), reportOnly},
-		"requests one, retained":                    {requestsOne, made(func(n *samplecrdv1.Network) { n.Spec.DeletionPolicy = samplecrdv1.DeletionPolicyRetain }), keep},
-		"requests none, orphan":                     {requestsNone, made(left), keep},
-		"requests none, foreign":                    {requestsNone, made(byHand), keep},
+		"Deployment being deleted":                  {beingDeleted, nil, keep, false},
+		"Deployment and Network being deleted":      {beingDeleted, made(), keep, false},
+		"Network being deleted":                     {requestsOne, made(deleted, edited), keep, false},
+		"Network being deleted, and none requested": {requestsNone, made(deleted), keep, false},
+		"invalid request, no Network":               {invalid, nil, reportOnly, false},
+		"invalid request, own Network":              {invalid, made(), reportOnly, false},
+		"requests one, no Network":                  {requestsOne, nil, create, false},
+		"requests one, as requested":                {requestsOne, made(), keep, false},
+		"requests one, edited by hand":              {requestsOne, made(edited), update, false},
+		"requests one, label lost":                  {requestsOne, made(unlabelled), update, false},
+		"requests one, orphan":                      {requestsOne, made(left), update, false},
+		"requests one, earlier":                     {requestsOne, made(ownedBy("Deployment", "web", "uid-0")), keep, false},
+		"requests one, of another Deployment":       {requestsOne, made(ownedBy("Deployment", "other", "uid-0")), reportOnly, false},
+		"requests one, of another kind":             {requestsOne, made(ownedBy("Job", "web", "uid-0")), reportOnly, false},
+		"requests one, foreign":                     {requestsOne, made(byHand), reportOnly, false},
+		"requests none, no Network":                 {requestsNone, nil, keep, false},
+		"requests none, owned":                      {requestsNone, made(), remove, false},
+		"requests none, created by default":         {requestsNone, made(byDefault), keep, false},
+		"opts out, created by default":              {deploymentOf("network=none"), made(byDefault), remove, false},
+		"requests none, label lost":                 {requestsNone, made(unlabelled), keep, false},
+		"requests one, foreign with a label":        {requestsOne, made(byHand, func(n *samplecrdv1.Network) { n.Labels = map[string]string{samplecrdv1.LabelDeployment: "web"} }), reportOnly, false},
+		"requests one, retained":                    {requestsOne, made(func(n *samplecrdv1.Network) { n.Spec.DeletionPolicy = samplecrdv1.DeletionPolicyRetain }), keep, false},
+		"requests none, orphan":                     {requestsNone, made(left), keep, false},
+		"requests none, foreign":                    {requestsNone, made(byHand), keep, false},
+
+		"by default, missing":                               {requestsNone, nil, create, true},
+		"by default, created by default, from another pool": {requestsNone, made(byDefault), keep, true},
+		"by default, requested before":                      {requestsNone, made(), update, true},
+		"by default, orphan":                                {requestsNone, made(left), keep, true},
+		"by default, foreign":                               {requestsNone, made(byHand), keep, true},
+		"by default, label lost":                            {requestsNone, made(unlabelled), keep, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, problem := decide(test.deployment, annotated.requestOf(test.deployment), test.network)
+			options := annotated
+			if test.all {
+				options = every
+			}
+			got, problem := decide(test.deployment, options.requestOf(test.deployment), test.network)
 			if got != test.want || (problem != "") != (got == reportOnly) {
 				t.Errorf("decide() = %s, %q; want %s", got, problem, test.want)
 			}
 		})
-	}
-	// A default request changes only what was requested before.
-	for name, test := range map[string]struct {
-		network *samplecrdv1.Network
-		want    action
-	}{
-		"missing":                               {nil, create},
-		"created by default, from another pool": {made(byDefault), keep},
-		"requested before":                      {made(), update},
-		"orphan":                                {made(left), keep},
-		"foreign":                               {made(byHand), keep},
-		"label lost":                            {made(unlabelled), keep},
-	} {
-		if got, problem := decide(requestsNone, every.requestOf(requestsNone), test.network); got != test.want {
-			t.Errorf("by default, %s: decide() = %s, %q; want %s", name, got, problem, test.want)
-		}
 	}
 }
 
