@@ -54,27 +54,14 @@ func (o Owner) path() string { return o.Cluster + "/" + o.Namespace + "/" + o.Na
 
 // HasMarker reports whether a description is the owner marker of a network or subnet.
 func (o Owner) HasMarker(description string) bool {
-	path, _, ok := splitMarker(description)
-	return ok && o.isPath(path)
+	owner, ok := ParseMarker(description)
+	return ok && owner == o
 }
 
 // HasRetainedMarker reports whether a description is the marker of a retained network.
 func (o Owner) HasRetainedMarker(description string) bool {
-	path, isRetained := strings.CutPrefix(description, retainedPrefix)
-	return isRetained && o.isPath(path)
-}
-
-// isPath reports whether a text is the path of the owner. It makes no copy: a drift
-// check of one Network needs it several times.
-func (o Owner) isPath(path string) bool {
-	for _, part := range [...]string{o.Cluster, "/", o.Namespace, "/"} {
-		rest, found := strings.CutPrefix(path, part)
-		if !found {
-			return false
-		}
-		path = rest
-	}
-	return path == o.Name
+	owner, ok := ParseRetainedMarker(description)
+	return ok && owner == o
 }
 
 // String returns namespace/name, as in kubectl.

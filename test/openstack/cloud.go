@@ -12,6 +12,8 @@ import (
 	"text/template"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/samplecrd/network-controller/test/internal/process"
 	"github.com/samplecrd/network-controller/test/internal/runfolder"
 )
@@ -172,18 +174,11 @@ func (c *cloud) stop() {
 // together calls functions concurrently. The first error ends all of them, and is
 // returned.
 func together(ctx context.Context, tasks ...func(context.Context) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var all sync.WaitGroup
+	all, ctx := errgroup.WithContext(ctx)
 	for _, task := range tasks {
-		all.Go(func() {
-			if err := task(ctx); err != nil {
-				cancel(err)
-			}
-		})
+		all.Go(func() error { return task(ctx) })
 	}
-	all.Wait()
-	return context.Cause(ctx)
+	return all.Wait()
 }
 
 // client makes requests to the servers, never by way of a proxy.

@@ -1,6 +1,7 @@
 package openstack_test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -8,10 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	gopher "github.com/gophercloud/gophercloud/v2/openstack"
-	"github.com/gophercloud/gophercloud/v2/openstack/config"
-	loader "github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
 
 	"github.com/samplecrd/network-controller/pkg/neutron/neutrontest"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
@@ -38,9 +35,7 @@ func TestRealCloud(t *testing.T) {
 				t.Skip("OPENSTACK_CLOUDS does not have it: `make test-openstack` starts an OpenStack and sets it")
 			}
 			client, err := openstack.NewFromCloud(name, openstack.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			endpoint := withToken(t, "ours") // the same project, and a token that does not expire between two lines
 			neutrontest.TestClient(t, func(*testing.T) neutrontest.Cloud {
 				return neutrontest.Cloud{Client: client, Endpoint: endpoint}
@@ -53,26 +48,19 @@ func TestRealCloud(t *testing.T) {
 // cloud's Neutron. It is not the token of the client under test.
 func withToken(t *testing.T, name string) string {
 	t.Helper()
-	auth, endpoint, tls, err := loader.Parse(loader.WithCloudName(name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	auth.AllowReauth = true
-	provider, err := config.NewProviderClient(t.Context(), auth, config.WithTLSConfig(tls))
-	if err != nil {
-		t.Fatal(err)
-	}
-	service, err := gopher.NewNetworkV2(provider, endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
-	target, err := url.Parse(service.Endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var sent *http.Request // to Neutron, the last one
+	other, err := openstack.NewFromCloud(name, openstack.Options{Transport: func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			sent = r
+			return next.RoundTrip(r)
+		})
+	}})
+	must(t, err)
+	must(t, requests["list networks"](t.Context(), other))
+	path, _, _ := strings.Cut(sent.URL.Path, "/v2.0")
 	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		r.SetURL(target)
-		r.Out.Header.Set("X-Auth-Token", provider.Token())
+		r.SetURL(&url.URL{Scheme: sent.URL.Scheme, Host: sent.URL.Host, Path: path})
+		r.Out.Header.Set("X-Auth-Token", sent.Header.Get("X-Auth-Token"))
 	}})
 	t.Cleanup(proxy.Close)
 	return proxy.URL

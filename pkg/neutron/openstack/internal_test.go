@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -48,72 +49,50 @@ func TestClassOf(t *testing.T) {
 		"moved":                          {"create subnet", 301, "", neutron.ErrUnavailable},
 		"200 in place of 201":            {"create subnet", 200, "", neutron.ErrUnavailable},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if got := classOf(test.op, test.status, test.typ); !errors.Is(got, test.want) {
-				t.Errorf("classOf(%q, %d, %q) = %v, want %v", test.op, test.status, test.typ, got, test.want)
-			}
-		})
+		if got := classOf(test.op, test.status, test.typ); !errors.Is(got, test.want) {
+			t.Errorf("%s: classOf(%q, %d, %q) = %v, want %v", name, test.op, test.status, test.typ, got, test.want)
+		}
 	}
 }
 
-// TestWithoutResponse: the text omits what varies.
+// TestWithoutResponse: the text omits what varies: the port it came from, the name server, the
+// time of day, and the URL.
 func TestWithoutResponse(t *testing.T) {
 	here := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 54321}
 	there := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 9696}
 	r := description{op: "list networks", host: "10.0.0.1:9696", timeout: 30 * time.Second}
-	for name, test := range map[string]struct {
-		err  error
-		want string
-	}{
-		"the port it came from": {
-			&net.OpError{Op: "read", Net: "tcp", Source: here, Addr: there, Err: syscall.ECONNRESET},
-			"read tcp 10.0.0.1:9696: connection reset by peer",
+	for want, failure := range map[string]error{
+		"read tcp 10.0.0.1:9696: connection reset by peer": &net.OpError{Op: "read", Net: "tcp", Source: here, Addr: there, Err: syscall.ECONNRESET},
+		"lookup neutron.example: the name server timed out": &net.DNSError{
+			Err: "read udp 10.0.0.9:54321->10.0.0.53:53: i/o timeout", Name: "neutron.example", Server: "10.0.0.53:53", IsTimeout: true,
 		},
-		"the name server": {
-			&net.DNSError{Err: "read udp 10.0.0.9:54321->10.0.0.53:53: i/o timeout", Name: "neutron.example", Server: "10.0.0.53:53", IsTimeout: true},
-			"lookup neutron.example: the name server timed out",
+		"10.0.0.1:9696: its certificate has expired or is not yet valid": &tls.CertificateVerificationError{
+			Err: x509.CertificateInvalidError{Reason: x509.Expired, Detail: "current time 2026-11-21T03:00:00Z is after 2026-01-01T00:00:00Z"},
 		},
-		"the time of day": {
-			&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired, Detail: "current time 2026-11-21T03:00:00Z is after 2026-01-01T00:00:00Z"}},
-			"10.0.0.1:9696: its certificate has expired or is not yet valid",
-		},
-		"anything else": {
-			fmt.Errorf("around: %w", errors.New("something new")),
-			"10.0.0.1:9696: something new",
-		},
+		"10.0.0.1:9696: something new": fmt.Errorf("around: %w", errors.New("something new")),
 	} {
-		t.Run(name, func(t *testing.T) {
-			err := &url.Error{Op: "Get", URL: "http://10.0.0.1:9696/v2.0/networks?description=x", Err: test.err}
-			if got := r.withoutResponse(err); got != test.want {
-				t.Errorf("got  %s\nwant %s", got, test.want)
-			}
-		})
+		err := &url.Error{Op: "Get", URL: "http://10.0.0.1:9696/v2.0/networks?description=x", Err: failure}
+		if got := r.withoutResponse(err); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
 	}
 }
 
 // TestFenced: a former leader must send no write. The reconciler sees that a request was
 // not sent, through all layers of the client.
 func TestFenced(t *testing.T) {
-	for _, request := range []struct {
-		method, path string
-		refused      bool
-	}{
-		{http.MethodGet, "/v2.0/networks", false},
-		{http.MethodGet, "/v3", false},
-		{http.MethodPost, "/v3/auth/tokens", false},
-		{http.MethodPost, "/v2.0/networks", true},
-		{http.MethodPut, "/v2.0/networks/5f", true},
-		{http.MethodDelete, "/v2.0/subnets/5f", true},
-		{http.MethodPut, "/v2.0/routers/5f/add_router_interface", true},
-		{http.MethodPut, "/v2.0/networks/5f/tags/blue", true},
-		{http.MethodPatch, "/v2.0/other", true},
+	for request, refused := range map[string]bool{
+		"GET /v2.0/networks": false, "GET /v3": false, "POST /v3/auth/tokens": false, "POST /v2.0/networks": true,
+		"PUT /v2.0/networks/5f": true, "DELETE /v2.0/subnets/5f": true, "PUT /v2.0/routers/5f/add_router_interface": true,
+		"PUT /v2.0/networks/5f/tags/blue": true, "PATCH /v2.0/other": true,
 	} {
-		sent := httptest.NewRequest(request.method, request.path, http.NoBody)
-		if request.path == "/v3/auth/tokens" {
+		method, path, _ := strings.Cut(request, " ")
+		sent := httptest.NewRequest(method, path, http.NoBody)
+		if path == "/v3/auth/tokens" {
 			sent = sent.WithContext(withOperation(t.Context(), opLogin))
 		}
-		if err := Fenced(sent); (err != nil) != request.refused {
-			t.Errorf("Fenced(%s %s) = %v", request.method, request.path, err)
+		if err := Fenced(sent); (err != nil) != refused {
+			t.Errorf("Fenced(%s) = %v", request, err)
 		}
 	}
 

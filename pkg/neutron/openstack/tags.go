@@ -2,7 +2,6 @@ package openstack
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -16,7 +15,7 @@ func (c *client) AddNetworkTag(ctx context.Context, id, tag string) error {
 
 func (c *client) RemoveNetworkTag(ctx context.Context, id, tag string) error {
 	err := c.writeTag(ctx, request{op: "remove network tag", method: http.MethodDelete}, id, tag)
-	if failure := (*neutron.Error)(nil); errors.As(err, &failure) && failure.Type == "TagNotFound" {
+	if typeOf(err) == "TagNotFound" {
 		return nil
 	}
 	return err
