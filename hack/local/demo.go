@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 )
 
 // acts are the parts of the demo: a kubectl command, the reason of the event that reports
@@ -66,30 +65,25 @@ func demoNetwork(s *stage) {
 // subnet, or nothing. The network is the one before, if there was one.
 func (s *stage) showNeutron(before, subnet string) (network string) {
 	var all struct {
-		Networks []struct{ ID, Name string }
-		Subnets  []struct {
-			ID, CIDR string
-			Gateway  string `json:"gateway_ip"`
+		Networks, Subnets []struct {
+			ID, Name, CIDR string
+			Gateway        string `json:"gateway_ip"`
 		}
 	}
 	s.send(http.MethodGet, s.neutron+"/v2.0/networks", "", &all)
 	s.send(http.MethodGet, s.neutron+"/v2.0/subnets", "", &all)
 	s.say("Neutron has (curl %s/v2.0/networks)", s.neutron)
-	var found []string
+	found, want := "", ""
 	for _, n := range all.Networks {
-		network = fmt.Sprintf("network %s  %s", n.ID, n.Name)
-		found = append(found, network)
+		network = fmt.Sprintf("network %s  %s\n", n.ID, n.Name)
+		found += network
 	}
 	for _, n := range all.Subnets {
-		found = append(found, fmt.Sprintf("subnet  %s  %s, gateway %s", n.ID, n.CIDR, n.Gateway))
+		found += fmt.Sprintf("subnet  %s  %s, gateway %s\n", n.ID, n.CIDR, n.Gateway)
+		want = cmp.Or(before, network) + fmt.Sprintf("subnet  %s  %s\n", n.ID, subnet)
 	}
-	s.output(cmp.Or(strings.Join(found, "\n"), "nothing"))
-	asRequested := len(found) == 2 && len(all.Networks) == 1 && cmp.Or(before, network) == network &&
-		strings.HasSuffix(found[1], "  "+subnet)
-	if subnet == "" {
-		asRequested = len(found) == 0
-	}
-	if s.err == nil && !asRequested {
+	s.output(cmp.Or(found, "nothing"))
+	if s.err == nil && (found != want || (subnet == "") != (found == "")) {
 		s.err = errors.New("the state of Neutron is not as requested")
 	}
 	s.say("✔ as requested")

@@ -48,7 +48,7 @@ type frame struct {
 
 type fields map[string]json.RawMessage
 
-// recorder records a stream. A nil recorder records nothing.
+// recorder records a stream.
 type recorder struct {
 	mu       sync.Mutex
 	tape     recording
@@ -56,24 +56,24 @@ type recorder struct {
 	journeys map[string]fields // of the last event, by ID
 }
 
-// startRecording records the stream of a page, until the context ends.
-func startRecording(ctx context.Context, page, key string) (*recorder, error) {
+// start records the stream of a page, until the context ends.
+func (r *recorder) start(ctx context.Context, page, key string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, page+"/api/stream?key="+key, http.NoBody)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // the goroutine closes it
 	if err != nil {
-		return nil, fmt.Errorf("opening the stream to record: %w", err)
+		return fmt.Errorf("opening the stream to record: %w", err)
 	}
-	r := &recorder{tape: recording{Format: recordingFormat, Key: key, Began: time.Now()}}
+	r.tape.Format, r.tape.Key, r.tape.Began = recordingFormat, key, time.Now()
 	go func() {
 		defer func() { _ = response.Body.Close() }()
 		for event, data := range glass.Events(response.Body) {
 			r.add(event, data)
 		}
 	}()
-	return r, nil
+	return nil
 }
 
 // add records an event of the stream, unless nothing changed with it.
@@ -151,27 +151,13 @@ func (f fields) since(before fields) fields {
 	return changed
 }
 
-// begin records that a step of the tour begins.
-func (r *recorder) begin(s step) {
-	r.change(func(tape *recording) { tape.Steps = append(tape.Steps, s.recorded(r.now())) })
-}
+// begin records that a step of the tour begins. Only the tour uses the steps.
+func (r *recorder) begin(s step) { r.tape.Steps = append(r.tape.Steps, s.recorded(r.now())) }
 
 // command records a command of the step.
 func (r *recorder) command(line string) {
-	r.change(func(tape *recording) {
-		last := &tape.Steps[len(tape.Steps)-1]
-		last.Commands = append(last.Commands, line)
-	})
-}
-
-// change changes the recording, if there is one.
-func (r *recorder) change(change func(*recording)) {
-	if r == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	change(&r.tape)
+	last := &r.tape.Steps[len(r.tape.Steps)-1]
+	last.Commands = append(last.Commands, line)
 }
 
 // recorded returns the step as a recording has it.
@@ -185,20 +171,6 @@ func (w words) byLanguage() map[string]string {
 	return map[string]string{
 		"en":    strings.ReplaceAll(w.english, "\n", " "),
 		"zh-CN": strings.ReplaceAll(w.chinese, "\n", ""),
-	}
-}
-
-// readingTime is how long a recording shows the end of each step.
-const readingTime = 4 * time.Second
-
-// end lets the spectators of the recording read.
-func (r *recorder) end(ctx context.Context) {
-	if r == nil {
-		return
-	}
-	select {
-	case <-time.After(readingTime):
-	case <-ctx.Done():
 	}
 }
 

@@ -24,6 +24,8 @@ const (
 	slowMotion = 800 * time.Millisecond
 	recorded   = 300 * time.Millisecond
 	unwatched  = 50 * time.Millisecond
+	// readingTime is how long a recording shows the end of each step.
+	readingTime = 4 * time.Second
 )
 
 type journey = glass.Journey
@@ -37,9 +39,9 @@ type tour struct {
 	input    *bufio.Scanner
 
 	embedded *embedded.Server
-	page     string    // its URL
-	heal     func()    // ends the failure of Neutron
-	recorder *recorder // or nil
+	page     string // its URL
+	heal     func() // ends the failure of Neutron
+	recorder recorder
 }
 
 // guide plays the walkthrough in slow motion, for a browser tab with the debug page
@@ -87,7 +89,7 @@ func (t *tour) play(s *stage) {
 	}
 	s.startController(flags...)
 	if t.record != "" && s.err == nil {
-		t.recorder, s.err = startRecording(s.ctx, t.page, "default/"+example)
+		s.err = t.recorder.start(s.ctx, t.page, "default/"+example)
 	}
 	s.send(http.MethodPost, fmt.Sprintf("%s/api/slow?milliseconds=%d", t.page, slow.Milliseconds()), "", nil)
 	s.say(t.in(ready), t.page+"/#default/"+example, slow.Milliseconds(), s.cluster.Kubeconfig())
@@ -102,12 +104,14 @@ func (t *tour) play(s *stage) {
 			s.err = fmt.Errorf("step %d: %w", i+1, s.err)
 			return
 		}
-		t.recorder.end(s.ctx)
+		if t.record != "" {
+			<-time.After(readingTime)
+		}
 		s.say("\n%s", t.in(step.lesson))
 	}
 	s.say("\n%s", t.in(ended))
 	t.enter()
-	if t.recorder != nil && s.err == nil {
+	if t.record != "" && s.err == nil {
 		s.err = t.recorder.write(t.record)
 	}
 }

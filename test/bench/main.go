@@ -11,8 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/samplecrd/network-controller/test/controlplane"
@@ -38,8 +36,6 @@ func run(ctx context.Context) error {
 	flag.IntVar(&b.most, "most", 10_000, "`number` of Networks with which this controller is measured at rest, "+
 		"and that another tenant creates")
 	flag.IntVar(&b.rounds, "rounds", 2, "number of rounds, of which the median is taken")
-	only := flag.String("only", "", "comma-separated `names` of the programs to measure: bare-schemaless, bare, "+
-		"controller, controller-runtime; defaults to all")
 	docs := flag.Bool("docs", false, "write docs/benchmarks.md, too")
 	scale := flag.Bool("scale", false, "measure only what this controller and Kubernetes cost with many Networks: "+
 		"the table of docs/scale.md")
@@ -59,7 +55,7 @@ func run(ctx context.Context) error {
 	case *clouds:
 		return measureClouds(ctx, root)
 	}
-	return b.compare(ctx, *only)
+	return b.compare(ctx)
 }
 
 // bench is a comparison of programs.
@@ -123,7 +119,7 @@ var latencies = []time.Duration{0, 20 * time.Millisecond}
 const oneByOne = 3000
 
 // schedule returns the measurements. In each round, the programs alternate.
-func (b *bench) schedule(only string) (all []step) {
+func (b *bench) schedule() (all []step) {
 	usual := latencies[len(latencies)-1]
 	for round := range b.rounds {
 		for _, latency := range latencies {
@@ -135,23 +131,20 @@ func (b *bench) schedule(only string) (all []step) {
 	for _, p := range []peer{ours, onControllerRuntime} {
 		all = append(all, step{Peer: p, kind: atRest, latency: usual, N: b.n})
 	}
-	all = append(all, step{Peer: ours, kind: atRest, latency: usual, N: b.most},
+	return append(all, step{Peer: ours, kind: atRest, latency: usual, N: b.most},
 		step{Peer: ours, kind: tenant, latency: usual, N: b.most, AtATime: users},
 		step{Peer: ours, kind: tenant, latency: usual, N: min(b.most, oneByOne), AtATime: 1})
-	return slices.DeleteFunc(all, func(m step) bool {
-		return only != "" && !slices.Contains(strings.Split(only, ","), m.Peer.Name)
-	})
 }
 
 // compare measures everything, and writes the page after each measurement, so that an
 // interrupted run leaves the results that it has.
-func (b *bench) compare(ctx context.Context, only string) error {
+func (b *bench) compare(ctx context.Context) error {
 	all, err := b.newResults(ctx)
 	if err != nil {
 		return err
 	}
 	began := time.Now()
-	for _, m := range b.schedule(only) {
+	for _, m := range b.schedule() {
 		fmt.Printf("%5.0fs  %v\n", time.Since(began).Seconds(), m)
 		var found figures
 		err := onSite(ctx, b.root, m, func(s *site) (err error) {

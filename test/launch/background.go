@@ -21,12 +21,8 @@ const Timeout = time.Minute
 // Controller is a controller in the background. Its log is a file.
 type Controller struct{ process *process.Process }
 
-// StartController starts ./samplecrd-controller with flags. Its log is in a folder.
-func StartController(folder string, flags ...string) (*Controller, error) {
-	return StartProgram(folder, "controller", append([]string{"samplecrd-controller"}, flags...)...)
-}
-
-// StartProgram starts another controller: the path of a program, and its flags.
+// StartProgram starts a controller: the path of a program, and its flags. Its log is in a
+// folder.
 func StartProgram(folder, name string, command ...string) (*Controller, error) {
 	program, err := filepath.Abs(command[0])
 	if err != nil {
