@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 )
 
 // acts are the parts of the demo: a kubectl command, the reason of the event that reports
@@ -73,17 +75,17 @@ func (s *stage) showNeutron(before, subnet string) (network string) {
 	s.send(http.MethodGet, s.neutron+"/v2.0/networks", "", &all)
 	s.send(http.MethodGet, s.neutron+"/v2.0/subnets", "", &all)
 	s.say("Neutron has (curl %s/v2.0/networks)", s.neutron)
-	found, want := "", ""
+	var found, want []string
 	for _, n := range all.Networks {
-		network = fmt.Sprintf("network %s  %s\n", n.ID, n.Name)
-		found += network
+		network = fmt.Sprintf("network %s  %s", n.ID, n.Name)
+		found = append(found, network)
 	}
 	for _, n := range all.Subnets {
-		found += fmt.Sprintf("subnet  %s  %s, gateway %s\n", n.ID, n.CIDR, n.Gateway)
-		want = cmp.Or(before, network) + fmt.Sprintf("subnet  %s  %s\n", n.ID, subnet)
+		found = append(found, fmt.Sprintf("subnet  %s  %s, gateway %s", n.ID, n.CIDR, n.Gateway))
+		want = []string{cmp.Or(before, network), "subnet  " + n.ID + "  " + subnet}
 	}
-	s.output(cmp.Or(found, "nothing"))
-	if s.err == nil && (found != want || (subnet == "") != (found == "")) {
+	s.output(cmp.Or(strings.Join(found, "\n"), "nothing"))
+	if s.err == nil && (!slices.Equal(found, want) || (subnet == "") != (found == nil)) {
 		s.err = errors.New("the state of Neutron is not as requested")
 	}
 	s.say("✔ as requested")

@@ -29,7 +29,7 @@ func TestRecordingPlays(t *testing.T) {
 	p.run(`speed.value = 4; speed.dispatchEvent(new Event('change'))`)
 	p.waitFor("the last step plays", `document.querySelector('#steps li:last-child [aria-current]')`)
 	p.waitFor("it has ended", `position.value === position.max`)
-	p.checkLit(append(path, "backoff", "queue", "worker", "report")...)
+	p.checkLit(append(path, "backoff", "worker")...)
 	p.waitFor("the deletion has its journey", `document.querySelector('#journeys .outcome').textContent === 'Deleted'`)
 }
 

@@ -18,31 +18,21 @@
 //	                  or on 0.0.0.0, and the command reaches the addresses of pods
 //	NODE_RUN_FOLDER   a folder with NAME.log and NAME.pid for each program NAME of
 //	                  those above; the process ID is of this PID namespace
-//	NODE_AUDIT_LOG    a file with all requests of service accounts, except those of
-//	                  kube-system, and the decision of the authorizer
+//	NODE_AUDIT_LOG    a file with the requests of service accounts outside of kube-system
 //	PATH              kubectl comes first
 //
-// Each of the programs is started again when it ends, even after kill -9. The
-// containers survive when containerd is killed. To restart everything on the node,
-// kill the processes containerd-shim-runc-v2, too; all of them belong to this node.
-// kube-controller-manager discovers new CRDs only after a while, so that dependents
-// of their objects may stay for 40 seconds; kill it after applying CRDs.
+// Each of the programs is started again when it ends, even after kill -9. kube-controller-manager discovers new CRDs only after a
+// while: kill it after applying CRDs, or dependents of their objects stay for 40 seconds.
 //
-// Images are archives as `docker save` writes them, or OCI archives.
+// Images are archives as `docker save` writes them, or OCI archives. Pods must not pull
+// them: they have no network but that of the node, no DNS and no kube-proxy. The only
+// Service is kubernetes.default, by its address, which is in their environment.
 //
-// Pods must set imagePullPolicy: Never (or IfNotPresent): the namespaces have no
-// other network than that of the node. There is no DNS and no kube-proxy either.
-// The only Service that can be reached is kubernetes.default, by its address, which
-// pods have in their environment.
-//
-// The first Ctrl-C or SIGTERM is passed on to the command, the second kills it. The
-// command reads the standard input of this program, except from a terminal. In its
-// mount namespace, /run is empty at first, and new folders in /var/lib and /var/log
-// disappear with the namespace: install packages before.
+// The first Ctrl-C or SIGTERM is passed on to the command, the second kills it. Its /run is
+// empty at first, and its new folders in /var/lib and /var/log disappear.
 //
 // It needs Debian 12 and root, because it installs containerd, runc and CNI plugins
-// from Debian's packages. On other systems the exit code is 3 and nothing was
-// changed. If TEST_REQUIRE_ALL=yes is set, the exit code is 1.
+// from Debian's packages. On other systems, nothing is changed and the exit code is 3.
 package main
 
 import (
