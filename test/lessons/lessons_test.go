@@ -32,7 +32,7 @@ const (
 	pauseVariable = "LESSON_PAUSE"
 
 	commandTimeout = 10 * time.Minute // for a block of commands
-	outputTimeout  = time.Minute      // for output of a program in the foreground
+	outputTimeout  = 3 * time.Minute  // for output of a program in the foreground
 )
 
 // TestExperiments runs the experiments. A reader has the same commands, files and
@@ -156,12 +156,13 @@ func (e *experiment) run() {
 	}
 }
 
-// checkLeftovers fails if the lesson has left changed or new files in the copy.
+// checkLeftovers fails if the lesson has left changed or new files in the copy, and takes
+// them back, so that each lesson fails for itself.
 func (e *experiment) checkLeftovers() {
 	e.Helper()
-	command := exec.CommandContext(e.Context(), "git", "status", "--porcelain")
-	command.Dir = e.copied
-	if left, err := command.Output(); err != nil || len(left) > 0 {
+	command := exec.CommandContext(e.Context(), "bash", "-c", "git status --porcelain && git reset -q --hard && git clean -fdq")
+	command.Dir, command.Env = e.copied, e.env
+	if left, err := command.CombinedOutput(); err != nil || len(left) > 0 {
 		e.Errorf("%s leaves files (%v):\n%s", e.page.path, err, left)
 	}
 }
