@@ -35,9 +35,11 @@ type Cache struct {
 	listing bool
 	begunAt time.Time // of the running list
 
-	cloud      string                  // empty until the first request
-	extensions []string                // nil until the first request
-	routers    map[RouterFilter]Router // those that were the only ones to match
+	cloud      string   // empty until the first request
+	extensions []string // nil until the first request
+	// routers are those that were the only ones to match. Who needs one asks for it after
+	// each list; those that nobody asked for since the last list are forgotten with the next.
+	routers, unusedRouters map[RouterFilter]Router
 
 	// Only Refresh uses these.
 	quotas    map[string]Quota
@@ -124,6 +126,7 @@ func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
 		change(fresh)
 	}
 	c.content, c.overlay, c.listedAt = fresh, nil, begun
+	c.routers, c.unusedRouters = map[RouterFilter]Router{}, c.routers
 	return Listing{Cloud: c.cloud, Networks: len(fresh.networks), Subnets: len(fresh.subnets), Began: begun,
 		Took: took, Quotas: c.quotas}, nil
 }
@@ -367,6 +370,7 @@ func (c *Cache) Routers(ctx context.Context, filter RouterFilter) ([]Router, err
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.routers, filter)
+	delete(c.unusedRouters, filter)
 	if len(found) == 1 {
 		c.routers[filter] = found[0]
 	}
@@ -376,9 +380,14 @@ func (c *Cache) Routers(ctx context.Context, filter RouterFilter) ([]Router, err
 // KnownRouter returns the router that was the only one to match a filter in the last
 // request, or false if there was none.
 func (c *Cache) KnownRouter(filter RouterFilter) (Router, bool) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	router, ok := c.routers[filter]
+	if !ok {
+		if router, ok = c.unusedRouters[filter]; ok {
+			c.routers[filter] = router
+		}
+	}
 	return router, ok
 }
 

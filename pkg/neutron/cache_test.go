@@ -523,6 +523,30 @@ func TestCacheRouters(t *testing.T) {
 	}
 }
 
+// TestCacheForgetsRouters: a router that nobody asks for between two lists is forgotten.
+func TestCacheForgetsRouters(t *testing.T) {
+	f, filter := full(), neutron.RouterFilter{Name: "edge"}
+	m := filled(t, f)
+	f.routers = []neutron.Router{{ID: "router-1", Name: "edge"}}
+	_, err := m.Routers(t.Context(), filter)
+	must(t, err)
+	refresh := func() {
+		_, err := m.Refresh(t.Context())
+		must(t, err)
+	}
+	for range 3 { // somebody asks after each list
+		refresh()
+		if _, known := m.KnownRouter(filter); !known {
+			t.Fatal("a router that is in use is forgotten")
+		}
+	}
+	refresh()
+	refresh()
+	if _, known := m.KnownRouter(filter); known {
+		t.Error("a router that nobody asked for is kept")
+	}
+}
+
 // TestCacheCloud: the identity of the cloud is read once, and a failure is not
 // remembered.
 func TestCacheCloud(t *testing.T) {
