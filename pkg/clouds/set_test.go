@@ -17,6 +17,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
@@ -46,6 +47,7 @@ type world struct {
 	first, second *keystone.Project
 	version       int         // of the latest Secret
 	isAway        atomic.Bool // the API server
+	isForbidden   atomic.Bool // the controller may not read Secrets: its RoleBinding is gone
 	isBusy        atomic.Bool // a request to Neutron has no response
 
 	mu      sync.Mutex
@@ -172,6 +174,8 @@ var actions = map[string]func(w *world, namespace string){
 	"idle":        func(w *world, _ string) { w.isBusy.Store(false) },
 	"away":        func(w *world, _ string) { w.isAway.Store(true) },
 	"back":        func(w *world, _ string) { w.isAway.Store(false) },
+	"forbidden":   func(w *world, _ string) { w.isForbidden.Store(true) },
+	"allowed":     func(w *world, _ string) { w.isForbidden.Store(false) },
 	"newpassword": func(w *world, _ string) { w.first.SetPassword("new") },
 	"oldpassword": func(w *world, _ string) { w.first.SetPassword("password-of-first") },
 	"revoke":      func(w *world, _ string) { w.cloud.Revoke() },
@@ -304,6 +308,18 @@ func TestSet(t *testing.T) {
 			"first | 1h | " + inFirst,
 			"without | 1m | " + inFirst + " | 2", // the time begins again
 		},
+		"the right to read the Secret goes for a moment": {
+			"first network | 0s | " + inFirst,
+			"forbidden | 30s | " + inFirst,
+			"allowed | 1m | " + inFirst,
+			"gone new | 1h | " + inFirst, // new Networks are begun again
+		},
+		"the right to read the Secret goes for a moment, twice": {
+			"first network | 0s | " + inFirst,
+			"forbidden | 30s | " + inFirst,
+			"allowed | 1h | " + inFirst,
+			"forbidden | 30s | " + inFirst, // the time begins again
+		},
 		"another password": {
 			"first network | 0s | " + inFirst,
 			"newpassword first | 30s | " + inFirst,
@@ -353,6 +369,9 @@ func run(t *testing.T, identity string, steps ...string) {
 			cloud: cloud, first: cloud.AddProject("first"), second: cloud.AddProject("second"),
 		}
 		w.kube.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if w.isForbidden.Load() {
+				return true, nil, apierrors.NewForbidden(secrets.GroupResource(), clouds.SecretName, nil)
+			}
 			return w.isAway.Load(), nil, errors.New("the API server is away")
 		})
 		defer w.start(identity)()

@@ -159,6 +159,7 @@ func (t *tenant) read(ctx context.Context) (*corev1.Secret, error) {
 // cloud of its own keeps it for a while, with the Secret as it was: who deletes a namespace
 // deletes the Secret first, and the networks need it to be deleted.
 func (t *tenant) withoutSecret(ctx context.Context) {
+	t.version, t.retryLogin = "", 0 // if it comes back, even the same, the namespace enters again
 	if t.cloud.hasLogin() {
 		logger := klog.FromContext(ctx)
 		if t.leaving.IsZero() {
@@ -169,7 +170,6 @@ func (t *tenant) withoutSecret(ctx context.Context) {
 		}
 		logger.Info("The namespace has no cloud of its own any more", "secret", SecretName)
 	}
-	t.version, t.retryLogin = "", 0
 	t.move(ctx, t.set.rest, nil)
 }
 
