@@ -27,7 +27,8 @@ import (
 //	its network was deleted or retained  the request ends
 //	a list that began after its time
 //	does not have its network            the request ends
-//	the finalizer was set                an earlier release ends
+//	the finalizer was set, or another
+//	object of the name has it            an earlier release ends
 //	the finalizer was removed            a release: what Neutron has now stays; what
 //	                                     appears within maxLateness is deleted
 //	a list began after its time          the release ends
@@ -50,8 +51,8 @@ type account struct {
 	former   *former
 	// router is the router to which a subnet of a network in requests may be attached.
 	router string
-	// adopted is a network of somebody else on which a subnet of ours may be.
-	adopted adopted
+	// adopted are networks of somebody else on which a subnet of ours may be.
+	adopted []adopted
 	// isOrphan is true if everything with the owner marker is to be deleted, because the
 	// object does not exist.
 	isOrphan bool
@@ -75,6 +76,7 @@ type request struct {
 
 // release is the end of an object whose finalizer this process removed.
 type release struct {
+	uid    types.UID
 	seen   []string // the requests of the networks that Neutron had then
 	endsAt time.Time
 }
@@ -132,9 +134,19 @@ func (a *account) end(isOver func(request) bool) {
 	}
 }
 
+// mayHaveSubnet notes that a subnet of ours may be on a network of somebody else.
+func (a *account) mayHaveSubnet(on adopted) {
+	a.hasNoSubnet(on.networkID)
+	a.adopted = append(a.adopted, on)
+}
+
+func (a *account) hasNoSubnet(networkID string) {
+	a.adopted = slices.DeleteFunc(a.adopted, func(known adopted) bool { return known.networkID == networkID })
+}
+
 // listed notes that a complete list of Neutron's state began at a time. It has the networks
-// of some requests, and may have a subnet of ours on the adopted network.
-func (a *account) listed(began time.Time, inList []string, hasSubnet bool, formerUntil time.Time) {
+// of some requests, and subnets of ours on some networks of somebody else.
+func (a *account) listed(began time.Time, inList, withSubnet []string, formerUntil time.Time) {
 	a.end(func(r request) bool {
 		isOver := !r.inFlight && r.endsAt.Before(began) && r.pendingUntil.Before(began)
 		return isOver && (r.id == "" || !slices.Contains(inList, r.id))
@@ -143,9 +155,9 @@ func (a *account) listed(began time.Time, inList []string, hasSubnet bool, forme
 	if a.released != nil && a.released.endsAt.Before(began) && !slices.ContainsFunc(inList, isLate) {
 		a.released = nil
 	}
-	if a.adopted.endsAt.Before(began) && !hasSubnet {
-		a.adopted = adopted{}
-	}
+	a.adopted = slices.DeleteFunc(a.adopted, func(known adopted) bool {
+		return known.endsAt.Before(began) && !slices.Contains(withSubnet, known.networkID)
+	})
 	if formerUntil.Before(began) {
 		a.former = nil
 	}
@@ -189,6 +201,6 @@ func (a *account) counts(listedSince func(time.Time) bool) bool {
 }
 
 func (a *account) isEmpty() bool {
-	return len(a.requests) == 0 && a.released == nil && a.former == nil && a.router == "" && a.adopted == adopted{} &&
-		!a.isOrphan
+	return len(a.requests) == 0 && a.released == nil && a.former == nil && a.router == "" &&
+		len(a.adopted) == 0 && !a.isOrphan
 }

@@ -33,7 +33,7 @@ func lost(id string, pending int) event {
 
 // listed is a list that began at a time. It has the networks of some requests.
 func listed(second int, ids ...string) event {
-	return func(a *account) { a.listed(at(second), ids, false, at(30)) }
+	return func(a *account) { a.listed(at(second), ids, nil, at(30)) }
 }
 
 // TestAccount has each row of the table above the ledger: what an account claims after
@@ -41,10 +41,10 @@ func listed(second int, ids ...string) event {
 func TestAccount(t *testing.T) {
 	r1, r2 := plan.Claims{Requests: []string{"r1"}}, plan.Claims{Requests: []string{"r1", "r2"}}
 	seen := plan.Claims{Released: true, Seen: []string{"r1"}}
-	released := func(a *account) { a.released = &release{[]string{"r1"}, at(600)} }
-	onAdopted := func(a *account) { a.adopted = adopted{"net-1", at(600)} }
+	released := func(a *account) { a.released = &release{seen: []string{"r1"}, endsAt: at(600)} }
+	onAdopted := func(a *account) { a.mayHaveSubnet(adopted{"net-1", at(600)}) }
 	hasFormer := func(a *account) { a.former = &former{} }
-	hasSubnet := func(a *account) { a.listed(at(601), nil, true, at(30)) }
+	hasSubnet := func(a *account) { a.listed(at(601), nil, []string{"net-1"}, at(30)) }
 	rejected := func(a *account) { a.ended("r1", "") }
 	none, never := plan.Claims{}, time.Time{}
 	for name, test := range map[string]struct {
@@ -165,7 +165,7 @@ func FuzzAccount(f *testing.F) {
 					}
 				}
 			case 5:
-				a.listed(now, inList(), false, epoch)
+				a.listed(now, inList(), nil, epoch)
 			case 6: // somebody deletes a network
 				if ids := inList(); len(ids) > 0 {
 					delete(appearsAt, ids[random.IntN(len(ids))])
@@ -189,7 +189,7 @@ func FuzzAccount(f *testing.F) {
 			}
 			delete(appearsAt, id)
 		}
-		if a.listed(now, nil, false, epoch); !a.isEmpty() {
+		if a.listed(now, nil, nil, epoch); !a.isEmpty() {
 			t.Errorf("at the end, the account is %+v", a)
 		}
 	})

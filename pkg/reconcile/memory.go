@@ -83,6 +83,21 @@ func (p *Pass) remember(change func(*memory)) {
 	p.memories[p.key] = memory
 }
 
+// forget ends the memory of a key without an object, unless a rejection still delays an object
+// that is created again.
+func (r *Reconciler) forget(key cache.ObjectName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forgetLocked(key)
+}
+
+// forgetLocked is forget for a caller that holds the lock.
+func (r *Reconciler) forgetLocked(key cache.ObjectName) {
+	if rejected := r.memories[key].rejected; rejected == nil || r.until(rejected.until) <= 0 {
+		delete(r.memories, key)
+	}
+}
+
 // TakeOver is called before the Reconciler works on the Networks of a namespace, which another
 // one has worked on: it forgets what it knew of them.
 func (r *Reconciler) TakeOver(namespace string, networks []*samplecrdv1.Network) {

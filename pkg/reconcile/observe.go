@@ -26,8 +26,8 @@ func (r *Reconciler) Desired(key cache.ObjectName, network *samplecrdv1.Network)
 	owner, a := r.owner(key), r.accountOf(key)
 	if network == nil {
 		desired := plan.Desired{Owner: owner, Absent: true, Gone: true, Claims: a.claims(true)}
-		if r.leftOf(key, a).onAdopted {
-			desired.Adopted, desired.Leave = a.adopted.networkID, plan.LeaveNetwork
+		if on := r.leftOf(key, a).onAdopted; len(on) > 0 {
+			desired.Adopted, desired.Leave = on[0], plan.LeaveNetwork
 		}
 		return desired
 	}

@@ -43,6 +43,9 @@ func (r *Reconciler) Begin(key cache.ObjectName, network *samplecrdv1.Network) (
 	})
 	r.note(key, func(a *account) {
 		a.isOrphan = false
+		if a.released != nil && a.released.uid != network.UID && HasFinalizer(network) {
+			a.released = nil
+		}
 		if isFormer {
 			a.former = formerOf(network)
 		}

@@ -31,6 +31,9 @@ func (p *Pass) Report(ctx context.Context) error {
 		// By the next try, another network may carry the owner marker: the next list decides
 		// again whether it is an orphan.
 		p.note(p.key, func(a *account) { a.isOrphan = false })
+		if p.outcome == nil {
+			p.forget(p.key)
+		}
 		return p.outcome
 	}
 	inSync := isComplete(p.outcome)

@@ -34,7 +34,7 @@ func (p *Pass) begin(step plan.Step) error {
 	p.noteLocked(p.key, func(a *account) {
 		a.sent(id)
 		if _, creates := step.(plan.CreateSubnet); creates && p.desired.Adopted != "" {
-			a.adopted = p.adoptedNow()
+			a.mayHaveSubnet(p.adoptedNow())
 		}
 	})
 	return nil
@@ -90,15 +90,20 @@ func (p *Pass) noteStep(a *account, step plan.Step) {
 		a.ended(p.actual.RequestOf(step.ID), step.ID)
 	case plan.AddFinalizer:
 		a.released = nil
+		if p.desired.Adopted != "" {
+			return // the object takes over none of those with its marker
+		}
 		for _, network := range p.actual.Marked(p.desired) { // the object takes it over
 			id := neutron.RequestOf(network.Description)
 			a.sent(id)
 			a.executed(id, network.ID, p.clock.Now())
 		}
 	case plan.RemoveFinalizer:
-		a.released = &release{seen: p.leftOf(p.key, *a).requests, endsAt: p.clock.Now().Add(p.options.MaxLateness)}
+		a.released = &release{
+			uid: p.network.UID, seen: p.leftOf(p.key, *a).requests, endsAt: p.clock.Now().Add(p.options.MaxLateness)}
+		a.hasNoSubnet(p.desired.Adopted) // or it is retained
 		if p.desired.Adopted != "" && p.desired.Leave == plan.LeaveNetwork {
-			a.adopted = p.adoptedNow()
+			a.mayHaveSubnet(p.adoptedNow())
 		}
 	case plan.RecordRouter:
 		if a.hasNetworks() {
@@ -179,7 +184,7 @@ func (r *Reconciler) accountOf(key cache.ObjectName) account {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := r.ledger[key]
-	a.requests = slices.Clone(a.requests)
+	a.requests, a.adopted = slices.Clone(a.requests), slices.Clone(a.adopted)
 	return a
 }
 
@@ -206,7 +211,7 @@ func (p *Pass) named(networkID string) {
 		p.note(p.key, func(a *account) {
 			a.ended(p.actual.RequestOf(networkID), networkID)
 			if a.released == nil {
-				a.adopted = adopted{}
+				a.hasNoSubnet(networkID)
 			}
 		})
 	}
@@ -229,10 +234,9 @@ func (r *Reconciler) Listed(began time.Time) (leftovers []cache.ObjectName) {
 		}
 		r.noteLocked(key, func(a *account) { a.listed(began, left.requests, left.onAdopted, formerUntil) })
 	}
-	for key, memory := range r.memories {
-		isRejected := memory.rejected != nil && r.until(memory.rejected.until) > 0
-		if network, err := r.networks.Get(key); err == nil && network == nil && !isRejected {
-			delete(r.memories, key)
+	for key := range r.memories {
+		if network, err := r.networks.Get(key); err == nil && network == nil {
+			r.forgetLocked(key)
 		}
 	}
 	return leftovers
@@ -248,15 +252,15 @@ func (r *Reconciler) HasLeftover(key cache.ObjectName) bool {
 type left struct {
 	requests  []string // those of the networks with the owner marker
 	isClaimed bool     // whether the controller has a claim to one of these networks
-	onAdopted bool     // whether a subnet of ours is on the adopted network
+	onAdopted []string // the networks of somebody else on which a subnet of ours is
 }
 
 // isOurs reports whether the controller has to delete something if there is no object.
-func (l left) isOurs() bool { return l.isClaimed || l.onAdopted }
+func (l left) isOurs() bool { return l.isClaimed || len(l.onAdopted) > 0 }
 
 func (r *Reconciler) leftOf(key cache.ObjectName, a account) (found left) {
 	owner, claims := r.owner(key), a.claims(true)
-	view, _ := r.neutron.Lookup(owner, a.adopted.networkID)
+	view, _ := r.neutron.Lookup(owner, "")
 	for _, network := range view.Marked {
 		found.isClaimed = found.isClaimed || owner.HasMarker(network.Description) && claims.Has(network.Description)
 		if request := neutron.RequestOf(network.Description); request != "" {
@@ -264,7 +268,11 @@ func (r *Reconciler) leftOf(key cache.ObjectName, a account) (found left) {
 		}
 	}
 	isOurs := func(s neutron.Subnet) bool { return owner.HasMarker(s.Description) }
-	found.onAdopted = a.adopted.networkID != "" && slices.ContainsFunc(view.Subnets[a.adopted.networkID], isOurs)
+	for _, on := range a.adopted {
+		if view, _ := r.neutron.Lookup(owner, on.networkID); slices.ContainsFunc(view.Subnets[on.networkID], isOurs) {
+			found.onAdopted = append(found.onAdopted, on.networkID)
+		}
+	}
 	return found
 }
 

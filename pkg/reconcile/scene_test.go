@@ -1,0 +1,343 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+	testingclock "k8s.io/utils/clock/testing"
+
+	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/client/clientset/versioned/fake"
+	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
+	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
+)
+
+// scene is a Reconciler with an embedded Neutron and an API server in memory, which keeps
+// no object because of its finalizers: the test deletes it.
+type scene struct {
+	*testing.T
+	server *embedded.Server
+	kube   *fake.Clientset
+	cloud  neutron.Client
+	clock  *testingclock.FakeClock
+	r      *Reconciler
+}
+
+// slow is a Neutron that executes the first creation of a subnet late.
+type slow struct {
+	neutron.Client
+	isSlow bool
+	late   func()
+}
+
+func (s *slow) CreateSubnet(ctx context.Context, subnet neutron.NewSubnet) (neutron.Subnet, error) {
+	if s.isSlow {
+		s.isSlow, s.late = false, func() { _, _ = s.Client.CreateSubnet(ctx, subnet) }
+		return neutron.Subnet{}, timeout
+	}
+	return s.Client.CreateSubnet(ctx, subnet)
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	s := &scene{
+		T: t, server: embedded.New(embedded.Options{}), kube: fake.NewSimpleClientset(),
+		clock: testingclock.NewFakeClock(epoch),
+	}
+	s.must(s.server.Listen(""))
+	t.Cleanup(func() { _ = s.server.Close() })
+	var err error
+	s.cloud, err = openstack.New(s.server.URL(), openstack.Options{CloudIdentity: "test"})
+	s.must(err)
+	s.restart(s.cloud)
+	return s
+}
+
+func (s *scene) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// restart begins a new process.
+func (s *scene) restart(client neutron.Client) {
+	s.clock.Step(time.Minute)
+	s.r = New(Dependencies{
+		Client: s.kube, Networks: known(s.T), Neutron: neutron.NewCache(client, s.clock.Now),
+		Events: record.NewFakeRecorder(1000), Clock: s.clock,
+	}, Options{
+		Cluster: "test", FieldManager: "test", AllowAdoption: Namespaces{""}, MaxInFlight: maxInFlight,
+		MaxLateness: maxLateness, Retry: DefaultRetryDelays(),
+		IsDefinitionDeleted: func(context.Context) (bool, error) { return false, nil },
+	})
+	s.r.Start(s.Context())
+	s.clock.Step(time.Minute)
+	s.list()
+}
+
+// list lists Neutron's state, as the drift detector does, and syncs what is left over.
+func (s *scene) list() {
+	s.clock.Step(30 * time.Second)
+	listing, err := s.r.neutron.Refresh(s.Context())
+	s.must(err)
+	s.store()
+	for _, leftover := range s.r.Listed(listing.Began) {
+		if leftover == key {
+			s.sync()
+		}
+	}
+}
+
+func (s *scene) get() *samplecrdv1.Network {
+	network, err := s.kube.SamplecrdV1().Networks(key.Namespace).Get(s.Context(), key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	s.must(err)
+	return network
+}
+
+// store makes the informers up to date.
+func (s *scene) store() *samplecrdv1.Network {
+	network := s.get()
+	if network == nil {
+		s.r.networks = known(s.T)
+	} else {
+		s.r.networks = known(s.T, network)
+	}
+	return network
+}
+
+// sync syncs until the outcome needs no retry within a minute, at most five times.
+func (s *scene) sync() (err error) {
+	s.Helper()
+	for range 5 {
+		network := s.store()
+		var pass *Pass
+		if pass, err = s.r.Begin(key, network); err != nil {
+			return err
+		}
+		pass.Observe()
+		pass.Apply(s.Context())
+		if err = pass.Report(s.Context()); err == nil {
+			return nil
+		}
+		s.Logf("sync: %v", err)
+		s.clock.Step(31 * time.Second)
+	}
+	return err
+}
+
+func (s *scene) create(uid types.UID, spec samplecrdv1.NetworkSpec, metadata metav1.ObjectMeta) {
+	network := &samplecrdv1.Network{ObjectMeta: metadata, Spec: spec}
+	network.Namespace, network.Name, network.UID, network.Generation = key.Namespace, key.Name, uid, 1
+	_, err := s.kube.SamplecrdV1().Networks(key.Namespace).Create(s.Context(), network, metav1.CreateOptions{})
+	s.must(err)
+}
+
+// remove deletes the object as kubectl delete does, and then syncs the key until it is gone.
+func (s *scene) remove() {
+	s.Helper()
+	network := s.get()
+	network.DeletionTimestamp, network.Generation = &metav1.Time{Time: s.clock.Now()}, network.Generation+1
+	_, err := s.kube.SamplecrdV1().Networks(key.Namespace).Update(s.Context(), network, metav1.UpdateOptions{})
+	s.must(err)
+	if err := s.sync(); err != nil {
+		s.Logf("deletion: %v", err)
+	}
+	if HasFinalizer(s.get()) {
+		s.Fatal("the finalizer is still set")
+	}
+	s.vanish()
+}
+
+// vanish lets the object disappear, as if somebody had removed its finalizer.
+func (s *scene) vanish() {
+	s.must(s.kube.SamplecrdV1().Networks(key.Namespace).Delete(s.Context(), key.Name, metav1.DeleteOptions{}))
+	_ = s.sync()
+}
+
+func (s *scene) wantExists(networkID, subnetID string) {
+	s.Helper()
+	networks, err := s.cloud.Networks(s.Context(), neutron.NetworkFilter{ID: networkID})
+	s.must(err)
+	subnets, err := s.cloud.Subnets(s.Context(), neutron.SubnetFilter{NetworkID: networkID})
+	s.must(err)
+	if len(networks) != 1 {
+		s.Errorf("the network %s was deleted", networkID)
+	}
+	if subnetID != "" && (len(subnets) != 1 || subnets[0].ID != subnetID) {
+		s.Errorf("the subnet %s was deleted", subnetID)
+	}
+}
+
+func (s *scene) foreignNetwork() string {
+	network, err := s.cloud.CreateNetwork(s.Context(), neutron.NewNetwork{Name: "foreign", Description: "of somebody"})
+	s.must(err)
+	return network.ID
+}
+
+var ordinary = samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24"}
+
+// TestForcedFinalizer: the network of an object whose finalizer a person removes by
+// force stays, and is an orphan (docs/operate/troubleshooting.md).
+func TestForcedFinalizer(t *testing.T) {
+	for name, recreate := range map[string]func(*scene, metav1.ObjectMeta){
+		"control: created again": func(s *scene, _ metav1.ObjectMeta) { s.create("second", ordinary, metav1.ObjectMeta{}) },
+		"created again from its saved YAML, which has the finalizer": func(s *scene, saved metav1.ObjectMeta) {
+			s.create("second", ordinary, metav1.ObjectMeta{Finalizers: saved.Finalizers, Annotations: saved.Annotations})
+		},
+		"created again, and the response to the finalizer is lost": func(s *scene, _ metav1.ObjectMeta) {
+			s.create("second", ordinary, metav1.ObjectMeta{})
+			lost := false
+			s.kube.PrependReactor("patch", "networks", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				if lost || action.GetSubresource() != "" {
+					return false, nil, nil
+				}
+				lost = true
+				_, _, err := clienttesting.ObjectReaction(s.kube.Tracker())(action)
+				return true, nil, errors.Join(err, errors.New("no response"))
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.create("first", ordinary, metav1.ObjectMeta{})
+			s.must(s.sync())
+			saved := s.get().ObjectMeta
+			s.remove()
+			s.list()
+			recreate(s, saved)
+			s.must(s.sync())
+			status := s.get().Status
+			for range 10 { // ten hours later
+				s.clock.Step(time.Hour)
+				s.list()
+			}
+			s.vanish() // kubectl patch --type=json, as documented
+			for range 5 {
+				s.list()
+			}
+			s.wantExists(status.NetworkID, status.SubnetID)
+		})
+	}
+}
+
+// TestOrphanOfAdopting: without -delete-orphans, an orphan stays, also if an object of its
+// name adopts another network, and is deleted.
+func TestOrphanOfAdopting(t *testing.T) {
+	s := newScene(t)
+	s.create("first", ordinary, metav1.ObjectMeta{})
+	s.must(s.sync())
+	orphan := s.get().Status
+	s.vanish()
+	s.restart(s.cloud)
+	s.list()
+	s.wantExists(orphan.NetworkID, orphan.SubnetID)
+	s.create("second", adopting(s.foreignNetwork()), metav1.ObjectMeta{})
+	s.must(s.sync())
+	s.remove()
+	for range 5 {
+		s.list()
+	}
+	s.wantExists(orphan.NetworkID, orphan.SubnetID)
+}
+
+func adopting(networkID string) samplecrdv1.NetworkSpec {
+	return samplecrdv1.NetworkSpec{CIDR: "10.0.0.0/24", NetworkID: networkID}
+}
+
+// TestRetainOnAdopted: deletionPolicy: Retain keeps everything.
+func TestRetainOnAdopted(t *testing.T) {
+	s := newScene(t)
+	id := s.foreignNetwork()
+	spec := adopting(id)
+	spec.DeletionPolicy = samplecrdv1.DeletionPolicyRetain
+	s.create("first", spec, metav1.ObjectMeta{})
+	s.kube.PrependReactor("patch", "networks", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return action.GetSubresource() == "status", nil, errors.New("somebody has deleted the object: conflict")
+	})
+	network := s.store()
+	pass, err := s.r.Begin(key, network)
+	s.must(err)
+	pass.Observe()
+	pass.Apply(t.Context())
+	_ = pass.Report(t.Context())
+	subnets, err := s.cloud.Subnets(t.Context(), neutron.SubnetFilter{NetworkID: id})
+	s.must(err)
+	if len(subnets) != 1 {
+		t.Fatal("there is no subnet")
+	}
+	s.remove()
+	for range 5 {
+		s.list()
+	}
+	s.wantExists(id, subnets[0].ID)
+}
+
+// TestLateSubnetOnAdopted: a late subnet on an adopted network is deleted, also if there is
+// another object of the name meanwhile.
+func TestLateSubnetOnAdopted(t *testing.T) {
+	for name, again := range map[string]bool{"control": false, "the object is created again for another network": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			client := &slow{Client: s.cloud, isSlow: true}
+			s.restart(client)
+			first, second := s.foreignNetwork(), s.foreignNetwork()
+			s.create("first", adopting(first), metav1.ObjectMeta{})
+			network := s.store()
+			pass, err := s.r.Begin(key, network)
+			s.must(err)
+			pass.Observe()
+			pass.Apply(t.Context())
+			_ = pass.Report(t.Context())
+			s.remove()
+			if again {
+				s.create("second", adopting(second), metav1.ObjectMeta{})
+				s.must(s.sync())
+			}
+			client.late() // about a minute after the deletion
+			s.list()
+			if again {
+				s.remove()
+			}
+			for range 60 {
+				s.list()
+			}
+			subnets, err := s.cloud.Subnets(t.Context(), neutron.SubnetFilter{NetworkID: first})
+			s.must(err)
+			if len(subnets) != 0 {
+				t.Errorf("the subnet %s stays on the network %s; ledger: %+v", subnets[0].ID, first, s.r.ledger)
+			}
+		})
+	}
+}
+
+// TestMemoryWithoutCloud: nothing outlives its key, also in a controller without a cloud.
+func TestMemoryWithoutCloud(t *testing.T) {
+	s := newScene(t)
+	none := openstack.NewUnavailable(func() neutron.Error { return neutron.Error{Message: "no cloud"} })
+	s.r.neutron = neutron.NewCache(none, s.clock.Now)
+	s.create("first", ordinary, metav1.ObjectMeta{})
+	_ = s.sync()
+	s.vanish()
+	for range 10 {
+		s.clock.Step(time.Hour)
+		if listing, err := s.r.neutron.Refresh(t.Context()); err == nil { // as the drift detector does
+			s.r.Listed(listing.Began)
+		}
+	}
+	if len(s.r.memories) != 0 {
+		t.Errorf("%d memories are left", len(s.r.memories))
+	}
+}
