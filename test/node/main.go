@@ -21,8 +21,9 @@
 //	NODE_AUDIT_LOG    a file with the requests of service accounts outside of kube-system
 //	PATH              kubectl comes first
 //
-// Each of the programs is started again when it ends, even after kill -9. kube-controller-manager discovers new CRDs only after a
-// while: kill it after applying CRDs, or dependents of their objects stay for 40 seconds.
+// Each of the programs is started again when it ends, even after kill -9.
+// kube-controller-manager discovers new CRDs only after a while: kill it after applying
+// CRDs, or dependents of their objects stay for 40 seconds.
 //
 // Images are archives as `docker save` writes them, or OCI archives. Pods must not pull
 // them: they have no network but that of the node, no DNS and no kube-proxy. The only
