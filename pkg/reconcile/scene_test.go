@@ -93,7 +93,7 @@ func (s *scene) list() {
 	s.store()
 	for _, leftover := range s.r.Listed(listing.Began) {
 		if leftover == key {
-			s.sync()
+			_ = s.sync() // what is pending is tried again after the next list
 		}
 	}
 }
