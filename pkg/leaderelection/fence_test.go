@@ -193,7 +193,7 @@ func TestZeroFence(t *testing.T) {
 func TestSuspendedWhileSending(t *testing.T) {
 	try(t, func(f *trial) {
 		f.server = func(r *http.Request) (*http.Response, error) {
-			f.wall.ahead += time.Hour
+			f.wall.ahead += 14 * time.Second // just too long
 			return receive(r)
 		}
 		f.renew()
