@@ -131,7 +131,7 @@ func TestCost(t *testing.T) {
 	stop()
 	h.flags("-resync-period=1h")
 	h.startController()
-	h.waitLists(2)
+	h.waitSyncs(1 + many) // a sync may meet a deletion before its event, and the event adds the key again
 	h.waitCost("a second restart", many, cost{})
 
 	for i := range many {

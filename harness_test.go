@@ -39,6 +39,7 @@ import (
 	"github.com/samplecrd/network-controller/pkg/leaderelection"
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
+	"github.com/samplecrd/network-controller/pkg/observe"
 	"github.com/samplecrd/network-controller/test/controlplane"
 	"github.com/samplecrd/network-controller/test/neutronapi"
 	"github.com/samplecrd/network-controller/test/running"
@@ -79,6 +80,7 @@ type harness struct {
 	options options  // without the flags
 
 	*parts    // of the latest controller
+	synced    *syncs
 	log       ktesting.Buffer
 	verbosity int // of the next log
 	writes    writes
@@ -209,6 +211,8 @@ func (h *harness) newController(ctx context.Context) *parts {
 		})
 	}
 	observers := newObservers(new(glass.Page), 0)
+	h.synced = new(syncs)
+	observers.networks = observe.All{observers.networks, h.synced}
 	_, k, err := connectKubernetes(ctx, o, observers.networks, transports...)
 	if err != nil {
 		h.Fatal(err)
@@ -239,6 +243,31 @@ func (h *harness) hasLogged(text string) error {
 		return fmt.Errorf("the log does not contain %q", text)
 	}
 	return nil
+}
+
+// syncs counts syncs that have ended.
+type syncs struct {
+	observe.Nothing
+	ended atomic.Int64
+}
+
+func (s *syncs) Begin(ctx context.Context, work observe.Work) (context.Context, func(observe.Result)) {
+	return ctx, func(observe.Result) {
+		if work.Kind == observe.Sync {
+			s.ended.Add(1)
+		}
+	}
+}
+
+// waitSyncs waits until the latest controller has synced a number of times.
+func (h *harness) waitSyncs(want int) {
+	h.Helper()
+	h.eventually(func() error {
+		if got := h.synced.ended.Load(); got < int64(want) {
+			return fmt.Errorf("%d syncs have ended, want %d", got, want)
+		}
+		return nil
+	})
 }
 
 // isIdle reports whether the controller has no key in its queue and no sync in

@@ -25,7 +25,7 @@ resources:
 images:
 - name: ghcr.io/samplecrd/network-controller
   newName: ${IMAGE%:*}
-  newTag: ${IMAGE##*:}
+  newTag: "${IMAGE##*:}"
 EOF
 "${KUBECTL:-build/bin/kubectl}" kustomize "$overlay" >"$out/install.yaml"
 if ! grep -qF "image: $IMAGE" "$out/install.yaml"; then
