@@ -17,7 +17,7 @@ func stepToAbsent(desired Desired, actual Actual) Step {
 	case desired.Gone && neutron.IsTakenOver(network.Description):
 		return retain(desired, *network)
 	case desired.Adopted != "" && (network.ID != actual.NetworkID || neutron.IsMarker(network.Description)):
-		return stepToReleased(desired, actual) // the network was never adopted, but our subnet may be on it
+		return stepToReleased(desired, actual) // the network is not adopted, but our subnet may be on it
 	}
 	if desired.Adopted == "" {
 		if step := stepToProofOfOwnership(desired, actual, *network); step != nil {
@@ -77,8 +77,12 @@ func stepToRetained(desired Desired, actual Actual) Step {
 // looks for the network first: only that is limited to the controller's project. An
 // administrator's list of subnets has those of a network of another project.
 func stepToReleased(desired Desired, actual Actual) Step {
-	if _, _, step := selectRemaining(desired, actual); step != nil {
+	network, _, step := selectRemaining(desired, actual)
+	if step != nil {
 		return step
+	}
+	if neutron.IsMarker(network.Description) {
+		return RemoveFinalizer{} // a subnet with our marker is that of an earlier object, like the network
 	}
 	subnets, known := actual.subnets[desired.Adopted]
 	if !known {

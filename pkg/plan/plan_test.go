@@ -237,6 +237,7 @@ var leavingRows = map[string]row{
 	"adopted network is deleted, but it never became ours":                            {adopting(absent), foundByID(fresh, unmarked), findSubnets},
 	"adopted network is deleted, but it never became ours, though a subnet on it did": {adopting(absent), foundToAdopt(fresh, foreign, subnet), deleteSubnet},
 	"adopted network is deleted, but it never became ours, nor a subnet on it":        {adopting(absent), foundToAdopt(fresh, foreign), plan.RemoveFinalizer{}},
+	"network of an earlier object was not adopted":                                    {adopting(absent), foundToAdopt(fresh, subnet).After(findByID, []net{network}), plan.RemoveFinalizer{}},
 	"adopted network is deleted, but another object has it":                           {adopting(absent), foundByID(recorded, with(unmarked, func(n *net) { n.Description = otherCluster })).After(findSubnets, []sub{foreign}), plan.RemoveFinalizer{}},
 }
 
