@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,10 +69,11 @@ func TestNow(t *testing.T) {
 	}
 }
 
-// wall is the wall clock of a machine.
-type wall struct{ ahead time.Duration }
+// wall is the wall clock of a machine. The fence of an ended request may still read it.
+type wall struct{ ahead atomic.Int64 }
 
-func (w *wall) Now() time.Time                       { return time.Now().Add(w.ahead) }
+func (w *wall) set(ahead time.Duration)              { w.ahead.Add(int64(ahead)) }
+func (w *wall) Now() time.Time                       { return time.Now().Add(time.Duration(w.ahead.Load())) }
 func (w *wall) Since(before time.Time) time.Duration { return w.Now().Sub(before) }
 
 // trial is a fence of a Lease of 15 s, with a server behind it. The time in the bubble of the
@@ -154,9 +156,9 @@ func TestFence(t *testing.T) {
 			{"not renewed", func() { f.pass(1) }, false},
 			{"renewed by a slow request", func() { slow = f.fence.now(); f.pass(13 * time.Second); f.fence.renew(slow) }, true},
 			{"14 s after the start of that request", func() { f.pass(time.Second) }, false},
-			{"by the monotonic clock alone", func() { f.renew(); f.pass(14 * time.Second); f.wall.ahead -= 14 * time.Second }, false},
+			{"by the monotonic clock alone", func() { f.renew(); f.pass(14 * time.Second); f.wall.set(-14 * time.Second) }, false},
 			{"renewed again", f.renew, true},
-			{"by the wall clock alone", func() { f.wall.ahead += 14 * time.Second }, false},
+			{"by the wall clock alone", func() { f.wall.set(14 * time.Second) }, false},
 			{"lost", func() { f.renew(); f.fence.end() }, false},
 			{"renewed after it was lost", f.renew, false},
 		} {
@@ -193,7 +195,7 @@ func TestZeroFence(t *testing.T) {
 func TestSuspendedWhileSending(t *testing.T) {
 	try(t, func(f *trial) {
 		f.server = func(r *http.Request) (*http.Response, error) {
-			f.wall.ahead += 14 * time.Second // just too long
+			f.wall.set(14 * time.Second) // just too long
 			return receive(r)
 		}
 		f.renew()
@@ -202,7 +204,7 @@ func TestSuspendedWhileSending(t *testing.T) {
 			if _, err := receive(r); err != nil {
 				t.Errorf("the first attempt: %v", err)
 			}
-			f.wall.ahead += time.Hour
+			f.wall.set(time.Hour)
 			if rest, err := r.Body.Read(make([]byte, 1)); err != io.EOF {
 				t.Errorf("%d bytes and %v follow, although the body has begun", rest, err)
 			}
