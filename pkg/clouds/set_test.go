@@ -338,6 +338,11 @@ func TestSet(t *testing.T) {
 			"first network | 0s | " + inFirst,
 			"unusable | 1h | " + inFirst,
 		},
+		"the Secret is deleted, and an unusable one comes": {
+			"first network | 0s | " + inFirst,
+			"without | 30s | " + inFirst,
+			"unusable gone new | 1h | " + inFirst, // new Networks are begun again
+		},
 		"the first Secret is unusable": {
 			"unusable network | 0s | " + bad + ": a, own:",
 			"first | 30s | " + inFirst,

@@ -323,7 +323,9 @@ func (t *tenant) report(ctx context.Context, err error) {
 	t.set.mu.Unlock()
 	if !t.cloud.hasLogin() {
 		t.show(err)
+		return
 	}
+	t.move(ctx, t.cloud, nil) // it was about to leave it, say
 }
 
 // show makes the conditions of the Networks show a problem.
