@@ -179,6 +179,16 @@ var actions = map[string]func(w *world, namespace string){
 	"newpassword": func(w *world, _ string) { w.first.SetPassword("new") },
 	"oldpassword": func(w *world, _ string) { w.first.SetPassword("password-of-first") },
 	"revoke":      func(w *world, _ string) { w.cloud.Revoke() },
+	"slow":        func(w *world, _ string) { w.cloud.Change(func(s *keystone.Settings) { s.Fault = slow }) },
+}
+
+// slow makes Keystone respond after a while.
+func slow(_ http.ResponseWriter, r *http.Request) bool {
+	select {
+	case <-time.After(20 * time.Second):
+	case <-r.Context().Done():
+	}
+	return false
 }
 
 var secrets = corev1.SchemeGroupVersion.WithResource("secrets")
@@ -350,6 +360,16 @@ func TestSet(t *testing.T) {
 		"an unusable Secret is deleted": {
 			"unusable network network=b | 3s | " + bad + ": a, own: b",
 			"without | 30s | own: a b",
+		},
+		"Keystone takes long": {
+			"slow first network | 4s | none, as the login with the Secret samplecrd-cloud takes long: a, own:",
+			"| 1h | first: a, own:",
+		},
+		"Keystone takes long, after an unusable Secret": {
+			"unusable network | 0s | " + bad + ": a, own:",
+			"without | 5s | own: a",
+			"slow first | 34s | none, as the login with the Secret samplecrd-cloud takes long: a, own:",
+			"| 1h | first: a, own:",
 		},
 		"Keystone accepts the login later": {
 			"first newpassword network | 0s | none, as The request you have made requires authentication: a, own:",

@@ -271,10 +271,7 @@ func (t *tenant) login(ctx context.Context, client neutron.Client, keystone stri
 	select {
 	case <-done:
 	case <-timer.C:
-		t.set.mu.Lock()
-		isNew := t.problem == nil // one that is known is not replaced in between
-		t.set.mu.Unlock()
-		if isNew && !t.cloud.hasLogin() {
+		if t.cloud == nil || t.cloud == t.set.rest { // else they have a login, or show a problem
 			t.show(&neutron.Error{Op: "login", Class: neutron.ErrUnavailable, Keystone: keystone,
 				Message: "the login with the Secret " + SecretName + " takes long"})
 		}
