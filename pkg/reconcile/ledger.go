@@ -32,11 +32,13 @@ import (
 //	the finalizer was removed            a release: what Neutron has now stays; what
 //	                                     appears within maxLateness is deleted
 //	a list began after its time          the release ends
-//	a router was recorded, detached      the router, or none
+//	a router is about to be attached,
+//	or was detached                      the router, or none
 //	a subnet is about to be created on
 //	an adopted network, or the network
-//	is left                              the network, until a list that began after
-//	                                     maxLateness has no subnet of ours on it
+//	is left                              the network, until the status names the subnet, or
+//	                                     a list that began after maxLateness has none of
+//	                                     ours on it
 //	the first sync of an object whose
 //	finalizer another leader has set     what that one may have requested
 //	a list began maxInFlight later       a former leader's requests are all in it
@@ -49,7 +51,8 @@ type account struct {
 	requests []request
 	released *release
 	former   *former
-	// router is the router to which a subnet of a network in requests may be attached.
+	// router is the router to which a subnet of a network in requests, or on one in adopted,
+	// may be attached.
 	router string
 	// adopted are networks of somebody else on which a subnet of ours may be.
 	adopted []adopted
@@ -129,9 +132,7 @@ func (a *account) ended(id, networkID string) {
 }
 
 func (a *account) end(isOver func(request) bool) {
-	if a.requests = slices.DeleteFunc(a.requests, isOver); !a.hasNetworks() {
-		a.router = "" // the status has the record, or there is nothing to detach
-	}
+	a.requests = slices.DeleteFunc(a.requests, isOver)
 }
 
 // mayHaveSubnet notes that a subnet of ours may be on a network of somebody else.
@@ -167,6 +168,9 @@ func (a *account) hasNetworks() bool {
 	return slices.ContainsFunc(a.requests, func(r request) bool { return r.id != "" })
 }
 
+// hasUnnamed reports whether something may exist to which a router can be attached.
+func (a *account) hasUnnamed() bool { return a.hasNetworks() || len(a.adopted) > 0 }
+
 // claims returns which networks with the owner marker belong to the controller although
 // no status names them. Gone is true if there is no object.
 func (a *account) claims(gone bool) (claims plan.Claims) {
@@ -201,6 +205,5 @@ func (a *account) counts(listedSince func(time.Time) bool) bool {
 }
 
 func (a *account) isEmpty() bool {
-	return len(a.requests) == 0 && a.released == nil && a.former == nil && a.router == "" &&
-		len(a.adopted) == 0 && !a.isOrphan
+	return len(a.requests) == 0 && a.released == nil && a.former == nil && len(a.adopted) == 0 && !a.isOrphan
 }

@@ -64,7 +64,7 @@ func (p *Pass) reportStatus(ctx context.Context) error {
 		if relevant {
 			p.remember(func(memory *memory) { memory.status, memory.correction.pending = status.Hash(after), false })
 		}
-		p.named(after.NetworkID)
+		p.named(after)
 		return nil
 	}
 	if err := p.correct(ctx); err != nil {
@@ -75,7 +75,7 @@ func (p *Pass) reportStatus(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	p.named(after.NetworkID)
+	p.named(after)
 	if before.MatchedGeneration == 0 && !status.IsReady(before) && status.IsReady(after) { // for the first time
 		metrics.ObserveReady(p.clock.Since(p.network.CreationTimestamp.Time))
 	}

@@ -33,8 +33,13 @@ func (p *Pass) begin(step plan.Step) error {
 	}
 	p.noteLocked(p.key, func(a *account) {
 		a.sent(id)
-		if _, creates := step.(plan.CreateSubnet); creates && p.desired.Adopted != "" {
-			a.mayHaveSubnet(p.adoptedNow())
+		switch step := step.(type) {
+		case plan.CreateSubnet:
+			if p.desired.Adopted != "" {
+				a.mayHaveSubnet(p.adoptedNow())
+			}
+		case plan.AttachRouter:
+			a.router = step.Interface.RouterID
 		}
 	})
 	return nil
@@ -102,12 +107,8 @@ func (p *Pass) noteStep(a *account, step plan.Step) {
 		a.released = &release{
 			uid: p.network.UID, seen: p.leftOf(p.key, *a).requests, endsAt: p.clock.Now().Add(p.options.MaxLateness)}
 		a.hasNoSubnet(p.desired.Adopted) // or it is retained
-		if p.desired.Adopted != "" && p.desired.Leave == plan.LeaveNetwork {
+		if p.desired.Adopted != "" && p.desired.Leave != plan.LeaveAll {
 			a.mayHaveSubnet(p.adoptedNow())
-		}
-	case plan.RecordRouter:
-		if a.hasNetworks() {
-			a.router = step.ID
 		}
 	case plan.DetachRouter:
 		a.router = ""
@@ -197,7 +198,9 @@ func (r *Reconciler) note(key cache.ObjectName, change func(*account)) {
 // noteLocked is note for a caller that holds the lock.
 func (r *Reconciler) noteLocked(key cache.ObjectName, change func(*account)) {
 	a := r.ledger[key]
-	change(&a)
+	if change(&a); !a.hasUnnamed() {
+		a.router = "" // the status has the record, or there is nothing to detach
+	}
 	if a.isEmpty() {
 		delete(r.ledger, key)
 		return
@@ -205,13 +208,13 @@ func (r *Reconciler) noteLocked(key cache.ObjectName, change func(*account)) {
 	r.ledger[key] = a
 }
 
-// named notes that a status names a network. Until then, nothing does.
-func (p *Pass) named(networkID string) {
-	if networkID != "" {
+// named notes that a status names a network, and perhaps a subnet. Until then, nothing does.
+func (p *Pass) named(by samplecrdv1.NetworkStatus) {
+	if id := by.NetworkID; id != "" {
 		p.note(p.key, func(a *account) {
-			a.ended(p.actual.RequestOf(networkID), networkID)
-			if a.released == nil {
-				a.hasNoSubnet(networkID)
+			a.ended(p.actual.RequestOf(id), id)
+			if a.released == nil && by.SubnetID != "" {
+				a.hasNoSubnet(id)
 			}
 		})
 	}

@@ -3,6 +3,8 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,6 +118,16 @@ func (s *scene) store() *samplecrdv1.Network {
 		s.r.networks = known(s.T, network)
 	}
 	return network
+}
+
+// step syncs once.
+func (s *scene) step() error {
+	s.Helper()
+	pass, err := s.r.Begin(key, s.store())
+	s.must(err)
+	pass.Observe()
+	pass.Apply(s.Context())
+	return pass.Report(s.Context())
 }
 
 // sync syncs until the outcome needs no retry within a minute, at most five times.
@@ -267,12 +279,7 @@ func TestRetainOnAdopted(t *testing.T) {
 	s.kube.PrependReactor("patch", "networks", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		return action.GetSubresource() == "status", nil, errors.New("somebody has deleted the object: conflict")
 	})
-	network := s.store()
-	pass, err := s.r.Begin(key, network)
-	s.must(err)
-	pass.Observe()
-	pass.Apply(t.Context())
-	_ = pass.Report(t.Context())
+	_ = s.step()
 	subnets, err := s.cloud.Subnets(t.Context(), neutron.SubnetFilter{NetworkID: id})
 	s.must(err)
 	if len(subnets) != 1 {
@@ -295,12 +302,7 @@ func TestLateSubnetOnAdopted(t *testing.T) {
 			s.restart(client)
 			first, second := s.foreignNetwork(), s.foreignNetwork()
 			s.create("first", adopting(first), metav1.ObjectMeta{})
-			network := s.store()
-			pass, err := s.r.Begin(key, network)
-			s.must(err)
-			pass.Observe()
-			pass.Apply(t.Context())
-			_ = pass.Report(t.Context())
+			_ = s.step()
 			s.remove()
 			if again {
 				s.create("second", adopting(second), metav1.ObjectMeta{})
@@ -339,5 +341,62 @@ func TestMemoryWithoutCloud(t *testing.T) {
 	}
 	if len(s.r.memories) != 0 {
 		t.Errorf("%d memories are left", len(s.r.memories))
+	}
+}
+
+// rejectStatus makes the API server reject the statuses that name a network.
+func (s *scene) rejectStatus() {
+	s.kube.PrependReactor("patch", "networks", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch := string(action.(clienttesting.PatchAction).GetPatch())
+		return strings.Contains(patch, "networkID"), nil, errors.New("rejected")
+	})
+}
+
+// TestNothingLeftOnAdopted: a subnet of ours on an adopted network is deleted if its object is
+// gone before a status names the subnet, however late it comes, and although it is attached.
+func TestNothingLeftOnAdopted(t *testing.T) {
+	for name, play := range map[string]func(*scene, samplecrdv1.NetworkSpec, *slow){
+		"attached to a router": func(s *scene, spec samplecrdv1.NetworkSpec, _ *slow) {
+			spec.Router = &samplecrdv1.RouterReference{Name: "edge"}
+			s.rejectStatus()
+			s.create("first", spec, metav1.ObjectMeta{})
+			_ = s.step()
+			s.vanish()
+		},
+		"late": func(s *scene, spec samplecrdv1.NetworkSpec, client *slow) {
+			client.isSlow = true
+			s.create("first", spec, metav1.ObjectMeta{})
+			_ = s.step()
+			s.vanish()
+			client.late()
+		},
+		"late, and the policy is Delete": func(s *scene, spec samplecrdv1.NetworkSpec, client *slow) {
+			spec.DeletionPolicy, client.isSlow = samplecrdv1.DeletionPolicyDelete, true
+			s.rejectStatus()
+			s.create("first", spec, metav1.ObjectMeta{})
+			_ = s.step()
+			s.remove()
+			client.late()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			client := &slow{Client: s.cloud}
+			s.restart(client)
+			response, err := http.Post(s.server.URL()+"/v2.0/routers", "", strings.NewReader(`{"router":{"name":"edge"}}`))
+			s.must(err)
+			s.must(response.Body.Close())
+			id := s.foreignNetwork()
+			play(s, adopting(id), client)
+			for range 60 {
+				s.list()
+			}
+			s.wantExists(id, "")
+			subnets, err := s.cloud.Subnets(t.Context(), neutron.SubnetFilter{NetworkID: id})
+			s.must(err)
+			if len(subnets) != 0 || len(s.r.ledger) != 0 {
+				t.Errorf("left are %d subnets and %d accounts: %+v", len(subnets), len(s.r.ledger), s.r.ledger)
+			}
+		})
 	}
 }
