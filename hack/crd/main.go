@@ -1,5 +1,6 @@
 // Command crd reads a CustomResourceDefinition that controller-gen has written, adds
-// the defaults and rules of a schema.yaml, and writes the result to its output.
+// the defaults and rules of a schema.yaml, joins the lines of each description, which
+// kubectl explain wraps itself, and writes the result to its output.
 package main
 
 import (
@@ -55,11 +56,29 @@ func run(path string, in io.Reader, out io.Writer) error {
 		all, _ := node["x-kubernetes-validations"].([]any)
 		node["x-kubernetes-validations"] = append(all, validation.Compose())
 	}
+	joinLines(crd)
 	if text, err = yamlv2.Marshal(crd); err != nil { // formats as controller-gen does
 		return err
 	}
 	_, err = fmt.Fprintf(out, "---\n%s", text)
 	return err
+}
+
+// joinLines makes each description in a schema one line.
+func joinLines(schema any) {
+	switch node := schema.(type) {
+	case map[string]any:
+		if text, ok := node["description"].(string); ok {
+			node["description"] = strings.ReplaceAll(text, "\n", " ")
+		}
+		for _, child := range node {
+			joinLines(child)
+		}
+	case []any:
+		for _, child := range node {
+			joinLines(child)
+		}
+	}
 }
 
 // find returns the schema at a path such as spec.tags[].
