@@ -35,7 +35,7 @@ WITH_KUBERNETES := hack/kubernetes/with.sh
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: build hack-local ## Create, edit and delete a Network (KUBEBUILDER_ASSETS=folder: with the Kubernetes there)
