@@ -80,7 +80,7 @@ func (f *Flags) Value(name string) string { return f.all.Lookup(name).Value.Stri
 // Given returns the flags that were given, without what may be secret in their
 // values: the credentials and the query of a URL.
 func (f *Flags) Given() (names map[string]bool, redacted []string) {
-	names = map[string]bool{}
+	names, redacted = map[string]bool{}, []string{} // and not null in the log
 	f.all.Visit(func(one *flag.Flag) {
 		names[one.Name] = true
 		redacted = append(redacted, one.Name+"="+Redact(one.Value.String()))

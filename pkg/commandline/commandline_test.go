@@ -51,6 +51,10 @@ func TestGiven(t *testing.T) {
 	if !names["fast"] || names["workers"] || *period != 2*time.Minute || f.Value("workers") != "5" || len(f.Args()) != 1 {
 		t.Errorf("names %v, period %v, workers %s, arguments %v", names, *period, f.Value("workers"), f.Args())
 	}
+	f, _ = newFlags()
+	if _, redacted = f.Given(); redacted == nil {
+		t.Error("without flags, the log shows null")
+	}
 }
 
 // TestHelp: each flag is printed in its group, with its type and default.

@@ -38,7 +38,7 @@ The exit code is 0 if there is nothing to do, 2 if there is, 3 if a Network woul
 Examples:
   ` + program + ` plan -cloud=mycloud
   ` + program + ` plan -cloud=mycloud -f networks/ -o json
-  kubectl exec deploy/` + program + ` -- /` + program + ` plan`
+  kubectl -n samplecrd-system exec deploy/` + program + ` -- /` + program + ` plan`
 }
 
 // Options are the values of the flags of the command plan.
