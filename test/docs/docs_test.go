@@ -140,6 +140,19 @@ func TestTests(t *testing.T) {
 	}
 }
 
+// TestExamples: their index names each of them.
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "example", "[^R]*"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		if name := filepath.Base(file); !strings.Contains(read(t, "example/README.md"), "("+name) {
+			t.Errorf("example/README.md does not name %s", name)
+		}
+	}
+}
+
 // TestReadme: it is short enough to be read whole.
 func TestReadme(t *testing.T) {
 	text := link.ReplaceAllString(fence.ReplaceAllString(read(t, "README.md"), ""), "]")
