@@ -61,7 +61,7 @@ func stepToAttached(desired Desired, actual Actual, subnet neutron.Subnet, route
 	case routerID == "" || isDone:
 		return nil
 	case !subnet.Gateway.IsValid():
-		return blocked(ReasonInvalidSpec,
+		return blocked(ReasonNotOurs, // somebody may give it one: an invalid spec is never tried again
 			"spec.router requires a gateway, but the adopted subnet %s has none: "+
 				"set spec.gateway to an address of %s, or remove spec.router.", subnet.ID, subnet.CIDR)
 	}

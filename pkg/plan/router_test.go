@@ -76,7 +76,7 @@ var routerRows = map[string]row{
 	"router, and the adopted subnet has no gateway": {
 		adopting(with(withRouter, func(d *plan.Desired) { d.Gateway = none })),
 		foundToAdopt(fresh, with(subnet, func(s *sub) { s.Description, s.Gateway = "mine", none })).After(plan.FindExtensions{}, allExtensions).After(findRoutes, notRouted).After(findRouter, edgeOnly),
-		"blocked: InvalidSpec: spec.router requires a gateway, but the adopted subnet sub-1 has none: set spec.gateway to an address of 192.168.0.0/16, or remove spec.router.",
+		"blocked: NotOurs: spec.router requires a gateway, but the adopted subnet sub-1 has none: set spec.gateway to an address of 192.168.0.0/16, or remove spec.router.",
 	},
 
 	"another router":                         {withRouter, routed(toOther).After(recordCore, nil).After(findRouter, edgeOnly), plan.DetachRouter{Interface: toOther}},
