@@ -29,7 +29,8 @@ import (
 //	does not have its network            the request ends
 //	the finalizer was set, or another
 //	object of the name has it            an earlier release ends
-//	the finalizer was removed            a release: what Neutron has now stays; what
+//	the finalizer was removed, or the
+//	response to that was lost            a release: what Neutron has now stays; what
 //	                                     appears within maxLateness is deleted
 //	a list began after its time          the release ends
 //	a router is about to be attached,

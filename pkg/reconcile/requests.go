@@ -67,13 +67,14 @@ func requestOf(desired plan.Desired, step plan.Step) (id string, notes bool) {
 // end notes in the ledger what became of a step: the state afterwards, or an error.
 func (p *Pass) end(step plan.Step, after plan.Actual, err error) {
 	id, notes := requestOf(p.desired, step)
+	_, removes := step.(plan.RemoveFinalizer) // also if there is no response
 	now := p.clock.Now()
 	p.note(p.key, func(a *account) {
 		if err == nil {
 			p.quota.applied(step, now)
 		}
 		switch {
-		case !notes && err == nil:
+		case !notes && (err == nil || removes):
 			p.noteStep(a, step)
 		case !notes:
 		case err == nil && id != "":

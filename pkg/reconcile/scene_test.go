@@ -211,15 +211,7 @@ func TestForcedFinalizer(t *testing.T) {
 		},
 		"created again, and the response to the finalizer is lost": func(s *scene, _ metav1.ObjectMeta) {
 			s.create("second", ordinary, metav1.ObjectMeta{})
-			lost := false
-			s.kube.PrependReactor("patch", "networks", func(action clienttesting.Action) (bool, runtime.Object, error) {
-				if lost || action.GetSubresource() != "" {
-					return false, nil, nil
-				}
-				lost = true
-				_, _, err := clienttesting.ObjectReaction(s.kube.Tracker())(action)
-				return true, nil, errors.Join(err, errors.New("no response"))
-			})
+			s.loseFinalizer()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -241,6 +233,49 @@ func TestForcedFinalizer(t *testing.T) {
 				s.list()
 			}
 			s.wantExists(status.NetworkID, status.SubnetID)
+		})
+	}
+}
+
+// loseFinalizer lets the response to the next change of the finalizers be lost.
+func (s *scene) loseFinalizer() {
+	lost := false
+	s.kube.PrependReactor("patch", "networks", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if lost || action.GetSubresource() != "" {
+			return false, nil, nil
+		}
+		lost = true
+		_, _, err := clienttesting.ObjectReaction(s.kube.Tracker())(action)
+		return true, nil, errors.Join(err, errors.New("no response"))
+	})
+}
+
+// TestLateNetwork: what a former leader has requested is deleted if it comes after the
+// deletion of the object.
+func TestLateNetwork(t *testing.T) {
+	for name, prepare := range map[string]func(*scene){
+		"control": func(*scene) {},
+		"the response to the removal of the finalizer is lost": (*scene).loseFinalizer,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.create("first", ordinary, metav1.ObjectMeta{})
+			s.must(s.sync())
+			s.restart(s.cloud)
+			prepare(s)
+			s.remove()
+			late := create("late").Network
+			late.Description = s.r.owner(key).NetworkMarker("late", false)
+			_, err := s.cloud.CreateNetwork(t.Context(), late)
+			s.must(err)
+			for range 60 {
+				s.list()
+			}
+			networks, err := s.cloud.Networks(t.Context(), neutron.NetworkFilter{Name: late.Name})
+			s.must(err)
+			if len(networks) != 0 || len(s.r.ledger) != 0 {
+				t.Errorf("left are %d networks and %d accounts: %+v", len(networks), len(s.r.ledger), s.r.ledger)
+			}
 		})
 	}
 }
