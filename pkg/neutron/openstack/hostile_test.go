@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
+	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
 )
 
@@ -100,6 +101,14 @@ func TestBombs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLargeQuotas: a response that is no list is as small as one object.
+func TestLargeQuotas(t *testing.T) {
+	c := newCloud(t)
+	c.Neutron.Inject(embedded.Fault{Status: 200, Body: `{"quota": {"x": [` + strings.Repeat("[],", 1<<20) + `0]}}`})
+	_, err := c.client.(neutron.QuotaReader).Quotas(t.Context())
+	wantError(t, "Quotas", err, neutron.ErrUnavailable, "it has more than 1048576 bytes")
 }
 
 // pages is a server whose list never ends. Each page has some objects, or none.

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 )
 
@@ -44,8 +45,8 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	response, err := t.next.RoundTrip(request)
 	if err == nil {
 		limit := int64(maxValue)
-		if request.Method == http.MethodGet && response.StatusCode == http.StatusOK {
-			limit = maxResponse // a list, which is decoded as a stream
+		if strings.HasPrefix(Operation(request), "list ") && response.StatusCode == http.StatusOK {
+			limit = maxResponse // it is decoded as a stream
 		}
 		response.Body = http.MaxBytesReader(nil, response.Body, limit)
 	}
