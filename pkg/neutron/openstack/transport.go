@@ -21,7 +21,8 @@ type boundedTransport struct {
 
 // newTransport returns a new transport: http.DefaultTransport can be changed by
 // other packages. With limited addresses, there is no proxy: it would connect for this
-// program, and to any address.
+// program, and to any address. It does not use HTTP/2: after a request that has timed out,
+// its one connection would stay in use for many minutes, although it may be dead.
 func newTransport(config *cloudConfig, wrap func(http.RoundTripper) http.RoundTripper) *boundedTransport {
 	dialer, proxy := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}, http.ProxyFromEnvironment
 	if config.addresses != nil {
@@ -36,7 +37,6 @@ func newTransport(config *cloudConfig, wrap func(http.RoundTripper) http.RoundTr
 		MaxIdleConns:           100,
 		MaxIdleConnsPerHost:    100, // one per worker
 		MaxResponseHeaderBytes: 1 << 20,
-		ForceAttemptHTTP2:      true,
 	}
 	return &boundedTransport{Transport: transport, next: wrap(transport)}
 }
