@@ -305,6 +305,13 @@ func (a Actual) interfacesOf(subnet neutron.Subnet) (found []neutron.RouterInter
 	return filter(a.interfaces, isOnIt), a.interfacesOn[subnet.NetworkID] || a.interfacesOn[subnet.ID]
 }
 
+// mayBeAttached reports whether the router that the status records may have a subnet.
+func (a Actual) mayBeAttached(subnet neutron.Subnet) bool {
+	attached, known := a.interfacesOf(subnet)
+	_, isAttached := interfaceTo(a.RouterID, attached)
+	return isAttached || !known && a.RouterID != ""
+}
+
 func interfaceTo(routerID string, list []neutron.RouterInterface) (found neutron.RouterInterface, ok bool) {
 	i := slices.IndexFunc(list, func(i neutron.RouterInterface) bool { return i.RouterID == routerID })
 	if i < 0 || routerID == "" {

@@ -243,7 +243,7 @@ func checkForeignInterfaces(t *testing.T, before, after world, desired plan.Desi
 			continue
 		}
 		s := before.subnet(i.SubnetID)
-		isAdopted := desired.Adopted == s.NetworkID && s.NetworkID != before.hidden && s.CIDR == desired.CIDR && !neutron.IsMarker(s.Description)
+		isAdopted := desired.Adopted == s.NetworkID && s.NetworkID != before.hidden && (s.CIDR == desired.CIDR || s.ID == status.SubnetID) && !neutron.IsMarker(s.Description)
 		if i.RouterID != status.RouterID || i.NetworkID == before.hidden || s.Description != marker && !isAdopted || desired.Absent && desired.Leave == plan.LeaveAll && after.network(i.NetworkID) != nil {
 			t.Errorf("%+v was detached", i)
 		}

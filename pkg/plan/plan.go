@@ -104,6 +104,7 @@ package plan
 //	present  yes        no such router                             Blocked: NotFound
 //	present  yes        several with the name                      Blocked: Ambiguous
 //	present  yes        our subnet on another router, recorded     DetachRouter
+//	present  yes        adopted subnet with another range on it    DetachRouter
 //	present  yes        another router has the gateway address     Blocked: NotOurs
 //	present  yes        router that is not recorded                RecordRouter
 //	present  yes        router that is recorded                    AttachRouter

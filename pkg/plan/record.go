@@ -38,9 +38,12 @@ func (a Actual) Ours(desired Desired) Record {
 	}
 	ours := a.ourSubnets(desired, subnets)
 	if len(ours) == 0 {
-		inStatus := func(s neutron.Subnet) bool { return s.ID == a.SubnetID }
-		if desired.Adopted == "" && slices.ContainsFunc(subnets, inStatus) {
-			record.SubnetID = a.SubnetID // it has lost its marker; there must be no second one
+		// It has lost its marker, and there must be no second one; or it is still attached.
+		isKept := func(s neutron.Subnet) bool {
+			return s.ID == a.SubnetID && (desired.Adopted == "" || a.mayBeAttached(s))
+		}
+		if slices.ContainsFunc(subnets, isKept) {
+			record.SubnetID = a.SubnetID
 		}
 		return record
 	}

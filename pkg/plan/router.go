@@ -117,6 +117,30 @@ func stepToOtherGateway(actual Actual, subnet neutron.Subnet) Step {
 	return nil
 }
 
+// stepFromAdopted detaches the router that the status records from the subnet that the
+// status names, if that was adopted and the spec has another range by now.
+func stepFromAdopted(desired Desired, actual Actual, subnets []neutron.Subnet) Step {
+	for _, subnet := range subnets {
+		if !actual.hasLeft(desired, subnet) {
+			continue
+		}
+		attached, known := actual.interfacesOf(subnet)
+		if !known {
+			return FindRouterInterfaces{subnet.NetworkID}
+		}
+		if ours, ok := interfaceTo(actual.RouterID, attached); ok {
+			return DetachRouter{Interface: ours, For: "use " + desired.RangeText()}
+		}
+	}
+	return nil
+}
+
+// hasLeft reports whether an object has adopted a subnet with a router, and no longer does.
+func (a Actual) hasLeft(desired Desired, subnet neutron.Subnet) bool {
+	return desired.Adopted != "" && a.RouterID != "" && subnet.ID == a.SubnetID && !desired.adopts(subnet) &&
+		!neutron.IsMarker(subnet.Description)
+}
+
 // stepToDetached detaches the router that the status records before a subnet is deleted,
 // alone or with its network, unless Neutron would reject that: ports that use what is
 // deleted also use the router. Every port on the network counts if the network is deleted,
@@ -183,7 +207,8 @@ func stepToUnrouted(desired Desired, actual Actual, networkID string, withNetwor
 	}
 	for _, subnet := range subnets {
 		attached, _ := actual.interfacesOf(subnet)
-		if ours, ok := interfaceTo(actual.RouterID, attached); ok && desired.adopts(subnet) {
+		isAdopted := desired.adopts(subnet) || actual.hasLeft(desired, subnet)
+		if ours, ok := interfaceTo(actual.RouterID, attached); ok && isAdopted {
 			return DetachRouter{Interface: ours}
 		}
 		if !desired.has(subnet) {

@@ -23,6 +23,14 @@ func stepToSubnet(desired Desired, actual Actual, network neutron.Network) Step 
 	}
 	ours := actual.ourSubnets(desired, subnets)
 	if len(ours) == 0 {
+		if step := stepToRoom(desired, actual, network); step != nil {
+			return step
+		}
+	}
+	if step := stepFromAdopted(desired, actual, subnets); step != nil {
+		return step
+	}
+	if len(ours) == 0 {
 		return stepToNewSubnet(desired, actual, network)
 	}
 	kept, others, ok := selectSubnet(desired, actual, ours)
@@ -36,9 +44,6 @@ func stepToSubnet(desired Desired, actual Actual, network neutron.Network) Step 
 }
 
 func stepToNewSubnet(desired Desired, actual Actual, network neutron.Network) Step {
-	if step := stepToRoom(desired, actual, network); step != nil {
-		return step
-	}
 	subnet := neutron.NewSubnet{
 		NetworkID: network.ID, Name: desired.Owner.String(), Description: desired.Owner.Marker(), CIDR: desired.CIDR,
 		AddressMode: desired.AddressMode, RAMode: desired.RAMode, SubnetSettings: desired.subnetSettings(),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -387,6 +388,58 @@ func (s *scene) rejectStatus() {
 	})
 }
 
+func (s *scene) createRouter() {
+	response, err := http.Post(s.server.URL()+"/v2.0/routers", "", strings.NewReader(`{"router":{"name":"edge"}}`))
+	s.must(err)
+	s.must(response.Body.Close())
+}
+
+// TestRouterOfAdopted: an adopted subnet is detached if the spec has another range by now, or
+// if the object is deleted then.
+func TestRouterOfAdopted(t *testing.T) {
+	for name, edits := range map[string][]string{
+		"deleted":                            nil,
+		"another range":                      {"10.1.0.0/24"},
+		"one that overlaps":                  {"10.0.0.0/16"},
+		"one that overlaps, and another":     {"10.0.0.0/16", "10.1.0.0/24"},
+		"another range, and the first again": {"10.1.0.0/24", "10.0.0.0/24"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.createRouter()
+			spec := adopting(s.foreignNetwork())
+			spec.Router = &samplecrdv1.RouterReference{Name: "edge"}
+			theirs, err := s.cloud.CreateSubnet(t.Context(), neutron.NewSubnet{
+				NetworkID: spec.NetworkID, CIDR: netip.MustParsePrefix(spec.CIDR),
+				SubnetSettings: neutron.SubnetSettings{Gateway: new(netip.MustParseAddr("10.0.0.1"))},
+			})
+			s.must(err)
+			want := func(count int) {
+				t.Helper()
+				attached, err := s.cloud.RouterInterfaces(t.Context(), spec.NetworkID)
+				s.must(err)
+				if len(attached) != count {
+					t.Errorf("%d subnets are attached, want %d: %+v", len(attached), count, attached)
+				}
+			}
+			s.create("first", spec, metav1.ObjectMeta{})
+			s.must(s.sync())
+			want(1)
+			for _, cidr := range edits {
+				network := s.get()
+				network.Spec.CIDR, network.Generation = cidr, network.Generation+1
+				_, err := s.kube.SamplecrdV1().Networks(key.Namespace).Update(t.Context(), network, metav1.UpdateOptions{})
+				s.must(err)
+				_ = s.sync()
+				want(1)
+			}
+			s.remove()
+			want(0)
+			s.wantExists(spec.NetworkID, theirs.ID)
+		})
+	}
+}
+
 // TestNothingLeftOnAdopted: a subnet of ours on an adopted network is deleted if its object is
 // gone before a status names the subnet, however late it comes, and although it is attached.
 func TestNothingLeftOnAdopted(t *testing.T) {
@@ -418,9 +471,7 @@ func TestNothingLeftOnAdopted(t *testing.T) {
 			s := newScene(t)
 			client := &slow{Client: s.cloud}
 			s.restart(client)
-			response, err := http.Post(s.server.URL()+"/v2.0/routers", "", strings.NewReader(`{"router":{"name":"edge"}}`))
-			s.must(err)
-			s.must(response.Body.Close())
+			s.createRouter()
 			id := s.foreignNetwork()
 			play(s, adopting(id), client)
 			for range 60 {
