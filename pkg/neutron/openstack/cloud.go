@@ -74,6 +74,7 @@ type cloud struct {
 
 	config  atomic.Pointer[cloudConfig] // what to log in with
 	session atomic.Pointer[session]     // nil without a valid login
+	former  atomic.Pointer[session]     // of requests that are still in flight
 
 	tokens access // what Neutron does with them
 
@@ -102,10 +103,21 @@ func (c *cloud) host() string {
 }
 
 func (c *cloud) secrets() []string {
-	if s := c.session.Load(); s != nil {
-		return append(slices.Clone(s.config.secrets), s.token)
+	all := slices.Clone(c.config.Load().secrets)
+	for _, s := range []*session{c.session.Load(), c.former.Load()} {
+		if s != nil {
+			all = append(append(all, s.config.secrets...), s.token)
+		}
 	}
-	return c.config.Load().secrets
+	return all
+}
+
+// replace replaces the session. Only an attempt calls it.
+func (c *cloud) replace(s *session) {
+	if old := c.session.Load(); old != nil {
+		c.former.Store(old)
+	}
+	c.session.Store(s)
 }
 
 func (c *cloud) String() string {

@@ -87,7 +87,7 @@ func (c *cloud) renew(ctx context.Context, current *session, usable bool) (*sess
 		return current, nil
 	}
 	if current != nil && !current.config.mayBeSameCloud(config) {
-		c.session.Store(nil)
+		c.replace(nil)
 		usable = false
 	}
 	s, failed := c.tryLogin(ctx, config)
@@ -96,10 +96,10 @@ func (c *cloud) renew(ctx context.Context, current *session, usable bool) (*sess
 		if current == nil || current.config != config {
 			c.tokens.forget()
 		}
-		c.session.Store(s)
+		c.replace(s)
 		return s, nil
 	case failed.Type == otherCloud:
-		c.session.Store(nil)
+		c.replace(nil)
 	case usable:
 		return current, nil
 	}

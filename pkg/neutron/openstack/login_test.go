@@ -437,6 +437,23 @@ func TestEcho(t *testing.T) {
 	}
 }
 
+// TestEchoOfFormerToken: a token that was in use when a request was sent is a secret when its
+// response arrives, although there is a new one.
+func TestEchoOfFormerToken(t *testing.T) {
+	c := newCloud(t)
+	c.wantList()
+	c.Neutron.Inject(embedded.Fault{Status: 400, Times: 1, Delay: 300 * time.Millisecond,
+		Body: `{"NeutronError": {"type": "X", "message": "token-` + secret + `-1"}}`})
+	before, failed := c.sent(), make(chan error)
+	go func() { failed <- c.list() }()
+	for c.sent() == before {
+		time.Sleep(time.Millisecond)
+	}
+	c.Revoke()
+	c.wantLogin(2) // with the first one
+	wantError(t, "the list", <-failed, neutron.ErrRefused, "400 X: ***")
+}
+
 // TestHostileText: a message of a server is one line without control characters,
 // and has a bounded length.
 func TestHostileText(t *testing.T) {
