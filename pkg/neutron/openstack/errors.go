@@ -124,13 +124,17 @@ func classOf(op string, status int, typ string) error {
 
 // classOf404 accepts "not found" from Neutron only, and for one object only: the
 // controller forgets an object that is not found. A list is never "not found",
-// although Neutron responds with 404 if the last network of a page was deleted.
+// although Neutron responds with 404 if the last network of a page was deleted. Nor is an
+// object of which Neutron could not delete a part that somebody else had just deleted.
 func classOf404(op, typ string) error {
+	object, deletes := strings.CutPrefix(op, "delete ")
 	switch {
 	case strings.HasPrefix(op, "list "):
 		return neutron.ErrUnavailable
 	case typ == "HTTPNotFound": // no such path, or an object that the policy hides
 		return neutron.ErrRefused
+	case deletes && !strings.EqualFold(typ, object+"NotFound"): // such as PortNotFound
+		return neutron.ErrUnavailable
 	}
 	return neutron.ErrNotFound // NetworkNotFound, SubnetNotFound
 }

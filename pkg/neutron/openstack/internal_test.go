@@ -26,6 +26,8 @@ func TestClassOf(t *testing.T) {
 		want   error
 	}{
 		"deleted":                        {"delete network", 404, "NetworkNotFound", neutron.ErrNotFound},
+		"a port of it is gone":           {"delete network", 404, "PortNotFound", neutron.ErrUnavailable},
+		"its network is gone":            {"create subnet", 404, "NetworkNotFound", neutron.ErrNotFound},
 		"not ours to see":                {"delete network", 404, "HTTPNotFound", neutron.ErrRefused},
 		"404 out of a proxy":             {"delete network", 404, "", neutron.ErrUnavailable},
 		"a list is never not found":      {"list networks", 404, "NetworkNotFound", neutron.ErrUnavailable},
