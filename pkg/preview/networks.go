@@ -78,7 +78,11 @@ func (c Command) selectFrom(listed networkLists, stdin io.Reader) (selected mani
 		if network == nil {
 			network = created(key, manifest.Spec)
 			listed[source] = append(listed[source], network)
-		} else if !reflect.DeepEqual(network.Spec, manifest.Spec) {
+		}
+		for name, value := range manifest.Annotations { // such as paused
+			metav1.SetMetaDataAnnotation(&network.ObjectMeta, name, value)
+		}
+		if !reflect.DeepEqual(network.Spec, manifest.Spec) {
 			network.Spec = manifest.Spec
 			network.Generation++
 		}
@@ -186,7 +190,9 @@ func (m *manifests) readFile(file string, stdin io.Reader) {
 			m.reject("reading %s: object %d: %v; the rest of it is not read", file, len(m.networks)+len(m.errors)+1, err)
 			return
 		case object.IsList():
-			_ = object.EachListItem(add) // add does not fail
+			if err := object.EachListItem(add); err != nil {
+				m.reject("reading %s: %v; the rest of the list is not read", file, err)
+			}
 		default:
 			_ = add(&object)
 		}

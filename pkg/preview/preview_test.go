@@ -364,6 +364,28 @@ func TestLimitOfPlan(t *testing.T) {
 	}
 }
 
+// TestAnnotationsOfManifests: a Network with an annotation in its manifest is planned with it,
+// whether it exists or not.
+func TestAnnotationsOfManifests(t *testing.T) {
+	const manifest = "{apiVersion: samplecrd.k8s.io/v1, kind: Network, metadata: {name: %s, namespace: shop, " +
+		"annotations: {samplecrd.k8s.io/paused: ''}}, spec: {cidr: 10.9.0.0/24}}\n---\n"
+	r := &reader{}
+	live := r.addReady("live", "10.0.0.0/24")
+	selected, err := Command{Options: Options{files: []string{"-"}}}.selectFrom(
+		networkLists{metav1.NamespaceAll: {live}}, strings.NewReader(fmt.Sprintf(manifest+manifest, "live", "new")))
+	if err != nil || len(selected.networks) != 2 {
+		t.Fatalf("selectFrom() = %+v, %v", selected, err)
+	}
+	for _, network := range planFor(t, r, reconcile.Options{}, selected.networks...).Networks {
+		if network.Blocked == nil || network.Blocked.Reason != plan.ReasonPaused || network.Steps != nil {
+			t.Errorf("the plan is %+v, want that it is paused", network)
+		}
+	}
+	if live.Annotations[samplecrdv1.AnnotationCloud] != cloud {
+		t.Errorf("the annotations are %v, want the other ones, too", live.Annotations)
+	}
+}
+
 // TestReadManifests: files, folders, lists and the standard input.
 func TestReadManifests(t *testing.T) {
 	const header = "apiVersion: samplecrd.k8s.io/v1\nkind: Network\n"
@@ -392,8 +414,9 @@ func TestReadManifests(t *testing.T) {
 			paths: []string{"-"}, stdin: header + "metadata: {name: d}\nspec: {cdir: 10.0.3.0/24}\n---\n" + header + "metadata: {name: e}\nspec: {cidr: 10.0.4.0/24}\n",
 			want: `mine/e 10.0.4.0/24, -: the Network d is invalid: strict decoding error: unknown field "spec.cdir"`,
 		},
-		"no name": {paths: []string{"-"}, stdin: header, want: "a Network has no metadata.name"},
-		"no YAML": {paths: []string{"-"}, stdin: "a: b: c", want: "reading -: "},
+		"no name":             {paths: []string{"-"}, stdin: header, want: "a Network has no metadata.name"},
+		"no object in a list": {paths: []string{"-"}, stdin: "{kind: List, apiVersion: v1, items: [5, {apiVersion: samplecrd.k8s.io/v1, kind: Network, metadata: {name: f}}]}", want: "reading -: "},
+		"no YAML":             {paths: []string{"-"}, stdin: "a: b: c", want: "reading -: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			read, err := readManifests(test.paths, strings.NewReader(test.stdin), "mine")
