@@ -272,6 +272,8 @@ func (o options) validate(arguments []string, given map[string]bool) error {
 	switch {
 	case given["cloud"] && o.cloud == "":
 		return errors.New("-cloud is empty: set it to the name of a cloud in clouds.yaml")
+	case given["neutron-endpoint"] && o.neutronEndpoint == "":
+		return errors.New("-neutron-endpoint is empty: set it to a URL such as http://127.0.0.1:9696")
 	case o.reconcile.AllowAdoption != nil && o.kube.AreNamespacesLimited():
 		return errors.New("-allow-adoption cannot be combined with -namespaces: " +
 			"controllers of different namespaces could adopt the same Neutron network and not detect the conflict")

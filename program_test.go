@@ -169,6 +169,8 @@ func TestBadInput(t *testing.T) {
 		"subnet pool without all":     {[]string{"-default-subnet-pool=campus"}, 2, "-default-subnet-pool requires -deployment-networks=all"},
 		"cloud and endpoint":          {[]string{"-cloud=mine", "-neutron-endpoint=http://127.0.0.1:9696"}, 2, "exclude each other"},
 		"cloud without a name":        {[]string{"-cloud="}, 2, "-cloud is empty"},
+		"endpoint without a URL":      {[]string{"-neutron-endpoint="}, 2, "-neutron-endpoint is empty"},
+		"part that is no number":      {[]string{"-tracing-sampling-ratio=NaN"}, 2, "-tracing-sampling-ratio is NaN"},
 		"no clouds.yaml":              {[]string{kubeconfig, "-cloud=mine"}, 1, "there is no clouds.yaml"},
 		"invalid metrics address":     {[]string{kubeconfig, "-metrics-bind-address=127.0.0.1:99999"}, 2, "-metrics-bind-address is \"127.0.0.1:99999\""},
 		"metrics on a remote address": {[]string{kubeconfig, "-metrics-bind-address=192.0.2.1:8080"}, 1, "listening on -metrics-bind-address 192.0.2.1:8080 to serve metrics"},

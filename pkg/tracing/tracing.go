@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"net/url"
 	"time"
 
@@ -36,7 +37,7 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 func (o Options) Validate() error {
 	address, err := url.Parse(o.endpoint)
 	switch {
-	case o.ratio < 0 || o.ratio > 1:
+	case math.IsNaN(o.ratio), o.ratio < 0, o.ratio > 1:
 		return fmt.Errorf("-tracing-sampling-ratio is %v: it must be from 0 to 1", o.ratio)
 	case o.endpoint == "":
 		return nil
