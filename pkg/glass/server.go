@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -47,17 +46,12 @@ func (o Options) Validate() error {
 // checkAddress returns an error unless an address is one of this machine (or pod) only.
 func checkAddress(flag, address string) error {
 	host, port, err := net.SplitHostPort(address)
-	if _, invalid := net.ResolveTCPAddr("tcp", address); err == nil && invalid == nil && port != "" && isLoopback(host) {
+	if _, invalid := net.ResolveTCPAddr("tcp", address); err == nil && invalid == nil && port != "" && server.IsLoopback(host) {
 		return nil
 	}
 	return fmt.Errorf("%s is %q: it must be a loopback address with a port, such as 127.0.0.1:8123, because "+
 		"the page has no authentication; to see the page of another machine, use kubectl port-forward or ssh -L",
 		flag, address)
-}
-
-// isLoopback reports whether a host can be reached from this machine (or pod) only.
-func isLoopback(host string) bool {
-	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
 // Serve serves a page in the background until the context ends. If no address is set, it
@@ -152,7 +146,7 @@ func guard(next http.Handler) http.Handler {
 		header.Set("Cache-Control", "no-store")
 		origin, site := request.Header.Get("Origin"), request.Header.Get("Sec-Fetch-Site")
 		switch {
-		case !isLoopback((&url.URL{Host: request.Host}).Hostname()):
+		case !server.IsForLoopback(request):
 			http.Error(w, "the debug page is served to this machine only: "+
 				"use http://127.0.0.1 or http://localhost with its port", http.StatusForbidden)
 		case origin != "" && origin != "http://"+request.Host, site != "" && site != "same-origin" && site != "none":

@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/url"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -73,11 +74,32 @@ func checkAddress(flag, address string) error {
 	return nil
 }
 
-// isLoopback reports whether an address can be reached from this machine (or pod)
-// only. The only host name that counts is localhost.
+// isLoopback reports whether an address can be reached from this machine (or pod) only.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
+	return err == nil && IsLoopback(host)
+}
+
+// IsLoopback reports whether a host is this machine (or pod). The only name that counts is
+// localhost.
+func IsLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
+
+// IsForLoopback reports whether a request names this machine as its host. A web page of
+// another site cannot: its own name may lead to this machine (DNS rebinding).
+func IsForLoopback(request *http.Request) bool {
+	return IsLoopback((&url.URL{Host: request.Host}).Hostname())
+}
+
+// onlyForLoopback rejects requests that name another host than this machine.
+func onlyForLoopback(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !IsForLoopback(r) {
+			http.Error(w, "this is served to this machine only: use http://127.0.0.1 or http://localhost with its port",
+				http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // ServeHealth serves health checks in the background until the context ends.
@@ -128,7 +150,8 @@ type Endpoint struct {
 	Handler http.Handler
 }
 
-// Serve serves it in the background until the context ends. Strangers may be among the clients.
+// Serve serves it in the background until the context ends. Strangers may be among the clients,
+// on loopback those whose pages somebody has open in a browser.
 func (e Endpoint) Serve(ctx context.Context) error {
 	if e.Address == "" {
 		return nil
@@ -137,10 +160,14 @@ func (e Endpoint) Serve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listening on %s %s to serve %s: %w", e.Flag, e.Address, e.Name, err)
 	}
+	handler := e.Handler
+	if isLoopback(e.Address) {
+		handler = onlyForLoopback(handler)
+	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true) // one connection has one request at a time, so that their limit is one of requests, too
 	server := &http.Server{
-		Handler:           withoutBodies(e.Handler),
+		Handler:           withoutBodies(handler),
 		Protocols:         &protocols,
 		ReadHeaderTimeout: 5 * time.Second,
 		WriteTimeout:      2 * time.Minute, // a CPU profile takes half a minute

@@ -66,6 +66,27 @@ func TestSlowBodies(t *testing.T) {
 	}
 }
 
+// TestDNSRebinding: a web page of another site, whose name leads to this machine, reads nothing
+// that is served on loopback, such as profiles.
+func TestDNSRebinding(t *testing.T) {
+	address := serveForTest(t, NewHealth().handler())
+	for host, want := range map[string]int{"evil.example": 403, "127.0.0.1.evil.example:1": 403, "localhost:1": 200, "[::1]": 200} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/livez", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host = host
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("with the host %s, the status is %d, want %d", host, response.StatusCode, want)
+		}
+	}
+}
+
 // TestConnectionLimit: connections that send nothing are closed when there are too
 // many, and do not keep out others.
 func TestConnectionLimit(t *testing.T) {
