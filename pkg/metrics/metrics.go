@@ -51,7 +51,7 @@ var (
 	neutronDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Subsystem: subsystem, Name: "neutron_request_duration_seconds",
 		Help: "Duration of requests to Neutron and Keystone until the response headers arrived, by operation and HTTP " +
-			"status code. The code is none if there was no response.",
+			"status code. The code is none if there was no response, and like 5xx if it is not a registered one.",
 		Buckets: []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
 	}, []string{"operation", "code"})
 
@@ -131,9 +131,12 @@ func (o Observer) Begin(ctx context.Context, work observe.Work) (context.Context
 }
 
 func observeNeutron(operation string, code int, took time.Duration) {
-	text := "none"
-	if code != 0 {
-		text = strconv.Itoa(code)
+	text := strconv.Itoa(code)
+	switch {
+	case code == 0:
+		text = "none"
+	case http.StatusText(code) == "": // a server may invent hundreds
+		text = text[:1] + "xx"
 	}
 	neutronDuration.WithLabelValues(operation, text).Observe(took.Seconds())
 }

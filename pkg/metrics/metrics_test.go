@@ -39,3 +39,20 @@ func TestClouds(t *testing.T) {
 		t.Errorf("series (-want +got):\n%s", diff)
 	}
 }
+
+// TestInventedCodes: a server that invents status codes adds few series.
+func TestInventedCodes(t *testing.T) {
+	for code := range 1000 {
+		observeNeutron("login", code, 0)
+	}
+	response := httptest.NewRecorder()
+	Handler().ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+	all := regexp.MustCompile(`(?m)^samplecrd_neutron_request_duration_seconds_count{code="(.*?)"`)
+	codes := map[string]bool{}
+	for _, found := range all.FindAllStringSubmatch(response.Body.String(), -1) {
+		codes[found[1]] = true
+	}
+	if len(codes) > 80 || !codes["none"] || !codes["404"] || !codes["5xx"] {
+		t.Errorf("there are %d codes: %v", len(codes), codes)
+	}
+}
