@@ -147,6 +147,9 @@ func (c *cloud) tryLogin(ctx context.Context, config *cloudConfig) (*session, *n
 	return nil, failed
 }
 
+// maxIdentity bounds the identity of a cloud, in bytes. The status of a Network has room for it.
+const maxIdentity = 253
+
 // loginOnce logs in to the cloud of the first login.
 func (c *cloud) loginOnce(ctx context.Context, config *cloudConfig) (*session, *neutron.Error) {
 	first := ""
@@ -157,6 +160,8 @@ func (c *cloud) loginOnce(ctx context.Context, config *cloudConfig) (*session, *
 	switch {
 	case err != nil:
 		return nil, c.loginFailed(config, err)
+	case len(s.cloud) > maxIdentity:
+		return nil, c.loginFailed(config, unusable("its region and project ID have more than %d bytes", maxIdentity))
 	case c.pinned != nil && c.pinned.cloud != s.cloud:
 		return nil, &neutron.Error{Op: opLogin, Class: neutron.ErrUnavailable, Type: otherCloud, Message: fmt.Sprintf(
 			"cloud %s of %s is now %q, but the controller works in %q: restore %[2]s, or restart the controller",

@@ -154,6 +154,7 @@ func TestCatalog(t *testing.T) {
 		"no region":          {three, nil, nil, "network services in the regions RegionOne, RegionTwo; set region_name to one of them"},
 		"no network":         {three[:1], nil, nil, "no network service; check that auth_url is the one of the right cloud"},
 		"empty":              {[]any{}, nil, nil, "no network service;"},
+		"a long region":      {[]any{keystone.Service(at("public", strings.Repeat("r", 255), o.network))}, nil, nil, "its region and project ID have more than 253 bytes"},
 		"not a URL":          {only("neutron:9696"), nil, nil, "the address of the network service in its catalog must begin with http:// or https://"},
 		"with a password":    {only("http://me:" + secret + "@neutron"), nil, nil, "in its catalog holds a user name or password"},
 	} {
