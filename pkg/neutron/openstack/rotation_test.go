@@ -24,6 +24,7 @@ var words = map[string]func(*cloudTest){
 	"revoke":   func(c *cloudTest) { c.Revoke() },
 	"5s":       func(c *cloudTest) { c.clock.pass(5 * time.Second) },
 	"1m":       func(c *cloudTest) { c.clock.pass(time.Minute) },
+	"-1h":      func(c *cloudTest) { c.clock.pass(-time.Hour) }, // somebody sets the clock
 	"4m":       func(c *cloudTest) { c.clock.pass(4 * time.Minute) },
 	"list":     func(c *cloudTest) { c.wantLogin(0) }, // with the present token
 	"login":    func(c *cloudTest) { c.wantLogin(1) },
@@ -52,6 +53,7 @@ func TestRotation(t *testing.T) {
 		"at once if the token is rejected":     "login  keystone file revoke login",
 		"within seconds if the token is valid": "login  keystone file list  5s login  1m list",
 		"at once after a rejected login":       "login  keystone revoke rejected  file login",
+		"also if the clock is set back":        "login  keystone file -1h login",
 		// The first login fails: the previous token stays in use.
 		"the file before Keystone": "login  file 1m login list  keystone 1m login list",
 	} {
