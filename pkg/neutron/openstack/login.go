@@ -55,7 +55,8 @@ func (c *cloud) login(ctx context.Context, rejected *session) (*session, error) 
 			c.checked.Store(c.now().UnixNano())
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
 			defer cancel()
-			return c.renew(ctx, current, usable)
+			current := c.session.Load() // another attempt may just have got one
+			return c.renew(ctx, current, current != nil && current != rejected)
 		})
 		if usable {
 			return current, nil
