@@ -153,10 +153,10 @@
     units: ["毫秒", "秒", "分钟", "小时"],
     process: (version, since) => `${version && version + "，"}已运行 ${since}`,
     stations: {
-      kubernetes: ["Kubernetes API", "", "保存对象。控制器用 list 和 watch 读取，写回 finalizer、status 和 event。"],
-      watch: ["Reflector", "", "先 list 一次全部对象，再 watch 变化。出错后从上一个 resourceVersion 继续，或者重新 list。"],
+      kubernetes: ["Kubernetes API", "", "保存对象。控制器用 list 和 watch 读取，写回 finalizer、status 和 Event。"],
+      watch: ["Reflector", "", "先 list 一次全部对象，再 watch 此后的变化。出错后从上一个 resourceVersion 接着 watch，或者重新 list。"],
       fifo: ["FIFO", "", "Informer 内部的队列：按顺序排列的变化。旧版本和大多数课程里叫 DeltaFIFO。"],
-      indexer: ["Indexer", "个对象", "全部对象的本地副本。它先更新，事件处理函数后运行。读它不需要请求。"],
+      indexer: ["Indexer", "个对象", "全部对象的本地副本（本地缓存）。先更新它，再调用事件处理函数。读它不需要请求。"],
       handler: ["事件处理函数", "次调用", "对象增、改、删时调用。只把 key 放进工作队列，别的什么也不做。"],
       queue: ["工作队列", "个 key 在等", "里面是 key，不是对象；每个 key 只有一份。还在等的 key 再次加入时会合并：许多事件，一次同步。"],
       worker: ["worker", "", "每个 worker 取一个 key，调用 syncHandler。同一个 key 同一时间只交给一个 worker。"],
@@ -164,7 +164,7 @@
       actual: ["实际", "", "实际状态（actual）：来自缓存。不需要请求。"],
       plan: ["计划", "", "计划（plan）：比较两者，决定下一步。纯函数：没有请求、时钟和日志。"],
       apply: ["执行", "", "执行（apply）：一步最多一个请求。计划和执行交替进行，直到没有下一步。"],
-      report: ["报告", "", "报告（report）：status 和 event 有变化才写回 Kubernetes API。这次写会作为事件回来，然后被跳过。"],
+      report: ["报告", "", "报告（report）：status 和 Event 有变化才写回 Kubernetes API。写入的 status 又会变成一个更新事件，事件处理函数会跳过它。"],
       sync: ["同步", "", "读取对象，比较期望状态和实际状态，消除差异。这个程序没有给各阶段命名。"],
       server: ["", "个请求", "控制器在 Kubernetes 之外使用的服务。小圆点是一个请求和它的响应。"],
       cache: ["缓存", "", "它之于另一个服务，就像 Informer 之于 Kubernetes：上一次列举的结果，加上控制器自己的写操作。"],
@@ -179,10 +179,10 @@
       "handlers：事件处理函数收到变化",
       "Add：只把 key 放进工作队列",
       "Get：worker 取走一个 key",
-      "Lister：syncHandler 从本地副本读对象",
+      "Lister：syncHandler 从本地副本读出对象",
       "Apply：一步接一步，每步一个请求",
-      "Report：写回 status 和 event",
-      "AddRateLimited：同步失败的 key，稍后再放进队列"
+      "Report：写回 status 和 Event",
+      "AddRateLimited：同步失败的 key，退避之后再放进队列"
     ],
     activities: { watching: "watch 中", listing: "list 中", waiting: "出错后等待" },
     watchesOpen: "个 watch",
@@ -196,7 +196,7 @@
     inFlight: (n, limit) => limit ? `并发 ${n}，最多 ${limit}` : `并发 ${n}`,
     listArrow: "list、watch",
     keyArrow: "key",
-    statusArrow: "status、event",
+    statusArrow: "status、Event",
     retryArrow: "重试",
     inSeconds: (s) => `${s} 秒后`,
     waits: (n) => n ? `第 ${n} 次失败` : "稍后重试",
@@ -209,10 +209,10 @@
       waiting: () => "Reflector 出错后正在等待。",
       working: (s) => [s.busy && `${s.busy} 个 worker 在忙`, s.depth && `${s.depth} 个 key 在等`].filter(Boolean).join("，") + "。",
       moving: () => "key 正在路上。",
-      failing: (s) => `静止，但有 ${s.waiting} 个 key 等待重试。`,
-      rest: (s) => `静止：${s.objects} 个对象，没有要做的事。`
+      failing: (s) => `空闲，但有 ${s.waiting} 个 key 等待重试。`,
+      rest: (s) => `空闲：${s.objects} 个对象，没有要做的事。`
     },
-    hint: "对象的变化变成一个 key，key 沿着线走。指向一个站点，看它做什么。",
+    hint: "对象一变化，就产生一个 key，沿着连线走。把鼠标移到某个环节上，就能看到它的作用。",
     tour: "导览",
     tourSteps: "步骤",
     position: "进度",
@@ -220,7 +220,7 @@
     follow: "跟踪一个 key",
     unfollow: "停止",
     followHint: "输入或选择一个 key，查看它的历程：为什么进队列，控制器看到了什么，做了什么。",
-    noJourneys: (key) => `还没有 ${key} 的历程。下一个事件会开始一次。`,
+    noJourneys: (key) => `还没有 ${key} 的历程。下一个事件到来时就有了。`,
     journeyGone: (id) => `历程 ${id} 已不再保留。`,
     copy: "复制为文本",
     copied: "已复制",
@@ -238,8 +238,8 @@
     outcome: "结果",
     retry: "下次重试",
     retryFailures: (n) => `连续第 ${n} 次失败`,
-    plans: "最近有步骤的同步",
-    noPlans: "还没有需要执行步骤的同步。",
+    plans: "最近执行过步骤的同步",
+    noPlans: "还没有哪次同步需要执行步骤。",
     watches: "Watch",
     resource: "资源",
     activity: "状态",
@@ -248,8 +248,8 @@
     objects: "对象",
     leader: "Leader",
     alone: "这个进程负责调谐，没有 leader 选举。",
-    leads: (lease) => `这个副本是 leader，凭 Lease ${lease}。`,
-    standby: (holder, lease) => `leader 是 ${holder || "另一个副本"}，凭 Lease ${lease}。这个副本保持缓存最新，等待接手。`
+    leads: (lease) => `这个副本持有 Lease ${lease}，是 leader。`,
+    standby: (holder, lease) => `leader 是 ${holder || "另一个副本"}，它持有 Lease ${lease}。这个副本让缓存保持最新，等待接手。`
   };
   var languages = { en: english, "zh-CN": chinese };
   var current = localStorage.getItem("language");

@@ -36,20 +36,20 @@ var steps = []step{
 	{words{"Edit it", "修改它"}, edit, succeeded, words{
 		"One step changed Neutron, because only the gateway differs. The controller's own status write came back as an\n" +
 			"update, which the handler skipped: look at the counter beside it.",
-		"只有网关不同，所以只有一步改变了 Neutron。控制器自己写的 status 也会作为更新事件回来，\n" +
-			"事件处理函数跳过了它：看它旁边的计数器。",
+		"只有网关不同，所以只有一步改变了 Neutron。控制器自己写的 status 也是一个更新事件，\n" +
+			"事件处理函数跳过了它：看旁边“跳过”的次数。",
 	}},
 	{words{"Edit it ten times at once", "同时修改十次"}, tenEdits, succeeded, words{
 		"The queue has keys, not events: a key that is in it already is not added again. A sync reads the latest object,\n" +
 			"so the edits before it cost nothing. This is level-triggered.",
-		"队列里放的是 key，不是事件：已在队列中的 key 不会再放一次。同步时读到的是最新对象，\n" +
-			"之前的修改不花任何代价。这就是水平触发。",
+		"队列里放的是 key，不是事件：已在队列中的 key 不会再放一次。同步时读到的是最新的对象，\n" +
+			"前几次修改不用多发一个请求。这就是水平触发。",
 	}},
 	{words{"Somebody deletes the network in Neutron", "有人在 Neutron 里删掉了网络"}, drift, repaired, words{
 		"Kubernetes sent no event, because nothing changed there. The periodic list of Neutron's state found the\n" +
 			"difference, and added the key. The same sync created the network again.",
 		"Kubernetes 里什么都没变，所以没有事件。控制器定期列举 Neutron 的状态，发现了漂移，\n" +
-			"把 key 放进队列；同样的同步过程重新创建了网络。",
+			"把 key 放进队列；还是同样的一次同步，重新创建了网络。",
 	}},
 	{words{"Neutron fails", "Neutron 出故障"}, failure, retried, words{
 		"Each failed sync added the key with AddRateLimited. The time until the next attempt grows with each failure, and\n" +
@@ -74,12 +74,12 @@ var (
 	ready    = words{
 		"Open this page beside the terminal: %s\n" +
 			"Each stage holds a key for %d ms. For commands of your own: export KUBECONFIG=%s",
-		"请在终端旁边打开这个页面：%s\n每个阶段停留 %d 毫秒。想自己输入命令：export KUBECONFIG=%s",
+		"请在终端旁边打开这个页面：%s\nkey 在每个环节停留 %d 毫秒。想自己输入命令：export KUBECONFIG=%s",
 	}
 	pressEnter = words{"Press Enter to continue.", "按回车继续。"}
 	ended      = words{
 		"That was the whole path. Next: docs/learn, and make run.",
-		"整条路径到此为止。接下来：docs/zh-CN/learn 和 make run。",
+		"整条路径就是这些。接下来：docs/zh-CN/learn 和 make run。",
 	}
 	healed = words{"Neutron answers again.", "Neutron 恢复响应。"}
 )
