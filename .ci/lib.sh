@@ -1,5 +1,6 @@
 # What .ci/run and .ci/nightly share: settings, packages, and steps with their
-# durations. A script sources this file in its first lines.
+# durations. A script sources this file in its first lines. Its arguments are the
+# names of the steps to run; without any, all run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -9,59 +10,79 @@ export CI=true TEST_REQUIRE_ALL=yes CGO_ENABLED=0
 GOFLAGS="$(go env GOFLAGS) -trimpath"
 export GOFLAGS
 
-finished=() current='' begun=0
+mkdir -p build/ci
+: >build/ci/steps # a line for each that has ended
+names=("$@") current='' begun=0 lane='' lane_log=''
 
-# step NAME COMMAND… runs a step.
+# step NAME COMMAND… runs a step, if it is one of those to run.
 step() {
+	local name
+	for name in "${names[@]}"; do
+		[[ $name != "$1" ]] || break
+	done
+	[[ ${name-$1} == "$1" ]] || return 0
 	current=$1 begun=$SECONDS
 	shift
 	printf '\n=== %s: %s\n' "$current" "$*"
 	"$@"
-	finished+=("$(printf '%5ds  %s' $((SECONDS - begun)) "$current")")
+	printf '%5ds  %s\n' $((SECONDS - begun)) "$current" >>build/ci/steps
 	current=
+}
+
+# beside NAME COMMAND… runs a command or a function with steps beside the steps that
+# follow.
+beside() {
+	lane_log=build/ci/beside-${1// /-}.log
+	shift
+	set -m # it gets its own process group
+	(
+		trap failed EXIT
+		"$@"
+	) >"$lane_log" 2>&1 &
+	lane=$!
+	set +m
+}
+
+# join waits for what runs beside, prints its output, and fails if it failed.
+join() {
+	local code=0
+	wait "$lane" || code=$?
+	lane=
+	cat "$lane_log"
+	return "$code"
+}
+
+# failed notes the step that has not ended.
+failed() {
+	local code=$?
+	((code == 0)) || [[ -z $current ]] ||
+		printf '%5ds  %s: failed with exit code %d\n' $((SECONDS - begun)) "$current" "$code" >>build/ci/steps
 }
 
 # summary prints the duration of each step, and the result.
 summary() {
 	local code=$?
-	stop_background
+	(exit "$code") || failed
+	if [[ -n $lane ]]; then
+		kill -TERM -- "-$lane" 2>/dev/null || true
+		wait "$lane" || true
+	fi
 	printf '\n=== duration of the steps\n'
-	((${#finished[@]} == 0)) || printf '%s\n' "${finished[@]}"
+	cat build/ci/steps
+	local name
+	for name in "${names[@]}"; do
+		grep -qE "^ *[0-9]+s  $name(:|\$)" build/ci/steps || { echo "there is no step $name"; code=2; }
+	done
 	if ((code == 0)); then
 		printf '%5ds  %s passed\n' "$SECONDS" "$0"
-		return
+	else
+		printf '%5ds  %s failed with exit code %d\n' "$SECONDS" "$0" "$code"
 	fi
-	printf '%5ds  %s\n' $((SECONDS - begun)) "${current:-setup}: failed with exit code $code"
-	printf '%5ds  %s failed\n' "$SECONDS" "$0"
+	exit "$code"
 }
 trap summary EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
-
-# background COMMAND… runs a command beside the steps, with less priority.
-background() {
-	mkdir -p build
-	set -m # the command gets its own process group
-	nice "$@" >build/ci-background.log 2>&1 &
-	background=$!
-	set +m
-}
-
-# wait_for_background prints the output of the command, and fails if it failed.
-wait_for_background() {
-	local code=0
-	wait "$background" || code=$?
-	background=
-	cat build/ci-background.log
-	return "$code"
-}
-
-background=
-stop_background() {
-	[[ -n $background ]] || return 0
-	kill -TERM -- "-$background" 2>/dev/null || true
-	wait "$background" || true
-}
 
 # packages COMMAND=PACKAGES… installs the Debian packages of missing commands.
 packages() {
