@@ -157,7 +157,7 @@ func run(ctx context.Context, o options) error {
 	page.Server(glass.Server{
 		Name: metrics.Neutron, Limit: o.maxRequests, Instance: parts.neutron.KnownCloud, Cache: parts.neutronCache,
 	})
-	page.Leader(glass.Leader{Lease: elector.Lease(), Holder: elector.Holder, Leads: parts.leads.Load})
+	page.Leader(glass.Leader{Holder: elector.Holder, Leads: parts.leads.Load})
 	return parts.lead(ctx, o, health, elector)
 }
 

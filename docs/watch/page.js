@@ -113,19 +113,7 @@
     found: { desired: "Desired", actual: "Actual" },
     outcome: "Outcome",
     retry: "Next retry",
-    retryFailures: (n) => `failure ${n} in a row`,
-    plans: "Last syncs with steps",
-    noPlans: "No sync had a step to apply yet.",
-    watches: "Watches",
-    resource: "Resource",
-    activity: "State",
-    lists: "Lists",
-    watchCount: "Watches",
-    objects: "Objects",
-    leader: "Leader",
-    alone: "This process reconciles, without leader election.",
-    leads: (lease) => `This replica is the leader, by the Lease ${lease}.`,
-    standby: (holder, lease) => `${holder || "Another replica"} is the leader, by the Lease ${lease}. This replica keeps its caches up to date and waits.`
+    retryFailures: (n) => `failure ${n} in a row`
   };
   var chinese = {
     language: "English",
@@ -237,19 +225,7 @@
     found: { desired: "期望状态", actual: "实际状态" },
     outcome: "结果",
     retry: "下次重试",
-    retryFailures: (n) => `连续第 ${n} 次失败`,
-    plans: "最近执行过步骤的同步",
-    noPlans: "还没有哪次同步需要执行步骤。",
-    watches: "Watch",
-    resource: "资源",
-    activity: "状态",
-    lists: "list 次数",
-    watchCount: "watch 次数",
-    objects: "对象",
-    leader: "Leader",
-    alone: "这个进程负责调谐，没有 leader 选举。",
-    leads: (lease) => `这个副本持有 Lease ${lease}，是 leader。`,
-    standby: (holder, lease) => `leader 是 ${holder || "另一个副本"}，它持有 Lease ${lease}。这个副本让缓存保持最新，等待接手。`
+    retryFailures: (n) => `连续第 ${n} 次失败`
   };
   var languages = { en: english, "zh-CN": chinese };
   var current = localStorage.getItem("language");
@@ -513,9 +489,9 @@
     // measure notes where the lanes are, and returns where the key enters each.
     measure(box) {
       return this.lanes.map((lane) => {
-        const row2 = box(lane.element), track = box(lane.element.querySelector(".stops"));
+        const row = box(lane.element), track = box(lane.element.querySelector(".stops"));
         Object.assign(lane, { y: track.y, from: track.left, step: (track.right - track.left) / this.#stages.length });
-        return { left: row2.left, y: track.y };
+        return { left: row.left, y: track.y };
       });
     }
     // position returns where the key of a lane is.
@@ -854,14 +830,14 @@ ${t.merged(number(queue.merged))}`);
       if (!s) return ["connecting", {}];
       const { depth, waitingCount } = s.queue, { activity } = stations.watch.dataset, busy = s.workers.filter((worker) => worker.key).length;
       const facts = { busy: busy && number(busy), depth: depth && number(depth), waiting: number(waitingCount), objects: stations.indexer.querySelector(".count").textContent, holder: s.process.holder };
-      if (activity !== "watching") return [activity, facts];
+      if (activity !== "watching") return [activity, { ...facts, error: s.informers.find(({ lastError }) => lastError)?.lastError }];
       if (!s.process.leads) return ["standby", facts];
       if (busy || depth) return ["working", facts];
       if (this.#traffic.isMoving) return ["moving", facts];
       return [waitingCount ? "failing" : "rest", facts];
     }
     headline() {
-      const [kind, facts] = this.#summary(), [name, explanation] = this.#explained ? this.#words(this.#explained) : [text().headline[kind](facts), text().hint];
+      const [kind, facts] = this.#summary(), [name, explanation] = this.#explained ? this.#words(this.#explained) : [text().headline[kind](facts), facts.error || text().hint];
       setText(document.getElementById("headline"), name);
       setText(document.getElementById("explain"), explanation);
     }
@@ -1181,93 +1157,56 @@ ${t.merged(number(queue.merged))}`);
     }
   };
 
-  // ../../pkg/glass/page/tables.js
-  var rowsAtMost = 20;
-  var $ = (selector) => document.querySelector(selector);
-  var row = (head, ...cells) => {
-    const th = create("th", "", head);
-    th.scope = "row";
-    return create("tr", "", th, ...cells.map((cell) => cell instanceof Node ? cell : create("td", "", cell)));
-  };
-  var planItem = (plan) => create(
-    "li",
-    plan.failed ? "failed" : "",
-    create("time", "", clockTime(plan.time)),
-    keyLink(plan.key),
-    create("span", "steps", plan.steps.join(" → ")),
-    create("span", "outcome", plan.outcome)
-  );
-  var informerRow = (i) => row(
-    i.namespace ? `${i.resource} (${i.namespace})` : i.resource,
-    create("td", i.lastError ? "failed" : "", text().activities[i.activity], i.lastError && create("p", "", i.lastError)),
-    i.resourceVersion,
-    number(i.lists),
-    number(i.watches),
-    number(i.objects)
-  );
-  function showTables(state) {
-    const t = text(), p = state.process;
-    showList($("#plans"), state.plans, planItem, t.noPlans, (words) => create("li", "empty", words));
-    showList($("#watches tbody"), state.informers.slice(0, rowsAtMost), informerRow);
-    setText($("#leader"), !p.lease ? t.alone : p.leads ? t.leads(p.lease) : t.standby(p.holder, p.lease));
-    const seconds = Math.round((new Date(state.time) - new Date(p.started)) / 1e3);
-    $("#process").dataset.version = p.version;
-    setText($("h1"), p.name || t.page);
-    document.title = p.name ? `${t.page}: ${p.name}` : t.page;
-    const instances = state.servers.filter((server) => server.instance).map((server) => `${server.name}: ${server.instance}`);
-    setText($("#process"), [t.process(p.version, duration(seconds * 1e3)), ...instances].filter(Boolean).join(t.comma));
-  }
-
   // ../../pkg/glass/page/tour.js
-  var $2 = (id) => document.getElementById(id);
+  var $ = (id) => document.getElementById(id);
   var clock = (ms) => `${Math.floor(ms / 6e4)}:${String(Math.floor(ms / 1e3) % 60).padStart(2, "0")}`;
   var Tour = class {
     #recording;
     // onSpeed is called with the chosen speed.
     constructor(recording, onSpeed) {
       this.#recording = recording;
-      $2("tour").hidden = !recording.steps.length;
-      $2("position").max = recording.length;
-      $2("steps").append(...recording.steps.map(({ at }) => {
+      $("tour").hidden = !recording.steps.length;
+      $("position").max = recording.length;
+      $("steps").append(...recording.steps.map(({ at }) => {
         const button = Object.assign(create("button"), { type: "button" });
         button.addEventListener("click", () => recording.jump(at));
         return create("li", "", button);
       }));
-      $2("position").addEventListener("input", () => recording.jump(Number($2("position").value)));
-      $2("speed").addEventListener("change", () => onSpeed(Number($2("speed").value)));
-      $2("speed").append(...[0.25, 0.5, 1, 2, 4].map((speed) => new Option("", speed, speed === 1, speed === 1)));
+      $("position").addEventListener("input", () => recording.jump(Number($("position").value)));
+      $("speed").addEventListener("change", () => onSpeed(Number($("speed").value)));
+      $("speed").append(...[0.25, 0.5, 1, 2, 4].map((speed) => new Option("", speed, speed === 1, speed === 1)));
     }
     // show displays the position, and the words of its step.
     show() {
       const { steps, position, length } = this.#recording, at = steps.findLastIndex((step) => step.at <= position);
-      if (document.activeElement !== $2("position") || !this.#recording.paused) $2("position").value = position;
-      $2("position").setAttribute("aria-valuetext", clock(position));
-      setText($2("time"), `${clock(position)} / ${clock(length)}`);
-      for (const [i, item] of [...$2("steps").children].entries()) {
+      if (document.activeElement !== $("position") || !this.#recording.paused) $("position").value = position;
+      $("position").setAttribute("aria-valuetext", clock(position));
+      setText($("time"), `${clock(position)} / ${clock(length)}`);
+      for (const [i, item] of [...$("steps").children].entries()) {
         i === at ? item.firstChild.setAttribute("aria-current", "step") : item.firstChild.removeAttribute("aria-current");
       }
-      setText($2("lesson"), steps[at]?.lesson[language()] ?? "");
-      setText($2("commands"), steps[at]?.commands.map((command) => "$ " + command).join("\n") ?? "");
+      setText($("lesson"), steps[at]?.lesson[language()] ?? "");
+      setText($("commands"), steps[at]?.commands.map((command) => "$ " + command).join("\n") ?? "");
     }
     retext() {
-      for (const option of $2("speed").options) option.text = number(Number(option.value)) + "×";
-      for (const [i, item] of [...$2("steps").children].entries()) setText(item.firstChild, `${i + 1}. ${this.#recording.steps[i].title[language()]}`);
+      for (const option of $("speed").options) option.text = number(Number(option.value)) + "×";
+      for (const [i, item] of [...$("steps").children].entries()) setText(item.firstChild, `${i + 1}. ${this.#recording.steps[i].title[language()]}`);
       this.show();
     }
   };
 
   // ../../pkg/glass/page/page.js
-  var $3 = (id) => document.getElementById(id);
+  var $2 = (id) => document.getElementById(id);
   var last = null;
   var isRecorded = document.documentElement.dataset.source === "recording";
   var stream = new (isRecorded ? Recording : Stream)({
     state(state) {
       last = state;
       diagram.show(state);
-      showTables(state);
+      showProcess(state);
       showControllers(state);
-      $3("slow-control").hidden = !state.process.maySlowDown;
-      if (document.activeElement !== $3("slow")) $3("slow").value = state.process.slowMilliseconds;
+      $2("slow-control").hidden = !state.process.maySlowDown;
+      if (document.activeElement !== $2("slow")) $2("slow").value = state.process.slowMilliseconds;
       showCountdowns(stream.now());
     },
     moments: (moments) => diagram.play(moments),
@@ -1286,33 +1225,41 @@ ${t.merged(number(queue.merged))}`);
   var diagram = new Diagram(stream.now);
   var journeys = new Journeys(stream.keys);
   var tour = isRecorded && new Tour(stream, (speed) => diagram.speed = diagram.motion.speed = stream.speed = speed);
+  function showProcess({ process, time, servers }) {
+    const t = text(), age = duration(1e3 * Math.round((new Date(time) - new Date(process.started)) / 1e3));
+    const instances = servers.filter(({ instance }) => instance).map(({ name, instance }) => `${name}: ${instance}`);
+    setText(document.querySelector("h1"), process.name || t.page);
+    document.title = process.name ? `${t.page}: ${process.name}` : t.page;
+    setText($2("process"), [t.process(process.version, age), ...instances].join(t.comma));
+    $2("process").dataset.version = process.version;
+  }
   function showControllers({ controllers, controller }) {
-    $3("controller-control").hidden = controllers.length < 2;
-    if (controllers.length !== $3("controller").length) $3("controller").replaceChildren(...controllers.map((name) => new Option(name)));
-    if (document.activeElement !== $3("controller")) $3("controller").value = controller;
+    $2("controller-control").hidden = controllers.length < 2;
+    if (controllers.length !== $2("controller").length) $2("controller").replaceChildren(...controllers.map((name) => new Option(name)));
+    if (document.activeElement !== $2("controller")) $2("controller").value = controller;
   }
   var darkByDefault = matchMedia("(prefers-color-scheme: dark)");
   var isDark = () => (localStorage.getItem("theme") ?? (darkByDefault.matches ? "dark" : "light")) === "dark";
   function showControls() {
     const t = text(), { connection } = diagram;
-    $3("connection").dataset.state = connection;
-    setText($3("connection"), connection === "open" ? stream.paused ? t.paused : t[stream.kind] : t[connection]);
-    $3("pause").setAttribute("aria-pressed", stream.paused);
-    setText($3("pause"), stream.paused ? t.resume : t.pause);
+    $2("connection").dataset.state = connection;
+    setText($2("connection"), connection === "open" ? stream.paused ? t.paused : t[stream.kind] : t[connection]);
+    $2("pause").setAttribute("aria-pressed", stream.paused);
+    setText($2("pause"), stream.paused ? t.resume : t.pause);
     document.documentElement.dataset.theme = isDark() ? "dark" : "light";
-    setText($3("theme"), isDark() ? t.light : t.dark);
-    setText($3("language"), t.language);
-    $3("language").lang = language() === "en" ? "zh-CN" : "en";
+    setText($2("theme"), isDark() ? t.light : t.dark);
+    setText($2("language"), t.language);
+    $2("language").lang = language() === "en" ? "zh-CN" : "en";
   }
   function retext() {
     setLanguage();
-    const chosen = $3("slow").value;
-    $3("slow").replaceChildren(...[0, 300, 800, 1500, 3e3].map((ms) => new Option(ms ? text().seconds(number(ms / 1e3)) : text().off, ms)));
-    $3("slow").value = chosen || last?.process.slowMilliseconds || 0;
+    const chosen = $2("slow").value;
+    $2("slow").replaceChildren(...[0, 300, 800, 1500, 3e3].map((ms) => new Option(ms ? text().seconds(number(ms / 1e3)) : text().off, ms)));
+    $2("slow").value = chosen || last?.process.slowMilliseconds || 0;
     diagram.retext();
     journeys.show();
     if (tour) tour.retext();
-    if (last) showTables(last);
+    if (last) showProcess(last);
     showControls();
   }
   function follow() {
@@ -1321,26 +1268,26 @@ ${t.merged(number(queue.merged))}`);
     journeys.follow(at);
     stream.connect(at.key);
   }
-  $3("pause").addEventListener("click", () => {
+  $2("pause").addEventListener("click", () => {
     diagram.motion.paused = stream.paused = !stream.paused;
     showControls();
   });
-  $3("theme").addEventListener("click", () => {
+  $2("theme").addEventListener("click", () => {
     localStorage.setItem("theme", isDark() ? "light" : "dark");
     showControls();
   });
   darkByDefault.addEventListener("change", showControls);
-  $3("language").addEventListener("click", () => {
+  $2("language").addEventListener("click", () => {
     setLanguage(language() === "en" ? "zh-CN" : "en");
     retext();
   });
-  $3("slow").addEventListener("change", async () => {
-    const response = await fetch("api/slow?milliseconds=" + $3("slow").value, { method: "POST" }).catch(() => null);
-    $3("slow").setCustomValidity(response?.ok ? "" : text().slowFailed);
-    $3("slow").reportValidity();
+  $2("slow").addEventListener("change", async () => {
+    const response = await fetch("api/slow?milliseconds=" + $2("slow").value, { method: "POST" }).catch(() => null);
+    $2("slow").setCustomValidity(response?.ok ? "" : text().slowFailed);
+    $2("slow").reportValidity();
   });
-  $3("controller").addEventListener("change", () => {
-    location.href = "?controller=" + encodeURIComponent($3("controller").value);
+  $2("controller").addEventListener("change", () => {
+    location.href = "?controller=" + encodeURIComponent($2("controller").value);
   });
   addEventListener("hashchange", follow);
   setInterval(() => stream.paused || showCountdowns(stream.now()), 200);

@@ -1,5 +1,11 @@
 package main
 
+import (
+	"slices"
+
+	"github.com/samplecrd/network-controller/pkg/glass"
+)
+
 // words are a text in both languages.
 type words struct{ english, chinese string }
 
@@ -21,8 +27,10 @@ type step struct {
 }
 
 func succeeded(j journey) bool { return !j.Failed }
-func repaired(j journey) bool  { return !j.Failed && len(j.Steps()) > 0 }
-func retried(j journey) bool   { return j.Failed && j.Retry != nil && j.Retry.Failures >= 3 }
+func repaired(j journey) bool {
+	return !j.Failed && slices.ContainsFunc(j.Moments, func(m *glass.Moment) bool { return m.Stage == glass.StageApply })
+}
+func retried(j journey) bool { return j.Failed && j.Retry != nil && j.Retry.Failures >= 3 }
 
 var steps = []step{
 	{words{"Create a Network", "创建一个 Network"}, create, succeeded, words{

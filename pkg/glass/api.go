@@ -55,8 +55,6 @@ type State struct {
 	Workers  []Worker       `json:"workers"`
 	// Servers are those beside Kubernetes.
 	Servers []ServerState `json:"servers"`
-	// Plans are those of the last syncs that had at least one step, the newest first.
-	Plans []Plan `json:"plans"`
 }
 
 // Process is this process and its role.
@@ -65,7 +63,6 @@ type Process struct {
 	Version string    `json:"version"`
 	Started time.Time `json:"started"`          // New sets it
 	Leads   bool      `json:"leads"`            // whether this replica reconciles
-	Lease   string    `json:"lease,omitempty"`  // empty without leader election
 	Holder  string    `json:"holder,omitempty"` // of the Lease, as far as known
 	// MaySlowDown is whether slow motion can be switched on, as in a local demo.
 	MaySlowDown bool `json:"maySlowDown"`
@@ -75,13 +72,10 @@ type Process struct {
 
 // Informer is the state of one informer.
 type Informer struct {
-	Resource  string `json:"resource"`
-	Namespace string `json:"namespace,omitempty"` // empty for all namespaces
+	Resource string `json:"resource"`
 	// Activity is "listing", "watching" or "waiting" after an error.
 	Activity        string `json:"activity"`
 	ResourceVersion string `json:"resourceVersion"` // received last
-	Lists           int    `json:"lists"`
-	Watches         int    `json:"watches"`
 	LastError       string `json:"lastError,omitempty"`
 	Objects         int    `json:"objects"` // in the indexer
 }
@@ -134,15 +128,6 @@ type Cache struct {
 	Text string `json:"text"`
 	// Refreshed is when its last complete list began, or nil before the first one.
 	Refreshed *time.Time `json:"refreshed,omitempty"`
-}
-
-// Plan is the plan of one sync in words.
-type Plan struct {
-	Time    time.Time `json:"time"`
-	Key     string    `json:"key"`
-	Steps   []string  `json:"steps"`
-	Outcome string    `json:"outcome"`
-	Failed  bool      `json:"failed"`
 }
 
 // Stage is a station on the path of a key.
@@ -207,23 +192,6 @@ type Journey struct {
 	Failed  bool   `json:"failed,omitempty"`
 	// Retry is when the key is added again because of a failure, if it is.
 	Retry *Waiting `json:"retry,omitempty"`
-}
-
-// Steps returns the steps of the sync in words, or its requests if it has named no step.
-func (j *Journey) Steps() (steps []string) {
-	var requests []string
-	for _, moment := range j.Moments {
-		switch {
-		case moment.Stage == StageApply && !moment.Failed:
-			steps = append(steps, moment.Text)
-		case moment.Stage == StageKubernetes, moment.Stage == StageServer:
-			requests = append(requests, moment.Text)
-		}
-	}
-	if len(steps) == 0 {
-		return requests
-	}
-	return steps
 }
 
 // The stream /api/stream sends server-sent events: "state" with a State, at most four

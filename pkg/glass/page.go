@@ -31,8 +31,6 @@ type Page struct {
 
 // Leader tells a page whether its replica leads. Without one, it does.
 type Leader struct {
-	// Lease is the name of the Lease, or empty without leader election.
-	Lease string
 	// Holder returns the holder of the Lease, as far as it is known.
 	Holder func() string
 	// Leads returns whether this replica reconciles.

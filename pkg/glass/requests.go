@@ -63,11 +63,8 @@ type informer struct {
 }
 
 func newInformer(path string, shared cache.SharedIndexInformer) *informer {
-	namespace, resource, found := strings.Cut(strings.TrimPrefix(path, "namespaces/"), "/")
-	if !found {
-		namespace, resource = "", path
-	}
-	return &informer{Informer{Resource: resource, Namespace: namespace}, "/" + path, shared}
+	resource := path[strings.LastIndex(path, "/")+1:]
+	return &informer{Informer{Resource: resource}, "/" + path, shared}
 }
 
 func (i *informer) state() Informer {
@@ -84,16 +81,8 @@ func (i *informer) state() Informer {
 	return state
 }
 
-// ended counts a list or watch that has ended, or has begun to send events.
-func (i *informer) ended(request *http.Request, result observe.Result) {
-	query := request.URL.Query()
-	isWatch := query.Get("watch") != ""
-	if isWatch {
-		i.Watches++
-	}
-	if !isWatch || query.Get("sendInitialEvents") == "true" {
-		i.Lists++
-	}
+// ended notes whether a list or watch has failed, when it ends or begins to send events.
+func (i *informer) ended(result observe.Result) {
 	switch {
 	case result.Err != nil:
 		i.LastError = clip(result.Err.Error())
@@ -116,7 +105,7 @@ func (p *Page) beginRequest(ctx context.Context, sent observe.Work) func(observe
 		if stage == StageServer {
 			p.count(sent.Server, -1)
 		} else if w == nil {
-			p.countWatch(sent.Request, result)
+			p.endWatch(sent.Request, result)
 		}
 		code := "no response"
 		if result.Code != 0 {
@@ -141,14 +130,13 @@ func (p *Page) count(name string, change int) {
 	}
 }
 
-// countWatch counts a list or watch that has ended, or has begun to send events, for the
-// informer that sent it.
-func (p *Page) countWatch(request *http.Request, result observe.Result) {
+// endWatch passes the result of a list or watch to the informer that sent it.
+func (p *Page) endWatch(request *http.Request, result observe.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, of := range p.informers {
 		if request.Method == http.MethodGet && strings.HasSuffix(request.URL.Path, of.path) {
-			of.ended(request, result)
+			of.ended(result)
 			return
 		}
 	}

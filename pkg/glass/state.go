@@ -10,7 +10,6 @@ import (
 const (
 	maxWaiting    = 20
 	maxFront      = 8
-	maxPlans      = 8
 	maxListedKeys = 20
 )
 
@@ -22,9 +21,9 @@ func (c *Controller) state() State {
 	state := State{
 		Time: p.clock.Now(), Process: p.process, Controllers: []string{}, Controller: c.Name, Stages: c.Stages,
 		Informers: []Informer{}, Handlers: maps.Clone(c.handlers), Queue: c.queueState(), Workers: c.workerStates(),
-		Servers: []ServerState{}, Plans: c.plans(),
+		Servers: []ServerState{},
 	}
-	state.Process.Leads, state.Process.Lease, state.Process.Holder = p.leader.Leads(), p.leader.Lease, p.leader.Holder()
+	state.Process.Leads, state.Process.Holder = p.leader.Leads(), p.leader.Holder()
 	state.Process.SlowMilliseconds = p.slow.Load()
 	for _, other := range p.controllers {
 		state.Controllers = append(state.Controllers, other.Name)
@@ -91,19 +90,6 @@ func (c *Controller) workerStates() []Worker {
 		}
 	}
 	return workers
-}
-
-func (c *Controller) plans() []Plan {
-	plans := []Plan{}
-	for _, journey := range slices.Backward(c.journeys) {
-		steps := journey.Steps()
-		if journey.Ended != nil && len(steps) > 0 && len(plans) < maxPlans {
-			plans = append(plans, Plan{
-				Time: *journey.Ended, Key: journey.Key, Steps: steps, Outcome: journey.Outcome, Failed: journey.Failed,
-			})
-		}
-	}
-	return plans
 }
 
 // keysWith returns at most 20 keys that begin with a text: those of the last syncs, of what

@@ -78,7 +78,7 @@ func (p *tab) film(folder string) (args []string) {
 	p.Helper()
 	pictureHeight := evaluate[int64](p, `(() => {
 		const style = new CSSStyleSheet();
-		style.replaceSync('header, #tour, .panels, #explain { display: none !important } #now { min-height: 40px !important }');
+		style.replaceSync('header, #tour, .follow, #explain { display: none !important } #now { min-height: 40px !important }');
 		document.adoptedStyleSheets.push(style);
 		position.step = 'any';
 		speed.append(new Option('', `+fmt.Sprint(pictureSpeed/100.)+`, true, true));

@@ -14,7 +14,7 @@ var budgets = map[string]int{
 	"lines of the embedded Neutron":                  1_920,
 	"lines of tests":                                 27_595,
 	"lines that support tests, tools and lessons":    14_030,
-	"lines of the debug page":                        1_770,
+	"lines of the debug page":                        1_670,
 	"lines of YAML":                                  2_800,
 	"Go files in the root":                           3,
 	"test files in the root":                         6,

@@ -192,7 +192,7 @@ export class Diagram {
 		if (!s) return ["connecting", {}];
 		const { depth, waitingCount } = s.queue, { activity } = stations.watch.dataset, busy = s.workers.filter((worker) => worker.key).length;
 		const facts = { busy: busy && number(busy), depth: depth && number(depth), waiting: number(waitingCount), objects: stations.indexer.querySelector(".count").textContent, holder: s.process.holder };
-		if (activity !== "watching") return [activity, facts];
+		if (activity !== "watching") return [activity, { ...facts, error: s.informers.find(({ lastError }) => lastError)?.lastError }];
 		if (!s.process.leads) return ["standby", facts];
 		if (busy || depth) return ["working", facts];
 		if (this.#traffic.isMoving) return ["moving", facts];
@@ -200,7 +200,7 @@ export class Diagram {
 	}
 
 	headline() {
-		const [kind, facts] = this.#summary(), [name, explanation] = this.#explained ? this.#words(this.#explained) : [text().headline[kind](facts), text().hint];
+		const [kind, facts] = this.#summary(), [name, explanation] = this.#explained ? this.#words(this.#explained) : [text().headline[kind](facts), facts.error || text().hint];
 		setText(document.getElementById("headline"), name);
 		setText(document.getElementById("explain"), explanation);
 	}

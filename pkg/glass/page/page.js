@@ -15,9 +15,8 @@ import { Diagram } from "./diagram.js";
 import { followed, Journeys } from "./journeys.js";
 import { Recording } from "./recording.js";
 import { Stream } from "./stream.js";
-import { showTables } from "./tables.js";
 import { setText, showCountdowns } from "./elements.js";
-import { language, number, setLanguage, text } from "./texts.js";
+import { duration, language, number, setLanguage, text } from "./texts.js";
 import { Tour } from "./tour.js";
 
 const $ = (id) => document.getElementById(id);
@@ -29,7 +28,7 @@ const stream = new (isRecorded ? Recording : Stream)({
 	state(state) {
 		last = state;
 		diagram.show(state);
-		showTables(state);
+		showProcess(state);
 		showControllers(state);
 		$("slow-control").hidden = !state.process.maySlowDown;
 		if (document.activeElement !== $("slow")) $("slow").value = state.process.slowMilliseconds;
@@ -51,6 +50,15 @@ const stream = new (isRecorded ? Recording : Stream)({
 const diagram = new Diagram(stream.now);
 const journeys = new Journeys(stream.keys);
 const tour = isRecorded && new Tour(stream, (speed) => diagram.speed = diagram.motion.speed = stream.speed = speed);
+
+function showProcess({ process, time, servers }) {
+	const t = text(), age = duration(1000 * Math.round((new Date(time) - new Date(process.started)) / 1000));
+	const instances = servers.filter(({ instance }) => instance).map(({ name, instance }) => `${name}: ${instance}`);
+	setText(document.querySelector("h1"), process.name || t.page);
+	document.title = process.name ? `${t.page}: ${process.name}` : t.page;
+	setText($("process"), [t.process(process.version, age), ...instances].join(t.comma));
+	$("process").dataset.version = process.version;
+}
 
 // showControllers lets a person choose between the controllers of the process.
 function showControllers({ controllers, controller }) {
@@ -82,7 +90,7 @@ function retext() {
 	diagram.retext();
 	journeys.show();
 	if (tour) tour.retext();
-	if (last) showTables(last);
+	if (last) showProcess(last);
 	showControls();
 }
 

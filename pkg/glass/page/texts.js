@@ -64,12 +64,6 @@ const english = {
 	causes: { added: "Event: added", updated: "Event: updated", deleted: "Event: deleted", event: "Event", start: "Start: every object is queued once", drift: "Drift: the actual state differs", retry: "Retry after a failure" },
 	taken: (n) => `Taken by worker ${n}`, wait: (t) => `waited ${t}`,
 	found: { desired: "Desired", actual: "Actual" }, outcome: "Outcome", retry: "Next retry", retryFailures: (n) => `failure ${n} in a row`,
-
-	plans: "Last syncs with steps", noPlans: "No sync had a step to apply yet.",
-	watches: "Watches", resource: "Resource", activity: "State", lists: "Lists", watchCount: "Watches", objects: "Objects",
-	leader: "Leader", alone: "This process reconciles, without leader election.",
-	leads: (lease) => `This replica is the leader, by the Lease ${lease}.`,
-	standby: (holder, lease) => `${holder || "Another replica"} is the leader, by the Lease ${lease}. This replica keeps its caches up to date and waits.`,
 };
 
 const chinese = {
@@ -133,12 +127,6 @@ const chinese = {
 	causes: { added: "事件：新增", updated: "事件：修改", deleted: "事件：删除", event: "事件", start: "启动：每个对象进一次队列", drift: "漂移：实际状态有差异", retry: "失败后重试" },
 	taken: (n) => `由 worker ${n} 取走`, wait: (t) => `等了 ${t}`,
 	found: { desired: "期望状态", actual: "实际状态" }, outcome: "结果", retry: "下次重试", retryFailures: (n) => `连续第 ${n} 次失败`,
-
-	plans: "最近执行过步骤的同步", noPlans: "还没有哪次同步需要执行步骤。",
-	watches: "Watch", resource: "资源", activity: "状态", lists: "list 次数", watchCount: "watch 次数", objects: "对象",
-	leader: "Leader", alone: "这个进程负责调谐，没有 leader 选举。",
-	leads: (lease) => `这个副本持有 Lease ${lease}，是 leader。`,
-	standby: (holder, lease) => `leader 是 ${holder || "另一个副本"}，它持有 Lease ${lease}。这个副本让缓存保持最新，等待接手。`,
 };
 
 const languages = { en: english, "zh-CN": chinese };

@@ -68,7 +68,7 @@ async function misfits() {
 		if (isVisible(element) && element.getBoundingClientRect().right > innerWidth && !element.closest("#diagram")) found.add(`${element.id || element.className || element.tagName} ${of(element)} is beyond the window`);
 	}
 	for (const text of all) {
-		const container = text.element.closest(".node, .keys li, td, .station, .lane, #diagram, section, header") ?? document.body;
+		const container = text.element.closest(".node, .keys li, .station, .lane, #diagram, section, header") ?? document.body;
 		if (!contains(container === document.body ? page : container.getBoundingClientRect(), text)) found.add(`"${text.words}" is beyond ${container.className || container.id || container.tagName} ${of(container)}`);
 	}
 	for (const element of diagram.querySelectorAll("section, .lane, .stops, li, .node, #edges text")) {
