@@ -20,8 +20,10 @@ var (
 	splitWord = regexp.MustCompile(`(?m)^[^|#\n]*\p{Han}\n *\p{Han}.*`)
 	// secondWord is another word for what the glossary has.
 	secondWord = regexp.MustCompile("实验台|在途|属主引用|错误消息|摘掉|移除 finalizer|带着令牌|RBAC[^。]*动作|事件 `[A-Z]|\\p{Han} ?events? ")
-	drawing    = regexp.MustCompile("(?ms)^## (?:The picture|图)\n.*?^##|^```mermaid.*?^```$")
-	comment    = regexp.MustCompile(`(?m)^[ \t]*#.*\n|[ \t]*#.*$`)
+	// notBold shows its asterisks: CommonMark takes those between a mark and a letter for no end.
+	notBold = regexp.MustCompile(`(?m)^(?:- |\d\. )?\*\*[^*\n]*\p{P}\*\*[\p{L}\p{N}]`)
+	drawing = regexp.MustCompile("(?ms)^## (?:The picture|图)\n.*?^##|^```mermaid.*?^```$")
+	comment = regexp.MustCompile(`(?m)^[ \t]*#.*\n|[ \t]*#.*$`)
 )
 
 // TestChinese: a Chinese document and the English one link to each other, and have the
@@ -44,6 +46,9 @@ func TestChinese(t *testing.T) {
 		}
 		if line := splitWord.FindString(fence.ReplaceAllString(text, "")); line != "" {
 			t.Errorf("%s has a line that does not end after a punctuation mark: %s", chinese, line)
+		}
+		if bold := notBold.FindString(text); bold != "" {
+			t.Errorf("%s shows the asterisks of %s", chinese, bold)
 		}
 		if word := secondWord.FindString(text); word != "" && chinese != "docs/zh-CN/learn/glossary.md" {
 			t.Errorf("%s has %q, for which the glossary has another word", chinese, word)

@@ -61,7 +61,7 @@ func declaration(t *testing.T, file, name string) string {
 func TestLessons(t *testing.T) {
 	for folder, words := range map[string][]string{
 		"docs/learn":       {"\n**Predict:** ", "\n## The picture\n", "\n## Read the code\n\n", "\n## Exercise\n", "\n<details><summary>Answer</summary>\n"},
-		"docs/zh-CN/learn": {"\n**先猜一猜：**", "\n## 图\n", "\n## 读代码\n\n", "\n## 练习\n", "\n<details><summary>答案</summary>\n"},
+		"docs/zh-CN/learn": {"\n**先猜一猜**：", "\n## 图\n", "\n## 读代码\n\n", "\n## 练习\n", "\n<details><summary>答案</summary>\n"},
 	} {
 		lessons, err := filepath.Glob(filepath.Join(root, "docs/learn/[01]*.md"))
 		if err != nil || len(lessons) < 17 {
