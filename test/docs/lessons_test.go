@@ -18,8 +18,8 @@ var (
 	minutes = regexp.MustCompile(`\(README\.md#[^)]*\) · (\d+) `)
 )
 
-// mostQuoted is the most lines that a lesson quotes at once: a screen has as many.
-const mostQuoted = 25
+// mostQuoted is the most lines that a lesson quotes at once.
+const mostQuoted = 20
 
 // TestQuotes: lessons quote whole functions as they are in the code. With -update, it
 // writes them into the lessons.

@@ -53,7 +53,7 @@ func run(ctx context.Context, config *rest.Config) error {
 		return object, nil
 	})
 	for name, work := range map[string]time.Duration{"fast handler": 0, "slow handler": time.Second} {
-		_, adding := networks.TypedInformer().AddTypedEventHandler(printer(ctx, name, work, cached), cache.HandlerOptions{})
+		_, adding := networks.TypedInformer().AddTypedEventHandler(printer{name, work, cached}.handlers(ctx), cache.HandlerOptions{})
 		err = errors.Join(err, adding)
 	}
 	if err != nil {
@@ -67,29 +67,34 @@ func gateway(network *samplecrdv1.Network) string {
 	return cmp.Or(network.Spec.Gateway, "no gateway")
 }
 
-// printer returns handlers that print each event after some work.
-func printer(ctx context.Context, name string, work time.Duration,
-	cached func(name string) string) networkinformers.NetworkHandlerFuncs {
-	event := func(format string, args ...any) {
-		select {
-		case <-time.After(work):
-			fmt.Printf("  "+name+": "+format+"\n", args...)
-		case <-ctx.Done():
-		}
-	}
+// printer prints each event after some work, and what the cache had before that.
+type printer struct {
+	name   string
+	work   time.Duration
+	cached func(name string) string
+}
+
+func (p printer) handlers(ctx context.Context) networkinformers.NetworkHandlerFuncs {
 	return networkinformers.NetworkHandlerFuncs{
-		AddFunc: func(n *samplecrdv1.Network) {
-			event("added %s %s (in the cache: %s)", n.Name, gateway(n), cached(n.Name))
-		},
+		AddFunc: func(network *samplecrdv1.Network) { p.print(ctx, network.Name, "added", gateway(network)) },
 		UpdateFunc: func(before, after *samplecrdv1.Network) {
-			event("updated %s %s → %s (in the cache: %s)", after.Name, gateway(before), gateway(after), cached(after.Name))
+			p.print(ctx, after.Name, "updated", gateway(before)+" → "+gateway(after))
 		},
 		DeleteFunc: func(deleted networkinformers.DeletedNetwork) {
-			name, seen := deleted.GetObjectName().Name, "its deletion was received"
+			why := "because its deletion was received"
 			if deleted.FinalStateUnknown != nil {
-				seen = "it is missing in the new list: DeletedFinalStateUnknown"
+				why = "because it is missing in the new list: DeletedFinalStateUnknown"
 			}
-			event("deleted %s, %s (in the cache: %s)", name, seen, cached(name))
+			p.print(ctx, deleted.GetObjectName().Name, "deleted", why)
 		},
+	}
+}
+
+func (p printer) print(ctx context.Context, name, event, details string) {
+	had := p.cached(name)
+	select {
+	case <-time.After(p.work):
+		fmt.Printf("  %s: %s %s %s (in the cache: %s)\n", p.name, event, name, details, had)
+	case <-ctx.Done():
 	}
 }

@@ -93,22 +93,26 @@ func NewController(networks networkinformers.TypedNetworkInformer, neutronClient
 }
 
 func (c *Controller) handlers() networkinformers.NetworkHandlerFuncs {
-	return networkinformers.NetworkHandlerFuncs{
-		AddFunc: func(network *samplecrdv1.Network) { c.queue.Add(cache.MetaObjectToName(network)) },
-		UpdateFunc: func(before, after *samplecrdv1.Network) {
-			if before.ResourceVersion == after.ResourceVersion { // nothing has changed in Kubernetes
-				klog.InfoS("Resync: ignored", "network", after.Name, "resourceVersion", after.ResourceVersion)
-				return
-			}
-			c.queue.Add(cache.MetaObjectToName(after))
-		},
-		DeleteFunc: func(deleted networkinformers.DeletedNetwork) {
-			// GetObjectName needs no object: a tombstone contains the key.
-			key, tombstone := deleted.GetObjectName(), deleted.FinalStateUnknown != nil
-			klog.InfoS("Event: deleted", "network", key, "tombstone", tombstone)
-			c.queue.Add(key)
-		},
+	return networkinformers.NetworkHandlerFuncs{AddFunc: c.added, UpdateFunc: c.updated, DeleteFunc: c.deleted}
+}
+
+func (c *Controller) added(network *samplecrdv1.Network) {
+	c.queue.Add(cache.MetaObjectToName(network))
+}
+
+func (c *Controller) updated(before, after *samplecrdv1.Network) {
+	if before.ResourceVersion == after.ResourceVersion { // nothing has changed in Kubernetes
+		klog.InfoS("Resync: ignored", "network", after.Name, "resourceVersion", after.ResourceVersion)
+		return
 	}
+	c.queue.Add(cache.MetaObjectToName(after))
+}
+
+func (c *Controller) deleted(deleted networkinformers.DeletedNetwork) {
+	// GetObjectName needs no object: a tombstone contains the key.
+	key, tombstone := deleted.GetObjectName(), deleted.FinalStateUnknown != nil
+	klog.InfoS("Event: deleted", "network", key, "tombstone", tombstone)
+	c.queue.Add(key)
 }
 
 // Run waits for the cache and runs workers until the context ends.
