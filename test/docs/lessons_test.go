@@ -96,3 +96,34 @@ func TestLessons(t *testing.T) {
 		}
 	}
 }
+
+var (
+	typed   = regexp.MustCompile("(?ms)^```sh terminal ([13-9])\n(.*?)^```$")
+	program = regexp.MustCompile(`(?m)^(?:\w+=\S+ )?(?:go |\./|build/|sh -c |ip netns exec |make (?:cluster|run)|fg$)`)
+	stopped = regexp.MustCompile(`(?i)Ctrl-C|\bstop\b|停掉|kill -(?:STOP|9)`)
+)
+
+// TestCtrlC: a page says that a program is stopped before it types into that terminal again.
+// The test of the experiments would press Ctrl-C itself.
+func TestCtrlC(t *testing.T) {
+	again := 0
+	for file, text := range documents(t) {
+		ends := map[string]int{} // of the last block that starts a program, by terminal
+		for _, at := range typed.FindAllStringSubmatchIndex(text, -1) {
+			terminal, commands := text[at[2]:at[3]], text[at[4]:at[5]]
+			if end := ends[terminal]; end > 0 {
+				again++
+				if !stopped.MatchString(text[end:at[0]]) {
+					t.Errorf("%s: nobody stops the program in terminal %s before %q", file, terminal, commands)
+				}
+			}
+			delete(ends, terminal)
+			if program.MatchString(commands) {
+				ends[terminal] = at[1]
+			}
+		}
+	}
+	if again < 30 {
+		t.Errorf("only %d blocks follow a program: has the form of the pages changed?", again)
+	}
+}
