@@ -84,16 +84,13 @@ func NewController(networks networkinformers.TypedNetworkInformer, neutronClient
 			workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName](),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "Networks"}),
 	}
-	registration, err := networks.TypedInformer().AddTypedEventHandler(c.handlers(), cache.HandlerOptions{})
+	handlers := networkinformers.NetworkHandlerFuncs{AddFunc: c.added, UpdateFunc: c.updated, DeleteFunc: c.deleted}
+	registration, err := networks.TypedInformer().AddTypedEventHandler(handlers, cache.HandlerOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("adding event handlers: %w", err)
 	}
 	c.synced = registration.HasSyncedChecker()
 	return c, nil
-}
-
-func (c *Controller) handlers() networkinformers.NetworkHandlerFuncs {
-	return networkinformers.NetworkHandlerFuncs{AddFunc: c.added, UpdateFunc: c.updated, DeleteFunc: c.deleted}
 }
 
 func (c *Controller) added(network *samplecrdv1.Network) {
