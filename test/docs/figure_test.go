@@ -15,12 +15,17 @@ import (
 const figureSteps, handlersStep = 12, 6
 
 // TestFigure: the picture of the pattern, the debug page, controller.go and the index of terms
-// give each step one number and one name.
+// give each step one number and one name. The Chinese picture differs in its words only.
 func TestFigure(t *testing.T) {
 	var names, numbers []string
+	word := regexp.MustCompile(`(<text class="[tsl]"[^>]*>|<title id[^>]*>)[^<]*`) // the rest is not translated
+	english, chinese := read(t, "docs/images/pattern.svg"), read(t, "docs/images/pattern-zh-CN.svg")
+	if diff := cmp.Diff(word.ReplaceAllString(english, "$1"), word.ReplaceAllString(chinese, "$1")); diff != "" {
+		t.Errorf("the Chinese picture differs (-English +Chinese):\n%s", diff)
+	}
 	picture := regexp.MustCompile(`<title>([^<]+)</title><circle class="n"[^>]*/><text [^>]*>(\d+)</text>`)
 	steps := map[string]string{} // by number
-	for _, match := range picture.FindAllStringSubmatch(read(t, "docs/images/pattern.svg"), -1) {
+	for _, match := range picture.FindAllStringSubmatch(english, -1) {
 		steps[match[2]] = match[1]
 	}
 	for i := range figureSteps {
