@@ -55,25 +55,17 @@ func ParseCredentials(s Source) (*Credentials, error) {
 		return nil, fmt.Errorf("%s has no clouds.yaml: write one into its key clouds.yaml", s.Name)
 	}
 	path := "clouds.yaml in " + s.Name
-	if err := s.reduce(path); err != nil {
+	name, err := s.reduce(path)
+	if err != nil {
 		return nil, err
 	}
 	file, err := parseCloudFile(path, s.CloudsYAML)
 	if err != nil {
 		return nil, err
 	}
-	name := defaultCloud
-	if names := slices.Collect(maps.Keys(file.clouds)); len(names) == 1 {
-		name = names[0]
-	}
-	entry, ok := file.clouds[name]
-	if !ok {
-		return nil, fmt.Errorf("%s must have one cloud, or one with the name %q; %s",
-			file.path, defaultCloud, listNames(slices.Sorted(maps.Keys(file.clouds))))
-	}
-	config, err := s.parse(name, entry)
+	config, err := s.parse(name, file.clouds[name])
 	if err != nil {
-		return nil, fmt.Errorf("cloud %q of %s: %w", name, file.path, err)
+		return nil, fmt.Errorf("cloud %q of %s: %w", name, path, err)
 	}
 	return &Credentials{config, sha256.Sum256(s.CACertificate)}, nil
 }
@@ -97,21 +89,31 @@ type usedFields struct {
 // reducing lets one file at a time be as large as its aliases make it.
 var reducing sync.Mutex
 
-// reduce replaces the aliases in clouds.yaml, and drops all other fields: the regions of
-// gophercloud take 200 bytes for each element, and an alias repeats thousands of them.
-func (s *Source) reduce(path string) error {
+// reduce leaves one cloud in clouds.yaml, without aliases and the fields that have no effect,
+// and returns its name. An alias takes a few bytes, and can repeat thousands of times what is
+// large in memory or as text.
+func (s *Source) reduce(path string) (name string, err error) {
 	reducing.Lock()
 	defer reducing.Unlock()
 	var all struct{ Clouds map[string]usedFields }
 	if err := unmarshal(path, s.CloudsYAML, &all); err != nil {
-		return err
+		return "", err
 	}
-	reduced, err := yaml.Marshal(all)
-	if err != nil || len(reduced) > maxCloudsYAML {
-		return fmt.Errorf("%s is too large: at most %d bytes are used, without aliases", path, maxCloudsYAML)
+	names := slices.Sorted(maps.Keys(all.Clouds))
+	switch _, ok := all.Clouds[defaultCloud]; {
+	case len(names) == 1:
+		name = names[0]
+	case ok:
+		name = defaultCloud
+	default:
+		return "", fmt.Errorf("%s must have one cloud, or one with the name %q; %s", path, defaultCloud, listNames(names))
 	}
-	s.CloudsYAML = reduced
-	return nil
+	all.Clouds = map[string]usedFields{name: all.Clouds[name]}
+	s.CloudsYAML, err = yaml.Marshal(all)
+	if err != nil || len(s.CloudsYAML) > maxCloudsYAML {
+		return "", fmt.Errorf("%s is too large: at most %d bytes are used, without aliases", path, maxCloudsYAML)
+	}
+	return name, nil
 }
 
 func (s Source) parse(name string, entry cloudEntry) (*cloudConfig, error) {

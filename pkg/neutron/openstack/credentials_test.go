@@ -84,18 +84,31 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestMemoryOfCredentials: aliases do not repeat what is large in memory.
+// TestMemoryOfCredentials: aliases do not repeat what is large in memory, or as text.
 func TestMemoryOfCredentials(t *testing.T) {
 	const url, most = "https://k.example:5000", 24 << 20
-	regions := "regions: &large [" + strings.Repeat("~,", 12_000) + "]"
-	var text strings.Builder
-	text.WriteString(strings.Replace(clouds(withPassword(url, password, regions)...), "ours:", "openstack:", 1))
-	for i := range 25 {
-		fmt.Fprintf(&text, "  c%d: {regions: *large}\n", i)
-	}
-	var err error
-	if used, _ := allocated(func() { _, err = parse(t, text.String(), "", url) }); err != nil || used > most {
-		t.Errorf("%d MB were allocated, want at most %d MB (error: %v)", used>>20, most>>20, err)
+	for name, test := range map[string]struct {
+		line, other string // of the cloud, and of each other one
+		others      int
+		want        string // part of the error, or empty
+	}{
+		"a long list":         {"regions: &a [" + strings.Repeat("~,", 12_000) + "]", "{regions: *a}", 25, ""},
+		"a long text":         {"unused: &a " + strings.Repeat("x", 30_000), "{cert: *a, key: *a, profile: *a}", 800, ""},
+		"all in one":          {"cert: &a " + strings.Repeat("x", 30_000) + "\n    key: *a\n    profile: *a", "{}", 0, "is too large"},
+		"a large cloud":       {"<<: &a {cert: " + strings.Repeat("x", 30_000) + "}\n    cert: ''", "*a", 2500, ""},
+		"a name as a pointer": {"? &a " + strings.Repeat("x", 30_000) + "\n    : x", "{? *a : x, cert: *a}", 800, ""},
+	} {
+		var text strings.Builder
+		text.WriteString(strings.Replace(clouds(withPassword(url, password, test.line)...), "ours:", "openstack:", 1))
+		for i := range test.others {
+			fmt.Fprintf(&text, "  c%d: %s\n", i, test.other)
+		}
+		var err error
+		used, _ := allocated(func() { _, err = parse(t, text.String(), "", url) })
+		if isRight := (err == nil) == (test.want == ""); used > most || !isRight || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s, of %d bytes: %d MB were allocated, want at most %d MB (error: %v, want %q)",
+				name, text.Len(), used>>20, most>>20, err, test.want)
+		}
 	}
 }
 
