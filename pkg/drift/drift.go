@@ -172,7 +172,9 @@ func (d *Detector) resync(ctx context.Context) (pause time.Duration, err error) 
 	defer end(observe.Result{})
 	listing, err := d.neutron.Refresh(ctx)
 	pause = pauseAfter(listing.Took, d.options.ResyncPeriod, err)
-	if !isWithoutCloud(err) {
+	if isWithoutCloud(err) {
+		d.metrics.SetNone(pause)
+	} else {
 		d.metrics.ObserveListing(listing, pause, err)
 	}
 	if err != nil {

@@ -123,6 +123,7 @@ func newWorld(t *testing.T) *world {
 		Observer: w.watchdog, Clock: w.clock,
 	}, Options{Cluster: "c1", ResyncPeriod: period, StartTimeout: time.Minute, OrphanGracePeriod: grace})
 	w.Detector.enqueue = w.enqueue
+	t.Cleanup(w.metrics.Close)
 	return w
 }
 
@@ -257,11 +258,16 @@ func TestPause(t *testing.T) {
 			w.leader.started, w.leader.drifted, w.neutron.err = w.clock.Now(), []string{"a"}, test.err
 			w.clock.Step(time.Second)
 			w.neutron.take = func() { w.clock.Step(test.took) }
-			if pause, err := w.resync(t.Context()); !errors.Is(err, test.err) || pause < test.least || pause > test.most {
+			pause, err := w.resync(t.Context())
+			if !errors.Is(err, test.err) || pause < test.least || pause > test.most {
 				t.Errorf("resync() = %v, %v, want %v to %v, %v", pause, err, test.least, test.most, test.err)
 			}
 			if (len(w.enqueued) > 0) != (test.err == nil) {
 				t.Errorf("enqueued %v", w.enqueued)
+			}
+			// It is 0 until a replica is ready: an alert fires.
+			if got := metric(t, "neutron_cache_period_seconds"); got != int(pause.Seconds()) {
+				t.Errorf("the metric has a pause of %d s, want %v", got, pause)
 			}
 		})
 	}
@@ -369,8 +375,8 @@ func TestTooManyOrphans(t *testing.T) {
 			w.neutron.networks = append(w.neutron.networks, owned(fmt.Sprint("net-", i), name))
 		}
 		enqueued := strings.Join(w.resyncLater(t.Context(), grace), " ")
-		if enqueued != test.deleted || len(w.leader.orphans) != len(strings.Fields(test.deleted)) || pausedMetric(t) != test.paused {
-			t.Errorf("%s: enqueued %s, deletes %v, paused are %d: %+v", test.step, enqueued, w.leader.orphans, pausedMetric(t), test)
+		if enqueued != test.deleted || len(w.leader.orphans) != len(strings.Fields(test.deleted)) || metric(t, "orphan_deletions_paused") != test.paused {
+			t.Errorf("%s: enqueued %s, deletes %v, paused are %d: %+v", test.step, enqueued, w.leader.orphans, metric(t, "orphan_deletions_paused"), test)
 		}
 		event := ""
 		if len(w.recorder.Events) > 0 {
@@ -384,14 +390,15 @@ func TestTooManyOrphans(t *testing.T) {
 	}
 }
 
-func pausedMetric(t *testing.T) int {
+// metric returns a gauge without labels.
+func metric(t *testing.T, name string) int {
 	t.Helper()
 	families, err := legacyregistry.DefaultGatherer.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, family := range families {
-		if family.GetName() == "samplecrd_orphan_deletions_paused" {
+		if family.GetName() == "samplecrd_"+name {
 			return int(family.GetMetric()[0].GetGauge().GetValue())
 		}
 	}

@@ -5,16 +5,19 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/component-base/metrics"
+
 	"github.com/samplecrd/network-controller/pkg/neutron"
 )
 
 // Cloud are the metrics of one cloud. The gauges show the sum of all clouds, and of the
-// times and quotas that of the cloud that is worst.
+// times and quotas that of the cloud that is worst. Without a cloud, the times go on.
 type Cloud struct {
 	identity                                     string
 	orphans, paused, retained, networks, subnets int
 	took, pause                                  time.Duration
 	listedAt                                     int64
+	isNone, isClosed                             bool // there is nothing to list; the last list may still end
 	quotas                                       map[string]neutron.Quota
 }
 
@@ -46,10 +49,16 @@ func (c *Cloud) ObserveListing(listing neutron.Listing, pause time.Duration, err
 	})
 }
 
+// SetNone records that there is no cloud, and the pause until it is looked for again.
+func (c *Cloud) SetNone(pause time.Duration) {
+	c.set(func() { *c = Cloud{isNone: true, pause: pause, listedAt: time.Now().Unix()} })
+}
+
 // Close removes the cloud from the metrics.
 func (c *Cloud) Close() {
 	clouds.Lock()
 	defer clouds.Unlock()
+	c.isClosed = true
 	delete(clouds.all, c)
 	publish()
 }
@@ -57,6 +66,9 @@ func (c *Cloud) Close() {
 func (c *Cloud) set(change func()) {
 	clouds.Lock()
 	defer clouds.Unlock()
+	if c.isClosed {
+		return
+	}
 	clouds.all[c] = true
 	change()
 	publish()
@@ -65,8 +77,15 @@ func (c *Cloud) set(change func()) {
 // publish sets the gauges. The caller holds the lock.
 func publish() {
 	total, oldest := Cloud{quotas: map[string]neutron.Quota{}}, []int64{}
-	neutronInfo.Reset() // after another login, it may be another project
+	var none *Cloud
+	for _, gauge := range []*metrics.GaugeVec{neutronInfo, quotaLimit, quotaUsed} {
+		gauge.Reset() // after another login, it may be another project
+	}
 	for c := range clouds.all {
+		if c.isNone {
+			none = c
+			continue
+		}
 		total.orphans, total.paused = total.orphans+c.orphans, total.paused+c.paused
 		total.retained += c.retained
 		total.networks, total.subnets = total.networks+c.networks, total.subnets+c.subnets
@@ -81,8 +100,11 @@ func publish() {
 			neutronInfo.WithLabelValues(c.identity).Set(1)
 		}
 	}
-	if len(oldest) > 0 {
+	switch {
+	case len(oldest) > 0:
 		total.listedAt = slices.Min(oldest)
+	case none != nil: // this replica is ready, and its cache of nothing is not stale
+		total.pause, total.listedAt = none.pause, none.listedAt
 	}
 	for kind, quota := range total.quotas {
 		quotaLimit.WithLabelValues(kind).Set(float64(quota.Limit))

@@ -21,11 +21,14 @@ func TestClouds(t *testing.T) {
 	b.ObserveListing(neutron.Listing{Cloud: "RegionOne/5678", Networks: 5, Took: time.Second}, 2*time.Second, nil)
 	a.SetOrphans(1, 2)
 	b.SetOrphans(3, 0)
-	ended.ObserveListing(neutron.Listing{Cloud: "RegionOne/9", Networks: 9, Took: time.Hour}, time.Hour, nil)
+	full := map[string]neutron.Quota{"network": {Limit: 9, Used: 9}}
+	ended.ObserveListing(neutron.Listing{Cloud: "RegionOne/9", Networks: 9, Took: time.Hour, Quotas: full}, time.Hour, nil)
+	(&Cloud{}).SetNone(time.Hour) // of a namespace without one
 	ended.Close()
+	ended.ObserveListing(neutron.Listing{Cloud: "RegionOne/9", Took: time.Hour}, time.Hour, nil) // that was under way
 	response := httptest.NewRecorder()
 	Handler().ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
-	got := regexp.MustCompile(`(?m)^samplecrd_(?:neutron_info|orphans|retained|neutron_cache_(?:objects|refresh_d|period)).*$`).FindAllString(response.Body.String(), -1)
+	got := regexp.MustCompile(`(?m)^samplecrd_(?:neutron_info|orphans|retained|neutron_quota|neutron_cache_(?:objects|refresh_d|period)).*$`).FindAllString(response.Body.String(), -1)
 	if diff := cmp.Diff([]string{
 		`samplecrd_neutron_cache_objects{kind="network"} 7`,
 		`samplecrd_neutron_cache_objects{kind="subnet"} 0`,
