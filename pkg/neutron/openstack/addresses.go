@@ -69,7 +69,11 @@ var (
 	thisHost  = netip.MustParsePrefix("0.0.0.0/8")
 	broadcast = netip.MustParseAddr("255.255.255.255")
 	// metadataServices are those of clouds that are not link-local.
-	metadataServices = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200")}
+	metadataServices = []netip.Addr{
+		netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("fd20:ce::254"), // Amazon, Google
+		netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("168.63.129.16"), // Alibaba, Azure
+		netip.MustParseAddr("192.0.0.192"), // Oracle
+	}
 )
 
 func isForbidden(address netip.Addr) bool {

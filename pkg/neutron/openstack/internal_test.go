@@ -123,6 +123,7 @@ func TestForbiddenAddresses(t *testing.T) {
 	for address, want := range map[string]bool{
 		"127.0.0.1": true, "127.9.9.9": true, "::1": true, "0.0.0.0": true, "0.1.2.3": true, "::": true,
 		"169.254.169.254": true, "fe80::1": true, "fe80::1%eth0": true, "fd00:ec2::254": true, "100.100.100.200": true,
+		"fd20:ce::254": true, "168.63.129.16": true, "192.0.0.192": true,
 		"224.0.0.1": true, "255.255.255.255": true, "ff02::1": true,
 		"::ffff:127.0.0.1": true, "::ffff:169.254.169.254": true, "64:ff9b::7f00:1": true, "64:ff9b::a9fe:a9fe": true,
 		"10.0.0.1": false, "192.168.1.1": false, "203.0.113.9": false, "2001:db8::1": false, "fd00::1": false,
