@@ -179,7 +179,7 @@ func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condi
 	case outcome == nil && desired.Absent:
 		return metav1.Condition{}, false // the object is about to disappear
 	case isFailure && failure.IsWithoutCloud():
-		return no(NoCloud, noCloudMessage(desired.Owner.Namespace, stepOf(outcome), failure))
+		return no(NoCloud, noCloudMessage(desired.Owner.Namespace, stepOf(outcome), failure)+wayOut(desired))
 	case desired.ReportDrift && (isWaiting || errors.Is(outcome, neutron.ErrUnavailable)):
 		return metav1.Condition{}, false // the condition still says that Neutron matched the spec
 	case outcome == nil:
@@ -198,7 +198,7 @@ func readyCondition(desired plan.Desired, outcome error) (condition metav1.Condi
 	case errors.Is(failure, neutron.ErrRefused):
 		return no(Refused, refusedMessage(stepOf(outcome), failure))
 	case failure.IsLoginRejected():
-		return no(LoginRejected, loginRejectedMessage(stepOf(outcome), failure))
+		return no(LoginRejected, loginRejectedMessage(stepOf(outcome), failure)+wayOut(desired))
 	case errors.Is(failure, neutron.ErrUnavailable):
 		return no(NeutronUnavailable, unavailableMessage(stepOf(outcome), failure))
 	}

@@ -53,6 +53,7 @@ func TestFor(t *testing.T) {
 		onChange  = " The controller retries within 8 minutes, and at once when the spec or the annotation samplecrd.k8s.io/retry changes."
 		whileUsed = " The controller retries every 20 to 30 seconds."
 		untilDone = " The controller retries until it succeeds, at least every two minutes."
+		wayOut    = " To end the deletion and leave what exists in Neutron, remove the finalizer samplecrd.k8s.io/neutron."
 	)
 	pending := ready(metav1.ConditionUnknown, "Pending", "No controller has looked at this Network yet.")
 	good, bad := ready(metav1.ConditionTrue, status.Provisioned, all), ready(metav1.ConditionFalse, status.Refused, "no")
@@ -105,7 +106,10 @@ func TestFor(t *testing.T) {
 		"login rejected": {present, login(401, "Unauthorized", "The password is wrong."), pending,
 			"Stalled LoginRejected: Cannot create the Neutron network: Keystone at https://keystone.example/v3 rejected the login (401 Unauthorized): The password is wrong. Check auth_url and the credentials in clouds.yaml, or in the Secret that contains it. The controller retries at least every two minutes, and needs no restart."},
 
-		"no Secret":                                             {present, withoutCloud("", "there is no Secret"), pending, "Stalled NoCloud: Cannot create the Neutron network: the namespace default has no cloud: there is no Secret."},
+		"no Secret":                    {present, withoutCloud("", "there is no Secret"), pending, "Stalled NoCloud: Cannot create the Neutron network: the namespace default has no cloud: there is no Secret."},
+		"no Secret, and being deleted": {absent, withoutCloud("", "there is no Secret"), good, "Stalled NoCloud: Cannot create the Neutron network: the namespace default has no cloud: there is no Secret." + wayOut},
+		"login rejected, and being deleted": {absent, login(404, "", "There is no such project."), good,
+			"Stalled LoginRejected: Cannot create the Neutron network: Keystone at https://keystone.example/v3 rejected the login (404): There is no such project. Check auth_url and the credentials in clouds.yaml, or in the Secret that contains it. The controller retries at least every two minutes, and needs no restart." + wayOut},
 		"no Secret, and drift is reported":                      {plan.Desired{Owner: owner, ReportDrift: true}, withoutCloud("", "there is no Secret"), good, "Stalled NoCloud: Cannot create the Neutron network: the namespace default has no cloud: there is no Secret."},
 		"the first login with a Secret":                         {present, withoutCloud("https://keystone.example/v3", "it takes long"), pending, waiting + "create the Neutron network: Keystone at https://keystone.example/v3 is unavailable: it takes long." + untilDone},
 		"Keystone unavailable":                                  {present, login(503, "", "Service Unavailable"), pending, waiting + "create the Neutron network: Keystone at https://keystone.example/v3 is unavailable (503): Service Unavailable." + untilDone},

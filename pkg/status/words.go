@@ -95,6 +95,15 @@ func noCloudMessage(namespace string, step plan.Step, failure *neutron.Error) st
 	return cannot(step, failure) + ": the namespace " + namespace + " has no cloud: " + sentence(failure.Message)
 }
 
+// wayOut returns how a deletion ends without credentials: those of a project that is gone, or
+// in a Secret that Kubernetes has deleted with its namespace, may never come back.
+func wayOut(desired plan.Desired) string {
+	if !desired.Absent {
+		return ""
+	}
+	return " To end the deletion and leave what exists in Neutron, remove the finalizer " + samplecrdv1.Finalizer + "."
+}
+
 func unavailableMessage(step plan.Step, failure *neutron.Error) string {
 	server := "Neutron"
 	if failure.Keystone != "" {
