@@ -12,7 +12,7 @@ import (
 var budgets = map[string]int{
 	"lines of the program":                           20_646,
 	"lines of the embedded Neutron":                  1_920,
-	"lines of tests":                                 27_650,
+	"lines of tests":                                 27_760,
 	"lines that support tests, tools and lessons":    14_030,
 	"lines of the debug page":                        1_670,
 	"lines of YAML":                                  2_800,
