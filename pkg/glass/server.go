@@ -46,7 +46,8 @@ func (o Options) Validate() error {
 // checkAddress returns an error unless an address is one of this machine (or pod) only.
 func checkAddress(flag, address string) error {
 	host, port, err := net.SplitHostPort(address)
-	if _, invalid := net.ResolveTCPAddr("tcp", address); err == nil && invalid == nil && port != "" && server.IsLoopback(host) {
+	_, invalid := net.ResolveTCPAddr("tcp", address)
+	if err == nil && invalid == nil && port != "" && server.IsLoopback(host) {
 		return nil
 	}
 	return fmt.Errorf("%s is %q: it must be a loopback address with a port, such as 127.0.0.1:8123, because "+

@@ -447,8 +447,10 @@ func TestEchoOfFormerToken(t *testing.T) {
 		Body: `{"NeutronError": {"type": "X", "message": "token-` + secret + `-1"}}`})
 	before, failed := c.sent(), make(chan error)
 	go func() { failed <- c.list() }()
-	for c.sent() == before {
-		time.Sleep(time.Millisecond)
+	for range time.Tick(time.Millisecond) {
+		if c.sent() > before {
+			break
+		}
 	}
 	c.Revoke()
 	c.wantLogin(2) // with the first one
