@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,7 +57,7 @@ func (p *Pass) Apply(ctx context.Context) {
 func newRequest() string { return strings.ToLower(rand.Text()[:8]) }
 
 func (p *Pass) applySteps(ctx context.Context) (outcome error) {
-	logger, began := klog.FromContext(ctx), p.clock.Now()
+	logger := klog.FromContext(ctx)
 	for range maxSteps {
 		p.found = p.found || p.network != nil && p.network.Status.NetworkID != "" &&
 			p.actual.HasNetwork(p.network.Status.NetworkID)
@@ -69,7 +68,7 @@ func (p *Pass) applySteps(ctx context.Context) (outcome error) {
 		if err := p.mayApply(ctx, step); err != nil {
 			return err
 		}
-		switch err := p.applyStep(ctx, step, began); {
+		switch err := p.applyStep(ctx, step); {
 		case err == nil:
 			p.logStep(logger, step)
 			p.applied = append(p.applied, step)
@@ -182,14 +181,12 @@ func (r *Reconciler) checkDefinition(ctx context.Context) error {
 		samplecrdv1.DefinitionName, samplecrdv1.AnnotationAllowDeletion)}
 }
 
-// applyStep applies one step, passes it to observers, shows it in the status if it takes
-// long, and notes in the ledger what it may have created.
-func (p *Pass) applyStep(ctx context.Context, step plan.Step, syncBegan time.Time) error {
-	endProgress := p.showProgress(ctx, step, syncBegan)
+// applyStep applies one step, passes it to observers, and notes in the ledger what it may
+// have created.
+func (p *Pass) applyStep(ctx context.Context, step plan.Step) error {
 	ctx, endStep := observe.BeginStep(ctx, strings.TrimPrefix(fmt.Sprintf("%T", step), "plan."), step)
 	after, err := p.apply(ctx, step)
 	endStep(err)
-	endProgress()
 	p.end(step, after, err)
 	if err == nil {
 		p.actual = after

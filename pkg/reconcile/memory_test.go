@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
@@ -413,47 +411,6 @@ func TestRejection(t *testing.T) {
 			if err := (&Pass{Reconciler: r, key: key, network: test.now}).rejection(); (err == nil) != test.repeats {
 				t.Errorf("rejection() = %v, want that the request is repeated: %v", err, test.repeats)
 			}
-		})
-	}
-}
-
-// TestProgressAfterStop: a step that takes long is shown in the status, but not after the
-// replica has stopped leading: another one may write the status by then.
-func TestProgressAfterStop(t *testing.T) {
-	for name, test := range map[string]struct {
-		stop    bool
-		patches int
-	}{
-		"leading": {false, 1},
-		"stopped": {true, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				network := object("uid-a", "net-a")
-				network.DeletionTimestamp = &metav1.Time{Time: time.Unix(1_000_000, 0)}
-				r, _ := newReconciler(t, network)
-				client := fake.NewClientset(network)
-				r.client, r.clock = client, clock.RealClock{} // that of the bubble
-				ctx, stop := context.WithCancel(t.Context())
-				defer stop()
-				r.Start(ctx)
-				pass := &Pass{Reconciler: r, key: key, network: network}
-				end := pass.showProgress(t.Context(), plan.DeleteNetwork{ID: "net-a"}, r.clock.Now())
-				if test.stop {
-					stop()
-				}
-				time.Sleep(2 * progressDelay) //nolint:forbidigo // no time passes in a bubble
-				end()
-				patches := 0
-				for _, action := range client.Actions() {
-					if action.Matches("patch", "networks/status") {
-						patches++
-					}
-				}
-				if patches != test.patches {
-					t.Errorf("the status was written %d times, want %d: %v", patches, test.patches, client.Actions())
-				}
-			})
 		})
 	}
 }

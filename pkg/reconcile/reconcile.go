@@ -63,7 +63,7 @@ type Reconciler struct {
 	networks *store.Networks
 	neutron  *neutron.Cache
 	events   record.EventRecorder
-	clock    clock.WithDelayedExecution
+	clock    clock.PassiveClock
 	options  Options
 
 	mu       sync.Mutex
@@ -84,7 +84,7 @@ type Dependencies struct {
 	Networks *store.Networks
 	Neutron  *neutron.Cache
 	Events   record.EventRecorder
-	Clock    clock.WithDelayedExecution
+	Clock    clock.PassiveClock
 }
 
 // New returns a Reconciler.

@@ -2,22 +2,18 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
-	"github.com/samplecrd/network-controller/pkg/plan"
 	"github.com/samplecrd/network-controller/pkg/status"
 )
 
 // A sync writes the status at its end. It also writes it before a step whose traces in
-// Neutron cannot be told from those of others, and while a step takes long.
+// Neutron cannot be told from those of others.
 
 // record records in the status what the controller is about to do: only the tags and the
 // router that it names may be removed and detached later.
@@ -38,39 +34,6 @@ func (p *Pass) addFinalizer(ctx context.Context, cloud string) error {
 		}
 	}
 	return p.setFinalizer(ctx, cloud)
-}
-
-// progressDelay is how long the requests of a sync take before users see in the status
-// that the controller is working on an edit or a deletion. Most syncs end sooner, and
-// save a write.
-const progressDelay = time.Second
-
-// showProgress writes the status while a step is applied, if the step takes long. The
-// returned function is called after the step: it waits for a write in progress. A status
-// that cannot be written does not prevent the step.
-func (p *Pass) showProgress(ctx context.Context, step plan.Step, syncBegan time.Time) (end func()) {
-	if p.network == nil {
-		return func() {}
-	}
-	if _, needed := status.InProgress(p.network, step, p.now()); !needed {
-		return func() {}
-	}
-	written := make(chan struct{})
-	timer := p.clock.AfterFunc(max(0, progressDelay-p.clock.Since(syncBegan)), func() {
-		defer close(written)
-		if p.isStopping() { // another replica may lead by now
-			return
-		}
-		after, _ := status.InProgress(p.network, step, p.now())
-		if err := p.writeStatus(ctx, after); err != nil && !errors.Is(err, errDeleted) && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Showing the work in progress failed; continuing")
-		}
-	})
-	return func() {
-		if !timer.Stop() {
-			<-written
-		}
-	}
 }
 
 // writeStatus writes a status over the one that this sync knows. It returns errDeleted if

@@ -30,29 +30,6 @@ func WithDeployment(status samplecrdv1.NetworkStatus, generation int64, problem 
 	return status
 }
 
-// InProgress returns the status to write before a step. It returns false if the
-// status stays as it is: it is written once, before the first step that changes
-// Neutron for a Network that is being deleted, or whose spec was edited after the
-// Network had been Ready. A new Network is in progress without it.
-func InProgress(network *samplecrdv1.Network, step plan.Step,
-	now metav1.Time) (after samplecrdv1.NetworkStatus, needed bool) {
-	was := ReadyOf(network.Status)
-	if !plan.ChangesNeutron(step) || was.ObservedGeneration == network.Generation {
-		return network.Status, false
-	}
-	ready := metav1.Condition{Type: samplecrdv1.ConditionReady, Status: metav1.ConditionFalse}
-	switch {
-	case network.DeletionTimestamp != nil:
-		ready.Reason, ready.Message = Deleting, "The Network is being deleted. The first step is to "+plan.Intent(step)+"."
-	case was.Status == metav1.ConditionTrue:
-		ready.Reason, ready.Message = Reconciling, "The spec was edited. The first step is to "+plan.Intent(step)+"."
-	default:
-		return network.Status, false
-	}
-	ready.Message = Clip(ready.Message)
-	return withConditions(network.Status, ready, network.Generation, now), true
-}
-
 // paused returns the status of a Network that is paused. Ready stays as it is, so that a
 // pause is no alarm; tools that wait for a change see that it is not done.
 func paused(network *samplecrdv1.Network, message string, now metav1.Time) samplecrdv1.NetworkStatus {
@@ -94,7 +71,7 @@ func abnormalType(ready metav1.Condition) string {
 	switch {
 	case ready.Status == metav1.ConditionTrue:
 		return ""
-	case ready.Reason == Reconciling, ready.Reason == Deleting, ready.Reason == NeutronUnavailable:
+	case ready.Reason == NeutronUnavailable:
 		return samplecrdv1.ConditionReconciling
 	}
 	return samplecrdv1.ConditionStalled

@@ -3,77 +3,12 @@ package status_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
-	"github.com/samplecrd/network-controller/pkg/plan"
 	"github.com/samplecrd/network-controller/pkg/status"
 )
-
-// TestInProgress: an edit and a deletion become visible before their first step that
-// changes Neutron, once. Nothing else costs a write.
-func TestInProgress(t *testing.T) {
-	theirs := metav1.Condition{Type: "Theirs", Status: "True"}
-	good := ready(metav1.ConditionTrue, status.Provisioned, "good")
-	pending := metav1.Condition{Type: "Ready", Status: "Unknown", Reason: "Pending"}
-	deletion, deleting := plan.DeleteNetwork{ID: "net-1"}, "Deleting: The Network is being deleted. The first step is to delete the Neutron network net-1."
-	change := plan.UpdateSubnet{Changes: []plan.Change{{What: "gateway", From: "10.0.0.1", To: "10.0.0.9"}}}
-	for name, test := range map[string]struct {
-		before     metav1.Condition
-		generation int64
-		deleted    bool
-		step       plan.Step
-		want       string // reason and message; empty if nothing is to be written
-	}{
-		"new":                                  {pending, 1, false, createNetwork, ""},
-		"edited":                               {good, 8, false, change, "Reconciling: The spec was edited. The first step is to change gateway from 10.0.0.1 to 10.0.0.9."},
-		"edited, but only looking":             {good, 8, false, plan.FindNetwork{}, ""},
-		"edited while it was not ready":        {ready(metav1.ConditionFalse, "InUse", ""), 8, false, change, ""},
-		"drifted":                              {good, 7, false, change, ""},
-		"visible already":                      {ready(metav1.ConditionFalse, "Reconciling", ""), 7, false, change, ""},
-		"deleted":                              {good, 8, true, deletion, deleting},
-		"deleted, and was not ready":           {ready(metav1.ConditionFalse, "InUse", ""), 8, true, deletion, deleting},
-		"deleted while new":                    {pending, 2, true, deletion, deleting},
-		"deleted, but nothing was created":     {pending, 2, true, plan.RemoveFinalizer{}, ""},
-		"deleted, and the deletion is blocked": {ready(metav1.ConditionFalse, "InUse", ""), 7, true, deletion, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			network := &samplecrdv1.Network{Status: samplecrdv1.NetworkStatus{NetworkID: "net-1", Conditions: []metav1.Condition{test.before, theirs}}}
-			network.Generation = test.generation
-			if test.deleted {
-				network.DeletionTimestamp = &now
-			}
-			before := network.DeepCopy()
-
-			got, needed := status.InProgress(network, test.step, now)
-
-			if diff := cmp.Diff(before, network); diff != "" {
-				t.Errorf("the Network was changed (-before +after):\n%s", diff)
-			}
-			if needed != (test.want != "") {
-				t.Fatalf("InProgress() is needed: %v, want %v", needed, test.want != "")
-			}
-			if !needed {
-				return
-			}
-			is, with := got.Conditions[0], got.Conditions[2]
-			if text := is.Reason + ": " + is.Message; text != test.want || is.Status != "False" || is.ObservedGeneration != test.generation {
-				t.Errorf("Ready is %v, want False, %s", is, test.want)
-			}
-			want := is
-			want.Type, want.Status, want.LastTransitionTime = "Reconciling", "True", now
-			if diff := cmp.Diff(want, with); diff != "" || got.Conditions[1] != theirs || got.NetworkID != "net-1" || got.ObservedGeneration != test.generation {
-				t.Errorf("the status is %+v; Reconciling (-want +got):\n%s", got, diff)
-			}
-			network.Status = got
-			if _, again := status.InProgress(network, test.step, now); again {
-				t.Error("the second step needs another write")
-			}
-		})
-	}
-}
 
 // TestIsSame: conditions of other controllers make no difference, and neither does
 // the order. Only an empty status has the hash 0.

@@ -43,19 +43,13 @@ const (
 	// NoCloud: the controller has no cloud of its own, and the namespace has no usable Secret
 	// that leads to one.
 	NoCloud = "NoCloud"
-	// Reconciling: the spec was edited, and the controller is changing Neutron
-	// accordingly.
-	Reconciling = "Reconciling"
-	// Deleting: the Network is being deleted, and the controller is deleting what it
-	// created in Neutron.
-	Deleting = "Deleting"
 )
 
 // KnownReason returns the reason of a condition Ready, or "Other" if this package
 // never writes it: everybody who can write a status can set any reason.
 func KnownReason(reason string) string {
 	switch plan.Reason(reason) {
-	case Provisioned, Refused, NeutronUnavailable, LoginRejected, NoCloud, Pending, Reconciling, Deleting,
+	case Provisioned, Refused, NeutronUnavailable, LoginRejected, NoCloud, Pending,
 		plan.ReasonInvalidSpec, plan.ReasonAmbiguous, plan.ReasonNotOurs, plan.ReasonNotFound, plan.ReasonAdoptionNotAllowed,
 		plan.ReasonDrifted, plan.ReasonOtherCloud, plan.ReasonOtherCluster, plan.ReasonExtensionMissing,
 		plan.ReasonSubnetPoolMismatch, plan.ReasonInUse, plan.ReasonNamespaceLimit, plan.ReasonDefinitionDeleted,
@@ -303,13 +297,11 @@ func IsReady(status samplecrdv1.NetworkStatus) bool {
 }
 
 // NewProblem returns the reason and message of the condition Ready if it became
-// false, or false for another reason; otherwise it returns empty strings. Work in
-// progress is no problem.
+// false, or false for another reason; otherwise it returns empty strings.
 func NewProblem(before, after samplecrdv1.NetworkStatus) (reason, message string) {
 	was, is := ReadyOf(before), ReadyOf(after)
-	isInProgress := is.Reason == Reconciling || is.Reason == Deleting
 	isKnown := was.Status == is.Status && was.Reason == is.Reason
-	if is.Status != metav1.ConditionFalse || isInProgress || isKnown {
+	if is.Status != metav1.ConditionFalse || isKnown {
 		return "", ""
 	}
 	return is.Reason, is.Message

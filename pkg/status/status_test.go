@@ -205,9 +205,6 @@ func TestNewProblem(t *testing.T) {
 		"the first condition":   {"", "Refused: quota", "Refused: quota"},
 		"another message":       {"Refused: quota", "Refused: policy", ""},
 		"another reason":        {"Refused: quota", "InUse: ports", "InUse: ports"},
-		"work in progress":      {"Provisioned: good", "Reconciling: work", ""},
-		"deletion in progress":  {"Provisioned: good", "Deleting: work", ""},
-		"new, after work":       {"Reconciling: work", "InUse: ports", "InUse: ports"},
 		"no condition":          {"", "", ""},
 	} {
 		having := func(text string) (s samplecrdv1.NetworkStatus) {

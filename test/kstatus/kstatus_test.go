@@ -54,13 +54,6 @@ func after(network *samplecrdv1.Network, outcome error) *samplecrdv1.Network {
 	return network
 }
 
-// before returns the Network before the first step that changes Neutron.
-func before(network *samplecrdv1.Network, step plan.Step) *samplecrdv1.Network {
-	network = network.DeepCopy()
-	network.Status, _ = status.InProgress(network, step, now)
-	return network
-}
-
 func edited(network *samplecrdv1.Network) *samplecrdv1.Network {
 	network = network.DeepCopy()
 	network.Generation++
@@ -97,8 +90,7 @@ func states(t *testing.T) []state {
 		{"ready", ready, kstatus.CurrentStatus, ""},
 		{"ready, and its Deployment is invalid", withInvalidDeployment(ready), kstatus.CurrentStatus, ""},
 		{"edited, and not seen yet", edited(ready), kstatus.InProgressStatus, ""},
-		{"edited, and in progress", before(edited(ready), plan.UpdateNetwork{}), kstatus.InProgressStatus, "Reconciling"},
-		{"edited, and done", after(before(edited(ready), plan.UpdateNetwork{}), nil), kstatus.CurrentStatus, ""},
+		{"edited, and done", after(edited(ready), nil), kstatus.CurrentStatus, ""},
 		{"edited, and in use", after(edited(ready), failed(neutron.ErrInUse)), kstatus.FailedStatus, "InUse"},
 		{"edited, and Neutron is unavailable", after(edited(ready), failed(neutron.ErrUnavailable)), kstatus.InProgressStatus, "NeutronUnavailable"},
 		{"in use, and edited again", edited(after(edited(ready), failed(neutron.ErrInUse))), kstatus.InProgressStatus, ""},
@@ -107,7 +99,6 @@ func states(t *testing.T) []state {
 		{"paused, and no longer", after(after(ready, blocked(plan.ReasonPaused)), nil), kstatus.CurrentStatus, ""},
 		{"recovered", after(after(ready, failed(neutron.ErrRefused)), nil), kstatus.CurrentStatus, ""},
 		{"deleted, and not seen yet", deleted(ready), kstatus.TerminatingStatus, ""},
-		{"being deleted", before(deleted(ready), plan.DeleteNetwork{}), kstatus.TerminatingStatus, ""},
 		{"deletion blocked", after(deleted(ready), failed(neutron.ErrInUse)), kstatus.TerminatingStatus, ""},
 	}
 	for _, reason := range reasons {
