@@ -7,9 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -147,59 +145,9 @@ func (c *Controller) announce(ctx context.Context, deployment *metav1.PartialObj
 	c.Events.Event(reference(deployment), corev1.EventTypeNormal, reason, status.Clip(change))
 }
 
+// warn reports a problem to a Deployment.
 func (c *Controller) warn(deployment *metav1.PartialObjectMetadata, problem string) {
 	c.Events.Event(reference(deployment), corev1.EventTypeWarning, "NetworkNotMade", status.Clip(problem))
-}
-
-// report reports a problem to a Deployment, and to its Network if it has one.
-func (c *Controller) report(
-	ctx context.Context, deployment *metav1.PartialObjectMetadata, network *samplecrdv1.Network, problem string,
-) error {
-	c.warn(deployment, problem)
-	if relationOf(network, deployment) != owned {
-		problem = ""
-	}
-	return c.mark(ctx, network, problem)
-}
-
-// forget ends the condition of a Network whose Deployment does not exist. Until the
-// Deployments have been listed, it may exist.
-func (c *Controller) forget(ctx context.Context, network *samplecrdv1.Network) error {
-	if network == nil || !isMarked(network) {
-		return nil
-	}
-	if informer, watched := c.Informers.For(network.Namespace); watched && !informer.HasSynced() {
-		return fmt.Errorf("the Deployments have not been listed yet: %w", store.ErrOutdated)
-	}
-	return c.mark(ctx, network, "")
-}
-
-func isMarked(network *samplecrdv1.Network) bool {
-	return meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionDeploymentInvalid) != nil
-}
-
-// mark sets the condition DeploymentInvalid of a Network, or removes it if there is no
-// problem.
-func (c *Controller) mark(ctx context.Context, network *samplecrdv1.Network, problem string) error {
-	if network == nil {
-		return nil
-	}
-	after := status.WithDeployment(network.Status, network.Generation, problem, metav1.Now().Rfc3339Copy())
-	if equality.Semantic.DeepEqual(after, network.Status) {
-		return nil
-	}
-	patch, err := status.MergePatch(map[string]any{"status": network.Status}, map[string]any{
-		"metadata": map[string]string{"resourceVersion": network.ResourceVersion}, "status": after,
-	})
-	if err != nil {
-		return err
-	}
-	_, err = c.Client.SamplecrdV1().Networks(network.Namespace).
-		Patch(ctx, network.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager}, "status")
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("updating the condition of a Deployment's Network: %w", err)
-	}
-	return nil
 }
 
 // ownerReference makes the garbage collector delete a Network after its Deployment.

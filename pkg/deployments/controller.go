@@ -83,35 +83,30 @@ func (c *Controller) Run(ctx context.Context, workers int) error {
 }
 
 func (c *Controller) addHandlers(logger klog.Logger) error {
-	add := func(deployment any) {
-		if key, err := cache.DeletionHandlingObjectToName(deployment); err == nil {
-			c.queue.Add(key)
-		}
-	}
 	for _, informer := range c.Informers {
 		_, err := informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 			AddFunc: func(deployment any, isInInitialList bool) {
+				add := c.queue.Add
 				if isInInitialList {
-					c.queue.AddInBackground(cache.MetaObjectToName(deployment.(metav1.Object)))
-					return
+					add = c.queue.AddInBackground
 				}
-				add(deployment)
+				add(cache.MetaObjectToName(deployment.(metav1.Object)))
 			},
 			UpdateFunc: func(before, after any) {
-				if requestChanged(before.(*metav1.PartialObjectMetadata), after.(*metav1.PartialObjectMetadata)) {
-					add(after)
+				deployment := after.(*metav1.PartialObjectMetadata)
+				if requestChanged(before.(*metav1.PartialObjectMetadata), deployment) {
+					c.queue.Add(cache.MetaObjectToName(deployment))
 				}
 			},
-			DeleteFunc: add,
-		})
+		}) // a deletion needs no sync: the garbage collector deletes the Network
 		if err != nil {
 			return fmt.Errorf("adding an event handler for Deployments: %w", err)
 		}
 	}
 	return c.Networks.AddUnobserved(logger, store.Handlers{
 		AddFunc: func(network *samplecrdv1.Network, _ bool) {
-			if c.concerns(cache.MetaObjectToName(network)) || isMarked(network) {
-				c.queue.AddInBackground(cache.MetaObjectToName(network))
+			if key := cache.MetaObjectToName(network); c.concerns(key) {
+				c.queue.AddInBackground(key)
 			}
 		},
 		UpdateFunc: func(before, after *samplecrdv1.Network) {
@@ -175,27 +170,28 @@ const repeatProblem = 30 * time.Minute
 // syncHandler makes the Network of one Deployment match its annotations.
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
 	deployment, err := c.get(key)
-	if err != nil {
+	switch {
+	case err != nil:
 		return fmt.Errorf("reading the Deployment: %w", err)
+	case deployment == nil:
+		return nil
 	}
 	network, err := c.Networks.Get(key)
 	if err != nil {
 		return fmt.Errorf("reading the Network of a Deployment: %w", err)
 	}
-	if deployment == nil {
-		return c.forget(ctx, network)
-	}
 	action, problem := decide(deployment, c.Options.requestOf(deployment), network)
 	if action == keep {
-		return c.mark(ctx, network, "")
+		return nil
 	}
 	if action != reportOnly {
 		if problem, err = c.apply(ctx, action, deployment, network); err != nil || problem == "" {
 			return err // the event of the write adds the key again
 		}
 	}
+	c.warn(deployment, problem)
 	c.queue.AddAfter(key, repeatProblem)
-	return c.report(ctx, deployment, network, problem)
+	return nil
 }
 
 // get returns a Deployment, or nil if it does not exist or is not watched.

@@ -11,25 +11,6 @@ import (
 	"github.com/samplecrd/network-controller/pkg/plan"
 )
 
-// InvalidRequest is the reason of the condition DeploymentInvalid.
-const InvalidRequest = "InvalidRequest"
-
-// WithDeployment returns a status with the condition DeploymentInvalid, or without it if
-// the Deployment of the Network has no problem.
-func WithDeployment(status samplecrdv1.NetworkStatus, generation int64, problem string,
-	now metav1.Time) samplecrdv1.NetworkStatus {
-	status.Conditions = slices.Clone(status.Conditions)
-	if problem == "" {
-		meta.RemoveStatusCondition(&status.Conditions, samplecrdv1.ConditionDeploymentInvalid)
-		return status
-	}
-	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: samplecrdv1.ConditionDeploymentInvalid, Status: metav1.ConditionTrue, Reason: InvalidRequest,
-		Message: Clip(problem), ObservedGeneration: generation, LastTransitionTime: now,
-	})
-	return status
-}
-
 // paused returns the status of a Network that is paused. Ready stays as it is, so that a
 // pause is no alarm; tools that wait for a change see that it is not done.
 func paused(network *samplecrdv1.Network, message string, now metav1.Time) samplecrdv1.NetworkStatus {

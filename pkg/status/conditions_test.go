@@ -3,7 +3,6 @@ package status_test
 import (
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
@@ -23,12 +22,11 @@ func TestIsSame(t *testing.T) {
 		a, b samplecrdv1.NetworkStatus
 		want bool
 	}{
-		"equal":                {having("Ready"), having("Ready"), true},
-		"another order":        {having("Stalled", "Ready"), having("Ready", "Stalled"), true},
-		"theirs":               {having("Theirs", "Ready"), having("Ready"), true},
-		"one more of ours":     {having("Ready", "Reconciling"), having("Ready"), false},
-		"another record":       {having(), samplecrdv1.NetworkStatus{NetworkID: "net-1"}, false},
-		"one for a Deployment": {having("DeploymentInvalid"), having(), true},
+		"equal":            {having("Ready"), having("Ready"), true},
+		"another order":    {having("Stalled", "Ready"), having("Ready", "Stalled"), true},
+		"theirs":           {having("Theirs", "Ready"), having("Ready"), true},
+		"one more of ours": {having("Ready", "Reconciling"), having("Ready"), false},
+		"another record":   {having(), samplecrdv1.NetworkStatus{NetworkID: "net-1"}, false},
 	} {
 		if got := status.IsSame(test.a, test.b); got != test.want {
 			t.Errorf("%s: IsSame() = %v, want %v", name, got, test.want)
@@ -70,22 +68,6 @@ func TestWriter(t *testing.T) {
 		if got := status.Overwritten(writer, "ours"); got.Note != want || got.Type != "Warning" {
 			t.Errorf("Overwritten(%q) = %v, want %q", writer, got, want)
 		}
-	}
-}
-
-func TestWithDeployment(t *testing.T) {
-	now := metav1.Now()
-	before := samplecrdv1.NetworkStatus{Conditions: []metav1.Condition{{Type: samplecrdv1.ConditionReady, Status: metav1.ConditionTrue}}}
-	invalid := status.WithDeployment(before, 7, "the annotation has no range", now)
-	condition := meta.FindStatusCondition(invalid.Conditions, samplecrdv1.ConditionDeploymentInvalid)
-	if condition == nil || condition.Status != metav1.ConditionTrue || condition.ObservedGeneration != 7 || condition.Message != "the annotation has no range" {
-		t.Errorf("with a problem of the Deployment, the condition is %+v", condition)
-	}
-	if len(before.Conditions) != 1 {
-		t.Errorf("the status that was given has changed: %+v", before.Conditions)
-	}
-	if valid := status.WithDeployment(invalid, 8, "", now); len(valid.Conditions) != 1 || len(invalid.Conditions) != 2 {
-		t.Errorf("without a problem, the conditions are %+v", valid.Conditions)
 	}
 }
 

@@ -66,12 +66,6 @@ func deleted(network *samplecrdv1.Network) *samplecrdv1.Network {
 	return network
 }
 
-func withInvalidDeployment(network *samplecrdv1.Network) *samplecrdv1.Network {
-	network = network.DeepCopy()
-	network.Status = status.WithDeployment(network.Status, network.Generation, "bad", now)
-	return network
-}
-
 var loginRejected = &neutron.Error{
 	Op: "login", Class: neutron.ErrUnavailable, Status: 401, Keystone: "https://keystone.example/v3",
 }
@@ -88,7 +82,6 @@ func states(t *testing.T) []state {
 		{"new, and without a cloud", after(fresh, withoutCloud), kstatus.FailedStatus, "NoCloud"},
 		{"new, and rejected", after(fresh, failed(neutron.ErrRefused)), kstatus.FailedStatus, "Refused"},
 		{"ready", ready, kstatus.CurrentStatus, ""},
-		{"ready, and its Deployment is invalid", withInvalidDeployment(ready), kstatus.CurrentStatus, ""},
 		{"edited, and not seen yet", edited(ready), kstatus.InProgressStatus, ""},
 		{"edited, and done", after(edited(ready), nil), kstatus.CurrentStatus, ""},
 		{"edited, and in use", after(edited(ready), failed(neutron.ErrInUse)), kstatus.FailedStatus, "InUse"},

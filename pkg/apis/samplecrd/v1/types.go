@@ -16,9 +16,6 @@ const (
 	// ConditionStalled is True if the controller cannot continue until somebody
 	// changes something. Otherwise it is absent. kstatus defines it.
 	ConditionStalled = "Stalled"
-	// ConditionDeploymentInvalid is True while the Deployment that the Network belongs
-	// to requests something that is not valid. Otherwise it is absent.
-	ConditionDeploymentInvalid = "DeploymentInvalid"
 	// Finalizer is added before anything is created in Neutron. It is removed
 	// when Neutron has confirmed that everything is deleted.
 	Finalizer = "samplecrd.k8s.io/neutron"
