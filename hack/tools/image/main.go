@@ -1,8 +1,7 @@
-// Command image packs the controller's binary into a container image, without a
-// container engine. containerd, Docker, podman and kind import the archive. With binaries of
-// several platforms, it is an archive in the OCI image layout. With -manifests, it packs
-// manifests instead, as an OCI artifact in the same layout. The file depends only on what is
-// packed, the version, the revision and the time.
+// Command image packs the controller's binaries into a container image, without a container
+// engine, or with -manifests manifests into an OCI artifact. The file is an archive in the
+// OCI image layout, which containerd, kind, podman, skopeo and Docker 25 read. It depends
+// only on what is packed, the version, the revision and the time.
 //
 //	image -o build/image.tar -image ghcr.io/samplecrd/network-controller:v1.2.3 \
 //	    -version v1.2.3 -revision 0123abc linux/amd64 build/image/linux-amd64/samplecrd-controller
@@ -19,7 +18,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
 func main() {
@@ -48,45 +47,37 @@ func run(args []string, out io.Writer) error {
 		return fmt.Errorf("reading -image: %w", err)
 	}
 	of := release{version: *version, revision: *revision, created: time.Unix(*created, 0).UTC()}
-	pack := packImages
-	if *manifests {
-		pack = packManifests
+	content, err := pack(*manifests, flags.Args(), of)
+	if err == nil {
+		err = writeArchive(*path, tag, content, of.created)
 	}
-	if err := pack(*path, tag, flags.Args(), of); err != nil {
+	if err != nil {
 		return fmt.Errorf("making %s: %w", *path, err)
 	}
 	_, err = fmt.Fprintf(out, "%s\n  image  %s\n", *path, tag.Name())
 	return err
 }
 
-func packManifests(path string, tag name.Tag, files []string, of release) error {
-	bundle, err := newBundle(files, of)
-	if err != nil {
-		return err
+// pack packs manifests, or pairs of a platform and a binary: several of them into an index,
+// from which an engine takes its own.
+func pack(manifests bool, files []string, of release) (mutate.Appendable, error) {
+	if manifests {
+		return newBundle(files, of)
 	}
-	return writeArchive(path, tag, bundle, of.created)
-}
-
-// packImages packs pairs of a platform and a binary.
-func packImages(path string, tag name.Tag, pairs []string, of release) error {
 	var images []v1.Image
-	for pair := range slices.Chunk(pairs, 2) {
+	for pair := range slices.Chunk(files, 2) {
 		platform, err := v1.ParsePlatform(pair[0])
 		if err != nil {
-			return fmt.Errorf("reading the platform: %w", err)
+			return nil, fmt.Errorf("reading the platform: %w", err)
 		}
 		image, err := newImage(*platform, pair[1], of)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		images = append(images, image)
 	}
 	if len(images) == 1 {
-		return tarball.WriteToFile(path, tag, images[0])
+		return images[0], nil
 	}
-	index, err := newIndex(images)
-	if err != nil {
-		return err
-	}
-	return writeArchive(path, tag, index, of.created)
+	return newIndex(images)
 }
