@@ -27,12 +27,11 @@ import (
 )
 
 func main() {
-	multicall.Main(map[string]multicall.Program{
-		"etcd":           {Daemon: true, Run: etcd},
-		"kube-apiserver": {Daemon: true, Run: func() int { return cli.Run(apiserver.NewAPIServerCommand()) }},
-		"kube-controller-manager": {Daemon: true,
-			Run: func() int { return cli.Run(controllermanager.NewControllerManagerCommand()) }},
-		"kubectl": {Run: kubectl},
+	multicall.Main(map[string]func() int{
+		"etcd":                    etcd,
+		"kube-apiserver":          func() int { return cli.Run(apiserver.NewAPIServerCommand()) },
+		"kube-controller-manager": func() int { return cli.Run(controllermanager.NewControllerManagerCommand()) },
+		"kubectl":                 kubectl,
 	})
 }
 

@@ -6,11 +6,9 @@
 // A cluster keeps all its files in a run folder. Beside that, it uses one TCP port
 // of 127.0.0.1. So any number of clusters can run at once.
 //
-// Nothing outlives the process that started a cluster. The components exit when
-// their standard input closes, which is a pipe that only this process holds: the
-// kernel closes it even after kill -9. (On macOS, programs in Options.Assets
-// outlive a kill -9.) The run folder is then left over; the next
-// Start removes it.
+// Nothing outlives the process that started a cluster: the kernel kills the components
+// with it, even after kill -9. (On macOS, they outlive a kill -9.) The run folder is then
+// left over; the next Start removes it.
 //
 // It works on Linux and macOS.
 package controlplane

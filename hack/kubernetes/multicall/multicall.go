@@ -8,7 +8,6 @@ package multicall
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,24 +15,9 @@ import (
 	"strings"
 )
 
-// exitWhenStdinCloses is the environment variable that ties a daemon to the
-// process that started it. If the variable is not empty, the daemon exits as soon
-// as its standard input is closed. The parent process keeps the other end of the
-// pipe open. The kernel closes it when the parent ends, even after kill -9. This
-// works on every Unix.
-const exitWhenStdinCloses = "EXIT_WHEN_STDIN_CLOSES"
-
-// Program is one of the programs.
-type Program struct {
-	// Daemon is true if the program runs until it is stopped, and reads nothing
-	// from its standard input.
-	Daemon bool
-	// Run runs the program with the arguments in os.Args.
-	Run func() (exitCode int)
-}
-
-// Main runs the program that the command line selects, and exits.
-func Main(programs map[string]Program) {
+// Main runs the program that the command line selects, with the arguments in os.Args, and
+// exits with the code that it returns.
+func Main(programs map[string]func() (exitCode int)) {
 	name, args := selected(programs, os.Args)
 	program, ok := programs[name]
 	if !ok {
@@ -41,15 +25,12 @@ func Main(programs map[string]Program) {
 		os.Exit(2)
 	}
 	os.Args = args
-	if program.Daemon && os.Getenv(exitWhenStdinCloses) != "" {
-		go exitAfter(os.Stdin, name)
-	}
-	os.Exit(program.Run())
+	os.Exit(program())
 }
 
 // selected returns the name of the program that the command line selects, and
 // the command line of that program.
-func selected(programs map[string]Program, args []string) (name string, programArgs []string) {
+func selected(programs map[string]func() int, args []string) (name string, programArgs []string) {
 	if len(args) == 0 {
 		return "", nil
 	}
@@ -63,19 +44,8 @@ func selected(programs map[string]Program, args []string) (name string, programA
 	return args[1], args[1:]
 }
 
-func usage(programs map[string]Program) string {
+func usage(programs map[string]func() int) string {
 	names := slices.Sorted(maps.Keys(programs))
-	return fmt.Sprintf(`usage: %s %s [arguments]
-
-A symbolic link with one of these names runs that program.
-With %s=1, a daemon exits when its standard input is closed.
-`, filepath.Base(os.Args[0]), strings.Join(names, "|"), exitWhenStdinCloses)
-}
-
-// exitAfter exits when the input ends. It does not wait for the program: the
-// process that started it has ended.
-func exitAfter(input io.Reader, name string) {
-	_, _ = io.Copy(io.Discard, input)
-	fmt.Fprintf(os.Stderr, "%s: standard input was closed, exiting\n", name)
-	os.Exit(1)
+	return fmt.Sprintf("usage: %s %s [arguments]\nA symbolic link with one of these names runs that program.\n",
+		filepath.Base(os.Args[0]), strings.Join(names, "|"))
 }

@@ -20,8 +20,8 @@ import (
 )
 
 func main() {
-	multicall.Main(map[string]multicall.Program{
-		"kubelet":        {Daemon: true, Run: func() int { return cli.Run(kubelet.NewKubeletCommand(context.Background())) }},
-		"kube-scheduler": {Daemon: true, Run: func() int { return cli.Run(scheduler.NewSchedulerCommand()) }},
+	multicall.Main(map[string]func() int{
+		"kubelet":        func() int { return cli.Run(kubelet.NewKubeletCommand(context.Background())) },
+		"kube-scheduler": func() int { return cli.Run(scheduler.NewSchedulerCommand()) },
 	})
 }

@@ -4,5 +4,5 @@ package process
 
 import "os/exec"
 
-// StartMortal starts a command. Only its standard input ends with this process.
+// StartMortal starts a command. Other kernels than that of Linux do not kill it.
 func StartMortal(command *exec.Cmd) error { return command.Start() }

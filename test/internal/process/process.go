@@ -1,5 +1,5 @@
 // Package process starts the servers and commands that the tests run against.
-// They end with the process that started them, even after kill -9. Each writes
+// They end with the process that started them, on Linux even after kill -9. Each writes
 // its log into a file, whose last lines become part of errors.
 package process
 
@@ -33,12 +33,8 @@ type Process struct {
 	done    chan struct{} // closed when the program has ended
 }
 
-// Start starts a program in a folder, which is its working directory and its
-// home, and holds its log. The program ends with this process:
-//
-//   - Its standard input is a pipe whose other end only this process holds.
-//     hack/kubernetes exits when that is closed.
-//   - On Linux, the kernel kills the program as well.
+// Start starts a program in a folder, which is its working directory and its home, and
+// holds its log. The program ends with this process: see StartMortal.
 func Start(dir string, program Program) (*Process, error) {
 	p := &Process{name: program.Name, logFile: filepath.Join(dir, program.Name+".log"), done: make(chan struct{})}
 	log, err := os.OpenFile(p.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -46,27 +42,19 @@ func Start(dir string, program Program) (*Process, error) {
 		return nil, fmt.Errorf("starting %s: %w", p.name, err)
 	}
 	defer func() { _ = log.Close() }()
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("starting %s: %w", p.name, err)
-	}
-	defer func() { _ = reader.Close() }()
-
 	p.command = exec.Command(program.Args[0], program.Args[1:]...) //nolint:noctx // it runs until it is stopped
 	p.command.Dir = dir
-	p.command.Env = append(append(Environment(dir), "EXIT_WHEN_STDIN_CLOSES=1"), program.Env...)
-	p.command.Stdin, p.command.Stdout, p.command.Stderr = reader, log, log
+	p.command.Env = append(Environment(dir), program.Env...)
+	p.command.Stdout, p.command.Stderr = log, log
 	// In a process group of its own, the program gets no Ctrl-C from a terminal.
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := StartMortal(p.command); err != nil {
-		_ = writer.Close()
 		return nil, fmt.Errorf("starting %s: %w", p.name, err)
 	}
 	go func() {
 		_ = p.command.Wait() // its result is in command.ProcessState, too
 		// Children that it left behind. This fails if there are none.
 		_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL)
-		_ = writer.Close()
 		close(p.done)
 	}()
 	return p, nil
