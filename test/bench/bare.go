@@ -13,9 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
@@ -24,6 +21,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	typedv1 "github.com/samplecrd/network-controller/pkg/client/clientset/versioned/typed/samplecrd/v1"
 )
 
 // bareClient sends the requests that a Network needs, and nothing else: it is the speed
@@ -35,7 +33,7 @@ import (
 //
 // It is no controller. It looks for nothing, checks nothing, corrects nothing and
 // retries nothing: a failed request ends it.
-type bareClient struct{ kube, neutron *rest.RESTClient }
+type bareClient struct{ kube, neutron rest.Interface }
 
 // bareMain runs a bareClient in a process of its own, with the flags of a controller.
 func bareMain(ctx context.Context, args []string) error {
@@ -43,15 +41,14 @@ func bareMain(ctx context.Context, args []string) error {
 	kubeconfig := flags.String("kubeconfig", "", "`path` of a kubeconfig file")
 	endpoint := flags.String("neutron-endpoint", "", "`URL` of Neutron")
 	workers := flags.Int("workers", 32, "number of concurrent workers")
-	groupName := flags.String("group", group, "API group of the Networks")
 	_ = flags.Parse(args) // it exits
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	if err != nil {
 		return err
 	}
 	http.DefaultTransport.(*http.Transport).MaxIdleConnsPerHost = *workers
-	kube, err := newClient(config, *groupName)
-	neutron, failed := newClient(&rest.Config{Host: *endpoint}, *groupName) // it only encodes
+	kube, err := newClient(config)
+	neutron, failed := newClient(&rest.Config{Host: *endpoint}) // it only encodes
 	if err := errors.Join(err, failed); err != nil {
 		return err
 	}
@@ -163,25 +160,21 @@ func (c *bareClient) send(ctx context.Context, method, path string, body object)
 // resource is the resource of Networks in requests.
 const resource = "networks"
 
-// newClient returns a client for the Networks of an API group, with as little work as
-// client-go allows: no cache and no limit of requests.
-func newClient(config *rest.Config, group string) (*rest.RESTClient, error) {
-	version := schema.GroupVersion{Group: group, Version: "v1"}
-	scheme := runtime.NewScheme()
-	scheme.AddKnownTypeWithName(version.WithKind("Network"), &samplecrdv1.Network{})
-	scheme.AddKnownTypeWithName(version.WithKind("NetworkList"), &samplecrdv1.NetworkList{})
-	metav1.AddToGroupVersion(scheme, version)
-
+// newClient returns a client for Networks, without a cache or a limit of requests.
+func newClient(config *rest.Config) (rest.Interface, error) {
 	config = rest.CopyConfig(config)
-	config.GroupVersion, config.APIPath, config.QPS = &version, "/apis", -1
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	return rest.RESTClientFor(config)
+	config.QPS = -1
+	client, err := typedv1.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return client.RESTClient(), nil
 }
 
 // watchNetworks calls a function for all Networks of a namespace that exist, and for each
 // later change, until the context ends. An empty namespace stands for all.
 func watchNetworks(
-	ctx context.Context, client *rest.RESTClient, namespace string, handle func(watch.EventType, *samplecrdv1.Network),
+	ctx context.Context, client rest.Interface, namespace string, handle func(watch.EventType, *samplecrdv1.Network),
 ) error {
 	all := &samplecrdv1.NetworkList{}
 	if err := client.Get().Namespace(namespace).Resource(resource).Do(ctx).Into(all); err != nil {

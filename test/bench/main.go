@@ -69,26 +69,17 @@ type bench struct {
 type peer struct {
 	Name    string // for flags and files
 	Title   string // for tables
-	group   string // the API group of its Networks
 	command []string
 	isBare  bool // it sends no Events, and checks nothing
 }
 
-const (
-	group           = "samplecrd.k8s.io"
-	schemalessGroup = "bench.example.com"
-)
-
 var (
-	bareSchemaless = peer{"bare-schemaless", "bare client, CRD without a schema", schemalessGroup,
-		[]string{"build/bin/bench", "bare", "-group=" + schemalessGroup}, true}
-	bare = peer{"bare", "bare client, our CRD", group, []string{"build/bin/bench", "bare"}, true}
-	ours = peer{"controller", "this controller", group, []string{"samplecrd-controller"}, false}
+	bare = peer{"bare", "bare client", []string{"build/bin/bench", "bare"}, true}
+	ours = peer{"controller", "this controller", []string{"samplecrd-controller"}, false}
 
-	onControllerRuntime = peer{"controller-runtime", "on controller-runtime", group,
-		[]string{"build/bin/bench-controller-runtime"}, false}
+	onControllerRuntime = peer{"controller-runtime", "on controller-runtime", []string{"build/bin/bench-controller-runtime"}, false}
 
-	peers = []peer{bareSchemaless, bare, ours, onControllerRuntime}
+	peers = []peer{bare, ours, onControllerRuntime}
 )
 
 // The kinds of measurements.

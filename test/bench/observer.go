@@ -34,7 +34,7 @@ type waiting struct {
 }
 
 // observe starts to watch a namespace, or all if it is empty, until the context ends.
-func observe(ctx context.Context, kube *rest.RESTClient, namespace string) *observer {
+func observe(ctx context.Context, kube rest.Interface, namespace string) *observer {
 	ctx, stop := context.WithCancel(ctx)
 	o := &observer{waiting: map[cache.ObjectName]waiting{}, failed: make(chan error, 1), stop: stop}
 	go func() {

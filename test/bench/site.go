@@ -21,7 +21,7 @@ import (
 type site struct {
 	root      string
 	cluster   *controlplane.Cluster
-	kube      *rest.RESTClient // for the Networks of the peer's group
+	kube      rest.Interface // for Networks
 	cloud     cloud
 	peer      peer
 	flags     []string         // that the peer has in addition
@@ -72,7 +72,7 @@ func onSite(ctx context.Context, root string, m step, measure func(*site) error)
 // use calls a function with a Kubernetes, and ends everything after it.
 func (s *site) use(ctx context.Context, call func() error) (err error) {
 	defer s.cloud.Close()
-	s.cluster, err = controlplane.Start(ctx, controlplane.Options{Apply: []string{"crd", "test/bench/crd"}})
+	s.cluster, err = controlplane.Start(ctx, controlplane.Options{Apply: []string{"crd"}})
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (s *site) use(ctx context.Context, call func() error) (err error) {
 		s.stopPeer()
 		err = errors.Join(err, s.cluster.Stop())
 	}()
-	if s.kube, err = newClient(s.cluster.RESTConfig(), s.peer.group); err != nil {
+	if s.kube, err = newClient(s.cluster.RESTConfig()); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
