@@ -225,40 +225,10 @@ func TestDeletedWithDefinition(t *testing.T) {
 	h.eventually(func() error { return h.hasCounts(0, 0) })
 }
 
-// TestPausedController: a controller is paused between its look and its create request, and
-// no Lease stops it. Meanwhile another one creates the network, and the Network is deleted.
-// When the first one goes on, nothing is left. (test/stories/asleep.txtar has a Network that
-// stays.)
-func TestPausedController(t *testing.T) {
-	h := newHarness(t)
-	h.flags(shortResync)
-	url, create := h.neutronURL, pauseAt(creates("networks"))
-	h.between(create.wait(h), nil)
-	endFirst := h.startController()
-	h.create("example", "10.0.0.0/24", "")
-	<-create.reached
-
-	h.neutronURL = url
-	h.startController()
-	h.waitReady("example")
-	h.delete("example")
-	h.waitGone("example")
-	ended := make(chan struct{})
-	go func() { endFirst(); close(ended) }()
-	create.release()
-	h.eventually(func() error {
-		if n := len(h.neutronRequests(http.MethodPost)); n < 3 {
-			return fmt.Errorf("Neutron has received %d creates, want those of the paused controller, too", n)
-		}
-		return nil
-	})
-	<-ended
-	h.stays(func() error { return h.hasCounts(0, 0) })
-}
-
 // TestNetworkOfAnotherController: two controllers create a network each. The controller
 // whose network the status does not name deletes it, although the Network is gone by then.
-// The other controller did not see it.
+// The other controller did not see it. (test/stories/asleep.txtar has a controller that is
+// paused, and Networks that stay.)
 func TestNetworkOfAnotherController(t *testing.T) {
 	h := newHarness(t)
 	createB, subnetA := pauseAt(creates("networks")), pauseAt(creates("subnets"))
