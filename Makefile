@@ -39,14 +39,14 @@ help: ## List the targets
 
 .PHONY: demo
 demo: build hack-local ## Create, edit and delete a Network (KUBEBUILDER_ASSETS=folder: with the Kubernetes there)
-	@exec $(WITH_KUBERNETES) build/bin/local demo
+	@exec $(WITH_KUBERNETES) build/bin/local exec hack/demo/network.sh
 
 # These demos need kube-controller-manager, which other folders seldom have.
 .PHONY: demo-namespaceplus
 demo-namespaceplus demo-aggregated: export KUBEBUILDER_ASSETS :=
 demo-namespaceplus: control-plane hack-local ## Give a tenant a namespace, break it, see it repaired (example/namespaceplus)
 	@$(GO_BUILD) -o build/bin/namespaceplus ./example/namespaceplus
-	@exec build/bin/local demo-namespaceplus
+	@exec build/bin/local exec -controller-manager -apply crd,example/namespaceplus/deploy hack/demo/namespaceplus.sh
 
 .PHONY: demo-portrule
 demo-portrule: control-plane hack-local ## Restrict a port of a node with a PortRule, in network namespaces (as root)
@@ -56,7 +56,8 @@ demo-portrule: control-plane hack-local ## Restrict a port of a node with a Port
 .PHONY: demo-aggregated
 demo-aggregated: build control-plane hack-local ## Show what Neutron really has with an aggregated API (example/aggregated)
 	@cd example/aggregated && $(GO_BUILD) -o ../../build/bin/neutron-api .
-	@exec build/bin/local demo-aggregated
+	@exec build/bin/local exec -controller-manager \
+		-apply crd,example/aggregated/deploy/rbac.yaml,example/aggregated/local.yaml hack/demo/aggregated.sh
 
 # OS_CLOUD has no effect on a local control plane. FLAGS=-cloud=name has.
 .PHONY: run
@@ -174,11 +175,9 @@ lint: ## Run the linters, which also check the imports of packages and the words
 	@build/bin/misspell -error -dict hack/words.csv -source go $$(git ls-files '*.go')
 	@$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 	@cd hack/kubernetes && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./multicall
-	@cd test/bench && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./...
-	@cd example/namespaceplus/runtime && ../../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../../.golangci.yml ./...
-	@cd test/browser && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./...
-	@cd example/portrule && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./...
-	@cd example/aggregated && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./...
+	@for module in test/bench test/browser example/namespaceplus/runtime example/portrule example/aggregated; do \
+		(cd $$module && $(CURDIR)/$(GOLANGCI_LINT) run --allow-parallel-runners -c $(CURDIR)/.golangci.yml ./...) || exit; \
+	done
 	@$(GOLANGCI_LINT) fmt --diff
 
 FUZZTIME ?= 30s

@@ -6,7 +6,7 @@
 #	what setup-envtest downloads for this version of Kubernetes, if its index can be reached
 #	build/bin/kubernetes, which is built now
 #
-#	hack/kubernetes/with.sh build/bin/local demo
+#	hack/kubernetes/with.sh build/bin/local tour
 #
 # A download has no kube-controller-manager: what needs it builds Kubernetes first. For tests,
 # BIN is a folder in place of build/bin, and ENVTEST_INDEX the URL of an index.

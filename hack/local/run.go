@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/samplecrd/network-controller/test/controlplane"
 	"github.com/samplecrd/network-controller/test/launch"
@@ -51,6 +53,39 @@ func run(ctx context.Context, signals <-chan os.Signal, args []string) (exitCode
 	}
 	fmt.Print(page + usage)
 	return launch.Foreground(signals, controller, slices.Concat([]string{"-kubeconfig=" + path}, pageFlag, own)...)
+}
+
+// execute runs a command with a local Kubernetes, which KUBECONFIG names, and with its
+// kubectl, and returns its exit code.
+func execute(ctx context.Context, signals <-chan os.Signal, args []string) (exitCode int, err error) {
+	flags := flag.NewFlagSet("exec", flag.ExitOnError)
+	apply := flags.String("apply", "", "files and folders, separated by commas, to apply at the start")
+	manager := flags.Bool("controller-manager", false, "run kube-controller-manager, too")
+	_ = flags.Parse(args) // it exits
+	if flags.NArg() == 0 {
+		return 2, errors.New("which command? usage: local exec [FLAGS] COMMAND ARGS…")
+	}
+	options := controlplane.Options{ControllerManager: *manager}
+	if *apply != "" {
+		options.Apply = strings.Split(*apply, ",")
+	}
+	fmt.Print("Starting a Kubernetes API server on loopback … ")
+	begun := time.Now()
+	c, err := launch.StartCluster(ctx, options)
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, c.Stop()) }()
+	fmt.Printf("ready after %.1f s\n", time.Since(begun).Seconds())
+	for name, value := range map[string]string{
+		"KUBECONFIG": c.Kubeconfig(),
+		"PATH":       filepath.Dir(c.KubectlPath()) + ":" + os.Getenv("PATH"),
+	} {
+		if err := os.Setenv(name, value); err != nil {
+			return 1, err
+		}
+	}
+	return launch.Foreground(signals, flags.Arg(0), flags.Args()[1:]...)
 }
 
 // cluster runs a local Kubernetes until a signal.

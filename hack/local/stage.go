@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/samplecrd/network-controller/test/controlplane"
 	"github.com/samplecrd/network-controller/test/launch"
@@ -16,17 +15,16 @@ import (
 
 const example = "example-network"
 
-// stage is a local Kubernetes with programs, on which a demo or the tour plays. After the
-// first error, nothing else happens.
+// stage is a local Kubernetes with the controller, on which the tour plays. After the first
+// error, nothing else happens.
 type stage struct {
-	ctx      context.Context
-	cluster  *launch.Cluster
-	programs []*launch.Controller
-	neutron  string // its URL
-	err      error
+	ctx        context.Context
+	cluster    *launch.Cluster
+	controller *launch.Controller // nil until it has started
+	err        error
 }
 
-// play plays on a local Kubernetes, which it removes at the end with all programs.
+// play plays on a local Kubernetes, which it removes at the end with the controller.
 func play(ctx context.Context, options controlplane.Options, script func(*stage)) error {
 	c, err := launch.StartCluster(ctx, options)
 	if err != nil {
@@ -34,27 +32,10 @@ func play(ctx context.Context, options controlplane.Options, script func(*stage)
 	}
 	s := &stage{ctx: ctx, cluster: c}
 	script(s)
-	for _, program := range s.programs { // kubectl --watch ends with the server
-		s.err = errors.Join(s.err, program.Stop())
+	if s.controller != nil {
+		s.err = errors.Join(s.err, s.controller.Stop())
 	}
 	return errors.Join(s.err, c.Stop())
-}
-
-// demo returns a command that plays a demo.
-func demo(name, next string, options controlplane.Options, script func(*stage)) command {
-	return func(ctx context.Context, _ <-chan os.Signal, _ []string) (exitCode int, err error) {
-		begun := time.Now()
-		title(name)
-		fmt.Print("\nStarting a Kubernetes API server on loopback … ")
-		err = play(ctx, options, func(s *stage) {
-			fmt.Printf("ready after %.1f s\n", time.Since(begun).Seconds())
-			script(s)
-		})
-		if err == nil {
-			title(fmt.Sprintf("All as expected in %.0f s. Next: %s", time.Since(begun).Seconds(), next))
-		}
-		return 0, err
-	}
 }
 
 // title prints a line in bold, after an empty one.
@@ -99,29 +80,21 @@ func (s *stage) freeAddress(preferred string) (address string) {
 	return address
 }
 
-// start starts a program in the background.
-func (s *stage) start(name string, command ...string) {
+// startController starts the controller with flags, and waits until it reconciles.
+func (s *stage) startController(flags ...string) {
 	if s.err != nil {
 		return
 	}
-	program, err := launch.StartProgram(s.cluster.Dir(), name, command...)
-	if s.err = err; err == nil {
-		s.programs = append(s.programs, program)
-	}
-}
-
-// startController starts the controller with flags, and waits until it reconciles.
-func (s *stage) startController(flags ...string) {
-	s.start("controller", append([]string{"samplecrd-controller", "-kubeconfig=" + s.cluster.Kubeconfig()}, flags...)...)
-	if s.err == nil {
-		s.eventually(s.programs[0].Leads)
+	command := append([]string{"samplecrd-controller", "-kubeconfig=" + s.cluster.Kubeconfig()}, flags...)
+	if s.controller, s.err = launch.StartProgram(s.cluster.Dir(), "controller", command...); s.err == nil {
+		s.eventually(s.controller.Leads)
 	}
 }
 
 // eventually waits until a check passes.
 func (s *stage) eventually(check func(context.Context) error) {
 	if s.err == nil {
-		s.err = s.programs[len(s.programs)-1].Eventually(s.ctx, check)
+		s.err = s.controller.Eventually(s.ctx, check)
 	}
 }
 
@@ -147,24 +120,6 @@ func (s *stage) show(args ...string) {
 	text, err := s.try(s.ctx, args...)
 	s.output(text)
 	s.err = err
-}
-
-// showOnce shows a command and its output, once that has a text.
-func (s *stage) showOnce(text string, args ...string) {
-	s.say("$ %s", commandLine(args))
-	s.output(s.once(text, args...))
-}
-
-// once returns what kubectl prints, once that has a text.
-func (s *stage) once(text string, args ...string) (output string) {
-	s.eventually(func(ctx context.Context) (err error) {
-		output, err = s.try(ctx, args...)
-		if err == nil && !strings.Contains(output, text) {
-			err = fmt.Errorf("the output has no %s:\n%s", text, output)
-		}
-		return err
-	})
-	return output
 }
 
 // commandLine returns a command with these arguments of kubectl.
