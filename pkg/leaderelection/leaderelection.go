@@ -273,7 +273,7 @@ func (e *Elector) found(holder string) {
 	if isOther && holder != e.waited {
 		e.logger.Info("Waiting: another controller holds the Lease and reconciles. If it has ended without "+
 			"releasing the Lease, as after kill -9, this one starts when the Lease expires",
-			"holder", holder, "expiresWithin", e.options.leaseDuration+e.options.retryPeriod)
+			"holder", holder, "expiresWithin", e.options.leaseDuration+e.options.retryPeriod*22/10) // with its jitter
 	}
 	e.hasRead, e.waited = true, holder // this replica stays ready
 }
