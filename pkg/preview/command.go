@@ -108,11 +108,11 @@ type Command struct {
 }
 
 // Run prints the plan and returns the exit code.
-func (c Command) Run(ctx context.Context, stdin io.Reader, stdout *os.File, stderr io.Writer) int {
+func (c Command) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) int {
 	// The connection logs at level info; the output of a plan is the plan.
 	plan, err := c.makePlan(klog.NewContext(ctx, klog.Logger{}), stdin)
 	if err == nil {
-		err = plan.print(stdout, c.format, isColourWanted(stdout))
+		err = plan.print(stdout, c.format)
 	}
 	if err != nil {
 		_, _ = fmt.Fprintf(stderr, "%s: %v\n", c.Program, err)

@@ -138,15 +138,6 @@ func planFor(t testing.TB, r *reader, options reconcile.Options, networks ...*sa
 	})
 }
 
-func text(t *testing.T, p Plan, colour bool) string {
-	t.Helper()
-	var out strings.Builder
-	if err := p.print(&out, "text", colour); err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
-}
-
 // TestManyNetworks: 10,000 Networks that are as desired need two lists and nothing
 // else.
 func TestManyNetworks(t *testing.T) {
@@ -161,7 +152,7 @@ func TestManyNetworks(t *testing.T) {
 	if r.requests != 4 {
 		t.Errorf("the plan needed %d requests to Neutron, want 4", r.requests)
 	}
-	if got, want := text(t, p, false), "Nothing to do. 10000 Networks are as desired.\n"; got != want {
+	if got, want := p.text(), "Nothing to do. 10000 Networks are as desired.\n"; got != want {
 		t.Errorf("the plan is %q, want %q", got, want)
 	}
 }
@@ -199,16 +190,11 @@ To keep one, apply a Network with its namespace and name again. To delete one, r
 Plan: 2 to create, 2 to update, 0 to delete. 1 Network is as desired, 1 Network would be blocked, 2 networks are not in Kubernetes.
 `
 	squeeze := func(s string) string { return strings.Join(strings.Fields(s), " ") }
-	if diff := cmp.Diff(squeeze(want), squeeze(text(t, p, false))); diff != "" {
-		t.Errorf("the text differs (-want +got):\n%s\n%s", diff, text(t, p, false))
-	}
-	for _, line := range []string{"\x1b[32m  + create network shop/new\x1b[0m\n", "\x1b[33m  ~ add finalizer\x1b[0m\n", "\x1b[31m  ! blocked: "} {
-		if !strings.Contains(text(t, p, true), line) {
-			t.Errorf("the text in colour lacks %q", line)
-		}
+	if diff := cmp.Diff(squeeze(want), squeeze(p.text())); diff != "" {
+		t.Errorf("the text differs (-want +got):\n%s\n%s", diff, p.text())
 	}
 	var out strings.Builder
-	if err := p.print(&out, "json", true); err != nil {
+	if err := p.print(&out, "json"); err != nil {
 		t.Fatal(err)
 	}
 	var decoded Plan
@@ -226,7 +212,7 @@ func TestPrintEscapes(t *testing.T) {
 		Networks:        []Network{{Namespace: "shop", Name: "a", Error: "\x1b[2J\nPlan: nothing"}},
 		NotInKubernetes: []Leftover{{Namespace: "shop", Name: "b", Marker: "\x1b[2J"}},
 	}
-	if got := text(t, p, false); strings.Contains(got, "\x1b") || !strings.Contains(got, `unknown: \x1b[2J\nPlan: nothing`+"\n") {
+	if got := p.text(); strings.Contains(got, "\x1b") || !strings.Contains(got, `unknown: \x1b[2J\nPlan: nothing`+"\n") {
 		t.Errorf("the text is %q", got)
 	}
 }
@@ -238,7 +224,7 @@ func TestOrphansToDelete(t *testing.T) {
 	r.addNetwork("net-1", "lab/gone", orphan.Marker(), "10.0.9.0/24")
 	p := planFor(t, r, reconcile.Options{})
 	want := "Network lab/gone: an orphan, which -delete-orphans deletes after -orphan-grace-period, within -max-orphan-deletions\n  - delete network net-1\n\n"
-	if got := text(t, p, false); !strings.HasPrefix(got, want) || p.ExitCode() != 2 {
+	if got := p.text(); !strings.HasPrefix(got, want) || p.ExitCode() != 2 {
 		t.Errorf("the plan is %q with exit code %d, want %q", got, p.ExitCode(), want)
 	}
 }
@@ -307,7 +293,7 @@ func TestBlockedAtRest(t *testing.T) {
 				t.Errorf("the Network is not blocked for this reason: %+v", p.Networks[0])
 			}
 			if p.ExitCode() != 0 || p.Summary.Create+p.Summary.Update+p.Summary.Delete > 0 {
-				t.Errorf("exit code %d for a Network at rest:\n%s", p.ExitCode(), text(t, p, false))
+				t.Errorf("exit code %d for a Network at rest:\n%s", p.ExitCode(), p.text())
 			}
 		})
 	}
@@ -329,7 +315,7 @@ func TestOneCause(t *testing.T) {
 Nothing to do. 7 Networks would be blocked.
 `
 	p := planFor(t, r, reconcile.Options{}, networks...)
-	if diff := cmp.Diff(want, text(t, p, false)); diff != "" || p.ExitCode() != 3 {
+	if diff := cmp.Diff(want, p.text()); diff != "" || p.ExitCode() != 3 {
 		t.Errorf("exit code %d, want 3, and the text differs:\n%s", p.ExitCode(), diff)
 	}
 }

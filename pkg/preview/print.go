@@ -4,58 +4,34 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
-
-	"golang.org/x/term"
 
 	"github.com/samplecrd/network-controller/pkg/plan"
 	"github.com/samplecrd/network-controller/pkg/status"
 )
 
-// print writes the plan in a format: "text" or "json". Colour applies to text.
-func (p Plan) print(w io.Writer, format string, colour bool) error {
+// print writes the plan in a format: "text" or "json".
+func (p Plan) print(w io.Writer, format string) error {
 	if format == "json" {
 		encoder := json.NewEncoder(w)
 		encoder.SetEscapeHTML(false)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(p)
 	}
-	_, err := io.WriteString(w, p.text(palette(colour)))
+	_, err := io.WriteString(w, p.text())
 	return err
 }
 
-// isColourWanted reports whether a file is a terminal that shows colours. The
-// environment variable NO_COLOR prevents them (https://no-color.org).
-func isColourWanted(file *os.File) bool {
-	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
+// line returns a line that cannot control a terminal.
+func line(format string, values ...any) string {
+	return status.Printable(fmt.Sprintf(format, values...)) + "\n"
 }
 
-// palette reports whether lines are coloured.
-type palette bool
+// signs are those of the actions. A change of the object in Kubernetes is an update.
+var signs = map[plan.Action]string{plan.Create: "+", plan.Update: "~", plan.Delete: "-"}
 
-// The ANSI escape sequences of the colours.
-const (
-	red, green, yellow, bold, reset = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
-)
-
-// line returns a line in a colour.
-func (p palette) line(colour, format string, values ...any) string {
-	text := status.Printable(fmt.Sprintf(format, values...))
-	if p && colour != "" {
-		text = colour + text + reset
-	}
-	return text + "\n"
-}
-
-// symbols has the symbol and the colour of each action. A change of the object in
-// Kubernetes is an update.
-var symbols = map[plan.Action]struct{ symbol, colour string }{
-	plan.Create: {"+", green}, plan.Update: {"~", yellow}, plan.Delete: {"-", red},
-}
-
-func (p Plan) text(colours palette) string {
+func (p Plan) text() string {
 	var out strings.Builder
 	for _, network := range p.Networks {
 		if network.Steps == nil && network.Error == "" {
@@ -65,32 +41,30 @@ func (p Plan) text(colours palette) string {
 		if network.Because != "" {
 			title += ": " + network.Because
 		}
-		out.WriteString(colours.line(bold, "%s", title))
+		out.WriteString(line("%s", title))
 		for _, step := range network.Steps {
-			of := symbols[step.Action]
-			out.WriteString(colours.line(of.colour, "  %s %s", of.symbol, step.Text))
+			out.WriteString(line("  %s %s", signs[step.Action], step.Text))
 		}
 		if blocked := network.Blocked; blocked != nil {
-			out.WriteString(colours.line(red, "  ! blocked: %s: %s", blocked.Reason, blocked.Message))
+			out.WriteString(line("  ! blocked: %s: %s", blocked.Reason, blocked.Message))
 		}
 		if network.Error != "" {
-			out.WriteString(colours.line(red, "  ! unknown: %s", network.Error))
+			out.WriteString(line("  ! unknown: %s", network.Error))
 		}
 		out.WriteString("\n")
 	}
-	out.WriteString(p.blockedText(colours))
-	out.WriteString(p.leftoverText(colours))
+	out.WriteString(p.blockedText())
+	out.WriteString(p.leftoverText())
 	for _, err := range p.Errors {
-		out.WriteString(colours.line(red, "! not in this plan: %s", err))
+		out.WriteString(line("! not in this plan: %s", err))
 	}
 	if p.Errors != nil {
 		out.WriteString("\n")
 	}
 	if p.CloudOf != "" {
-		out.WriteString(colours.line("", "This is the cloud %s, %s.", p.Cloud, p.CloudOf))
+		out.WriteString(line("This is the cloud %s, %s.", p.Cloud, p.CloudOf))
 	}
-	out.WriteString(colours.line(bold, "%s", p.Summary.String()))
-	return out.String()
+	return out.String() + p.Summary.String() + "\n"
 }
 
 func (n Network) key() string { return n.Namespace + "/" + n.Name }
@@ -100,7 +74,7 @@ const maxNamed = 5
 
 // blockedText has a paragraph for each obstacle, with the Networks that have no steps
 // because of it.
-func (p Plan) blockedText(colours palette) string {
+func (p Plan) blockedText() string {
 	var obstacles []Blocked
 	networks := map[Blocked][]string{}
 	for _, network := range p.Networks {
@@ -123,21 +97,20 @@ func (p Plan) blockedText(colours palette) string {
 				title += fmt.Sprintf(" and %d more", n-maxNamed)
 			}
 		}
-		out.WriteString(colours.line(bold, "%s", title))
-		out.WriteString(colours.line(red, "  ! blocked: %s: %s", obstacle.Reason, obstacle.Message) + "\n")
+		out.WriteString(line("%s", title))
+		out.WriteString(line("  ! blocked: %s: %s", obstacle.Reason, obstacle.Message) + "\n")
 	}
 	return out.String()
 }
 
 // leftoverText has a section with the networks that are not in Kubernetes.
-func (p Plan) leftoverText(colours palette) string {
+func (p Plan) leftoverText() string {
 	if len(p.NotInKubernetes) == 0 {
 		return ""
 	}
 	var out strings.Builder
-	out.WriteString(colours.line(bold, "Not in Kubernetes: networks in Neutron that belong to this cluster"))
-	out.WriteString(colours.line("",
-		"To keep one, apply a Network with its namespace and name again. To delete one, run the command.") + "\n")
+	out.WriteString(line("Not in Kubernetes: networks in Neutron that belong to this cluster"))
+	out.WriteString(line("To keep one, apply a Network with its namespace and name again. To delete one, run the command.") + "\n")
 	columns := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
 	_, _ = fmt.Fprintln(columns, "  NAMESPACE\tNAME\tRANGE\tCREATED\tMARKER\tCOMMAND") // a Builder does not fail
 	for _, leftover := range p.NotInKubernetes {
@@ -175,19 +148,15 @@ func (s Summary) String() string {
 		{s.Failed, "Network has an unknown plan", "Networks have an unknown plan"},
 		{s.Retained + s.Orphans, "network is not in Kubernetes", "networks are not in Kubernetes"},
 	} {
-		if part.n > 0 {
-			rest = append(rest, count(part.n, part.singular, part.plural))
+		switch {
+		case part.n == 1:
+			rest = append(rest, "1 "+part.singular)
+		case part.n > 1:
+			rest = append(rest, fmt.Sprintf("%d %s", part.n, part.plural))
 		}
 	}
 	if rest == nil {
 		return first
 	}
 	return first + " " + strings.Join(rest, ", ") + "."
-}
-
-func count(n int, singular, plural string) string {
-	if n == 1 {
-		return "1 " + singular
-	}
-	return fmt.Sprintf("%d %s", n, plural)
 }
