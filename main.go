@@ -119,7 +119,7 @@ func run(ctx context.Context, o options) error {
 	}
 	defer endTracing()
 
-	page, err := o.debugPage.Serve(ctx, glass.Process{Name: controllerName, Version: version, MaySlowDown: o.isDemo()})
+	page, err := o.debugPage.Serve(ctx, glass.Process{Name: controllerName, Version: version})
 	if err != nil {
 		return err
 	}

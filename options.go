@@ -7,8 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/url"
 	"os"
 	"runtime"
 	"strconv"
@@ -316,13 +314,6 @@ func (o *options) chooseNeutron(given map[string]bool, fromEnvironment string, i
 // hasOwnNeutron reports whether the controller has a Neutron for all namespaces.
 func (o options) hasOwnNeutron() bool {
 	return o.cloud != "" || o.neutronEndpoint != "" || o.embeddedNeutron
-}
-
-// isDemo reports whether the controller is outside of a cluster, with a Neutron on this
-// machine.
-func (o options) isDemo() bool {
-	endpoint, err := url.Parse(o.neutronEndpoint)
-	return !kube.IsInPod() && (o.embeddedNeutron || err == nil && net.ParseIP(endpoint.Hostname()).IsLoopback())
 }
 
 // forCluster returns the options for the cluster of this name.

@@ -13,10 +13,6 @@
     light: "Light",
     pause: "Pause",
     resume: "Resume",
-    slow: "Slow motion",
-    off: "off",
-    seconds: (s) => `${s} s`,
-    slowFailed: "Slow motion was rejected by the controller.",
     connecting: "Connecting",
     live: "Live",
     recorded: "Recording",
@@ -127,10 +123,6 @@
     light: "浅色",
     pause: "暂停",
     resume: "继续",
-    slow: "慢动作",
-    off: "关",
-    seconds: (s) => `${s} 秒`,
-    slowFailed: "控制器拒绝了慢动作。",
     connecting: "正在连接",
     live: "实时",
     recorded: "录像",
@@ -1205,8 +1197,6 @@ ${t.merged(number(queue.merged))}`);
       diagram.show(state);
       showProcess(state);
       showControllers(state);
-      $2("slow-control").hidden = !state.process.maySlowDown;
-      if (document.activeElement !== $2("slow")) $2("slow").value = state.process.slowMilliseconds;
       showCountdowns(stream.now());
     },
     moments: (moments) => diagram.play(moments),
@@ -1253,9 +1243,6 @@ ${t.merged(number(queue.merged))}`);
   }
   function retext() {
     setLanguage();
-    const chosen = $2("slow").value;
-    $2("slow").replaceChildren(...[0, 300, 800, 1500, 3e3].map((ms) => new Option(ms ? text().seconds(number(ms / 1e3)) : text().off, ms)));
-    $2("slow").value = chosen || last?.process.slowMilliseconds || 0;
     diagram.retext();
     journeys.show();
     if (tour) tour.retext();
@@ -1280,11 +1267,6 @@ ${t.merged(number(queue.merged))}`);
   $2("language").addEventListener("click", () => {
     setLanguage(language() === "en" ? "zh-CN" : "en");
     retext();
-  });
-  $2("slow").addEventListener("change", async () => {
-    const response = await fetch("api/slow?milliseconds=" + $2("slow").value, { method: "POST" }).catch(() => null);
-    $2("slow").setCustomValidity(response?.ok ? "" : text().slowFailed);
-    $2("slow").reportValidity();
   });
   $2("controller").addEventListener("change", () => {
     location.href = "?controller=" + encodeURIComponent($2("controller").value);

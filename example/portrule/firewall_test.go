@@ -62,7 +62,7 @@ func newMachine(t *testing.T, name string) *machine {
 	m := &machine{Kubectl: running.Kubectl{T: t, Cluster: cluster}, stop: func() {}}
 	m.node = fmt.Sprintf("%s-%d", name, os.Getpid())
 	m.client = m.node + "-clients"
-	m.page = glass.New(t.Context(), glass.Process{Name: "portrule"})
+	m.page = glass.New(glass.Process{Name: "portrule"})
 	kubeconfig, err := cluster.KubeconfigFor(t.Context(), "portrule", "portrule")
 	if err != nil {
 		t.Fatal(err)

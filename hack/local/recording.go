@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"os"
 	"strings"
@@ -123,7 +122,7 @@ func (f fields) anonymize() {
 		return
 	}
 	delete(process, "holder") // has the name of the host
-	maps.Copy(process, fields{"maySlowDown": json.RawMessage("false"), "version": json.RawMessage(`"recording"`)})
+	process["version"] = json.RawMessage(`"recording"`)
 	f["process"], _ = json.Marshal(process) // it was decoded
 	f["controllers"] = json.RawMessage("[]")
 	var servers []fields

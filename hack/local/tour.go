@@ -18,14 +18,12 @@ import (
 	"github.com/samplecrd/network-controller/test/controlplane"
 )
 
-// slowMotion is how long each stage holds a key: long enough to look at it, or in a run
-// without a spectator just enough to be used.
 const (
-	slowMotion = 800 * time.Millisecond
-	recorded   = 300 * time.Millisecond
-	unwatched  = 50 * time.Millisecond
+	// neutronWorks is the time of a request to Neutron, as in a large cloud: long enough to see
+	// what happens meanwhile.
+	neutronWorks = 500 * time.Millisecond
 	// readingTime is how long a recording shows the end of each step.
-	readingTime = 4 * time.Second
+	readingTime = 5 * time.Second
 )
 
 type journey = glass.Journey
@@ -41,11 +39,12 @@ type tour struct {
 	embedded *embedded.Server
 	page     string // its URL
 	heal     func() // ends the failure of Neutron
+	hurry    func() // lets Neutron respond at once
 	recorder recorder
 }
 
-// guide plays the walkthrough in slow motion, for a browser tab with the debug page
-// beside the terminal: step by step on Enter, with the explanation of what moved there.
+// guide plays the walkthrough, for a browser tab with the debug page beside the terminal:
+// step by step on Enter, with the explanation of what moved there.
 func guide(ctx context.Context, _ <-chan os.Signal, args []string) (exitCode int, err error) {
 	t := &tour{input: bufio.NewScanner(os.Stdin), embedded: embedded.New(embedded.Options{})}
 	flags := flag.NewFlagSet("tour", flag.ExitOnError)
@@ -77,22 +76,18 @@ func (t *tour) play(s *stage) {
 	if s.err = t.embedded.Listen(""); s.err != nil {
 		return
 	}
+	t.work()
 	address := s.freeAddress(pageAddress)
 	t.page = "http://" + address
 	flags := []string{"-neutron-endpoint=" + t.embedded.URL(), "-debug-bind-address=" + address, "-resync-period=30s"}
-	slow := slowMotion
-	switch {
-	case t.record != "": // less to wait for, and to show
-		t.yes, slow, flags = true, recorded, append(flags, "-resync-period=10s", "-workers=4")
-	case t.yes:
-		slow = unwatched
+	if t.record != "" { // less to wait for, and to show
+		t.yes, flags = true, append(flags, "-resync-period=10s", "-workers=4")
 	}
 	s.startController(flags...)
 	if t.record != "" && s.err == nil {
 		s.err = t.recorder.start(s.ctx, t.page, "default/"+example)
 	}
-	s.send(http.MethodPost, fmt.Sprintf("%s/api/slow?milliseconds=%d", t.page, slow.Milliseconds()), "", nil)
-	s.say(t.in(ready), t.page+"/#default/"+example, slow.Milliseconds(), s.cluster.Kubeconfig())
+	s.say(t.in(ready), t.page+"/#default/"+example, s.cluster.Kubeconfig())
 	for i, step := range steps {
 		t.enter()
 		s.title(fmt.Sprintf("%d. %s", i+1, t.in(step.title)))
@@ -188,8 +183,12 @@ func drift(t *tour) {
 	t.send(http.MethodDelete, t.embedded.URL()+"/v2.0/networks/"+id, "", nil)
 }
 
+// work lets Neutron need its time for each request.
+func (t *tour) work() { t.hurry = t.embedded.Inject(embedded.Fault{Work: neutronWorks}) }
+
 // failure edits the Network while Neutron is unavailable.
 func failure(t *tour) {
+	t.hurry()
 	t.heal = t.embedded.Inject(embedded.Fault{Method: http.MethodPut, Status: http.StatusServiceUnavailable})
 	t.show(patch("192.168.3.1")...)
 }
@@ -197,6 +196,7 @@ func failure(t *tour) {
 func heal(t *tour) {
 	t.say(t.in(healed))
 	t.heal()
+	t.work()
 	t.wait()
 }
 

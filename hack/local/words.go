@@ -81,8 +81,8 @@ var (
 	starting = words{"Starting a local Kubernetes and the controller.", "正在启动本地 Kubernetes 和控制器。"}
 	ready    = words{
 		"Open this page beside the terminal: %s\n" +
-			"Each stage holds a key for %d ms. For commands of your own: export KUBECONFIG=%s",
-		"请在终端旁边打开这个页面：%s\nkey 在每个环节停留 %d 毫秒。想自己输入命令：export KUBECONFIG=%s",
+			"Neutron needs half a second for each request. For commands of your own: export KUBECONFIG=%s",
+		"请在终端旁边打开这个页面：%s\nNeutron 处理每个请求需要半秒。想自己输入命令：export KUBECONFIG=%s",
 	}
 	pressEnter = words{"Press Enter to continue.", "按回车继续。"}
 	ended      = words{

@@ -64,10 +64,6 @@ type Process struct {
 	Started time.Time `json:"started"`          // New sets it
 	Leads   bool      `json:"leads"`            // whether this replica reconciles
 	Holder  string    `json:"holder,omitempty"` // of the Lease, as far as known
-	// MaySlowDown is whether slow motion can be switched on, as in a local demo.
-	MaySlowDown bool `json:"maySlowDown"`
-	// SlowMilliseconds is how long each stage holds a key, or zero.
-	SlowMilliseconds int64 `json:"slowMilliseconds"`
 }
 
 // Informer is the state of one informer.
@@ -200,5 +196,4 @@ type Journey struct {
 // load, it sends only some of the Moments.
 //
 // /api/keys?prefix=text returns a JSON array of at most 20 keys that begin with the
-// text. All paths accept &controller=name. POST /api/slow?milliseconds=800 switches slow motion,
-// if Process.MaySlowDown.
+// text. All paths accept &controller=name.

@@ -24,7 +24,7 @@ func Example() {
 	limiter := workqueue.DefaultTypedControllerRateLimiter[string]() // of the program
 	queue := workqueue.NewTypedRateLimitingQueue(limiter)            // of the program
 
-	page := glass.New(ctx, glass.Process{Name: "my-controller"})
+	page := glass.New(glass.Process{Name: "my-controller"})
 	config.Wrap(page.Kubernetes)
 	informer = page.Informer("things", informer) // before event handlers are added
 	queue = glass.Queue(page.Controller(glass.Config{Name: "things"}), queue, limiter)
@@ -36,7 +36,7 @@ func Example() {
 
 // A sync names its stages, what they find, and its steps. The page shows its requests, too.
 func ExampleController_Sync() {
-	page := glass.New(context.Background(), glass.Process{})
+	page := glass.New(glass.Process{})
 	things := page.Controller(glass.Config{Name: "things", Stages: []glass.Stage{"compare", glass.StageApply}})
 	limiter := workqueue.DefaultTypedControllerRateLimiter[string]()
 	queue := glass.Queue(things, workqueue.NewTypedRateLimitingQueue(limiter), limiter)
@@ -64,7 +64,7 @@ func ExampleController_Sync() {
 // The page can be mounted anywhere, with other servers than Kubernetes and several
 // controllers.
 func ExamplePage_Handler() {
-	page := glass.New(context.Background(), glass.Process{Name: "my-controller"})
+	page := glass.New(glass.Process{Name: "my-controller"})
 	transport := page.Server(glass.Server{Name: "Billing", Limit: 4})(http.DefaultTransport)
 	page.Controller(glass.Config{Name: "accounts"})
 	page.Controller(glass.Config{Name: "invoices"})

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,7 +28,7 @@ func key(name string) cache.ObjectName { return cache.ObjectName{Namespace: "def
 func newTestPage(t *testing.T) (*Controller, *testclock.FakeClock) {
 	t.Helper()
 	fake := testclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	p := newPage(t.Context(), fake, Process{MaySlowDown: true})
+	p := newPage(fake, Process{})
 	p.Server(Server{Name: "Cloud", Limit: 3})
 	stages := []Stage{StageDesired, StageActual, StagePlan, StageApply, StageReport}
 	return p.Controller(Config{Name: "Things", Workers: 2, Stages: stages}), fake
@@ -170,35 +169,9 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// TestSlowMotion: a held stage ends after the pause, when slow motion is switched off,
-// and when the process stops.
-func TestSlowMotion(t *testing.T) {
-	for name, test := range map[string]struct {
-		end  func(*Page, func())
-		want time.Duration
-	}{
-		"the pause ends":   {func(*Page, func()) {}, maxSlowMilliseconds * time.Millisecond},
-		"switched off":     {func(p *Page, _ func()) { p.slow.Store(0) }, time.Second},
-		"the process ends": {func(_ *Page, stop func()) { stop() }, time.Second},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, stop := context.WithCancel(t.Context())
-			defer stop()
-			p := newPage(ctx, clock.RealClock{}, Process{MaySlowDown: true})
-			p.slow.Store(maxSlowMilliseconds)
-			begun := time.Now()
-			time.AfterFunc(time.Second, func() { test.end(p, stop) })
-			p.hold(t.Context())
-			if took := time.Since(begun); took < test.want || took > test.want+holdPeriod {
-				t.Errorf("%s: the stage was held for %v, want %v", name, took, test.want)
-			}
-		})
-	}
-}
-
 // TestGuards: only this machine, and pages of this origin, are served.
 func TestGuards(t *testing.T) {
-	const host, slow = "127.0.0.1:8123", "POST /api/slow?milliseconds="
+	const host = "127.0.0.1:8123"
 	for _, test := range []struct {
 		name, request, host, origin, site string
 		want                              int
@@ -215,16 +188,10 @@ func TestGuards(t *testing.T) {
 		{"all keys", "GET /api/journeys", host, "", "", 200},
 		{"a controller", "GET /api/journeys?key=one&controller=Things", host, "", "", 200},
 		{"another controller", "GET /api/journeys?key=one&controller=Others", host, "", "", 404},
-		{"slow", slow + "5000", host, "", "", 200},
-		{"slow of another site", slow + "1", host, "http://evil.example", "", 403},
-		{"too slow", slow + "5001", host, "", "", 400},
-		{"no number", slow, host, "", "", 400},
-		{"slow with a cloud", slow + "1", host, "", "", 403},
 		{"another method", "DELETE /api/state", host, "", "", 405},
 		{"a file that is absent", "GET /absent", host, "", "", 404},
 	} {
 		c, _ := newTestPage(t)
-		c.page.process.MaySlowDown = test.name != "slow with a cloud"
 		method, path, _ := strings.Cut(test.request, " ")
 		request := httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody)
 		request.Host = test.host
@@ -244,7 +211,7 @@ func TestGuards(t *testing.T) {
 // TestStream: a stream sends the state, the journeys of its key, and moments. There are
 // at most eight, and they end with the client.
 func TestStream(t *testing.T) {
-	p := newPage(t.Context(), clock.RealClock{}, Process{})
+	p := newPage(clock.RealClock{}, Process{})
 	c := p.Controller(Config{Name: "Things"})
 	server := httptest.NewServer(p.Handler())
 	defer server.Close()

@@ -73,7 +73,7 @@ func TestQueue(t *testing.T) {
 
 func testQueue[K comparable](t *testing.T, key K, want string) {
 	synctest.Test(t, func(t *testing.T) {
-		page := glass.New(t.Context(), glass.Process{})
+		page := glass.New(glass.Process{})
 		things, queue := newQueue[K](page, "things")
 		defer queue.ShutDown()
 		shows := func(when, want string) {
@@ -131,7 +131,7 @@ func testQueue[K comparable](t *testing.T, key K, want string) {
 // its name, or of a request but its operation.
 func TestControllers(t *testing.T) {
 	const secret = "s3cr3t-of-somebody"
-	page := glass.New(t.Context(), glass.Process{})
+	page := glass.New(glass.Process{})
 	source := fcache.NewFakeControllerSource()
 	informer := page.Informer("secrets", cache.NewSharedIndexInformer(source, &corev1.Secret{}, 0, nil))
 	source.Add(&corev1.Secret{
@@ -184,7 +184,7 @@ func TestControllers(t *testing.T) {
 // and with a stream.
 func BenchmarkSync(b *testing.B) {
 	for name, page := range map[string]*glass.Page{
-		"off": {}, "on": glass.New(b.Context(), glass.Process{}), "stream": glass.New(b.Context(), glass.Process{}),
+		"off": {}, "on": glass.New(glass.Process{}), "stream": glass.New(glass.Process{}),
 	} {
 		controller, queue := newQueue[cache.ObjectName](page, "things")
 		transport := page.Server(glass.Server{Name: "Cloud"})(answer{})

@@ -1,7 +1,6 @@
 package glass
 
 import (
-	"context"
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
@@ -77,26 +76,6 @@ func (m *moments) read(key cache.ObjectName) (begin int, end func()) {
 		m.readers.Add(-1)
 		if m.followed[key]--; m.followed[key] == 0 {
 			delete(m.followed, key)
-		}
-	}
-}
-
-// Slow motion: the longest time that a stage can be held, and how soon a change of that
-// time has an effect.
-const (
-	maxSlowMilliseconds = 5000
-	holdPeriod          = 20 * time.Millisecond
-)
-
-// hold holds a worker in slow motion, unless the process stops.
-func (p *Page) hold(ctx context.Context) {
-	for begun := p.clock.Now(); p.clock.Since(begun).Milliseconds() < p.slow.Load(); {
-		select {
-		case <-p.clock.After(holdPeriod):
-		case <-p.stopped:
-			return
-		case <-ctx.Done():
-			return
 		}
 	}
 }

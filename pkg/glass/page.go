@@ -18,9 +18,7 @@ import (
 type Page struct {
 	clock   clock.WithTicker // nil if the page shows nothing
 	process Process
-	stopped <-chan struct{} // closed when the process stops
-	slow    atomic.Int64    // milliseconds that each stage holds a key
-	streams atomic.Int32    // that are open
+	streams atomic.Int32 // that are open
 
 	mu          sync.Mutex
 	leader      Leader
@@ -37,13 +35,13 @@ type Leader struct {
 	Leads func() bool
 }
 
-// New returns a Page. When the context ends, it no longer holds keys in slow motion.
-func New(ctx context.Context, process Process) *Page { return newPage(ctx, clock.RealClock{}, process) }
+// New returns a Page.
+func New(process Process) *Page { return newPage(clock.RealClock{}, process) }
 
-func newPage(ctx context.Context, clock clock.WithTicker, process Process) *Page {
+func newPage(clock clock.WithTicker, process Process) *Page {
 	process.Started = clock.Now()
 	alone := Leader{Holder: func() string { return "" }, Leads: func() bool { return true }}
-	return &Page{clock: clock, process: process, stopped: ctx.Done(), leader: alone}
+	return &Page{clock: clock, process: process, leader: alone}
 }
 
 func (p *Page) isOff() bool { return p.clock == nil }

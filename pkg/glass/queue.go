@@ -52,7 +52,7 @@ func (q *queue[K]) AddRateLimited(key K) {
 // Done ends the sync of a key.
 func (q *queue[K]) Done(key K) {
 	if w := q.controller.running(key); w != nil {
-		w.end(context.Background(), w.err)
+		w.end(w.err)
 	}
 	q.Queue.Done(key)
 }

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"strconv"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
@@ -61,7 +60,7 @@ func (o Options) Serve(ctx context.Context, process Process) (*Page, error) {
 	if o.address == "" {
 		return new(Page), nil
 	}
-	page := New(ctx, process)
+	page := New(process)
 	if err := page.Serve(ctx, o.address); err != nil {
 		return nil, fmt.Errorf("-debug-bind-address: %w", err)
 	}
@@ -104,7 +103,6 @@ func (p *Page) Handler() http.Handler {
 		}))
 	}
 	mux.HandleFunc("GET /api/stream", p.ofController(serveStream))
-	mux.HandleFunc("POST /api/slow", p.serveSlow)
 	return guard(mux)
 }
 
@@ -156,20 +154,6 @@ func guard(next http.Handler) http.Handler {
 			next.ServeHTTP(w, request)
 		}
 	})
-}
-
-// serveSlow switches slow motion.
-func (p *Page) serveSlow(w http.ResponseWriter, request *http.Request) {
-	milliseconds, err := strconv.ParseInt(request.URL.Query().Get("milliseconds"), 10, 64)
-	switch {
-	case !p.process.MaySlowDown:
-		http.Error(w, "slow motion is for a local demo, and this program does not allow it",
-			http.StatusForbidden)
-	case err != nil || milliseconds < 0 || milliseconds > maxSlowMilliseconds:
-		http.Error(w, fmt.Sprintf("milliseconds must be from 0 to %d", maxSlowMilliseconds), http.StatusBadRequest)
-	default:
-		p.slow.Store(milliseconds)
-	}
 }
 
 const (

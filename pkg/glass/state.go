@@ -24,7 +24,6 @@ func (c *Controller) state() State {
 		Servers: []ServerState{},
 	}
 	state.Process.Leads, state.Process.Holder = p.leader.Leads(), p.leader.Holder()
-	state.Process.SlowMilliseconds = p.slow.Load()
 	for _, other := range p.controllers {
 		state.Controllers = append(state.Controllers, other.Name)
 	}

@@ -35,7 +35,7 @@ func (c *Controller) Begin(ctx context.Context, begun observe.Work) (context.Con
 	case begun.Kind == observe.Sync:
 		return c.beginSync(ctx, begun)
 	case begun.Kind == observe.Step && w != nil:
-		return ctx, w.beginStep(ctx, clip(begun.Text.String()))
+		return ctx, w.beginStep(clip(begun.Text.String()))
 	case begun.Kind == observe.Request:
 		return ctx, c.page.beginRequest(ctx, begun)
 	}
@@ -58,9 +58,9 @@ func (c *Controller) Reach(ctx context.Context, stage observe.Stage, text func()
 		if err == nil {
 			planned.Text = "nothing to do"
 		}
-		w.reach(ctx, planned)
+		w.record(&planned)
 	}
-	w.reach(ctx, found)
+	w.record(&found)
 }
 
 // setOutcome sets the outcome, and reports whether the sync had no step.
@@ -87,11 +87,11 @@ func (c *Controller) beginSync(ctx context.Context, begun observe.Work) (context
 	c.keep(w.journey)
 	c.page.mu.Unlock()
 	ctx = context.WithValue(ctx, workKey{}, w)
-	w.reach(ctx, Moment{Stage: StageWorker})
+	w.record(&Moment{Stage: StageWorker})
 	if c.Stages[0] == StageSync {
-		w.reach(ctx, Moment{Stage: StageSync})
+		w.record(&Moment{Stage: StageSync})
 	}
-	return ctx, func(result observe.Result) { w.end(ctx, result.Err) }
+	return ctx, func(result observe.Result) { w.end(result.Err) }
 }
 
 // keep adds a journey to those that are kept, and drops an old one if there are too many.
@@ -129,12 +129,6 @@ func (c *Controller) journeysOf(key cache.ObjectName) json.RawMessage {
 	return encoded
 }
 
-// reach records that the sync reaches a stage, and holds it there in slow motion.
-func (w *work) reach(ctx context.Context, moment Moment) {
-	w.record(&moment)
-	w.page.hold(ctx)
-}
-
 // record records a moment of the sync, in its journey as well.
 func (w *work) record(moment *Moment) {
 	moment.Time, moment.Key, moment.Worker = w.page.clock.Now(), w.journey.Key, w.worker
@@ -148,11 +142,10 @@ func (w *work) record(moment *Moment) {
 }
 
 // beginStep records that a step begins. The function that it returns ends it.
-func (w *work) beginStep(ctx context.Context, text string) func(observe.Result) {
-	w.reach(ctx, Moment{Stage: StagePlan, Text: text})
+func (w *work) beginStep(text string) func(observe.Result) {
+	w.record(&Moment{Stage: StagePlan, Text: text})
 	step := &Moment{Stage: StageApply, Text: text}
 	w.record(step)
-	w.page.hold(ctx)
 	begun := w.page.clock.Now()
 	return func(result observe.Result) {
 		w.page.mu.Lock()
@@ -161,12 +154,11 @@ func (w *work) beginStep(ctx context.Context, text string) func(observe.Result) 
 		if result.Err != nil {
 			w.record(&Moment{Stage: StageApply, Text: clip(result.Err.Error()), Failed: true})
 		}
-		w.page.hold(ctx)
 	}
 }
 
 // end ends the sync with the error to retry, or nil.
-func (w *work) end(ctx context.Context, err error) {
+func (w *work) end(err error) {
 	now, moment := w.page.clock.Now(), Moment{Stage: StageDone, Failed: err != nil}
 	w.page.mu.Lock()
 	journey := w.journey
@@ -178,7 +170,7 @@ func (w *work) end(ctx context.Context, err error) {
 	}
 	journey.Ended, journey.Failed, moment.Text = &now, err != nil, journey.Outcome
 	w.page.mu.Unlock()
-	w.reach(ctx, moment)
+	w.record(&moment)
 	w.page.mu.Lock()
 	defer w.page.mu.Unlock()
 	w.busy[w.worker-1] = nil

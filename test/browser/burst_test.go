@@ -76,7 +76,7 @@ func startMany(ctx context.Context, page *glass.Page) (change func(count, genera
 // TestBurst: with 10,000 objects, bursts of 1,000 neither block the page nor let it or the
 // process grow. It logs the figures that docs/operate/observe.md has.
 func TestBurst(t *testing.T) {
-	page := glass.New(t.Context(), glass.Process{Name: "many"})
+	page := glass.New(glass.Process{Name: "many"})
 	change := startMany(t.Context(), page)
 	change(manyObjects, 1)
 	before := memory()

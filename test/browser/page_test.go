@@ -15,13 +15,11 @@ var path = []string{
 	"watch", "fifo", "indexer", "handler", "queue", "worker", "desired", "actual", "plan", "apply", "server", "report",
 }
 
-// The walkthrough in slow motion: each of its acts lights the stages in their order, and
-// shows its journey. A user who prefers less motion gets none.
+// The walkthrough: each of its acts lights the stages in their order, and shows its journey.
+// A user who prefers less motion gets none.
 func TestWalkthrough(t *testing.T) {
 	s := newSite(t)
 	p := s.open(t, look{width: 1440, still: true}, "example")
-	p.do(chromedp.Focus("#slow"))
-	p.press(kb.ArrowDown)
 	p.checkAct("reate network", func() { s.create("example") })
 	p.checkAct("pdate subnet", func() { s.setGateway("example", "10.0.0.200") })
 	p.checkAct("elete network", func() { s.Do("delete", "network", "-n", s.namespace, "example") })
@@ -158,7 +156,6 @@ func (p *tab) useKeyboard(key string) {
 		"pause":    {[]string{kb.Enter}, `document.querySelector('#pause').ariaPressed`},
 		"theme":    {[]string{kb.Enter}, `getComputedStyle(document.body).backgroundColor`},
 		"language": {[]string{kb.Enter}, `document.documentElement.lang`},
-		"slow":     {[]string{kb.ArrowDown}, `document.querySelector('#slow').value`},
 		"follow":   {[]string{key, kb.Enter}, `location.hash`},
 	}
 	p.run(`document.querySelector('#follow').value = ''; document.activeElement.blur()`)

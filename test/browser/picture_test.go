@@ -31,8 +31,8 @@ var pictureParts = []struct {
 }{
 	// An edit while Neutron fails.
 	{`when(frame => frame.at > recording.steps[4].at && has(frame, 'watch')) - 200`, 5300 * time.Millisecond},
-	// The last failure, and the retry that succeeds.
-	{`Math.max(...recording.frames.filter(frame => has(frame, 'backoff')).map(frame => frame.at)) + 50`, 5000 * time.Millisecond},
+	// The end of the last wait, and the retry that succeeds.
+	{`when(frame => frame.at > recording.steps[5].at && has(frame, 'queue')) - 1500`, 5000 * time.Millisecond},
 }
 
 // TestPictures writes watch-light.webp and the others to docs/images from the recording in

@@ -9,14 +9,14 @@
 //	#lanes > li.busy[data-worker]   a busy worker, with .key and .step
 //	#follow, #journeys > details[data-id], with .copy; #namespace/name/ID in the address opens one
 //	#connection[data-state="connecting|open|lost"]
-//	#pause[aria-pressed], #theme, #language, #slow, #headline, #controller
+//	#pause[aria-pressed], #theme, #language, #headline, #controller
 //	#tour, of a recording only: #steps button[aria-current], #position, #speed, #lesson
 import { Diagram } from "./diagram.js";
 import { followed, Journeys } from "./journeys.js";
 import { Recording } from "./recording.js";
 import { Stream } from "./stream.js";
 import { setText, showCountdowns } from "./elements.js";
-import { duration, language, number, setLanguage, text } from "./texts.js";
+import { duration, language, setLanguage, text } from "./texts.js";
 import { Tour } from "./tour.js";
 
 const $ = (id) => document.getElementById(id);
@@ -30,8 +30,6 @@ const stream = new (isRecorded ? Recording : Stream)({
 		diagram.show(state);
 		showProcess(state);
 		showControllers(state);
-		$("slow-control").hidden = !state.process.maySlowDown;
-		if (document.activeElement !== $("slow")) $("slow").value = state.process.slowMilliseconds;
 		showCountdowns(stream.now());
 	},
 	moments: (moments) => diagram.play(moments),
@@ -84,9 +82,6 @@ function showControls() {
 
 function retext() {
 	setLanguage();
-	const chosen = $("slow").value;
-	$("slow").replaceChildren(...[0, 300, 800, 1500, 3000].map((ms) => new Option(ms ? text().seconds(number(ms / 1000)) : text().off, ms)));
-	$("slow").value = chosen || last?.process.slowMilliseconds || 0;
 	diagram.retext();
 	journeys.show();
 	if (tour) tour.retext();
@@ -113,11 +108,6 @@ darkByDefault.addEventListener("change", showControls);
 $("language").addEventListener("click", () => {
 	setLanguage(language() === "en" ? "zh-CN" : "en");
 	retext();
-});
-$("slow").addEventListener("change", async () => {
-	const response = await fetch("api/slow?milliseconds=" + $("slow").value, { method: "POST" }).catch(() => null);
-	$("slow").setCustomValidity(response?.ok ? "" : text().slowFailed);
-	$("slow").reportValidity();
 });
 $("controller").addEventListener("change", () => {
 	location.href = "?controller=" + encodeURIComponent($("controller").value);

@@ -4,7 +4,6 @@
 const english = {
 	language: "中文", page: "Debug page", comma: ", ", controller: "Controller", skip: "Follow one key", controls: "Display", path: "The path of a key",
 	dark: "Dark", light: "Light", pause: "Pause", resume: "Resume",
-	slow: "Slow motion", off: "off", seconds: (s) => `${s} s`, slowFailed: "Slow motion was rejected by the controller.",
 	connecting: "Connecting", live: "Live", recorded: "Recording", lost: "Connection lost, retrying", broken: "No recording", paused: "Paused",
 	informer: "Informer", units: ["ms", "s", "min", "h"],
 	process: (version, since) => `${version && version + ", "}running for ${since}`,
@@ -69,7 +68,6 @@ const english = {
 const chinese = {
 	language: "English", page: "调试页面", comma: "，", controller: "控制器", skip: "跟踪一个 key", controls: "显示", path: "一个 key 的路径",
 	dark: "深色", light: "浅色", pause: "暂停", resume: "继续",
-	slow: "慢动作", off: "关", seconds: (s) => `${s} 秒`, slowFailed: "控制器拒绝了慢动作。",
 	connecting: "正在连接", live: "实时", recorded: "录像", lost: "连接断开，正在重试", broken: "没有录像", paused: "已暂停",
 	informer: "Informer", units: ["毫秒", "秒", "分钟", "小时"],
 	process: (version, since) => `${version && version + "，"}已运行 ${since}`,
