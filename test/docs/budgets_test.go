@@ -10,11 +10,11 @@ import (
 // budgets are the most that this repository may contain, without generated files. They
 // follow the repository down. To raise one is a decision: what is it worth to a reader?
 var budgets = map[string]int{
-	"lines of the program":                           20_540,
+	"lines of the program":                           20_450,
 	"lines of the embedded Neutron":                  1_920,
-	"lines of tests":                                 27_600,
+	"lines of tests":                                 27_530,
 	"lines that support tests, tools and lessons":    14_030,
-	"lines of the debug page":                        1_670,
+	"lines of the debug page":                        1_660,
 	"lines of YAML":                                  2_800,
 	"Go files in the root":                           3,
 	"test files in the root":                         6,
