@@ -77,6 +77,9 @@ func TestLessons(t *testing.T) {
 					t.Errorf("%s/%s has no %q", folder, name, strings.TrimSpace(want))
 				}
 			}
+			if strings.Contains(text, " deleted …\n") { // nothing follows, or the namespace
+				t.Errorf("%s/%s expects what only some kubectl print: write deleted…", folder, name)
+			}
 			if !quote.MatchString(text) {
 				t.Errorf("%s/%s quotes no code", folder, name)
 			}
