@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"syscall"
+	"time"
 
 	"github.com/samplecrd/network-controller/test/internal/debian"
 	"github.com/samplecrd/network-controller/test/internal/process"
@@ -40,9 +42,38 @@ func execute(o options, args []string) (exitCode int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("making a run folder: %w", err)
 	}
-	exitCode, err = process.RunKeeper(folder.Lock, received, append([]string{keepCommand, folder.Path}, args...)...)
-	// The keeper has tidied up, unless it was killed.
-	return exitCode, errors.Join(err, folder.Remove())
+	defer func() { err = errors.Join(err, folder.Remove()) }()
+	if err := makeCgroups(folder.Path); err != nil {
+		return 0, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return 0, fmt.Errorf("finding this program: %w", err)
+	}
+	manager := exec.Command(self, append([]string{manageCommand, folder.Path}, args...)...) //nolint:noctx // it gets signals
+	manager.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces}
+	return process.Run(manager, received)
+}
+
+// namespaces are those that the node does not share with the machine.
+const namespaces = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET |
+	syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC
+
+// pollPeriod is the time between two checks of a condition.
+const pollPeriod = 20 * time.Millisecond
+
+// tidyUp removes the cgroups and the run folder of a node whose processes have
+// ended. Processes that were just killed may take a moment.
+func tidyUp(path string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	err := process.WaitUntil(ctx, func(context.Context) error {
+		return errors.Join(removeCgroups(path), os.RemoveAll(path))
+	})
+	if err != nil {
+		return fmt.Errorf("tidying up: %w", err)
+	}
+	return nil
 }
 
 // prepare checks whether a node can be started on this machine, and installs the

@@ -27,8 +27,8 @@ const startTimeout = 3 * time.Minute
 const runFolderVariable = "NODE_RUN_FOLDER"
 
 // manage starts a node in the namespaces of this process, runs the command with it,
-// and returns its exit code. When this process ends, process 1 does, and the kernel
-// kills all the others.
+// and returns its exit code. This process is the first one in them: when it ends, the
+// kernel kills all the others.
 func manage(dir string, o options) (exitCode int, err error) {
 	received := process.Signals()
 	// Before the command runs, a signal ends the start; after that, the command gets

@@ -2,8 +2,8 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -19,6 +19,7 @@ import (
 	"github.com/samplecrd/network-controller/test/internal/debian"
 	"github.com/samplecrd/network-controller/test/internal/process"
 	"github.com/samplecrd/network-controller/test/internal/require"
+	"github.com/samplecrd/network-controller/test/internal/runfolder"
 )
 
 // bin makes a folder with this program and the programs that it runs. It skips the test if
@@ -132,52 +133,41 @@ func TestExec(t *testing.T) {
 	checkNothingLeft(t, before, lines[0])
 }
 
-// Nothing is left, however a node ends.
-func TestEnd(t *testing.T) {
+// TestKilled: after kill -9, no process is left. The next node removes the rest.
+func TestKilled(t *testing.T) {
 	dir := bin(t)
-	tests := map[string]struct {
-		end  func(t *testing.T, pid int) error
-		want string
-	}{
-		"killed":        {func(_ *testing.T, pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }, "signal: killed"},
-		"keeper killed": {func(t *testing.T, pid int) error { return syscall.Kill(childOf(t, pid), syscall.SIGKILL) }, "exit status 137"},
+	before := machine(t)
+	command := nodeExec(t, dir, waits)
+	output, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
 	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			before := machine(t)
-			command := nodeExec(t, dir, waits)
-			output, err := command.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := command.Start(); err != nil {
-				t.Fatal(err)
-			}
-			line, err := bufio.NewReader(output).ReadString('\n')
-			fields := strings.Fields(line)
-			if err != nil || len(fields) != 2 || len(processesIn(fields[0])) == 0 {
-				t.Fatalf("output is %q (%v), want a PID namespace with processes, and a run folder", line, err)
-			}
-			began := time.Now()
-			if err := test.end(t, command.Process.Pid); err != nil {
-				t.Fatal(err)
-			}
-			if _ = command.Wait(); command.ProcessState.String() != test.want {
-				t.Errorf("it ended with %s, want %s", command.ProcessState, test.want)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			defer cancel()
-			err = process.Poll(ctx, pollPeriod, func(context.Context) (bool, error) {
-				_, err := os.Stat(fields[1])
-				return isMissing(err) && len(processesIn(fields[0])) == 0, nil
-			})
-			if err != nil {
-				t.Errorf("processes %d are left, or the run folder: %v", processesIn(fields[0]), err)
-			}
-			t.Logf("everything was gone after %v", time.Since(began).Round(time.Millisecond))
-			checkNothingLeft(t, before, fields[1])
-		})
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
 	}
+	line, err := bufio.NewReader(output).ReadString('\n')
+	fields := strings.Fields(line)
+	if err != nil || len(fields) != 2 || len(processesIn(fields[0])) == 0 {
+		t.Fatalf("output is %q (%v), want a PID namespace with processes, and a run folder", line, err)
+	}
+	if err := command.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = command.Wait() // it was killed
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	err = process.Poll(ctx, pollPeriod, func(context.Context) (bool, error) { return len(processesIn(fields[0])) == 0, nil })
+	if err != nil {
+		t.Errorf("processes %d are left: %v", processesIn(fields[0]), err)
+	}
+	if _, err := os.Stat(fields[1]); err != nil {
+		t.Fatalf("the run folder is gone: this test shows nothing about the next node: %v", err)
+	}
+	folder, err := runfolder.New(t.Context(), filepath.Dir(fields[1]), folderPattern, tidyUp)
+	if err := errors.Join(err, folder.Remove()); err != nil {
+		t.Fatal(err)
+	}
+	checkNothingLeft(t, before, fields[1])
 }
 
 // A node can be stopped while it starts.
@@ -218,23 +208,4 @@ func processesIn(namespace string) []int {
 		}
 	}
 	return pids
-}
-
-// childOf returns the only child of a process.
-func childOf(t *testing.T, pid int) int {
-	t.Helper()
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []byte
-	for _, thread := range threads {
-		children, _ := os.ReadFile(thread)
-		all = append(all, children...)
-	}
-	child, err := strconv.Atoi(string(bytes.TrimSpace(all)))
-	if err != nil {
-		t.Fatalf("process %d has the children %q, want one", pid, all)
-	}
-	return child
 }

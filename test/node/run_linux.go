@@ -7,20 +7,10 @@ import (
 	"github.com/samplecrd/network-controller/test/internal/require"
 )
 
-// Commands of this program that users do not type. Each is a process that is
-// started by the one before it:
-//
-//	exec    what was typed
-//	keep    owns the run folder and the cgroups, and removes them
-//	init    process 1 of the namespaces, which adopts orphans and waits for them
-//	manage  starts all programs, and runs the command
-//
-// Each gets the path of the run folder and the arguments of exec.
-const (
-	keepCommand   = "keep"
-	initCommand   = "init"
-	manageCommand = "manage"
-)
+// manageCommand is the command of process 1 of the namespaces, which starts all programs
+// and runs the command. It gets the path of the run folder and the arguments of exec. When
+// it ends, the kernel kills all others. It waits for no orphans: they end soon enough.
+const manageCommand = "manage"
 
 // options are the arguments of exec.
 type options struct {
@@ -59,15 +49,7 @@ func run(name string, args []string) (exitCode int, err error) {
 		pause()
 		return 0, nil
 	}
-	if len(args) < 2 {
-		return explain(), nil
-	}
-	switch name {
-	case keepCommand:
-		return keep(args[0], args)
-	case initCommand:
-		return beInit(args)
-	case manageCommand:
+	if name == manageCommand && len(args) > 1 {
 		if o, ok := parseOptions(args[1:]); ok {
 			return manage(args[0], o)
 		}

@@ -47,9 +47,7 @@ func ModuleRoot() (string, error) {
 // Folder is a run folder that this process owns.
 type Folder struct {
 	Path string
-	// Lock keeps the folder owned as long as a process has it open. A process
-	// that is to own the folder too inherits it.
-	Lock *os.File
+	lock *os.File
 	// remove removes the folder, and what else has its name.
 	remove func(path string) error
 }
@@ -71,13 +69,13 @@ func New(ctx context.Context, dir, pattern string, remove func(path string) erro
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(path))
 	}
-	return &Folder{Path: path, Lock: lock, remove: remove}, nil
+	return &Folder{Path: path, lock: lock, remove: remove}, nil
 }
 
 // Remove removes the folder. If that fails, the folder has no owner any more, so
 // that a later New removes it.
 func (f *Folder) Remove() error {
-	return errors.Join(f.remove(f.Path), f.Lock.Close())
+	return errors.Join(f.remove(f.Path), f.lock.Close())
 }
 
 // sweep removes the run folders that have no owner, and returns with the lock on dir:
@@ -100,7 +98,7 @@ func sweep(ctx context.Context, dir, pattern string, remove func(path string) er
 			continue // no run folder
 		}
 		if lock, err := TryLock(filepath.Join(path, lockName)); err == nil {
-			_ = (&Folder{Path: path, Lock: lock, remove: remove}).Remove()
+			_ = (&Folder{Path: path, lock: lock, remove: remove}).Remove()
 		}
 	}
 	return func() { _ = lock.Close() }, nil
