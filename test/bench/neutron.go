@@ -42,6 +42,5 @@ func isCompleteList(r *http.Request) bool {
 	return r.Method == http.MethodGet && !strings.Contains(strings.TrimPrefix(r.URL.Path, "/v2.0/"), "/")
 }
 
-func (n *neutron) flag() string { return "-neutron-endpoint=" + n.URL }
-
+// requests returns how many requests it has received: all, and complete lists.
 func (n *neutron) requests() (all, complete int) { return int(n.all.Load()), int(n.lists.Load()) }
