@@ -476,7 +476,7 @@ const withoutNeutron = "the controller has no cloud of its own, and finds no Sec
 
 // neutronSettings returns the options for a client.
 func (o options) neutronSettings(wrap transport) openstack.Options {
-	return openstack.Options{Timeout: o.neutronTimeout, Transport: wrap, Skipped: metrics.Skipped()}
+	return openstack.Options{Timeout: o.neutronTimeout, Transport: wrap, Skipped: metrics.CountSkipped}
 }
 
 // newNeutronClient returns a client for the cloud or the endpoint of the options.

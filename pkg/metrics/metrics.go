@@ -16,6 +16,7 @@ import (
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // of queues, requests to Kubernetes, leader election, informers
+	"k8s.io/klog/v2"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/observe"
@@ -139,6 +140,14 @@ func observeNeutron(operation string, code int, took time.Duration) {
 		text = text[:1] + "xx"
 	}
 	neutronDuration.WithLabelValues(operation, text).Observe(took.Seconds())
+}
+
+// CountSkipped counts the objects that a list of Neutron's state has skipped. The log has
+// the reason only with -v=2: a controller lists every few minutes, for months.
+func CountSkipped(ctx context.Context, kind string, count int, reason string) {
+	skippedObjects.WithLabelValues(kind).Add(float64(count))
+	klog.FromContext(ctx).V(2).Info("Skipped unusable objects of others in Neutron",
+		"kind", kind, "count", count, "firstReason", reason)
 }
 
 // CountNetworks makes the metric samplecrd_networks count the Networks that list

@@ -26,9 +26,11 @@ func TestClouds(t *testing.T) {
 	(&Cloud{}).SetNone(time.Hour) // of a namespace without one
 	ended.Close()
 	ended.ObserveListing(neutron.Listing{Cloud: "RegionOne/9", Took: time.Hour}, time.Hour, nil) // that was under way
+	CountSkipped(t.Context(), "networks", 1, "mtu is -1")
+	CountSkipped(t.Context(), "networks", 2, "mtu is -1")
 	response := httptest.NewRecorder()
 	Handler().ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
-	got := regexp.MustCompile(`(?m)^samplecrd_(?:neutron_info|orphans|retained|neutron_quota|neutron_cache_(?:objects|refresh_d|period)).*$`).FindAllString(response.Body.String(), -1)
+	got := regexp.MustCompile(`(?m)^samplecrd_(?:neutron_info|orphans|retained|neutron_quota|neutron_skipped_objects_total.kind="networks|neutron_cache_(?:objects|refresh_d|period)).*$`).FindAllString(response.Body.String(), -1)
 	if diff := cmp.Diff([]string{
 		`samplecrd_neutron_cache_objects{kind="network"} 7`,
 		`samplecrd_neutron_cache_objects{kind="subnet"} 0`,
@@ -36,6 +38,7 @@ func TestClouds(t *testing.T) {
 		`samplecrd_neutron_cache_refresh_duration_seconds 3`,
 		`samplecrd_neutron_info{cloud="RegionOne/1234"} 1`,
 		`samplecrd_neutron_info{cloud="RegionOne/5678"} 1`,
+		`samplecrd_neutron_skipped_objects_total{kind="networks"} 3`,
 		`samplecrd_orphans 4`,
 		`samplecrd_retained_networks 2`,
 	}, got); diff != "" {

@@ -31,7 +31,7 @@ func TestNoSecretsInTelemetry(t *testing.T) {
 
 	observed := observe.Transport(observe.All{tracing.NewObserver(), metrics.Observer{}}, metrics.Neutron, openstack.Operation)
 	c := newCloud(t)
-	c.connect(openstack.Options{Transport: observed, Skipped: metrics.Skipped()})
+	c.connect(openstack.Options{Transport: observed, Skipped: metrics.CountSkipped})
 	c.wantList()
 	const token = "token-" + secret + "-1"
 	echo := `{"NeutronError": {"type": "` + token + `", "message": "` + token + ` ` + password + `"}}`
