@@ -9,11 +9,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	testingclock "k8s.io/utils/clock/testing"
 
@@ -254,70 +251,6 @@ func TestNothingOutlivesItsKey(t *testing.T) {
 	r.Listed(clock.Now())
 	if len(r.memories) != 0 || len(r.ledger) != 0 {
 		t.Errorf("%d records and %d accounts are left", len(r.memories), len(r.ledger))
-	}
-}
-
-// TestOverwrittenStatusSlowsDown: as long as another client overwrites each correction, the
-// next one comes later. A sync before that writes nothing, and says how long it waits.
-func TestOverwrittenStatusSlowsDown(t *testing.T) {
-	networks := readyNetworks(1)
-	r, clock := settled(t, networks)
-	client, events := fake.NewClientset(networks[0]), record.NewFakeRecorder(100)
-	patches := 0
-	client.PrependReactor("patch", "networks", func(clienttesting.Action) (bool, runtime.Object, error) {
-		patches++
-		return true, networks[0].DeepCopy(), nil
-	})
-	r.client, r.events = client, events
-	key := cache.MetaObjectToName(networks[0])
-	theirs := networks[0].DeepCopy()
-	theirs.Status.NetworkID, theirs.Status.MTU = "theirs", 9000
-	informer := r.networks
-	sync := func() error {
-		r.networks = known(t, theirs)
-		defer func() { r.networks = informer }()
-		pass, err := r.Begin(key, theirs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pass.desired, pass.actual = r.Desired(key, theirs), r.observe(key, networks[0], r.Desired(key, networks[0]))
-		return pass.Report(t.Context())
-	}
-	var last time.Duration
-	// want lets the other client write, and the time pass until the correction.
-	want := func(doing string, shortest time.Duration) {
-		t.Helper()
-		before := patches
-		var waits, again status.WaitError
-		if !errors.As(sync(), &waits) || !errors.As(sync(), &again) || waits.Left != again.Left || waits.Left < shortest || waits.Left > shortest*3/2 {
-			t.Errorf("%s: the sync waits for %v, then %v; want %v to %v", doing, waits.Left, again.Left, shortest, shortest*3/2)
-		}
-		clock.Step(waits.Left - time.Millisecond)
-		if err := sync(); err == nil || patches != before {
-			t.Errorf("%s: the status is corrected before the delay of %v", doing, waits.Left)
-		}
-		clock.Step(time.Millisecond)
-		if err := sync(); err != nil || patches != before+1 || len(events.Events) != 1 {
-			t.Errorf("%s: the status is not corrected after the delay of %v: %v, %d patches, %d events", doing, waits.Left, err, patches-before, len(events.Events))
-		}
-		for len(events.Events) > 0 {
-			<-events.Events
-		}
-		last = waits.Left
-	}
-	want("at first", 5*time.Second)
-	for _, delay := range []time.Duration{10, 20, 40, 80, 160, 320, 600, 600, 600} {
-		clock.Step(last) // so long does the other controller wait
-		want("again", delay*time.Second)
-	}
-	clock.Step(20*time.Minute - time.Millisecond)
-	want("in the last moment", 10*time.Minute)
-	clock.Step(20 * time.Minute)
-	want("after a while", 5*time.Second)
-	want("at once", 10*time.Second)
-	theirs.Generation, theirs.Spec.MTU = 2, new(int32(1450))
-	if err := sync(); err != nil {
-		t.Errorf("the status for another spec waits: %v", err)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
 	"github.com/samplecrd/network-controller/pkg/neutron/openstack"
+	"github.com/samplecrd/network-controller/pkg/status"
 )
 
 // scene is a Reconciler with an embedded Neutron and an API server in memory, which keeps
@@ -98,6 +99,13 @@ func (s *scene) list() {
 		if leftover == key {
 			_ = s.sync() // what is pending is tried again after the next list
 		}
+	}
+}
+
+// listUntilLate lists until nothing late can appear any more.
+func (s *scene) listUntilLate() {
+	for range 60 {
+		s.list()
 	}
 }
 
@@ -224,7 +232,7 @@ func TestForcedFinalizer(t *testing.T) {
 			s.list()
 			recreate(s, saved)
 			s.must(s.sync())
-			status := s.get().Status
+			created := s.get().Status
 			for range 10 { // ten hours later
 				s.clock.Step(time.Hour)
 				s.list()
@@ -233,7 +241,7 @@ func TestForcedFinalizer(t *testing.T) {
 			for range 5 {
 				s.list()
 			}
-			s.wantExists(status.NetworkID, status.SubnetID)
+			s.wantExists(created.NetworkID, created.SubnetID)
 		})
 	}
 }
@@ -252,32 +260,23 @@ func (s *scene) loseFinalizer() {
 }
 
 // TestLateNetwork: what a former leader has requested is deleted if it comes after the
-// deletion of the object.
+// deletion of the object, also if the response to the removal of the finalizer is lost.
 func TestLateNetwork(t *testing.T) {
-	for name, prepare := range map[string]func(*scene){
-		"control": func(*scene) {},
-		"the response to the removal of the finalizer is lost": (*scene).loseFinalizer,
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
-			s.create("first", ordinary, metav1.ObjectMeta{})
-			s.must(s.sync())
-			s.restart(s.cloud)
-			prepare(s)
-			s.remove()
-			late := create("late").Network
-			late.Description = s.r.owner(key).NetworkMarker("late", false)
-			_, err := s.cloud.CreateNetwork(t.Context(), late)
-			s.must(err)
-			for range 60 {
-				s.list()
-			}
-			networks, err := s.cloud.Networks(t.Context(), neutron.NetworkFilter{Name: late.Name})
-			s.must(err)
-			if len(networks) != 0 || len(s.r.ledger) != 0 {
-				t.Errorf("left are %d networks and %d accounts: %+v", len(networks), len(s.r.ledger), s.r.ledger)
-			}
-		})
+	s := newScene(t)
+	s.create("first", ordinary, metav1.ObjectMeta{})
+	s.must(s.sync())
+	s.restart(s.cloud)
+	s.loseFinalizer()
+	s.remove()
+	late := create("late").Network
+	late.Description = s.r.owner(key).NetworkMarker("late", false)
+	_, err := s.cloud.CreateNetwork(t.Context(), late)
+	s.must(err)
+	s.listUntilLate()
+	networks, err := s.cloud.Networks(t.Context(), neutron.NetworkFilter{Name: late.Name})
+	s.must(err)
+	if len(networks) != 0 || len(s.r.ledger) != 0 {
+		t.Errorf("left are %d networks and %d accounts: %+v", len(networks), len(s.r.ledger), s.r.ledger)
 	}
 }
 
@@ -328,39 +327,6 @@ func TestRetainOnAdopted(t *testing.T) {
 	s.wantExists(id, subnets[0].ID)
 }
 
-// TestLateSubnetOnAdopted: a late subnet on an adopted network is deleted, also if there is
-// another object of the name meanwhile.
-func TestLateSubnetOnAdopted(t *testing.T) {
-	for name, again := range map[string]bool{"control": false, "the object is created again for another network": true} {
-		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
-			client := &slow{Client: s.cloud, isSlow: true}
-			s.restart(client)
-			first, second := s.foreignNetwork(), s.foreignNetwork()
-			s.create("first", adopting(first), metav1.ObjectMeta{})
-			_ = s.step()
-			s.remove()
-			if again {
-				s.create("second", adopting(second), metav1.ObjectMeta{})
-				s.must(s.sync())
-			}
-			client.late() // about a minute after the deletion
-			s.list()
-			if again {
-				s.remove()
-			}
-			for range 60 {
-				s.list()
-			}
-			subnets, err := s.cloud.Subnets(t.Context(), neutron.SubnetFilter{NetworkID: first})
-			s.must(err)
-			if len(subnets) != 0 {
-				t.Errorf("the subnet %s stays on the network %s; ledger: %+v", subnets[0].ID, first, s.r.ledger)
-			}
-		})
-	}
-}
-
 // TestMemoryWithoutCloud: nothing outlives its key, also in a controller without a cloud.
 func TestMemoryWithoutCloud(t *testing.T) {
 	s := newScene(t)
@@ -378,6 +344,56 @@ func TestMemoryWithoutCloud(t *testing.T) {
 	if len(s.r.memories) != 0 {
 		t.Errorf("%d memories are left", len(s.r.memories))
 	}
+}
+
+// TestOverwrittenStatusSlowsDown: as long as another client overwrites each correction, the
+// next one comes later. A sync before that writes nothing, and says how long it waits.
+func TestOverwrittenStatusSlowsDown(t *testing.T) {
+	s := newScene(t)
+	s.create("first", ordinary, metav1.ObjectMeta{})
+	s.must(s.sync())
+	events := s.r.events.(*record.FakeRecorder).Events
+	// want lets the other client write, and the time pass until the correction.
+	want := func(doing string, shortest time.Duration) (waited time.Duration) {
+		t.Helper()
+		theirs := s.get()
+		ours := theirs.Status
+		theirs.Status.MTU = 9000
+		_, err := s.kube.SamplecrdV1().Networks(key.Namespace).UpdateStatus(t.Context(), theirs, metav1.UpdateOptions{})
+		s.must(err)
+		for len(events) > 0 {
+			<-events
+		}
+		var waits, again status.WaitError
+		if !errors.As(s.step(), &waits) || !errors.As(s.step(), &again) || waits.Left != again.Left ||
+			waits.Left < shortest || waits.Left > shortest*3/2 {
+			t.Errorf("%s: the sync waits for %v, then %v; want %v to %v", doing, waits.Left, again.Left, shortest, shortest*3/2)
+		}
+		s.clock.Step(waits.Left - time.Millisecond)
+		if err := s.step(); err == nil || s.get().Status.MTU != 9000 || len(events) > 0 {
+			t.Errorf("%s: the status is corrected before the delay of %v", doing, waits.Left)
+		}
+		s.clock.Step(time.Millisecond)
+		if err := s.step(); err != nil || !status.IsSame(s.get().Status, ours) || len(events) != 1 {
+			t.Errorf("%s: the status is not corrected after the delay of %v: %v, %d events", doing, waits.Left, err, len(events))
+		}
+		return waits.Left
+	}
+	last := want("at first", 5*time.Second)
+	for _, delay := range []time.Duration{10, 20, 40, 80, 160, 320, 600, 600, 600} {
+		s.clock.Step(last) // so long does the other controller wait
+		last = want("again", delay*time.Second)
+	}
+	s.clock.Step(20*time.Minute - time.Millisecond)
+	want("in the last moment", 10*time.Minute)
+	s.clock.Step(20 * time.Minute)
+	want("after a while", 5*time.Second)
+	want("at once", 10*time.Second)
+	edited := s.get()
+	edited.Generation, edited.Spec.Gateway, edited.Status.MTU = 2, "10.0.0.1", 9000 // nothing to change in Neutron
+	_, err := s.kube.SamplecrdV1().Networks(key.Namespace).Update(t.Context(), edited, metav1.UpdateOptions{})
+	s.must(err)
+	s.must(s.step()) // the status for another spec does not wait
 }
 
 // rejectStatus makes the API server reject the statuses that name a network.
@@ -441,7 +457,8 @@ func TestRouterOfAdopted(t *testing.T) {
 }
 
 // TestNothingLeftOnAdopted: a subnet of ours on an adopted network is deleted if its object is
-// gone before a status names the subnet, however late it comes, and although it is attached.
+// gone before a status names the subnet, however late it comes, although it is attached, and
+// although there is another object of the name meanwhile.
 func TestNothingLeftOnAdopted(t *testing.T) {
 	for name, play := range map[string]func(*scene, samplecrdv1.NetworkSpec, *slow){
 		"attached to a router": func(s *scene, spec samplecrdv1.NetworkSpec, _ *slow) {
@@ -457,6 +474,17 @@ func TestNothingLeftOnAdopted(t *testing.T) {
 			_ = s.step()
 			s.vanish()
 			client.late()
+		},
+		"late, and the object is created again for another network": func(s *scene, spec samplecrdv1.NetworkSpec, client *slow) {
+			client.isSlow = true
+			s.create("first", spec, metav1.ObjectMeta{})
+			_ = s.step()
+			s.remove()
+			s.create("second", adopting(s.foreignNetwork()), metav1.ObjectMeta{})
+			s.must(s.sync())
+			client.late() // about a minute after the deletion
+			s.list()
+			s.remove()
 		},
 		"late, and the policy is Delete": func(s *scene, spec samplecrdv1.NetworkSpec, client *slow) {
 			spec.DeletionPolicy, client.isSlow = samplecrdv1.DeletionPolicyDelete, true
@@ -474,9 +502,7 @@ func TestNothingLeftOnAdopted(t *testing.T) {
 			s.createRouter()
 			id := s.foreignNetwork()
 			play(s, adopting(id), client)
-			for range 60 {
-				s.list()
-			}
+			s.listUntilLate()
 			s.wantExists(id, "")
 			subnets, err := s.cloud.Subnets(t.Context(), neutron.SubnetFilter{NetworkID: id})
 			s.must(err)

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	testingclock "k8s.io/utils/clock/testing"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-controller/pkg/neutron"
@@ -90,7 +89,12 @@ func TestMemory(t *testing.T) {
 	const count, limit = 5000, 3000 // bytes; 1,300 were measured
 	networks := readyNetworks(count)
 	before := liveBytes()
-	r, _ := settled(t, networks)
+	r, clock := newReconciler(t, networks...)
+	r.options.Cluster = ownerOf(0).Cluster
+	r.neutron = neutron.NewCache(&many{count: count}, clock.Now)
+	r.Start(t.Context())
+	refresh(t, r)
+	syncAll(t, r, networks)
 	once := (liveBytes() - before) / count
 	refresh(t, r)
 	syncAll(t, r, networks)
@@ -100,18 +104,6 @@ func TestMemory(t *testing.T) {
 		t.Errorf("%d bytes are kept for each Network, and %d after another list; at most %d are permitted", once, twice, limit)
 	}
 	runtime.KeepAlive(r)
-}
-
-// settled returns a Reconciler that leads and has synced these Networks, which are Ready.
-func settled(t *testing.T, networks []*samplecrdv1.Network) (*Reconciler, *testingclock.FakeClock) {
-	t.Helper()
-	r, clock := newReconciler(t, networks...)
-	r.options.Cluster = ownerOf(0).Cluster
-	r.neutron = neutron.NewCache(&many{count: len(networks)}, clock.Now)
-	r.Start(t.Context())
-	refresh(t, r)
-	syncAll(t, r, networks)
-	return r, clock
 }
 
 func liveBytes() int64 {
