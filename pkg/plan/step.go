@@ -24,6 +24,7 @@ type kind struct {
 	// or changes the object in Kubernetes.
 	inNeutron bool
 	fact      string
+	event     string // the reason of the event, or empty if no event reports the step
 }
 
 // Action is what a step does to an object.
@@ -51,6 +52,19 @@ func Fact(step Step) string { return step.kind().fact }
 
 // Intent returns what a step is for, after "cannot" or "to".
 func Intent(step Step) string { return step.intent() }
+
+// Did returns what a step did that an event reports: its intent, whose verb is regular, in
+// the past tense.
+func Did(step Step) string {
+	verb, object, _ := strings.Cut(strings.TrimSuffix(step.intent(), ","), " ")
+	return strings.TrimSuffix(verb, "e") + "ed " + object
+}
+
+// DuplicateDeleted is the reason of the event for a duplicate, which has an event of its own.
+const DuplicateDeleted = "DuplicateDeleted"
+
+// EventOf returns the reason of the event that reports a step, or an empty string.
+func EventOf(step Step) string { return step.kind().event }
 
 // Nothing ends a plan: the actual state is the desired state.
 type Nothing struct{}
@@ -173,7 +187,7 @@ func (s RecordRouter) String() string {
 // CreateNetwork creates a network.
 type CreateNetwork struct{ Network neutron.NewNetwork }
 
-func (CreateNetwork) kind() kind       { return kind{Create, true, "Created network"} }
+func (CreateNetwork) kind() kind       { return kind{Create, true, "Created network", "NetworkCreated"} }
 func (s CreateNetwork) String() string { return "create network " + s.Network.Name }
 func (CreateNetwork) intent() string   { return "create the Neutron network" }
 
@@ -184,7 +198,7 @@ type UpdateNetwork struct {
 	Update  neutron.NetworkUpdate
 }
 
-func (UpdateNetwork) kind() kind       { return kind{Update, true, "Changed network"} }
+func (UpdateNetwork) kind() kind       { return kind{Update, true, "Changed network", "NetworkUpdated"} }
 func (s UpdateNetwork) intent() string { return changeIntent(s.Changes) }
 func (s UpdateNetwork) String() string {
 	return "update network " + s.ID + ": " + changesText(s.Changes)
@@ -197,7 +211,7 @@ type RetainNetwork struct {
 	Update neutron.NetworkUpdate
 }
 
-func (RetainNetwork) kind() kind       { return kind{Update, true, "Retained network"} }
+func (RetainNetwork) kind() kind       { return kind{Update, true, "Retained network", "NetworkRetained"} }
 func (s RetainNetwork) intent() string { return "mark the Neutron network " + s.ID + " as retained" }
 func (s RetainNetwork) String() string {
 	return fmt.Sprintf("retain network %s: description → %q", s.ID, s.Update.Description)
@@ -213,9 +227,9 @@ type DeleteNetwork struct {
 
 func (s DeleteNetwork) kind() kind {
 	if s.DuplicateOf != "" {
-		return kind{Delete, true, "Deleted duplicate network"}
+		return kind{Delete, true, "Deleted duplicate network", DuplicateDeleted}
 	}
-	return kind{Delete, true, "Deleted network"}
+	return kind{Delete, true, "Deleted network", "NetworkDeleted"}
 }
 
 func (s DeleteNetwork) String() string {
@@ -235,21 +249,21 @@ func (s DeleteNetwork) intent() string {
 // AddTag adds a tag to our network.
 type AddTag struct{ ID, Tag string }
 
-func (AddTag) kind() kind       { return kind{Update, true, "Added tag"} }
+func (AddTag) kind() kind       { return kind{Update, true, "Added tag", "NetworkUpdated"} }
 func (s AddTag) String() string { return fmt.Sprintf("add tag %q to network %s", s.Tag, s.ID) }
 func (s AddTag) intent() string { return fmt.Sprintf("add the tag %q", s.Tag) }
 
 // RemoveTag removes a tag of ours.
 type RemoveTag struct{ ID, Tag string }
 
-func (RemoveTag) kind() kind       { return kind{Update, true, "Removed tag"} }
+func (RemoveTag) kind() kind       { return kind{Update, true, "Removed tag", "NetworkUpdated"} }
 func (s RemoveTag) String() string { return fmt.Sprintf("remove tag %q from network %s", s.Tag, s.ID) }
 func (s RemoveTag) intent() string { return fmt.Sprintf("remove the tag %q", s.Tag) }
 
 // CreateSubnet creates a subnet on our network.
 type CreateSubnet struct{ Subnet neutron.NewSubnet }
 
-func (CreateSubnet) kind() kind       { return kind{Create, true, "Created subnet"} }
+func (CreateSubnet) kind() kind       { return kind{Create, true, "Created subnet", "SubnetCreated"} }
 func (s CreateSubnet) String() string { return "create subnet: " + s.text() }
 
 func (s CreateSubnet) intent() string {
@@ -278,7 +292,7 @@ type UpdateSubnet struct {
 	Update  neutron.SubnetUpdate
 }
 
-func (UpdateSubnet) kind() kind       { return kind{Update, true, "Changed subnet"} }
+func (UpdateSubnet) kind() kind       { return kind{Update, true, "Changed subnet", "SubnetUpdated"} }
 func (s UpdateSubnet) String() string { return "update subnet: " + changesText(s.Changes) }
 func (s UpdateSubnet) intent() string { return changeIntent(s.Changes) }
 
@@ -292,7 +306,7 @@ type DeleteSubnet struct {
 	For       string
 }
 
-func (DeleteSubnet) kind() kind { return kind{Delete, true, "Deleted subnet"} }
+func (DeleteSubnet) kind() kind { return kind{Delete, true, "Deleted subnet", "SubnetDeleted"} }
 
 func (s DeleteSubnet) String() string {
 	if s.For == "" {
@@ -311,7 +325,9 @@ func (s DeleteSubnet) intent() string {
 // AttachRouter attaches our subnet to a router.
 type AttachRouter struct{ Interface neutron.RouterInterface }
 
-func (AttachRouter) kind() kind       { return kind{Update, true, "Attached subnet to router"} }
+func (AttachRouter) kind() kind {
+	return kind{Update, true, "Attached subnet to router", "RouterAttached"}
+}
 func (s AttachRouter) String() string { return s.text("attach subnet") }
 func (s AttachRouter) intent() string { return s.text("attach the subnet") }
 
@@ -330,7 +346,9 @@ type DetachRouter struct {
 	For       string
 }
 
-func (DetachRouter) kind() kind       { return kind{Update, true, "Detached subnet from router"} }
+func (DetachRouter) kind() kind {
+	return kind{Update, true, "Detached subnet from router", "RouterDetached"}
+}
 func (s DetachRouter) intent() string { return "detach the subnet from router " + s.Interface.RouterID }
 
 func (s DetachRouter) String() string {

@@ -153,7 +153,7 @@ func (p *Pass) announce() {
 	if network == nil { // the events of an orphan are found by its name
 		network = &samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: p.key.Namespace, Name: p.key.Name}}
 	}
-	for _, event := range status.EventsOf(network, p.applied, p.actual.Ours(p.desired)) {
+	for _, event := range status.EventsOf(network, p.applied, p.actual.Ours(p.desired).NetworkID) {
 		p.emit(network, event)
 	}
 }

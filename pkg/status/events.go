@@ -2,7 +2,6 @@ package status
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -24,31 +23,36 @@ type Event struct {
 }
 
 // EventsOf returns the events for the steps that a sync applied to a Network: one for
-// the outcome, and one for each duplicate that it deleted. Record is what Neutron has
-// afterwards.
-func EventsOf(network *samplecrdv1.Network, steps []plan.Step, record plan.Record) (all []Event) {
-	o, drifted := outcome{record: record, before: network.Status, changes: map[string]bool{}}, false
+// the outcome, and one for each duplicate that it deleted. The ID is that of the network
+// that belongs to the Network afterwards.
+func EventsOf(network *samplecrdv1.Network, steps []plan.Step, networkID string) (all []Event) {
+	var did []string
+	reasons, drifted := map[string]bool{}, false
 	for _, step := range steps {
-		deletion, _ := step.(plan.DeleteNetwork)
-		switch {
-		case !plan.ChangesNeutron(step):
-		case deletion.DuplicateOf != "":
-			all = append(all, Event{corev1.EventTypeNormal, "DuplicateDeleted", Clip(fmt.Sprintf(
-				"Deleted network %s: it was a duplicate of %s, created by another request.", deletion.ID, deletion.DuplicateOf))})
-		default:
-			o.add(step)
-			drifted = drifted || IsDrift(network, step)
+		reason := plan.EventOf(step)
+		if reason == "" {
+			continue
 		}
+		text := plan.Did(step)
+		switch reason {
+		case plan.DuplicateDeleted:
+			all = append(all, Event{corev1.EventTypeNormal, reason, Clip(capitalized(text) + ".")})
+			continue
+		case networkCreated:
+			text += " " + networkID
+		}
+		did, reasons[reason] = append(did, text), true
+		drifted = drifted || IsDrift(network, step)
 	}
-	text := strings.Join(o.sentences, ", ") + "."
+	text := strings.Join(did, ", ") + "."
 	switch {
-	case text == ".":
+	case did == nil:
 		return all
 	case drifted:
-		note := Clip("Corrected a difference in Neutron: " + o.missing() + text)
+		note := Clip("Corrected a difference in Neutron: " + missing(network, reasons) + text)
 		return append(all, Event{corev1.EventTypeWarning, Drifted, note})
 	}
-	return append(all, Event{corev1.EventTypeNormal, o.reason(), Clip(capitalized(text))})
+	return append(all, Event{corev1.EventTypeNormal, reasonOf(reasons), Clip(capitalized(text))})
 }
 
 // IsDrift reports whether a step corrects a difference that was found in Neutron:
@@ -61,100 +65,19 @@ func IsDrift(network *samplecrdv1.Network, step plan.Step) bool {
 	return plan.ChangesNeutron(step) && network.DeletionTimestamp == nil && HasMatched(network)
 }
 
-// outcome is what the steps of a sync changed in Neutron, in words.
-type outcome struct {
-	record    plan.Record
-	before    samplecrdv1.NetworkStatus
-	changes   map[string]bool // those that there were, as reasons of an event
-	sentences []string        // in the past tense
-	replaced  plan.DeleteSubnet
-}
+const networkCreated = "NetworkCreated"
 
-func (o *outcome) add(step plan.Step) {
-	say := func(change, format string, values ...any) {
-		o.changes[change] = true
-		o.sentences = append(o.sentences, fmt.Sprintf(format, values...))
-	}
-	switch step := step.(type) {
-	case plan.CreateNetwork:
-		say("NetworkCreated", "created network %s", o.record.NetworkID)
-	case plan.UpdateNetwork:
-		say("NetworkUpdated", "changed %s", changesText(step.Changes))
-	case plan.RetainNetwork:
-		say("NetworkRetained", "kept network %s for the next Network of this name", step.ID)
-	case plan.DeleteNetwork:
-		text := step.ID
-		if o.before.CIDR != "" {
-			text += " with subnet " + o.before.CIDR
-		}
-		say("NetworkDeleted", "deleted network %s", text)
-	case plan.AddTag:
-		say("NetworkUpdated", "added tag %q", step.Tag)
-	case plan.RemoveTag:
-		say("NetworkUpdated", "removed tag %q", step.Tag)
-	case plan.CreateSubnet:
-		o.createdSubnet()
-	case plan.UpdateSubnet:
-		say("SubnetUpdated", "changed %s", changesText(step.Changes))
-	case plan.DeleteSubnet:
-		o.deletedSubnet(step)
-	case plan.AttachRouter:
-		say("RouterAttached", "attached the subnet to router %s", step.Interface.RouterID)
-	case plan.DetachRouter:
-		say("RouterDetached", "detached the subnet from router %s", step.Interface.RouterID)
-	default:
-		say("NetworkUpdated", "%s", step)
-	}
-}
-
-// deletedSubnet describes a subnet that was deleted, possibly after the one that replaces
-// it was created.
-func (o *outcome) deletedSubnet(step plan.DeleteSubnet) {
-	o.changes["SubnetDeleted"], o.replaced = true, step
-	text := o.withGateway(o.record.CIDR.String())
-	if i := slices.Index(o.sentences, "created subnet "+text); i >= 0 && step.For != "" && !step.Duplicate {
-		o.sentences[i] = fmt.Sprintf("replaced subnet %s by %s", step.From, text)
-		return
-	}
-	o.sentences = append(o.sentences, fmt.Sprintf("deleted subnet %s", step.From))
-}
-
-// createdSubnet describes a subnet that was created, possibly in place of another one. It is
-// part of a network that was created with it.
-func (o *outcome) createdSubnet() {
-	o.changes["SubnetCreated"] = true
-	text := o.withGateway(o.record.CIDR.String())
-	switch last, from, by := len(o.sentences)-1, o.replaced.From, o.replaced.For; {
-	case by != "" && !strings.HasPrefix(by, o.record.CIDR.String()): // from a subnet pool
-		o.sentences[last] = fmt.Sprintf("replaced subnet %s by %s (%s)", from, text, by)
-	case by != "": // with its IPv6 modes
-		o.sentences[last] = fmt.Sprintf("replaced subnet %s by %s", from, o.withGateway(by))
-	case o.changes["NetworkCreated"]:
-		o.sentences[last] += " with subnet " + text
-	default:
-		o.sentences = append(o.sentences, "created subnet "+text)
-	}
-}
-
-// withGateway describes a subnet by its range and the gateway that it has, if any.
-func (o *outcome) withGateway(cidr string) string {
-	if !o.record.Gateway.IsValid() {
-		return cidr
-	}
-	return cidr + ", gateway " + o.record.Gateway.String()
-}
-
-// reason returns the reason of the event: what happened to the network, or else to
-// its subnet, or else to its router.
-func (o *outcome) reason() string {
-	o.changes["SubnetReplaced"] = o.changes["SubnetDeleted"] && o.changes["SubnetCreated"]
-	o.changes["RouterReplaced"] = o.changes["RouterAttached"] && o.changes["RouterDetached"]
-	for _, change := range []string{
-		"NetworkCreated", "NetworkRetained", "NetworkDeleted", "NetworkUpdated",
+// reasonOf returns the reason of the event for several steps: what happened to the network,
+// or else to its subnet, or else to its router.
+func reasonOf(steps map[string]bool) string {
+	steps["SubnetReplaced"] = steps["SubnetDeleted"] && steps["SubnetCreated"]
+	steps["RouterReplaced"] = steps["RouterAttached"] && steps["RouterDetached"]
+	for _, reason := range []string{
+		networkCreated, "NetworkRetained", "NetworkDeleted", "NetworkUpdated",
 		"SubnetReplaced", "SubnetCreated", "SubnetDeleted", "SubnetUpdated", "RouterReplaced", "RouterAttached",
 	} {
-		if o.changes[change] {
-			return change
+		if steps[reason] {
+			return reason
 		}
 	}
 	return "RouterDetached"
@@ -162,24 +85,16 @@ func (o *outcome) reason() string {
 
 // missing describes what Neutron did not have although it matched the spec before. The
 // cause is unknown: a user deleted it, or Neutron lost its data.
-func (o *outcome) missing() string {
+func missing(network *samplecrdv1.Network, steps map[string]bool) string {
 	switch {
-	case o.changes["NetworkCreated"]:
-		return fmt.Sprintf("network %s did not exist; ", o.before.NetworkID)
-	case o.changes["SubnetCreated"] && !o.changes["SubnetDeleted"]:
+	case steps[networkCreated]:
+		return fmt.Sprintf("network %s did not exist; ", network.Status.NetworkID)
+	case steps["SubnetCreated"] && !steps["SubnetDeleted"]:
 		return "the subnet did not exist; "
-	case o.changes["RouterAttached"] && !o.changes["RouterDetached"]:
+	case steps["RouterAttached"] && !steps["RouterDetached"]:
 		return "the subnet was not attached to its router; "
 	}
 	return ""
-}
-
-func changesText(changes []plan.Change) string {
-	words := make([]string, len(changes))
-	for i, change := range changes {
-		words[i] = change.String()
-	}
-	return strings.Join(words, " and ")
 }
 
 // Clip makes a text fit to be displayed: it escapes what is not printable, such as
