@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -20,7 +19,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/samplecrd/network-controller/pkg/glass"
-	"github.com/samplecrd/network-controller/pkg/observe"
 )
 
 func trim(text string) string { return strings.TrimSpace(text) }
@@ -179,49 +177,3 @@ func TestControllers(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkSync is what a key costs from Add to Done, with one request: without a page, with it,
-// and with a stream.
-func BenchmarkSync(b *testing.B) {
-	for name, page := range map[string]*glass.Page{
-		"off": {}, "on": glass.New(glass.Process{}), "stream": glass.New(glass.Process{}),
-	} {
-		controller, queue := newQueue[cache.ObjectName](page, "things")
-		transport := page.Server(glass.Server{Name: "Cloud"})(answer{})
-		keys := make([]cache.ObjectName, 1000)
-		for i := range keys {
-			keys[i] = cache.NewObjectName("default", fmt.Sprint("thing-", i))
-		}
-		b.Run(name, func(b *testing.B) {
-			if name == "stream" {
-				server := httptest.NewServer(page.Handler())
-				defer server.Close()
-				response, err := http.Get(server.URL + "/api/stream")
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer func() { _ = response.Body.Close() }()
-				go func() { _, _ = io.Copy(io.Discard, response.Body) }() // as a browser does
-			}
-			b.ReportAllocs()
-			for i := range b.N {
-				queue.Add(keys[i%len(keys)])
-				key, _ := queue.Get()
-				ctx, end := controller.Sync(b.Context(), key)
-				observe.Reach(ctx, glass.StageActual, func() string { return "found" }, nil)
-				request, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://cloud.example/things", http.NoBody)
-				_, err := transport.RoundTrip(request) //nolint:bodyclose // there is none
-				end(err)
-				queue.Forget(key)
-				queue.Done(key)
-			}
-		})
-	}
-}
-
-// answer is a server that costs nothing.
-type answer struct{}
-
-var ok = &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}
-
-func (answer) RoundTrip(*http.Request) (*http.Response, error) { return ok, nil }
