@@ -120,18 +120,12 @@ func (f *follower) get(ctx context.Context, path, parameter, value string) (io.R
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the debug page: %w; "+errNoPage, err, f.address)
 	}
-	contentType := response.Header.Get("Content-Type")
-	if response.StatusCode == http.StatusOK && (contentType == "application/json" || contentType == "text/event-stream") {
+	if response.StatusCode == http.StatusOK {
 		return response.Body, nil
 	}
 	text, _ := io.ReadAll(io.LimitReader(response.Body, 200))
 	_ = response.Body.Close()
-	words := clip(strings.TrimSpace(string(text)))
-	if response.StatusCode == http.StatusNotFound && f.controller != "" {
-		return nil, errors.New(words)
-	}
-	return nil, fmt.Errorf("the response is not that of a debug page: %s: %s; "+errNoPage,
-		response.Status, words, f.address)
+	return nil, fmt.Errorf("%s responds: %s: %s", f.address, response.Status, clip(strings.TrimSpace(string(text))))
 }
 
 // keys returns keys that begin with the key, or any.
@@ -142,7 +136,7 @@ func (f *follower) keys(ctx context.Context) (keys []string, err error) {
 	}
 	defer func() { _ = body.Close() }()
 	if err := json.NewDecoder(io.LimitReader(body, 1<<20)).Decode(&keys); err != nil {
-		return nil, fmt.Errorf("reading the keys: %w", err)
+		return nil, fmt.Errorf("the response is not that of a debug page: %w; "+errNoPage, err, f.address)
 	}
 	for i, key := range keys {
 		keys[i] = clip(key)
