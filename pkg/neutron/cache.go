@@ -337,7 +337,7 @@ func (c *Cache) renamed(filter NetworkFilter) (ids []string) {
 
 func (c *Cache) Subnets(ctx context.Context, filter SubnetFilter) ([]Subnet, error) {
 	found, err := c.Client.Subnets(ctx, filter)
-	if filter.NetworkID != "" && filter.Description == "" {
+	if filter.NetworkID != "" {
 		c.note(err, func(s *content) { s.replaceSubnets(filter.NetworkID, found) })
 	}
 	return found, err

@@ -298,12 +298,9 @@ type NetworkFilter struct {
 	Name string // the whole one
 }
 
-// SubnetFilter selects the subnets that match every field that is set. The zero
-// value selects all subnets of the project.
-type SubnetFilter struct {
-	NetworkID   string
-	Description string // the whole one
-}
+// SubnetFilter selects the subnets on a network, or all subnets of the project if it is
+// empty.
+type SubnetFilter struct{ NetworkID string }
 
 // SubnetPoolFilter selects the subnet pools that match every field that is set.
 type SubnetPoolFilter struct {

@@ -52,9 +52,7 @@ func (s *Snapshot) Subnets(_ context.Context, filter SubnetFilter) (found []Subn
 		subnets = maps.Values(s.content.subnets)
 	}
 	for subnet := range subnets {
-		if filter.Description == "" || subnet.Description == filter.Description {
-			found = append(found, *subnet)
-		}
+		found = append(found, *subnet)
 	}
 	slices.SortFunc(found, func(a, b Subnet) int { return cmp.Compare(a.ID, b.ID) })
 	return found, nil

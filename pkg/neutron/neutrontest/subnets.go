@@ -93,15 +93,6 @@ var subnetTests = []test{
 			s.want("creating with "+name, err, neutron.ErrRefused, test.status, test.typ)
 		}
 	}},
-	{"subnets are found by their whole description", func(s *suite) {
-		ours := s.createSubnet(s.createNetwork(), "10.0.0.0/24")
-		marker := s.marker
-		s.marker += "x"
-		s.createSubnet(s.createNetwork(), "10.0.0.0/24")
-		found, err := s.Client.Subnets(s.Context(), neutron.SubnetFilter{Description: marker})
-		s.wantNil("listing", err)
-		s.wantEqual("subnets", []neutron.Subnet{ours}, found)
-	}},
 	{"ranges must not overlap on a network", func(s *suite) {
 		network := s.createNetwork()
 		s.createSubnet(network, "10.0.0.0/16")

@@ -20,7 +20,7 @@ var subnetKind = kind[subnetJSON, neutron.Subnet]{
 }
 
 func (c *client) Subnets(ctx context.Context, filter neutron.SubnetFilter) ([]neutron.Subnet, error) {
-	return list(ctx, c, subnetKind, selecting("network_id", filter.NetworkID, "description", filter.Description))
+	return list(ctx, c, subnetKind, selecting("network_id", filter.NetworkID))
 }
 
 func (c *client) CreateSubnet(ctx context.Context, subnet neutron.NewSubnet) (neutron.Subnet, error) {
