@@ -35,19 +35,20 @@ type Cache struct {
 	listing bool
 	begunAt time.Time // of the running list
 
-	cloud      string   // empty until the first request
-	extensions []string // nil until the first request
-	// routers are those that were the only ones to match. Who needs one asks for it after
-	// each list; those that nobody asked for since the last list are forgotten with the next.
-	routers, unusedRouters map[RouterFilter]Router
+	cloud      string                  // empty until the first request
+	extensions []string                // nil until the first request
+	routers    map[RouterFilter]Router // that were the only ones to match
 
 	// Only Refresh uses these.
 	quotas    map[string]Quota
 	quotasDue time.Time // when they are read again
 }
 
-// quotaPeriod is how often quotas are read.
-const quotaPeriod = 5 * time.Minute
+// quotaPeriod is how often quotas are read, and maxRouters bounds those that are remembered.
+const (
+	quotaPeriod = 5 * time.Minute
+	maxRouters  = 10_000
+)
 
 // NewCache returns an empty Cache in front of a client. Refresh fills it. Now
 // returns the current time.
@@ -126,7 +127,6 @@ func (c *Cache) Refresh(ctx context.Context) (Listing, error) {
 		change(fresh)
 	}
 	c.content, c.overlay, c.listedAt = fresh, nil, begun
-	c.routers, c.unusedRouters = map[RouterFilter]Router{}, c.routers
 	return Listing{Cloud: c.cloud, Networks: len(fresh.networks), Subnets: len(fresh.subnets), Began: begun,
 		Took: took, Quotas: c.quotas}, nil
 }
@@ -369,8 +369,9 @@ func (c *Cache) Routers(ctx context.Context, filter RouterFilter) ([]Router, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.routers, filter)
-	delete(c.unusedRouters, filter)
+	if delete(c.routers, filter); len(c.routers) >= maxRouters {
+		clear(c.routers) // who needs one asks again
+	}
 	if len(found) == 1 {
 		c.routers[filter] = found[0]
 	}
@@ -380,14 +381,9 @@ func (c *Cache) Routers(ctx context.Context, filter RouterFilter) ([]Router, err
 // KnownRouter returns the router that was the only one to match a filter in the last
 // request, or false if there was none.
 func (c *Cache) KnownRouter(filter RouterFilter) (Router, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.mu.RLock()
+	defer c.mu.RUnlock()
 	router, ok := c.routers[filter]
-	if !ok {
-		if router, ok = c.unusedRouters[filter]; ok {
-			c.routers[filter] = router
-		}
-	}
 	return router, ok
 }
 
