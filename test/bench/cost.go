@@ -53,19 +53,22 @@ func (s *site) cpuTime() figures {
 
 // counter matches a counter of the API server for requests.
 var counter = regexp.MustCompile(
-	`(?m)^apiserver_request_total\{.*resource="(networks|events)".*verb="([A-Z]+)".*\} (\S+)$`)
+	`(?m)^apiserver_request_total\{.*resource="(networks|events|secrets)".*verb="([A-Z]+)".*\} (\S+)$`)
 
-// requests returns how many requests Neutron has received (all of them, and Calls: without
-// complete lists), and how many writes the API server.
+// requests returns how many requests the cloud has received (all of them, and Calls: without
+// complete lists), how many writes the API server, and how many Secrets it has returned.
 func (s *site) requests(ctx context.Context) (figures, error) {
-	all, complete := s.neutron.requests()
-	f := figures{"Cloud": float64(all), "Calls": float64(all - complete), "Writes": 0, "Events": 0}
+	all, complete := s.cloud.requests()
+	f := figures{"Cloud": float64(all), "Calls": float64(all - complete), "Writes": 0, "Events": 0, "Secrets": 0}
 	names := map[string]string{"networks": "Writes", "events": "Events"}
 	metrics, err := s.kube.Get().AbsPath("/metrics").DoRaw(ctx)
 	for _, match := range counter.FindAllSubmatch(metrics, -1) {
 		value, _ := strconv.ParseFloat(string(match[3]), 64)
-		if verb := string(match[2]); verb != "GET" && verb != "LIST" && verb != "WATCH" {
-			f[names[string(match[1])]] += value
+		switch kind, verb := string(match[1]), string(match[2]); {
+		case kind == "secrets" && verb == "GET":
+			f["Secrets"] += value
+		case verb != "GET" && verb != "LIST" && verb != "WATCH" && kind != "secrets":
+			f[names[kind]] += value
 		}
 	}
 	f["Changes"] = f["Writes"] + f["Events"]

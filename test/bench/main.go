@@ -39,6 +39,7 @@ func run(ctx context.Context) error {
 	docs := flag.Bool("docs", false, "write docs/benchmarks.md, too")
 	scale := flag.Bool("scale", false, "measure only what this controller and Kubernetes cost with many Networks: "+
 		"the table of docs/scale.md")
+	clouds := flag.Bool("clouds", false, "measure only what a cloud for each namespace costs: the table of docs/scale.md")
 	flag.Parse()
 	root, err := controlplane.ModuleRoot()
 	if err != nil {
@@ -48,8 +49,11 @@ func run(ctx context.Context) error {
 	if *docs {
 		b.pages = append(b.pages, filepath.Join(root, "docs", "benchmarks.md"))
 	}
-	if *scale {
+	switch {
+	case *scale:
 		return measureScale(ctx, root)
+	case *clouds:
+		return measureClouds(ctx, root)
 	}
 	return b.compare(ctx)
 }

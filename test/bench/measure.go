@@ -77,7 +77,7 @@ func (s *site) phase(ctx context.Context, first, last int, c change) (figures, e
 	cost, err := s.costOf(ctx, func() error {
 		done, began := s.watch.expect(n), time.Now()
 		err := parallel(ctx, users, n, func(ctx context.Context, i int) error {
-			namespace, name := tenantOf(first+i), networkName(first+i)
+			namespace, name := s.namespace(first+i), networkName(first+i)
 			s.watch.begin(namespace, name, c.generation)
 			return c.request(ctx, namespace, name, first+i)
 		})
@@ -167,7 +167,7 @@ func (s *site) atRest(ctx context.Context) (found figures, err error) {
 	found.add("", memory(s.process.PID()))
 	s.stopPeer()
 	restart, err := s.costOf(ctx, func() error {
-		before, _ := s.neutron.requests()
+		before, _ := s.cloud.requests()
 		if err := s.startPeer(s.flags...); err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (s *site) driftCheck(ctx context.Context) error {
 	if s.peer.Name != ours.Name {
 		return pause(ctx, resyncPeriod)
 	}
-	sent, _ := s.neutron.requests()
+	sent, _ := s.cloud.requests()
 	_, err := s.untilQuiet(ctx, sent+1)
 	return err
 }
@@ -198,7 +198,7 @@ func (s *site) untilQuiet(ctx context.Context, least int) (seconds float64, err 
 		if time.Since(began) > giveUp {
 			return 0, errors.New("the program does not get quiet")
 		}
-		sent, _ := s.neutron.requests()
+		sent, _ := s.cloud.requests()
 		if used := s.cpuTime()["Program"]; sent != latest || used-cpu > calmCPU {
 			latest, at, cpu = sent, time.Now(), used
 		}

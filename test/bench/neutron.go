@@ -42,5 +42,6 @@ func isCompleteList(r *http.Request) bool {
 	return r.Method == http.MethodGet && !strings.Contains(strings.TrimPrefix(r.URL.Path, "/v2.0/"), "/")
 }
 
-// requests returns how many requests it has received: all, and complete lists.
+func (n *neutron) flag() string { return "-neutron-endpoint=" + n.URL }
+
 func (n *neutron) requests() (all, complete int) { return int(n.all.Load()), int(n.lists.Load()) }

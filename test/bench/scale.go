@@ -143,7 +143,7 @@ func (s *site) kubernetesAt(ctx context.Context, found figures) error {
 func (s *site) handOver(ctx context.Context, name string, found figures) error {
 	leader := s.process
 	defer leader.Kill()
-	before, _ := s.neutron.requests()
+	before, _ := s.cloud.requests()
 	if err := s.startPeer(); err != nil { // without flags: the addresses are in use
 		return err
 	}

@@ -17,16 +17,24 @@ import (
 	"github.com/samplecrd/network-controller/test/internal/process"
 )
 
-// site is a Kubernetes and a Neutron for one measurement, with a peer at work.
+// site is a Kubernetes and a cloud for one measurement, with a peer at work.
 type site struct {
-	root    string
-	cluster *controlplane.Cluster
-	kube    rest.Interface // for Networks
-	neutron *neutron
-	peer    peer
-	flags   []string         // that the peer has in addition
-	process *process.Process // of the peer; nil while it is stopped
-	watch   *observer
+	root      string
+	cluster   *controlplane.Cluster
+	kube      rest.Interface // for Networks
+	cloud     cloud
+	peer      peer
+	flags     []string         // that the peer has in addition
+	process   *process.Process // of the peer; nil while it is stopped
+	watch     *observer
+	namespace func(i int) string // of the Network with a number
+}
+
+// cloud is the OpenStack of a measurement.
+type cloud interface {
+	flag() string                  // with which a peer finds it
+	requests() (all, complete int) // that it has received: all, and complete lists
+	Close()
 }
 
 const (
@@ -38,11 +46,34 @@ const (
 
 func tenantOf(i int) string { return "tenant-" + strconv.Itoa(i%tenants) }
 
-// onSite calls a function when the peer of a measurement works, and ends everything after it.
-func onSite(ctx context.Context, root string, m step, measure func(*site) error) (err error) {
-	s := &site{root: root, peer: m.Peer, neutron: startNeutron(m.latency)}
-	defer s.neutron.Close()
-	if s.cluster, err = controlplane.Start(ctx, controlplane.Options{Apply: []string{"crd"}}); err != nil {
+// onSite calls a function when the peer of a measurement works.
+func onSite(ctx context.Context, root string, m step, measure func(*site) error) error {
+	s := &site{root: root, peer: m.Peer, cloud: startNeutron(m.latency), namespace: tenantOf}
+	return s.use(ctx, func() error {
+		for i := range tenants {
+			if err := s.createNamespace(ctx, tenantOf(i)); err != nil {
+				return err
+			}
+		}
+		if err := s.waitForCalm(ctx); err != nil {
+			return err
+		}
+		if err := s.startPeer(s.flags...); err != nil {
+			return err
+		}
+		_, _, err := s.createOne(ctx, tenantOf(0), "warm-up") // so that the peer has its connections
+		if err := errors.Join(err, s.settle(ctx)); err != nil {
+			return fmt.Errorf("starting %s: %w", m.Peer.Name, err)
+		}
+		return measure(s)
+	})
+}
+
+// use calls a function with a Kubernetes, and ends everything after it.
+func (s *site) use(ctx context.Context, call func() error) (err error) {
+	defer s.cloud.Close()
+	s.cluster, err = controlplane.Start(ctx, controlplane.Options{Apply: []string{"crd"}})
+	if err != nil {
 		return err
 	}
 	defer func() {
@@ -55,22 +86,7 @@ func onSite(ctx context.Context, root string, m step, measure func(*site) error)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.watch = observe(ctx, s.kube, "")
-	for i := range tenants {
-		if err := s.createNamespace(ctx, tenantOf(i)); err != nil {
-			return err
-		}
-	}
-	if err := s.waitForCalm(ctx); err != nil {
-		return err
-	}
-	if err := s.startPeer(s.flags...); err != nil {
-		return err
-	}
-	_, _, err = s.createOne(ctx, tenantOf(0), "warm-up") // so that the peer has its connections
-	if err := errors.Join(err, s.settle(ctx)); err != nil {
-		return fmt.Errorf("starting %s: %w", m.Peer.Name, err)
-	}
-	return measure(s)
+	return call()
 }
 
 // waitForCalm waits until the API server has nothing to do.
@@ -89,7 +105,7 @@ func (s *site) waitForCalm(ctx context.Context) error {
 // startPeer starts the peer. Flags take the place of its usual ones.
 func (s *site) startPeer(flags ...string) (err error) {
 	args := append([]string{filepath.Join(s.root, s.peer.command[0])}, s.peer.command[1:]...)
-	args = append(args, "-kubeconfig="+s.cluster.Kubeconfig(), "-neutron-endpoint="+s.neutron.URL, "-workers=32")
+	args = append(args, "-kubeconfig="+s.cluster.Kubeconfig(), s.cloud.flag(), "-workers=32")
 	s.process, err = process.Start(s.cluster.Dir(), process.Program{Name: s.peer.Name, Args: append(args, flags...)})
 	return err
 }
