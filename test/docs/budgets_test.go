@@ -13,7 +13,7 @@ var budgets = map[string]int{
 	"lines of the program":                           20_430,
 	"lines of the embedded Neutron":                  1_920,
 	"lines of tests":                                 27_300,
-	"lines that support tests, tools and lessons":    13_430,
+	"lines that support tests, tools and lessons":    13_550,
 	"lines of the debug page":                        1_660,
 	"lines of YAML":                                  2_800,
 	"Go files in the root":                           3,

@@ -53,7 +53,8 @@ func run(ctx context.Context, config *rest.Config) error {
 		return object, nil
 	})
 	for name, work := range map[string]time.Duration{"fast handler": 0, "slow handler": time.Second} {
-		_, adding := networks.TypedInformer().AddTypedEventHandler(printer{name, work, cached}.handlers(ctx), cache.HandlerOptions{})
+		handlers := printer{name, work, cached}.handlers(ctx)
+		_, adding := networks.TypedInformer().AddTypedEventHandler(handlers, cache.HandlerOptions{})
 		err = errors.Join(err, adding)
 	}
 	if err != nil {
