@@ -71,6 +71,7 @@ summary() {
 	cat build/ci/steps
 	local name
 	for name in "${names[@]}"; do
+		((code == 0)) || break
 		grep -qE "^ *[0-9]+s  $name(:|\$)" build/ci/steps || { echo "there is no step $name"; code=2; }
 	done
 	if ((code == 0)); then
