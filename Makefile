@@ -33,6 +33,9 @@ GO_BUILD = go build 2> >(sed '/^go: downloading /d' >&2)
 export KUBEBUILDER_ASSETS
 WITH_KUBERNETES := hack/kubernetes/with.sh
 
+# The modules beside that of the root whose code is linted and tested.
+MODULES := test/bench test/browser example/namespaceplus/runtime example/portrule example/aggregated
+
 .PHONY: help
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -99,11 +102,10 @@ test: control-plane ## Run all tests, on a real API server
 # the program on controller-runtime.
 .PHONY: test-examples
 test-examples: build control-plane ## Test the examples that are modules of their own (PortRule: as root, with Debian's firewalld, dbus and nftables)
-	@go -C example/namespaceplus/runtime vet ./... && go -C example/namespaceplus/runtime mod tidy -diff
 	@cd example/namespaceplus/runtime && $(GO_BUILD) -o ../../../build/bin/namespaceplus-runtime .
 	@NAMESPACEPLUS_PROGRAM=$(CURDIR)/build/bin/namespaceplus-runtime go test -count=1 -timeout 20m ./example/namespaceplus
-	@cd example/portrule && go vet ./... && go mod tidy -diff && go test -count=1 -timeout 20m ./...
-	@cd example/aggregated && go vet ./... && go mod tidy -diff && go test -count=1 -timeout 20m ./...
+	@cd example/portrule && go test -count=1 -timeout 20m ./...
+	@cd example/aggregated && go test -count=1 -timeout 20m ./...
 
 # The lessons whose experiments make lessons runs: all, or the number of one.
 LESSON := all
@@ -163,7 +165,7 @@ generate: ## Generate clients, deepcopy functions, the CRD, its reference, and t
 verify: ## Check that generated code and go.mod are up to date, and that promises have tests
 	@go test ./test/docs -run 'TestTests|TestPromises'
 	@hack/verify-codegen.sh
-	@go mod tidy -diff
+	@for module in . $(MODULES); do go -C $$module mod tidy -diff || exit; done
 	@go mod verify
 
 # In hack/kubernetes, the linter reads only what imports no Kubernetes: otherwise
@@ -175,7 +177,7 @@ lint: ## Run the linters, which also check the imports of packages and the words
 	@build/bin/misspell -error -dict hack/words.csv -source go $$(git ls-files '*.go')
 	@$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 	@cd hack/kubernetes && ../../$(GOLANGCI_LINT) run --allow-parallel-runners -c ../../.golangci.yml ./multicall
-	@for module in test/bench test/browser example/namespaceplus/runtime example/portrule example/aggregated; do \
+	@for module in $(MODULES); do \
 		(cd $$module && $(CURDIR)/$(GOLANGCI_LINT) run --allow-parallel-runners -c $(CURDIR)/.golangci.yml ./...) || exit; \
 	done
 	@$(GOLANGCI_LINT) fmt --diff
@@ -224,7 +226,6 @@ test-kstatus: ## Check what kstatus, and so Flux and other tools, make of each s
 
 .PHONY: test-browser
 test-browser: control-plane ## Test the debug page in a headless Chromium (needs chromium and npm, or Debian 12 and root)
-	@go -C test/browser vet ./... && go -C test/browser mod tidy -diff
 	@go -C test/browser test -count=1 -timeout 20m ./...
 
 .PHONY: screenshots
@@ -236,10 +237,6 @@ screenshots: control-plane ## Write the pictures of the debug page in docs/image
 bench-programs: build control-plane
 	@cd test/bench && $(GO_BUILD) -o ../../build/bin/bench . && \
 		$(GO_BUILD) -o ../../build/bin/bench-controller-runtime ./controller-runtime
-
-.PHONY: vet-bench
-vet-bench: ## Check that the benchmark and the programs that it measures compile
-	@cd test/bench && go vet ./... && go test ./... && go mod tidy -diff
 
 # The flags of the benchmark: make bench BENCH_FLAGS='-n 100 -most 100 -rounds 1'
 BENCH_FLAGS ?=
