@@ -158,7 +158,7 @@ func (in Input) networkPlan(ctx context.Context, key cache.ObjectName, network *
 	var blocked plan.Blocked
 	switch {
 	case errors.As(outcome, &blocked):
-		reported := ready.Status == metav1.ConditionFalse && ready.Reason == string(blocked.Reason)
+		reported := isReported(network, blocked.Reason)
 		result.Blocked = &Blocked{Reason: blocked.Reason, Message: blocked.Message, Reported: reported}
 		if !reported && slices.Contains(ofFlags, blocked.Reason) && isObserved(network) {
 			cause, _, _ := strings.Cut(blocked.Message, ". ")
@@ -172,6 +172,16 @@ func (in Input) networkPlan(ctx context.Context, key cache.ObjectName, network *
 		result.Because = because(network, desired, steps)
 	}
 	return result
+}
+
+// isReported reports whether the status of a Network has a reason, which is that of Ready, or
+// of Reconciling if it is paused.
+func isReported(network *samplecrdv1.Network, reason plan.Reason) bool {
+	return network != nil && slices.ContainsFunc(network.Status.Conditions, func(c metav1.Condition) bool {
+		isBad := c.Type == samplecrdv1.ConditionReady && c.Status == metav1.ConditionFalse ||
+			c.Type == samplecrdv1.ConditionReconciling && c.Status == metav1.ConditionTrue
+		return isBad && c.Reason == string(reason)
+	})
 }
 
 // ofFlags are the reasons that depend on the flags of the controller. What would help then

@@ -278,6 +278,11 @@ func TestBlockedAtRest(t *testing.T) {
 		plan.ReasonExtensionMissing: {reconcile.Options{}, func(_ *reader, network *samplecrdv1.Network) {
 			network.Spec.MTU = new(int32(1400))
 		}},
+		plan.ReasonPaused: {reconcile.Options{}, func(_ *reader, network *samplecrdv1.Network) {
+			network.Annotations[samplecrdv1.AnnotationPaused] = ""
+			ready := network.Status.Conditions[0] // it stays as it is
+			network.Status.Conditions = []metav1.Condition{{Type: samplecrdv1.ConditionReconciling, Status: metav1.ConditionTrue}, ready}
+		}},
 		plan.ReasonDrifted: {reconcile.Options{ReportDrift: true}, func(r *reader, _ *samplecrdv1.Network) {
 			r.subnets[0].DHCP = false
 		}},
@@ -286,8 +291,10 @@ func TestBlockedAtRest(t *testing.T) {
 			r := &reader{}
 			network := r.addReady("example", "10.0.0.0/24")
 			test.prepare(r, network)
-			ready := &network.Status.Conditions[0]
-			ready.Status, ready.Reason = metav1.ConditionFalse, string(reason)
+			reported := &network.Status.Conditions[0]
+			if reported.Reason = string(reason); reported.Type == samplecrdv1.ConditionReady {
+				reported.Status = metav1.ConditionFalse
+			}
 			p := planFor(t, r, test.options, network)
 			if blocked := p.Networks[0].Blocked; blocked == nil || blocked.Reason != reason {
 				t.Errorf("the Network is not blocked for this reason: %+v", p.Networks[0])
