@@ -71,5 +71,5 @@ func (n *node) openStack(t *testing.T) {
 	part(t, "secrets appear nowhere after that", n.wantNoSecrets)
 	part(t, "nothing is forbidden", func(t *testing.T) { n.nothingForbidden(t, begun) })
 	part(t, "each right is used", func(t *testing.T) { n.allUsed(t, begun) })
-	part(t, "uninstall everything", func(t *testing.T) { n.uninstall(t, c, "-f", "build/e2e/install.yaml") })
+	part(t, "uninstall everything", func(t *testing.T) { n.uninstall(t, c, "-f", installYAML) })
 }

@@ -59,12 +59,15 @@ func (n *node) podsAreRestricted(t *testing.T) {
 	}
 }
 
-// installWithSecret installs from the files of a release. The Pods wait for a Secret, which is
+// installYAML is install.yaml in the OCI artifact, which run.sh has unpacked.
+const installYAML = "build/e2e/manifests/install/install.yaml"
+
+// installWithSecret installs from the OCI artifact of a release. The Pods wait for a Secret, which is
 // created later, as in docs/operate/install.md.
 func (n *node) installWithSecret(t *testing.T, c *cloud) {
 	t.Helper()
-	n.kubectl(t, "apply", "-f", "build/e2e/crds.yaml")
-	n.kubectl(t, "apply", "-f", "build/e2e/install.yaml")
+	n.kubectl(t, "apply", "-f", "build/e2e/manifests/crds/crds.yaml")
+	n.kubectl(t, "apply", "-f", installYAML)
 	path := filepath.Join(t.TempDir(), "clouds.yaml")
 	if err := os.WriteFile(path, []byte(c.CloudsYAML()), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,16 +1,31 @@
 #!/usr/bin/env bash
 # Runs the end-to-end test on a node, with two versions of the program, in images with the
-# name in deploy/.
+# name in deploy/. The first one is made as for a release: for two architectures, and with the
+# manifests in an OCI artifact.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 repository=ghcr.io/samplecrd/network-controller
-arch=$(go env GOARCH)
-tag=1922342 # of digits only, as a short hash of a commit can be
-mkdir -p build/e2e
-VERSION=v0.0.0-e2e.1 IMAGE=$repository:$tag hack/tools/image/image.sh build/e2e/image.tar "$arch" >/dev/null
-VERSION=v0.0.0-e2e.2 IMAGE=$repository:e2e-upgrade hack/tools/image/image.sh build/e2e/upgrade.tar "$arch" >/dev/null
-IMAGE=$repository:$tag hack/tools/release/manifests.sh build/e2e
+out=build/e2e
+rm -rf "$out"
+mkdir -p "$out"
+VERSION=v0.0.0-e2e.2 IMAGE=$repository:e2e-upgrade hack/tools/image/image.sh $out/upgrade.tar "$(go env GOARCH)" >/dev/null
+export VERSION=v0.0.0-e2e.1
+export IMAGE=$repository:1922342 # of digits only, as a short hash of a commit can be
+hack/tools/image/image.sh $out/image.tar amd64 arm64 >/dev/null
+hack/tools/release/manifests.sh $out >/dev/null
+
+# unpack unpacks the only layer of an OCI artifact into a folder, as Flux does.
+unpack() {
+	local layout=$2.layout blob=index.json
+	mkdir -p "$2" "$layout"
+	tar -xf "$1" -C "$layout"
+	for _ in manifest layer; do # the last digest in the index is the manifest's, and in that the layer's
+		blob=blobs/sha256/$(grep -oE '[0-9a-f]{64}' "$layout/$blob" | tail -1)
+	done
+	tar -xf "$layout/$blob" -C "$2"
+}
+unpack "$out/samplecrd-controller_${VERSION}_manifests.tar" $out/manifests
 CGO_ENABLED=0 go test -c -o build/e2e/e2e.test ./test/e2e
 cd test/e2e
 exec ../../build/bin/node exec -images ../../build/e2e/image.tar,../../build/e2e/upgrade.tar -- \

@@ -30,8 +30,6 @@ hack/tools/image/image.sh "$out/${name}_${VERSION}_image.tar" amd64 arm64
 build/bin/release -texts "$out/THIRD_PARTY_LICENSES.txt" "$out/${name}_${VERSION}_linux_amd64"
 cp LICENSE "$out"
 hack/tools/release/manifests.sh "$out"
-build/bin/image -manifests -o "$out/${name}_${VERSION}_manifests.tar" -image "${IMAGE%:*}-manifests:${IMAGE##*:}" \
-	-version "$VERSION" -revision "$REVISION" -created "$SOURCE_DATE_EPOCH" "$out/crds.yaml" "$out/install.yaml"
 
 (cd "$out" && sha256sum -- * >../SHA256SUMS && mv ../SHA256SUMS .)
 ls -l "$out"
