@@ -161,15 +161,15 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// TestLineLength: a line of English prose has at most 120 characters. Those with a link may
-// be longer: it cannot be broken.
+// TestLineLength: a line of English prose has at most 120 characters. Those with a link or a
+// picture may be longer: it cannot be broken.
 func TestLineLength(t *testing.T) {
 	for file, text := range documents(t) {
 		if strings.Contains(file, "zh-CN") || isGenerated(file, text) {
 			continue
 		}
 		for line := range strings.Lines(fence.ReplaceAllString(text, "")) {
-			if len([]rune(line)) > 121 && !strings.HasPrefix(line, "|") && !strings.Contains(line, "](") {
+			if len([]rune(line)) > 121 && !strings.HasPrefix(line, "|") && !strings.Contains(line, "](") && !strings.Contains(line, "src=") {
 				t.Errorf("%s has a line of %d characters: %s", file, len([]rune(line))-1, line)
 			}
 		}
