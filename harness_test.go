@@ -210,7 +210,7 @@ func (h *harness) newController(ctx context.Context) *parts {
 			return roundTripper(func(r *http.Request) (*http.Response, error) { return handle(r, next) })
 		})
 	}
-	observers := newObservers(new(glass.Page), 0)
+	observers := newObservers(new(glass.Page), o)
 	h.synced = new(syncs)
 	observers.networks = observe.All{observers.networks, h.synced}
 	_, k, err := connectKubernetes(ctx, o, observers.networks, transports...)

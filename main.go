@@ -54,7 +54,6 @@ import (
 	"github.com/samplecrd/network-controller/pkg/reconcile"
 	"github.com/samplecrd/network-controller/pkg/server"
 	"github.com/samplecrd/network-controller/pkg/store"
-	"github.com/samplecrd/network-controller/pkg/tracing"
 	"github.com/samplecrd/network-controller/pkg/watchdog"
 )
 
@@ -123,7 +122,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	observers := newObservers(page, o.workers)
+	observers := newObservers(page, o)
 	config, clients, err := connectKubernetes(ctx, o, observers.networks)
 	if err != nil {
 		return err
@@ -190,15 +189,15 @@ type observers struct {
 	shown                 *glass.Controller // the Networks on the page
 }
 
-func newObservers(page *glass.Page, workers int) observers {
+func newObservers(page *glass.Page, o options) observers {
 	watchdog := watchdog.New(clock.RealClock{})
 	stages := []glass.Stage{glass.StageDesired, glass.StageActual, glass.StagePlan, glass.StageApply, glass.StageReport}
-	networks := page.Controller(glass.Config{Name: "Networks", Resource: "networks", Workers: workers, Stages: stages})
-	deployments := page.Controller(glass.Config{Name: "Deployments", Resource: "deployments", Workers: workers})
+	networks := page.Controller(glass.Config{Name: "Networks", Resource: "networks", Workers: o.workers, Stages: stages})
+	deployments := page.Controller(glass.Config{Name: "Deployments", Resource: "deployments", Workers: o.workers})
 	return observers{
 		watchdog: watchdog, page: page, shown: networks,
-		networks:    observe.All{tracing.NewObserver(), watchdog, metrics.Observer{}, networks},
-		deployments: observe.All{tracing.NewObserver(), watchdog, deployments},
+		networks:    observe.All{o.tracing.NewObserver(), watchdog, metrics.Observer{}, networks},
+		deployments: observe.All{o.tracing.NewObserver(), watchdog, deployments},
 	}
 }
 

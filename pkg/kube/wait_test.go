@@ -2,18 +2,19 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
@@ -31,51 +32,57 @@ func TestLogWatchError(t *testing.T) {
 	}
 }
 
-// TestMissingCRD: while the CustomResourceDefinition is missing, an informer sends few
-// requests, and logs that once. It logs it again if the same happens later.
+// TestMissingCRD: that the CustomResourceDefinition is missing is logged once, and again if an
+// informer has listed objects meanwhile.
 func TestMissingCRD(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(0)))
-		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
-		networks := Resource{GroupVersion: schema.GroupVersion{Group: "samplecrd.k8s.io", Version: "v1"}, Plural: "Networks"}
-		var lists atomic.Int32
-		var listed atomic.Pointer[metav1.PartialObjectMetadataList]
-		notFound := apierrors.NewGenericServerResponse(http.StatusNotFound, "list", schema.GroupResource{}, "", "", 0, true)
-		informer := cache.NewSharedInformer(&cache.ListWatch{
-			ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-				lists.Add(1)
-				if list := listed.Load(); list != nil {
-					return list, nil
-				}
-				return nil, notFound
-			},
-			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
-				return nil, notFound
-			},
-		}, &metav1.PartialObjectMetadata{}, 0)
-		if err := informer.SetWatchErrorHandlerWithContext(networks.LogWatchError("")); err != nil {
-			t.Fatal(err)
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(0)))
+	ctx := klog.NewContext(t.Context(), logger)
+	notFound := apierrors.NewGenericServerResponse(http.StatusNotFound, "list", schema.GroupResource{}, "", "", 0, true)
+	reflector := cache.NewReflector(&cache.ListWatch{
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+			return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}, nil
+		},
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, notFound },
+	}, &metav1.PartialObjectMetadata{}, cache.NewStore(cache.MetaNamespaceKeyFunc), 0)
+	lost := Resource{GroupVersion: schema.GroupVersion{Group: "samplecrd.k8s.io", Version: "v1"}, Plural: "Networks"}.LogWatchError("")
+	want := func(when string, logs int) {
+		t.Helper()
+		for range 3 {
+			lost(ctx, reflector, notFound)
 		}
-		done := make(chan struct{})
-		go func() { defer close(done); informer.RunWithContext(ctx) }()
+		if n := strings.Count(logged(t, logger), "is not installed: run kubectl apply -f crd/"); n != logs {
+			t.Errorf("%s, it is logged %d times in all, want %d", when, n, logs)
+		}
+	}
+	want("at first", 1)
+	_ = reflector.ListAndWatchWithContext(ctx)
+	want("after a list", 2)
+}
 
-		missing := func(when string, wantLogs int) {
-			t.Helper()
-			listed.Store(nil)
-			lists.Store(0)
-			time.Sleep(time.Hour) //nolint:forbidigo // no time passes in a bubble
-			if n := lists.Load(); n < 60 || n > 300 {
-				t.Errorf("%s, the informer lists %d times in an hour, want 60 to 300", when, n)
-			}
-			if n := strings.Count(logged(t, logger), "is not installed: run kubectl apply -f crd/"); n != wantLogs {
-				t.Errorf("%s, it is logged %d times in all, want %d", when, n, wantLogs)
-			}
+// TestForbiddenNamespace: the start does not wait for a namespace that the controller may not
+// list, but for one that it cannot list for another reason.
+func TestForbiddenNamespace(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "the schema is for others", http.StatusForbidden)
+	}))
+	defer server.Close()
+	client := kubernetes.NewForConfigOrDie(&rest.Config{Host: server.URL})
+	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no rule"))
+	for name, test := range map[string]struct {
+		errs map[string]error // by namespace
+		want int              // forbidden namespaces, or -1 if the start has to wait
+	}{
+		"all permitted":     {nil, 0},
+		"one forbidden":     {map[string]error{"b": forbidden}, 1},
+		"all forbidden":     {map[string]error{"a": forbidden, "b": forbidden}, -1},
+		"one not available": {map[string]error{"b": errors.New("timeout")}, -1},
+		"one is not there":  {map[string]error{"b": apierrors.NewNotFound(schema.GroupResource{}, "")}, -1},
+	} {
+		options := Options{clusterName: "test", namespaces: []string{"a", "b"}}
+		resource := Resource{List: func(_ context.Context, namespace string) error { return test.errs[namespace] }}
+		_, got, err := options.try(t.Context(), client, resource)
+		if (err != nil) != (test.want < 0) || err == nil && len(got) != test.want {
+			t.Errorf("%s: the forbidden namespaces are %v (%v), want %d", name, got, err, test.want)
 		}
-		missing("at first", 1)
-		listed.Store(&metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}})
-		time.Sleep(2 * time.Minute) //nolint:forbidigo // no time passes in a bubble
-		missing("later", 2)
-		cancel()
-		<-done
-	})
+	}
 }

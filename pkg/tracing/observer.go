@@ -14,7 +14,7 @@ import (
 )
 
 // Observer traces syncs, their steps, and requests. Each sync is a trace of its own that
-// is linked to its causes. Without a collector, it costs next to nothing.
+// is linked to its causes.
 type Observer struct {
 	observe.Nothing
 
@@ -27,15 +27,8 @@ func NewObserver() *Observer { return &Observer{causes: map[cache.ObjectName][]t
 
 func tracer() trace.Tracer { return otel.Tracer("github.com/samplecrd/network-controller") }
 
-// disabled is the provider of spans that go nowhere.
-var disabled = otel.GetTracerProvider()
-
-// isEnabled reports whether traces are exported. If not, a span is not worth the memory
-// that its attributes take.
-func isEnabled() bool { return otel.GetTracerProvider() != disabled }
-
 func (o *Observer) Happened(key cache.ObjectName, event observe.Event) {
-	if event.Type == observe.Added && isEnabled() {
+	if event.Type == observe.Added {
 		_, span := tracer().Start(context.Background(), event.Cause, trace.WithAttributes(network(key)))
 		span.End()
 		o.addCause(key, span.SpanContext(), event.Cause)
@@ -43,9 +36,6 @@ func (o *Observer) Happened(key cache.ObjectName, event observe.Event) {
 }
 
 func (o *Observer) Begin(ctx context.Context, work observe.Work) (context.Context, func(observe.Result)) {
-	if !isEnabled() {
-		return o.Nothing.Begin(ctx, work)
-	}
 	switch work.Kind {
 	case observe.Sync:
 		ctx, span := tracer().Start(ctx, "sync", trace.WithNewRoot(), trace.WithLinks(o.takeCauses(work.Key)...),

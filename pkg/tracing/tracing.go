@@ -1,5 +1,4 @@
-// Package tracing exports OpenTelemetry traces. Until they are configured, a span
-// costs next to nothing.
+// Package tracing exports OpenTelemetry traces.
 package tracing
 
 import (
@@ -17,6 +16,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"k8s.io/klog/v2"
+
+	"github.com/samplecrd/network-controller/pkg/observe"
 )
 
 // Options configure tracing.
@@ -49,6 +50,14 @@ func (o Options) Validate() error {
 			"variable OTEL_EXPORTER_OTLP_HEADERS")
 	}
 	return nil
+}
+
+// NewObserver returns the observer of a controller: one that traces, if traces are exported.
+func (o Options) NewObserver() observe.Observer {
+	if o.endpoint == "" {
+		return observe.Nothing{}
+	}
+	return NewObserver()
 }
 
 // Export starts to export traces in the background, if that is configured. A
