@@ -37,7 +37,7 @@ type view struct {
 	edited   atomic.Bool           // a Network has changed
 
 	// Only refresh uses these: the last list, and when the last attempt to list began.
-	snapshot   *neutron.Snapshot
+	snapshot   *neutron.Cache
 	reconciler *reconcile.Reconciler
 	began      time.Time
 }
@@ -101,12 +101,8 @@ func (v *view) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	listed := neutron.NewCache(snapshot, time.Now)
-	if _, err := listed.Refresh(ctx); err != nil {
-		return err
-	}
 	v.snapshot = snapshot
-	v.reconciler = reconcile.New(reconcile.Dependencies{Networks: v.networks, Neutron: listed, Clock: clock.RealClock{}},
+	v.reconciler = reconcile.New(reconcile.Dependencies{Networks: v.networks, Neutron: snapshot, Clock: clock.RealClock{}},
 		reconcile.Options{Cluster: v.cluster, AllowAdoption: reconcile.Namespaces{metav1.NamespaceAll}})
 	return nil
 }

@@ -1,11 +1,10 @@
 package neutron
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -214,6 +213,13 @@ func (c *Cache) Lookup(owner Owner, id string) (View, bool) {
 // with an owner marker, and of those with a retained marker, by owner.
 type Usage struct{ Owned, Retained map[Owner][]string }
 
+// Owners returns all owners, sorted.
+func (u Usage) Owners() []Owner {
+	owners := slices.AppendSeq(slices.Collect(maps.Keys(u.Owned)), maps.Keys(u.Retained))
+	slices.SortFunc(owners, Owner.compare)
+	return slices.Compact(owners)
+}
+
 // Usage returns what a namespace of a cluster has in Neutron, or all namespaces if it is
 // empty. It returns false until the first list has succeeded.
 func (c *Cache) Usage(cluster, namespace string) (usage Usage, known bool) {
@@ -268,9 +274,7 @@ func OwnersOf(networks []Network) (owners []Owner) {
 			owners = append(owners, owner)
 		}
 	}
-	slices.SortFunc(owners, func(a, b Owner) int {
-		return cmp.Or(strings.Compare(a.Cluster, b.Cluster), strings.Compare(a.String(), b.String()))
-	})
+	slices.SortFunc(owners, Owner.compare)
 	return slices.Compact(owners)
 }
 

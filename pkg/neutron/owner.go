@@ -1,6 +1,7 @@
 package neutron
 
 import (
+	"cmp"
 	"strings"
 	"unicode"
 )
@@ -62,6 +63,12 @@ func (o Owner) HasMarker(description string) bool {
 func (o Owner) HasRetainedMarker(description string) bool {
 	owner, ok := ParseRetainedMarker(description)
 	return ok && owner == o
+}
+
+// compare orders owners by cluster, namespace and name.
+func (o Owner) compare(other Owner) int {
+	return cmp.Or(cmp.Compare(o.Cluster, other.Cluster), cmp.Compare(o.Namespace, other.Namespace),
+		cmp.Compare(o.Name, other.Name))
 }
 
 // String returns namespace/name, as in kubectl.

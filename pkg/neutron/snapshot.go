@@ -5,21 +5,13 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 )
 
-// Snapshot is a Client that responds from one complete list of Neutron's networks and
-// subnets. Rarely used lists are requested when they are needed. It has no connection for
-// requests that would change something: they panic.
-type Snapshot struct {
-	Reader
-	RouterReader
-	writer  // nil
-	content *content
-	cloud   string
-}
-
-// NewSnapshot lists Neutron's networks and subnets, and reads the identity of the cloud.
-func NewSnapshot(ctx context.Context, client Client) (*Snapshot, error) {
+// NewSnapshot lists Neutron once, and returns a Cache that looks for networks and subnets in
+// that list, also where another Cache sends a request. Rarely used lists are requested when
+// they are needed. It has no connection for requests that would change something: they panic.
+func NewSnapshot(ctx context.Context, client Client) (*Cache, error) {
 	cloud, err := client.Cloud(ctx)
 	if err != nil {
 		return nil, err
@@ -28,15 +20,30 @@ func NewSnapshot(ctx context.Context, client Client) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Snapshot{Reader: client, RouterReader: client, content: listed, cloud: cloud}, nil
+	c := NewCache(snapshot{Reader: client, RouterReader: client, listed: listed, cloud: cloud}, time.Now)
+	_, err = c.Refresh(ctx)
+	return c, err
 }
 
-// Cloud returns the identity of the cloud, without a request.
-func (s *Snapshot) Cloud(context.Context) (string, error) { return s.cloud, nil }
+// snapshot is a Client that responds from one complete list of networks and subnets.
+type snapshot struct {
+	Reader
+	RouterReader
+	writer // nil
+	listed *content
+	cloud  string
+}
 
-// Networks returns the networks that match, without a request.
-func (s *Snapshot) Networks(_ context.Context, filter NetworkFilter) (found []Network, _ error) {
-	for _, network := range s.content.networks {
+type writer interface {
+	Writer
+	Tagger
+	RouterWriter
+}
+
+func (s snapshot) Cloud(context.Context) (string, error) { return s.cloud, nil }
+
+func (s snapshot) Networks(_ context.Context, filter NetworkFilter) (found []Network, _ error) {
+	for _, network := range s.listed.networks {
 		if (filter.ID == "" || network.ID == filter.ID) && (filter.Name == "" || network.Name == filter.Name) {
 			found = append(found, *network)
 		}
@@ -45,50 +52,14 @@ func (s *Snapshot) Networks(_ context.Context, filter NetworkFilter) (found []Ne
 	return found, nil
 }
 
-// Subnets returns the subnets that match, without a request.
-func (s *Snapshot) Subnets(_ context.Context, filter SubnetFilter) (found []Subnet, _ error) {
-	subnets := slices.Values(s.content.on[filter.NetworkID])
+func (s snapshot) Subnets(_ context.Context, filter SubnetFilter) (found []Subnet, _ error) {
+	subnets := slices.Values(s.listed.on[filter.NetworkID])
 	if filter.NetworkID == "" {
-		subnets = maps.Values(s.content.subnets)
+		subnets = maps.Values(s.listed.subnets)
 	}
 	for subnet := range subnets {
 		found = append(found, *subnet)
 	}
 	slices.SortFunc(found, func(a, b Subnet) int { return cmp.Compare(a.ID, b.ID) })
 	return found, nil
-}
-
-// Marked is a network with an owner marker.
-type Marked struct {
-	Network
-	Owner Owner
-	// Retained is true if it is the marker of a retained network.
-	Retained bool
-	// Subnets are those on the network, sorted by ID.
-	Subnets []Subnet
-}
-
-// Marked returns the networks with an owner marker of a cluster, or one of a retained
-// network, sorted by owner and ID.
-func (s *Snapshot) Marked(cluster string) (all []Marked) {
-	for _, network := range s.content.networks {
-		owner, ok := ownerOf(network.Description)
-		if !ok || owner.Cluster != cluster {
-			continue
-		}
-		subnets, _ := s.Subnets(context.Background(), SubnetFilter{NetworkID: network.ID}) // it does not fail
-		all = append(all, Marked{Network: *network, Owner: owner, Retained: owner.HasRetainedMarker(network.Description),
-			Subnets: subnets})
-	}
-	slices.SortFunc(all, func(a, b Marked) int {
-		return cmp.Or(cmp.Compare(a.Owner.Namespace, b.Owner.Namespace), cmp.Compare(a.Owner.Name, b.Owner.Name),
-			cmp.Compare(a.ID, b.ID))
-	})
-	return all
-}
-
-type writer interface {
-	Writer
-	Tagger
-	RouterWriter
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
@@ -156,12 +155,12 @@ func (c Command) makePlan(ctx context.Context, stdin io.Reader) (p Plan, err err
 	if err != nil {
 		return p, err
 	}
-	snapshot, neutronCache, err := readNeutron(ctx, neutronClient)
+	snapshot, err := neutron.NewSnapshot(ctx, neutronClient)
 	if err != nil {
 		return p, fmt.Errorf("reading Neutron's state: %w", err)
 	}
 	reconciler := reconcile.New(reconcile.Dependencies{
-		Client: networkClient, Networks: networks, Neutron: neutronCache, Events: &record.FakeRecorder{},
+		Client: networkClient, Networks: networks, Neutron: snapshot, Events: &record.FakeRecorder{},
 		Clock: clock.RealClock{},
 	}, c.Reconcile(cluster))
 	p = New(ctx, Input{
@@ -169,7 +168,7 @@ func (c Command) makePlan(ctx context.Context, stdin io.Reader) (p Plan, err err
 		Reconciler: reconciler, DeleteOrphans: c.DeleteOrphans,
 	})
 	if p.CloudOf = whose; whose != "" {
-		p.Cloud, _ = neutronCache.KnownCloud()
+		p.Cloud, _ = snapshot.KnownCloud()
 	}
 	return p, ctx.Err()
 }
@@ -215,17 +214,6 @@ func (c Command) rejectOtherClouds(ctx context.Context, client kubernetes.Interf
 			selected.networks = append(selected.networks, network)
 		}
 	}
-}
-
-// readNeutron returns Neutron's state, and a cache of it.
-func readNeutron(ctx context.Context, client neutron.Client) (*neutron.Snapshot, *neutron.Cache, error) {
-	snapshot, err := neutron.NewSnapshot(ctx, client)
-	if err != nil {
-		return nil, nil, err
-	}
-	neutronCache := neutron.NewCache(snapshot, time.Now)
-	_, err = neutronCache.Refresh(ctx)
-	return snapshot, neutronCache, err
 }
 
 // onlyReads returns a transport that rejects every request that could change

@@ -34,8 +34,8 @@ type Input struct {
 	// Selected are the Networks to preview. Invalid are the errors of others.
 	Selected []*samplecrdv1.Network
 	Invalid  []string
-	// Neutron is Neutron's state.
-	Neutron *neutron.Snapshot
+	// Neutron is Neutron's state, of which Reconciler has the same.
+	Neutron *neutron.Cache
 	// Reconciler decides the steps.
 	Reconciler *reconcile.Reconciler
 	// DeleteOrphans is true if the controller deletes orphans.
@@ -129,16 +129,15 @@ func New(ctx context.Context, in Input) Plan {
 	for _, network := range selected {
 		p.Networks = append(p.Networks, in.networkPlan(ctx, cache.MetaObjectToName(network), network))
 	}
-	orphans := map[cache.ObjectName]bool{}
-	for _, marked := range in.Neutron.Marked(in.Cluster) {
-		key := cache.NewObjectName(marked.Owner.Namespace, marked.Owner.Name)
+	usage, _ := in.Neutron.Usage(in.Cluster, metav1.NamespaceAll)
+	for _, owner := range usage.Owners() {
+		key := cache.NewObjectName(owner.Namespace, owner.Name)
 		network, err := in.Networks.Get(key)
 		if err != nil || network != nil || !in.Networks.IsComplete(key.Namespace) {
 			continue
 		}
-		p.NotInKubernetes = append(p.NotInKubernetes, leftoverOf(marked))
-		if in.DeleteOrphans && !marked.Retained && !orphans[key] {
-			orphans[key] = true
+		p.NotInKubernetes = append(p.NotInKubernetes, in.leftoversOf(owner)...)
+		if in.DeleteOrphans && usage.Owned[owner] != nil {
 			p.Networks = append(p.Networks, in.networkPlan(ctx, key, nil))
 		}
 	}
@@ -234,18 +233,25 @@ func because(network *samplecrdv1.Network, desired plan.Desired, steps []plan.St
 	return "not Ready"
 }
 
-func leftoverOf(marked neutron.Marked) Leftover {
-	leftover := Leftover{
-		Namespace: marked.Owner.Namespace, Name: marked.Owner.Name, Retained: marked.Retained,
-		NetworkID: marked.ID, CIDRs: []string{}, Marker: marked.Description, Command: "openstack network delete " + marked.ID,
+// leftoversOf returns the networks of an owner, by ID.
+func (in Input) leftoversOf(owner neutron.Owner) (leftovers []Leftover) {
+	view, _ := in.Neutron.Lookup(owner, "")
+	for _, network := range view.Marked {
+		leftover := Leftover{
+			Namespace: owner.Namespace, Name: owner.Name, Retained: owner.HasRetainedMarker(network.Description),
+			NetworkID: network.ID, CIDRs: []string{}, Marker: network.Description,
+			Command: "openstack network delete " + network.ID,
+		}
+		for _, subnet := range view.Subnets[network.ID] {
+			leftover.CIDRs = append(leftover.CIDRs, subnet.CIDR.String())
+		}
+		if !network.CreatedAt.IsZero() {
+			leftover.Created = new(network.CreatedAt.UTC())
+		}
+		leftovers = append(leftovers, leftover)
 	}
-	for _, subnet := range marked.Subnets {
-		leftover.CIDRs = append(leftover.CIDRs, subnet.CIDR.String())
-	}
-	if !marked.CreatedAt.IsZero() {
-		leftover.Created = new(marked.CreatedAt.UTC())
-	}
-	return leftover
+	slices.SortFunc(leftovers, func(a, b Leftover) int { return cmp.Compare(a.NetworkID, b.NetworkID) })
+	return leftovers
 }
 
 func (p Plan) summarize() (s Summary) {

@@ -124,13 +124,9 @@ func planFor(t testing.TB, r *reader, options reconcile.Options, networks ...*sa
 	if err != nil {
 		t.Fatal(err)
 	}
-	neutronCache := neutron.NewCache(snapshot, time.Now)
-	if _, err := neutronCache.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	options.Cluster = cluster
 	reconciler := reconcile.New(reconcile.Dependencies{
-		Client: fake.NewClientset(), Networks: listed, Neutron: neutronCache, Events: &record.FakeRecorder{},
+		Client: fake.NewClientset(), Networks: listed, Neutron: snapshot, Events: &record.FakeRecorder{},
 		Clock: clock.RealClock{},
 	}, options)
 	return New(t.Context(), Input{

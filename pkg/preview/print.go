@@ -110,7 +110,8 @@ func (p Plan) leftoverText() string {
 	}
 	var out strings.Builder
 	out.WriteString(line("Not in Kubernetes: networks in Neutron that belong to this cluster"))
-	out.WriteString(line("To keep one, apply a Network with its namespace and name again. To delete one, run the command.") + "\n")
+	out.WriteString(line("To keep one, apply a Network with its namespace and name again. "+
+		"To delete one, run the command.") + "\n")
 	columns := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
 	_, _ = fmt.Fprintln(columns, "  NAMESPACE\tNAME\tRANGE\tCREATED\tMARKER\tCOMMAND") // a Builder does not fail
 	for _, leftover := range p.NotInKubernetes {
