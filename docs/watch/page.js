@@ -266,8 +266,7 @@
     link.href = "#" + addressOf(key);
     return link;
   }
-  function showList(parent, items, render, words, renderWords) {
-    if (!items.length && words) [items, render] = [[words], renderWords];
+  function showList(parent, items, render) {
     const old = new Map([...parent.children].map((element) => [element.version, element]));
     const elements = items.map((item) => {
       const version = document.documentElement.lang + JSON.stringify(item);
@@ -958,7 +957,8 @@ ${t.merged(number(queue.merged))}`);
     show(journeys2 = this.#journeys) {
       this.#journeys = journeys2;
       const words = this.#key ? text().noJourneys(this.#key) : text().followHint, inAddress = journeys2.some(({ id }) => id === this.#id);
-      showList(panel, this.#key ? journeys2 : [], (journey) => this.#journey(journey), words, (words2) => create("p", "empty", words2));
+      if (this.#key && journeys2.length) showList(panel, journeys2, (journey) => this.#journey(journey));
+      else showList(panel, [words], () => create("p", "empty", words));
       setText(document.getElementById("lost"), this.#id && journeys2.length && !inAddress ? text().journeyGone(this.#id) : "");
       [...panel.querySelectorAll("details")].forEach((details, i) => {
         details.open = this.#opened.get(details.dataset.id) ?? (inAddress ? details.dataset.id === this.#id : i === 0);

@@ -31,10 +31,9 @@ export function keyLink(key) {
 	return link;
 }
 
-// showList shows an element for each item, or one with words if there is none. An element
-// whose item and language did not change stays, with its focus. The others are rendered.
-export function showList(parent, items, render, words, renderWords) {
-	if (!items.length && words) [items, render] = [[words], renderWords];
+// showList shows an element for each item. An element whose item and language did not change
+// stays, with its focus. The others are rendered.
+export function showList(parent, items, render) {
 	const old = new Map([...parent.children].map((element) => [element.version, element]));
 	const elements = items.map((item) => {
 		const version = document.documentElement.lang + JSON.stringify(item);

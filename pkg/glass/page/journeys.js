@@ -124,7 +124,8 @@ export class Journeys {
 	show(journeys = this.#journeys) {
 		this.#journeys = journeys;
 		const words = this.#key ? text().noJourneys(this.#key) : text().followHint, inAddress = journeys.some(({ id }) => id === this.#id);
-		showList(panel, this.#key ? journeys : [], (journey) => this.#journey(journey), words, (words) => create("p", "empty", words));
+		if (this.#key && journeys.length) showList(panel, journeys, (journey) => this.#journey(journey));
+		else showList(panel, [words], () => create("p", "empty", words));
 		setText(document.getElementById("lost"), this.#id && journeys.length && !inAddress ? text().journeyGone(this.#id) : "");
 		[...panel.querySelectorAll("details")].forEach((details, i) => {
 			details.open = this.#opened.get(details.dataset.id) ?? (inAddress ? details.dataset.id === this.#id : i === 0);
