@@ -10,9 +10,9 @@ import (
 // budgets are the most that this repository may contain, without generated files. They
 // follow the repository down. To raise one is a decision: what is it worth to a reader?
 var budgets = map[string]int{
-	"lines of the program":                           20_340,
+	"lines of the program":                           20_330,
 	"lines of the embedded Neutron":                  1_920,
-	"lines of tests":                                 27_190,
+	"lines of tests":                                 27_180,
 	"lines that support tests, tools and lessons":    13_550,
 	"lines of the debug page":                        1_660,
 	"lines of YAML":                                  2_800,
