@@ -25,8 +25,8 @@ type stage struct {
 }
 
 // play plays on a local Kubernetes, which it removes at the end with the controller.
-func play(ctx context.Context, options controlplane.Options, script func(*stage)) error {
-	c, err := launch.StartCluster(ctx, options)
+func play(ctx context.Context, script func(*stage)) error {
+	c, err := launch.StartCluster(ctx, controlplane.Options{Apply: []string{"crd"}})
 	if err != nil {
 		return err
 	}
@@ -39,11 +39,11 @@ func play(ctx context.Context, options controlplane.Options, script func(*stage)
 }
 
 // title prints a line in bold, after an empty one.
-func title(text string) {
+func (s *stage) title(text string) {
 	if isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "" {
 		text = "\x1b[1m" + text + "\x1b[0m"
 	}
-	fmt.Printf("\n%s\n", text)
+	s.say("\n%s", text)
 }
 
 // isTerminal reports whether a file is a terminal.
@@ -52,32 +52,11 @@ func isTerminal(file *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-func (s *stage) title(text string) {
-	if s.err == nil {
-		title(text)
-	}
-}
-
 // say prints a line.
 func (s *stage) say(format string, args ...any) {
 	if s.err == nil {
 		fmt.Printf(format+"\n", args...)
 	}
-}
-
-// output prints the lines of an output.
-func (s *stage) output(text string) {
-	for line := range strings.Lines(text) {
-		s.say("  %s", strings.TrimRight(line, "\n"))
-	}
-}
-
-// freeAddress returns the preferred loopback address, or another one if a program listens there.
-func (s *stage) freeAddress(preferred string) (address string) {
-	if s.err == nil {
-		address, s.err = launch.FreeAddress(s.ctx, preferred)
-	}
-	return address
 }
 
 // startController starts the controller with flags, and waits until it reconciles.
@@ -118,7 +97,9 @@ func (s *stage) show(args ...string) {
 	}
 	s.say("$ %s", commandLine(args))
 	text, err := s.try(s.ctx, args...)
-	s.output(text)
+	for line := range strings.Lines(text) {
+		s.say("  %s", strings.TrimRight(line, "\n"))
+	}
 	s.err = err
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/samplecrd/network-controller/pkg/glass"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
-	"github.com/samplecrd/network-controller/test/controlplane"
+	"github.com/samplecrd/network-controller/test/launch"
 )
 
 const (
@@ -59,7 +59,7 @@ func guide(ctx context.Context, _ <-chan os.Signal, args []string) (exitCode int
 		return 2, nil
 	}
 	fmt.Println(t.in(starting))
-	return 0, play(ctx, controlplane.Options{Apply: []string{"crd"}}, t.play)
+	return 0, play(ctx, t.play)
 }
 
 // systemLanguage returns the language of the locale.
@@ -73,11 +73,11 @@ func systemLanguage() string {
 // play starts the controller, plays all steps, and writes the recording, if there is one.
 func (t *tour) play(s *stage) {
 	t.stage = s
-	if s.err = t.embedded.Listen(""); s.err != nil {
+	address, err := launch.FreeAddress(s.ctx, pageAddress)
+	if s.err = errors.Join(err, t.embedded.Listen("")); s.err != nil {
 		return
 	}
 	t.work()
-	address := s.freeAddress(pageAddress)
 	t.page = "http://" + address
 	flags := []string{"-neutron-endpoint=" + t.embedded.URL(), "-debug-bind-address=" + address, "-resync-period=30s"}
 	if t.record != "" { // less to wait for, and to show

@@ -1,7 +1,6 @@
 package runfolder
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -66,23 +65,5 @@ func TestRemoveFails(t *testing.T) {
 	}
 	if newFolder(t, dir); exists(folder.Path) {
 		t.Error("after another folder was made, it still exists")
-	}
-}
-
-func TestLockWaits(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lock")
-	first, err := TryLock(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := Lock(ctx, path); !errors.Is(err, context.Canceled) {
-		t.Errorf("error is %v, want that the context ended", err)
-	}
-	go func() { _ = first.Close() }()
-	second, err := Lock(t.Context(), path)
-	if err := errors.Join(err, second.Close()); err != nil {
-		t.Error(err)
 	}
 }
