@@ -50,7 +50,8 @@ func execute(o options, args []string) (exitCode int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("finding this program: %w", err)
 	}
-	manager := exec.Command(self, append([]string{manageCommand, folder.Path}, args...)...) //nolint:noctx // it gets signals
+	args = append([]string{manageCommand, folder.Path}, args...)
+	manager := exec.Command(self, args...) //nolint:noctx // it gets signals
 	manager.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces}
 	return process.Run(manager, received)
 }

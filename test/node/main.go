@@ -7,8 +7,9 @@
 // containerd run in private namespaces. Outside of them, the machine gets no
 // interface, no mount and no firewall rule. Everything is gone a moment after the
 // command ends. After kill -9 of this program, the processes are; the next run removes
-// the run folder and the cgroups. The exit code is that of the command. `make node` builds this program and what it runs: kubernetes,
-// kubectl and node-components, which must be in the same folder.
+// the run folder and the cgroups. The exit code is that of the command. `make node` builds
+// this program and what it runs: kubernetes, kubectl and node-components, which must be in
+// the same folder.
 //
 // The command runs inside of these namespaces, with the files of the machine, in
 // the working directory of this program, and with these environment variables:
