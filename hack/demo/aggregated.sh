@@ -25,7 +25,8 @@ start neutron-api build/bin/neutron-api --kubeconfig="$(account_config neutron-a
 	--embedded-neutron-address="$neutron" --resync-period=1s
 once "Serving securely" cat "$run/neutron-api.log" >/dev/null
 authority=$(base64 "$run/certificates/apiserver.crt" | tr -d '\n')
-sed "s|CA_BUNDLE|$authority|; s|port: 6443|port: $port|" example/aggregated/deploy/apiservice.yaml >"$run/apiservice.yaml"
+sed "s|CA_BUNDLE|$authority|; s|port: 6443|port: $port|" example/aggregated/deploy/apiservice.yaml \
+	>"$run/apiservice.yaml"
 show kubectl apply -f "$run/apiservice.yaml"
 show kubectl wait --for=condition=Available --timeout=1m apiservice/v1alpha1.neutron.samplecrd.k8s.io
 

@@ -98,7 +98,8 @@ objects() {
 account_config() {
 	local file=$run/$2.kubeconfig
 	kubectl config view --raw --flatten --minify >"$file"
-	kubectl config --kubeconfig="$file" set-credentials "$2" --token="$(kubectl create token --namespace="$1" "$2")" >/dev/null
+	kubectl config --kubeconfig="$file" set-credentials "$2" \
+		--token="$(kubectl create token --namespace="$1" "$2")" >/dev/null
 	kubectl config --kubeconfig="$file" set-context --current --user="$2" >/dev/null
 	echo "$file"
 }

@@ -19,7 +19,8 @@ outcome() {
 	once "$1" kubectl get events.events.k8s.io --field-selector="regarding.name=$name,reason=$1" \
 		-o jsonpath='{range .items[*]}{.type}  {.reason}: {.note}{"\n"}{end}'
 	echo "Neutron has (curl http://$neutron/v2.0/networks)"
-	found=$(objects networks id name | sed 's/^/network  /'; objects subnets cidr gateway_ip | sed 's/^/subnet   /; s/ \([^ ]*\)$/, gateway \1/')
+	found=$(objects networks id name | sed 's/^/network  /'
+		objects subnets cidr gateway_ip | sed 's/^/subnet   /; s/ \([^ ]*\)$/, gateway \1/')
 	sed 's/^/  /' <<<"${found:-nothing}"
 	[[ $(sed 's/^network  [^ ]* *//' <<<"$found") == "${2:+default/$name$'\n'subnet   $2}" ]]
 	echo "✔ as requested"

@@ -77,7 +77,8 @@ var (
 	bare = peer{"bare", "bare client", []string{"build/bin/bench", "bare"}, true}
 	ours = peer{"controller", "this controller", []string{"samplecrd-controller"}, false}
 
-	onControllerRuntime = peer{"controller-runtime", "on controller-runtime", []string{"build/bin/bench-controller-runtime"}, false}
+	onControllerRuntime = peer{"controller-runtime", "on controller-runtime",
+		[]string{"build/bin/bench-controller-runtime"}, false}
 
 	peers = []peer{bare, ours, onControllerRuntime}
 )
