@@ -73,7 +73,7 @@ var steps = []step{
 		"The object stayed until its finalizer was removed, after Neutron had confirmed the deletion. So a deletion is\n" +
 			"not lost, even if the controller is down when it comes.",
 		"Neutron 确认删除之后，finalizer 才被移除，对象才消失。\n" +
-			"所以即使删除时控制器没有运行，也不会丢失。",
+			"所以即使删除时控制器没有运行，这次删除也不会丢。",
 	}},
 }
 
