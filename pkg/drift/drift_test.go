@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
@@ -217,6 +219,24 @@ func TestStuckList(t *testing.T) {
 		t.Errorf("Check() = %v", err)
 	}
 	within(stopTimeout, "Stop", w.Stop, func() {})
+}
+
+// TestRequestedList: a sync can request a list before its time, but not from a Neutron whose
+// last list failed.
+func TestRequestedList(t *testing.T) {
+	for err, want := range map[error]int{nil: 2, &neutron.Error{Class: neutron.ErrUnavailable}: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.neutron.err, w.Detector.clock = err, clock.RealClock{} // that of the bubble
+			w.Start(t.Context(), w.enqueue)
+			w.Detector.neutron.RequestRefresh(w.clock.Now().Add(time.Hour))
+			synctest.Wait()
+			if got := len(w.neutron.listed); got != want {
+				t.Errorf("after the result %v and a request, there were %d lists, want %d", err, got, want)
+			}
+			w.Stop()
+		})
+	}
 }
 
 // TestStartEnds: a context that ends ends the start.

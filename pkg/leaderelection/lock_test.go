@@ -16,6 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -173,6 +174,19 @@ func TestWorkBehindFence(t *testing.T) {
 		if after := elector.Fence().left(); before > 0 || during <= 0 || after > 0 || !errors.Is(err, result) {
 			t.Errorf("%s: open for %v before, %v during and %v after the work (%v)", name, before, during, after, err)
 		}
+	}
+}
+
+// TestWaitingLog: a standby reads the Lease every other second, and logs each holder once.
+func TestWaitingLog(t *testing.T) {
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	elector := Options{}.newElector(logger, fake.NewClientset().CoordinationV1(), clock.RealClock{}, noHealth{})
+	for _, holder := range []string{"b", "b", "c", "c", "c"} {
+		elector.found(holder)
+	}
+	log := logger.GetSink().(ktesting.Underlier).GetBuffer().String() //nolint:forcetypeassert // it is one
+	if n := strings.Count(log, "another controller holds the Lease"); n != 2 {
+		t.Errorf("two holders are logged %d times:\n%s", n, log)
 	}
 }
 

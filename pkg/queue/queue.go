@@ -39,9 +39,6 @@ func New(
 
 // Add adds a key because a person changed its object.
 func (q *Queue) Add(key cache.ObjectName) {
-	if q.ShuttingDown() {
-		return
-	}
 	q.order.request(key)
 	q.Queue.Add(key)
 }

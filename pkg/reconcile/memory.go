@@ -203,11 +203,10 @@ func (r rejection) isOverQuota() bool {
 }
 
 // noteRejection remembers the outcome of a sync if Neutron rejected a request, or
-// requested a pause. What is in use is tried at each sync, as long as there is an object.
+// requested a pause.
 func (p *Pass) noteRejection(outcome error) {
 	retry, pause, _ := p.options.Retry.classify(outcome)
-	isInUse := errors.Is(outcome, neutron.ErrInUse) && p.network != nil
-	if retry != RetryLater || isInUse || !errors.As(outcome, new(*neutron.Error)) ||
+	if retry != RetryLater || !errors.As(outcome, new(*neutron.Error)) ||
 		errors.Is(outcome, neutron.ErrNoCloud) {
 		return
 	}

@@ -1,7 +1,11 @@
 package store_test
 
 import (
+	"fmt"
+	"reflect"
+	"strings"
 	"testing"
+	"unsafe"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -57,4 +61,24 @@ func TestOwnWritesAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("3")
+}
+
+// TestSharedValues: the Networks in memory share what nearly all of them have, although each
+// comes with a response of its own.
+func TestSharedValues(t *testing.T) {
+	networks, _ := newNetworks(t)
+	var kept [2]*samplecrdv1.Network
+	for i := range kept {
+		object := network(fmt.Sprint(i+2), "")
+		object.Annotations = map[string]string{samplecrdv1.AnnotationCloud: "cloud"}
+		object.Finalizers = []string{strings.Clone(samplecrdv1.Finalizer)}
+		networks.Written(object)
+		kept[i], _ = networks.Get(key)
+	}
+	if reflect.ValueOf(kept[0].Annotations).Pointer() != reflect.ValueOf(kept[1].Annotations).Pointer() {
+		t.Error("the annotations are in memory twice")
+	}
+	if unsafe.StringData(kept[0].Finalizers[0]) != unsafe.StringData(kept[1].Finalizers[0]) {
+		t.Error("the finalizer is in memory twice")
+	}
 }

@@ -52,6 +52,14 @@ func TestLinks(t *testing.T) {
 		end(observe.Result{Err: err})
 	}
 	all := spans.GetSpans()
+	for range 100 { // a busy key
+		observer.Happened(key, observe.Event{Type: observe.Added, Cause: "event"})
+	}
+	_, end := observer.Begin(t.Context(), observe.Work{Kind: observe.Sync, Key: key})
+	end(observe.Result{})
+	if busy := spans.GetSpans(); len(busy[len(busy)-1].Links) != 8 {
+		t.Errorf("a sync with 100 causes has %d links", len(busy[len(busy)-1].Links))
+	}
 	if len(all) != 3 {
 		t.Fatalf("the spans are %v, want those of an event and two syncs", all)
 	}
