@@ -769,13 +769,12 @@
       this.headline();
     }
     #showInformers(informers) {
-      const own = informers.filter(({ resource }) => resource === informers[0].resource);
-      const worst = ["waiting", "listing", "watching"].find((a) => own.some(({ activity }) => activity === a)) ?? "watching";
+      const worst = ["waiting", "listing", "watching"].find((a) => informers.some(({ activity }) => activity === a)) ?? "watching";
       stations.watch.dataset.activity = worst;
-      if (own.length === 1) this.#count("watch", own[0].resourceVersion, "resourceVersion");
-      else this.#count("watch", own.length, text().watchesOpen);
+      if (informers.length === 1) this.#count("watch", informers[0].resourceVersion, "resourceVersion");
+      else this.#count("watch", informers.length, text().watchesOpen);
       setText(stations.watch.querySelector(".more"), text().activities[worst]);
-      this.#count("indexer", sum(own, "objects"));
+      this.#count("indexer", sum(informers, "objects"));
     }
     #showServers(servers) {
       const t = text(), cache = servers.find((server) => server.cache)?.cache, shown = [servers.length > 0, Boolean(cache)].join();

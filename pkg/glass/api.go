@@ -41,7 +41,7 @@ type State struct {
 	Controllers []string  `json:"controllers"` // the names of all
 	Controller  string    `json:"controller"`  // the name of this one
 	Stages      []Stage   `json:"stages"`      // of a sync
-	// Informers are those of the process, with the first resource that of the keys.
+	// Informers are those of the objects of the keys: several, if each has a namespace.
 	Informers []Informer `json:"informers"`
 	// Handlers counts the calls of the event handlers that were "added", "updated" and
 	// "deleted", and those that added no key, "skipped".
@@ -63,7 +63,6 @@ type Process struct {
 
 // Informer is the state of one informer.
 type Informer struct {
-	Resource string `json:"resource"`
 	// Activity is "listing", "watching" or "waiting" after an error.
 	Activity        string `json:"activity"`
 	ResourceVersion string `json:"resourceVersion"` // received last

@@ -58,13 +58,14 @@ func (s *external) state() ServerState {
 // informer is what is known of an informer. Its fields need the lock of the Page.
 type informer struct {
 	Informer
-	path   string // the end of that of its requests
-	shared cache.SharedIndexInformer
+	resource string
+	path     string // the end of that of its requests
+	shared   cache.SharedIndexInformer
 }
 
 func newInformer(path string, shared cache.SharedIndexInformer) *informer {
 	resource := path[strings.LastIndex(path, "/")+1:]
-	return &informer{Informer{Resource: resource}, "/" + path, shared}
+	return &informer{resource: resource, path: "/" + path, shared: shared}
 }
 
 func (i *informer) state() Informer {

@@ -1,6 +1,7 @@
 package glass
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -27,8 +28,7 @@ func (c *Controller) state() State {
 	for _, other := range p.controllers {
 		state.Controllers = append(state.Controllers, other.Name)
 	}
-	own, others := p.informersFor(c)
-	for _, of := range append(own, others...) {
+	for _, of := range p.informersOf(c) {
 		state.Informers = append(state.Informers, of.state())
 	}
 	for _, of := range p.servers {
@@ -37,20 +37,14 @@ func (c *Controller) state() State {
 	return state
 }
 
-// informersFor returns the informers of the objects of a controller's keys, and the others.
-func (p *Page) informersFor(c *Controller) (own, others []*informer) {
-	resource := c.Resource
-	if resource == "" && len(p.informers) > 0 {
-		resource = p.informers[0].Resource
-	}
+// informersOf returns the informers of the objects of a controller's keys.
+func (p *Page) informersOf(c *Controller) (found []*informer) {
 	for _, of := range p.informers {
-		if of.Resource == resource {
-			own = append(own, of)
-		} else {
-			others = append(others, of)
+		if of.resource == cmp.Or(c.Resource, p.informers[0].resource) {
+			found = append(found, of)
 		}
 	}
-	return own, others
+	return found
 }
 
 func (c *Controller) queueState() QueueState {
@@ -102,7 +96,7 @@ func (c *Controller) keysWith(prefix string) []string {
 	for _, journey := range c.pending {
 		listed = append(listed, journey.Key)
 	}
-	own, _ := c.page.informersFor(c)
+	own := c.page.informersOf(c)
 	c.page.mu.Unlock()
 	for _, informer := range own {
 		listed = append(listed, informer.shared.GetStore().ListKeys()...)
