@@ -108,7 +108,7 @@ func TestBurst(t *testing.T) {
 		`document.querySelector('#backoff [data-key="`+failing+`"] .countdown')?.textContent`)
 	p.waitFor("its journeys are listed", `document.querySelector('#journeys .failed') &&
 		document.querySelector('#journeys details:not(.failed, .running)')`)
-	p.waitFor("the page is at rest", atRest)
+	p.waitFor("the retry has succeeded", `!document.querySelector('#backoff li') && `+atRest)
 	const stages = `Array.from(document.querySelectorAll('.words [data-stage]'), e => e.dataset.stage).join()`
 	if shown := evaluate[string](p, stages); shown != "worker,sync" {
 		t.Errorf("the page shows the stages %q, want only sync", shown)
