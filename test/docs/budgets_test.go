@@ -10,7 +10,7 @@ import (
 // budgets are the most that this repository may contain, without generated files. They
 // follow the repository down. To raise one is a decision: what is it worth to a reader?
 var budgets = map[string]int{
-	"lines of the program":                           20_330,
+	"lines of the program":                           20_320,
 	"lines of the embedded Neutron":                  1_920,
 	"lines of tests":                                 27_160,
 	"lines that support tests, tools and lessons":    13_530,
