@@ -500,8 +500,8 @@ func newNeutronClient(o options, wrap transport) (neutron.Client, error) {
 // embedded Neutron of another process.
 func neutronOfPlan(o options) (neutron.Client, error) {
 	if !o.hasOwnNeutron() {
-		return nil, errors.New("the controller has no cloud of its own: set -namespaces to one namespace that has the Secret " +
-			clouds.SecretName + ", and read it with your rights or in a Pod of the controller")
+		return nil, errors.New("the controller has no cloud of its own: set -namespaces to one namespace that has " +
+			"the Secret " + clouds.SecretName + ", and read it with your rights or in a Pod of the controller")
 	}
 	if o.embeddedNeutron {
 		if _, port, _ := net.SplitHostPort(o.embeddedAddress); port == "" || port == "0" {
