@@ -177,8 +177,8 @@ func TestCRDDeletion(t *testing.T) {
 	p := start(t, nil, "-kubeconfig="+own.Kubeconfig(), "-leader-elect=false") // an overlay has the Lease
 	p.WaitFor("Starting workers")
 	permit := deniedDeletion(t, own)
-	kubectl(t, own, "apply", "-f", "test/bench/crd")
-	kubectl(t, own, "delete", "-f", "test/bench/crd")                         // other CustomResourceDefinitions
+	kubectl(t, own, "apply", "-f", "example/portrule/crd.yaml")
+	kubectl(t, own, "delete", "-f", "example/portrule/crd.yaml")                         // other CustomResourceDefinitions
 	for _, overlay := range []string{"embedded", "openstack", "namespaces"} { // without an error about ours
 		kubectl(t, own, "delete", "-k", "deploy/overlays/"+overlay, "--ignore-not-found", "--wait=false")
 	}
