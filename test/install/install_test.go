@@ -178,7 +178,7 @@ func TestCRDDeletion(t *testing.T) {
 	p.WaitFor("Starting workers")
 	permit := deniedDeletion(t, own)
 	kubectl(t, own, "apply", "-f", "example/portrule/crd.yaml")
-	kubectl(t, own, "delete", "-f", "example/portrule/crd.yaml")                         // other CustomResourceDefinitions
+	kubectl(t, own, "delete", "-f", "example/portrule/crd.yaml")              // other CustomResourceDefinitions
 	for _, overlay := range []string{"embedded", "openstack", "namespaces"} { // without an error about ours
 		kubectl(t, own, "delete", "-k", "deploy/overlays/"+overlay, "--ignore-not-found", "--wait=false")
 	}
