@@ -43,6 +43,11 @@ func prepareAndRun(m *testing.M) (exitCode int, err error) {
 	if root, err = controlplane.ModuleRoot(); err != nil {
 		return 1, err
 	}
+	if *writeScreenshots {
+		if err := installChineseFont(); err != nil {
+			return 1, err
+		}
+	}
 	chromium, err := program("chromium", "chromium", "fonts-dejavu-core")
 	if err != nil {
 		return 1, err
