@@ -1,8 +1,8 @@
 package store_test
 
 import (
-	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"unsafe"
@@ -69,7 +69,7 @@ func TestSharedValues(t *testing.T) {
 	networks, _ := newNetworks(t)
 	var kept [2]*samplecrdv1.Network
 	for i := range kept {
-		object := network(fmt.Sprint(i+2), "")
+		object := network(strconv.Itoa(i+2), "")
 		object.Annotations = map[string]string{samplecrdv1.AnnotationCloud: "cloud"}
 		object.Finalizers = []string{strings.Clone(samplecrdv1.Finalizer)}
 		networks.Written(object)
