@@ -171,3 +171,33 @@ func FuzzDesiredFor(f *testing.F) {
 func contains(pool neutron.Pool, address netip.Addr) bool {
 	return address.IsValid() && !address.Less(pool.Start) && !pool.End.Less(address)
 }
+
+// TestWords: observers see the desired and the actual state in words.
+func TestWords(t *testing.T) {
+	for want, desired := range map[string]plan.Desired{
+		"the Network is deleted; what is in Neutron stays":             retain,
+		"the Network is deleted: no subnet; the adopted network stays": release,
+		"the Network is deleted: nothing in Neutron":                   absent,
+		"invalid: no": {Invalid: "no"},
+		"a network, subnet 192.168.0.0/16, gateway 192.168.0.1":                present,
+		"the network net-1, subnet 192.168.0.0/16, gateway 192.168.0.1":        adopt,
+		"a network, subnet 10.0.0.0/24, no gateway, tags a b":                  desiredFor("cidr: 10.0.0.0/24, gateway: None, tags: [b, a]"),
+		"a network, subnet a /26 from subnet pool campus, tags a, router id-1": desiredFor("subnetPool: {name: campus, prefixLength: 26}, tags: [a], router: {id: id-1}"),
+	} {
+		if got := desired.Words(); got != want {
+			t.Errorf("the desired state is %q, want %q", got, want)
+		}
+	}
+	for want, actual := range map[string]plan.Actual{
+		"no finalizer, so nothing in Neutron":                                               newObject,
+		"no network in the cache of Neutron's state":                                        with(newObject, func(a *plan.Actual) { a.Cached = true }),
+		"no network recorded in the status":                                                 fresh,
+		"network net-1, no subnet, in the cache of Neutron's state":                         with(foundByMarker(fresh, empty), func(a *plan.Actual) { a.Cached = true }),
+		"network net-1, subnet 192.168.0.0/16, gateway 192.168.0.1, recorded in the status": foundSubnets(subnet),
+		"network net-1, subnet 192.168.0.0/16, recorded in the status":                      foundSubnets(with(subnet, func(s *sub) { s.Gateway = none })),
+	} {
+		if got := actual.Words(present); got != want {
+			t.Errorf("the actual state is %q, want %q", got, want)
+		}
+	}
+}
