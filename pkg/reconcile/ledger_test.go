@@ -105,6 +105,9 @@ func TestAccount(t *testing.T) {
 			if a.isEmpty() == test.kept {
 				t.Errorf("isEmpty() = %v: %+v", !test.kept, a)
 			}
+			if a.hasUnnamed() && a.isEmpty() {
+				t.Error("an empty account may have something that no status names")
+			}
 		})
 	}
 }
