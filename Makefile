@@ -94,9 +94,12 @@ check-flags: build
 	@output=$$(env -u KUBERNETES_SERVICE_HOST ./samplecrd-controller $(FLAGS) -kubeconfig=/dev/null -master= 2>&1) || \
 		[[ $$? != 2 ]] || { echo "make run: FLAGS: $$output" >&2; exit 2; }
 
+# What runs the tests. In .ci/run, it also notes how long each one takes.
+GO_TEST := go test
+
 .PHONY: test
 test: control-plane ## Run all tests, on a real API server
-	go test -timeout 20m ./...
+	$(GO_TEST) -timeout 20m ./...
 
 # The tests of namespaceplus are those of the root's module. With the variable, they run
 # the program on controller-runtime.
