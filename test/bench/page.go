@@ -192,9 +192,9 @@ func (r *results) Ours(kind string) []result {
 	return slices.DeleteFunc(r.Of(kind), func(one result) bool { return one.Peer.Name != ours.Name })
 }
 
-// Requests is how many requests to Neutron a list of N networks and N subnets takes at most:
-// in pages of 1,000, of which the last may be empty.
-func (r result) Requests() float64 { return float64(2*((r.N+999)/1000) + 2) }
+// Requests is how many requests to Neutron a list of its state takes at most: N networks and
+// N subnets in pages of 1,000, of which the last may be empty, router interfaces, extensions.
+func (r result) Requests() float64 { return float64(2*((r.N+999)/1000) + 4) }
 
 // Sent is what this controller sends in a part of the time at rest.
 func (r result) Sent(part string) string {
