@@ -23,6 +23,7 @@ func FuzzConverge(f *testing.F) {
 		f.Add(seed, true)
 	}
 	f.Add(uint64(1492), true) // a network to delete, with a port that has no address
+	f.Add(uint64(1263), true) // a network to retain, with a duplicate that has another name in the cache
 	f.Add(uint64(652), true)  // an adopted network of another project to leave, with a subnet that has our marker
 	f.Add(uint64(2766), true) // an adopted network to delete, with a foreign subnet of the range in the status
 	f.Add(uint64(3525), true) // an adopted network with a foreign subnet of the desired range

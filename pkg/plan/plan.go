@@ -7,6 +7,12 @@
 // finds the actual state as it is, and the plan continues from there.
 package plan
 
+import (
+	"slices"
+
+	"github.com/samplecrd/network-controller/pkg/neutron"
+)
+
 // Next returns the next step to the desired state. What a row depends on and nobody has
 // looked for yet is looked for first, by the step that begins with Find.
 //
@@ -130,7 +136,7 @@ func Next(desired Desired, actual Actual) Step {
 			"Neutron no longer matches the spec. The next step to correct it would be: %s. "+
 				"To correct it, set spec.driftPolicy to Correct. To keep the change, change the spec.", step)
 	}
-	if actual.Cached && !isSafeFromCache(actual, step) {
+	if actual.Cached && !isSafeFromCache(desired, actual, step) {
 		return nextStep(desired, actual.WithoutCache())
 	}
 	return step
@@ -192,8 +198,9 @@ func isCorrection(step Step) bool {
 //   - No replica creates a network for an object before its finalizer is set. So nothing
 //     exists for one whose finalizer this plan has just set, except for what earlier
 //     objects left: a complete list since then contains that.
-//   - A network that was deleted at the cached revision was the one in the cache.
-func isSafeFromCache(actual Actual, step Step) bool {
+//   - A network that was deleted or retained at the cached revision was the one in the cache.
+//     If the cache has another one with our marker, that one may be a duplicate by now.
+func isSafeFromCache(desired Desired, actual Actual, step Step) bool {
 	switch step := step.(type) {
 	case Nothing, FindCloud, FindExtensions, FindSubnetPool, FindRouter, FindOtherClusters, AddFinalizer,
 		UpdateNetwork, UpdateSubnet, RetainNetwork:
@@ -205,7 +212,8 @@ func isSafeFromCache(actual Actual, step Step) bool {
 	case DeleteNetwork:
 		return step.DuplicateOf == ""
 	case RemoveFinalizer:
-		return actual.confirmed
+		hasMarker := func(n neutron.Network) bool { return desired.Owner.HasMarker(n.Description) }
+		return actual.confirmed && !slices.ContainsFunc(actual.byName, hasMarker)
 	}
 	return false
 }
