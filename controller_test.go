@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,6 +23,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	samplecrdv1 "github.com/samplecrd/network-controller/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-controller/pkg/deployments"
+	"github.com/samplecrd/network-controller/pkg/observe"
 	"github.com/samplecrd/network-controller/test/neutronapi"
 )
 
@@ -171,6 +175,45 @@ func TestRunEnds(t *testing.T) {
 	cancel()
 	p.informers.stop()
 	h.want(p.Run(ctx, 1, time.Minute))
+}
+
+// TestHangingKubernetes: without a response, a request to Kubernetes ends after 30 seconds; a
+// watch does not.
+func TestHangingKubernetes(t *testing.T) {
+	kubeconfig := kubeconfigFile(t, filepath.Join(t.TempDir(), "config"), "hanging", "http://kubernetes.example")
+	synctest.Test(t, func(t *testing.T) {
+		h := &harness{T: t, args: []string{"-kubeconfig=" + kubeconfig}}
+		_, k, err := connectKubernetes(t.Context(), h.parse(), observe.Nothing{}, func(http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			})
+		})
+		h.want(err)
+		for name, request := range map[string]func(context.Context) error{
+			"Kubernetes": func(ctx context.Context) error { return k.kube.CoreV1().RESTClient().Get().Do(ctx).Error() },
+			"Networks":   func(ctx context.Context) error { return k.networks.SamplecrdV1().RESTClient().Get().Do(ctx).Error() },
+			"Deployments": func(ctx context.Context) error {
+				_, err := k.metadata.Resource(deployments.Resource).List(ctx, metav1.ListOptions{})
+				return err
+			},
+			"a watch": func(ctx context.Context) error {
+				return k.watchNetworks.SamplecrdV1().RESTClient().Get().Do(ctx).Error()
+			},
+		} {
+			want := 30 * time.Second
+			if name == "a watch" {
+				want = time.Hour
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			began := time.Now()
+			err := request(ctx)
+			if took := time.Since(began).Round(time.Second); err == nil || took != want {
+				t.Errorf("a request for %s ends after %v (%v), want %v", name, took, err, want)
+			}
+			cancel()
+		}
+	})
 }
 
 // In the next tests, several tenants share a controller, and one of them takes more

@@ -45,8 +45,6 @@ func (o Options) Wait(
 	server, last := client.Discovery().RESTClient().Get().URL(), ""
 	logger := klog.FromContext(ctx).WithValues("server", server.Scheme+"://"+server.Host)
 	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
 		if cluster, forbidden, err = o.try(ctx, client, resource); err == nil {
 			return true, nil
 		}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,11 +62,7 @@ func TestMissingCRD(t *testing.T) {
 // TestForbiddenNamespace: the start does not wait for a namespace that the controller may not
 // list, but for one that it cannot list for another reason.
 func TestForbiddenNamespace(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "the schema is for others", http.StatusForbidden)
-	}))
-	defer server.Close()
-	client := kubernetes.NewForConfigOrDie(&rest.Config{Host: server.URL})
+	client := newForbiddenClient()
 	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no rule"))
 	for name, test := range map[string]struct {
 		errs map[string]error // by namespace
@@ -85,4 +81,37 @@ func TestForbiddenNamespace(t *testing.T) {
 			t.Errorf("%s: the forbidden namespaces are %v (%v), want %d", name, got, err, test.want)
 		}
 	}
+}
+
+// TestReasonForWaiting: the reason is explained and logged when it changes, and not with each
+// attempt.
+func TestReasonForWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+		away, notFound := errors.New("connection refused"), apierrors.NewNotFound(schema.GroupResource{}, "")
+		attempts := []error{away, away, away, notFound, notFound, away, away, nil}
+		resource := Resource{Plural: "Networks", List: func(context.Context, string) error {
+			err := attempts[0]
+			attempts = attempts[1:]
+			return err
+		}}
+		var explained []string
+		cluster, _, err := Options{clusterName: "test"}.Wait(klog.NewContext(t.Context(), logger), newForbiddenClient(),
+			resource, func(reason string) { explained = append(explained, reason) })
+		if logs := strings.Count(logged(t, logger), "Waiting for Kubernetes"); err != nil || cluster != "test" ||
+			logs != 3 || len(explained) != 3 || explained[0] != explained[2] {
+			t.Errorf("the cluster is %q (%v), there are %d logs, and the reasons are %q; want 3", cluster, err, logs, explained)
+		}
+	})
+}
+
+// newForbiddenClient returns a client that may read nothing.
+func newForbiddenClient() kubernetes.Interface {
+	return kubernetes.NewForConfigOrDie(&rest.Config{Transport: forbidding{}})
+}
+
+type forbidding struct{}
+
+func (forbidding) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusForbidden, Body: http.NoBody}, nil
 }
