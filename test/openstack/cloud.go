@@ -44,8 +44,6 @@ type server struct {
 	File string // its name, and the beginning of the names of its files
 	Port int
 	Dir  string // the run folder
-
-	process *process.Process
 }
 
 // URL returns the URL of the server.
@@ -137,8 +135,9 @@ for path in sys.argv[1:]: sqlite3.connect(path).execute("PRAGMA journal_mode = w
 }
 
 // serve starts a server and waits until it responds to a request with a status.
-func (c *cloud) serve(ctx context.Context, s *server, program process.Program, path string, want int) (err error) {
-	if s.process, err = c.launch(program); err != nil {
+func (c *cloud) serve(ctx context.Context, s *server, program process.Program, path string, want int) error {
+	p, err := c.launch(program)
+	if err != nil {
 		return err
 	}
 	err = process.WaitUntil(ctx, func(ctx context.Context) error {
@@ -154,7 +153,7 @@ func (c *cloud) serve(ctx context.Context, s *server, program process.Program, p
 			return fmt.Errorf("status %d, want %d", response.StatusCode, want)
 		}
 		return nil
-	}, s.process)
+	}, p)
 	if err != nil {
 		return fmt.Errorf("waiting for %s: %w", s.File, err)
 	}

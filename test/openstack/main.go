@@ -25,7 +25,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/samplecrd/network-controller/test/internal/debian"
@@ -129,11 +128,8 @@ func (c *cloud) environment() []string {
 		"OS_CLIENT_CONFIG_FILE=" + filepath.Join(c.dir, "clouds.yaml"),
 		"OS_CLOUD=ours",
 		"OPENSTACK_CLOUDS=" + cloudNames,
-		// The Neutron in their catalog, and the Keystone with which it checks tokens.
-		// Neither is started again when it is stopped or killed.
+		// The Neutron in their catalog.
 		"NEUTRON_KEYSTONE_ENDPOINT=" + c.neutron.URL(),
-		"OPENSTACK_NEUTRON_PID=" + strconv.Itoa(c.neutron.process.PID()),
-		"OPENSTACK_KEYSTONE_PID=" + strconv.Itoa(c.keystone.process.PID()),
 	}
 }
 

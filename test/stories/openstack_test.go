@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -151,35 +150,6 @@ func TestRealWalkthrough(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestRealKeystoneAway suspends Keystone: the condition reports it, and the Network
-// is created when Keystone continues.
-func TestRealKeystoneAway(t *testing.T) {
-	o := newRealOpenStack(t)
-	keystone, err := strconv.Atoi(os.Getenv("OPENSTACK_KEYSTONE_PID"))
-	if err != nil {
-		t.Skip("OPENSTACK_KEYSTONE_PID is not set")
-	}
-	o.start("ours", "-neutron-timeout=5s")
-	if err := syscall.Kill(keystone, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Kill(keystone, syscall.SIGCONT) })
-
-	o.mustKubectl("apply", "-f", "../../example/example-network.yaml")
-	o.mustKubectl("wait", "--for=condition=Ready=false", "network/example-network", "--timeout=120s")
-	reason := o.mustKubectl("get", "network", "example-network", "-o", `jsonpath={.status.conditions[0].reason}`)
-	if reason != "NeutronUnavailable" {
-		t.Errorf("the reason is %q", reason)
-	}
-	if err := syscall.Kill(keystone, syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	o.mustKubectl("wait", "--for=condition=Ready", "network/example-network", "--timeout=180s")
-	o.checkNeutron(o.ours, "default", "default/example-network 192.168.0.0/16 192.168.0.1")
-	o.mustKubectl("delete", "network", "example-network", "--timeout=60s")
-	o.checkNeutron(o.ours, "default", "")
 }
 
 // cloudConfig is a cloud of the clouds.yaml, with the password in the secure.yaml beside it.
