@@ -84,14 +84,10 @@ func (o Options) try(
 	return cluster, forbidden, err
 }
 
-// explainedError is an error with a text for users.
-type explainedError struct {
-	text string
-	err  error
-}
+// explainedError is a text for users.
+type explainedError string
 
-func (e explainedError) Error() string { return e.text }
-func (e explainedError) Unwrap() error { return e.err }
+func (e explainedError) Error() string { return string(e) }
 
 // checkSchema returns an error if the CustomResourceDefinition is older than this
 // program. If the controller may not read the schema, it is assumed to be right.
@@ -103,7 +99,7 @@ func (r Resource) checkSchema(ctx context.Context, client kubernetes.Interface) 
 		}
 	}
 	// The API server serves a new resource a moment before its schema.
-	unpublished := explainedError{text: "the API server does not publish the schema of " + r.Plural + " yet"}
+	unpublished := explainedError("the API server does not publish the schema of " + r.Plural + " yet")
 	text, err := client.Discovery().RESTClient().Get().AbsPath("/openapi/v3/apis", r.GroupVersion.String()).Do(ctx).Raw()
 	switch {
 	case apierrors.IsNotFound(err):
@@ -133,8 +129,8 @@ func (r Resource) checkSchema(ctx context.Context, client kubernetes.Interface) 
 			return nil
 		}
 		slices.Sort(missing)
-		return explainedError{text: fmt.Sprintf("the CustomResourceDefinition is older than the controller "+
-			"(it lacks the fields %s): install the matching version with kubectl apply -f crd/", strings.Join(missing, ", "))}
+		return explainedError(fmt.Sprintf("the CustomResourceDefinition is older than the controller "+
+			"(it lacks the fields %s): install the matching version with kubectl apply -f crd/", strings.Join(missing, ", ")))
 	}
 	return unpublished
 }
@@ -145,7 +141,7 @@ func (r Resource) explain(err error) string {
 	var explained explainedError
 	switch {
 	case errors.As(err, &explained):
-		return explained.text
+		return string(explained)
 	case apierrors.IsNotFound(err) && isAboutNamespace(err):
 		return err.Error()
 	case apierrors.IsNotFound(err) && r.Empty():
@@ -167,8 +163,8 @@ func isAboutNamespace(err error) bool {
 	return errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
-// Explain returns an error of the API server, with what to do.
-func (r Resource) Explain(err error) error { return explainedError{r.explain(err), err} }
+// Explain returns an error that says what an error of the API server means, and what to do.
+func (r Resource) Explain(err error) error { return explainedError(r.explain(err)) }
 
 // LogWatchError returns a handler that logs why an informer has lost its watch,
 // followed by a hint. The informer retries by itself, in the end about three
