@@ -188,11 +188,10 @@ lint: ## Run the linters, which also check the imports of packages and the words
 FUZZTIME ?= 30s
 
 .PHONY: fuzz
-fuzz: ## Fuzz the pure packages, FUZZTIME=30s each
-	go test -run '^$$' -fuzz FuzzConverge -fuzztime $(FUZZTIME) -fuzzminimizetime 1x ./pkg/plan
-	go test -run '^$$' -fuzz FuzzDesiredFor -fuzztime $(FUZZTIME) -fuzzminimizetime 1x ./pkg/plan
-	go test -run '^$$' -fuzz FuzzRequestOf -fuzztime $(FUZZTIME) -fuzzminimizetime 1x ./pkg/deployments
-	go test -run '^$$' -fuzz FuzzAccount -fuzztime $(FUZZTIME) -fuzzminimizetime 1x ./pkg/reconcile
+fuzz: ## Run each fuzz test, FUZZTIME=30s each
+	@git grep -oE '^func Fuzz[A-Za-z]+' -- '*_test.go' | while IFS=: read -r file test; do \
+		(set -x; go test -run '^$$' -fuzz "^$${test#func }$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x "./$${file%/*}" </dev/null) || exit; \
+	done
 
 # The packages that only compute, whose own tests must notice nearly every change
 # of their code.

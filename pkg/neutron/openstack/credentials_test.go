@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
+	"path"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/neutron/embedded"
@@ -16,7 +20,7 @@ import (
 )
 
 // allowing returns the Addresses for URLs.
-func allowing(t *testing.T, urls ...string) *openstack.Addresses {
+func allowing(t testing.TB, urls ...string) *openstack.Addresses {
 	t.Helper()
 	addresses, err := openstack.ParseAddresses(urls)
 	must(t, err)
@@ -84,9 +88,12 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
+// maxMemory is how much may be allocated for the credentials of a tenant.
+const maxMemory = 24 << 20
+
 // TestMemoryOfCredentials: aliases do not repeat what is large in memory, or as text.
 func TestMemoryOfCredentials(t *testing.T) {
-	const url, most = "https://k.example:5000", 24 << 20
+	const url = "https://k.example:5000"
 	for name, test := range map[string]struct {
 		line, other string // of the cloud, and of each other one
 		others      int
@@ -105,11 +112,52 @@ func TestMemoryOfCredentials(t *testing.T) {
 		}
 		var err error
 		used, _ := allocated(func() { _, err = parse(t, text.String(), "", url) })
-		if isRight := (err == nil) == (test.want == ""); used > most || !isRight || err != nil && !strings.Contains(err.Error(), test.want) {
+		if isRight := (err == nil) == (test.want == ""); used > maxMemory || !isRight || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s, of %d bytes: %d MB were allocated, want at most %d MB (error: %v, want %q)",
-				name, text.Len(), used>>20, most>>20, err, test.want)
+				name, text.Len(), used>>20, maxMemory>>20, err, test.want)
 		}
 	}
+}
+
+// FuzzParseCredentials: whatever a tenant writes costs little memory and time. If it is
+// accepted, it leads to the allowed URL, and nothing in it is from a file.
+func FuzzParseCredentials(f *testing.F) {
+	const allowed, ofFile = "https://k.example:5000/identity", "region-in-a-file"
+	files := useFiles(f)
+	must(f, os.MkdirAll(files.path(".config/openstack"), 0o700))
+	files.write(".config/openstack/clouds-public.yaml", "public-clouds: {vendor: {region_name: "+ofFile+"}}")
+	for _, line := range []string{
+		"", "profile: vendor", "cloud: vendor", "cacert: doc.go", "cert: doc.go\n    key: doc.go", "auth_type: v3oidcpassword",
+		"network_endpoint_override: " + allowed + "/../network", "interface: internalURL\n    verify: false",
+		"<<: &a {cert: x}\n    cert: ''", "regions: &a [~, {name: a, values: {cert: b}}]\n  openstack: {regions: *a}",
+	} {
+		f.Add(clouds(withPassword(allowed, password, line)[1:]...), "") // without a region
+	}
+	f.Add(clouds(withPassword("https://evil:5000/identity", password)...), "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----")
+	f.Add(clouds("auth_type: token", "auth: {auth_url: '"+allowed+"', token: !!binary c2VjcmV0}"), "")
+	f.Add(billion(), "")
+	f.Fuzz(func(t *testing.T, cloudsYAML, ca string) {
+		var credentials *openstack.Credentials
+		var err error
+		used, took := allocated(func() { credentials, err = parse(t, cloudsYAML, ca, allowed) })
+		if used > maxMemory || took > 10*time.Second {
+			t.Errorf("%d MB were allocated, in %v", used>>20, took)
+		}
+		if err != nil {
+			return
+		}
+		urls, region := openstack.Targets(credentials)
+		for _, u := range urls {
+			parsed, err := url.Parse(u.String())
+			if err != nil || *parsed != *u || !strings.EqualFold(u.Scheme+"://"+u.Host, "https://k.example:5000") ||
+				!strings.HasPrefix(path.Clean(u.Path)+"/", "/identity/") {
+				t.Errorf("%q is accepted", u)
+			}
+		}
+		if region == ofFile {
+			t.Error("the region is that in a file")
+		}
+	})
 }
 
 // billion returns a YAML document that grows without end if its aliases are expanded.

@@ -75,13 +75,13 @@ func (o openStack) sent() int { return int(o.Requests.Load() - o.Logins.Load()) 
 
 // files is the directory of clouds.yaml and the files that belong to it.
 type files struct {
-	t   *testing.T
+	t   testing.TB
 	dir string
 }
 
 // useFiles sets OS_CLIENT_CONFIG_FILE to a clouds.yaml in a new directory, and
 // clears the other variables.
-func useFiles(t *testing.T) files {
+func useFiles(t testing.TB) files {
 	t.Helper()
 	f := files{t, t.TempDir()}
 	for name := range strings.FieldsSeq("OS_CLOUD OS_REGION_NAME OS_INTERFACE OS_CACERT OS_CERT OS_KEY " +
@@ -100,7 +100,7 @@ func (f files) write(name, content string) {
 	must(f.t, os.WriteFile(f.path(name), []byte(content), 0o600))
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
