@@ -32,7 +32,7 @@ type Actual struct {
 	OthersUnknown bool
 
 	isNew     bool     // our finalizer was added to an object that did not have it
-	confirmed bool     // a request with its revision proved that the cached network is current
+	confirmed bool     // a request with its revision proved that the cached network with our marker is current
 	ended     []string // the requests of the networks that the plan has deleted or retained
 	left      []string // the IDs of duplicates that stay because they are in use
 
@@ -204,9 +204,12 @@ func (a Actual) withTags(networkID string, edit func(tags []string) []string) Ac
 // withEndOf returns the state after a network was deleted, or got another owner marker.
 // From then on, another network of the request that it had is a copy.
 func (a Actual) withEndOf(id, request string) Actual {
-	a.confirmed = true
 	for _, network := range a.byName {
-		if before := neutron.RequestOf(network.Description); network.ID == id && (before != request || before == "") {
+		if network.ID != id {
+			continue
+		}
+		a.confirmed = neutron.IsMarker(network.Description)
+		if before := neutron.RequestOf(network.Description); before != request || before == "" {
 			a.ended = append(slices.Clone(a.ended), before)
 		}
 	}

@@ -198,15 +198,17 @@ func isCorrection(step Step) bool {
 //   - No replica creates a network for an object before its finalizer is set. So nothing
 //     exists for one whose finalizer this plan has just set, except for what earlier
 //     objects left: a complete list since then contains that.
-//   - A network that was deleted or retained at the cached revision was the one in the cache.
-//     If the cache has another one with our marker, that one may be a duplicate by now.
+//   - A network with our marker that was deleted or retained at the cached revision was the
+//     one in the cache. If that has another one, the other one may be a duplicate by now.
 func isSafeFromCache(desired Desired, actual Actual, step Step) bool {
 	switch step := step.(type) {
-	case Nothing, FindCloud, FindExtensions, FindSubnetPool, FindRouter, FindOtherClusters, AddFinalizer,
+	case FindCloud, FindExtensions, FindSubnetPool, FindRouter, FindOtherClusters, AddFinalizer,
 		UpdateNetwork, UpdateSubnet, RetainNetwork:
 		return true
-	case Blocked:
-		return step.Reason == ReasonExtensionMissing // everything else is as desired
+	case Nothing:
+		return !recordsAnotherNetwork(desired, actual)
+	case Blocked: // of these reasons, one is a Nothing: everything else is as desired
+		return step.Reason == ReasonExtensionMissing && !recordsAnotherNetwork(desired, actual)
 	case CreateNetwork:
 		return actual.isNew
 	case DeleteNetwork:
@@ -216,4 +218,11 @@ func isSafeFromCache(desired Desired, actual Actual, step Step) bool {
 		return actual.confirmed && !slices.ContainsFunc(actual.byName, hasMarker)
 	}
 	return false
+}
+
+// recordsAnotherNetwork reports whether the status is about to name another network than
+// it does now. That network may have another owner by now.
+func recordsAnotherNetwork(desired Desired, actual Actual) bool {
+	id := actual.Ours(desired).NetworkID
+	return id != "" && id != actual.NetworkID
 }
