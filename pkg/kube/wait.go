@@ -181,7 +181,7 @@ func (r Resource) LogWatchError(hint string) cache.WatchErrorHandlerWithContext 
 			before, isKnown := missing.Swap(reflector, version)
 			isRepeated = isKnown && before == version
 		}
-		if isRepeated || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) {
+		if isRepeated || apierrors.IsResourceExpired(err) || errors.Is(err, io.EOF) {
 			logger.V(4).Info(message, "reason", r.explain(err))
 			return
 		}

@@ -32,7 +32,6 @@ func TestLogWatchError(t *testing.T) {
 		notFound: "the API server does not serve Deployments: check the address of the API server",
 		apierrors.NewInternalError(errors.New("etcd")): "the API server returned an error: ",
 		apierrors.NewResourceExpired("too old"):        "",
-		apierrors.NewGone("too old"):                   "",
 		fmt.Errorf("watching: %w", io.EOF):             "",
 	} {
 		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(0)))
