@@ -204,11 +204,12 @@ func (a Actual) withTags(networkID string, edit func(tags []string) []string) Ac
 // withEndOf returns the state after a network was deleted, or got another owner marker.
 // From then on, another network of the request that it had is a copy.
 func (a Actual) withEndOf(id, request string) Actual {
+	a.confirmed = false
 	for _, network := range a.byName {
-		if network.ID != id {
+		if network.ID != id || !neutron.IsMarker(network.Description) {
 			continue
 		}
-		a.confirmed = neutron.IsMarker(network.Description)
+		a.confirmed = true
 		if before := neutron.RequestOf(network.Description); before != request || before == "" {
 			a.ended = append(slices.Clone(a.ended), before)
 		}

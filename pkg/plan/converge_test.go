@@ -22,16 +22,19 @@ func FuzzConverge(f *testing.F) {
 		f.Add(seed, false)
 		f.Add(seed, true)
 	}
-	f.Add(uint64(1492), true)   // a network to delete, with a port that has no address
-	f.Add(uint64(3160), false)  // a subnet to replace, that somebody attached to the desired router
-	f.Add(uint64(4406), false)  // a network that lost our marker after the list, and that no status names
-	f.Add(uint64(38244), true)  // a network without our marker to delete, and another one that the cache does not have
-	f.Add(uint64(22185), false) // a network that got another owner after the list, and our subnet on it
-	f.Add(uint64(47065), false) // a router with a name that another one had before
-	f.Add(uint64(1263), true)   // a network to retain, with a duplicate that has another name in the cache
-	f.Add(uint64(652), true)    // an adopted network of another project to leave, with a subnet that has our marker
-	f.Add(uint64(2766), true)   // an adopted network to delete, with a foreign subnet of the range in the status
-	f.Add(uint64(3525), true)   // an adopted network with a foreign subnet of the desired range
+	f.Add(uint64(1492), true)    // a network to delete, with a port that has no address
+	f.Add(uint64(3160), false)   // a subnet to replace, that somebody attached to the desired router
+	f.Add(uint64(4406), false)   // a network that lost our marker after the list, and that no status names
+	f.Add(uint64(38244), true)   // a network without our marker to delete, and another one that the cache does not have
+	f.Add(uint64(91870), true)   // the same, and the other one's marker names no request
+	f.Add(uint64(138962), true)  // the same, and both are retained
+	f.Add(uint64(126458), false) // a subnet that lost our marker after the list, and that no status names
+	f.Add(uint64(22185), false)  // a network that got another owner after the list, and our subnet on it
+	f.Add(uint64(47065), false)  // a router with a name that another one had before
+	f.Add(uint64(1263), true)    // a network to retain, with a duplicate that has another name in the cache
+	f.Add(uint64(652), true)     // an adopted network of another project to leave, with a subnet that has our marker
+	f.Add(uint64(2766), true)    // an adopted network to delete, with a foreign subnet of the range in the status
+	f.Add(uint64(3525), true)    // an adopted network with a foreign subnet of the desired range
 	f.Fuzz(func(t *testing.T, seed uint64, absent bool) {
 		before, status, desired := randomWorld(rand.New(rand.NewPCG(seed, 0)), absent)
 		if desired.Invalid != "" {
@@ -284,11 +287,11 @@ func isDesiredRouter(desired plan.Desired, i neutron.RouterInterface) bool {
 func checkRouter(t *testing.T, after world, desired plan.Desired, record plan.Record, subnet neutron.Subnet) {
 	t.Helper()
 	attached := after.interfacesOn(subnet.NetworkID, subnet.ID)
-	isDesired := func(i neutron.RouterInterface) bool { return isDesiredRouter(desired, i) }
 	isOurs := func(i neutron.RouterInterface) bool { return i.RouterID == record.RouterID }
-	isResolved := desired.Router != nil && desired.Router.Name != "" && record.RouterName == desired.Router.Name && slices.ContainsFunc(attached, isOurs)
+	isDesired := func(i neutron.RouterInterface) bool { // its name may be that of another router by now
+		return isDesiredRouter(desired, i) || isOurs(i) && record.RouterName != "" && record.RouterName == desired.Router.Name
+	}
 	switch {
-	case isResolved: // to the router that had the name at the time
 	case desired.Router != nil && !slices.ContainsFunc(attached, isDesired):
 		t.Errorf("our subnet is attached to %+v, want router %+v", attached, desired.Router)
 	case desired.Router == nil && slices.ContainsFunc(attached, isOurs), desired.Router == nil && record.RouterID != "":
@@ -308,7 +311,7 @@ func checkAbsent(t *testing.T, before, after world, desired plan.Desired) {
 	}
 	isLeft := func(n neutron.Network) bool {
 		isUsed := len(after.ports[n.ID]) > 0 || len(after.interfacesOn(n.ID, "")) > 0
-		mayStay := len(before.marked()) > 1 && (isUsed || !before.isDuplicate(n, desired, plan.Record{}, false))
+		mayStay := max(len(before.marked()), len(after.marked())) > 1 && (isUsed || !before.isDuplicate(n, desired, plan.Record{}, false))
 		return owner.HasMarker(n.Description) && !mayStay
 	}
 	if desired.Adopted == "" && slices.ContainsFunc(after.networks, isLeft) {

@@ -206,9 +206,9 @@ func isSafeFromCache(desired Desired, actual Actual, step Step) bool {
 		UpdateNetwork, UpdateSubnet, RetainNetwork:
 		return true
 	case Nothing:
-		return !recordsAnotherNetwork(desired, actual)
+		return !recordsAnother(desired, actual)
 	case Blocked: // of these reasons, one is a Nothing: everything else is as desired
-		return step.Reason == ReasonExtensionMissing && !recordsAnotherNetwork(desired, actual)
+		return step.Reason == ReasonExtensionMissing && !recordsAnother(desired, actual)
 	case CreateNetwork:
 		return actual.isNew
 	case DeleteNetwork:
@@ -220,9 +220,10 @@ func isSafeFromCache(desired Desired, actual Actual, step Step) bool {
 	return false
 }
 
-// recordsAnotherNetwork reports whether the status is about to name another network than
-// it does now. That network may have another owner by now.
-func recordsAnotherNetwork(desired Desired, actual Actual) bool {
-	id := actual.Ours(desired).NetworkID
-	return id != "" && id != actual.NetworkID
+// recordsAnother reports whether the status is about to name another network or subnet than
+// it does now. That one may have another owner by now.
+func recordsAnother(desired Desired, actual Actual) bool {
+	ours := actual.Ours(desired)
+	return ours.NetworkID != "" && ours.NetworkID != actual.NetworkID ||
+		ours.SubnetID != "" && ours.SubnetID != actual.SubnetID
 }
