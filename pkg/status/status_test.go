@@ -78,6 +78,7 @@ func TestFor(t *testing.T) {
 		return failed(step, neutron.Error{Class: neutron.ErrInUse, Message: message, Ports: ports})
 	}
 	oldRange := netip.MustParsePrefix("192.168.0.0/16")
+	router := neutron.RouterInterface{RouterID: "router-1", Address: subnet.Gateway}
 	for name, test := range map[string]struct {
 		desired plan.Desired
 		outcome error
@@ -121,6 +122,8 @@ func TestFor(t *testing.T) {
 		"in use, and the range was edited": {present, used(plan.DeleteSubnet{From: oldRange, For: "172.16.0.0/24"}, "", "d43c"), good, inUse + "change 192.168.0.0/16 to 172.16.0.0/24 while port d43c uses it. Delete the ports, or restore the previous spec." + whileUsed},
 		"in use by unknown ports":          {absent, used(plan.DeleteSubnet{From: oldRange}, "One or more ports"), good, inUse + "delete the subnet 192.168.0.0/16 while ports use it: One or more ports. Nothing was deleted. Delete the ports, or set spec.deletionPolicy to Retain." + whileUsed},
 		"a duplicate is in use":            {present, used(plan.DeleteNetwork{ID: "net-2", DuplicateOf: "net-1"}, "", "p-1"), good, inUse + "delete the Neutron network net-2, a duplicate of net-1, while port p-1 uses it. Delete the ports, or move them to the other network." + whileUsed},
+		"a port has the gateway address":   {present, used(plan.AttachRouter{Interface: router}, "", "p-1"), good, inUse + "attach the subnet to router router-1 with the address 10.0.0.1 while port p-1 uses it. Delete the port, or set spec.gateway to another address." + whileUsed},
+		"routes require the router":        {present, used(plan.DetachRouter{Interface: router}, "Required by routes."), good, inUse + "detach the subnet from router router-1 while ports use it: Required by routes. Remove the routes or floating IP addresses that require the router, or restore the previous spec." + whileUsed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			network := &samplecrdv1.Network{Status: samplecrdv1.NetworkStatus{
