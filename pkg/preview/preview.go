@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -195,14 +194,11 @@ func isObserved(network *samplecrdv1.Network) bool {
 }
 
 // readyOf returns the condition Ready of a Network, or an empty one.
-func readyOf(network *samplecrdv1.Network) (ready metav1.Condition) {
+func readyOf(network *samplecrdv1.Network) metav1.Condition {
 	if network == nil {
-		return ready
+		return metav1.Condition{}
 	}
-	if found := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady); found != nil {
-		ready = *found
-	}
-	return ready
+	return status.ReadyOf(network.Status)
 }
 
 // because returns why a Network has steps.
