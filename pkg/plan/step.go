@@ -20,11 +20,13 @@ type Step interface {
 // kind says what a step does. It is empty if the step ends a plan.
 type kind struct {
 	action Action
-	// inNeutron is true if the step changes something in Neutron, and false if it reads,
-	// or changes the object in Kubernetes.
-	inNeutron bool
-	fact      string
-	event     string // the reason of the event, or empty if no event reports the step
+	// corrects is true if the step may correct what another client changed in Neutron, and
+	// false if it only ends what the controller itself made.
+	corrects bool
+	fact     string
+	// event is the reason of the event that reports the step. It is empty if the step changes
+	// nothing in Neutron: it reads, or changes the object in Kubernetes.
+	event string
 }
 
 // Action is what a step does to an object.
@@ -45,13 +47,38 @@ func ActionOf(step Step) Action { return step.kind().action }
 func IsRead(step Step) bool { return step.kind().action == Find }
 
 // ChangesNeutron reports whether a step changes something in Neutron.
-func ChangesNeutron(step Step) bool { return step.kind().inNeutron }
+func ChangesNeutron(step Step) bool { return step.kind().event != "" }
+
+// MayCorrect reports whether a step may correct what another client changed in Neutron.
+func MayCorrect(step Step) bool { return step.kind().corrects }
 
 // Fact returns what a step did, in the past tense, for the log.
 func Fact(step Step) string { return step.kind().fact }
 
 // Intent returns what a step is for, after "cannot" or "to".
 func Intent(step Step) string { return step.intent() }
+
+// Cure returns what a user does if Neutron rejects a step because something is in use.
+func Cure(step Step) string {
+	isDeletion := false
+	switch step := step.(type) {
+	case AttachRouter:
+		return "Delete the port, or set spec.gateway to another address."
+	case DetachRouter:
+		return "Remove the routes or floating IP addresses that require the router, or restore the previous spec."
+	case DeleteNetwork:
+		if step.DuplicateOf != "" {
+			return "Delete the ports, or move them to the other network."
+		}
+		isDeletion = true
+	case DeleteSubnet:
+		isDeletion = step.For == ""
+	}
+	if isDeletion {
+		return "Nothing was deleted. Delete the ports, or set spec.deletionPolicy to Retain."
+	}
+	return "Delete the ports, or restore the previous spec."
+}
 
 // Did returns what a step did that an event reports: its intent, whose verb is regular, in
 // the past tense.
@@ -211,7 +238,7 @@ type RetainNetwork struct {
 	Update neutron.NetworkUpdate
 }
 
-func (RetainNetwork) kind() kind       { return kind{Update, true, "Retained network", "NetworkRetained"} }
+func (RetainNetwork) kind() kind       { return kind{Update, false, "Retained network", "NetworkRetained"} }
 func (s RetainNetwork) intent() string { return "mark the Neutron network " + s.ID + " as retained" }
 func (s RetainNetwork) String() string {
 	return fmt.Sprintf("retain network %s: description → %q", s.ID, s.Update.Description)
@@ -227,9 +254,9 @@ type DeleteNetwork struct {
 
 func (s DeleteNetwork) kind() kind {
 	if s.DuplicateOf != "" {
-		return kind{Delete, true, "Deleted duplicate network", DuplicateDeleted}
+		return kind{Delete, false, "Deleted duplicate network", DuplicateDeleted}
 	}
-	return kind{Delete, true, "Deleted network", "NetworkDeleted"}
+	return kind{Delete, false, "Deleted network", "NetworkDeleted"}
 }
 
 func (s DeleteNetwork) String() string {
@@ -256,7 +283,7 @@ func (s AddTag) intent() string { return fmt.Sprintf("add the tag %q", s.Tag) }
 // RemoveTag removes a tag of ours.
 type RemoveTag struct{ ID, Tag string }
 
-func (RemoveTag) kind() kind       { return kind{Update, true, "Removed tag", "NetworkUpdated"} }
+func (RemoveTag) kind() kind       { return kind{Update, false, "Removed tag", "NetworkUpdated"} }
 func (s RemoveTag) String() string { return fmt.Sprintf("remove tag %q from network %s", s.Tag, s.ID) }
 func (s RemoveTag) intent() string { return fmt.Sprintf("remove the tag %q", s.Tag) }
 

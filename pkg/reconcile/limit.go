@@ -120,8 +120,8 @@ const minQuotaRetries = 10
 
 // applied counts a step that was applied.
 func (q *quota) applied(step plan.Step, now time.Time) {
-	switch step.(type) {
-	case plan.CreateNetwork, plan.CreateSubnet, plan.DeleteNetwork, plan.DeleteSubnet:
+	switch plan.ActionOf(step) {
+	case plan.Create, plan.Delete:
 		q.changes, q.changedAt = q.changes+1, now
 	}
 }

@@ -58,11 +58,7 @@ func EventsOf(network *samplecrdv1.Network, steps []plan.Step, networkID string)
 // IsDrift reports whether a step corrects a difference that was found in Neutron:
 // Neutron matched the spec before, and the spec has not changed since.
 func IsDrift(network *samplecrdv1.Network, step plan.Step) bool {
-	switch step.(type) {
-	case plan.RemoveTag, plan.RetainNetwork, plan.DeleteNetwork:
-		return false
-	}
-	return plan.ChangesNeutron(step) && network.DeletionTimestamp == nil && HasMatched(network)
+	return plan.MayCorrect(step) && network.DeletionTimestamp == nil && HasMatched(network)
 }
 
 const networkCreated = "NetworkCreated"

@@ -49,23 +49,8 @@ func inUseMessage(step plan.Step, failure *neutron.Error) string {
 	default:
 		users = "ports use it: " + strings.Join(failure.Ports, ", ") + "."
 	}
-	cure := " Delete the ports, or restore the previous spec."
-	switch step := step.(type) {
-	case plan.AttachRouter:
-		cure = " Delete the port, or set spec.gateway to another address."
-	case plan.DetachRouter:
-		cure = " Remove the routes or floating IP addresses that require the router, or restore the previous spec."
-	case plan.DeleteNetwork:
-		cure = " Nothing was deleted. Delete the ports, or set spec.deletionPolicy to Retain."
-		if step.DuplicateOf != "" {
-			cure = " Delete the ports, or move them to the other network."
-		}
-	case plan.DeleteSubnet:
-		if step.For == "" {
-			cure = " Nothing was deleted. Delete the ports, or set spec.deletionPolicy to Retain."
-		}
-	}
-	return cannot(step, failure) + " while " + users + cure + " The controller retries every 20 to 30 seconds."
+	return cannot(step, failure) + " while " + users + " " + plan.Cure(step) +
+		" The controller retries every 20 to 30 seconds."
 }
 
 func refusedMessage(step plan.Step, failure *neutron.Error) string {
