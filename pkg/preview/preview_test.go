@@ -134,8 +134,7 @@ func planFor(t testing.TB, r *reader, options reconcile.Options, networks ...*sa
 	})
 }
 
-// TestManyNetworks: 10,000 Networks that are as desired need two lists and nothing
-// else.
+// TestManyNetworks: 10,000 Networks that are as desired need as many requests as one.
 func TestManyNetworks(t *testing.T) {
 	r, networks := &reader{deleteOrphans: true}, []*samplecrdv1.Network{}
 	for i := range 10_000 {
