@@ -471,7 +471,7 @@ var adoptingRows = map[string]row{
 	})},
 }
 
-// TestOurs checks which network and subnet go into the status.
+// TestOurs checks which network, subnet and router go into the status.
 func TestOurs(t *testing.T) {
 	later := with(subnet, func(s *sub) { s.ID, s.CreatedAt = "sub-2", createdAt.Add(time.Hour) })
 	mine := with(subnet, func(s *sub) { s.Description = "mine" })
@@ -479,6 +479,10 @@ func TestOurs(t *testing.T) {
 	full := plan.Record{NetworkCloud: here, NetworkID: "net-1", SubnetID: "sub-1", CIDR: subnet.CIDR, Gateway: subnet.Gateway, MTU: 1450, DefaultMTU: 1450}
 	noSubnet := plan.Record{NetworkCloud: here, NetworkID: "net-1", MTU: 1450, DefaultMTU: 1450}
 	adopted := with(full, func(r *plan.Record) { r.DefaultMTU = 0 })
+	routedTo := func(record plan.Record, id, name string) plan.Record {
+		record.RouterID, record.RouterName = id, name
+		return record
+	}
 	for name, test := range map[string]struct {
 		desired plan.Desired
 		actual  plan.Actual
@@ -507,6 +511,12 @@ func TestOurs(t *testing.T) {
 			plan.Record{NetworkCloud: here, NetworkID: "net-1", MTU: 1450}},
 		"tags that are neither desired nor on the network": {withTags, foundByMarker(recorded, with(empty, func(n *net) { n.Tags = []string{"old", "theirs"} })).After(plan.RecordTags{Tags: []string{"blue", "gone", "old"}}, nil),
 			with(noSubnet, func(r *plan.Record) { r.Tags = []string{"blue", "old"} })},
+		"router recorded":               {withRouter, routedBy(attached), routedTo(full, "router-1", "edge")},
+		"router by ID":                  {withRouterID, routedBy(attached), routedTo(full, "router-1", "")},
+		"router renamed":                {withRouter, routed(attached).After(plan.RecordRouter{ID: "router-1", Name: "old"}, nil).After(findRouter, edgeOnly), routedTo(full, "router-1", "edge")},
+		"router attached by a user":     {withRouter, routed(attached).After(findRouter, edgeOnly), full},
+		"router, no network":            {withRouter, foundByMarker(recorded.After(recordEdge, nil)), routedTo(recorded.Record, "router-1", "edge")},
+		"router, the object is deleted": {noRouter, routedBy(attached), routedTo(full, "router-1", "edge")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, test.actual.Ours(test.desired), compareValues); diff != "" {

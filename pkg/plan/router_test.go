@@ -1,8 +1,6 @@
 package plan_test
 
 import (
-	"testing"
-
 	"github.com/samplecrd/network-controller/pkg/neutron"
 	"github.com/samplecrd/network-controller/pkg/plan"
 )
@@ -124,21 +122,3 @@ var routerRows = map[string]row{
 
 var changeGateway = updateSubnet(plan.Change{What: "gateway", From: "192.168.0.1", To: "192.168.0.9"},
 	neutron.SubnetSettings{Gateway: new(addr("192.168.0.9")), Pools: plan.Pools(prefix("192.168.0.0/16"), addr("192.168.0.9"))})
-
-// TestRouterRecord: the status keeps the router that was recorded, with its name in the
-// spec.
-func TestRouterRecord(t *testing.T) {
-	for name, test := range map[string]row{
-		"recorded":              {withRouter, routedBy(attached), "router-1 edge"},
-		"the spec has the ID":   {withRouterID, routedBy(attached), "router-1 "},
-		"renamed":               {withRouter, routed(attached).After(plan.RecordRouter{ID: "router-1", Name: "old"}, nil).After(findRouter, edgeOnly), "router-1 edge"},
-		"attached by a user":    {withRouter, routed(attached).After(findRouter, edgeOnly), " "},
-		"no network":            {withRouter, foundByMarker(recorded.After(recordEdge, nil)), "router-1 edge"},
-		"the object is deleted": {noRouter, routedBy(attached), "router-1 edge"},
-	} {
-		got := test.actual.Ours(test.desired)
-		if got.RouterID+" "+got.RouterName != test.want {
-			t.Errorf("%s: the record is %q %q, want %s", name, got.RouterID, got.RouterName, test.want)
-		}
-	}
-}
