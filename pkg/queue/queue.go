@@ -40,7 +40,7 @@ func New(
 // Add adds a key because a person changed its object.
 func (q *Queue) Add(key cache.ObjectName) {
 	q.order.request(key)
-	q.Queue.Add(key)
+	q.AddBecause(key, "event")
 }
 
 // AddInBackground adds a key because of a start: no person waits for it.
@@ -70,15 +70,9 @@ func (q *Queue) Front(most int) []cache.ObjectName { return q.order.front(most) 
 func (q *Queue) Begin(ctx context.Context, key cache.ObjectName) (context.Context, func(error)) {
 	id := fmt.Sprintf("%08x", rand.Uint32()) //nolint:gosec // it only distinguishes log lines
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("network", klog.KRef(key.Parts()), "sync", id))
-	ctx = observe.NewContext(withTurn(ctx, key.Namespace, q.order.isUrgent(key)), q.observer)
+	ctx = observe.NewContext(withTurn(ctx, key.Namespace, q.order.takeUrgent(key)), q.observer)
 	ctx, end := q.observer.Begin(ctx, observe.Work{Kind: observe.Sync, Key: key, ID: id})
 	return ctx, func(err error) { end(observe.Result{Err: err}) }
-}
-
-// Done ends the work on a key.
-func (q *Queue) Done(key cache.ObjectName) {
-	q.order.done(key)
-	q.Queue.Done(key)
 }
 
 // order is the order of the queue. The work queue calls the methods of workqueue.Queue with
@@ -89,7 +83,7 @@ type order struct {
 	// requested are the keys that the next Push or Touch makes urgent. If another call
 	// precedes the one that is meant, its worker sees the change as well.
 	requested map[cache.ObjectName]struct{}
-	urgent    map[cache.ObjectName]struct{} // those being worked on
+	urgent    map[cache.ObjectName]struct{} // those that a worker has, until their sync begins
 }
 
 func newOrder() *order {
@@ -105,24 +99,18 @@ func (o *order) request(key cache.ObjectName) {
 	o.requested[key] = struct{}{}
 }
 
-func (o *order) takeRequest(key cache.ObjectName) bool {
-	_, requested := o.requested[key]
-	delete(o.requested, key)
-	return requested
-}
-
 // Push implements workqueue.Queue.
 func (o *order) Push(key cache.ObjectName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.line.push(key.Namespace, key, o.takeRequest(key))
+	o.line.push(key.Namespace, key, take(o.requested, key))
 }
 
 // Touch implements workqueue.Queue: a waiting key is added again.
 func (o *order) Touch(key cache.ObjectName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.takeRequest(key) {
+	if take(o.requested, key) {
 		o.line.raise(key.Namespace, key)
 	}
 }
@@ -151,15 +139,16 @@ func (o *order) front(most int) []cache.ObjectName {
 	return o.line.front(most)
 }
 
-func (o *order) isUrgent(key cache.ObjectName) bool {
+// takeUrgent reports whether a key that a worker has is urgent.
+func (o *order) takeUrgent(key cache.ObjectName) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_, urgent := o.urgent[key]
-	return urgent
+	return take(o.urgent, key)
 }
 
-func (o *order) done(key cache.ObjectName) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.urgent, key)
+// take removes a key, and reports whether it was there.
+func take(keys map[cache.ObjectName]struct{}, key cache.ObjectName) bool {
+	_, found := keys[key]
+	delete(keys, key)
+	return found
 }

@@ -58,7 +58,7 @@ func TestPriority(t *testing.T) {
 				for q.Len() > 0 {
 					next, _ := q.Get()
 					text := next.String()
-					if q.order.isUrgent(next) {
+					if q.order.takeUrgent(next) {
 						text = "!" + text
 					}
 					got = append(got, text)
@@ -78,6 +78,7 @@ func TestPriority(t *testing.T) {
 // work takes one key, and is done with it after an action.
 func work(q *Queue, during func()) {
 	next, _ := q.Get()
+	q.order.takeUrgent(next) // as Begin does
 	during()
 	q.Done(next)
 }
