@@ -196,12 +196,16 @@ func (p *Pass) applyStep(ctx context.Context, step plan.Step) error {
 
 // apply applies one step. It returns the actual state afterwards.
 func (p *Pass) apply(ctx context.Context, step plan.Step) (plan.Actual, error) {
+	send := p.request
 	if plan.IsRead(step) {
-		return p.find(ctx, step)
+		send = p.read
 	}
-	result, err := p.request(ctx, step)
+	result, err := send(ctx, step)
 	if err != nil {
 		return p.actual, err
+	}
+	if _, isCloud := step.(plan.FindCloud); isCloud && p.network != nil {
+		return p.unobserved(p.network), nil
 	}
 	return p.actual.After(step, result), nil
 }
@@ -251,44 +255,29 @@ func (p *Pass) request(ctx context.Context, step plan.Step) (result any, err err
 	panic(fmt.Sprintf("unknown step: %T", step))
 }
 
-// find applies a step that reads.
-func (p *Pass) find(ctx context.Context, step plan.Step) (plan.Actual, error) {
-	result, err := p.read(ctx, step)
-	if err != nil {
-		return p.actual, err
-	}
-	switch step.(type) {
-	case plan.FindCloud:
-		if p.network != nil {
-			return p.unobserved(p.network), nil
-		}
-	case plan.FindOtherClusters:
-		result = p.otherClusters(p.key, neutron.OwnersOf(result.([]neutron.Network)))
-	}
-	return p.actual.After(step, result), nil
-}
-
-// read sends the request of a step that reads, and returns the response.
-func (r *Reconciler) read(ctx context.Context, step plan.Step) (result any, err error) {
+// read sends the request of a step that reads, and returns what [plan.Actual.After] needs
+// of the response.
+func (p *Pass) read(ctx context.Context, step plan.Step) (result any, err error) {
 	switch step := step.(type) {
 	case plan.FindCloud:
-		return r.neutron.Cloud(ctx)
+		return p.neutron.Cloud(ctx)
 	case plan.FindExtensions:
-		return r.neutron.Extensions(ctx)
+		return p.neutron.Extensions(ctx)
 	case plan.FindNetwork:
-		return r.neutron.Networks(ctx, step.Filter)
+		return p.neutron.Networks(ctx, step.Filter)
 	case plan.FindOtherClusters:
-		return r.neutron.Networks(ctx, neutron.NetworkFilter{Name: step.Name})
+		named, err := p.neutron.Networks(ctx, neutron.NetworkFilter{Name: step.Name})
+		return p.otherClusters(p.key, neutron.OwnersOf(named)), err
 	case plan.FindSubnets:
-		return r.neutron.Subnets(ctx, step.Filter)
+		return p.neutron.Subnets(ctx, step.Filter)
 	case plan.FindSubnetPool:
-		return r.neutron.SubnetPools(ctx, step.Filter)
+		return p.neutron.SubnetPools(ctx, step.Filter)
 	case plan.FindRouter:
-		return r.neutron.Routers(ctx, step.Filter)
+		return p.neutron.Routers(ctx, step.Filter)
 	case plan.FindRouterInterfaces:
-		return r.neutron.RouterInterfaces(ctx, step.NetworkID)
+		return p.neutron.RouterInterfaces(ctx, step.NetworkID)
 	case plan.FindPorts:
-		return r.neutron.Ports(ctx, step.NetworkID)
+		return p.neutron.Ports(ctx, step.NetworkID)
 	}
 	panic(fmt.Sprintf("unknown step: %T", step))
 }

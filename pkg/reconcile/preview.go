@@ -54,7 +54,7 @@ func (p *Pass) preview(ctx context.Context) (outcome error) {
 		}
 		if plan.IsRead(step) {
 			var err error
-			if p.actual, err = p.find(ctx, step); err != nil {
+			if p.actual, err = p.apply(ctx, step); err != nil {
 				return err
 			}
 			continue
