@@ -46,9 +46,11 @@ func (p *Pass) Report(ctx context.Context) error {
 			}
 		})
 	} // else the next sync finds the same outcome again
-	retry, _ := p.Retry(p.outcome)
-	if !inSync && (err == nil || errors.As(err, new(status.WaitError)) && retry != RetryNever) {
-		err = p.outcome
+	if !inSync {
+		retry, _ := p.Retry(p.outcome)
+		if err == nil || errors.As(err, new(status.WaitError)) && retry != RetryNever {
+			err = p.outcome
+		}
 	}
 	p.emitForbidden(err)
 	return err
