@@ -17,7 +17,7 @@ import (
 )
 
 // readmeWords is the most words that README.md has, without code and link targets.
-const readmeWords = 770
+const readmeWords = 660
 
 // root is the folder of the repository.
 const root = "../.."
