@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -87,9 +88,7 @@ func labelChanges(name, desiredName, description, desiredDescription string) (ch
 // omits has Neutron's default, or nil if this Neutron does not have it.
 func (d Desired) settingsFor(actual Actual, network neutron.Network) neutron.NetworkSettings {
 	target := d.Settings
-	if target.AdminStateUp == nil {
-		target.AdminStateUp = new(true)
-	}
+	target.AdminStateUp = cmp.Or(target.AdminStateUp, new(true))
 	if target.PortSecurity == nil && network.PortSecurity != nil {
 		target.PortSecurity = new(true)
 	}

@@ -152,7 +152,6 @@ func (in Input) networkPlan(ctx context.Context, key cache.ObjectName, network *
 	for _, step := range steps {
 		result.Steps = append(result.Steps, Step{Action: plan.ActionOf(step), Text: step.String()})
 	}
-	ready := readyOf(network)
 	var blocked plan.Blocked
 	switch {
 	case errors.As(outcome, &blocked):
@@ -161,7 +160,8 @@ func (in Input) networkPlan(ctx context.Context, key cache.ObjectName, network *
 		if !reported && slices.Contains(ofFlags, blocked.Reason) && isObserved(network) {
 			cause, _, _ := strings.Cut(blocked.Message, ". ")
 			result.Blocked.Message = fmt.Sprintf(
-				"%s. But its status is %s, so the plan has other flags than the controller: set the same", cause, ready.Reason)
+				"%s. But its status is %s, so the plan has other flags than the controller: set the same",
+				cause, status.ReadyOf(network.Status).Reason)
 		}
 	case outcome != nil:
 		result.Error = outcome.Error()
@@ -190,15 +190,8 @@ var ofFlags = []plan.Reason{
 
 // isObserved reports whether the controller has reported an outcome for the spec.
 func isObserved(network *samplecrdv1.Network) bool {
-	return network != nil && network.Status.ObservedGeneration == network.Generation && readyOf(network).Reason != ""
-}
-
-// readyOf returns the condition Ready of a Network, or an empty one.
-func readyOf(network *samplecrdv1.Network) metav1.Condition {
-	if network == nil {
-		return metav1.Condition{}
-	}
-	return status.ReadyOf(network.Status)
+	return network != nil && network.Status.ObservedGeneration == network.Generation &&
+		status.ReadyOf(network.Status).Reason != ""
 }
 
 // because returns why a Network has steps.
@@ -223,8 +216,8 @@ func because(network *samplecrdv1.Network, desired plan.Desired, steps []plan.St
 		return "the finalizer, or the record of its cloud, is missing"
 	case status.IsReadyForSpec(network):
 		return "Neutron differs from the spec, although the Network was Ready"
-	case readyOf(network).Reason != "":
-		return "not Ready: " + readyOf(network).Reason
+	case status.ReadyOf(network.Status).Reason != "":
+		return "not Ready: " + status.ReadyOf(network.Status).Reason
 	}
 	return "not Ready"
 }
