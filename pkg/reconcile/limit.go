@@ -120,8 +120,7 @@ const minQuotaRetries = 10
 
 // applied counts a step that was applied.
 func (q *quota) applied(step plan.Step, now time.Time) {
-	switch plan.ActionOf(step) {
-	case plan.Create, plan.Delete:
+	if action := plan.ActionOf(step); action == plan.Create || action == plan.Delete {
 		q.changes, q.changedAt = q.changes+1, now
 	}
 }
