@@ -10,10 +10,10 @@ import (
 // budgets are the most that this repository may contain, without generated files. They
 // follow the repository down. To raise one is a decision: what is it worth to a reader?
 var budgets = map[string]int{
-	"lines of the program":                           20_320,
+	"lines of the program":                           20_260,
 	"lines of the embedded Neutron":                  1_920,
-	"lines of tests":                                 27_330,
-	"lines that support tests, tools and lessons":    13_530,
+	"lines of tests":                                 27_240,
+	"lines that support tests, tools and lessons":    13_500,
 	"lines of the debug page":                        1_660,
 	"lines of YAML":                                  2_800,
 	"Go files in the root":                           3,
