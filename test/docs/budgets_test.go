@@ -12,7 +12,7 @@ import (
 var budgets = map[string]int{
 	"lines of the program":                           20_260,
 	"lines of the embedded Neutron":                  1_920,
-	"lines of tests":                                 27_240,
+	"lines of tests":                                 27_330,
 	"lines that support tests, tools and lessons":    13_500,
 	"lines of the debug page":                        1_660,
 	"lines of YAML":                                  2_800,
