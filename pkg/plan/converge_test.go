@@ -29,6 +29,8 @@ func FuzzConverge(f *testing.F) {
 	f.Add(uint64(91870), true)   // the same, and the other one's marker names no request
 	f.Add(uint64(138962), true)  // the same, and both are retained
 	f.Add(uint64(126458), false) // a subnet that lost our marker after the list, and that no status names
+	f.Add(uint64(191627), false) // an adopted subnet to leave, that somebody attached to the desired router
+	f.Add(uint64(247660), true)  // an adopted subnet to leave, with ports, on a router of ours
 	f.Add(uint64(22185), false)  // a network that got another owner after the list, and our subnet on it
 	f.Add(uint64(47065), false)  // a router with a name that another one had before
 	f.Add(uint64(1263), true)    // a network to retain, with a duplicate that has another name in the cache
@@ -254,7 +256,7 @@ func checkForeignInterfaces(t *testing.T, before, after world, desired plan.Desi
 		}
 		s := before.subnet(i.SubnetID)
 		isAdopted := desired.Adopted == s.NetworkID && s.NetworkID != before.hidden && (s.CIDR == desired.CIDR || s.ID == status.SubnetID) && !neutron.IsMarker(s.Description)
-		isRecorded := i.RouterID == status.RouterID || s.Description == marker && isDesiredRouter(desired, i) // it is recorded first
+		isRecorded := i.RouterID == status.RouterID || isDesiredRouter(desired, i) // it is recorded first
 		if !isRecorded || i.NetworkID == before.hidden || s.Description != marker && !isAdopted || desired.Absent && desired.Leave == plan.LeaveAll && after.network(i.NetworkID) != nil {
 			t.Errorf("%+v was detached", i)
 		}
@@ -262,8 +264,8 @@ func checkForeignInterfaces(t *testing.T, before, after world, desired plan.Desi
 			return j.NetworkID == i.NetworkID && j.RouterID != status.RouterID
 		}
 		wasAdopted := desired.Adopted == "" || desired.Adopted == status.NetworkID && !neutron.IsMarker(before.network(i.NetworkID).Description)
-		used := before.hasPort(i.NetworkID, i.SubnetID)
-		if desired.Leave == plan.LeaveNothing && wasAdopted { // the network is deleted
+		used := s.Description == marker && before.hasPort(i.NetworkID, i.SubnetID) // an adopted one stays
+		if desired.Leave == plan.LeaveNothing && wasAdopted {                      // the network is deleted
 			used = len(before.ports[i.NetworkID]) > 0 || slices.ContainsFunc(before.interfaces, isForeign)
 		}
 		if used && desired.Absent {
