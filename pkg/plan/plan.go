@@ -202,13 +202,11 @@ func isCorrection(step Step) bool {
 //     one in the cache. If that has another one, the other one may be a duplicate by now.
 func isSafeFromCache(desired Desired, actual Actual, step Step) bool {
 	switch step := step.(type) {
-	case FindCloud, FindExtensions, FindSubnetPool, FindRouter, FindOtherClusters, AddFinalizer,
+	case Nothing, FindCloud, FindExtensions, FindSubnetPool, FindRouter, FindOtherClusters, AddFinalizer,
 		UpdateNetwork, UpdateSubnet, RetainNetwork:
 		return true
-	case Nothing:
-		return !recordsAnother(desired, actual)
-	case Blocked: // of these reasons, one is a Nothing: everything else is as desired
-		return step.Reason == ReasonExtensionMissing && !recordsAnother(desired, actual)
+	case Blocked:
+		return step.Reason == ReasonExtensionMissing // everything else is as desired
 	case CreateNetwork:
 		return actual.isNew
 	case DeleteNetwork:
@@ -218,12 +216,4 @@ func isSafeFromCache(desired Desired, actual Actual, step Step) bool {
 		return actual.confirmed && !slices.ContainsFunc(actual.byName, hasMarker)
 	}
 	return false
-}
-
-// recordsAnother reports whether the status is about to name another network or subnet than
-// it does now. That one may have another owner by now.
-func recordsAnother(desired Desired, actual Actual) bool {
-	ours := actual.Ours(desired)
-	return ours.NetworkID != "" && ours.NetworkID != actual.NetworkID ||
-		ours.SubnetID != "" && ours.SubnetID != actual.SubnetID
 }
